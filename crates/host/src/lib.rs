@@ -1,0 +1,82 @@
+//! The one door to a machine: files, devices, namespaces, processes, clocks.
+//!
+//! Everything that reads or changes a machine goes through [`Host`], so that a recorded or
+//! invented machine ([`recorded::Recorded`]) can stand in for a live one and so that the lab's
+//! namespaces are reached the same way as the host itself. What is not a property of one
+//! network namespace (processes, CPU clocks, durable files, signals) lives in modules beside it.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this crate is the door that the others are told to use"
+)]
+
+pub mod recorded;
+
+use std::io;
+use std::path::Path;
+
+/// A netfilter base chain: the hook at which the kernel walks rules for every packet.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BaseChain {
+    /// Address family as nft names it: `ip`, `ip6`, `inet`, `netdev`, ...
+    pub family: String,
+    /// Table the chain belongs to.
+    pub table: String,
+    /// Name of the chain.
+    pub chain: String,
+    /// Hook as nft names it: `input`, `output`, ...
+    pub hook: String,
+    /// Rules in the chain.
+    pub rules: u32,
+}
+
+/// State of one device feature, as `ethtool -k` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// Whether the feature is active.
+    pub on: bool,
+    /// The driver does not let it be changed.
+    pub fixed: bool,
+}
+
+/// One network namespace of a machine with its files and devices.
+///
+/// Paths are absolute and mean what they mean *inside* that namespace: `/sys/class/net` shows its
+/// devices, `/proc/sys/net` its sysctls. Errors are the kernel's own; callers add what they tried.
+pub trait Host: Send + Sync {
+    /// Who this is in messages: `this host`, `namespace server`.
+    fn name(&self) -> &str;
+
+    /// Identity of the network namespace (its inode), so that a journal can tell whether it still exists.
+    fn netns(&self) -> io::Result<u64>;
+
+    /// Reads a whole file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Writes `value` to an existing file with one `write(2)`; never creates one.
+    fn write(&self, path: &Path, value: &[u8]) -> io::Result<()>;
+
+    /// Names in a directory, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// State of a device feature by its kernel name (`rx-gro`, `tx-udp-segmentation`).
+    fn feature(&self, device: &str, feature: &str) -> io::Result<Feature>;
+
+    /// Switches a device feature; succeeds only if the kernel accepted the request.
+    fn set_feature(&self, device: &str, feature: &str, on: bool) -> io::Result<()>;
+
+    /// Base chains of nf_tables, read by netlink. Never lists by the legacy tools: that creates the tables.
+    fn base_chains(&self) -> io::Result<Vec<BaseChain>>;
+
+    /// Creates table `name` of family `inet` with base chains on input and output, each with one
+    /// counting rule; the reference obstacle of the ladder. For lab namespaces.
+    fn plant_chains(&self, name: &str) -> io::Result<()>;
+
+    /// Deletes table `name` of family `inet` and everything in it.
+    fn remove_table(&self, name: &str) -> io::Result<()>;
+
+    /// Reads a file as text without the trailing newline; bytes that are not UTF-8 are replaced.
+    fn text(&self, path: &Path) -> io::Result<String> {
+        let bytes = self.read(path)?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+}

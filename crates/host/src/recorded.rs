@@ -1,0 +1,1 @@
+//! An invented or recorded machine in memory.

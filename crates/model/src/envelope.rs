@@ -1,0 +1,33 @@
+//! What every JSON document of rungwise starts with.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Exit;
+
+/// Version of the JSON documents. Fields may be added within a version; none is renamed or removed.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The tool that wrote a document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// Semantic version of rungwise.
+    pub version: String,
+}
+
+/// The fields common to all documents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Envelope {
+    /// Schema version of this document, see [`SCHEMA_VERSION`].
+    pub schema: u32,
+    /// The tool that wrote it.
+    pub tool: Tool,
+    /// The command line, program name first, as given.
+    pub command: Vec<String>,
+    /// Start, RFC 3339 in UTC.
+    pub started: String,
+    /// End, RFC 3339 in UTC.
+    pub finished: String,
+    /// Exit status of the process.
+    pub exit: Exit,
+}

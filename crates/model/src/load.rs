@@ -1,0 +1,109 @@
+//! A measurement of a workload: the document of `rungwise load`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Envelope;
+
+/// Quantiles of one latency distribution, microseconds. All zero where nothing was received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Quantiles {
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Largest value seen.
+    pub max: f64,
+}
+
+/// The same replies, counted from two starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// From the *intended* start of each request: waiting for a slow generator or a full window counts.
+    /// In a closed loop a request is intended when its slot becomes free, so the two differ only by
+    /// the time a batch waits before it is handed to the kernel.
+    pub corrected: Quantiles,
+    /// From the moment the request was handed to the kernel: what most tools print.
+    pub uncorrected: Quantiles,
+}
+
+/// The generator's own cost and health. Without `certified` a measurement enters no verdict.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientHealth {
+    /// CPU microseconds of the generator's threads per completed transaction.
+    pub cpu_us_per_tx: f64,
+    /// The generator's threads never waited: the rate may be theirs and not the server's.
+    pub saturated: bool,
+    /// Busy CPU of neither generator nor server, as a fraction of all CPUs; absent where it cannot be read.
+    pub foreign_cpu: Option<f64>,
+    /// The measurement may be used.
+    pub certified: bool,
+    /// Why not, one sentence each; empty when certified.
+    pub reasons: Vec<String>,
+    /// Share of open-loop sends that left more than 1 ms after their intended start.
+    pub late_sends: f64,
+    /// Replies dropped by the kernel at the generator's own sockets.
+    pub socket_drops: u64,
+}
+
+/// One second of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Second {
+    /// Start of this second, seconds since the measured window began.
+    pub at_s: f64,
+    /// Requests sent.
+    pub sent: u64,
+    /// Replies received in time.
+    pub received: u64,
+    /// Requests whose timeout ended in this second.
+    pub lost: u64,
+    /// Median corrected latency, microseconds.
+    pub p50_us: f64,
+    /// 99th percentile of corrected latency, microseconds.
+    pub p99_us: f64,
+}
+
+/// What a workload measured, without the document's envelope.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measurement {
+    /// Mean intended rate; absent in a closed loop, where the server sets the rate.
+    pub offered_per_s: Option<f64>,
+    /// Replies per second over the measured window.
+    pub achieved_per_s: f64,
+    /// Length of the measured window, seconds.
+    pub window_s: f64,
+    /// Requests sent in the window.
+    pub sent: u64,
+    /// Replies that came in time, to requests of the window.
+    pub received: u64,
+    /// Requests of the window without a reply in time.
+    pub lost: u64,
+    /// Everything else by kind: `late`, `duplicate`, `unexpected`, `truncated`, `send`, `refused`, DNS
+    /// response codes as `rcode_servfail` and so on. A kind that did not occur is absent.
+    pub errors: BTreeMap<String, u64>,
+    /// Latency of the received replies.
+    pub latency_us: Latency,
+    /// The generator's own cost and health.
+    pub client: ClientHealth,
+    /// The run second by second; a last part of a second is not listed.
+    pub seconds: Vec<Second>,
+}
+
+/// The JSON document of `rungwise load`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadReport {
+    /// Common fields.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// Who was loaded: address and port.
+    pub target: String,
+    /// What was measured.
+    #[serde(flatten)]
+    pub measurement: Measurement,
+}

@@ -1,0 +1,206 @@
+//! The result of climbing a ladder: the document of `rungwise tune`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Envelope;
+use crate::machine::{CpuWindow, Machine};
+
+/// What became of one rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// The interval excludes zero on the good side and the point is at least the minimum effect.
+    Kept,
+    /// The interval excludes zero on the bad side, or a guard rail was broken.
+    Reverted,
+    /// The interval lies inside the minimum effect.
+    Same,
+    /// None of these within the allowed pairs; not kept.
+    Inconclusive,
+    /// Measured or read for comparison only; never a change that could be kept here.
+    Observed,
+    /// Not tried; the reason says why.
+    Skipped,
+}
+
+/// A relative change with its interval, as fractions: 0.05 is five percent more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Delta {
+    /// Median over the pairs.
+    pub point: f64,
+    /// Lower end of the interval at the level of the look that decided.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Pairs that entered.
+    pub pairs: u32,
+    /// Pairs that were measured and left out, each listed with its reason.
+    pub discarded: u32,
+}
+
+/// The machine against itself: two identical variants, judged like a rung.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AaCheck {
+    /// Lower end of the interval of the difference, a fraction.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Pairs that entered.
+    pub pairs: u32,
+    /// Smallest relative effect this machine could show with the pairs of a full rung.
+    pub smallest_effect: f64,
+    /// Standard deviation of one pair's log ratio.
+    pub noise: f64,
+}
+
+/// Latency quantiles of a rung, microseconds, from the merged histograms of its runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RungLatency {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
+/// What somebody else measured for the same step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reference {
+    /// Transactions per second after the step.
+    pub rate_per_s: f64,
+    /// Factor over their step before.
+    pub factor: Option<f64>,
+    /// Who measured, on what.
+    pub source: String,
+}
+
+/// One half of a pair: a variant that ran once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Seconds since the experiment began.
+    pub at_s: f64,
+    /// Replies per second.
+    pub rate_per_s: f64,
+    /// Requests lost, as a fraction of those sent.
+    pub loss: f64,
+    /// CPU microseconds of server and client together per transaction.
+    pub cpu_us_per_tx: f64,
+    /// Those of the server alone.
+    pub server_us_per_tx: f64,
+    /// Those of the client alone.
+    pub client_us_per_tx: f64,
+    /// Median latency from intended start, microseconds.
+    pub p50_us: f64,
+    /// 99th percentile of it.
+    pub p99_us: f64,
+    /// CPU use of the machine over the measured window.
+    pub cpu: CpuWindow,
+    /// The generator certified this run; else why not.
+    pub certified: Result<(), Vec<String>>,
+}
+
+/// An interleaved pair. The order in which its halves ran is `first`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pair {
+    /// The variant without the change.
+    pub a: Run,
+    /// The variant with it.
+    pub b: Run,
+    /// Which half ran first.
+    pub first: Half,
+    /// Why this pair does not count; absent when it does.
+    pub discarded: Option<String>,
+}
+
+/// A half of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Half {
+    /// Without the change.
+    A,
+    /// With it.
+    B,
+}
+
+/// A rung of the ladder and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rung {
+    /// Identifier within the scenario, a knob's id where the rung turns one knob.
+    pub id: String,
+    /// The change in words.
+    pub title: String,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why, in one sentence.
+    pub reason: String,
+    /// Median rate of the variant with the change; absent where nothing was measured.
+    pub rate_per_s: Option<f64>,
+    /// Median CPU cost of the variant with the change, server and client together.
+    pub cpu_us_per_tx: Option<f64>,
+    /// Latency of the variant with the change.
+    pub latency_us: Option<RungLatency>,
+    /// Change of the objective against the variant without it.
+    pub delta: Option<Delta>,
+    /// Change of the CPU cost per transaction; negative is cheaper.
+    pub cpu_delta: Option<Delta>,
+    /// Judged by CPU cost because no quiet pairs were to be had.
+    pub cost_only: bool,
+    /// What the rung holds for, where that is less than all traffic (`same-flow bursts`, `upper limit`).
+    pub label: Option<String>,
+    /// What the rung set: knob id and value.
+    pub set: Vec<(String, String)>,
+    /// Somebody else's figure for the same step.
+    pub reference: Option<Reference>,
+    /// Our sign and theirs differ.
+    pub sign_differs: bool,
+    /// Every pair, those left out included.
+    pub pairs: Vec<Pair>,
+}
+
+/// The whole ladder in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The final configuration beats the first one.
+    Better,
+    /// It does not: it is slower.
+    Worse,
+    /// Within the minimum effect.
+    Same,
+    /// The machine was too noisy, or too few pairs were had.
+    Inconclusive,
+}
+
+/// The JSON document of `rungwise tune`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneReport {
+    /// Common fields.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// What the scenario is about, one line.
+    pub title: String,
+    /// First configuration against last, in one word.
+    pub verdict: Verdict,
+    /// The same as a sentence with its interval.
+    pub sentence: String,
+    /// Final configuration against the first, measured in pairs at the end; absent when nothing was kept.
+    pub overall: Option<Delta>,
+    /// The metric that decides: `rate_per_s` or `p99_us`.
+    pub objective: String,
+    /// Ids of the rungs that were kept, in order.
+    pub kept: Vec<String>,
+    /// The machine against itself.
+    pub aa: AaCheck,
+    /// The ladder, in order; rung 0 is the start.
+    pub rungs: Vec<Rung>,
+    /// What could not be measured or tried, with reason and remedy.
+    pub could_not: Vec<String>,
+    /// How it was done, one fact a line: topology, windows, looks, alpha, seed, command lines.
+    pub method: Vec<String>,
+    /// The machine.
+    pub machine: Machine,
+    /// Folder of the run.
+    pub run_dir: String,
+}
