@@ -1,1 +1,24 @@
-fn main() {}
+//! The binary: reads the command line, hands it to a verb, turns the result into an exit code.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "results go to stdout, everything else to stderr; this is the place that prints"
+)]
+
+mod cmd;
+mod problem;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let cli = cmd::Cli::parse();
+    match cli.verb.run(&cli.global) {
+        Ok(exit) => ExitCode::from(u8::from(exit)),
+        Err(error) => {
+            eprintln!("rungwise: {error:#}");
+            ExitCode::from(u8::from(problem::exit_of(&error)))
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The verbs, one file each; their arguments live beside their code.
+
+mod knob;
+mod load;
+mod serve;
+mod tune;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use rungwise_model::Exit;
+
+/// Find the bottleneck of a network service, change one thing, keep only what measurably helps.
+#[derive(Debug, Parser)]
+#[command(name = "rungwise", version, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// Options that every verb takes.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text, global = true)]
+    pub(crate) format: Format,
+    /// Write the result to FILE instead of standard output.
+    #[arg(short, long, value_name = "FILE", global = true)]
+    pub(crate) output: Option<PathBuf>,
+    /// When to use colour; `NO_COLOR` is obeyed.
+    #[arg(long, value_enum, default_value_t = Color::Auto, global = true)]
+    pub(crate) color: Color,
+    /// Print the result only, no progress.
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Folder that holds the run folders.
+    #[arg(long, value_name = "DIR", default_value = "runs", global = true)]
+    pub(crate) runs: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+    Markdown,
+    Html,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Climb a ladder on a service: change one thing at a time, measure in pairs, keep what helps.
+    Tune(tune::Args),
+    /// Drive a service and measure it.
+    Load(load::Args),
+    /// The answering side.
+    Serve(serve::Args),
+    /// Show, plan, apply, verify and undo settings of this host.
+    Knob(knob::Args),
+}
+
+impl Verb {
+    pub(crate) fn run(&self, global: &Global) -> anyhow::Result<Exit> {
+        match self {
+            Self::Tune(args) => tune::run(args, global),
+            Self::Load(args) => load::run(args, global),
+            Self::Serve(args) => serve::run(args, global),
+            Self::Knob(args) => knob::run(args, global),
+        }
+    }
+}
