@@ -9,6 +9,7 @@
     reason = "this crate is the door that the others are told to use"
 )]
 
+pub mod files;
 pub mod recorded;
 
 use std::io;

@@ -2,6 +2,7 @@
 
 mod knob;
 mod load;
+mod output;
 mod serve;
 mod tune;
 
