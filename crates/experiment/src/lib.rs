@@ -1,1 +1,46 @@
-//! placeholder
+//! Experiments: what is compared with what, in which order, when it is decided, and what follows.
+//!
+//! A [`design::Design`] is fixed and written to disk first. [`ladder::climb`] walks it: the machine
+//! against itself, then rung after rung on top of what was kept, each a [`compare::compare`] of
+//! interleaved pairs. Runs happen on a [`stage::Stage`]; [`lab`] is the real one. [`scenario`] reads
+//! the file a person writes.
+
+pub mod compare;
+pub mod design;
+pub mod ladder;
+pub mod record;
+pub mod scenario;
+pub mod stage;
+
+use std::path::PathBuf;
+
+use rungwise_model::tune::Half;
+
+/// Why an experiment ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A run could not be had.
+    #[error(transparent)]
+    Stage(#[from] stage::StageError),
+    /// The service ended or fell silent under load.
+    #[error("the service failed in half {half:?}: {why}")]
+    ServiceFailed {
+        /// The variant that ran.
+        half: Half,
+        /// What was seen.
+        why: String,
+    },
+    /// The run folder could not be used.
+    #[error("cannot {what} the run folder {path}: {source}; free some space or name another folder with --runs", path = path.display())]
+    Folder {
+        /// What was tried.
+        what: &'static str,
+        /// The folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The design of a run to be resumed makes no sense.
+    #[error("cannot use the run's design: {0}; start a new run")]
+    Design(String),
+}

@@ -1,0 +1,396 @@
+//! One comparison: pairs of two variants, gated, interleaved, judged at fixed looks.
+
+use rungwise_model::tune::{Delta, Half, Pair, Run};
+use rungwise_stats::decide::{self, Call};
+use rungwise_stats::histogram::Histogram;
+use rungwise_stats::interval::Interval;
+use rungwise_stats::{ratio, schedule};
+
+use crate::Error;
+use crate::design::{Guard, Judging, Objective};
+use crate::record::{PairRecord, Record};
+use crate::stage::{Stage, StageError, Variant};
+
+/// What is compared.
+#[derive(Debug)]
+pub struct Comparison<'a> {
+    /// Unique within the experiment; pairs are recorded under it.
+    pub id: &'a str,
+    /// For the progress line.
+    pub title: &'a str,
+    /// Without the change.
+    pub a: &'a Variant,
+    /// With it.
+    pub b: &'a Variant,
+    /// CPU cost alone must not decide.
+    pub shared_lock: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Compared {
+    /// Every pair in the order measured, discarded ones included.
+    pub pairs: Vec<Pair>,
+    /// The decision.
+    pub call: Call,
+    /// Why, one sentence.
+    pub reason: String,
+    /// Change of the objective.
+    pub delta: Option<Delta>,
+    /// Change of the CPU cost per transaction.
+    pub cpu_delta: Option<Delta>,
+    /// Judged by cost because no quiet pairs were to be had.
+    pub cost_only: bool,
+    /// Latency of the counted runs without the change.
+    pub latency_a: Histogram,
+    /// Latency of the counted runs with it.
+    pub latency_b: Histogram,
+}
+
+/// Where a comparison stands, for a live view.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// What is compared.
+    pub title: String,
+    /// Pairs that count so far.
+    pub pairs: u32,
+    /// Pairs of the next look.
+    pub next_look: u32,
+    /// Pairs left out so far.
+    pub discarded: u32,
+    /// Median ratio B to A of the objective so far, 1 is no change.
+    pub ratio: Option<f64>,
+    /// Foreign share of the CPUs, latest reading.
+    pub foreign: f64,
+    /// Waiting for the machine to become quiet.
+    pub waiting: bool,
+}
+
+/// Follows an experiment while it runs.
+pub trait Observer {
+    /// A pair began, ended or waits.
+    fn progress(&mut self, progress: &Progress);
+    /// A rung is finished.
+    fn rung(&mut self, rung: &rungwise_model::tune::Rung);
+}
+
+/// Runs `comparison` to a decision.
+pub fn compare(
+    comparison: &Comparison<'_>,
+    judging: &Judging,
+    stage: &mut dyn Stage,
+    record: &mut dyn Record,
+    observer: &mut dyn Observer,
+) -> Result<Compared, Error> {
+    let seed = seed_of(judging.seed, comparison.id);
+    let rules = judging.rules();
+    let attempts = judging.most_pairs() + judging.max_discards;
+    let orders = schedule::pair_orders(attempts as usize, seed);
+    let mut measured = Measured::default();
+    let mut quiet = true;
+    for (index, a_first) in orders.into_iter().enumerate() {
+        let first = if a_first { Half::A } else { Half::B };
+        let pair = if let Some(earlier) = record.recorded(comparison.id, index) {
+            earlier
+        } else {
+            if !quiet {
+                wait_for_quiet(comparison, judging, &measured, stage, observer)?;
+            }
+            let mut pair = measure(comparison, first, seed.wrapping_add(index as u64), stage)?;
+            pair.pair.discarded = unfit(&pair.pair, judging);
+            record.keep(comparison.id, index, &pair)?;
+            pair
+        };
+        quiet = pair.pair.a.cpu.foreign.max(pair.pair.b.cpu.foreign) <= judging.discard_above;
+        measured.push(pair, judging.objective);
+        observer.progress(&measured.progress(comparison, judging, false));
+
+        let judgement = decide::judge(
+            &rules,
+            judging.objective.direction(),
+            &measured.objective,
+            &measured.cost,
+            seed,
+        );
+        if judgement.call != Call::MorePairs {
+            return Ok(measured.finish(judgement, false, judging));
+        }
+        if measured.discarded() >= judging.max_discards {
+            break;
+        }
+    }
+    Ok(measured.without_quiet(comparison, judging, seed))
+}
+
+#[derive(Default)]
+struct Measured {
+    pairs: Vec<Pair>,
+    /// Log ratios B to A of the pairs that count.
+    objective: Vec<f64>,
+    cost: Vec<f64>,
+    /// Log ratios of the CPU cost of every pair whose only fault is foreign load.
+    cost_noisy: Vec<f64>,
+    latency_a: Histogram,
+    latency_b: Histogram,
+    noisy_a: Histogram,
+    noisy_b: Histogram,
+}
+
+impl Measured {
+    fn push(&mut self, record: PairRecord, objective: Objective) {
+        let PairRecord {
+            pair,
+            latency_a,
+            latency_b,
+        } = record;
+        let cost = ratio::log_ratio(pair.a.cpu_us_per_tx, pair.b.cpu_us_per_tx);
+        if pair.discarded.is_none() {
+            let metric = |run: &Run| match objective {
+                Objective::Rate => run.rate_per_s,
+                Objective::P99 => run.p99_us,
+            };
+            self.objective
+                .push(ratio::log_ratio(metric(&pair.a), metric(&pair.b)));
+            self.cost.push(cost);
+            self.latency_a.merge(&latency_a);
+            self.latency_b.merge(&latency_b);
+        }
+        if pair.a.certified.is_ok() && pair.b.certified.is_ok() {
+            self.cost_noisy.push(cost);
+            self.noisy_a.merge(&latency_a);
+            self.noisy_b.merge(&latency_b);
+        }
+        self.pairs.push(pair);
+    }
+
+    fn discarded(&self) -> u32 {
+        self.pairs
+            .iter()
+            .filter(|pair| pair.discarded.is_some())
+            .count() as u32
+    }
+
+    fn progress(&self, comparison: &Comparison<'_>, judging: &Judging, waiting: bool) -> Progress {
+        let pairs = self.objective.len() as u32;
+        let mut sorted = self.objective.clone();
+        sorted.sort_by(f64::total_cmp);
+        Progress {
+            title: comparison.title.to_owned(),
+            pairs,
+            next_look: judging
+                .looks
+                .iter()
+                .copied()
+                .find(|look| *look > pairs)
+                .unwrap_or(pairs),
+            discarded: self.discarded(),
+            ratio: (!sorted.is_empty()).then(|| sorted[sorted.len() / 2].exp()),
+            foreign: self
+                .pairs
+                .last()
+                .map_or(0.0, |pair| pair.a.cpu.foreign.max(pair.b.cpu.foreign)),
+            waiting,
+        }
+    }
+
+    /// No more pairs may be tried and none of the looks decided.
+    fn without_quiet(
+        self,
+        comparison: &Comparison<'_>,
+        judging: &Judging,
+        seed: u64,
+    ) -> Compared {
+        let enough = judging.looks.first().is_some_and(|look| self.cost_noisy.len() as u32 >= *look);
+        if enough && !comparison.shared_lock {
+            let judgement = decide::judge_cost_only(&judging.rules(), &self.cost_noisy, seed);
+            return self.finish(judgement, true, judging);
+        }
+        let why = if comparison.shared_lock {
+            "and CPU cost understates a shared lock, so cost alone may not decide"
+        } else {
+            "and too few pairs were left to judge even the CPU cost"
+        };
+        let reason = format!(
+            "{} of {} pairs saw too much foreign load or were not certified, {why}",
+            self.discarded(),
+            self.pairs.len()
+        );
+        let judgement = decide::Judgement {
+            call: Call::Inconclusive,
+            primary: None,
+            cost: None,
+            reason,
+        };
+        self.finish(judgement, false, judging)
+    }
+
+    fn finish(self, judgement: decide::Judgement, cost_only: bool, judging: &Judging) -> Compared {
+        let discarded = self.discarded();
+        let counted = if cost_only {
+            self.cost_noisy.len()
+        } else {
+            self.objective.len()
+        } as u32;
+        let (latency_a, latency_b) = if cost_only {
+            (self.noisy_a, self.noisy_b)
+        } else {
+            (self.latency_a, self.latency_b)
+        };
+        let delta = |interval: Option<Interval>| {
+            interval.map(|interval| Delta {
+                point: ratio::to_change(interval.point),
+                low: ratio::to_change(interval.low),
+                high: ratio::to_change(interval.high),
+                pairs: counted,
+                discarded,
+            })
+        };
+        let mut compared = Compared {
+            call: judgement.call,
+            reason: judgement.reason,
+            delta: delta(judgement.primary),
+            cpu_delta: delta(judgement.cost),
+            cost_only,
+            latency_a,
+            latency_b,
+            pairs: self.pairs,
+        };
+        if compared.call == Call::Keep {
+            if let Some(veto) = compared.broken_guard(&judging.guards) {
+                compared.call = Call::Revert;
+                compared.reason = veto;
+            }
+        }
+        compared
+    }
+}
+
+impl Compared {
+    /// Runs with the change that count.
+    pub fn counted(&self) -> impl Iterator<Item = &Pair> {
+        self.pairs
+            .iter()
+            .filter(|pair| pair.discarded.is_none() || self.cost_only)
+    }
+
+    /// The guard rail that the change breaks and that held without it.
+    fn broken_guard(&self, guards: &[Guard]) -> Option<String> {
+        guards.iter().find_map(|guard| match *guard {
+            Guard::Loss { at_most } => {
+                let loss = |half: fn(&Pair) -> &Run| median(self.counted().map(|p| half(p).loss));
+                let (before, after) = (loss(|p| &p.a)?, loss(|p| &p.b)?);
+                (after > at_most && before <= at_most).then(|| {
+                    format!(
+                        "guard rail broken: {:.2} % of the requests were lost, at most {:.2} % are allowed",
+                        after * 100.0,
+                        at_most * 100.0
+                    )
+                })
+            }
+            Guard::P99 { at_most_us } => {
+                let before = self.latency_a.quantiles().p99;
+                let after = self.latency_b.quantiles().p99;
+                (after > at_most_us && before <= at_most_us).then(|| {
+                    format!(
+                        "guard rail broken: p99 rose from {before:.0} us to {after:.0} us, at most {at_most_us:.0} us are allowed"
+                    )
+                })
+            }
+        })
+    }
+}
+
+/// Median of the values, absent when there are none.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        length if length % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}
+
+fn measure(
+    comparison: &Comparison<'_>,
+    first: Half,
+    seed: u64,
+    stage: &mut dyn Stage,
+) -> Result<PairRecord, Error> {
+    let mut half = |which: Half| {
+        let variant = match which {
+            Half::A => comparison.a,
+            Half::B => comparison.b,
+        };
+        stage.run(variant, seed).map_err(|error| match error {
+            StageError::ServiceFailed(why) => Error::ServiceFailed { half: which, why },
+            other => Error::Stage(other),
+        })
+    };
+    let (a, b) = if first == Half::A {
+        let a = half(Half::A)?;
+        (a, half(Half::B)?)
+    } else {
+        let b = half(Half::B)?;
+        (half(Half::A)?, b)
+    };
+    Ok(PairRecord {
+        pair: Pair {
+            a: a.run,
+            b: b.run,
+            first,
+            discarded: None,
+        },
+        latency_a: a.latency,
+        latency_b: b.latency,
+    })
+}
+
+/// Why a pair does not count.
+fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
+    for (half, run) in [("A", &pair.a), ("B", &pair.b)] {
+        if run.cpu.foreign > judging.discard_above {
+            return Some(format!(
+                "half {half} saw {:.1} % foreign CPU, more than {:.1} %",
+                run.cpu.foreign * 100.0,
+                judging.discard_above * 100.0
+            ));
+        }
+        if let Err(reasons) = &run.certified {
+            return Some(format!(
+                "half {half} was not certified: {}",
+                reasons.join("; ")
+            ));
+        }
+    }
+    None
+}
+
+fn wait_for_quiet(
+    comparison: &Comparison<'_>,
+    judging: &Judging,
+    measured: &Measured,
+    stage: &mut dyn Stage,
+    observer: &mut dyn Observer,
+) -> Result<(), Error> {
+    let began = stage.elapsed_s();
+    loop {
+        let foreign = stage.foreign_now()?;
+        if foreign < judging.quiet || stage.elapsed_s() - began >= judging.quiet_wait_s {
+            return Ok(());
+        }
+        let mut progress = measured.progress(comparison, judging, true);
+        progress.foreign = foreign;
+        observer.progress(&progress);
+    }
+}
+
+/// A seed of its own for every comparison (FNV-1a of its id, mixed with the experiment's seed), so that a
+/// resumed or reordered ladder draws the same orders.
+fn seed_of(seed: u64, id: &str) -> u64 {
+    id.bytes()
+        .fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+}

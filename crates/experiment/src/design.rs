@@ -1,0 +1,170 @@
+//! The design of an experiment: what will be compared and how it will be judged, fixed before the first run.
+
+use rungwise_stats::decide::{Direction, Rules};
+use serde::{Deserialize, Serialize};
+
+use crate::stage::{Setting, Traffic};
+
+/// The metric that decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Objective {
+    /// Replies per second, more is better.
+    Rate,
+    /// 99th percentile of corrected latency, less is better.
+    P99,
+}
+
+impl Objective {
+    /// Its name in the JSON document.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Rate => "rate_per_s",
+            Self::P99 => "p99_us",
+        }
+    }
+
+    /// Which way is better.
+    pub fn direction(self) -> Direction {
+        match self {
+            Self::Rate => Direction::HigherIsBetter,
+            Self::P99 => Direction::LowerIsBetter,
+        }
+    }
+}
+
+/// A limit that a variant must hold, whatever it gains.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "metric", rename_all = "snake_case")]
+pub enum Guard {
+    /// Lost requests, a fraction of those sent, at most.
+    Loss {
+        /// Largest share allowed.
+        at_most: f64,
+    },
+    /// 99th percentile of corrected latency, microseconds, at most.
+    P99 {
+        /// Largest value allowed.
+        at_most_us: f64,
+    },
+}
+
+/// How pairs are gated and judged.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Judging {
+    /// The metric that decides.
+    pub objective: Objective,
+    /// Limits with a veto.
+    pub guards: Vec<Guard>,
+    /// Smallest effect worth keeping, a fraction.
+    pub min_effect: f64,
+    /// Chance of any wrong decision over the whole ladder.
+    pub alpha: f64,
+    /// Numbers of pairs at which a decision may be taken.
+    pub looks: Vec<u32>,
+    /// Comparisons that share `alpha`.
+    pub comparisons: usize,
+    /// Foreign share of all CPUs below which a pair may start.
+    pub quiet: f64,
+    /// Foreign share in either half above which a pair does not count.
+    pub discard_above: f64,
+    /// Longest wait for quiet before a pair, seconds.
+    pub quiet_wait_s: f64,
+    /// Discarded pairs per comparison after which no more are tried.
+    pub max_discards: u32,
+    /// Seed of orders and intervals.
+    pub seed: u64,
+}
+
+impl Judging {
+    /// The decision rules of the statistics crate.
+    pub fn rules(&self) -> Rules {
+        Rules {
+            min_effect: self.min_effect,
+            alpha_family: self.alpha,
+            rungs: self.comparisons,
+            looks: self.looks.clone(),
+        }
+    }
+
+    /// Pairs of the last look.
+    pub fn most_pairs(&self) -> u32 {
+        self.looks.last().copied().unwrap_or(0)
+    }
+}
+
+/// How a rung takes part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Part {
+    /// Judged; what is kept carries into the following rungs.
+    Step,
+    /// Judged for a traffic of its own; never carried on.
+    Branch,
+    /// Measured for comparison only.
+    Limit,
+    /// Never run.
+    Observe {
+        /// What is known of it and why it was not tried.
+        note: String,
+    },
+}
+
+/// A rung as it will be tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Identifier.
+    pub id: String,
+    /// The change in words.
+    pub title: String,
+    /// How it takes part.
+    pub part: Part,
+    /// What it sets.
+    pub set: Vec<(Setting, String)>,
+    /// Ids of earlier rungs that are tried again together with this one if they were not kept alone.
+    pub bundle_with: Vec<String>,
+    /// Its traffic, the scenario's unless it says otherwise.
+    pub traffic: Traffic,
+    /// Its CPU cost says nothing because threads fight for a lock: never judged by cost only.
+    pub shared_lock: bool,
+    /// What it holds for.
+    pub label: Option<String>,
+    /// Somebody else's figure.
+    pub reference: Option<rungwise_model::tune::Reference>,
+}
+
+/// The whole design; written to the run folder before the first run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Design {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// One line about it.
+    pub title: String,
+    /// The state the ladder starts from.
+    pub baseline: Vec<(Setting, String)>,
+    /// Somebody else's figure for that state.
+    pub start_reference: Option<rungwise_model::tune::Reference>,
+    /// The rungs in order.
+    pub steps: Vec<Step>,
+    /// How pairs are judged.
+    pub judging: Judging,
+}
+
+impl Design {
+    /// Upper bound of the comparisons that share the family's alpha: every judged rung, every bundle with
+    /// the check of its members, and the overall comparison. Limits decide nothing and do not count.
+    pub fn count_comparisons(steps: &[Step]) -> usize {
+        steps
+            .iter()
+            .filter(|step| matches!(step.part, Part::Step | Part::Branch))
+            .map(|step| {
+                if step.bundle_with.is_empty() {
+                    1
+                } else {
+                    2 + step.bundle_with.len()
+                }
+            })
+            .sum::<usize>()
+            + 1
+    }
+}

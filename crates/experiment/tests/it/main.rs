@@ -1,0 +1,293 @@
+//! The engine against a simulated stage whose truth is known.
+
+mod simulated;
+
+use rungwise_experiment::compare::{Observer, Progress};
+use rungwise_experiment::design::{Design, Guard, Judging, Objective, Part, Step};
+use rungwise_experiment::ladder::{Climbed, climb};
+use rungwise_experiment::record::{Forget, Record, RunFolder};
+use rungwise_experiment::stage::{Setting, Side, StageError, Traffic};
+use rungwise_experiment::Error;
+use rungwise_model::tune::{Outcome, Reference, Rung, Verdict};
+use simulated::Simulated;
+
+struct Silent;
+
+impl Observer for Silent {
+    fn progress(&mut self, _: &Progress) {}
+    fn rung(&mut self, _: &Rung) {}
+}
+
+fn setting(knob: &str) -> Setting {
+    Setting {
+        knob: knob.to_owned(),
+        side: Side::Server,
+    }
+}
+
+fn step(id: &str) -> Step {
+    Step {
+        id: id.to_owned(),
+        title: format!("turn {id} on"),
+        part: Part::Step,
+        set: vec![(setting(id), "on".to_owned())],
+        bundle_with: Vec::new(),
+        traffic: Traffic::default(),
+        shared_lock: false,
+        label: None,
+        reference: None,
+    }
+}
+
+fn design(steps: Vec<Step>) -> Design {
+    let comparisons = Design::count_comparisons(&steps);
+    Design {
+        scenario: "simulated".to_owned(),
+        title: "a known truth".to_owned(),
+        baseline: Vec::new(),
+        start_reference: None,
+        steps,
+        judging: Judging {
+            objective: Objective::Rate,
+            guards: vec![Guard::Loss { at_most: 0.01 }],
+            min_effect: 0.02,
+            alpha: 0.01,
+            looks: vec![8, 16, 24],
+            comparisons,
+            quiet: 0.12,
+            discard_above: 0.05,
+            quiet_wait_s: 5.0,
+            max_discards: 12,
+            seed: 7,
+        },
+    }
+}
+
+fn run(design: &Design, stage: &mut Simulated) -> Climbed {
+    let mut climbed = Climbed::default();
+    climb(design, stage, &mut Forget, &mut Silent, &mut climbed).unwrap();
+    climbed
+}
+
+fn outcome(climbed: &Climbed, id: &str) -> Outcome {
+    climbed
+        .rungs
+        .iter()
+        .find(|rung| rung.id == id)
+        .unwrap_or_else(|| panic!("no rung {id}: {:?}", climbed.kept))
+        .outcome
+}
+
+#[test]
+fn what_helps_is_kept_and_what_hurts_is_reverted() {
+    let design = design(vec![step("good"), step("bad"), step("nothing")]);
+    let mut stage = Simulated::new(1).effect("good", 1.25).effect("bad", 0.8);
+    let climbed = run(&design, &mut stage);
+    assert_eq!(outcome(&climbed, "good"), Outcome::Kept);
+    assert_eq!(outcome(&climbed, "bad"), Outcome::Reverted);
+    assert!(matches!(
+        outcome(&climbed, "nothing"),
+        Outcome::Same | Outcome::Inconclusive
+    ));
+    assert_eq!(climbed.kept, ["good"]);
+    assert_eq!(climbed.verdict, Some(Verdict::Better));
+    let overall = climbed.overall.unwrap();
+    assert!(overall.low < 0.25 && 0.25 < overall.high, "{overall:?}");
+}
+
+#[test]
+fn a_change_that_loses_alone_is_tried_with_its_partner() {
+    let mut partner = step("reuseport");
+    partner.bundle_with = vec!["rps".to_owned()];
+    let design = design(vec![step("rps"), partner]);
+    let mut stage = Simulated::new(2)
+        .effect("rps", 0.5)
+        .pair_effect("rps", "reuseport", 4.0);
+    let climbed = run(&design, &mut stage);
+    assert_eq!(outcome(&climbed, "rps"), Outcome::Reverted);
+    assert_eq!(outcome(&climbed, "rps+reuseport"), Outcome::Kept);
+    // Without rps the bundle would lose a factor of two, so it stays in.
+    assert_eq!(outcome(&climbed, "rps.out"), Outcome::Reverted);
+    assert_eq!(climbed.kept, ["rps+reuseport"]);
+    assert_eq!(climbed.final_variant.settings.len(), 2);
+}
+
+#[test]
+fn a_member_that_only_costs_is_taken_out_of_its_bundle() {
+    let mut partner = step("reuseport");
+    partner.bundle_with = vec!["rps".to_owned()];
+    let design = design(vec![step("rps"), partner]);
+    let mut stage = Simulated::new(3)
+        .effect("rps", 0.7)
+        .effect("reuseport", 2.0);
+    let climbed = run(&design, &mut stage);
+    assert_eq!(climbed.kept, ["rps+reuseport", "rps.out"]);
+    let settings: Vec<_> = climbed.final_variant.settings.keys().collect();
+    assert_eq!(settings, [&setting("reuseport")]);
+}
+
+#[test]
+fn identical_variants_are_not_kept() {
+    let mut kept = 0;
+    for seed in 0..20 {
+        let steps = ["a", "b", "c", "d", "e"].map(step).to_vec();
+        let mut design = design(steps);
+        design.judging.seed = seed;
+        kept += run(&design, &mut Simulated::new(seed + 100)).kept.len();
+    }
+    assert_eq!(kept, 0, "100 rungs without an effect");
+}
+
+#[test]
+fn a_gain_that_breaks_a_guard_rail_is_reverted() {
+    let design = design(vec![step("lossy")]);
+    let mut stage = Simulated::new(4).effect("lossy", 1.5).loss("lossy", 0.05);
+    let climbed = run(&design, &mut stage);
+    let rung = &climbed.rungs[1];
+    assert_eq!(rung.outcome, Outcome::Reverted);
+    assert!(rung.reason.contains("guard rail"), "{}", rung.reason);
+}
+
+#[test]
+fn more_rate_for_more_cpu_per_transaction_is_inconclusive() {
+    let design = design(vec![step("dear")]);
+    let mut stage = Simulated::new(5).effect("dear", 1.3).cost("dear", 1.4);
+    let climbed = run(&design, &mut stage);
+    assert_eq!(climbed.rungs[1].outcome, Outcome::Inconclusive, "{}", climbed.rungs[1].reason);
+}
+
+#[test]
+fn disturbed_pairs_stay_listed_and_do_not_count() {
+    let design = design(vec![step("good")]);
+    let mut stage = Simulated::new(6).effect("good", 1.3).disturb_every(5);
+    let climbed = run(&design, &mut stage);
+    let rung = &climbed.rungs[1];
+    assert_eq!(rung.outcome, Outcome::Kept);
+    let discarded: Vec<_> = rung.pairs.iter().filter(|pair| pair.discarded.is_some()).collect();
+    assert!(!discarded.is_empty());
+    assert_eq!(rung.delta.unwrap().discarded as usize, discarded.len());
+    assert_eq!(rung.delta.unwrap().pairs as usize, rung.pairs.len() - discarded.len());
+}
+
+#[test]
+fn without_quiet_only_cost_decides_and_never_where_a_lock_is_shared() {
+    let mut locked = step("locked");
+    locked.shared_lock = true;
+    let design = design(vec![step("cheap"), locked]);
+    let mut stage = Simulated::new(7)
+        .effect("cheap", 1.25)
+        .cost("cheap", 0.8)
+        .effect("locked", 1.25)
+        .cost("locked", 0.8)
+        .disturb_every(1);
+    let climbed = run(&design, &mut stage);
+    let cheap = climbed.rungs.iter().find(|rung| rung.id == "cheap").unwrap();
+    assert!(cheap.cost_only);
+    assert_eq!(cheap.outcome, Outcome::Kept, "{}", cheap.reason);
+    assert_eq!(outcome(&climbed, "locked"), Outcome::Inconclusive);
+}
+
+#[test]
+fn what_cannot_be_set_is_skipped_with_its_reason_and_the_ladder_goes_on() {
+    let design = design(vec![step("absent"), step("good")]);
+    let mut stage = Simulated::new(8)
+        .unavailable("absent", "needs Linux 9.1")
+        .effect("good", 1.3);
+    let climbed = run(&design, &mut stage);
+    assert_eq!(outcome(&climbed, "absent"), Outcome::Skipped);
+    assert!(climbed.could_not.iter().any(|line| line.contains("needs Linux 9.1")));
+    assert_eq!(outcome(&climbed, "good"), Outcome::Kept);
+}
+
+#[test]
+fn a_service_that_dies_with_a_change_reverts_it() {
+    let design = design(vec![step("deadly"), step("good")]);
+    let mut stage = Simulated::new(9).deadly("deadly").effect("good", 1.3);
+    let climbed = run(&design, &mut stage);
+    assert_eq!(outcome(&climbed, "deadly"), Outcome::Reverted);
+    assert_eq!(outcome(&climbed, "good"), Outcome::Kept);
+}
+
+#[test]
+fn branches_and_limits_never_enter_the_final_configuration() {
+    let mut branch = step("burst");
+    branch.part = Part::Branch;
+    branch.traffic.burst = Some(16);
+    branch.label = Some("same-flow bursts".to_owned());
+    let mut limit = step("xdp");
+    limit.part = Part::Limit;
+    let mut seen = step("audit");
+    seen.part = Part::Observe {
+        note: "one-way until reboot".to_owned(),
+    };
+    let design = design(vec![branch, limit, seen]);
+    let mut stage = Simulated::new(10).effect("burst", 5.0).effect("xdp", 2.0);
+    let climbed = run(&design, &mut stage);
+    assert_eq!(outcome(&climbed, "burst"), Outcome::Kept);
+    assert_eq!(outcome(&climbed, "xdp"), Outcome::Observed);
+    assert!(climbed.rungs.iter().find(|rung| rung.id == "xdp").unwrap().delta.is_some());
+    assert_eq!(outcome(&climbed, "audit"), Outcome::Observed);
+    assert!(climbed.kept.is_empty() && climbed.final_variant.settings.is_empty());
+}
+
+#[test]
+fn a_sign_that_differs_from_the_reference_is_flagged() {
+    let mut lost = step("lost");
+    lost.reference = Some(Reference {
+        rate_per_s: 2e6,
+        factor: Some(1.2),
+        source: "elsewhere".to_owned(),
+    });
+    let design = design(vec![lost]);
+    let climbed = run(&design, &mut Simulated::new(11).effect("lost", 0.7));
+    assert!(climbed.rungs[1].sign_differs);
+}
+
+#[test]
+fn a_resumed_run_ends_as_the_uninterrupted_one() {
+    let steps = vec![step("good"), step("nothing"), step("bad")];
+    let design = design(steps);
+    let stage = || Simulated::new(12).effect("good", 1.2).effect("bad", 0.9).by_call();
+    let whole = run(&design, &mut stage());
+
+    for stop_after in [1, 9, 40, 77] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run");
+        let mut climbed = Climbed::default();
+        let mut interrupted = stage().interrupt_after(stop_after);
+        let mut folder = RunFolder::create(&path, &design).unwrap();
+        let end = climb(&design, &mut interrupted, &mut folder, &mut Silent, &mut climbed);
+        assert!(matches!(end, Err(Error::Stage(StageError::Interrupted))), "{end:?}");
+        drop(folder);
+
+        let (mut folder, read) = RunFolder::resume(&path).unwrap();
+        assert!(folder.damaged().is_empty());
+        let mut climbed = Climbed::default();
+        climb(&read, &mut stage(), &mut folder, &mut Silent, &mut climbed).unwrap();
+        assert_eq!(climbed.rungs, whole.rungs, "interrupted after {stop_after} runs");
+        assert_eq!(climbed.sentence, whole.sentence);
+    }
+}
+
+#[test]
+fn a_torn_or_damaged_pair_is_measured_again() {
+    let design = design(vec![step("good")]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run");
+    let mut folder = RunFolder::create(&path, &design).unwrap();
+    let mut climbed = Climbed::default();
+    let mut stage = Simulated::new(13).effect("good", 1.2);
+    climb(&design, &mut stage, &mut folder, &mut Silent, &mut climbed).unwrap();
+    drop(folder);
+
+    let file = path.join("pairs.jsonl");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let second = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 20;
+    bytes[second] = b'#';
+    bytes.truncate(bytes.len() - 30);
+    std::fs::write(&file, bytes).unwrap();
+    let (mut folder, _) = RunFolder::resume(&path).unwrap();
+    assert_eq!(folder.damaged().len(), 2, "{:?}", folder.damaged());
+    assert!(folder.recorded("aa", 0).is_some());
+    assert!(folder.recorded("aa", 1).is_none());
+}

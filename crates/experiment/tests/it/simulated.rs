@@ -1,0 +1,174 @@
+//! A stage without a machine: rates follow from declared effects, noise and drift from a seed.
+
+use std::collections::BTreeMap;
+
+use rungwise_experiment::stage::{Sample, Stage, StageError, Variant};
+use rungwise_model::machine::CpuWindow;
+use rungwise_model::tune::Run;
+use rungwise_stats::histogram::Histogram;
+
+#[derive(Clone, Default)]
+pub(crate) struct Simulated {
+    state: u64,
+    effects: BTreeMap<String, f64>,
+    pair_effects: Vec<(String, String, f64)>,
+    costs: BTreeMap<String, f64>,
+    losses: BTreeMap<String, f64>,
+    unavailable: BTreeMap<String, String>,
+    deadly: Vec<String>,
+    disturb_every: usize,
+    interrupt_after: usize,
+    by_call: bool,
+    runs: usize,
+    clock: f64,
+}
+
+impl Simulated {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn effect(mut self, knob: &str, factor: f64) -> Self {
+        self.effects.insert(knob.to_owned(), factor);
+        self
+    }
+
+    pub(crate) fn pair_effect(mut self, one: &str, other: &str, factor: f64) -> Self {
+        self.pair_effects.push((one.to_owned(), other.to_owned(), factor));
+        self
+    }
+
+    pub(crate) fn cost(mut self, knob: &str, factor: f64) -> Self {
+        self.costs.insert(knob.to_owned(), factor);
+        self
+    }
+
+    pub(crate) fn loss(mut self, knob: &str, share: f64) -> Self {
+        self.losses.insert(knob.to_owned(), share);
+        self
+    }
+
+    pub(crate) fn unavailable(mut self, knob: &str, why: &str) -> Self {
+        self.unavailable.insert(knob.to_owned(), why.to_owned());
+        self
+    }
+
+    pub(crate) fn deadly(mut self, knob: &str) -> Self {
+        self.deadly.push(knob.to_owned());
+        self
+    }
+
+    pub(crate) fn disturb_every(mut self, runs: usize) -> Self {
+        self.disturb_every = runs;
+        self
+    }
+
+    pub(crate) fn interrupt_after(mut self, runs: usize) -> Self {
+        self.interrupt_after = runs;
+        self
+    }
+
+    /// Noise depends on variant and seed of the call only, so that a resumed run sees the same values.
+    pub(crate) fn by_call(mut self) -> Self {
+        self.by_call = true;
+        self
+    }
+
+    fn uniform(&mut self) -> f64 {
+        // xorshift64*
+        self.state ^= self.state >> 12;
+        self.state ^= self.state << 25;
+        self.state ^= self.state >> 27;
+        (self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+}
+
+impl Stage for Simulated {
+    fn try_out(&mut self, variant: &Variant) -> Result<(), StageError> {
+        for setting in variant.settings.keys() {
+            if let Some(why) = self.unavailable.get(&setting.knob) {
+                return Err(StageError::Unavailable(why.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, variant: &Variant, seed: u64) -> Result<Sample, StageError> {
+        self.runs += 1;
+        if self.interrupt_after > 0 && self.runs > self.interrupt_after {
+            return Err(StageError::Interrupted);
+        }
+        if self.by_call {
+            let names: String = variant.settings.keys().map(|s| s.knob.as_str()).collect();
+            self.state = names.bytes().fold(seed | 1, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            }) | 1;
+            self.normal();
+        } else {
+            self.clock += 0.5;
+        }
+        let on = |knob: &str| variant.settings.keys().any(|s| s.knob == knob);
+        if let Some(knob) = self.deadly.iter().find(|knob| on(knob)) {
+            return Err(StageError::ServiceFailed(format!("killed by {knob}")));
+        }
+        let mut rate = 500_000.0;
+        let mut cost = 3.0;
+        for (knob, factor) in &self.effects {
+            if on(knob) {
+                rate *= factor;
+            }
+        }
+        for (one, other, factor) in &self.pair_effects {
+            if on(one) && on(other) {
+                rate *= factor;
+            }
+        }
+        for (knob, factor) in &self.costs {
+            if on(knob) {
+                cost *= factor;
+            }
+        }
+        let loss = self.losses.iter().filter(|(knob, _)| on(knob)).map(|(_, share)| *share).sum();
+        let drift = (self.clock / 20.0).sin() * 0.05;
+        rate *= (drift + 0.017 * self.normal()).exp();
+        cost *= (0.015 * self.normal()).exp();
+        let disturbed = self.disturb_every > 0 && self.runs.is_multiple_of(self.disturb_every);
+        let mut latency = Histogram::new();
+        latency.record(200_000);
+        latency.record(600_000);
+        Ok(Sample {
+            run: Run {
+                at_s: self.clock,
+                rate_per_s: rate,
+                loss,
+                cpu_us_per_tx: cost,
+                server_us_per_tx: cost / 2.0,
+                client_us_per_tx: cost / 2.0,
+                p50_us: 200.0,
+                p99_us: 600.0,
+                cpu: CpuWindow {
+                    foreign: if disturbed { 0.3 } else { 0.01 },
+                    ..CpuWindow::default()
+                },
+                certified: Ok(()),
+            },
+            latency,
+        })
+    }
+
+    fn foreign_now(&mut self) -> Result<f64, StageError> {
+        self.clock += 0.1;
+        Ok(0.01)
+    }
+
+    fn elapsed_s(&self) -> f64 {
+        self.clock
+    }
+}
