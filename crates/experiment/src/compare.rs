@@ -3,7 +3,7 @@
 use rungwise_model::tune::{Delta, Half, Pair, Run};
 use rungwise_stats::decide::{self, Call};
 use rungwise_stats::histogram::Histogram;
-use rungwise_stats::interval::Interval;
+use rungwise_stats::interval::{Interval, median};
 use rungwise_stats::{ratio, schedule};
 
 use crate::Error;
@@ -109,8 +109,7 @@ pub fn compare(
             &rules,
             judging.objective.direction(),
             &measured.objective,
-            &measured.cost,
-            seed,
+            measured.known_cost(),
         );
         if judgement.call != Call::MorePairs {
             return Ok(measured.finish(judgement, false, judging));
@@ -119,7 +118,7 @@ pub fn compare(
             break;
         }
     }
-    Ok(measured.without_quiet(comparison, judging, seed))
+    Ok(measured.without_quiet(comparison, judging))
 }
 
 #[derive(Default)]
@@ -144,23 +143,32 @@ impl Measured {
             latency_b,
         } = record;
         let cost = ratio::log_ratio(pair.a.cpu_us_per_tx, pair.b.cpu_us_per_tx);
-        if pair.discarded.is_none() {
-            let metric = |run: &Run| match objective {
-                Objective::Rate => run.rate_per_s,
-                Objective::P99 => run.p99_us,
-            };
-            self.objective
-                .push(ratio::log_ratio(metric(&pair.a), metric(&pair.b)));
-            self.cost.push(cost);
+        let metric = |run: &Run| match objective {
+            Objective::Rate => run.rate_per_s,
+            Objective::P99 => run.p99_us,
+        };
+        let change = ratio::log_ratio(metric(&pair.a), metric(&pair.b));
+        if let (None, Some(change)) = (&pair.discarded, change) {
+            self.objective.push(change);
+            self.cost.extend(cost);
             self.latency_a.merge(&latency_a);
             self.latency_b.merge(&latency_b);
         }
         if pair.a.certified.is_ok() && pair.b.certified.is_ok() {
-            self.cost_noisy.push(cost);
+            self.cost_noisy.extend(cost);
             self.noisy_a.merge(&latency_a);
             self.noisy_b.merge(&latency_b);
         }
         self.pairs.push(pair);
+    }
+
+    /// Cost has a voice only where every counted pair has one.
+    fn known_cost(&self) -> &[f64] {
+        if self.cost.len() == self.objective.len() {
+            &self.cost
+        } else {
+            &[]
+        }
     }
 
     fn discarded(&self) -> u32 {
@@ -172,8 +180,6 @@ impl Measured {
 
     fn progress(&self, comparison: &Comparison<'_>, judging: &Judging, waiting: bool) -> Progress {
         let pairs = self.objective.len() as u32;
-        let mut sorted = self.objective.clone();
-        sorted.sort_by(f64::total_cmp);
         Progress {
             title: comparison.title.to_owned(),
             pairs,
@@ -184,7 +190,7 @@ impl Measured {
                 .find(|look| *look > pairs)
                 .unwrap_or(pairs),
             discarded: self.discarded(),
-            ratio: (!sorted.is_empty()).then(|| sorted[sorted.len() / 2].exp()),
+            ratio: median(&self.objective).map(f64::exp),
             foreign: self
                 .pairs
                 .last()
@@ -194,15 +200,18 @@ impl Measured {
     }
 
     /// No more pairs may be tried and none of the looks decided.
-    fn without_quiet(
-        self,
-        comparison: &Comparison<'_>,
-        judging: &Judging,
-        seed: u64,
-    ) -> Compared {
-        let enough = judging.looks.first().is_some_and(|look| self.cost_noisy.len() as u32 >= *look);
-        if enough && !comparison.shared_lock {
-            let judgement = decide::judge_cost_only(&judging.rules(), &self.cost_noisy, seed);
+    fn without_quiet(mut self, comparison: &Comparison<'_>, judging: &Judging) -> Compared {
+        let reached = judging
+            .looks
+            .iter()
+            .rfind(|look| **look as usize <= self.cost_noisy.len());
+        if let (Some(look), false) = (reached, comparison.shared_lock) {
+            self.cost_noisy.truncate(*look as usize);
+            let mut judgement = decide::judge_cost_only(&judging.rules(), &self.cost_noisy);
+            if judgement.call == Call::MorePairs {
+                judgement.call = Call::Inconclusive;
+                judgement.reason = "no quiet pairs, and the CPU cost alone does not tell".to_owned();
+            }
             return self.finish(judgement, true, judging);
         }
         let why = if comparison.shared_lock {
@@ -273,11 +282,16 @@ impl Compared {
             .filter(|pair| pair.discarded.is_none() || self.cost_only)
     }
 
+    /// Median of a figure of the counted pairs.
+    pub fn median_of(&self, figure: impl Fn(&Pair) -> f64) -> Option<f64> {
+        median(&self.counted().map(figure).collect::<Vec<_>>())
+    }
+
     /// The guard rail that the change breaks and that held without it.
     fn broken_guard(&self, guards: &[Guard]) -> Option<String> {
         guards.iter().find_map(|guard| match *guard {
             Guard::Loss { at_most } => {
-                let loss = |half: fn(&Pair) -> &Run| median(self.counted().map(|p| half(p).loss));
+                let loss = |half: fn(&Pair) -> &Run| self.median_of(|pair| half(pair).loss);
                 let (before, after) = (loss(|p| &p.a)?, loss(|p| &p.b)?);
                 (after > at_most && before <= at_most).then(|| {
                     format!(
@@ -297,18 +311,6 @@ impl Compared {
                 })
             }
         })
-    }
-}
-
-/// Median of the values, absent when there are none.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        length if length % 2 == 1 => Some(values[middle]),
-        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
     }
 }
 

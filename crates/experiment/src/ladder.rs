@@ -7,10 +7,11 @@
 
 use rungwise_model::tune::{AaCheck, Delta, Outcome, Reference, Rung, RungLatency, Verdict};
 use rungwise_stats::decide::Call;
-use rungwise_stats::{noise, ratio};
+use rungwise_stats::noise::{Noise, smallest_effect};
+use rungwise_stats::ratio;
 
 use crate::Error;
-use crate::compare::{Compared, Comparison, Observer, compare, median};
+use crate::compare::{Compared, Comparison, Observer, compare};
 use crate::design::{Design, Judging, Part, Step};
 use crate::record::Record;
 use crate::stage::{Setting, Stage, StageError, Traffic, Variant};
@@ -101,15 +102,12 @@ impl<'a> Climb<'a> {
         )?;
         let ratios: Vec<f64> = compared
             .counted()
-            .map(|pair| ratio::log_ratio(pair.a.rate_per_s, pair.b.rate_per_s))
+            .filter_map(|pair| ratio::log_ratio(pair.a.rate_per_s, pair.b.rate_per_s))
             .collect();
-        let spread = noise::robust_sd(&ratios);
-        let smallest = noise::smallest_effect(
-            spread,
-            judging.most_pairs(),
-            judging.rules().alpha_per_look(),
-            POWER,
-        );
+        let spread = Noise::of(&ratios).map(|noise| noise.cautious_sd());
+        let smallest = spread
+            .map(|sd| smallest_effect(sd, judging.most_pairs(), judging.rules().alpha_per_look(), POWER))
+            .filter(|effect| effect.is_finite());
         let (low, high) = compared
             .delta
             .map_or((0.0, 0.0), |delta| (delta.low, delta.high));
@@ -138,7 +136,7 @@ impl<'a> Climb<'a> {
             "measured against itself: {}; smallest effect that {} pairs can show here: {}",
             interval(compared.delta),
             judging.most_pairs(),
-            percent(smallest)
+            smallest.map_or_else(|| "unknown".to_owned(), percent)
         );
         rung.set = named(&self.design.baseline);
         rung.reference = self.design.start_reference.clone();
@@ -407,8 +405,8 @@ impl<'a> Climb<'a> {
             title: title.to_owned(),
             outcome,
             reason,
-            rate_per_s: median(compared.counted().map(|pair| pair.b.rate_per_s)),
-            cpu_us_per_tx: median(compared.counted().map(|pair| pair.b.cpu_us_per_tx)),
+            rate_per_s: compared.median_of(|pair| pair.b.rate_per_s),
+            cpu_us_per_tx: compared.median_of(|pair| pair.b.cpu_us_per_tx),
             latency_us: (!compared.latency_b.is_empty()).then_some(RungLatency {
                 p50: latency.p50,
                 p99: latency.p99,

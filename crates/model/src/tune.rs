@@ -48,10 +48,11 @@ pub struct AaCheck {
     pub high: f64,
     /// Pairs that entered.
     pub pairs: u32,
-    /// Smallest relative effect this machine could show with the pairs of a full rung.
-    pub smallest_effect: f64,
-    /// Standard deviation of one pair's log ratio.
-    pub noise: f64,
+    /// Smallest relative effect this machine could show with the pairs of a full rung; absent where too few
+    /// pairs were had to say.
+    pub smallest_effect: Option<f64>,
+    /// Standard deviation of one pair's log ratio; absent likewise.
+    pub noise: Option<f64>,
 }
 
 /// Latency quantiles of a rung, microseconds, from the merged histograms of its runs.

@@ -264,7 +264,8 @@ fn a_resumed_run_ends_as_the_uninterrupted_one() {
         assert!(folder.damaged().is_empty());
         let mut climbed = Climbed::default();
         climb(&read, &mut stage(), &mut folder, &mut Silent, &mut climbed).unwrap();
-        assert_eq!(climbed.rungs, whole.rungs, "interrupted after {stop_after} runs");
+        // Not assert_eq: a ladder is too long to print.
+        assert!(climbed.rungs == whole.rungs, "interrupted after {stop_after} runs");
         assert_eq!(climbed.sentence, whole.sentence);
     }
 }
