@@ -1,1 +1,33 @@
-//! placeholder
+//! Intervals, decisions, schedules and histograms: the arithmetic of a verdict.
+//!
+//! Pure functions: no I/O, no clock, no threads; whatever is random takes its seed as an argument.
+//! The chain reads from the bottom up: a pair of runs gives a log [`ratio`], pairs give an [`interval`] of
+//! their median, an interval gives a call in [`decide`]; [`schedule`] says in which order the halves of a
+//! pair run and [`noise`] what a number of pairs can show at all. How well it keeps its promises
+//! is measured in `tests/it` and quoted in `docs/statistics.md`.
+#![expect(
+    clippy::doc_markdown,
+    reason = "BCa and the names of authors are not code"
+)]
+
+pub mod decide;
+pub mod histogram;
+pub mod interval;
+pub mod noise;
+pub mod ratio;
+pub mod schedule;
+
+/// What can go wrong in this crate: only reading back what was written elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Bytes that are no histogram of ours.
+    #[error(
+        "cannot read {bytes} bytes as a latency histogram: {why}; measure again or restore the file"
+    )]
+    Histogram {
+        /// Length of what was given.
+        bytes: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+}

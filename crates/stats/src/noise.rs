@@ -1,0 +1,126 @@
+//! What two identical variants look like: the machine against itself.
+//!
+//! The A/A check runs the same variant as both halves and measures the spread of the log ratio. From it
+//! follows the smallest effect that a number of pairs can show; whoever asks for less is told so before
+//! an hour is spent. The robust spread stands beside the plain one: where they differ, single
+//! pairs were hit by something else.
+
+use std::f64::consts::FRAC_PI_2;
+
+use crate::interval::{median, student_t};
+use crate::ratio;
+
+/// Median absolute deviation to standard deviation for normal data: 1 / Φ⁻¹(3/4), Rousseeuw & Croux,
+/// "Alternatives to the Median Absolute Deviation", JASA 88 (1993).
+const MAD_TO_SD: f64 = 1.482_602_218_505_602;
+
+/// Spread of log ratios.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Noise {
+    /// Log ratios that entered.
+    pub pairs: usize,
+    /// Their median: a bias between two identical variants, were it far from zero.
+    pub median: f64,
+    /// Standard deviation.
+    pub sd: f64,
+    /// The same from the median absolute deviation; one wild pair does not move it.
+    pub robust_sd: f64,
+}
+
+impl Noise {
+    /// Spread of `log_ratios`; `None` for fewer than two, or where one is not finite.
+    pub fn of(log_ratios: &[f64]) -> Option<Self> {
+        let pairs = log_ratios.len();
+        if pairs < 2 || !log_ratios.iter().all(|x| x.is_finite()) {
+            return None;
+        }
+        let median_of = |values: &[f64]| median(values).expect("two values or more");
+        let centre = median_of(log_ratios);
+        let mean = log_ratios.iter().sum::<f64>() / pairs as f64;
+        let squares: f64 = log_ratios.iter().map(|x| (x - mean) * (x - mean)).sum();
+        let distances: Vec<f64> = log_ratios.iter().map(|x| (x - centre).abs()).collect();
+        Some(Self {
+            pairs,
+            median: centre,
+            sd: (squares / (pairs - 1) as f64).sqrt(),
+            robust_sd: MAD_TO_SD * median_of(&distances),
+        })
+    }
+
+    /// The larger of the two spreads: with few pairs either may be lucky.
+    pub fn cautious_sd(&self) -> f64 {
+        self.sd.max(self.robust_sd)
+    }
+}
+
+/// Smallest relative gain that `pairs` pairs show with probability `power`, judged at `alpha` (both sides).
+///
+/// The standard error of a median of n normal values is sqrt(pi/2) · sd / sqrt(n); an effect is shown when it
+/// exceeds that by the t quantiles of the level and of the power. A fraction; infinite where
+/// `pairs` is below [`crate::interval::FEWEST`] or an argument makes no sense.
+pub fn smallest_effect(sd_of_log_ratio: f64, pairs: u32, alpha: f64, power: f64) -> f64 {
+    let inside = |p: f64| p > 0.0 && p < 1.0;
+    let pairs = pairs as usize;
+    let sensible = sd_of_log_ratio.is_finite()
+        && sd_of_log_ratio >= 0.0
+        && pairs >= crate::interval::FEWEST
+        && inside(alpha)
+        && inside(power);
+    if !sensible {
+        return f64::INFINITY;
+    }
+    let standard_error = (FRAC_PI_2 / pairs as f64).sqrt() * sd_of_log_ratio;
+    let reach = student_t(1.0 - alpha / 2.0, pairs - 1) + student_t(power, pairs - 1);
+    ratio::to_change(reach * standard_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn one_wild_pair_moves_the_plain_spread_only() {
+        let calm = [0.01, -0.01, 0.02, -0.02, 0.0, 0.015, -0.015, 0.005];
+        let mut hit = calm;
+        hit[3] = 2.0;
+        let (before, after) = (Noise::of(&calm).unwrap(), Noise::of(&hit).unwrap());
+        assert!(after.sd > 20.0 * before.sd);
+        assert!(after.robust_sd < 2.0 * before.robust_sd);
+        assert!((after.cautious_sd() - after.sd).abs() < 1e-15);
+    }
+
+    #[test]
+    fn noise_needs_two_finite_pairs() {
+        assert_eq!(Noise::of(&[0.1]), None);
+        assert_eq!(Noise::of(&[0.1, f64::NAN]), None);
+    }
+
+    #[test]
+    fn arguments_without_sense_can_show_nothing() {
+        assert!(smallest_effect(0.02, 3, 0.05, 0.8).is_infinite());
+        assert!(smallest_effect(f64::NAN, 12, 0.05, 0.8).is_infinite());
+        assert!(smallest_effect(0.02, 12, 0.0, 0.8).is_infinite());
+        assert!(smallest_effect(0.02, 12, 0.05, 1.0).is_infinite());
+    }
+
+    #[test]
+    fn three_percent_noise_and_24_pairs_at_five_percent_show_about_two_percent() {
+        let effect = smallest_effect(0.03, 24, 0.05, 0.8);
+        assert!((0.020..0.026).contains(&effect), "{effect}");
+    }
+
+    proptest! {
+        #[test]
+        fn more_pairs_less_noise_and_a_laxer_level_show_more(
+            sd in 0.001..0.2f64, pairs in 4..60_u32, alpha in 1e-4..0.2f64,
+        ) {
+            let effect = smallest_effect(sd, pairs, alpha, 0.8);
+            prop_assert!(effect > 0.0);
+            prop_assert!(smallest_effect(sd, pairs + 1, alpha, 0.8) < effect);
+            prop_assert!(smallest_effect(sd * 1.1, pairs, alpha, 0.8) > effect);
+            prop_assert!(smallest_effect(sd, pairs, alpha * 1.1, 0.8) < effect);
+        }
+    }
+}
