@@ -1,1 +1,63 @@
-fn main() {}
+//! `cargo xtask`: the command line of the chores. Exit 0 done, 1 failed, 4 a precondition is missing.
+#![expect(clippy::print_stderr, reason = "errors go to the person who called")]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::new::Kind;
+use xtask::tree::Tree;
+
+/// Project chores.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    /// Work on this checkout instead of the one xtask was built in.
+    #[arg(long, global = true, hide = true, value_name = "DIR")]
+    root: Option<PathBuf>,
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Run every test; installs the Debian packages they need and says which.
+    Test {
+        /// Only look whether the packages are there; install nothing.
+        #[arg(long)]
+        no_install: bool,
+        /// Handed on to `cargo test --workspace`.
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
+    /// Write the generated pages, schemas, man pages and completions.
+    Docs {
+        /// Write nothing; fail and name the files that are stale.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write the stub of a new part and its entry in the registry.
+    New {
+        /// What to add.
+        kind: Kind,
+        /// Its id: `net.rps_cpus`, `tcp/accept-queue-overflow`, `net/proc-net-snmp`, `rpc-echo`.
+        id: String,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let tree = cli.root.map_or_else(Tree::ours, Tree::at);
+    let result = match cli.chore {
+        Chore::Test { no_install, args } => xtask::test::run(&tree, no_install, &args),
+        Chore::Docs { check } => xtask::docs::run(&tree, check),
+        Chore::New { kind, id } => xtask::new::run(&tree, kind, &id),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The chores behind `cargo xtask`: run every test, write the generated pages, start a new knob,
+//! rule, probe or workload.
+//!
+//! A library, so that the house tests in `tests/house` read the same lists and the same tree as
+//! the chores do. Nothing here ships.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "chores read the source tree, start cargo and apt, and talk to the person who called them"
+)]
+
+pub mod docs;
+pub mod new;
+pub mod packages;
+pub mod test;
+pub mod tree;

@@ -1,0 +1,1 @@
+//! Registries: sorted, ids unique, every page with its headings.
