@@ -7,12 +7,20 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-use crate::interval::{median, student_t};
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use crate::interval::{FEWEST, median, student_t};
 use crate::ratio;
 
 /// Median absolute deviation to standard deviation for normal data: 1 / Φ⁻¹(3/4), Rousseeuw & Croux,
 /// "Alternatives to the Median Absolute Deviation", JASA 88 (1993).
 const MAD_TO_SD: f64 = 1.482_602_218_505_602;
+
+/// Relative scatter of the bootstrap standard error of a median, times n^(1/4). The power of n is from Hall &
+/// Martin, "On the Error Incurred Using the Bootstrap Variance Estimate When Constructing Confidence
+/// Intervals for Quantiles", Journal of Multivariate Analysis 38 (1991); the factor was measured here: 0.56 to
+/// 0.57 for 8 to 40 normal values, 4000 samples each.
+const ERROR_SCATTER: f64 = 0.565;
 
 /// Spread of log ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,23 +63,26 @@ impl Noise {
 
 /// Smallest relative gain that `pairs` pairs show with probability `power`, judged at `alpha` (both sides).
 ///
-/// The standard error of a median of n normal values is sqrt(pi/2) · sd / sqrt(n); an effect is shown when it
-/// exceeds that by the t quantiles of the level and of the power. A fraction; infinite where
-/// `pairs` is below [`crate::interval::FEWEST`] or an argument makes no sense.
+/// The standard error of a median of n normal values is SE = sqrt(pi / 2n) · sd. A gain is shown when the median
+/// exceeds t(1 - alpha/2) times the *estimated* SE, so both the median and its estimated error move the
+/// outcome: gain = SE · (t + z(power) · sqrt(1 + (t · v)²)), v being the relative scatter of the
+/// estimate. A fraction; infinite where `pairs` is below [`FEWEST`] or an argument makes no sense.
 pub fn smallest_effect(sd_of_log_ratio: f64, pairs: u32, alpha: f64, power: f64) -> f64 {
     let inside = |p: f64| p > 0.0 && p < 1.0;
-    let pairs = pairs as usize;
     let sensible = sd_of_log_ratio.is_finite()
         && sd_of_log_ratio >= 0.0
-        && pairs >= crate::interval::FEWEST
+        && pairs as usize >= FEWEST
         && inside(alpha)
         && inside(power);
     if !sensible {
         return f64::INFINITY;
     }
-    let standard_error = (FRAC_PI_2 / pairs as f64).sqrt() * sd_of_log_ratio;
-    let reach = student_t(1.0 - alpha / 2.0, pairs - 1) + student_t(power, pairs - 1);
-    ratio::to_change(reach * standard_error)
+    let n = f64::from(pairs);
+    let standard_error = (FRAC_PI_2 / n).sqrt() * sd_of_log_ratio;
+    let t = student_t(1.0 - alpha / 2.0, pairs as usize - 1);
+    let z = Normal::standard().inverse_cdf(power);
+    let scatter = ERROR_SCATTER * n.powf(-0.25);
+    ratio::to_change(standard_error * (t + z * (1.0 + (t * scatter).powi(2)).sqrt()))
 }
 
 #[cfg(test)]
@@ -106,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn three_percent_noise_and_24_pairs_at_five_percent_show_about_two_percent() {
+    fn three_percent_noise_and_24_pairs_at_five_percent_show_two_to_three_percent() {
         let effect = smallest_effect(0.03, 24, 0.05, 0.8);
-        assert!((0.020..0.026).contains(&effect), "{effect}");
+        assert!((0.020..0.030).contains(&effect), "{effect}");
     }
 
     proptest! {
