@@ -110,7 +110,13 @@ fn reference(binary: &Binary) -> Result<String> {
         let mut args: Vec<&str> = verb.iter().map(String::as_str).collect();
         args.push("--help");
         let help = binary.run(&args)?;
-        text += &format!("\n## `{title}`\n\n```text\n{}\n```\n", help.trim_end());
+        text.extend([
+            "\n## `",
+            &title,
+            "`\n\n```text\n",
+            help.trim_end(),
+            "\n```\n",
+        ]);
     }
     Ok(text)
 }
@@ -123,14 +129,11 @@ fn verbs(binary: &Binary) -> Result<Vec<Vec<String>>> {
         let mut args: Vec<&str> = verb.iter().map(String::as_str).collect();
         args.push("--help");
         let below = commands(&binary.run(&args)?);
-        let mut at = next + 1;
-        for name in below {
-            let mut path = verb.clone();
-            path.push(name);
-            found.insert(at, path);
-            at += 1;
-        }
         next += 1;
+        let deeper = below
+            .into_iter()
+            .map(|name| [verb.as_slice(), &[name]].concat());
+        found.splice(next..next, deeper);
     }
     Ok(found)
 }

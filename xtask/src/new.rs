@@ -10,6 +10,7 @@ mod probe;
 mod rule;
 mod workload;
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
@@ -96,11 +97,8 @@ impl<'a> Draft<'a> {
             self.tree.write(path, text)?;
             eprintln!("xtask: wrote {path}");
         }
-        let rust = self
-            .files
-            .iter()
-            .map(|(path, _)| path)
-            .filter(|path| path.ends_with(".rs"));
+        let rust = self.files.iter().map(|(path, _)| Path::new(path));
+        let rust = rust.filter(|path| path.extension().is_some_and(|end| end == "rs"));
         let status = Command::new("rustfmt")
             .args(["--edition", "2024"])
             .args(rust)
@@ -226,12 +224,9 @@ fn add_entry(text: &str, opening: &str, entry: &str) -> Result<String> {
     }
     let at = entries.partition_point(|other| *other < entry);
     entries.insert(at, entry);
-    let body: String = entries
-        .iter()
-        .map(|entry| format!("    {entry},\n"))
-        .collect();
+    let body = entries.join(",\n    ");
     Ok(format!(
-        "{}\n{body}{}",
+        "{}\n    {body},\n{}",
         &text[..start],
         &text[start + length..]
     ))

@@ -3,6 +3,7 @@
 //! Each test collects every offender before it fails, so that one run shows all there is to mend.
 #![expect(
     clippy::disallowed_methods,
+    clippy::unwrap_used,
     reason = "tests read the source tree and start cargo"
 )]
 
