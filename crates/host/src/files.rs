@@ -1,8 +1,17 @@
 //! Files of our own: run folders and journals. Durable where a crash must not lose them.
+//!
+//! Durable means: when the call returns, a power cut no longer loses it. That takes an fsync of the
+//! file *and*, for a new or renamed name, of its directory (fsync(2)). A full disk is an error of
+//! its own, [`Error::NoSpace`](crate::Error::NoSpace), because a journal that cannot be written forbids the edit.
+#![expect(unsafe_code, reason = "statvfs has no safe door in std")]
 
-use std::fs::File;
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
 
 /// Replaces `path` with `bytes` in one step: a reader sees the old file or the new one, never half.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -12,10 +21,10 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = dir.join(name);
     let written = File::create(&temporary)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&temporary, path));
+        .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // The error worth reporting is the one above; a leftover is removed as far as possible.
-        let _ = std::fs::remove_file(&temporary);
+        let _ = fs::remove_file(&temporary);
         return written;
     }
     sync_dir(dir)
@@ -26,9 +35,189 @@ pub fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
+/// A file that grows by records, each durable before [`Appender::append`] returns.
+#[derive(Debug)]
+pub struct Appender {
+    path: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl Appender {
+    /// Opens `path` for appending; creates it durably if it is not there.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(Error::file("open", path))?;
+        let length = file
+            .metadata()
+            .map_err(Error::file("read the size of", path))?
+            .len();
+        sync_dir(parent(path)).map_err(Error::file("sync the directory of", path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            length,
+        })
+    }
+
+    /// Appends `record` and waits until the disk has it. After a failure the file is cut back to its
+    /// former length, so that a half-written record cannot stand before the next one.
+    pub fn append(&mut self, record: &[u8]) -> Result<()> {
+        let written = self
+            .file
+            .write_all(record)
+            .and_then(|()| self.file.sync_data());
+        match written {
+            Ok(()) => {
+                self.length += record.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // If this fails too, the reader of the file meets a torn last record.
+                let _ = self.file.set_len(self.length);
+                Err(Error::file("append to", &self.path)(error))
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Creates a directory and its missing parents, durably.
+pub fn create_dir_all(dir: &Path) -> Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let above = parent(dir);
+    if above != dir {
+        create_dir_all(above)?;
+    }
+    match fs::create_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+        made => made.map_err(Error::file("create directory", dir))?,
+    }
+    sync_dir(above).map_err(Error::file("sync", above))
+}
+
+/// Reads a whole file.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(Error::file("read", path))
+}
+
+/// Whether something is there; an error (a directory that may not be searched) reads as no.
+pub fn exists(path: &Path) -> bool {
+    path.exists()
+}
+
+/// Removes a file, durably; one that is not there is removed.
+pub fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed
+            .and_then(|()| sync_dir(parent(path)))
+            .map_err(Error::file("remove", path)),
+    }
+}
+
+/// Names in a directory, sorted.
+pub fn list(dir: &Path) -> io::Result<Vec<String>> {
+    let mut names = fs::read_dir(dir)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<io::Result<Vec<_>>>()?;
+    names.sort();
+    Ok(names)
+}
+
+/// Bytes that this user can still write on the file system that holds `path`.
+pub fn free_space(path: &Path) -> Result<u64> {
+    let tried = || Error::file("ask for the free space at", path);
+    let name = CString::new(path.as_os_str().as_bytes())
+        .map_err(|error| tried()(io::Error::new(io::ErrorKind::InvalidInput, error)))?;
+    // SAFETY: statvfs is plain data; name and result outlive the call.
+    let answer = unsafe {
+        let mut answer: libc::statvfs = std::mem::zeroed();
+        match libc::statvfs(name.as_ptr(), &raw mut answer) {
+            0 => Ok(answer),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    let answer = answer.map_err(tried())?;
+    Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
+}
+
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
+        Some(_) => Path::new("."),
+        None => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replacing_leaves_one_file_with_the_new_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("manifest.json");
+        replace(&path, b"old").unwrap();
+        replace(&path, b"new").unwrap();
+        assert_eq!(read(&path).unwrap(), b"new");
+        assert_eq!(list(dir.path()).unwrap(), ["manifest.json"]);
+    }
+
+    #[test]
+    fn records_are_appended_behind_what_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        Appender::open(&path).unwrap().append(b"one\n").unwrap();
+        let mut again = Appender::open(&path).unwrap();
+        again.append(b"two\n").unwrap();
+        assert_eq!(read(again.path()).unwrap(), b"one\ntwo\n");
+    }
+
+    #[test]
+    fn a_full_disk_is_named_as_such() {
+        // The kernel's own always-full device; it is a file of its own kind, so only the write counts.
+        let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        let mut full = Appender {
+            path: "/dev/full".into(),
+            file,
+            length: 0,
+        };
+        let error = full.append(b"x").unwrap_err();
+        assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    }
+
+    #[test]
+    fn directories_are_made_with_their_parents_and_removal_may_come_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("a/b/c");
+        create_dir_all(&deep).unwrap();
+        create_dir_all(&deep).unwrap();
+        let file = deep.join("x");
+        replace(&file, b"").unwrap();
+        assert!(exists(&file));
+        remove(&file).unwrap();
+        remove(&file).unwrap();
+        assert!(!exists(&file));
+        let error = create_dir_all(Path::new("/dev/null/x")).unwrap_err();
+        assert!(
+            error.to_string().starts_with("cannot create directory"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn free_space_is_asked_where_the_file_would_be() {
+        assert!(free_space(Path::new("/")).unwrap() > 0);
+        assert!(free_space(Path::new("/nosuchdir")).is_err());
     }
 }

@@ -9,8 +9,27 @@
     reason = "this crate is the door that the others are told to use"
 )]
 
+pub mod clock;
+pub mod cpu;
+pub mod environment;
+mod error;
+mod ethtool;
 pub mod files;
+mod link;
+pub mod live;
+pub mod lock;
+pub mod machine;
+pub mod namespace;
+mod netlink;
+mod nft;
+pub mod privilege;
+pub mod process;
 pub mod recorded;
+pub mod signals;
+pub mod veth;
+mod wait;
+
+pub use error::{Error, Result};
 
 use std::io;
 use std::path::Path;

@@ -1,0 +1,117 @@
+//! The machine itself, as the calling thread sees it: its network and mount namespace.
+//!
+//! Most paths follow the calling thread by themselves: sysctls below `/proc/sys/net` are looked up
+//! in the network namespace of the opener, `/sys` in its mount namespace. `/proc/net` does not:
+//! it is a link to `self/net`, the namespace of the *main* thread (proc(5)), so it is read here
+//! through `/proc/thread-self/net`.
+
+use std::borrow::Cow;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use crate::{BaseChain, Feature, Host, ethtool, files, nft};
+
+/// `impl Host` for the namespaces of the calling thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Live;
+
+impl Host for Live {
+    fn name(&self) -> &'static str {
+        "this host"
+    }
+
+    fn netns(&self) -> io::Result<u64> {
+        Ok(std::fs::metadata("/proc/thread-self/ns/net")?.ino())
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(of_this_thread(path))
+    }
+
+    fn write(&self, path: &Path, value: &[u8]) -> io::Result<()> {
+        // No O_CREAT, no O_TRUNC: a misspelled sysctl must fail, not appear as a file.
+        let mut file = OpenOptions::new().write(true).open(of_this_thread(path))?;
+        let written = file.write(value)?;
+        if written == value.len() {
+            return Ok(());
+        }
+        // A second write(2) would be a second value for a sysctl.
+        Err(io::Error::new(
+            io::ErrorKind::WriteZero,
+            format!("the kernel took {written} of {} bytes", value.len()),
+        ))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        files::list(&of_this_thread(dir))
+    }
+
+    fn feature(&self, device: &str, feature: &str) -> io::Result<Feature> {
+        ethtool::feature(device, feature)
+    }
+
+    fn set_feature(&self, device: &str, feature: &str, on: bool) -> io::Result<()> {
+        ethtool::set_feature(device, feature, on)
+    }
+
+    fn base_chains(&self) -> io::Result<Vec<BaseChain>> {
+        nft::base_chains()
+    }
+
+    fn plant_chains(&self, name: &str) -> io::Result<()> {
+        nft::plant_chains(name)
+    }
+
+    fn remove_table(&self, name: &str) -> io::Result<()> {
+        nft::remove_table(name)
+    }
+}
+
+fn of_this_thread(path: &Path) -> Cow<'_, Path> {
+    match path.strip_prefix("/proc/net") {
+        Ok(rest) => Path::new("/proc/thread-self/net").join(rest).into(),
+        Err(_) => path.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_never_creates_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("net.core.misspelled");
+        let error = Live.write(&path, b"1").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn proc_net_is_read_for_the_calling_thread() {
+        assert_eq!(
+            of_this_thread(Path::new("/proc/net/udp")),
+            Path::new("/proc/thread-self/net/udp")
+        );
+        assert_eq!(
+            of_this_thread(Path::new("/proc/netx")),
+            Path::new("/proc/netx")
+        );
+        assert!(
+            Live.text(Path::new("/proc/net/udp"))
+                .unwrap()
+                .contains("local_address")
+        );
+    }
+
+    #[test]
+    fn names_in_a_directory_come_sorted() {
+        let names = Live.list(Path::new("/proc/sys/net/core")).unwrap();
+        assert!(
+            names.is_sorted() && names.contains(&"somaxconn".to_owned()),
+            "{names:?}"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! One instance at a time: two ladders on one machine would measure each other.
+//!
+//! An exclusive flock(2) on `DIR/lock`, which the kernel releases however the process ends, so
+//! there are no stale locks. The file tells who holds it and stays when it is released: removing it
+//! would race with the next holder. A child made by fork alone shares the lock; exec closes it.
+
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::{clock, environment};
+
+/// The lock, held until dropped.
+#[derive(Debug)]
+pub struct InstanceLock {
+    _file: File,
+}
+
+/// Who holds the lock, as far as it wrote it down.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Its process id.
+    pub pid: u32,
+    /// Since when, RFC 3339.
+    pub since: String,
+    /// Its command line.
+    pub command: String,
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "cannot start: another instance is at work")?;
+        if self.pid != 0 {
+            write!(
+                formatter,
+                " (pid {}, since {}: {})",
+                self.pid, self.since, self.command
+            )?;
+        }
+        write!(formatter, "; wait for it or stop it")
+    }
+}
+
+impl std::error::Error for Held {}
+
+impl InstanceLock {
+    /// Takes the lock of `dir`, which must exist; [`Error::Held`] if another process has it.
+    pub fn acquire(dir: &Path) -> Result<Self> {
+        let path = dir.join("lock");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(Error::file("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                // A holder that has not written yet reads as unknown.
+                let _ = file.read_to_string(&mut text);
+                return Err(Held::parse(&text).into());
+            }
+            Err(TryLockError::Error(error)) => return Err(Error::file("lock", &path)(error)),
+        }
+        let command = environment::argv().join(" ").replace('\n', " ");
+        let text = format!("{}\n{}\n{command}\n", std::process::id(), clock::utc_now());
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(text.as_bytes()))
+            .map_err(Error::file("write", &path))?;
+        Ok(Self { _file: file })
+    }
+}
+
+impl Held {
+    fn parse(text: &str) -> Self {
+        let mut lines = text.lines().map(str::to_owned);
+        Self {
+            pid: lines
+                .next()
+                .and_then(|pid| pid.parse().ok())
+                .unwrap_or_default(),
+            since: lines.next().unwrap_or_default(),
+            command: lines.next().unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_to_come_learns_who_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = InstanceLock::acquire(dir.path()).unwrap();
+        let Err(Error::Held(held)) = InstanceLock::acquire(dir.path()) else {
+            panic!("two instances at once");
+        };
+        assert_eq!(held.pid, std::process::id());
+        assert!(
+            held.since.ends_with('Z') && !held.command.is_empty(),
+            "{held:?}"
+        );
+        drop(first);
+        InstanceLock::acquire(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_torn_note_reads_as_unknown() {
+        assert_eq!(Held::parse(""), Held::default());
+        assert_eq!(Held::parse("zz\n2026").pid, 0);
+        assert!(
+            Held::parse("")
+                .to_string()
+                .ends_with("at work; wait for it or stop it")
+        );
+    }
+}

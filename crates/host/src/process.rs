@@ -1,0 +1,645 @@
+//! A service as a child process: started in a namespace, watched, measured, ended without remains.
+//!
+//! The child enters the namespaces between fork and exec, leads a process group of its own, and is
+//! killed by the kernel when the thread that started it ends (`PR_SET_PDEATHSIG` watches the
+//! *thread*: start a service from one that lives as long as the service is wanted). A pidfd stands
+//! for the process everywhere, so a pid that was used again is never mistaken for it.
+//!
+//! Limit: the kernel's signal reaches the direct child only. After SIGKILL of this process the
+//! children *of the service* go on unless they watch their parent; every orderly end kills the group.
+#![expect(
+    unsafe_code,
+    reason = "pre_exec, kill and pidfd_open have no safe door in std"
+)]
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::namespace::{Namespace, setns};
+use crate::{clock, wait};
+
+/// How a service is started.
+#[derive(Clone, Debug, Default)]
+pub struct Launch<'a> {
+    /// Program and arguments; no shell.
+    pub argv: Vec<String>,
+    /// Where its sockets and devices are; without, in the namespaces of the calling thread.
+    pub namespace: Option<&'a Namespace>,
+    /// Variables added to the environment of this process.
+    pub env: Vec<(String, String)>,
+    /// Working directory, if not this process's.
+    pub directory: Option<PathBuf>,
+}
+
+/// How a service shows that it can take work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// A line on standard output that begins so.
+    Line(String),
+    /// A line on standard output or error that contains this.
+    Log(String),
+    /// Any reply to this request, which is sent again every 50 ms.
+    Udp {
+        /// Where to.
+        address: SocketAddr,
+        /// The datagram.
+        request: Vec<u8>,
+    },
+    /// An accepted connection.
+    Tcp(SocketAddr),
+    /// Not ended after this time; the weakest sign.
+    Alive(Duration),
+}
+
+impl Ready {
+    fn awaited(&self) -> String {
+        match self {
+            Self::Line(prefix) => format!("no line on stdout began with '{prefix}'"),
+            Self::Log(text) => format!("no line of output contained '{text}'"),
+            Self::Udp { address, .. } => format!("no reply came from udp {address}"),
+            Self::Tcp(address) => format!("no connection to tcp {address} was accepted"),
+            Self::Alive(time) => format!("it was to live for {} s", time.as_secs_f64()),
+        }
+    }
+}
+
+/// Between two probes of readiness.
+const PROBE_EVERY: Duration = Duration::from_millis(50);
+/// Output kept of a service, per stream.
+const TAIL_LINES: usize = 400;
+/// A longer line is cut, so that a service cannot fill our memory.
+const LINE_BYTES: u64 = 4096;
+/// Lines of output that go into an error message.
+const QUOTED_LINES: usize = 12;
+
+/// A child process. Dropping it kills its group and reaps it.
+#[derive(Debug)]
+pub struct Service {
+    program: String,
+    child: Child,
+    pidfd: OwnedFd,
+    output: Arc<Output>,
+    namespace: Option<Entry>,
+    ended: Option<ExitStatus>,
+}
+
+/// Descriptors of the namespaces that the child enters.
+#[derive(Debug)]
+struct Entry {
+    net: OwnedFd,
+    mount: OwnedFd,
+}
+
+impl Service {
+    /// Starts a process; it has been executed when this returns.
+    pub fn start(launch: &Launch<'_>) -> Result<Self> {
+        let Some((program, arguments)) = launch.argv.split_first() else {
+            return Err(Error::Missing {
+                tried: "start a service".to_owned(),
+                why: "its command line is empty".to_owned(),
+                remedy: "name a program".to_owned(),
+            });
+        };
+        let tried = || format!("start {program}");
+        let entry = |namespace: &Namespace| -> io::Result<Entry> {
+            Ok(Entry {
+                net: namespace.netns_fd().try_clone_to_owned()?,
+                mount: namespace.mount_fd().try_clone_to_owned()?,
+            })
+        };
+        let namespace = launch
+            .namespace
+            .map(entry)
+            .transpose()
+            .map_err(Error::system(tried()))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .envs(launch.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        // setns(2) to a mount namespace moves the working directory to its root; this puts it back.
+        let directory = match &launch.directory {
+            Some(directory) => directory.clone(),
+            None => std::env::current_dir().map_err(Error::system(tried()))?,
+        };
+        let directory = std::ffi::CString::new(directory.into_os_string().into_encoded_bytes())
+            .map_err(|error| {
+                Error::system(tried())(io::Error::new(io::ErrorKind::InvalidInput, error))
+            })?;
+        let inside = launch
+            .namespace
+            .map(entry)
+            .transpose()
+            .map_err(Error::system(tried()))?;
+        let parent = std::process::id();
+        let enter = move || {
+            if let Some(entry) = &inside {
+                setns(entry.net.as_fd(), libc::CLONE_NEWNET)?;
+                setns(entry.mount.as_fd(), libc::CLONE_NEWNS)?;
+            }
+            // SAFETY: chdir gets a terminated string; prctl and getppid touch no memory.
+            unsafe {
+                if libc::chdir(directory.as_ptr()) != 0
+                    || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0
+                {
+                    return Err(io::Error::last_os_error());
+                }
+                // The parent may have died before the line above; then nobody sends the signal.
+                if libc::getppid().cast_unsigned() != parent {
+                    return Err(io::Error::from_raw_os_error(libc::ESRCH));
+                }
+            }
+            Ok(())
+        };
+        // SAFETY: `enter` makes system calls on values prepared before the fork; it does not
+        // allocate (raw errno values only), lock or touch other threads' state.
+        unsafe { command.pre_exec(enter) };
+        let mut child = command.spawn().map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => Error::Missing {
+                tried: tried(),
+                why: "there is no such program".to_owned(),
+                remedy: "install it or give its full path".to_owned(),
+            },
+            io::ErrorKind::PermissionDenied => Error::Missing {
+                tried: tried(),
+                why: source.to_string(),
+                remedy: "make it executable, or run as root".to_owned(),
+            },
+            _ => Error::System {
+                tried: tried(),
+                source,
+            },
+        })?;
+        let output = Arc::new(Output::default());
+        let pid = child.id();
+        let watched = pidfd(pid).and_then(|pidfd| {
+            drain(child.stdout.take(), Stream::Stdout, &output)?;
+            drain(child.stderr.take(), Stream::Stderr, &output)?;
+            Ok(pidfd)
+        });
+        match watched {
+            Ok(pidfd) => Ok(Self {
+                program: format!("{program} (pid {pid})"),
+                child,
+                pidfd,
+                output,
+                namespace,
+                ended: None,
+            }),
+            Err(error) => {
+                kill_group(pid, libc::SIGKILL);
+                let _ = child.wait();
+                Err(Error::system(format!("watch {program}"))(error))
+            }
+        }
+    }
+
+    /// Process id, which is the id of its group too.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for a sign of readiness. For a line sign, gives back the line.
+    pub fn wait_ready(&self, ready: &Ready, within: Duration) -> Result<Option<String>> {
+        let deadline = Instant::now() + within;
+        let outcome = match ready {
+            Ready::Line(prefix) => self.wait_line(deadline, |stream, line| {
+                stream == Stream::Stdout && line.starts_with(prefix)
+            }),
+            Ready::Log(text) => self.wait_line(deadline, |_, line| line.contains(text)),
+            Ready::Udp { address, request } => {
+                self.probe(deadline, || self.udp_reply(*address, request))
+            }
+            Ready::Tcp(address) => self.probe(deadline, || self.tcp_accepts(*address)),
+            Ready::Alive(time) => {
+                // A process that ends within the time ends the wait.
+                self.ended_within(*time)?;
+                Ok(Some(None))
+            }
+        };
+        let outcome = outcome.map_err(Error::system(format!(
+            "see whether {} is ready",
+            self.program
+        )))?;
+        if !self.alive() {
+            return Err(self.died());
+        }
+        outcome.ok_or_else(|| Error::NotReady {
+            program: self.program.clone(),
+            within_s: within.as_secs_f64(),
+            awaited: ready.awaited(),
+            stderr: self.last_words(),
+        })
+    }
+
+    /// Whether it still runs (a zombie does not).
+    pub fn alive(&self) -> bool {
+        self.ended.is_none() && running(self.pidfd.as_fd())
+    }
+
+    /// CPU time of all its threads, ended ones included; not of its children.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        if !self.alive() {
+            return Err(self.died());
+        }
+        clock::process_cpu(self.pid()).map_err(Error::system(format!(
+            "read the CPU time of {}",
+            self.program
+        )))
+    }
+
+    /// The last lines of standard error, or of standard output if that is empty.
+    pub fn last_words(&self) -> String {
+        let output = self.output.lock();
+        let of = |wanted| {
+            let lines: Vec<_> = output
+                .lines
+                .iter()
+                .filter(|(stream, _)| *stream == wanted)
+                .collect();
+            let kept = &lines[lines.len().saturating_sub(QUOTED_LINES)..];
+            kept.iter()
+                .map(|(_, line)| line.as_str())
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        let stderr = of(Stream::Stderr);
+        if stderr.is_empty() {
+            of(Stream::Stdout)
+        } else {
+            stderr
+        }
+    }
+
+    /// SIGTERM to the group, a bounded wait, SIGKILL to what is left, reaped. How the leader ended.
+    pub fn stop(&mut self, within: Duration) -> Result<ExitStatus> {
+        if let Some(status) = self.ended {
+            return Ok(status);
+        }
+        kill_group(self.pid(), libc::SIGTERM);
+        let _ = self.ended_within(within)?;
+        self.finish()
+            .map_err(Error::system(format!("stop {}", self.program)))
+    }
+
+    /// Sends a signal to the process alone.
+    pub fn signal(&self, signal: i32) -> Result<()> {
+        signal_process(self.pidfd.as_fd(), signal)
+            .map_err(Error::system(format!("signal {}", self.program)))
+    }
+
+    /// Kills the group while the unreaped leader still keeps its number from being used again.
+    fn finish(&mut self) -> io::Result<ExitStatus> {
+        kill_group(self.pid(), libc::SIGKILL);
+        let status = self.child.wait()?;
+        self.ended = Some(status);
+        Ok(status)
+    }
+
+    /// What became of it, with its last words. For a process that is no longer alive.
+    fn died(&self) -> Error {
+        // The last lines may still be on their way through the pipes.
+        self.output.wait_closed(Duration::from_millis(200));
+        Error::Died {
+            program: self.program.clone(),
+            how: self
+                .ended
+                .map_or_else(|| exit_of(self.pid()), |status| told(status)),
+            stderr: self.last_words(),
+        }
+    }
+
+    fn ended_within(&self, time: Duration) -> Result<bool> {
+        wait::readable(self.pidfd.as_fd(), time)
+            .map_err(Error::system(format!("wait for {}", self.program)))
+    }
+
+    /// `Ok(None)` at the deadline or when the process ended.
+    fn wait_line(
+        &self,
+        deadline: Instant,
+        wanted: impl Fn(Stream, &str) -> bool,
+    ) -> io::Result<Option<Option<String>>> {
+        let mut output = self.output.lock();
+        let mut seen = 0;
+        loop {
+            let first = output.count - output.lines.len();
+            let found = output
+                .lines
+                .iter()
+                .skip(seen.max(first) - first)
+                .find(|(stream, line)| wanted(*stream, line));
+            if let Some((_, line)) = found {
+                return Ok(Some(Some(line.clone())));
+            }
+            seen = output.count;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || output.closed == 2 {
+                return Ok(None);
+            }
+            // Woken by each line; by the clock to see an end that left the pipes open.
+            output = self
+                .output
+                .changed
+                .wait_timeout(output, left.min(PROBE_EVERY))
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            if output.count == seen && !self.alive() {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn probe(
+        &self,
+        deadline: Instant,
+        ready: impl Fn() -> io::Result<bool>,
+    ) -> io::Result<Option<Option<String>>> {
+        loop {
+            let next = Instant::now() + PROBE_EVERY;
+            if ready()? {
+                return Ok(Some(None));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            // Not a sleep: the end of the process ends it.
+            if wait::readable(
+                self.pidfd.as_fd(),
+                next.saturating_duration_since(Instant::now()),
+            )? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn udp_reply(&self, address: SocketAddr, request: &[u8]) -> io::Result<bool> {
+        let request = request.to_owned();
+        self.inside(move || {
+            let any: SocketAddr = if address.is_ipv4() {
+                ([0; 4], 0).into()
+            } else {
+                ([0_u16; 8], 0).into()
+            };
+            let socket = UdpSocket::bind(any)?;
+            socket.connect(address)?;
+            socket.set_read_timeout(Some(PROBE_EVERY))?;
+            // Refused until the port is open; that is the question, not an error.
+            Ok(socket
+                .send(&request)
+                .and_then(|_| socket.recv(&mut [0; 1]))
+                .is_ok())
+        })
+    }
+
+    fn tcp_accepts(&self, address: SocketAddr) -> io::Result<bool> {
+        self.inside(move || Ok(TcpStream::connect_timeout(&address, PROBE_EVERY).is_ok()))
+    }
+
+    /// Runs a probe in the service's network namespace, on a thread of its own.
+    fn inside<R: Send>(&self, probe: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
+        let Some(entry) = &self.namespace else {
+            return probe();
+        };
+        std::thread::scope(|scope| {
+            let run = || {
+                setns(entry.net.as_fd(), libc::CLONE_NEWNET)?;
+                probe()
+            };
+            let thread = std::thread::Builder::new().name("ready-probe".to_owned());
+            match thread.spawn_scoped(scope, run)?.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            // Nobody is left to tell; a killed child can always be reaped.
+            let _ = self.finish();
+        }
+    }
+}
+
+/// A process that already runs and is not ours to start or stop.
+#[derive(Debug)]
+pub struct Attached {
+    pid: u32,
+    pidfd: OwnedFd,
+}
+
+impl Attached {
+    /// Takes hold of a process by its id.
+    pub fn attach(pid: u32) -> Result<Self> {
+        let pidfd = pidfd(pid).map_err(|source| Error::Missing {
+            tried: format!("watch process {pid}"),
+            why: source.to_string(),
+            remedy: "give the pid of a running process".to_owned(),
+        })?;
+        Ok(Self { pid, pidfd })
+    }
+
+    /// Its id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether this very process still runs; a new one under its id does not count.
+    pub fn alive(&self) -> bool {
+        running(self.pidfd.as_fd())
+    }
+
+    /// CPU time of all its threads, ended ones included; not of its children.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        let time = clock::process_cpu(self.pid);
+        // Asked after the reading: what lives now lived then, so the id was still its own.
+        if !self.alive() {
+            return Err(Error::Died {
+                program: format!("process {}", self.pid),
+                how: "while it was watched".to_owned(),
+                stderr: String::new(),
+            });
+        }
+        time.map_err(Error::system(format!(
+            "read the CPU time of process {}",
+            self.pid
+        )))
+    }
+
+    /// Start of the process in clock ticks since boot; with its id an identity that can be stored.
+    pub fn started_ticks(&self) -> Result<u64> {
+        started_ticks(self.pid).map_err(Error::system(format!(
+            "read the start time of process {}",
+            self.pid
+        )))
+    }
+}
+
+/// Field 22 of `/proc/PID/stat`, counted behind the name, which may hold spaces and brackets.
+pub fn started_ticks(pid: u32) -> io::Result<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    stat.rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse().ok())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no start time in its stat file"))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// The last lines of both streams and a bell for those who wait for one.
+#[derive(Debug, Default)]
+struct Output {
+    tail: Mutex<Tail>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Tail {
+    lines: VecDeque<(Stream, String)>,
+    /// Lines seen in all, those dropped from `lines` included.
+    count: usize,
+    /// Streams that ended.
+    closed: usize,
+}
+
+impl Output {
+    /// No code panics while it holds the lock; a poisoned one is as good as another.
+    fn lock(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, stream: Stream, line: &[u8]) {
+        let mut tail = self.lock();
+        tail.count += 1;
+        tail.lines
+            .push_back((stream, String::from_utf8_lossy(line).trim_end().to_owned()));
+        if tail.lines.len() > 2 * TAIL_LINES {
+            tail.lines.pop_front();
+        }
+        self.changed.notify_all();
+    }
+
+    fn close(&self) {
+        self.lock().closed += 1;
+        self.changed.notify_all();
+    }
+
+    fn wait_closed(&self, within: Duration) {
+        let _ = self
+            .changed
+            .wait_timeout_while(self.lock(), within, |tail| tail.closed < 2);
+    }
+}
+
+/// Reads a stream to its end on a thread, so that the service never blocks on a full pipe.
+fn drain(
+    stream: Option<impl Read + Send + 'static>,
+    which: Stream,
+    output: &Arc<Output>,
+) -> io::Result<()> {
+    let output = Arc::clone(output);
+    let stream = stream.ok_or_else(|| io::Error::other("the stream is not piped"))?;
+    std::thread::Builder::new()
+        .name("service-output".to_owned())
+        .spawn(move || {
+            let mut reader = BufReader::new(stream);
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                match reader
+                    .by_ref()
+                    .take(LINE_BYTES)
+                    .read_until(b'\n', &mut line)
+                {
+                    Ok(0) | Err(_) => break,
+                    Ok(_) => output.push(which, &line),
+                }
+            }
+            output.close();
+        })?;
+    Ok(())
+}
+
+fn pidfd(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved; the result is checked before it is owned.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just handed out this descriptor, nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    // SAFETY: no memory is involved: the siginfo argument is null.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal,
+            std::ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// A pidfd becomes readable when its process ends. If poll itself fails, ask it as running: the
+/// next real step will say what is wrong.
+fn running(pidfd: BorrowedFd<'_>) -> bool {
+    !wait::readable(pidfd, Duration::ZERO).unwrap_or(false)
+}
+
+/// Signals a process group. That it is gone already is the wanted state.
+fn kill_group(leader: u32, signal: i32) {
+    // SAFETY: no memory is involved. The leader is our child and not reaped, so the number is its own.
+    let _ = unsafe { libc::kill(-leader.cast_signed(), signal) };
+}
+
+/// How an ended child that is not reaped yet ended.
+fn exit_of(pid: u32) -> String {
+    // SAFETY: siginfo_t is plain data and outlives the call; WNOWAIT leaves the child to be reaped.
+    let status = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+        if libc::waitid(libc::P_PID, pid, &raw mut info, flags) != 0 || info.si_pid() == 0 {
+            return "for an unknown reason".to_owned();
+        }
+        // The shape of wait(2): an exit code in the second byte, a signal in the first.
+        match info.si_code {
+            libc::CLD_EXITED => info.si_status() << 8,
+            _ => info.si_status(),
+        }
+    };
+    told(ExitStatus::from_raw(status))
+}
+
+fn told(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("with exit status {code}"),
+        (None, Some(signal)) => format!("by signal {signal}"),
+        (None, None) => "for an unknown reason".to_owned(),
+    }
+}

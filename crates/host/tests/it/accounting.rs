@@ -1,0 +1,83 @@
+//! Whose CPU time it was, on a machine where others may be at work.
+//!
+//! The number of others' work is unknown here, so nothing asserts on foreign itself: two meters over
+//! one window, one of which knows the spinner, may differ by the spinner and by nothing else.
+
+use std::time::Duration;
+
+use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
+use rungwise_host::process::{Launch, Ready, Service};
+
+const WINDOW: Duration = Duration::from_millis(300);
+
+#[test]
+fn a_known_spinner_is_ours_and_an_unknown_one_is_foreign() {
+    let service = Service::start(&Launch {
+        argv: ["/bin/sh", "-c", "echo up; while :; do :; done"]
+            .map(str::to_owned)
+            .to_vec(),
+        ..Launch::default()
+    })
+    .unwrap();
+    service
+        .wait_ready(&Ready::Line("up".to_owned()), Duration::from_secs(20))
+        .unwrap();
+    let known = [CpuSource::process(Owner::Service, service.pid())];
+    let outer = CpuMeter::begin(&[]).unwrap();
+    let inner = CpuMeter::begin(&known).unwrap();
+    // The window itself, not a wait for something.
+    std::thread::sleep(WINDOW);
+    let inner = inner.end().unwrap();
+    let outer = outer.end().unwrap();
+
+    assert!(inner.seconds >= WINDOW.as_secs_f64());
+    let cpus = inner.per_cpu.len() as f64;
+    let share = inner.service_cpu_s / (inner.seconds * cpus);
+    assert!(
+        share > 0.0 && inner.service_cpu_s <= inner.seconds * 1.01,
+        "{inner:?}"
+    );
+    assert!(inner.client_cpu_s.abs() < 1e-12);
+    let error = cpu::resolution(WINDOW);
+    assert!(
+        outer.foreign >= share - error,
+        "{} of {share}: {outer:?}",
+        outer.foreign
+    );
+    assert!(
+        outer.foreign - inner.foreign <= share + error,
+        "{} and {} for {share}",
+        outer.foreign,
+        inner.foreign
+    );
+    if inner.foreign > 0.0 {
+        // Not cut off at zero: the spinner is the whole difference.
+        assert!(
+            (outer.foreign - inner.foreign - share).abs() <= error,
+            "{outer:?} {inner:?}"
+        );
+    }
+    for split in &inner.per_cpu {
+        let sum = split.user + split.system + split.softirq + split.irq + split.steal + split.idle;
+        assert!((sum - 1.0).abs() < 1e-9, "{split:?}");
+    }
+}
+
+#[test]
+fn our_own_threads_are_booked_to_the_client() {
+    let meter = CpuMeter::begin(&[CpuSource::own(Owner::Client)]).unwrap();
+    let began = rungwise_host::clock::own_cpu().unwrap();
+    let mut sum = 0_u64;
+    while rungwise_host::clock::own_cpu().unwrap() - began < Duration::from_millis(50) {
+        sum = std::hint::black_box(sum.wrapping_add(1));
+    }
+    let window = meter.end().unwrap();
+    assert!(window.client_cpu_s >= 0.05, "{window:?}");
+    assert!(window.service_cpu_s.abs() < 1e-12);
+}
+
+#[test]
+fn the_quiet_gate_gives_a_fraction() {
+    let foreign = cpu::foreign_now(Duration::from_millis(50), &[]).unwrap();
+    assert!((0.0..=1.0).contains(&foreign), "{foreign}");
+}
