@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::new::Kind;
+use xtask::new::knob::Scope;
 use xtask::tree::Tree;
 
 /// Project chores.
@@ -42,6 +43,9 @@ enum Chore {
         kind: Kind,
         /// Its id: `net.rps_cpus`, `tcp/accept-queue-overflow`, `net/proc-net-snmp`, `rpc-echo`.
         id: String,
+        /// How far a knob reaches; the folder of its file.
+        #[arg(long, value_enum, default_value_t = Scope::Netns)]
+        scope: Scope,
     },
 }
 
@@ -51,7 +55,7 @@ fn main() -> ExitCode {
     let result = match cli.chore {
         Chore::Test { no_install, args } => xtask::test::run(&tree, no_install, &args),
         Chore::Docs { check } => xtask::docs::run(&tree, check),
-        Chore::New { kind, id } => xtask::new::run(&tree, kind, &id),
+        Chore::New { kind, id, scope } => xtask::new::run(&tree, kind, &id, scope),
     };
     match result {
         Ok(code) => code,

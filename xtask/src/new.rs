@@ -5,7 +5,7 @@
 //! The registries are plain text: a `mod` line and an entry in a sorted slice, which is all that
 //! [`enter`] knows about Rust.
 
-mod knob;
+pub mod knob;
 mod probe;
 mod rule;
 mod workload;
@@ -34,11 +34,11 @@ pub enum Kind {
 }
 
 /// Writes the stub for `id`; refuses to touch what exists.
-pub fn run(tree: &Tree, kind: Kind, id: &str) -> Result<ExitCode> {
+pub fn run(tree: &Tree, kind: Kind, id: &str, scope: knob::Scope) -> Result<ExitCode> {
     let mut draft = Draft::new(tree);
     match kind {
         Kind::Rule => rule::write(&mut draft, id)?,
-        Kind::Knob => knob::write(&mut draft, id)?,
+        Kind::Knob => knob::write(&mut draft, id, scope)?,
         Kind::Probe => probe::write(&mut draft, id)?,
         Kind::Workload => workload::write(&mut draft, id)?,
     }
@@ -205,10 +205,20 @@ fn add_mod(text: &str, module: &str) -> Result<String> {
 
 /// Adds `entry` in order to the slice that `opening` starts.
 fn add_entry(text: &str, opening: &str, entry: &str) -> Result<String> {
-    let start = text
+    add_entry_by(text, opening, entry, str::to_owned)
+}
+
+/// The same, in the order of a key of each entry.
+fn add_entry_by(
+    text: &str,
+    opening: &str,
+    entry: &str,
+    key: impl Fn(&str) -> String,
+) -> Result<String> {
+    let at = text
         .find(opening)
-        .with_context(|| format!("no slice opens with `{opening}`"))?
-        + opening.len();
+        .with_context(|| format!("no slice opens with `{opening}`"))?;
+    let start = at + opening.len();
     let length = text[start..].find("];").context("the slice has no end")?;
     let inside = &text[start..start + length];
     if inside.contains("//") {
@@ -222,7 +232,7 @@ fn add_entry(text: &str, opening: &str, entry: &str) -> Result<String> {
     if entries.contains(&entry) {
         bail!("`{entry}` is entered already");
     }
-    let at = entries.partition_point(|other| *other < entry);
+    let at = entries.partition_point(|other| key(other) < key(entry));
     entries.insert(at, entry);
     let body = entries.join(",\n    ");
     Ok(format!(

@@ -1,1 +1,164 @@
-//! `cargo xtask new`, in a copy of the checkout: what it writes compiles, and is refused until filled in.
+//! `cargo xtask new`, in a copy of the checkout: what it writes compiles, is entered in order, and is
+//! refused by the house until it is filled in.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+use xtask::new::STUB;
+use xtask::tree::Tree;
+
+/// A copy of what belongs to the project.
+struct Copy {
+    folder: TempDir,
+}
+
+impl Copy {
+    fn of_ours() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let ours = Tree::ours();
+        for file in ours.files().unwrap() {
+            let to = folder.path().join(&file);
+            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::fs::copy(ours.join(&file), to).unwrap();
+        }
+        Self { folder }
+    }
+
+    fn tree(&self) -> Tree {
+        Tree::at(self.folder.path())
+    }
+
+    fn new_part(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_xtask"))
+            .arg("--root")
+            .arg(self.folder.path())
+            .arg("new")
+            .args(args)
+            .output()
+            .unwrap()
+    }
+
+    /// `cargo check` of one package; the dependencies are built once, in a target folder beside ours.
+    fn check(&self, package: &str) {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("new");
+        let out = self
+            .tree()
+            .cargo()
+            .args([
+                "check",
+                "--quiet",
+                "--offline",
+                "--package",
+                package,
+                "--target-dir",
+            ])
+            .arg(target)
+            .output()
+            .unwrap();
+        assert!(
+            out.status.success(),
+            "{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+    }
+}
+
+#[track_caller]
+fn said(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stderr).into_owned()
+}
+
+/// Adds `ids` of `kind` and sees that each stub carries the mark, and that the package compiles.
+#[track_caller]
+fn adds(kind: &str, ids: &[&str], stubs: &[&str], package: &str) -> Copy {
+    let copy = Copy::of_ours();
+    for id in ids {
+        let out = copy.new_part(&[kind, id]);
+        assert!(out.status.success(), "{}", said(&out));
+    }
+    for stub in stubs {
+        assert!(
+            copy.tree().read(stub).unwrap().contains(STUB),
+            "{stub} does not say that it is a stub"
+        );
+    }
+    copy.check(package);
+    let again = copy.new_part(&[kind, ids[0]]);
+    assert!(!again.status.success(), "a second {} was accepted", ids[0]);
+    copy
+}
+
+#[test]
+fn a_new_knob_compiles_and_stands_in_order_of_its_id() {
+    let stub = "crates/knobs/src/netns/foo.rs";
+    let copy = adds("knob", &["net.foo"], &[stub], "rungwise-knobs");
+    let registry = copy.tree().read("crates/knobs/src/lib.rs").unwrap();
+    let at = |entry: &str| registry.find(entry).unwrap_or_else(|| panic!("no {entry}"));
+    assert!(
+        at("&netns::accept_local::KNOB") < at("&netns::foo::KNOB"),
+        "net.accept_local before net.foo"
+    );
+    assert!(
+        at("&netns::foo::KNOB") < at("&device::gro::KNOB"),
+        "net.foo before net.gro"
+    );
+}
+
+#[test]
+fn a_new_rule_brings_its_crate_and_its_casebook() {
+    adds(
+        "rule",
+        &[
+            "tcp/accept-queue-overflow",
+            "tcp/zero-window",
+            "udp/buffer-errors",
+        ],
+        &[
+            "crates/rules/src/tcp/accept_queue_overflow.rs",
+            "crates/rules/cases/accept-queue-overflow.md",
+        ],
+        "rungwise-rules",
+    );
+}
+
+#[test]
+fn a_new_probe_brings_its_crate() {
+    adds(
+        "probe",
+        &["net/proc-net-snmp", "net/proc-net-softnet"],
+        &["crates/probes/src/net/proc_net_snmp.rs"],
+        "rungwise-probes",
+    );
+}
+
+#[test]
+fn a_new_workload_compiles() {
+    adds(
+        "workload",
+        &["rpc-echo", "idle-connections"],
+        &["crates/load/src/workloads/rpc_echo.rs"],
+        "rungwise-load",
+    );
+}
+
+#[test]
+fn an_id_that_is_no_id_writes_nothing() {
+    let copy = Copy::of_ours();
+    let before = copy.tree().files().unwrap();
+    for args in [
+        ["knob", "Foo"],
+        ["rule", "tcp"],
+        ["probe", "../x"],
+        ["workload", "a b"],
+    ] {
+        let out = copy.new_part(&args);
+        assert!(!out.status.success());
+        assert!(
+            said(&out).contains("write it like") || said(&out).contains("words like"),
+            "{}",
+            said(&out)
+        );
+    }
+    assert_eq!(copy.tree().files().unwrap(), before);
+}
