@@ -1,0 +1,210 @@
+//! What a server is to be: every switch independent of the others, all of them off or plain by default.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::Error;
+
+/// How a server listens and works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Config {
+    /// Address and port to bind. Port 0 lets the kernel choose; `[::]` serves IPv4 as well. On a wildcard
+    /// address each reply leaves from the address that its request came to (`IP_PKTINFO`).
+    pub listen: SocketAddr,
+    /// Threads that answer, 1 to 1024.
+    pub workers: usize,
+    /// A socket per worker in one `SO_REUSEPORT` group (Linux 3.9), instead of one socket shared by all.
+    pub reuseport: bool,
+    /// Which socket of the group a datagram goes to.
+    pub steering: Steering,
+    /// Where workers run.
+    pub pin: Pin,
+    /// What becomes of replies above the path's MTU.
+    pub path_mtu: PathMtu,
+    /// How datagrams pass between kernel and worker.
+    pub io: Io,
+    /// `UDP_GRO` (Linux 5.0): take bursts of one flow as one large datagram. Helps only bursts of one flow;
+    /// request-response traffic of many clients pays about 10 % for nothing.
+    pub gro: bool,
+    /// `UDP_SEGMENT` (Linux 4.18): send consecutive replies of one size to one peer as one large datagram.
+    /// Helps only bursts of one flow.
+    pub gso: bool,
+    /// Poll the device's queue from the socket instead of waiting for its interrupt.
+    pub busy_poll: Option<BusyPoll>,
+    /// Receive buffer of each socket, bytes; above `net.core.rmem_max` only with `CAP_NET_ADMIN`.
+    pub rcvbuf: Option<usize>,
+    /// Send buffer of each socket, bytes; above `net.core.wmem_max` only with `CAP_NET_ADMIN`.
+    pub sndbuf: Option<usize>,
+    /// `SO_INCOMING_CPU` (Linux 4.4): prefer the socket whose CPU runs the softirq; obeyed within a
+    /// reuseport group since Linux 6.2. The CPU is the one a worker is pinned to, else the i-th allowed one.
+    pub incoming_cpu: bool,
+    /// Answer inside the kernel, before any socket; the handler sees only what the program leaves alone.
+    pub xdp_echo: Option<XdpEcho>,
+    /// Where the kernel refuses a switch, go on without it and say so in the read-back.
+    pub fallback: bool,
+}
+
+impl Config {
+    /// One worker, one socket, every switch off.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            workers: 1,
+            reuseport: false,
+            steering: Steering::FlowHash,
+            pin: Pin::Free,
+            path_mtu: PathMtu::Want,
+            io: Io::Single,
+            gro: false,
+            gso: false,
+            busy_poll: None,
+            rcvbuf: None,
+            sndbuf: None,
+            incoming_cpu: false,
+            xdp_echo: None,
+            fallback: false,
+        }
+    }
+
+    /// Refuses what contradicts itself on any kernel.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let refuse = |what: String| Err(Error::Config(what));
+        if !(1..=1024).contains(&self.workers) {
+            return refuse(format!(
+                "{} workers asked for; choose 1 to 1024",
+                self.workers
+            ));
+        }
+        if let Io::Batch(datagrams) = self.io
+            && !(1..=1024).contains(&datagrams)
+        {
+            return refuse(format!(
+                "a batch of {datagrams} asked for; choose 1 to 1024"
+            ));
+        }
+        if self.steering != Steering::FlowHash && !self.reuseport {
+            return refuse(format!(
+                "{} picks a socket of a reuseport group, but there is one socket; switch reuseport on",
+                self.steering
+            ));
+        }
+        if let Steering::Ebpf { map } = &self.steering
+            && let Some(worker) = map.iter().find(|worker| **worker >= self.workers)
+        {
+            return refuse(format!(
+                "the steering map names worker {worker}; the last one is {}",
+                self.workers - 1
+            ));
+        }
+        if self.pin == Pin::Cpus(Vec::new()) {
+            return refuse(
+                "an empty list of CPUs to pin to; name one or leave workers free".to_owned(),
+            );
+        }
+        if self.xdp_echo.is_some() && self.listen.port() == 0 {
+            return refuse("the XDP echo needs a port; name one instead of 0".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Which socket of the reuseport group takes a datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Steering {
+    /// The kernel's own choice: a hash over addresses and ports.
+    FlowHash,
+    /// Classic BPF (Linux 4.5): the CPU that runs the softirq, modulo the number of workers. Right when worker i
+    /// is pinned to CPU i.
+    Cbpf,
+    /// eBPF with a socket array (Linux 4.19): any map from CPU to worker, for workers pinned to CPUs that are
+    /// not 0, 1, 2...
+    Ebpf {
+        /// `map[cpu]` is the worker for that CPU. Empty: the worker pinned to it, and CPUs that hold no
+        /// worker are dealt round the workers.
+        map: Vec<usize>,
+    },
+}
+
+impl std::fmt::Display for Steering {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::FlowHash => "steering by flow hash",
+            Self::Cbpf => "CBPF steering by CPU",
+            Self::Ebpf { .. } => "eBPF steering by CPU",
+        })
+    }
+}
+
+/// Where workers run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// Wherever the scheduler puts them.
+    Free,
+    /// Worker i on the i-th CPU that the process may use, round the list.
+    Allowed,
+    /// Worker i on the i-th CPU of this list, round the list.
+    Cpus(Vec<usize>),
+}
+
+/// `IP_MTU_DISCOVER` and `IPV6_MTU_DISCOVER`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathMtu {
+    /// The kernel's default: fragment what is too large.
+    Want,
+    /// Never fragment. Spares the choice of an IP identification per datagram; a reply above the path's MTU is
+    /// counted as a send error (`EMSGSIZE`).
+    Do,
+}
+
+/// How datagrams pass between kernel and worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// `recvfrom` and `sendto`: two system calls per transaction.
+    Single,
+    /// `recvmmsg` and `sendmmsg` (Linux 3.0): up to this many datagrams per call, never waiting for more than one.
+    Batch(usize),
+    /// `io_uring` (Linux 6.1): multishot receive into a ring of provided buffers, replies submitted together,
+    /// one system call per round.
+    Uring,
+}
+
+impl std::fmt::Display for Io {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Single => f.write_str("single"),
+            Self::Batch(datagrams) => write!(f, "batch of {datagrams}"),
+            Self::Uring => f.write_str("io_uring"),
+        }
+    }
+}
+
+/// `SO_BUSY_POLL` and its companions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusyPoll {
+    /// How long a receive spins on the device's queue before it sleeps; whole microseconds.
+    pub time: Duration,
+    /// `SO_PREFER_BUSY_POLL` (Linux 5.11): leave the device's interrupts off while this polls.
+    pub prefer: bool,
+    /// `SO_BUSY_POLL_BUDGET` (Linux 5.11): packets per poll; 0 leaves the kernel's choice.
+    pub budget: u16,
+}
+
+/// Where the XDP echo sits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XdpEcho {
+    /// Name of the device whose received frames it answers.
+    pub device: String,
+    /// Where in the receive path it runs.
+    pub mode: XdpMode,
+}
+
+/// Where in the receive path an XDP program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XdpMode {
+    /// After the socket buffer is made; works on every device.
+    Generic,
+    /// In the driver. On veth this is *slower* than generic, answers IPv4 with a zeroed UDP checksum (peers see
+    /// no checksum) and leaves IPv6 to the socket, because frames there carry unfinished checksums.
+    Native,
+}

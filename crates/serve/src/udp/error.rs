@@ -1,0 +1,140 @@
+//! Why a server did not start.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why a server did not start, in variants that a caller would treat differently.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The configuration contradicts itself; no kernel could do it.
+    #[error("cannot serve this configuration: {0}")]
+    Config(String),
+    /// Somebody holds the port. A group that other processes joined is not joined: steering counts members.
+    #[error(
+        "cannot listen on udp {0}: the port is in use; stop its holder (`ss -lunp` names it) or choose another port"
+    )]
+    PortInUse(SocketAddr),
+    /// Binding failed for another reason.
+    #[error(
+        "cannot listen on udp {address}: {source}; check that the address belongs to this host and that the port is allowed"
+    )]
+    Bind {
+        /// What was to be bound.
+        address: SocketAddr,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The kernel is too old or was built without this.
+    #[error(
+        "cannot switch on {switch}: this kernel lacks {feature}, which Linux has since {since} ({source}); leave the switch out or allow the plain fallback"
+    )]
+    Unsupported {
+        /// The switch.
+        switch: &'static str,
+        /// What the kernel lacks.
+        feature: &'static str,
+        /// First release that has it.
+        since: &'static str,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The kernel has it but not for us, or not with this value.
+    #[error("cannot set {switch} to {wanted}: {source}; {remedy}, or allow the plain fallback")]
+    Refused {
+        /// The switch.
+        switch: &'static str,
+        /// What was asked for.
+        wanted: String,
+        /// The kernel's answer.
+        source: io::Error,
+        /// What would let it through.
+        remedy: &'static str,
+    },
+    /// The kernel accepted the switch and did something else.
+    #[error(
+        "cannot set {switch} to {wanted}: it reads back as {actual}; {remedy}, or allow the plain fallback"
+    )]
+    NotTaken {
+        /// The switch.
+        switch: &'static str,
+        /// What was asked for.
+        wanted: String,
+        /// What the kernel holds.
+        actual: String,
+        /// What would let it through.
+        remedy: &'static str,
+    },
+    /// A worker thread could not be started.
+    #[error(
+        "cannot start worker {worker}: {source}; lower the number of workers or raise the limits on threads and memory"
+    )]
+    Worker {
+        /// Index of the worker.
+        worker: usize,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+/// A kernel feature: what to call it, and since when it exists.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Feature {
+    pub(super) switch: &'static str,
+    pub(super) name: &'static str,
+    pub(super) since: &'static str,
+    /// What to do when the kernel has it and refuses.
+    pub(super) remedy: &'static str,
+}
+
+impl Feature {
+    /// The error for a refusal: which of "too old" and "not allowed" it was can be told from the number.
+    pub(super) fn refused(self, wanted: impl Into<String>, source: io::Error) -> Error {
+        match source.raw_os_error() {
+            Some(libc::ENOPROTOOPT | libc::ENOSYS | libc::EOPNOTSUPP) => self.missing(source),
+            _ => Error::Refused {
+                switch: self.switch,
+                wanted: wanted.into(),
+                source,
+                remedy: self.remedy,
+            },
+        }
+    }
+
+    /// The error for a kernel without it, where the number alone does not say so.
+    pub(super) fn missing(self, source: io::Error) -> Error {
+        Error::Unsupported {
+            switch: self.switch,
+            feature: self.name,
+            since: self.since,
+            source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FEATURE: Feature = Feature {
+        switch: "gro",
+        name: "UDP_GRO",
+        since: "5.0",
+        remedy: "run as root",
+    };
+
+    #[test]
+    fn a_missing_feature_is_named_with_its_release() {
+        let error = FEATURE.refused("on", io::Error::from_raw_os_error(libc::ENOPROTOOPT));
+        let text = error.to_string();
+        assert!(
+            text.contains("lacks UDP_GRO, which Linux has since 5.0"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_refusal_says_what_would_let_it_through() {
+        let error = FEATURE.refused("on", io::Error::from_raw_os_error(libc::EPERM));
+        assert!(error.to_string().contains("run as root"), "{error}");
+    }
+}

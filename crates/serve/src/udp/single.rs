@@ -1,0 +1,86 @@
+//! The plain way: one system call to receive, one to send. Blocks in the receive; a stop shuts the socket's
+//! receiving half down, which wakes every thread that waits on it and still delivers what is queued.
+#![expect(unsafe_code, reason = "recvfrom and recvmsg take raw pointers")]
+
+use std::io;
+
+use super::handler::Handler;
+use super::message::{Arrival, Control, Name};
+use super::worker::{Desk, MAX_REQUEST, Stop};
+
+/// Serves until `stop`. `control`: ask for local address and segment size, which takes `recvmsg`.
+pub(super) fn run<H: Handler>(desk: &mut Desk<H>, stop: &Stop, control: bool) {
+    let mut buffer = vec![0_u8; MAX_REQUEST];
+    let mut messages = Control::empty();
+    let mut name = Name::empty();
+    while !stop.expired() {
+        name.reset();
+        let received = if control {
+            receive_with_control(desk.socket(), &mut buffer, &mut name, &mut messages)
+        } else {
+            receive(desk.socket(), &mut buffer, &mut name).map(|length| (length, 0))
+        };
+        match received {
+            Ok(_) if name.length == 0 => {
+                if stop.requested() {
+                    return;
+                }
+            }
+            Ok((length, control)) => {
+                desk.take(
+                    &buffer[..length],
+                    &name,
+                    &Arrival::read(&messages.0[..control]),
+                );
+                desk.send();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => desk.tally.receive_errors += 1,
+        }
+        desk.publish();
+    }
+}
+
+fn receive(socket: i32, buffer: &mut [u8], name: &mut Name) -> io::Result<usize> {
+    // SAFETY: buffer and name are valid for the lengths given.
+    let length = unsafe {
+        let address = name.as_mut_ptr();
+        libc::recvfrom(
+            socket,
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            0,
+            address,
+            &raw mut name.length,
+        )
+    };
+    usize::try_from(length).map_err(|_| io::Error::last_os_error())
+}
+
+/// Lengths of datagram and control messages.
+fn receive_with_control(
+    socket: i32,
+    buffer: &mut [u8],
+    name: &mut Name,
+    control: &mut Control,
+) -> io::Result<(usize, usize)> {
+    let mut iovec = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: all zeros is a valid msghdr.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_name = name.as_mut_ptr().cast();
+    header.msg_namelen = name.length;
+    header.msg_iov = &raw mut iovec;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    header.msg_controllen = control.0.len() as _;
+    // SAFETY: everything the header points at outlives the call.
+    let length = unsafe { libc::recvmsg(socket, &raw mut header, 0) };
+    name.length = header.msg_namelen;
+    match usize::try_from(length) {
+        Ok(length) => Ok((length, header.msg_controllen as usize)),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,144 @@
+//! What the three ways of I/O share: a desk where requests become replies, and the way to stop.
+
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use super::affinity;
+use super::counters::{Published, Tally};
+use super::handler::{Guarded, Handler, Outcome};
+use super::message::{Arrival, Name};
+use super::outbox::Outbox;
+
+/// Largest datagram a socket delivers, joined ones included.
+pub(super) const MAX_REQUEST: usize = 65_535;
+
+/// Distance between receive buffers. Not a multiple of 4096, or the first bytes of all of them would compete
+/// for the same few sets of the first-level cache.
+pub(super) const STRIDE: usize = 65_536 + 192;
+
+/// How long workers may go on answering what was queued when the stop came. Queues are bounded by the receive
+/// buffer; this bounds a slow handler. A guess.
+const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+
+/// The request to stop, seen by all workers.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    requested: AtomicBool,
+    deadline: OnceLock<Instant>,
+}
+
+impl Stop {
+    #[expect(clippy::disallowed_methods, reason = "serve owns its clock")]
+    pub(super) fn request(&self) {
+        self.deadline.get_or_init(|| Instant::now() + DRAIN_LIMIT);
+        self.requested.store(true, Ordering::Release);
+    }
+
+    pub(super) fn requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
+    }
+
+    /// The time for answering what was queued is over. Reads the clock only once a stop was requested.
+    #[expect(clippy::disallowed_methods, reason = "serve owns its clock")]
+    pub(super) fn expired(&self) -> bool {
+        self.requested()
+            && self
+                .deadline
+                .get()
+                .is_some_and(|deadline| Instant::now() >= *deadline)
+    }
+}
+
+/// Where a worker turns requests into replies.
+pub(super) struct Desk<H> {
+    handler: Guarded<H>,
+    pub(super) outbox: Outbox,
+    pub(super) tally: Tally,
+    published: Arc<Published>,
+    socket: Arc<OwnedFd>,
+    /// Replies leave one per system call.
+    singly: bool,
+}
+
+impl<H: Handler> Desk<H> {
+    /// A desk that answers on `socket`, with room for `messages` replies per round.
+    pub(super) fn new(
+        handler: Guarded<H>,
+        published: Arc<Published>,
+        socket: Arc<OwnedFd>,
+        messages: usize,
+        gso: bool,
+        singly: bool,
+    ) -> Self {
+        Self {
+            handler,
+            outbox: Outbox::new(messages, gso),
+            tally: Tally::default(),
+            published,
+            socket,
+            singly,
+        }
+    }
+
+    pub(super) fn socket(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Answers what one receive brought: a request, or several of one peer that arrived as one.
+    pub(super) fn take(&mut self, payload: &[u8], name: &Name, arrival: &Arrival) {
+        // No name: not a datagram but the end of a socket that was shut down.
+        let Some(peer) = name.address() else {
+            return;
+        };
+        if arrival.segment == 0 || payload.len() <= arrival.segment {
+            self.answer(payload, peer, name, arrival);
+        } else {
+            for request in payload.chunks(arrival.segment) {
+                self.answer(request, peer, name, arrival);
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        request: &[u8],
+        peer: std::net::SocketAddr,
+        name: &Name,
+        arrival: &Arrival,
+    ) {
+        if self.outbox.room().is_none() {
+            self.send();
+        }
+        let room = self
+            .outbox
+            .room()
+            .expect("an outbox that was just emptied has room");
+        self.tally.received += 1;
+        self.tally.received_bytes += request.len() as u64;
+        match self.handler.answer(request, peer, room) {
+            Outcome::Reply(length) => self.outbox.push(length, name, arrival.local),
+            Outcome::Refused => self.tally.refused += 1,
+            Outcome::TooLong => self.tally.send_errors += 1,
+            Outcome::Panicked => self.tally.panics += 1,
+        }
+    }
+
+    /// Sends the replies that wait.
+    pub(super) fn send(&mut self) {
+        if self.singly {
+            self.outbox
+                .send_singly(self.socket.as_raw_fd(), &mut self.tally);
+        } else {
+            self.outbox
+                .send_together(self.socket.as_raw_fd(), &mut self.tally);
+        }
+    }
+
+    /// Publishes the round and begins the next.
+    pub(super) fn publish(&mut self) {
+        self.published.add(&self.tally, affinity::current());
+        self.tally = Tally::default();
+    }
+}
