@@ -31,7 +31,7 @@ pub fn run_id() -> io::Result<String> {
 ///
 /// Exact to the nanosecond and readable for any process that is visible here.
 pub fn process_cpu(pid: u32) -> io::Result<Duration> {
-    /// PID_MAX_LIMIT of the kernel (linux/threads.h).
+    /// `PID_MAX_LIMIT` of the kernel (linux/threads.h).
     const HIGHEST: u32 = 1 << 22;
     // The clock's number holds 29 bits of the pid, and pid 0 in it means the caller: a wrong pid
     // would quietly read our own clock.

@@ -28,7 +28,7 @@ use rungwise_model::machine::{CpuSplit, CpuWindow};
 use crate::clock;
 use crate::error::{Error, Result};
 
-/// `/proc/stat` counts in units of 1/USER_HZ, which is 100 on every Linux that runs rungwise.
+/// `/proc/stat` counts in units of `1/USER_HZ`, which is 100 on every Linux that runs rungwise.
 const TICK: f64 = 0.01;
 
 /// To whom a source's CPU time is booked.

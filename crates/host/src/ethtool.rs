@@ -3,7 +3,7 @@
 //! The kernel answers a change that it could not make with *success* and a flag: a bit it does not
 //! know (`UNSUPPORTED`) or a wish that it noted but could not fulfil (`WISH`). Both are errors here,
 //! and a noted wish is taken back, for else it would come true later when a dependency changes.
-//! Source: linux/ethtool.h (ETHTOOL_GFEATURES), net/ethtool/ioctl.c of Linux 6.18.
+//! Source: linux/ethtool.h (`ETHTOOL_GFEATURES`), net/ethtool/ioctl.c of Linux 6.18.
 #![expect(
     unsafe_code,
     reason = "the ethtool ioctl takes a pointer inside struct ifreq"
@@ -28,11 +28,7 @@ const F_WISH: i32 = 2;
 pub(crate) fn feature(device: &str, feature: &str) -> io::Result<Feature> {
     let ethtool = Ethtool::open(device)?;
     let (bit, count) = ethtool.find(feature)?;
-    let block = ethtool.blocks(count)?.of(bit);
-    Ok(Feature {
-        on: block.active,
-        fixed: !block.available || block.never_changed,
-    })
+    Ok(ethtool.blocks(count)?.of(bit).feature)
 }
 
 /// Switches one feature.
@@ -47,7 +43,7 @@ pub(crate) fn set_feature(device: &str, feature: &str, on: bool) -> io::Result<(
             format!("the driver of {device} does not let {feature} be changed"),
         ));
     }
-    let reached = ethtool.blocks(count)?.of(bit).active == on;
+    let reached = ethtool.blocks(count)?.of(bit).feature.on == on;
     if flags & F_WISH != 0 || !reached {
         ethtool.request(bit, count, before.requested)?;
         return Err(io::Error::new(
@@ -70,10 +66,9 @@ struct Ethtool {
 
 /// One feature's bits out of the answer.
 struct State {
-    available: bool,
+    feature: Feature,
+    /// Wished for, fulfilled or not.
     requested: bool,
-    active: bool,
-    never_changed: bool,
 }
 
 /// The answer to GFEATURES: command, count, then (available, requested, active, never changed) per 32 features.
@@ -88,10 +83,11 @@ impl Blocks {
                 .is_some_and(|word| word >> (bit % 32) & 1 == 1)
         };
         State {
-            available: word(0),
+            feature: Feature {
+                on: word(2),
+                fixed: !word(0) || word(3),
+            },
             requested: word(1),
-            active: word(2),
-            never_changed: word(3),
         }
     }
 }
@@ -202,7 +198,8 @@ mod tests {
     #[test]
     fn the_words_of_a_short_answer_read_as_off() {
         let state = Blocks(vec![GFEATURES, 1, 1, 0, 1, 0]).of(0);
-        assert!(state.available && state.active && !state.requested && !state.never_changed);
-        assert!(!Blocks(vec![]).of(70).active);
+        assert!(state.feature.on && !state.feature.fixed && !state.requested);
+        let beyond = Blocks(vec![]).of(70);
+        assert!(!beyond.feature.on && beyond.feature.fixed);
     }
 }

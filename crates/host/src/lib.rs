@@ -84,7 +84,7 @@ pub trait Host: Send + Sync {
     /// Switches a device feature; succeeds only if the kernel accepted the request.
     fn set_feature(&self, device: &str, feature: &str, on: bool) -> io::Result<()>;
 
-    /// Base chains of nf_tables, read by netlink. Never lists by the legacy tools: that creates the tables.
+    /// Base chains of `nf_tables`, read by netlink. Never lists by the legacy tools: that creates the tables.
     fn base_chains(&self) -> io::Result<Vec<BaseChain>>;
 
     /// Creates table `name` of family `inet` with base chains on input and output, each with one

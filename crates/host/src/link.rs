@@ -1,6 +1,6 @@
 //! Links, addresses and neighbours by rtnetlink, in the namespace of the calling thread.
 //!
-//! Five requests, each one message. Source: linux/rtnetlink.h, if_link.h, if_addr.h, neighbour.h.
+//! Five requests, each one message. Source: linux/rtnetlink.h, `if_link.h`, `if_addr.h`, neighbour.h.
 
 use std::ffi::CString;
 use std::io;

@@ -45,7 +45,7 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
 
 /// Reads a list as the kernel prints it: `0-3,8,10-11`. What is not a number is left out.
 pub fn cpu_list(text: &str) -> Vec<u32> {
-    /// No Linux has more (CONFIG_NR_CPUS is at most 8192); a wild range must not fill memory.
+    /// No Linux has more (`CONFIG_NR_CPUS` is at most 8192); a wild range must not fill memory.
     const MOST: u32 = 8192;
     let mut cpus = Vec::new();
     for part in text.trim().split(',') {

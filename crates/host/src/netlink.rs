@@ -1,6 +1,6 @@
 //! Netlink as far as this crate needs it: build messages, send them, read all answers.
 //!
-//! Links, addresses, neighbours and nf_tables need a dozen message shapes in all; one builder of
+//! Links, addresses, neighbours and `nf_tables` need a dozen message shapes in all; one builder of
 //! forty lines writes them, which is why no netlink protocol crate is used. The kernel handles a
 //! request inside `sendmsg` and continues a dump inside `recvmsg`, so every answer is there when it
 //! is asked for and nothing here can wait for ever. Source: linux/netlink.h, RFC 3549.
@@ -20,7 +20,7 @@ const HEADER: usize = 16;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const NESTED: u16 = 0x8000;
-/// The kernel never makes a dump message larger than this (NLMSG_GOODSIZE is at most 8 KiB, dumps 32 KiB).
+/// The kernel never makes a dump message larger than this (`NLMSG_GOODSIZE` is at most 8 KiB, dumps 32 KiB).
 const RECEIVE: usize = 64 * 1024;
 
 /// Messages under construction; several make a batch.
@@ -179,7 +179,7 @@ pub(crate) fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(&value[..end]).into_owned()
 }
 
-/// A number in network byte order, as nf_tables sends them.
+/// A number in network byte order, as `nf_tables` sends them.
 pub(crate) fn big_endian(value: &[u8]) -> u32 {
     value.try_into().map_or(0, u32::from_be_bytes)
 }

@@ -1,8 +1,8 @@
-//! nf_tables by nfnetlink, without the `nft` program: which base chains every packet passes, and
+//! `nf_tables` by nfnetlink, without the `nft` program: which base chains every packet passes, and
 //! the table with two of them that the ladder plants in a lab namespace.
 //!
 //! The dump is passive. The legacy tools are not: listing rules with them creates the tables that
-//! were to be looked for. Source: linux/netfilter/nf_tables.h and nfnetlink.h of Linux 6.18.
+//! were to be looked for. Source: `linux/netfilter/nf_tables.h` and nfnetlink.h of Linux 6.18.
 
 use std::io;
 

@@ -1,9 +1,9 @@
 //! What this process may do: everything, everything inside a user namespace, or nothing.
 //!
 //! In a user namespace an ordinary user owns the network namespaces made in it: devices, sysctls,
-//! features and nf_tables work. Three queue files do not, because the kernel asks for the
+//! features and `nf_tables` work. Three queue files do not, because the kernel asks for the
 //! capability in the *initial* user namespace: `rps_cpus`, `rps_flow_cnt`, `xps_cpus` answer EPERM.
-//! [`writable`] asks before a rung is planned. Sources: user_namespaces(7), net/core/net-sysfs.c.
+//! [`writable`] asks before a rung is planned. Sources: `user_namespaces(7)`, net/core/net-sysfs.c.
 #![expect(
     unsafe_code,
     reason = "unshare and the probe's fork have no safe door in std"

@@ -73,6 +73,8 @@ impl Ready {
 
 /// Between two probes of readiness.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
+/// Between the last output of an ending process and its end; a scheduling delay, no more.
+const GRACE: Duration = Duration::from_millis(200);
 /// Output kept of a service, per stream.
 const TAIL_LINES: usize = 400;
 /// A longer line is cut, so that a service cannot fill our memory.
@@ -89,6 +91,16 @@ pub struct Service {
     output: Arc<Output>,
     namespace: Option<Entry>,
     ended: Option<ExitStatus>,
+}
+
+/// Outcome of a wait for readiness.
+enum Sign {
+    /// It came as this line.
+    Line(String),
+    /// It came.
+    Seen,
+    /// It did not come.
+    Missed,
 }
 
 /// Descriptors of the namespaces that the child enters.
@@ -213,7 +225,7 @@ impl Service {
     /// Waits for a sign of readiness. For a line sign, gives back the line.
     pub fn wait_ready(&self, ready: &Ready, within: Duration) -> Result<Option<String>> {
         let deadline = Instant::now() + within;
-        let outcome = match ready {
+        let sign = match ready {
             Ready::Line(prefix) => self.wait_line(deadline, |stream, line| {
                 stream == Stream::Stdout && line.starts_with(prefix)
             }),
@@ -225,22 +237,26 @@ impl Service {
             Ready::Alive(time) => {
                 // A process that ends within the time ends the wait.
                 self.ended_within(*time)?;
-                Ok(Some(None))
+                Ok(Sign::Seen)
             }
         };
-        let outcome = outcome.map_err(Error::system(format!(
+        let sign = sign.map_err(Error::system(format!(
             "see whether {} is ready",
             self.program
         )))?;
         if !self.alive() {
             return Err(self.died());
         }
-        outcome.ok_or_else(|| Error::NotReady {
-            program: self.program.clone(),
-            within_s: within.as_secs_f64(),
-            awaited: ready.awaited(),
-            stderr: self.last_words(),
-        })
+        match sign {
+            Sign::Line(line) => Ok(Some(line)),
+            Sign::Seen => Ok(None),
+            Sign::Missed => Err(Error::NotReady {
+                program: self.program.clone(),
+                within_s: within.as_secs_f64(),
+                awaited: ready.awaited(),
+                stderr: self.last_words(),
+            }),
+        }
     }
 
     /// Whether it still runs (a zombie does not).
@@ -310,12 +326,10 @@ impl Service {
     /// What became of it, with its last words. For a process that is no longer alive.
     fn died(&self) -> Error {
         // The last lines may still be on their way through the pipes.
-        self.output.wait_closed(Duration::from_millis(200));
+        self.output.wait_closed(GRACE);
         Error::Died {
             program: self.program.clone(),
-            how: self
-                .ended
-                .map_or_else(|| exit_of(self.pid()), |status| told(status)),
+            how: self.ended.map_or_else(|| exit_of(self.pid()), told),
             stderr: self.last_words(),
         }
     }
@@ -325,12 +339,12 @@ impl Service {
             .map_err(Error::system(format!("wait for {}", self.program)))
     }
 
-    /// `Ok(None)` at the deadline or when the process ended.
+    /// Missed at the deadline or when the process ended.
     fn wait_line(
         &self,
         deadline: Instant,
         wanted: impl Fn(Stream, &str) -> bool,
-    ) -> io::Result<Option<Option<String>>> {
+    ) -> io::Result<Sign> {
         let mut output = self.output.lock();
         let mut seen = 0;
         loop {
@@ -341,12 +355,18 @@ impl Service {
                 .skip(seen.max(first) - first)
                 .find(|(stream, line)| wanted(*stream, line));
             if let Some((_, line)) = found {
-                return Ok(Some(Some(line.clone())));
+                return Ok(Sign::Line(line.clone()));
             }
             seen = output.count;
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || output.closed == 2 {
-                return Ok(None);
+            if output.closed == 2 {
+                // An ending process closes its files a moment before its end can be seen.
+                drop(output);
+                wait::readable(self.pidfd.as_fd(), GRACE)?;
+                return Ok(Sign::Missed);
+            }
+            if left.is_zero() {
+                return Ok(Sign::Missed);
             }
             // Woken by each line; by the clock to see an end that left the pipes open.
             output = self
@@ -356,30 +376,26 @@ impl Service {
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
             if output.count == seen && !self.alive() {
-                return Ok(None);
+                return Ok(Sign::Missed);
             }
         }
     }
 
-    fn probe(
-        &self,
-        deadline: Instant,
-        ready: impl Fn() -> io::Result<bool>,
-    ) -> io::Result<Option<Option<String>>> {
+    fn probe(&self, deadline: Instant, ready: impl Fn() -> io::Result<bool>) -> io::Result<Sign> {
         loop {
             let next = Instant::now() + PROBE_EVERY;
             if ready()? {
-                return Ok(Some(None));
+                return Ok(Sign::Seen);
             }
             if Instant::now() >= deadline {
-                return Ok(None);
+                return Ok(Sign::Missed);
             }
             // Not a sleep: the end of the process ends it.
             if wait::readable(
                 self.pidfd.as_fd(),
                 next.saturating_duration_since(Instant::now()),
             )? {
-                return Ok(None);
+                return Ok(Sign::Missed);
             }
         }
     }

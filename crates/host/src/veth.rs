@@ -2,11 +2,11 @@
 //!
 //! What [`connect`] makes: one device per namespace with the queues asked for, its addresses
 //! without duplicate address detection, a permanent neighbour entry for each address of the other
-//! side, no IPv6 link-local address, both ends up and carrying. So the first packet goes out at
-//! once and no ARP or neighbour discovery mixes with measured traffic. It goes with either namespace.
+//! side, no IPv6 link-local address, both ends up and able to receive. So the first packet arrives
+//! and no ARP or neighbour discovery mixes with measured traffic. It goes with either namespace.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ use crate::namespace::Namespace;
 use crate::{Host, link};
 
 /// The kernel makes a link usable by its link watch, which runs at most once a second for the whole
-/// machine; several labs being made at once may need a few turns (net/core/link_watch.c).
-const CARRIER_WITHIN: Duration = Duration::from_secs(5);
+/// machine; several labs being made at once may need a few turns (`net/core/link_watch.c`).
+const USABLE_WITHIN: Duration = Duration::from_secs(5);
 
 /// One end of the pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +62,8 @@ pub fn connect(near: &Namespace, far: &Namespace, spec: &Spec) -> Result<()> {
         .and_then(|()| furnish(far, far_end))
         .and_then(|()| introduce(near, near_end, far, far_end))
         .and_then(|()| introduce(far, far_end, near, near_end))
-        .and_then(|()| carries(near, near_end))
-        .and_then(|()| carries(far, far_end));
+        .and_then(|()| usable(near, near_end))
+        .and_then(|()| usable(far, far_end));
     if furnished.is_err() {
         let device = near_end.device.clone();
         // Its namespace would take it along anyway; the error above is the one to tell.
@@ -78,7 +78,7 @@ fn furnish(namespace: &Namespace, end: &End) -> Result<()> {
     let sysctl =
         |name: &str| PathBuf::from(format!("/proc/sys/net/ipv6/conf/{}/{name}", end.device));
     if end.addresses.iter().any(|(address, _)| address.is_ipv6()) {
-        // addr_gen_mode 1: no link-local address, hence no router solicitation and no multicast report.
+        // addr_gen_mode 1: no link-local address, hence no router solicitation.
         for (name, value) in [
             ("disable_ipv6", "0"),
             ("addr_gen_mode", "1"),
@@ -125,29 +125,62 @@ fn introduce(namespace: &Namespace, end: &End, other: &Namespace, other_end: &En
         )))
 }
 
-fn carries(namespace: &Namespace, end: &End) -> Result<()> {
-    let file = |name: &str| PathBuf::from(format!("/sys/class/net/{}/{name}", end.device));
+/// Waits until packets pass: up, let through by the link watch, and every IPv6 address routed.
+fn usable(namespace: &Namespace, end: &End) -> Result<()> {
+    let sysfs = |name: &str| PathBuf::from(format!("/sys/class/net/{}/{name}", end.device));
     let read = |path: PathBuf| namespace.text(&path).map_err(Error::file("read", &path));
     let began = Instant::now();
     loop {
-        // Since Linux 6.8 asking for the carrier runs the link watch for this device at once. The
-        // carrier alone is not enough: until the link watch ran, packets are dropped at the queue.
-        read(file("carrier"))?;
-        let state = read(file("operstate"))?;
-        if state == "up" {
-            return Ok(());
-        }
-        if began.elapsed() > CARRIER_WITHIN {
+        // Since Linux 6.8 asking for the carrier runs the link watch for this device at once.
+        read(sysfs("carrier"))?;
+        let state = read(sysfs("operstate"))?;
+        let routed = unrouted(end, || read("/proc/net/ipv6_route".into()))?;
+        let lacking = match (state.as_str(), routed) {
+            ("up", None) => break,
+            ("up", Some(address)) => format!("without a route to its own {address}"),
+            _ => state,
+        };
+        if began.elapsed() > USABLE_WITHIN {
             return Err(Error::System {
                 tried: format!("bring up {} in {}", end.device, namespace.name()),
                 source: io::Error::new(
                     io::ErrorKind::TimedOut,
-                    format!("after {} s it is still {state}", CARRIER_WITHIN.as_secs()),
+                    format!("after {} s it is still {lacking}", USABLE_WITHIN.as_secs()),
                 ),
             });
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+    // The link watch shows the state first and lets packets through a moment later, under the lock
+    // that every link request takes: after one more of them it is done.
+    let device = end.device.clone();
+    namespace
+        .run(move || link::set_up(&device))
+        .map_err(Error::system(format!(
+            "bring up {} in {}",
+            end.device,
+            namespace.name()
+        )))
+}
+
+/// An IPv6 address of this end that does not receive yet. The kernel enters an address's local route
+/// from a work queue, also without duplicate address detection (`addrconf_dad_work`); until then
+/// packets to it are dropped as `Ip6InAddrErrors`.
+fn unrouted(end: &End, routes: impl Fn() -> Result<String>) -> Result<Option<Ipv6Addr>> {
+    for (address, _) in &end.addresses {
+        let IpAddr::V6(address) = address else {
+            continue;
+        };
+        // Destination in hex, prefix length in hex: a host route.
+        let route = format!("{:032x} 80 ", address.to_bits());
+        if !routes()?
+            .lines()
+            .any(|line| line.starts_with(&route) && line.ends_with(&end.device))
+        {
+            return Ok(Some(*address));
+        }
+    }
+    Ok(None)
 }
 
 fn hardware_address(text: &str) -> Option<[u8; 6]> {

@@ -17,7 +17,17 @@ fn the_first_datagram_arrives_by_ipv4_and_ipv6() {
     if !root_or_skip("the_first_datagram_arrives_by_ipv4_and_ipv6") {
         return;
     }
-    let (near, far) = pair();
+    // The kernel finishes a new link in two work queues; a pair handed out too early lost the first
+    // datagram about once in a hundred times.
+    for _ in 0..20 {
+        let (near, far) = pair();
+        exchange(&near, &far);
+        let neighbours = near.text(Path::new("/proc/net/arp")).unwrap();
+        assert!(neighbours.contains("10.77.0.2"), "{neighbours}");
+    }
+}
+
+fn exchange(near: &Namespace, far: &Namespace) {
     for (server, client) in [
         ("10.77.0.1:0", "10.77.0.2:0"),
         ("[fd77::1]:0", "[fd77::2]:0"),
@@ -43,8 +53,6 @@ fn the_first_datagram_arrives_by_ipv4_and_ipv6() {
         server.send_to(b"pong", from).unwrap();
         assert_eq!(client.recv(&mut buffer).unwrap(), 4);
     }
-    let neighbours = near.text(Path::new("/proc/net/arp")).unwrap();
-    assert!(neighbours.contains("10.77.0.2"), "{neighbours}");
 }
 
 #[test]

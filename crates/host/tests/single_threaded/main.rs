@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 use rungwise_host::live::Live;
 use rungwise_host::namespace::Namespace;
 use rungwise_host::privilege::{self, Privilege};
-use rungwise_host::process::{Attached, Launch, Service};
+use rungwise_host::process::{Attached, Launch, Ready, Service};
+use rungwise_host::signals::Interrupt;
 use rungwise_host::veth::{self, End, Spec};
 use rungwise_host::{Host, environment};
 
@@ -34,10 +35,12 @@ fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("userns") => userns(),
         Some("hold") => hold(),
+        Some("interrupt") => interrupt(),
         Some("--list") => {}
         _ => {
             an_ordinary_user_gets_a_lab_in_a_user_namespace();
             being_killed_leaves_nothing();
+            a_signal_wakes_the_wait_and_a_second_one_cuts_nothing_short();
         }
     }
 }
@@ -155,6 +158,52 @@ fn being_killed_leaves_nothing() {
         "{test}"
     );
     println!("{test} ... ok");
+}
+
+fn a_signal_wakes_the_wait_and_a_second_one_cuts_nothing_short() {
+    let test = "a_signal_wakes_the_wait_and_a_second_one_cuts_nothing_short";
+    let exe = environment::current_exe().unwrap();
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let mut service = Service::start(&Launch {
+            argv: vec![exe.display().to_string(), "interrupt".to_owned()],
+            ..Launch::default()
+        })
+        .unwrap();
+        let within = Duration::from_secs(20);
+        service
+            .wait_ready(&Ready::Line("waiting".to_owned()), within)
+            .unwrap();
+        service.signal(signal).unwrap();
+        service
+            .wait_ready(&Ready::Line("undoing".to_owned()), within)
+            .unwrap();
+        service.signal(libc::SIGINT).unwrap();
+        // Ends after the second signal too, by its own status; stop sends a third.
+        assert_eq!(
+            service.stop(within).unwrap().code(),
+            Some(130),
+            "{test}: signal {signal}"
+        );
+    }
+    println!("{test} ... ok");
+}
+
+/// Waits for a signal, then "undoes" for a while in which more signals come.
+fn interrupt() {
+    let interrupt = Interrupt::install().unwrap();
+    assert!(!interrupt.raised() && !interrupt.wait(Duration::ZERO).unwrap());
+    println!("waiting");
+    assert!(interrupt.wait(Duration::from_secs(20)).unwrap() && interrupt.raised());
+    assert!(
+        interrupt.wait(Duration::from_secs(20)).unwrap(),
+        "it stays raised"
+    );
+    println!("undoing");
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(100) {
+        std::thread::yield_now();
+    }
+    std::process::exit(130);
 }
 
 /// Makes a lab with a service, says where, and waits to be killed.
