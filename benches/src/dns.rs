@@ -1,0 +1,195 @@
+//! Queries per client CPU-second against the same nsd: `rungwise load udp --dns` and dnsperf.
+//!
+//! Both read the same query file, have the same number of queries under way (256) from the same number of
+//! sockets (16) on two threads, and run for the same time; both are judged from outside, by the CPU time that
+//! wait4(2) reports for the process. rungwise keeps full latency histograms on.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::cpu::Window;
+use crate::lab::{Lab, SERVER};
+use crate::numbers::{median, ratios, spread};
+use crate::process::{self, Server};
+use crate::rungwise::Rungwise;
+
+const PORT: u16 = 5300;
+const NAMES: usize = 1000;
+
+/// The comparison as Markdown.
+pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
+    let lab = Lab::new()?;
+    let files = Files::write()?;
+    let mut nsd = Server::start(
+        lab.at_server("0,1", "nsd")
+            .args(["-d", "-c"])
+            .arg(files.path("nsd.conf")),
+    )?;
+    nsd.wait_until("bound", || lab.is_bound(PORT))?;
+    let queries = files.path("queries");
+    let queries = queries
+        .to_str()
+        .context("the folder for temporary files is not UTF-8")?;
+
+    let mut ours = Side::default();
+    let mut theirs = Side::default();
+    for round in 0..rounds {
+        eprintln!("dns: round {} of {rounds}", round + 1);
+        // Alternating order, so that a drift of the machine favours nobody.
+        let order = if round % 2 == 0 {
+            [true, false]
+        } else {
+            [false, true]
+        };
+        for is_ours in order {
+            if is_ours {
+                let switches = [
+                    "--dns",
+                    queries,
+                    "--threads",
+                    "2",
+                    "--sockets",
+                    "8",
+                    "--depth",
+                    "16",
+                    "--pin",
+                ];
+                let load = tool.load(&lab, "0,1", PORT, window, &switches, &[nsd.pid()])?;
+                ours.per_cpu_s.push(1e6 / load.client_us);
+                ours.rate.push(load.rate);
+                ours.lost += load.report["lost"].as_u64().unwrap_or(0);
+                ours.foreign = ours.foreign.max(load.foreign);
+            } else {
+                let cpu = Window::open(&[nsd.pid()]);
+                let mut command = lab.at_client("0,1", "dnsperf");
+                command.args(["-s", SERVER, "-p", &PORT.to_string(), "-d", queries]);
+                command.args([
+                    "-l",
+                    &window.as_secs().to_string(),
+                    "-T",
+                    "2",
+                    "-c",
+                    "16",
+                    "-q",
+                    "256",
+                ]);
+                let done = process::run(&mut command, window + Duration::from_secs(30))?;
+                let used = cpu.close(done.cpu);
+                let completed = figure(&done.stdout, "Queries completed:")?;
+                theirs.per_cpu_s.push(completed / done.cpu.as_secs_f64());
+                theirs
+                    .rate
+                    .push(figure(&done.stdout, "Queries per second:")?);
+                theirs.lost += figure(&done.stdout, "Queries lost:")? as u64;
+                theirs.foreign = theirs.foreign.max(used.foreign);
+            }
+        }
+    }
+    let row = |name: &str, side: &Side, ratio: &str| {
+        format!(
+            "| {name} | {} | {} | {ratio} | {} | {:.0} % |\n",
+            spread(
+                &side
+                    .per_cpu_s
+                    .iter()
+                    .map(|n| n / 1000.0)
+                    .collect::<Vec<_>>(),
+                0
+            ),
+            spread(&side.rate.iter().map(|n| n / 1000.0).collect::<Vec<_>>(), 0),
+            side.lost,
+            side.foreign * 100.0
+        )
+    };
+    let ratio = spread(&ratios(&ours.per_cpu_s, &theirs.per_cpu_s), 2);
+    let target = if median(&ratios(&ours.per_cpu_s, &theirs.per_cpu_s)) >= 2.0 {
+        "met"
+    } else {
+        "missed"
+    };
+    Ok(format!(
+        "\n## DNS queries against nsd\n\nOne nsd with two processes on CPUs 0 and 1, {NAMES} names; 16 sockets, 256 queries under way, {} s a run, \
+         {rounds} rounds. Target 2 x: {target}.\n\n| client | thousand queries per client CPU-second | thousand queries/s | ratio | lost | foreign |\n\
+         |---|---|---|---|---|---|\n{}{}",
+        window.as_secs(),
+        row("rungwise load udp --dns", &ours, &ratio),
+        row("dnsperf", &theirs, "1"),
+    ))
+}
+
+#[derive(Default)]
+struct Side {
+    per_cpu_s: Vec<f64>,
+    rate: Vec<f64>,
+    lost: u64,
+    foreign: f64,
+}
+
+/// The number after `label` in dnsperf's summary.
+fn figure(text: &str, label: &str) -> Result<f64> {
+    text.lines()
+        .find_map(|line| {
+            line.trim()
+                .strip_prefix(label)?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        })
+        .with_context(|| format!("dnsperf printed no line {label:?}:\n{text}"))
+}
+
+/// A folder with zone, queries and configuration; removed with the value.
+struct Files(PathBuf);
+
+impl Files {
+    fn write() -> Result<Self> {
+        let folder = std::env::temp_dir().join(format!("rungwise-bench-{}", std::process::id()));
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let files = Self(folder);
+        let mut zone = String::from(
+            "$ORIGIN example.test.\n$TTL 3600\n@ IN SOA ns hostmaster 1 3600 600 86400 300\n@ IN NS ns\nns IN A 198.51.100.1\n",
+        );
+        let mut queries = String::new();
+        for n in 0..NAMES {
+            zone += &format!("host{n} IN A 192.0.2.{}\n", n % 254 + 1);
+            queries += &format!("host{n}.example.test A\n");
+        }
+        // nsd as Debian builds it answers 200 queries a second and client unless the limit is lifted.
+        let config = format!(
+            "server:\n  ip-address: {SERVER}@{PORT}\n  server-count: 2\n  reuseport: yes\n  cpu-affinity: 0 1\n  server-1-cpu-affinity: 0\n  \
+             server-2-cpu-affinity: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{dir}\"\n  database: \"\"\n  pidfile: \"{dir}/nsd.pid\"\n  \
+             xfrdfile: \"{dir}/xfrd.state\"\n  zonelistfile: \"{dir}/zone.list\"\n  xfrdir: \"{dir}\"\n  rrl-ratelimit: 0\n  \
+             rrl-whitelist-ratelimit: 0\nremote-control:\n  control-enable: no\nzone:\n  name: example.test\n  zonefile: zone\n",
+            dir = files.0.display()
+        );
+        for (name, text) in [("zone", zone), ("queries", queries), ("nsd.conf", config)] {
+            fs::write(files.path(name), text).with_context(|| format!("cannot write {name}"))?;
+        }
+        Ok(files)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn figures_are_read_from_the_summary_of_dnsperf() {
+        let text = "Statistics:\n\n  Queries sent:         1000\n  Queries completed:    990 (99.00%)\n  Queries lost:         10 (1.00%)\n";
+        assert_eq!(super::figure(text, "Queries completed:").unwrap(), 990.0);
+        assert!(super::figure(text, "Nothing:").is_err());
+    }
+}

@@ -1,0 +1,138 @@
+//! Two network namespaces joined by a veth pair with a queue per CPU, made by `ip` and removed at the end.
+//!
+//! Their names carry our pid, so that two runs do not meet and a later run can remove what a SIGKILL left.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::process;
+
+/// Address of the server; from TEST-NET-2 (RFC 5737), which no real network uses.
+pub const SERVER: &str = "198.51.100.1";
+const CLIENT: &str = "198.51.100.2";
+const PREFIX: &str = "rwbench";
+
+/// The two namespaces.
+pub struct Lab {
+    server: String,
+    client: String,
+}
+
+impl Lab {
+    pub fn new() -> Result<Self> {
+        remove_stale()?;
+        let pid = std::process::id();
+        let lab = Self {
+            server: format!("{PREFIX}-s-{pid}"),
+            client: format!("{PREFIX}-c-{pid}"),
+        };
+        let queues = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .to_string();
+        for name in [&lab.server, &lab.client] {
+            ip(&["netns", "add", name])?;
+        }
+        ip(&[
+            "-n",
+            &lab.server,
+            "link",
+            "add",
+            "veth0",
+            "numrxqueues",
+            &queues,
+            "numtxqueues",
+            &queues,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "veth0",
+            "netns",
+            &lab.client,
+            "numrxqueues",
+            &queues,
+            "numtxqueues",
+            &queues,
+        ])?;
+        for (name, address) in [(&lab.server, SERVER), (&lab.client, CLIENT)] {
+            ip(&[
+                "-n",
+                name,
+                "address",
+                "add",
+                &format!("{address}/24"),
+                "dev",
+                "veth0",
+            ])?;
+            ip(&["-n", name, "link", "set", "veth0", "up"])?;
+            ip(&["-n", name, "link", "set", "lo", "up"])?;
+        }
+        Ok(lab)
+    }
+
+    /// A command inside the server's namespace, on the CPUs of `cpus` (`0`, `0,1`).
+    pub fn at_server(&self, cpus: &str, program: &str) -> Command {
+        inside(&self.server, cpus, program)
+    }
+
+    /// The same inside the client's.
+    pub fn at_client(&self, cpus: &str, program: &str) -> Command {
+        inside(&self.client, cpus, program)
+    }
+
+    /// Somebody in the server's namespace has bound `port` of UDP.
+    pub fn is_bound(&self, port: u16) -> bool {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.server, "cat", "/proc/net/udp"]);
+        let wanted = format!(":{port:04X} ");
+        process::run(&mut command, Duration::from_secs(5))
+            .is_ok_and(|done| done.stdout.contains(&wanted))
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for name in [&self.client, &self.server] {
+            remove(name);
+        }
+    }
+}
+
+/// `ip netns exec` and `taskset` replace themselves, so pid and CPU time are the program's own.
+fn inside(namespace: &str, cpus: &str, program: &str) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace, "taskset", "-c", cpus, program]);
+    command
+}
+
+fn ip(args: &[&str]) -> Result<String> {
+    let done = process::run(Command::new("ip").args(args), Duration::from_secs(10));
+    Ok(done
+        .with_context(|| format!("cannot make the lab: ip {}", args.join(" ")))?
+        .stdout)
+}
+
+fn remove(name: &str) {
+    // Also after an interrupt, hence not through `process`.
+    let status = Command::new("ip").args(["netns", "delete", name]).status();
+    if !status.is_ok_and(|status| status.success()) {
+        eprintln!("cannot remove the namespace {name}; do: ip netns delete {name}");
+    }
+}
+
+fn remove_stale() -> Result<()> {
+    for line in ip(&["netns", "list"])?.lines() {
+        let name = line.split_whitespace().next().unwrap_or_default();
+        let Some(rest) = name.strip_prefix(PREFIX) else {
+            continue;
+        };
+        let pid = rest.rsplit('-').next().unwrap_or_default();
+        if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
+            eprintln!("removing the namespace {name} that a killed run left");
+            remove(name);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! Side-by-side runs of rungwise and its peers: same machine, same minute, alternating order.
+//!
+//! `cargo run --release --manifest-path benches/Cargo.toml -- all` as root installs the peers, builds rungwise,
+//! makes two network namespaces and prints Markdown tables for `docs/benchmarks.md`. What is compared is
+//! the median of each side and of the ratio within a round, because a machine drifts from round to round.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a bench starts programs and reads clocks and files; it is outside the workspace"
+)]
+
+mod aa;
+mod cpu;
+mod depth1;
+mod dns;
+mod lab;
+mod ladder;
+mod machine;
+mod numbers;
+mod process;
+mod rungwise;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|all] [--rounds N] [--seconds N] [--repeats N] [-o FILE]
+
+  dns      rungwise load udp --dns and dnsperf against the same nsd
+  depth1   rungwise and sockperf ping-pong, each against its own echo server
+  ladder   CPU per transaction of server and client; same-flow bursts
+  aa       repeats of tune with identical variants: false keeps
+  all      the four of them
+
+  --rounds N    interleaved rounds of each comparison (5)
+  --seconds N   length of each run (5)
+  --repeats N   repeats of the A/A ladder (20)
+  -o FILE       write the tables to FILE instead of standard output";
+
+/// What was asked for.
+struct Args {
+    what: String,
+    rounds: usize,
+    window: Duration,
+    repeats: usize,
+    output: Option<PathBuf>,
+}
+
+fn main() -> Result<()> {
+    let args = parse(std::env::args().skip(1))?;
+    process::stop_on_signals();
+    machine::check_root()?;
+    let wanted = |name: &str| args.what == name || args.what == "all";
+    let mut needed = vec![("ip", "iproute2"), ("taskset", "util-linux")];
+    if wanted("dns") {
+        needed.extend([("dnsperf", "dnsperf"), ("nsd", "nsd")]);
+    }
+    if wanted("depth1") {
+        needed.push(("sockperf", "sockperf"));
+    }
+    machine::install(&needed)?;
+    let tool = rungwise::Rungwise::build()?;
+
+    let mut page = machine::describe(&tool)?;
+    if wanted("dns") {
+        page += &dns::compare(&tool, args.rounds, args.window)?;
+    }
+    if wanted("depth1") {
+        page += &depth1::compare(&tool, args.rounds, args.window)?;
+    }
+    if wanted("ladder") {
+        page += &ladder::measure(&tool, args.rounds, args.window)?;
+    }
+    if wanted("aa") {
+        page += &aa::count(&tool, args.repeats)?;
+    }
+    match args.output {
+        Some(path) => {
+            std::fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+        }
+        None => {
+            print!("{page}");
+            Ok(())
+        }
+    }
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
+    let mut args = Args {
+        what: "all".to_owned(),
+        rounds: 5,
+        window: Duration::from_secs(5),
+        repeats: 20,
+        output: None,
+    };
+    while let Some(word) = words.next() {
+        let mut value = || {
+            words
+                .next()
+                .with_context(|| format!("{word} needs a value\n{USAGE}"))
+        };
+        match word.as_str() {
+            "dns" | "depth1" | "ladder" | "aa" | "all" => args.what = word,
+            "--rounds" => args.rounds = value()?.parse().context("--rounds takes a number")?,
+            "--seconds" => {
+                args.window =
+                    Duration::from_secs(value()?.parse().context("--seconds takes a number")?);
+            }
+            "--repeats" => args.repeats = value()?.parse().context("--repeats takes a number")?,
+            "-o" => args.output = Some(value()?.into()),
+            _ => bail!("unknown word {word}\n{USAGE}"),
+        }
+    }
+    if args.rounds == 0 || args.window.is_zero() || args.repeats == 0 {
+        bail!("rounds, seconds and repeats start at 1\n{USAGE}");
+    }
+    Ok(args)
+}
