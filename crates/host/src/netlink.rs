@@ -17,6 +17,7 @@ pub(crate) const REPLACE: u16 = 0x100;
 pub(crate) const CREATE: u16 = 0x400;
 
 const HEADER: usize = 16;
+const DUMP_INTERRUPTED: u16 = 0x10;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const NESTED: u16 = 0x8000;
@@ -92,7 +93,8 @@ impl Request {
     }
 
     /// Sends all messages in one datagram on a fresh socket of `protocol` and collects the answers
-    /// other than acknowledgements. The first refusal is the error; a missing acknowledgement too.
+    /// other than acknowledgements. The first refusal is the error; a missing acknowledgement too. A
+    /// dump of what changed under the kernel's hands is `Interrupted`: ask again.
     pub(crate) fn send(&self, protocol: isize) -> io::Result<Vec<Answer>> {
         let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
@@ -110,6 +112,9 @@ impl Request {
                 Err(error) => return Err(error),
             }
             for answer in split(&buffer) {
+                if answer.flags & DUMP_INTERRUPTED != 0 {
+                    refusal.get_or_insert(io::ErrorKind::Interrupted.into());
+                }
                 match answer.kind {
                     ERROR => match answer.errno() {
                         0 => acks += 1,
@@ -136,6 +141,7 @@ impl Request {
 /// One message of an answer.
 pub(crate) struct Answer {
     pub(crate) kind: u16,
+    flags: u16,
     body: Vec<u8>,
 }
 
@@ -186,13 +192,14 @@ pub(crate) fn big_endian(value: &[u8]) -> u32 {
 
 fn split(mut bytes: &[u8]) -> Vec<Answer> {
     let mut found = Vec::new();
-    while let [l0, l1, l2, l3, k0, k1, ..] = *bytes {
+    while let [l0, l1, l2, l3, k0, k1, f0, f1, ..] = *bytes {
         let length = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
         let Some(body) = bytes.get(HEADER..length) else {
             break;
         };
         found.push(Answer {
             kind: u16::from_ne_bytes([k0, k1]),
+            flags: u16::from_ne_bytes([f0, f1]),
             body: body.to_vec(),
         });
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();

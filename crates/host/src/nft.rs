@@ -9,6 +9,7 @@ use std::io;
 use crate::BaseChain;
 use crate::netlink::{self, ACK, Answer, CREATE, DUMP, EXCLUSIVE, Request, attributes, big_endian};
 
+const NETFILTER: isize = libc::NETLINK_NETFILTER as isize;
 const BATCH_BEGIN: u16 = 16;
 const BATCH_END: u16 = 17;
 const SUBSYSTEM: u16 = 10;
@@ -44,9 +45,15 @@ const FIXED: usize = 4;
 pub(crate) fn base_chains() -> io::Result<Vec<BaseChain>> {
     let mut request = Request::default();
     request.message(GET_CHAIN, DUMP, &[0; FIXED]);
-    let answers = request
-        .send(libc::NETLINK_NETFILTER as isize)
-        .map_err(explained)?;
+    // A host whose rules change during four dumps in a row deserves the error.
+    let mut again = 3;
+    let answers = loop {
+        match request.send(NETFILTER) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted && again > 0 => again -= 1,
+            answers => break answers,
+        }
+    };
+    let answers = answers.map_err(explained)?;
     let mut chains: Vec<BaseChain> = answers.iter().filter_map(base_chain).collect();
     chains.sort();
     Ok(chains)
@@ -82,10 +89,7 @@ pub(crate) fn plant_chains(name: &str) -> io::Result<()> {
             });
     }
     batch.message(BATCH_END, 0, &batch_header());
-    batch
-        .send(libc::NETLINK_NETFILTER as isize)
-        .map(drop)
-        .map_err(explained)
+    batch.send(NETFILTER).map(drop).map_err(explained)
 }
 
 /// Deletes an inet table and everything in it.
@@ -96,10 +100,7 @@ pub(crate) fn remove_table(name: &str) -> io::Result<()> {
         .message(DELETE_TABLE, ACK, &[INET, 0, 0, 0])
         .text(TABLE_NAME, name)
         .message(BATCH_END, 0, &batch_header());
-    batch
-        .send(libc::NETLINK_NETFILTER as isize)
-        .map(drop)
-        .map_err(explained)
+    batch.send(NETFILTER).map(drop).map_err(explained)
 }
 
 /// The batch's header names the subsystem, in network byte order.

@@ -33,7 +33,8 @@ pub enum Privilege {
     },
 }
 
-/// Finds out. Forks a child that tries to make a user namespace and ends at once.
+/// Finds out. Forks a child that tries to make a network namespace in a user namespace of its own
+/// and ends at once: some systems allow the latter and take away what it is good for.
 pub fn detect() -> Privilege {
     if capable() {
         return if in_initial_user_namespace() {
@@ -160,7 +161,7 @@ fn may_unshare_user() -> io::Result<()> {
         0 => {
             // SAFETY: as above; the exit status carries errno, which is below 134 on Linux.
             unsafe {
-                let errno = match libc::unshare(libc::CLONE_NEWUSER) {
+                let errno = match libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) {
                     0 => 0,
                     _ => *libc::__errno_location(),
                 };

@@ -177,21 +177,27 @@ impl Service {
         // SAFETY: `enter` makes system calls on values prepared before the fork; it does not
         // allocate (raw errno values only), lock or touch other threads' state.
         unsafe { command.pre_exec(enter) };
-        let mut child = command.spawn().map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => Error::Missing {
+        let mut child = command.spawn().map_err(|source| {
+            let missing = |why: &str, remedy: &str| Error::Missing {
                 tried: tried(),
-                why: "there is no such program".to_owned(),
-                remedy: "install it or give its full path".to_owned(),
-            },
-            io::ErrorKind::PermissionDenied => Error::Missing {
-                tried: tried(),
-                why: source.to_string(),
-                remedy: "make it executable, or run as root".to_owned(),
-            },
-            _ => Error::System {
-                tried: tried(),
-                source,
-            },
+                why: why.to_owned(),
+                remedy: remedy.to_owned(),
+            };
+            match source.raw_os_error() {
+                // EACCES is also the answer when a folder of PATH may not be searched.
+                Some(libc::ENOENT | libc::EACCES) => missing(
+                    "there is no such program that this user may run",
+                    "install it, give its full path or make it executable",
+                ),
+                Some(libc::EPERM) => missing(
+                    "its namespace may not be entered",
+                    "run as root, or allow unprivileged user namespaces",
+                ),
+                _ => Error::System {
+                    tried: tried(),
+                    source,
+                },
+            }
         })?;
         let output = Arc::new(Output::default());
         let pid = child.id();

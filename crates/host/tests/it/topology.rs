@@ -4,6 +4,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use rungwise_host::live::Live;
@@ -193,6 +194,52 @@ fn planted_chains_are_seen_counted_and_removed_and_the_host_keeps_its_own() {
     let error = lab.remove_table("rungwise").unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ENOENT), "{error}");
     assert_eq!(on_host(), before);
+}
+
+#[test]
+fn the_usual_programs_see_the_same_rules_and_features() {
+    if !root_or_skip("the_usual_programs_see_the_same_rules_and_features") {
+        return;
+    }
+    let (near, _far) = pair();
+    // A process started by the namespace's thread is in the namespace.
+    let run = |program: &'static str, arguments: &'static [&'static str]| {
+        let output = near.run(move || Command::new(program).args(arguments).output());
+        if output.is_err() {
+            eprintln!("SKIPPED a comparison with {program}: it is not installed");
+        }
+        let output = output.ok()?;
+        assert!(output.status.success(), "{program}: {output:?}");
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    near.plant_chains("rungwise").unwrap();
+    if let Some(ruleset) = run("nft", &["list", "ruleset"]) {
+        for part in [
+            "table inet rungwise",
+            "type filter hook input priority filter; policy accept;",
+            "type filter hook output priority filter; policy accept;",
+        ] {
+            assert!(ruleset.contains(part), "{ruleset}");
+        }
+        assert_eq!(ruleset.matches("counter packets").count(), 2, "{ruleset}");
+    }
+    let feature = near.feature("srv0", "rx-gro").unwrap();
+    near.set_feature("srv0", "rx-gro", !feature.on).unwrap();
+    if let Some(features) = run("ethtool", &["-k", "srv0"]) {
+        let state = if feature.on { "off" } else { "on" };
+        let line = format!("generic-receive-offload: {state}\n");
+        assert!(features.contains(&line), "{features}");
+        assert!(
+            features.contains("ntuple-filters: off [fixed]"),
+            "{features}"
+        );
+    }
+    if let Some(link) = run("ip", &["-d", "link", "show", "srv0"]) {
+        assert!(
+            link.contains("numtxqueues 2") && link.contains("numrxqueues 2"),
+            "{link}"
+        );
+    }
 }
 
 #[test]
