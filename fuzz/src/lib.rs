@@ -1,0 +1,130 @@
+//! What each fuzz target does, as functions, so that a stable compiler can replay and shake the seeds too.
+//!
+//! A target takes any bytes. Beside not panicking it holds what must be true of the result.
+
+use rungwise_experiment::scenario::Scenario;
+use rungwise_knobs::journal;
+use rungwise_load::dns;
+
+/// The journal that recovery reads after a crash: whatever is on disk, what is trusted was written whole.
+pub fn journal(bytes: &[u8]) {
+    let found = journal::read(bytes);
+    assert!(found.whole <= bytes.len(), "more trusted than there is");
+    // Cutting at the last trusted byte takes nothing away from what is trusted.
+    let again = journal::read(&bytes[..found.whole]);
+    assert_eq!(again.pending.len(), found.pending.len(), "the trusted part reads differently alone");
+}
+
+/// The scenario file that a person writes.
+pub fn scenario(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Err(problems) = Scenario::parse(text, "fuzz.toml")
+    {
+        assert!(!problems.to_string().is_empty(), "a refusal without a reason");
+    }
+}
+
+/// dnsperf's query-file format.
+pub fn dns_query_file(bytes: &[u8]) {
+    if let Ok(queries) = dns::parse(bytes) {
+        assert!(!queries.is_empty(), "a file without queries was accepted");
+        for query in queries {
+            // Header, name, type and class: RFC 1035, section 2.3.4 limits the name to 255 bytes.
+            assert!((12 + 1 + 4..=12 + 255 + 4).contains(&query.wire().len()), "no legal query");
+        }
+    }
+}
+
+/// A datagram that claims to answer a query.
+pub fn dns_reply(bytes: &[u8]) {
+    let query = dns::Query::new("host.example.test", "AAAA").expect("a plain name is a legal query");
+    let _ = dns::check(bytes, &query);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// Changes of each seed that are tried; a few thousand take less than a second.
+    const SHAKES: usize = 2000;
+
+    /// Runs a target on every file of some folders and on changed copies of them.
+    fn shake(target: fn(&[u8]), folders: &[&str]) {
+        let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut seeds = vec![Vec::new()];
+        for folder in folders {
+            let entries = fs::read_dir(top.join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
+            let files = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+            seeds.extend(files.map(|path| fs::read(path).unwrap()));
+        }
+        assert!(seeds.len() > 1, "no seeds in {folders:?}");
+        let mut random = Xorshift(0x9e37_79b9_7f4a_7c15);
+        for seed in &seeds {
+            target(seed);
+            for _ in 0..SHAKES {
+                let mut bytes = seed.clone();
+                for _ in 0..=random.below(4) {
+                    change(&mut bytes, &mut random);
+                }
+                target(&bytes);
+            }
+        }
+    }
+
+    fn change(bytes: &mut Vec<u8>, random: &mut Xorshift) {
+        let at = random.below(bytes.len() + 1);
+        match random.below(5) {
+            0 => bytes.truncate(at),
+            1 => bytes.insert(at, random.byte()),
+            2 if at < bytes.len() => bytes[at] = random.byte(),
+            3 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+            _ => {
+                let end = (at + random.below(32)).min(bytes.len());
+                let copy = bytes[at..end].to_vec();
+                let to = random.below(bytes.len() + 1);
+                bytes.splice(to..to, copy);
+            }
+        }
+    }
+
+    /// Marsaglia, "Xorshift RNGs" (2003); the same sequence in every run.
+    struct Xorshift(u64);
+
+    impl Xorshift {
+        fn next(&mut self) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0
+        }
+
+        fn below(&mut self, limit: usize) -> usize {
+            usize::try_from(self.next() % limit as u64).expect("below a usize")
+        }
+
+        fn byte(&mut self) -> u8 {
+            self.next().to_le_bytes()[3]
+        }
+    }
+
+    #[test]
+    fn journals_near_the_seeds_are_read_without_a_panic() {
+        shake(super::journal, &["seeds/journal"]);
+    }
+
+    #[test]
+    fn scenarios_near_the_seeds_are_read_without_a_panic() {
+        shake(super::scenario, &["seeds/scenario", "../labs/udp-echo"]);
+    }
+
+    #[test]
+    fn query_files_near_the_seeds_are_read_without_a_panic() {
+        shake(super::dns_query_file, &["seeds/dns_query_file"]);
+    }
+
+    #[test]
+    fn replies_near_the_seeds_are_checked_without_a_panic() {
+        shake(super::dns_reply, &["seeds/dns_reply"]);
+    }
+}
