@@ -1,10 +1,551 @@
-//! placeholder
-use rungwise_model::Exit;
-use super::Global;
+//! `rungwise serve`: the answering side. `udp` echoes every datagram: the reference server of the ladder.
+//!
+//! Standard output begins with the line `ready udp ADDR:PORT` once every socket is bound and every switch is
+//! set; whoever started this waits for that line. The counters follow at the end, or go to the file of `-o`.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Subcommand, ValueEnum};
+use rungwise_host::{clock, environment};
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
+use rungwise_serve::udp::{
+    BusyPoll, Config, Counters, Error, Io, PathMtu, Pin, ReadBack, Server, Steering,
+    WorkerCounters, XdpEcho, XdpMode,
+};
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::{Format, Global};
+use crate::problem::Problem;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
 
-pub(crate) fn run(_args: &Args, _global: &Global) -> anyhow::Result<Exit> {
-    anyhow::bail!("not here yet")
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Echo UDP datagrams until SIGINT, SIGTERM or the end of --for.
+    Udp(Udp),
+}
+
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+struct Udp {
+    /// Address and port to listen on; `[::]:PORT` serves IPv4 as well, port 0 lets the kernel choose.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7777")]
+    listen: SocketAddr,
+    /// Threads that answer.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    workers: usize,
+    /// One socket per worker in a `SO_REUSEPORT` group, instead of one shared socket.
+    #[arg(long)]
+    reuseport: bool,
+    /// Which socket of the group takes a datagram: by flow hash, or by the CPU that received it.
+    #[arg(long, value_enum, default_value_t = Steer::Hash)]
+    steer: Steer,
+    /// Pin workers to CPUs: LIST as in `0,2-5`, or without it worker i to the i-th allowed CPU.
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "allowed", value_parser = pin)]
+    pin: Option<Pin>,
+    /// `do` never fragments and spares the choice of an IP identification.
+    #[arg(long, value_enum, default_value_t = Discover::Want)]
+    pmtudisc: Discover,
+    /// How datagrams pass between kernel and worker.
+    #[arg(long, value_enum, default_value_t = How::Single)]
+    io: How,
+    /// Datagrams per system call with `--io batch`.
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    batch: usize,
+    /// Take bursts of one flow as one (`UDP_GRO`); helps only bursts of one flow.
+    #[arg(long)]
+    gro: bool,
+    /// Send consecutive replies to one peer as one (`UDP_SEGMENT`); helps only bursts of one flow.
+    #[arg(long)]
+    gso: bool,
+    /// Poll the device's queue this long before sleeping.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    busy_poll: Option<Duration>,
+    /// Leave the device's interrupts off while polling.
+    #[arg(long, requires = "busy_poll")]
+    busy_poll_prefer: bool,
+    /// Packets per poll.
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "busy_poll",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    busy_poll_budget: u16,
+    /// Receive buffer of each socket.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    rcvbuf: Option<usize>,
+    /// Send buffer of each socket.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    sndbuf: Option<usize>,
+    /// Prefer the socket whose worker's CPU received the datagram (`SO_INCOMING_CPU`).
+    #[arg(long)]
+    incoming_cpu: bool,
+    /// Answer inside the kernel on DEVICE, before any socket; `:native` runs in the driver.
+    #[arg(long, value_name = "DEVICE[:native]", value_parser = xdp_echo)]
+    xdp_echo: Option<XdpEcho>,
+    /// Go on without a switch that this kernel refuses, and say so.
+    #[arg(long)]
+    fallback: bool,
+    /// Stop after this time.
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
+    duration: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Steer {
+    Hash,
+    Cbpf,
+    Ebpf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Discover {
+    Do,
+    Want,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum How {
+    Single,
+    Batch,
+    Uring,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    let What::Udp(udp) = &args.what;
+    serve_udp(udp, global)
+}
+
+fn serve_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
+    // Before anything is bound, so that a signal during the start is not lost.
+    let (signalled, signals) = mpsc::channel();
+    let mut waiting =
+        Signals::new([SIGINT, SIGTERM]).context("cannot install the signal handlers")?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for signal in waiting.forever() {
+                if signalled.send(signal).is_err() {
+                    return;
+                }
+            }
+        })
+        .context("cannot start the thread that waits for signals")?;
+
+    let started = clock::utc_now();
+    let own_port = Arc::new(AtomicU16::new(0));
+    let port = Arc::clone(&own_port);
+    let server =
+        Server::start(&args.config(), move |_| echo(Arc::clone(&port))).map_err(problem)?;
+    own_port.store(server.local_addr().port(), Ordering::Relaxed);
+    for read_back in server.read_backs() {
+        global.say(&read_back.to_string());
+    }
+    let address = server.local_addr();
+    announce(address)?;
+
+    let signal = match args.duration {
+        Some(duration) => signals.recv_timeout(duration).ok(),
+        None => signals.recv().ok(),
+    };
+    let read_backs = server.read_backs().to_vec();
+    let counters = server.stop();
+    // The owner's SIGTERM is how a service ends; only the user's Ctrl-C is an interruption.
+    let exit = if signal == Some(SIGINT) {
+        Exit::Interrupted
+    } else {
+        Exit::Done
+    };
+    let envelope = Envelope {
+        schema: SCHEMA_VERSION,
+        tool: Tool {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        command: environment::argv(),
+        started,
+        finished: clock::utc_now(),
+        exit,
+    };
+    global.emit(&match global.format {
+        Format::Json => json(envelope, address, &read_backs, &counters)?,
+        Format::Text | Format::Markdown | Format::Html => text(&counters),
+    })?;
+    Ok(exit)
+}
+
+/// The handler: the reply is the request. A peer on our own port is left alone, or two echoes that a forged
+/// datagram makes meet would talk for ever.
+fn echo(own_port: Arc<AtomicU16>) -> impl FnMut(&[u8], SocketAddr, &mut [u8]) -> Option<usize> {
+    move |request, peer, reply| {
+        if peer.port() == own_port.load(Ordering::Relaxed) {
+            return None;
+        }
+        reply.get_mut(..request.len())?.copy_from_slice(request);
+        Some(request.len())
+    }
+}
+
+/// Tells whoever waits on standard output; they may have gone.
+fn announce(address: SocketAddr) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "ready udp {address}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to standard output"),
+    }
+}
+
+fn problem(error: Error) -> anyhow::Error {
+    let exit = match &error {
+        Error::Config(_) => Exit::Usage,
+        _ => Exit::Precondition,
+    };
+    Problem::new(exit, error)
+}
+
+impl Udp {
+    fn config(&self) -> Config {
+        Config {
+            workers: self.workers,
+            reuseport: self.reuseport,
+            steering: match self.steer {
+                Steer::Hash => Steering::FlowHash,
+                Steer::Cbpf => Steering::Cbpf,
+                Steer::Ebpf => Steering::Ebpf { map: Vec::new() },
+            },
+            pin: self.pin.clone().unwrap_or(Pin::Free),
+            path_mtu: match self.pmtudisc {
+                Discover::Do => PathMtu::Do,
+                Discover::Want => PathMtu::Want,
+            },
+            io: match self.io {
+                How::Single => Io::Single,
+                How::Batch => Io::Batch(self.batch),
+                How::Uring => Io::Uring,
+            },
+            gro: self.gro,
+            gso: self.gso,
+            busy_poll: self.busy_poll.map(|time| BusyPoll {
+                time,
+                prefer: self.busy_poll_prefer,
+                budget: self.busy_poll_budget,
+            }),
+            rcvbuf: self.rcvbuf,
+            sndbuf: self.sndbuf,
+            incoming_cpu: self.incoming_cpu,
+            xdp_echo: self.xdp_echo.clone(),
+            fallback: self.fallback,
+            ..Config::new(self.listen)
+        }
+    }
+}
+
+/// `0,2-5`, or `allowed` where no list was given.
+fn pin(text: &str) -> Result<Pin, String> {
+    if text == "allowed" {
+        return Ok(Pin::Allowed);
+    }
+    let number = |text: &str| {
+        text.parse::<usize>()
+            .ok()
+            .filter(|cpu| *cpu < 8192)
+            .ok_or_else(|| format!("cannot read '{text}' as a CPU; write the list as 0,2-5"))
+    };
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!(
+                "cannot read '{part}' as CPUs: it runs backwards; write it as {last}-{first}"
+            ));
+        }
+        cpus.extend(first..=last);
+    }
+    Ok(Pin::Cpus(cpus))
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let bytes = units::bytes(text).map_err(|error| error.to_string())?;
+    usize::try_from(bytes).map_err(|error| error.to_string())
+}
+
+fn xdp_echo(text: &str) -> Result<XdpEcho, String> {
+    let (device, mode) = match text.split_once(':') {
+        None => (text, XdpMode::Generic),
+        Some((device, "generic")) => (device, XdpMode::Generic),
+        Some((device, "native")) => (device, XdpMode::Native),
+        Some((_, other)) => {
+            return Err(format!(
+                "cannot run an XDP program '{other}'; write DEVICE or DEVICE:native"
+            ));
+        }
+    };
+    if device.is_empty() {
+        return Err("the name of the device is missing; write DEVICE or DEVICE:native".to_owned());
+    }
+    Ok(XdpEcho {
+        device: device.to_owned(),
+        mode,
+    })
+}
+
+/// The document of `rungwise serve udp`.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    envelope: Envelope,
+    /// Where it listened.
+    address: SocketAddr,
+    switches: Vec<Switch<'a>>,
+    workers: Vec<Worker>,
+    total: Worker,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    xdp: Option<Xdp>,
+}
+
+#[derive(Serialize)]
+struct Switch<'a> {
+    name: &'a str,
+    wanted: &'a str,
+    actual: &'a str,
+    holds: bool,
+}
+
+#[derive(Serialize)]
+struct Worker {
+    received: u64,
+    sent: u64,
+    received_bytes: u64,
+    sent_bytes: u64,
+    dropped: Dropped,
+    receive_errors: u64,
+    /// Requests answered per round of system calls; absent without requests.
+    per_round: Option<f64>,
+    /// CPU microseconds of the worker's thread, and per request.
+    cpu_us: f64,
+    cpu_us_per_tx: Option<f64>,
+    cpus: Vec<OnCpu>,
+}
+
+/// Requests that got no reply, by who dropped them.
+#[derive(Serialize)]
+struct Dropped {
+    kernel: u64,
+    refused: u64,
+    panics: u64,
+    send_errors: u64,
+}
+
+#[derive(Serialize)]
+struct OnCpu {
+    cpu: usize,
+    received: u64,
+}
+
+#[derive(Serialize)]
+struct Xdp {
+    echoed: u64,
+    bytes: u64,
+    cpus: Vec<OnCpu>,
+}
+
+fn on_cpus(cpus: &[(usize, u64)]) -> Vec<OnCpu> {
+    cpus.iter()
+        .map(|&(cpu, received)| OnCpu { cpu, received })
+        .collect()
+}
+
+impl From<&WorkerCounters> for Worker {
+    fn from(of: &WorkerCounters) -> Self {
+        let cpu_us = of.cpu_ns as f64 / 1e3;
+        Self {
+            received: of.received,
+            sent: of.sent,
+            received_bytes: of.received_bytes,
+            sent_bytes: of.sent_bytes,
+            dropped: Dropped {
+                kernel: of.dropped_by_kernel,
+                refused: of.refused,
+                panics: of.panics,
+                send_errors: of.send_errors,
+            },
+            receive_errors: of.receive_errors,
+            per_round: (of.rounds > 0).then(|| of.received as f64 / of.rounds as f64),
+            cpu_us,
+            cpu_us_per_tx: (of.received > 0).then(|| cpu_us / of.received as f64),
+            cpus: on_cpus(&of.cpus),
+        }
+    }
+}
+
+fn json(
+    envelope: Envelope,
+    address: SocketAddr,
+    read_backs: &[ReadBack],
+    counters: &Counters,
+) -> anyhow::Result<String> {
+    let document = Document {
+        envelope,
+        address,
+        switches: read_backs
+            .iter()
+            .map(|read_back| Switch {
+                name: read_back.switch,
+                wanted: &read_back.wanted,
+                actual: &read_back.actual,
+                holds: read_back.holds,
+            })
+            .collect(),
+        workers: counters.workers.iter().map(Worker::from).collect(),
+        total: Worker::from(&counters.total()),
+        xdp: counters.xdp.as_ref().map(|xdp| Xdp {
+            echoed: xdp.echoed,
+            bytes: xdp.bytes,
+            cpus: on_cpus(&xdp.cpus),
+        }),
+    };
+    let mut text =
+        serde_json::to_string_pretty(&document).context("cannot write the counters as JSON")?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn text(counters: &Counters) -> String {
+    let on = |cpus: &[(usize, u64)]| {
+        let cpus: Vec<_> = cpus
+            .iter()
+            .map(|(cpu, count)| format!("{cpu}:{count}"))
+            .collect();
+        cpus.join(" ")
+    };
+    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    let line = |name: &str, of: &WorkerCounters| {
+        let row = Worker::from(of);
+        format!(
+            "{name:<8}{:>14}{:>14}{:>10}{:>10}{:>12}{:>10}  {}\n",
+            of.received,
+            of.sent,
+            of.dropped_by_kernel,
+            of.refused + of.panics + of.send_errors,
+            number(row.per_round),
+            number(row.cpu_us_per_tx),
+            on(&of.cpus),
+        )
+    };
+    let mut text = format!(
+        "{:<8}{:>14}{:>14}{:>10}{:>10}{:>12}{:>10}  received on cpu\n",
+        "worker", "received", "sent", "dropped", "unsent", "per round", "us/tx"
+    );
+    for (worker, counters) in counters.workers.iter().enumerate() {
+        text.push_str(&line(&worker.to_string(), counters));
+    }
+    text.push_str(&line("total", &counters.total()));
+    if let Some(xdp) = &counters.xdp {
+        let (echoed, bytes, cpus) = (xdp.echoed, xdp.bytes, on(&xdp.cpus));
+        let line = format!("echoed in the kernel: {echoed} datagrams, {bytes} bytes  {cpus}\n");
+        text.push_str(&line);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn config(line: &str) -> Result<Config, clap::Error> {
+        let cli = Cli::try_parse_from(["serve", "udp"].into_iter().chain(line.split_whitespace()))?;
+        let What::Udp(udp) = cli.args.what;
+        Ok(udp.config())
+    }
+
+    #[test]
+    fn every_switch_reaches_the_configuration() {
+        let config = config(
+            "--listen [::]:53 --workers 2 --reuseport --steer ebpf --pin=1,3-4 --pmtudisc do --io batch --batch 16 \
+             --gro --gso --busy-poll 50us --busy-poll-prefer --rcvbuf 4MiB --sndbuf 64KiB --incoming-cpu \
+             --xdp-echo veth0:native --fallback",
+        )
+        .unwrap();
+        let expected = Config {
+            workers: 2,
+            reuseport: true,
+            steering: Steering::Ebpf { map: Vec::new() },
+            pin: Pin::Cpus(vec![1, 3, 4]),
+            path_mtu: PathMtu::Do,
+            io: Io::Batch(16),
+            gro: true,
+            gso: true,
+            busy_poll: Some(BusyPoll {
+                time: Duration::from_micros(50),
+                prefer: true,
+                budget: 0,
+            }),
+            rcvbuf: Some(4 << 20),
+            sndbuf: Some(64 << 10),
+            incoming_cpu: true,
+            xdp_echo: Some(XdpEcho {
+                device: "veth0".to_owned(),
+                mode: XdpMode::Native,
+            }),
+            fallback: true,
+            ..Config::new("[::]:53".parse().unwrap())
+        };
+        assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn pin_without_a_list_means_the_allowed_cpus() {
+        assert_eq!(config("--pin --workers 2").unwrap().pin, Pin::Allowed);
+        assert_eq!(config("").unwrap().pin, Pin::Free);
+    }
+
+    #[test]
+    fn a_wrong_word_names_the_right_one() {
+        for (line, expected) in [
+            ("--pin=3-1", "1-3"),
+            ("--pin=x", "0,2-5"),
+            ("--rcvbuf 4096", "unit is missing"),
+            ("--xdp-echo eth0:fast", "DEVICE:native"),
+            ("--xdp-echo :native", "name of the device"),
+            ("--busy-poll-prefer", "--busy-poll"),
+        ] {
+            let error = config(line).unwrap_err().to_string();
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_echo_answers_anybody_but_its_own_port() {
+        let mut echo = echo(Arc::new(AtomicU16::new(7)));
+        let mut reply = [0; 8];
+        assert_eq!(
+            echo(b"abc", "10.0.0.1:40000".parse().unwrap(), &mut reply),
+            Some(3)
+        );
+        assert_eq!(&reply[..3], b"abc");
+        assert_eq!(
+            echo(b"abc", "10.0.0.1:7".parse().unwrap(), &mut reply),
+            None
+        );
+    }
 }

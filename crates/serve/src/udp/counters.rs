@@ -62,7 +62,7 @@ pub struct WorkerCounters {
     pub send_errors: u64,
     /// Receive calls that failed; each is tried again.
     pub receive_errors: u64,
-    /// Rounds of receiving and answering: `received / rounds` is the batch that the traffic really gave.
+    /// Rounds of receiving that brought something: `received / rounds` is the batch that the traffic really gave.
     pub rounds: u64,
     /// CPU time of the worker's thread, nanoseconds.
     pub cpu_ns: u64,
@@ -145,7 +145,7 @@ impl Published {
             (&self.panics, round.panics),
             (&self.send_errors, round.send_errors),
             (&self.receive_errors, round.receive_errors),
-            (&self.rounds, 1),
+            (&self.rounds, u64::from(round.received > 0)),
         ] {
             grow(counter, by);
         }

@@ -191,7 +191,7 @@ impl Server {
             cpu: (config.pin != Pin::Free).then_some(cpu),
             io: config.io,
             gso: config.gso,
-            control: config.gro || config.listen.ip().is_unspecified(),
+            control: needs_control(config),
             may_fall_back: config.fallback,
             wake,
             socket: self.sockets[worker % self.sockets.len()].clone(),
@@ -223,6 +223,11 @@ fn eventfd() -> io::Result<OwnedFd> {
     }
     // SAFETY: a new descriptor, nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+/// Whether datagrams come with control messages: where they came to, or how many of them there are.
+fn needs_control(config: &Config) -> bool {
+    config.gro || config.listen.ip().is_unspecified()
 }
 
 /// The CPU of each worker: where it is to be pinned, or the i-th allowed one.
@@ -275,10 +280,16 @@ fn enter(
         let homes = homes.join(", ");
         ledger.holds("pin", &homes, format!("{homes} by sched_getaffinity"));
     }
+    // What the kernel must be told or asked beside the peer takes the longer calls.
+    let calls = if needs_control(config) {
+        "recvmsg and sendmsg"
+    } else {
+        "recvfrom and sendto"
+    };
     match (config.io, io_entry) {
         (_, Some(description)) => ledger.holds("io", Io::Uring.to_string(), description),
         (Io::Uring, None) => {}
-        (Io::Single, None) => ledger.holds("io", Io::Single.to_string(), "recvfrom and sendto"),
+        (Io::Single, None) => ledger.holds("io", Io::Single.to_string(), calls),
         (Io::Batch(_), None) => ledger.holds("io", config.io.to_string(), "recvmmsg and sendmmsg"),
     }
     Ok(())
