@@ -142,6 +142,13 @@ impl Service {
             .process_group(0);
         // setns(2) to a mount namespace moves the working directory to its root; this puts it back.
         let directory = match &launch.directory {
+            Some(directory) if !directory.is_dir() => {
+                return Err(Error::Missing {
+                    tried: format!("{} in {}", tried(), directory.display()),
+                    why: "there is no such folder".to_owned(),
+                    remedy: "correct its working directory".to_owned(),
+                });
+            }
             Some(directory) => directory.clone(),
             None => std::env::current_dir().map_err(Error::system(tried()))?,
         };

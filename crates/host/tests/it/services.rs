@@ -82,6 +82,12 @@ fn a_program_that_is_not_there_is_a_missing_precondition() {
         "{error}"
     );
     assert!(Service::start(&Launch::default()).is_err());
+    let error = Service::start(&Launch {
+        directory: Some("/nosuchdir".into()),
+        ..shell("true")
+    })
+    .unwrap_err();
+    assert!(error.to_string().contains("no such folder"), "{error}");
 }
 
 #[test]
