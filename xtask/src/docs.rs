@@ -93,7 +93,33 @@ fn schemas(pages: &mut BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-fn knobs(_pages: &mut BTreeMap<String, String>) {}
+fn knobs(pages: &mut BTreeMap<String, String>) {
+    let mut index = String::from(
+        "# Knobs\n\nWritten by `cargo xtask docs` from the registry; change `crates/knobs/src/<scope>/<name>.rs`. \
+         `rungwise knob show ID` prints\nthe same page with the value on this host.\n\n\
+         | knob | scope | risk | what it is |\n|---|---|---|---|\n",
+    );
+    for knob in rungwise_knobs::KNOBS {
+        let row = [
+            "| [",
+            knob.id,
+            "](",
+            knob.id,
+            ".md) | ",
+            knob.scope.name(),
+            " | ",
+            knob.risk.name(),
+            " | ",
+            knob.summary,
+            " |\n",
+        ];
+        index.extend(row);
+    }
+    pages.insert("docs/knobs/README.md".to_owned(), index);
+    for (name, page) in rungwise_knobs::pages() {
+        pages.insert(format!("docs/knobs/{name}"), page);
+    }
+}
 
 /// The command-line reference: `--help` of every verb, as the binary prints it.
 fn reference(binary: &Binary) -> Result<String> {
