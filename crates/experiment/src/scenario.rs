@@ -1,0 +1,290 @@
+//! The scenario file: which service, what traffic, which changes, judged how.
+//!
+//! [`Scenario::parse`] reads TOML in three passes: the text becomes a tree with positions, the tree is
+//! compared with the JSON schema (`shape`), and what it says is turned into types that cannot be wrong
+//! (`resolve`). Each pass notes every problem at its line and column and goes on. [`Scenario::validate`]
+//! adds what only the caller knows: the knobs there are. The page for authors is `docs/scenario.md`.
+
+mod document;
+mod fill;
+mod known;
+mod problem;
+mod resolve;
+mod shape;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rungwise_model::tune::Reference;
+use toml::de::{DeTable, Deserializer};
+
+pub use fill::{FillError, PLACEHOLDERS, Places, fill};
+pub use known::KnobInfo;
+pub use problem::{Problem, Problems};
+
+use crate::design::{Design, Judging, Step};
+use crate::stage::{Setting, Traffic};
+use problem::Collector;
+
+/// Version of the file format.
+pub const SCHEMA: u32 = 1;
+/// The value that every service switch has without being told.
+pub const OFF: &str = "off";
+
+/// The scenarios inside the binary: name and text.
+const BUILTINS: &[(&str, &str)] = &[(
+    "udp-echo",
+    include_str!("../../../labs/udp-echo/scenario.toml"),
+)];
+
+/// A scenario whose every value was checked.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Short name.
+    pub name: String,
+    /// One line about it.
+    pub title: String,
+    /// The service under test.
+    pub service: Service,
+    /// Where server and client live.
+    pub topology: Topology,
+    /// The traffic.
+    pub workload: Workload,
+    /// Discarded at the start of every run.
+    pub warmup: Duration,
+    /// Measured length of every run.
+    pub measure: Duration,
+    /// The state in which the ladder starts.
+    pub start: Start,
+    /// The changes to try, in order.
+    pub rungs: Vec<Step>,
+    /// How pairs are judged.
+    pub judging: Judging,
+    /// Where the file names knobs, for [`Scenario::validate`].
+    named: Vec<known::Named>,
+    file: String,
+}
+
+/// The state in which the ladder starts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    /// In words.
+    pub title: String,
+    /// Knobs and their values.
+    pub set: Vec<(Setting, String)>,
+    /// Somebody else's figure.
+    pub reference: Option<Reference>,
+}
+
+/// The service under test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// rungwise starts it for every run and ends it afterwards.
+    Started(Started),
+    /// It runs already and is left alone.
+    Running {
+        /// Process whose CPU cost counts; unknown where absent.
+        pid: Option<u32>,
+    },
+}
+
+/// Knob id, value, arguments that the value appends.
+pub type Switches = BTreeMap<String, BTreeMap<String, Vec<String>>>;
+
+/// A service that rungwise starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// Program and arguments, with placeholders.
+    pub command: Vec<String>,
+    /// How long it may take until it answers.
+    pub ready_within: Duration,
+    /// How long it may take to end after SIGTERM.
+    pub stop_within: Duration,
+    /// What rungs can switch in the command line.
+    pub switches: Switches,
+}
+
+impl Started {
+    /// The command line for these settings: the command, then the arguments of each switch by knob id.
+    /// Settings that are no switches of this service add nothing.
+    pub fn command_for(
+        &self,
+        settings: &BTreeMap<Setting, String>,
+        places: &Places,
+    ) -> Result<Vec<String>, FillError> {
+        let switched = settings
+            .iter()
+            .filter_map(|(setting, value)| self.switches.get(&setting.knob)?.get(value));
+        self.command
+            .iter()
+            .chain(switched.flatten())
+            .map(|part| fill(part, places))
+            .collect()
+    }
+}
+
+/// Where server and client live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// Two namespaces joined by a veth pair with this many queues per direction.
+    Namespaces {
+        /// Queues.
+        queues: Count,
+    },
+    /// This host as it is.
+    Host,
+}
+
+/// A number that may follow the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// As many as this, 1 or more.
+    Fixed(u32),
+    /// As many as there are CPUs.
+    Cpus,
+}
+
+impl Count {
+    /// The number on a machine with `cpus` CPUs.
+    pub fn on(self, cpus: usize) -> usize {
+        match self {
+            Self::Fixed(number) => number as usize,
+            Self::Cpus => cpus,
+        }
+    }
+}
+
+/// What a request holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// This many bytes, the first 16 of them a header that the reply repeats.
+    Sized {
+        /// Bytes of a request.
+        bytes: usize,
+        /// File that fills what follows the header.
+        payload: Option<String>,
+    },
+    /// Queries from a file in dnsperf's format.
+    Dns {
+        /// Path of the file.
+        file: String,
+    },
+}
+
+/// The traffic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Address and port of the service, with placeholders.
+    pub target: String,
+    /// What a request holds.
+    pub request: Request,
+    /// Threads of the generator.
+    pub threads: Count,
+    /// Sockets per thread.
+    pub sockets: usize,
+    /// Outstanding requests per socket.
+    pub depth: usize,
+    /// Thread i runs on CPU i only.
+    pub pin: bool,
+    /// A request without a reply after this is lost.
+    pub timeout: Duration,
+    /// Datagrams per system call.
+    pub batch: usize,
+    /// Datagrams of one flow sent in one go.
+    pub burst: u16,
+    /// Requests per second of an open loop; a closed loop where absent.
+    pub rate_per_s: Option<f64>,
+}
+
+impl Workload {
+    /// This traffic with the changes of a rung.
+    #[must_use]
+    pub fn with(&self, traffic: &Traffic) -> Self {
+        Self {
+            burst: traffic.burst.unwrap_or(self.burst),
+            depth: traffic.depth.unwrap_or(self.depth),
+            batch: traffic.batch.unwrap_or(self.batch),
+            ..self.clone()
+        }
+    }
+}
+
+impl Scenario {
+    /// Reads a scenario. `file` is the name used in messages.
+    pub fn parse(text: &str, file: &str) -> Result<Self, Problems> {
+        let mut problems = Collector::new(text);
+        let scenario = read(text, file, &mut problems);
+        match (scenario, problems.into_problems(file)) {
+            (_, Some(problems)) => Err(problems),
+            (Some(scenario), None) => Ok(scenario),
+            (None, None) => unreachable!("a file that gives no scenario has a problem"),
+        }
+    }
+
+    /// What the file says about knobs, checked against those that exist.
+    pub fn validate(&self, knobs: &[KnobInfo<'_>]) -> Result<(), Problems> {
+        match problem::in_order(&self.file, known::check(&self.named, knobs)) {
+            Some(problems) => Err(problems),
+            None => Ok(()),
+        }
+    }
+
+    /// What is compared with what.
+    pub fn design(&self) -> Design {
+        Design {
+            scenario: self.name.clone(),
+            title: self.title.clone(),
+            baseline: self.start.set.clone(),
+            start_reference: self.start.reference.clone(),
+            steps: self.rungs.clone(),
+            judging: self.judging.clone(),
+        }
+    }
+}
+
+/// The names of the scenarios inside the binary.
+pub fn builtins() -> impl Iterator<Item = &'static str> {
+    BUILTINS.iter().map(|(name, _)| *name)
+}
+
+/// The text of a scenario inside the binary.
+pub fn builtin(name: &str) -> Option<&'static str> {
+    BUILTINS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
+}
+
+/// The JSON schema of the file.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(document::Document).to_value()
+}
+
+fn read(text: &str, file: &str, problems: &mut Collector<'_>) -> Option<Scenario> {
+    let (mut tree, mistakes) = DeTable::parse_recoverable(text);
+    for mistake in &mistakes {
+        problems.add(
+            mistake.span().unwrap_or(0..0),
+            "",
+            format!("not TOML: {}", mistake.message()),
+        );
+    }
+    // Half a file would be reported as missing keys that are there.
+    if !mistakes.is_empty() || !shape::check(&schema(), &mut tree, problems) {
+        return None;
+    }
+    match serde::Deserialize::deserialize(Deserializer::from(tree)) {
+        Ok(document) => resolve::resolve(document, file, problems),
+        Err(error) => {
+            problems.add(
+                error.span().unwrap_or(0..0),
+                "",
+                error.message().trim().to_owned(),
+            );
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

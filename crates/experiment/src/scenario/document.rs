@@ -1,0 +1,291 @@
+//! The file as it is written: the types behind the JSON schema and the reference page.
+//!
+//! Nothing here is checked beyond its shape; [`super::resolve`] turns it into a [`super::Scenario`].
+//! A doc comment here is the field's description in the schema.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// A value that knows where it stands in the file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(transparent)]
+pub(super) struct At<T>(Spanned<T>);
+
+impl<T> At<T> {
+    pub(super) fn span(&self) -> Range<usize> {
+        self.0.span()
+    }
+
+    pub(super) fn get(&self) -> &T {
+        self.0.get_ref()
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for At<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// Values of a switch and the arguments that each appends.
+pub(super) type SwitchValues = BTreeMap<At<String>, Vec<At<String>>>;
+/// Knob id to value.
+pub(super) type Settings = BTreeMap<At<String>, At<String>>;
+
+/// A scenario: a service, the traffic that loads it, the metric that decides, and the changes to try.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Document {
+    /// Version of this format: 1.
+    pub schema: At<u32>,
+    /// Short name: letters, digits, `-`, `_` and `.`.
+    pub name: At<String>,
+    /// One line about what is measured.
+    pub title: String,
+    pub service: At<ServiceTable>,
+    pub topology: Option<At<TopologyTable>>,
+    pub workload: At<WorkloadTable>,
+    #[serde(default)]
+    pub objective: ObjectiveTable,
+    #[serde(default)]
+    pub experiment: ExperimentTable,
+    #[serde(default)]
+    pub baseline: BaselineTable,
+    /// The changes to try, in order.
+    pub rungs: Vec<At<RungTable>>,
+}
+
+/// The service under test: exactly one of `command`, `running` and `pid`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServiceTable {
+    /// Program and arguments that start it. No shell is involved. Placeholders: `{server}`, `{client}`,
+    /// `{device}`, `{cpus}`, `{rungwise}`.
+    pub command: Option<At<Vec<At<String>>>>,
+    /// The service already runs and is neither started nor stopped.
+    pub running: Option<At<bool>>,
+    /// The same, and this process is watched for its CPU cost.
+    pub pid: Option<At<u32>>,
+    /// How long it may take until it answers. Default 10s.
+    pub ready_within: Option<At<String>>,
+    /// How long it may take to end after SIGTERM, before SIGKILL. Default 2s.
+    pub stop_within: Option<At<String>>,
+    /// What rungs can switch in the command line: knob id, value, arguments that the value appends. The value
+    /// `off` appends nothing, is always there and is where every switch starts.
+    #[serde(default)]
+    pub switches: BTreeMap<At<String>, SwitchValues>,
+}
+
+/// Where server and client live. Default: namespaces for a command, host for a service that already runs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TopologyTable {
+    pub kind: TopologyKind,
+    /// Receive and transmit queues of each end of the veth pair. Default `{cpus}`.
+    pub queues: Option<At<Count>>,
+}
+
+/// Where server and client live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum TopologyKind {
+    /// Two network namespaces joined by a veth pair, made for the run and removed after it.
+    Namespaces,
+    /// This host as it is.
+    Host,
+}
+
+/// A number, or `{cpus}` for as many as the machine has CPUs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Count {
+    Number(u32),
+    Text(String),
+}
+
+/// The traffic. Without `rate` a closed loop of `threads` x `sockets` x `depth` outstanding requests.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkloadTable {
+    pub kind: WorkloadKind,
+    /// Address and port of the service: `{server}:9000`, `127.0.0.1:53`, `[::1]:53`.
+    pub target: At<String>,
+    /// Size of a request, 16B or more: its first 16 bytes carry the number by which its reply is found. Default 100B.
+    pub size: Option<At<String>>,
+    /// File whose bytes follow the first 16 of every request; repeated or cut to `size`.
+    pub payload: Option<At<String>>,
+    /// File of DNS queries, a name and a type a line as dnsperf reads it; replaces `size` and `payload`.
+    pub dns: Option<At<String>>,
+    /// Threads of the generator. Default `{cpus}`.
+    pub threads: Option<At<Count>>,
+    /// Sockets per thread. Default 8.
+    pub sockets: Option<At<u32>>,
+    /// Outstanding requests per socket. Default 16.
+    pub depth: Option<At<u32>>,
+    /// Thread i of the generator runs on CPU i only. Default true.
+    pub pin: Option<bool>,
+    /// A request without a reply after this is lost. Default 200ms.
+    pub timeout: Option<At<String>>,
+    /// Datagrams per system call of the generator. Default 64.
+    pub batch: Option<At<u32>>,
+    /// Datagrams of one flow sent in one go (`UDP_SEGMENT`). Default 1.
+    pub burst: Option<At<u32>>,
+    /// Open loop at this rate instead of a closed loop: `20k/s`.
+    pub rate: Option<At<String>>,
+}
+
+/// What kind of traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum WorkloadKind {
+    /// A datagram out, a datagram back.
+    Udp,
+}
+
+/// The one metric that decides, and the limits that a change must keep. Default: maximise the rate.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ObjectiveTable {
+    pub maximise: Option<At<Maximise>>,
+    pub minimise: Option<At<Minimise>>,
+    /// Limits with a veto: `loss <= 1%`, `p99 < 50ms`.
+    #[serde(default)]
+    pub guards: Vec<At<String>>,
+}
+
+/// Metrics of which more is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Maximise {
+    /// Replies per second.
+    Rate,
+}
+
+/// Metrics of which less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Minimise {
+    /// 99th percentile of the latency from intended start.
+    P99,
+}
+
+/// How pairs are run and judged; every key has a default that suits most machines.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExperimentTable {
+    /// Discarded at the start of every run. Default 100ms.
+    pub warmup: Option<At<String>>,
+    /// Measured length of every run. Default 300ms.
+    pub measure: Option<At<String>>,
+    /// Numbers of pairs at which a call may be made. Default 8, 16, 24.
+    pub looks: Option<At<Vec<At<u32>>>>,
+    /// Chance of any wrong call over the whole ladder. Default 1%.
+    pub alpha: Option<At<String>>,
+    /// Smallest change worth keeping. Default 2%.
+    pub min_effect: Option<At<String>>,
+    /// Foreign share of all CPUs below which a pair may start. Default 12%.
+    pub quiet: Option<At<String>>,
+    /// Foreign share in either half above which a pair does not count. Default 5%.
+    pub discard_above: Option<At<String>>,
+    /// Longest wait for quiet before a pair. Default 5s.
+    pub quiet_wait: Option<At<String>>,
+    /// Pairs that may be discarded per rung. Default 12.
+    pub max_discards: Option<u32>,
+    /// Seed of all that is random. Default 1.
+    pub seed: Option<At<u64>>,
+}
+
+/// The state in which the ladder starts; applied and journalled before the first run, undone after the last.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BaselineTable {
+    /// The start in words. Default: `start`.
+    pub title: Option<String>,
+    /// Knob ids and values.
+    #[serde(default)]
+    pub set: Settings,
+    /// Which ends of the topology they are set at. Default the server.
+    pub on: Option<At<Vec<At<End>>>>,
+    /// What somebody else measured at their start.
+    pub reference: Option<ReferenceTable>,
+}
+
+/// An end of the topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum End {
+    /// The end that answers.
+    Server,
+    /// The end that asks.
+    Client,
+}
+
+/// One change. It is judged and kept when it helps, unless `branch`, `limit` or `observe` says otherwise.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RungTable {
+    /// Name within the file; by custom the id of the knob it turns.
+    pub id: At<String>,
+    /// The change in words. Default: the id.
+    pub title: Option<String>,
+    /// Knob ids and the values they get. Ids hold dots, so they are quoted.
+    #[serde(default)]
+    pub set: Settings,
+    /// Which ends of the topology they are set at. Default the server. Means nothing to service switches.
+    pub on: Option<At<Vec<At<End>>>>,
+    /// Earlier rungs that are tried again together with this one if they were not kept alone.
+    #[serde(default)]
+    pub bundle_with: Vec<At<String>>,
+    /// Never run: why it cannot be tried here and what is known of it.
+    pub observe: Option<At<String>>,
+    /// Judged, but never part of the following rungs.
+    pub branch: Option<At<bool>>,
+    /// Measured for comparison only.
+    pub limit: Option<At<bool>>,
+    /// Threads wait for a lock here, so the CPU cost says nothing without a quiet machine.
+    #[serde(default)]
+    pub shared_lock: bool,
+    /// What it holds for, where that is less than all traffic: `same-flow bursts`.
+    pub label: Option<String>,
+    /// Traffic of its own, for both halves of its pairs.
+    pub workload: Option<TrafficTable>,
+    /// What somebody else measured after the same step.
+    pub reference: Option<ReferenceTable>,
+}
+
+/// What a rung may change about the traffic.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TrafficTable {
+    /// Datagrams of one flow sent in one go (`UDP_SEGMENT`).
+    pub burst: Option<At<u32>>,
+    /// Outstanding requests per socket.
+    pub depth: Option<At<u32>>,
+    /// Datagrams per system call of the generator.
+    pub batch: Option<At<u32>>,
+}
+
+/// Somebody else's figure.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReferenceTable {
+    /// Transactions per second after the step: `17k/s`.
+    pub rate: At<String>,
+    /// Factor over their step before.
+    pub factor: Option<f64>,
+    /// Who measured, on what.
+    pub source: String,
+}

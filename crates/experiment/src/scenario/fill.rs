@@ -1,0 +1,120 @@
+//! Placeholders in commands and addresses: `{server}`, `{client}`, `{device}`, `{cpus}`, `{rungwise}`.
+//!
+//! The addresses of a lab are known only once it stands, and a file is to run on any machine. Braces that
+//! mean themselves are doubled.
+
+use super::problem::did_you_mean;
+
+/// Every placeholder and what it stands for.
+pub const PLACEHOLDERS: [(&str, &str); 5] = [
+    ("server", "address of the end that answers"),
+    ("client", "address of the end that asks"),
+    ("device", "network device of the end that answers"),
+    ("cpus", "number of CPUs"),
+    ("rungwise", "path of this program"),
+];
+
+/// What the placeholders stand for in one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Address of the end that answers.
+    pub server: String,
+    /// Address of the end that asks.
+    pub client: String,
+    /// Network device of the end that answers.
+    pub device: String,
+    /// Number of CPUs.
+    pub cpus: usize,
+    /// Path of this program.
+    pub rungwise: String,
+}
+
+/// A template that cannot be filled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FillError {
+    /// A name that stands for nothing.
+    #[error(
+        "unknown placeholder '{{{name}}}'{near}; there are {{server}}, {{client}}, {{device}}, {{cpus}} and {{rungwise}}"
+    )]
+    Unknown {
+        /// The name between the braces.
+        name: String,
+        /// The nearest placeholder, as a question; may be empty.
+        near: String,
+    },
+    /// A brace without its partner.
+    #[error("a '{0}' without its partner; write '{0}{0}' where the brace means itself")]
+    Unbalanced(char),
+}
+
+/// Replaces the placeholders of `template`.
+pub fn fill(template: &str, places: &Places) -> Result<String, FillError> {
+    let mut filled = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(at) = rest.find(['{', '}']) {
+        filled.push_str(&rest[..at]);
+        let brace = if rest[at..].starts_with('{') {
+            '{'
+        } else {
+            '}'
+        };
+        let after = &rest[at + 1..];
+        if let Some(beyond) = after.strip_prefix(brace) {
+            filled.push(brace);
+            rest = beyond;
+        } else if brace == '}' {
+            return Err(FillError::Unbalanced(brace));
+        } else {
+            let (name, beyond) = after.split_once('}').ok_or(FillError::Unbalanced(brace))?;
+            match name {
+                "server" => filled.push_str(&places.server),
+                "client" => filled.push_str(&places.client),
+                "device" => filled.push_str(&places.device),
+                "cpus" => filled.push_str(&places.cpus.to_string()),
+                "rungwise" => filled.push_str(&places.rungwise),
+                _ => {
+                    return Err(FillError::Unknown {
+                        name: name.to_owned(),
+                        near: did_you_mean(name, PLACEHOLDERS.map(|(known, _)| known)),
+                    });
+                }
+            }
+            rest = beyond;
+        }
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places() -> Places {
+        Places {
+            server: "10.0.0.1".to_owned(),
+            client: "10.0.0.2".to_owned(),
+            device: "veth0".to_owned(),
+            cpus: 2,
+            rungwise: "/bin/rungwise".to_owned(),
+        }
+    }
+
+    #[test]
+    fn placeholders_are_replaced_and_doubled_braces_kept() {
+        assert_eq!(fill("{server}:9000", &places()).unwrap(), "10.0.0.1:9000");
+        assert_eq!(fill("{{{cpus}}}", &places()).unwrap(), "{2}");
+        assert_eq!(fill("plain é", &places()).unwrap(), "plain é");
+        for (name, _) in PLACEHOLDERS {
+            assert!(fill(&format!("{{{name}}}"), &places()).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_placeholder_names_the_nearest() {
+        let error = fill("{sever}:1", &places()).unwrap_err().to_string();
+        assert!(error.contains("did you mean 'server'?"), "{error}");
+        assert_eq!(fill("{server", &places()), Err(FillError::Unbalanced('{')));
+        assert_eq!(fill("a}", &places()), Err(FillError::Unbalanced('}')));
+    }
+}

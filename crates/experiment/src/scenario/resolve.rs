@@ -1,0 +1,250 @@
+//! From what is written to what is meant: units, defaults, and whether it can work at all.
+//!
+//! A reader notes what is wrong and goes on with a stand-in, so that one pass finds everything; the
+//! stand-ins never leave, because a file with a problem gives no scenario.
+
+mod judging;
+mod ladder;
+mod quantity;
+mod workload;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::document::{At, Document, ServiceTable, TopologyKind};
+use super::known::Named;
+use super::problem::{Collector, Problem};
+use super::{Count, OFF, Places, SCHEMA, Scenario, Service, Started, Topology, fill};
+
+/// Turns a document into a scenario; what is wrong goes to `problems`.
+pub(super) fn resolve(
+    document: Document,
+    file: &str,
+    problems: &mut Collector<'_>,
+) -> Option<Scenario> {
+    let mut reader = Reader {
+        problems,
+        named: Vec::new(),
+    };
+    reader.identity(&document);
+    let service = reader.service(&document.service);
+    let topology = reader.topology(&document, service.as_ref());
+    let workload = reader.workload(&document.workload);
+    let switches = match &service {
+        Some(Service::Started(started)) => &started.switches,
+        Some(Service::Running { .. }) | None => &BTreeMap::new(),
+    };
+    let start = reader.start(&document.baseline, switches);
+    let rungs = reader.rungs(&document.rungs, switches, document.service.get());
+    let objective = reader.objective(&document.objective);
+    let (warmup, measure, judging) = reader.experiment(&document.experiment, objective, &rungs);
+    let named = reader.named;
+    if !problems.is_empty() {
+        return None;
+    }
+    Some(Scenario {
+        name: document.name.get().clone(),
+        title: document.title,
+        service: service?,
+        topology: topology?,
+        workload: workload?,
+        warmup,
+        measure,
+        start,
+        rungs,
+        judging,
+        named,
+        file: file.to_owned(),
+    })
+}
+
+struct Reader<'p, 't> {
+    problems: &'p mut Collector<'t>,
+    named: Vec<Named>,
+}
+
+impl Reader<'_, '_> {
+    fn identity(&mut self, document: &Document) {
+        if *document.schema.get() != SCHEMA {
+            let message = format!("this version of rungwise reads schema {SCHEMA}");
+            self.problems.add(document.schema.span(), "schema", message);
+        }
+        let name = document.name.get();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        // It becomes part of a folder's name.
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+            let message = format!("'{name}' is no name; use letters, digits, '-', '_' and '.'");
+            self.problems.add(document.name.span(), "name", message);
+        }
+    }
+
+    fn service(&mut self, table: &At<ServiceTable>) -> Option<Service> {
+        let service = table.get();
+        let running = service
+            .running
+            .as_ref()
+            .is_some_and(|running| *running.get());
+        match (&service.command, running || service.pid.is_some()) {
+            (Some(_), true) => {
+                let span = service
+                    .running
+                    .as_ref()
+                    .map(At::span)
+                    .or(service.pid.as_ref().map(At::span));
+                let message =
+                    "a service is either started by its 'command' or runs already; take one out";
+                self.problems
+                    .add(span.unwrap_or(table.span()), "service", message);
+                None
+            }
+            (None, false) => {
+                let message = "say how the service starts ('command') or that it runs already ('running = true' or 'pid')";
+                self.problems.add(table.span(), "service", message);
+                None
+            }
+            (None, true) => {
+                if let Some((id, _)) = service.switches.first_key_value() {
+                    let message = "a service that runs already cannot be switched; give its 'command', or take the switches out";
+                    self.problems.add(id.span(), "service.switches", message);
+                }
+                for (key, text) in [
+                    ("ready_within", &service.ready_within),
+                    ("stop_within", &service.stop_within),
+                ] {
+                    if let Some(text) = text {
+                        let message = "means nothing for a service that runs already; take it out";
+                        self.problems
+                            .add(text.span(), format!("service.{key}"), message);
+                    }
+                }
+                if let Some(pid) = service.pid.as_ref().filter(|pid| *pid.get() == 0) {
+                    self.problems
+                        .add(pid.span(), "service.pid", "0 is no process");
+                }
+                Some(Service::Running {
+                    pid: service.pid.as_ref().map(|pid| *pid.get()),
+                })
+            }
+            (Some(command), false) => Some(Service::Started(self.started(service, command))),
+        }
+    }
+
+    fn started(&mut self, service: &ServiceTable, command: &At<Vec<At<String>>>) -> Started {
+        if command
+            .get()
+            .first()
+            .is_none_or(|program| program.get().trim().is_empty())
+        {
+            self.problems
+                .add(command.span(), "service.command", "the program is missing");
+        }
+        let command = self.templates(command.get(), "service.command");
+        let mut switches = BTreeMap::new();
+        for (id, values) in &service.switches {
+            let key = format!("service.switches.\"{}\"", id.get());
+            self.name(id, None, true, &key);
+            if values.is_empty() {
+                self.problems.add(
+                    id.span(),
+                    &key,
+                    "a switch needs a value, such as on = [\"--argument\"]",
+                );
+            }
+            let mut arguments = BTreeMap::from([(OFF.to_owned(), Vec::new())]);
+            for (value, parts) in values {
+                if value.get() == OFF && !parts.is_empty() {
+                    let message =
+                        "'off' is the command without arguments; name this value otherwise";
+                    self.problems.add(value.span(), &key, message);
+                }
+                arguments.insert(
+                    value.get().clone(),
+                    self.templates(parts, &format!("{key}.{}", value.get())),
+                );
+            }
+            switches.insert(id.get().clone(), arguments);
+        }
+        Started {
+            command,
+            ready_within: self.duration(
+                service.ready_within.as_ref(),
+                "service.ready_within",
+                10_000,
+            ),
+            stop_within: self.duration(service.stop_within.as_ref(), "service.stop_within", 2_000),
+            switches,
+        }
+    }
+
+    fn templates(&mut self, parts: &[At<String>], key: &str) -> Vec<String> {
+        for part in parts {
+            if let Err(error) = fill(part.get(), &sample_places("192.0.2.1")) {
+                self.problems.add(part.span(), key, error.to_string());
+            }
+        }
+        parts.iter().map(|part| part.get().clone()).collect()
+    }
+
+    fn topology(&mut self, document: &Document, service: Option<&Service>) -> Option<Topology> {
+        let running = matches!(service, Some(Service::Running { .. }));
+        let Some(at) = &document.topology else {
+            return Some(if running {
+                Topology::Host
+            } else {
+                Topology::Namespaces {
+                    queues: Count::Cpus,
+                }
+            });
+        };
+        let table = at.get();
+        match table.kind {
+            TopologyKind::Host => {
+                if let Some(queues) = &table.queues {
+                    let message = "only namespaces have queues to choose; take it out or say kind = \"namespaces\"";
+                    self.problems.add(queues.span(), "topology.queues", message);
+                }
+                Some(Topology::Host)
+            }
+            TopologyKind::Namespaces if running => {
+                let message = "a service that runs already cannot be moved into a namespace; give its 'command', or say kind = \"host\"";
+                self.problems.add(at.span(), "topology.kind", message);
+                None
+            }
+            TopologyKind::Namespaces => {
+                // rtnl_create_link (net/core/rtnetlink.c) refuses more.
+                let queues = self.count(table.queues.as_ref(), "topology.queues", 4096);
+                Some(Topology::Namespaces { queues })
+            }
+        }
+    }
+
+    fn name(&mut self, id: &At<String>, value: Option<&At<String>>, switch: bool, key: &str) {
+        let place = |problems: &Collector<'_>, span: Range<usize>| {
+            let (line, column) = problems.place(span.start);
+            Problem {
+                line,
+                column,
+                key: key.to_owned(),
+                message: String::new(),
+            }
+        };
+        self.named.push(Named {
+            knob: id.get().clone(),
+            value: value.map(|value| value.get().clone()),
+            switch,
+            id_at: place(self.problems, id.span()),
+            value_at: place(self.problems, value.map_or(id.span(), At::span)),
+        });
+    }
+}
+
+/// Stand-ins from the blocks for documentation (RFC 5737, RFC 3849): enough to see whether a template can be filled.
+fn sample_places(address: &str) -> Places {
+    Places {
+        server: address.to_owned(),
+        client: address.to_owned(),
+        device: "eth0".to_owned(),
+        cpus: 1,
+        rungwise: "rungwise".to_owned(),
+    }
+}

@@ -1,0 +1,123 @@
+//! The metric that decides, its limits, and how pairs are run and judged.
+
+use std::time::Duration;
+
+use rungwise_model::units;
+use rungwise_stats::interval::FEWEST;
+
+use super::super::document::{At, ExperimentTable, Maximise, Minimise, ObjectiveTable};
+use super::super::problem::did_you_mean;
+use super::Reader;
+use crate::design::{Design, Guard, Judging, Objective, Step};
+
+/// A guess at the most pairs anybody waits for; the interval's time grows with their square.
+const MOST_PAIRS: u32 = 500;
+
+impl Reader<'_, '_> {
+    pub(super) fn objective(&mut self, table: &ObjectiveTable) -> (Objective, Vec<Guard>) {
+        let objective = match (&table.maximise, &table.minimise) {
+            (Some(maximise), None) => match maximise.get() {
+                Maximise::Rate => Objective::Rate,
+            },
+            (None, Some(minimise)) => match minimise.get() {
+                Minimise::P99 => Objective::P99,
+            },
+            (None, None) => Objective::Rate,
+            (Some(_), Some(minimise)) => {
+                let message =
+                    "one metric decides: 'maximise' or 'minimise'; make the other a guard";
+                self.problems
+                    .add(minimise.span(), "objective.minimise", message);
+                Objective::Rate
+            }
+        };
+        let guards = table.guards.iter().filter_map(|at| match guard(at.get()) {
+            Ok(guard) => Some(guard),
+            Err(message) => {
+                self.problems.add(at.span(), "objective.guards", message);
+                None
+            }
+        });
+        (objective, guards.collect())
+    }
+
+    pub(super) fn experiment(
+        &mut self,
+        table: &ExperimentTable,
+        (objective, guards): (Objective, Vec<Guard>),
+        rungs: &[Step],
+    ) -> (Duration, Duration, Judging) {
+        let looks = match &table.looks {
+            None => vec![8, 16, 24],
+            Some(looks) => self.looks(looks),
+        };
+        let judging = Judging {
+            objective,
+            guards,
+            min_effect: self.share(table.min_effect.as_ref(), "min_effect", 0.02),
+            alpha: self.share(table.alpha.as_ref(), "alpha", 0.01),
+            looks,
+            comparisons: Design::count_comparisons(rungs),
+            quiet: self.share(table.quiet.as_ref(), "quiet", 0.12),
+            discard_above: self.share(table.discard_above.as_ref(), "discard_above", 0.05),
+            quiet_wait_s: self
+                .duration(table.quiet_wait.as_ref(), "experiment.quiet_wait", 5_000)
+                .as_secs_f64(),
+            max_discards: table.max_discards.unwrap_or(12),
+            seed: table.seed.as_ref().map_or(1, |seed| *seed.get()),
+        };
+        let warmup = self.duration(table.warmup.as_ref(), "experiment.warmup", 100);
+        let measure = self.duration(table.measure.as_ref(), "experiment.measure", 300);
+        (warmup, measure, judging)
+    }
+
+    pub(super) fn looks(&mut self, looks: &At<Vec<At<u32>>>) -> Vec<u32> {
+        let key = "experiment.looks";
+        if looks.get().is_empty() {
+            self.problems.add(
+                looks.span(),
+                key,
+                "name at least one number of pairs, such as [8, 16, 24]",
+            );
+        }
+        let mut before = 0;
+        for look in looks.get() {
+            let pairs = *look.get();
+            if !(FEWEST as u32..=MOST_PAIRS).contains(&pairs) {
+                let message = format!("{pairs} pairs: a look needs {FEWEST} to {MOST_PAIRS}");
+                self.problems.add(look.span(), key, message);
+            } else if pairs <= before {
+                self.problems.add(
+                    look.span(),
+                    key,
+                    format!("{pairs} comes after {before}; looks grow"),
+                );
+            }
+            before = pairs;
+        }
+        looks.get().iter().map(|look| *look.get()).collect()
+    }
+}
+
+/// `loss <= 1%`, `p99 < 50ms`. A limit that is met exactly is met: no measurement tells the two signs apart.
+fn guard(text: &str) -> Result<Guard, String> {
+    let shape = "write a guard as 'loss <= 1%' or 'p99 < 50ms'";
+    let (metric, limit) = text
+        .split_once('<')
+        .ok_or_else(|| format!("'{text}' is no limit; {shape}"))?;
+    let limit = limit.strip_prefix('=').unwrap_or(limit).trim();
+    match metric.trim() {
+        "loss" => units::fraction(limit)
+            .map(|at_most| Guard::Loss { at_most })
+            .map_err(|error| error.to_string()),
+        "p99" => units::duration(limit)
+            .map(|at_most| Guard::P99 {
+                at_most_us: at_most.as_secs_f64() * 1e6,
+            })
+            .map_err(|error| error.to_string()),
+        other => Err(format!(
+            "'{other}' cannot be guarded; {shape}{}",
+            did_you_mean(other, ["loss", "p99"])
+        )),
+    }
+}

@@ -1,0 +1,260 @@
+//! Where the ladder starts, its rungs, and whether they can be climbed.
+
+use rungwise_model::tune::Reference;
+use rungwise_model::units;
+
+use super::super::document::{
+    At, BaselineTable, End, ReferenceTable, RungTable, ServiceTable, Settings, TrafficTable,
+};
+use super::super::problem::{any_of, did_you_mean};
+use super::super::{Start, Switches};
+use super::Reader;
+use super::workload::{MOST_BATCH, MOST_PER_THREAD, MOST_SEGMENTS};
+use crate::design::{Part, Step};
+use crate::stage::{Setting, Side, Traffic};
+
+impl Reader<'_, '_> {
+    pub(super) fn start(&mut self, table: &BaselineTable, switches: &Switches) -> Start {
+        let sides = self.sides(table.on.as_ref(), "baseline.on");
+        Start {
+            title: table.title.clone().unwrap_or_else(|| "start".to_owned()),
+            set: self.settings(&table.set, &sides, switches, "baseline.set"),
+            reference: table
+                .reference
+                .as_ref()
+                .and_then(|at| self.reference(at, "baseline.reference")),
+        }
+    }
+
+    pub(super) fn rungs(
+        &mut self,
+        rungs: &[At<RungTable>],
+        switches: &Switches,
+        service: &ServiceTable,
+    ) -> Vec<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        for (index, at) in rungs.iter().enumerate() {
+            let key = format!("rungs[{index}]");
+            let rung = at.get();
+            let id = rung.id.get();
+            if id.is_empty() || id.chars().any(|c| c.is_whitespace() || c.is_control()) {
+                self.problems
+                    .add(rung.id.span(), format!("{key}.id"), "an id is one word");
+            }
+            if steps.iter().any(|step| step.id == *id) {
+                let message = format!("'{id}' is the id of an earlier rung; choose another");
+                self.problems
+                    .add(rung.id.span(), format!("{key}.id"), message);
+            }
+            let part = self.part(at, &key);
+            self.bundle(rung, &part, &steps, rungs, &key);
+            if service.command.is_none() {
+                self.no_switches(rung, &key);
+            }
+            let sides = self.sides(rung.on.as_ref(), &format!("{key}.on"));
+            steps.push(Step {
+                id: id.clone(),
+                title: rung.title.clone().unwrap_or_else(|| id.clone()),
+                part,
+                set: self.settings(&rung.set, &sides, switches, &format!("{key}.set")),
+                bundle_with: rung
+                    .bundle_with
+                    .iter()
+                    .map(|member| member.get().clone())
+                    .collect(),
+                traffic: rung
+                    .workload
+                    .as_ref()
+                    .map_or_else(Traffic::default, |table| self.traffic(table, &key)),
+                shared_lock: rung.shared_lock,
+                label: rung.label.clone(),
+                reference: rung
+                    .reference
+                    .as_ref()
+                    .and_then(|table| self.reference(table, &format!("{key}.reference"))),
+            });
+        }
+        steps
+    }
+
+    pub(super) fn part(&mut self, at: &At<RungTable>, key: &str) -> Part {
+        let rung = at.get();
+        let branch = rung.branch.as_ref().filter(|branch| *branch.get());
+        let limit = rung.limit.as_ref().filter(|limit| *limit.get());
+        if let (Some(_), Some(limit)) = (branch, limit) {
+            let message = "a rung is a 'branch' or a 'limit', not both";
+            self.problems
+                .add(limit.span(), format!("{key}.limit"), message);
+        }
+        if let Some(note) = &rung.observe {
+            let more = [
+                (!rung.set.is_empty(), "set"),
+                (!rung.bundle_with.is_empty(), "bundle_with"),
+                (rung.workload.is_some(), "workload"),
+                (branch.is_some(), "branch"),
+                (limit.is_some(), "limit"),
+            ];
+            for (_, more) in more.into_iter().filter(|(there, _)| *there) {
+                let message = format!(
+                    "an observed rung is never run, so '{more}' means nothing; take one out"
+                );
+                self.problems
+                    .add(note.span(), format!("{key}.observe"), message);
+            }
+            return Part::Observe {
+                note: note.get().clone(),
+            };
+        }
+        // A value that was refused for its shape has left the set and has its own problem.
+        if rung.set.is_empty() && !self.problems.mentions(&format!("{key}.set")) {
+            let message = "the rung changes nothing; say what it does in 'set', or why it is not run in 'observe'";
+            self.problems.add(at.span(), key, message);
+        }
+        match (branch, limit) {
+            (_, Some(_)) => Part::Limit,
+            (Some(_), None) => Part::Branch,
+            (None, None) => Part::Step,
+        }
+    }
+
+    pub(super) fn bundle(
+        &mut self,
+        rung: &RungTable,
+        part: &Part,
+        earlier: &[Step],
+        all: &[At<RungTable>],
+        key: &str,
+    ) {
+        for member in &rung.bundle_with {
+            let id = member.get();
+            let message = match earlier.iter().find(|step| step.id == *id) {
+                Some(step) if step.part == Part::Step && *part == Part::Step => continue,
+                Some(_) if *part != Part::Step => {
+                    "only a rung that can be kept makes a bundle".to_owned()
+                }
+                Some(_) => format!(
+                    "'{id}' is never kept, so it cannot be tried again; name a rung without observe, branch and limit"
+                ),
+                None if id == rung.id.get() => "a rung cannot be bundled with itself".to_owned(),
+                None if all.iter().any(|at| at.get().id.get() == id) => {
+                    format!("'{id}' comes later; a bundle tries *earlier* rungs again")
+                }
+                None => {
+                    let near = did_you_mean(id, earlier.iter().map(|step| step.id.as_str()));
+                    format!("there is no rung '{id}' before this one{near}")
+                }
+            };
+            self.problems
+                .add(member.span(), format!("{key}.bundle_with"), message);
+        }
+    }
+
+    /// Service switches of a service that cannot be started anew; by their custom prefix, as no declaration exists.
+    pub(super) fn no_switches(&mut self, rung: &RungTable, key: &str) {
+        for (id, _) in rung
+            .set
+            .iter()
+            .filter(|(id, _)| id.get().starts_with("sock."))
+        {
+            let message = format!(
+                "'{}' is a switch of the service, and a service that runs already cannot be switched; give its 'command'",
+                id.get()
+            );
+            self.problems.add(id.span(), format!("{key}.set"), message);
+        }
+    }
+
+    pub(super) fn settings(
+        &mut self,
+        set: &Settings,
+        sides: &[Side],
+        switches: &Switches,
+        key: &str,
+    ) -> Vec<(Setting, String)> {
+        let mut settings = Vec::new();
+        for (id, value) in set {
+            let switch = switches.get(id.get());
+            self.name(
+                id,
+                Some(value),
+                switch.is_some(),
+                &format!("{key}.\"{}\"", id.get()),
+            );
+            if let Some(values) = switch.filter(|values| !values.contains_key(value.get())) {
+                let declared = values.keys().map(String::as_str);
+                let near = did_you_mean(value.get(), declared.clone());
+                let message = format!(
+                    "'{}' is not {}, the declared values of this switch{near}",
+                    value.get(),
+                    any_of(declared)
+                );
+                self.problems
+                    .add(value.span(), format!("{key}.\"{}\"", id.get()), message);
+            }
+            let ends = if switch.is_some() {
+                &[Side::Server]
+            } else {
+                sides
+            };
+            settings.extend(ends.iter().map(|side| {
+                let setting = Setting {
+                    knob: id.get().clone(),
+                    side: *side,
+                };
+                (setting, value.get().clone())
+            }));
+        }
+        settings
+    }
+
+    pub(super) fn sides(&mut self, on: Option<&At<Vec<At<End>>>>, key: &str) -> Vec<Side> {
+        let Some(on) = on.filter(|on| !on.get().is_empty()) else {
+            return vec![Side::Server];
+        };
+        let mut sides = Vec::new();
+        for end in on.get() {
+            let side = match end.get() {
+                End::Server => Side::Server,
+                End::Client => Side::Client,
+            };
+            if sides.contains(&side) {
+                self.problems
+                    .add(end.span(), key, "this end is named twice");
+            } else {
+                sides.push(side);
+            }
+        }
+        sides
+    }
+
+    pub(super) fn traffic(&mut self, table: &TrafficTable, key: &str) -> Traffic {
+        let mut number = |at: &Option<At<u32>>, name: &str, most: u32| {
+            at.as_ref()
+                .map(|at| self.between(at, &format!("{key}.workload.{name}"), 1, most))
+        };
+        Traffic {
+            burst: number(&table.burst, "burst", MOST_SEGMENTS).map(|burst| burst as u16),
+            depth: number(&table.depth, "depth", MOST_PER_THREAD).map(|depth| depth as usize),
+            batch: number(&table.batch, "batch", MOST_BATCH).map(|batch| batch as usize),
+        }
+    }
+
+    pub(super) fn reference(&mut self, table: &ReferenceTable, key: &str) -> Option<Reference> {
+        let rate_per_s = self.unit(&table.rate, &format!("{key}.rate"), units::per_second)?;
+        if table
+            .factor
+            .is_some_and(|factor| !(factor.is_finite() && factor > 0.0))
+        {
+            self.problems.add(
+                table.rate.span(),
+                format!("{key}.factor"),
+                "a factor is a positive number",
+            );
+        }
+        Some(Reference {
+            rate_per_s,
+            factor: table.factor,
+            source: table.source.clone(),
+        })
+    }
+}

@@ -1,0 +1,486 @@
+//! The file, read as people write it: right, wrong, and mutilated.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::design::{Guard, Objective, Part};
+use crate::stage::Side;
+
+const MINIMAL: &str = r#"schema = 1
+name = "mine"
+title = "my server"
+service = { command = ["./server"] }
+workload = { kind = "udp", target = "{server}:9000" }
+[[rungs]]
+id = "net.gro"
+set = { "net.gro" = "off" }
+"#;
+
+fn udp_echo() -> Scenario {
+    parse(builtin("udp-echo").unwrap()).unwrap()
+}
+
+fn parse(text: &str) -> Result<Scenario, Problems> {
+    Scenario::parse(text, "test.toml")
+}
+
+/// The one problem of `text`, as it is printed.
+#[track_caller]
+fn problem(text: &str) -> String {
+    let problems = parse(text).unwrap_err();
+    assert_eq!(problems.list.len(), 1, "{problems}");
+    problems.to_string()
+}
+
+/// The minimal file with the first occurrence of `from` replaced.
+#[track_caller]
+fn with(from: &str, to: &str) -> String {
+    assert!(MINIMAL.contains(from), "{from}");
+    MINIMAL.replacen(from, to, 1)
+}
+
+fn places() -> Places {
+    Places {
+        server: "10.1.0.1".to_owned(),
+        client: "10.1.0.2".to_owned(),
+        device: "rw-server".to_owned(),
+        cpus: 2,
+        rungwise: "/usr/bin/rungwise".to_owned(),
+    }
+}
+
+#[test]
+fn every_builtin_parses() {
+    for name in builtins() {
+        let scenario =
+            parse(builtin(name).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!(scenario.name, name);
+    }
+    assert_eq!(builtin("no-such"), None);
+}
+
+#[test]
+fn the_udp_ladder_is_makitas_in_his_order() {
+    let scenario = udp_echo();
+    let ids: Vec<&str> = scenario.rungs.iter().map(|rung| rung.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        [
+            "net.affinity_hint",
+            "net.irq_affinity",
+            "net.rps_cpus",
+            "sock.reuseport",
+            "sock.reuseport_bpf",
+            "cpu.pin_threads",
+            "net.xps_cpus",
+            "net.gro",
+            "net.iptables_unload",
+            "net.rp_filter",
+            "sec.auditd",
+            "sock.pmtudisc",
+            "bios.smt",
+            "sock.recvmmsg",
+            "sock.io_uring",
+            "sock.udp_segment",
+            "net.xdp_echo",
+        ]
+    );
+    let observed: Vec<&str> = scenario
+        .rungs
+        .iter()
+        .filter(|rung| matches!(rung.part, Part::Observe { .. }))
+        .map(|rung| rung.id.as_str())
+        .collect();
+    assert_eq!(
+        observed,
+        [
+            "net.affinity_hint",
+            "net.irq_affinity",
+            "sec.auditd",
+            "bios.smt"
+        ]
+    );
+    assert!((scenario.start.reference.unwrap().rate_per_s - 270_000.0).abs() < 1e-9);
+    // 10 rungs judged alone, 2 bundles of two, 1 branch, and the ladder as a whole.
+    assert_eq!(scenario.judging.comparisons, 9 + 2 * 3 + 1 + 1);
+}
+
+#[test]
+fn a_command_grows_by_the_arguments_of_its_switches() {
+    let Service::Started(started) = udp_echo().service else {
+        panic!("it has a command");
+    };
+    let setting = |knob: &str| Setting {
+        knob: knob.to_owned(),
+        side: Side::Server,
+    };
+    let settings = BTreeMap::from([
+        (setting("net.gro"), "off".to_owned()),
+        (setting("sock.io_uring"), OFF.to_owned()),
+        (setting("sock.recvmmsg"), "32".to_owned()),
+        (setting("net.xdp_echo"), "generic".to_owned()),
+    ]);
+    let command = started.command_for(&settings, &places()).unwrap();
+    assert_eq!(
+        command.join(" "),
+        "/usr/bin/rungwise serve udp --listen 10.1.0.1:9000 --workers 2 --xdp-echo rw-server --io batch --batch 32"
+    );
+}
+
+#[test]
+fn a_minimal_file_has_sensible_defaults() {
+    let scenario = parse(MINIMAL).unwrap();
+    assert_eq!(
+        scenario.topology,
+        Topology::Namespaces {
+            queues: Count::Cpus
+        }
+    );
+    assert_eq!(scenario.judging.looks, [8, 16, 24]);
+    assert_eq!(scenario.judging.objective, Objective::Rate);
+    assert_eq!(scenario.measure, Duration::from_millis(300));
+    assert_eq!(scenario.workload.threads.on(4), 4);
+    assert_eq!(scenario.rungs[0].title, "net.gro");
+    assert_eq!(scenario.rungs[0].set[0].0.side, Side::Server);
+}
+
+#[test]
+fn a_running_service_lives_on_the_host() {
+    let scenario =
+        parse(&with("command = [\"./server\"]", "pid = 812").replace("{server}", "127.0.0.1"))
+            .unwrap();
+    assert_eq!(scenario.service, Service::Running { pid: Some(812) });
+    assert_eq!(scenario.topology, Topology::Host);
+}
+
+#[test]
+fn guards_and_objectives_are_read() {
+    let text = format!(
+        "{MINIMAL}[objective]\nminimise = \"p99\"\nguards = [\"loss <= 1%\", \"p99<50ms\"]\n"
+    );
+    let judging = parse(&text).unwrap().judging;
+    assert_eq!(judging.objective, Objective::P99);
+    assert_eq!(
+        judging.guards,
+        [
+            Guard::Loss { at_most: 0.01 },
+            Guard::P99 {
+                at_most_us: 50_000.0
+            }
+        ]
+    );
+}
+
+#[test]
+fn a_misspelt_key_is_named_at_its_place_with_the_nearest_one() {
+    let text = format!("{MINIMAL}[experiment]\nwarmpu = \"1s\"\n");
+    assert_eq!(
+        problem(&text),
+        "test.toml:10:1: experiment.warmpu: unknown key; did you mean 'warmup'?"
+    );
+    let far = problem(&with("title = \"my server\"", "title = \"x\"\nzzz = 1"));
+    assert!(
+        far.starts_with("test.toml:4:1: zzz: unknown key; the file may hold baseline, "),
+        "{far}"
+    );
+}
+
+#[test]
+fn a_bad_unit_is_named_at_its_value() {
+    let text = format!("{MINIMAL}[experiment]\nmeasure = \"300\"\n");
+    assert_eq!(
+        problem(&text),
+        "test.toml:10:11: experiment.measure: cannot read '300' as a duration: the unit is missing; write it as 250ms, 2s or 10m"
+    );
+}
+
+#[test]
+fn a_missing_key_says_what_it_is_for() {
+    let message = problem(&with("title = \"my server\"\n", ""));
+    assert_eq!(
+        message,
+        "test.toml:1:1: the key 'title' is missing (one line about what is measured)"
+    );
+}
+
+#[test]
+fn a_wrong_type_or_word_says_what_was_expected() {
+    let message = problem(&with("kind = \"udp\"", "kind = \"upd\""));
+    assert!(
+        message.ends_with("workload.kind: 'upd' is not udp; did you mean 'udp'?"),
+        "{message}"
+    );
+    let message = problem(&with("name = \"mine\"", "name = 5"));
+    assert_eq!(
+        message,
+        "test.toml:2:8: name: expected a string, found an integer"
+    );
+    let message = problem(&with(
+        "set = { \"net.gro\" = \"off\" }",
+        "set = { net.gro = \"off\" }",
+    ));
+    assert!(message.contains("an id with dots is quoted"), "{message}");
+    let message = problem(&with("target = ", "sockets = -1, target = "));
+    assert!(message.starts_with("test.toml:5:39: "), "{message}");
+}
+
+#[test]
+fn what_is_planned_is_refused_with_what_to_write_instead() {
+    let message = problem(&with("id = \"net.gro\"", "id = \"net.gro\"\ngrid = [1, 2]"));
+    assert!(
+        message.contains("write one [[rungs]] per value"),
+        "{message}"
+    );
+    let auto = with(
+        "[[rungs]]\nid = \"net.gro\"\nset = { \"net.gro\" = \"off\" }\n",
+        "",
+    )
+    .replace("schema = 1", "schema = 1\nrungs = \"auto\"");
+    let message = problem(&auto);
+    assert!(
+        message.contains("rungs chosen by the rules are not supported yet"),
+        "{message}"
+    );
+}
+
+#[test]
+fn broken_toml_is_named_at_its_place() {
+    let message = parse("schema = 1\nname = ").unwrap_err().to_string();
+    assert!(message.starts_with("test.toml:2:"), "{message}");
+}
+
+#[test]
+fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
+    let problems = parse(
+        r#"schema = 2
+name = "my server"
+title = "t"
+servce = 1
+[service]
+command = ["{sever}"]
+switches = { "sock.reuseport" = { off = ["--no"] } }
+[workload]
+kind = "udp"
+target = "server"
+size = "8B"
+depth = 0
+[experiment]
+looks = [8, 8, 2]
+alpha = "0%"
+min_effect = 2
+[[rungs]]
+id = "a"
+set = { "sock.reuseport" = "yes" }
+bundle_with = ["b"]
+[[rungs]]
+id = "a"
+observe = "x"
+limit = true
+[[rungs]]
+id = "b"
+bundle_with = ["c", "b"]
+"#,
+    )
+    .unwrap_err();
+    let lines: Vec<usize> = problems.list.iter().map(|problem| problem.line).collect();
+    assert_eq!(
+        lines,
+        [
+            1, 2, 4, 6, 7, 10, 11, 12, 14, 14, 15, 16, 19, 20, 22, 23, 25, 27, 27
+        ],
+        "{problems}"
+    );
+}
+
+#[test]
+fn impossible_services_and_topologies_are_refused() {
+    for (from, to, words) in [
+        (
+            "command = [\"./server\"]",
+            "command = []",
+            "the program is missing",
+        ),
+        ("command = [\"./server\"]", "", "say how the service starts"),
+        (
+            "command = [\"./server\"]",
+            "command = [\"s\"], running = true",
+            "take one out",
+        ),
+        (
+            "command = [\"./server\"]",
+            "running = true, switches = { x = { on = [] } }",
+            "cannot be switched",
+        ),
+        (
+            "[[rungs]]",
+            "[topology]\nkind = \"host\"\nqueues = 2\n[[rungs]]",
+            "only namespaces have queues",
+        ),
+        (
+            "[[rungs]]",
+            "[topology]\nkind = \"namespaces\"\nqueues = 0\n[[rungs]]",
+            "from 1 to 4096",
+        ),
+        (
+            "target = \"{server}:9000\"",
+            "target = \"{server}\"",
+            "not an address and port",
+        ),
+        (
+            "target = ",
+            "dns = \"q\", size = \"20B\", target = ",
+            "take one out",
+        ),
+        ("target = ", "rate = \"0/s\", target = ", "zero"),
+        (
+            "set = { \"net.gro\" = \"off\" }",
+            "",
+            "the rung changes nothing",
+        ),
+    ] {
+        let message = problem(&with(from, to));
+        assert!(message.contains(words), "{words}: {message}");
+    }
+    let moved =
+        with("command = [\"./server\"]", "running = true") + "[topology]\nkind = \"namespaces\"\n";
+    assert!(problem(&moved).contains("cannot be moved into a namespace"));
+    let switched = with("command = [\"./server\"]", "running = true")
+        .replace("\"net.gro\" =", "\"sock.reuseport\" =");
+    assert!(problem(&switched).contains("cannot be switched"));
+}
+
+#[test]
+fn a_bundle_names_earlier_rungs_that_can_be_kept() {
+    let two = |extra: &str| {
+        format!(
+            "{MINIMAL}{extra}[[rungs]]\nid = \"b\"\nset = {{ b = \"1\" }}\nbundle_with = [\"net.gor\"]\n"
+        )
+    };
+    assert!(
+        problem(&two("")).contains("no rung 'net.gor' before this one; did you mean 'net.gro'?")
+    );
+    let limit = two("limit = true\n").replace("net.gor", "net.gro");
+    assert!(problem(&limit).contains("is never kept"));
+}
+
+#[test]
+fn knobs_are_checked_against_those_that_exist() {
+    let knobs = [
+        KnobInfo {
+            id: "net.gro",
+            of_service: false,
+            values: &["on", "off"],
+        },
+        KnobInfo {
+            id: "sock.reuseport",
+            of_service: true,
+            values: &["on", "off"],
+        },
+    ];
+    assert_eq!(parse(MINIMAL).unwrap().validate(&knobs), Ok(()));
+    let check = |text: String| {
+        parse(&text)
+            .unwrap()
+            .validate(&knobs)
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        check(with("\"net.gro\" = \"off\"", "\"net.gor\" = \"off\"")),
+        "test.toml:8:9: rungs[0].set.\"net.gor\": there is no knob 'net.gor'; did you mean 'net.gro'?; a switch of your service is declared in [service.switches]"
+    );
+    let value = check(with("= \"off\"", "= \"of\""));
+    assert!(
+        value.starts_with("test.toml:8:21: ")
+            && value.ends_with("'of' is not on or off; did you mean 'off'?"),
+        "{value}"
+    );
+    assert!(check(with("\"net.gro\" =", "\"sock.reuseport\" =")).contains("declare its arguments"));
+    let declared = with(
+        "command = [\"./server\"]",
+        "command = [\"s\"], switches = { \"net.gro\" = { off = [], on = [] } }",
+    );
+    assert!(check(declared).contains("take it out of [service.switches]"));
+}
+
+#[test]
+fn the_schema_accepts_what_the_parser_accepts() {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    for name in builtins() {
+        let value: toml::Table = builtin(name).unwrap().parse().unwrap();
+        let json = serde_json::to_value(value).unwrap();
+        let errors: Vec<String> = validator
+            .iter_errors(&json)
+            .map(|error| error.to_string())
+            .collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+}
+
+#[test]
+fn every_example_of_the_reference_page_parses() {
+    let page = include_str!("../../../../docs/scenario.md");
+    let blocks: Vec<&str> = page
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    assert!(blocks.len() >= 2);
+    for block in blocks {
+        Scenario::parse(block, "docs/scenario.md")
+            .unwrap_or_else(|problems| panic!("{problems}\n{block}"));
+    }
+}
+
+#[test]
+fn the_reference_page_names_every_key() {
+    fn keys(schema: &serde_json::Value, found: &mut Vec<String>) {
+        if let Some(map) = schema.as_object() {
+            if let Some(properties) = map.get("properties").and_then(|value| value.as_object()) {
+                found.extend(properties.keys().cloned());
+            }
+            map.values().for_each(|value| keys(value, found));
+        }
+    }
+    let page = include_str!("../../../../docs/scenario.md");
+    let mut found = Vec::new();
+    keys(&schema(), &mut found);
+    assert!(found.len() > 40);
+    let missing: Vec<&String> = found
+        .iter()
+        .filter(|key| !page.contains(&format!("`{key}`")))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC*") {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn any_toml_like_text_is_read_or_refused(text in "[a-z\\[\\]{}=\", .\n0-9\\\\é]{0,200}") {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn a_mutilated_scenario_is_read_or_refused_at_a_place_inside(
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), 0..40_usize, "\\PC{0,6}"), 1..4),
+    ) {
+        let mut chars: Vec<char> = builtin("udp-echo").unwrap().chars().collect();
+        for (at, length, put) in cuts {
+            let start = at.index(chars.len());
+            let end = (start + length).min(chars.len());
+            chars.splice(start..end, put.chars());
+        }
+        let text: String = chars.into_iter().collect();
+        if let Err(problems) = parse(&text) {
+            prop_assert!(!problems.list.is_empty());
+            for problem in &problems.list {
+                prop_assert!(problem.line >= 1 && problem.line <= text.matches('\n').count() + 1);
+                prop_assert!(problem.column >= 1);
+            }
+        }
+    }
+}
