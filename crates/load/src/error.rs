@@ -1,0 +1,97 @@
+//! What can keep a load from being measured.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The workload contradicts itself.
+    #[error("cannot load {target} as asked: {why}")]
+    Workload {
+        /// Who was to be loaded.
+        target: SocketAddr,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+    /// A line of a query file is not a query.
+    #[error("cannot read line {line} of the query file: {why}")]
+    QueryFile {
+        /// Line number, from 1.
+        line: usize,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+    /// The process may not open that many files.
+    #[error(
+        "cannot open {needed} sockets: this process may have {limit} files open; \
+         use fewer --sockets or --threads, or raise the limit (ulimit -n)"
+    )]
+    FileLimit {
+        /// Descriptors needed.
+        needed: u64,
+        /// Descriptors allowed.
+        limit: u64,
+    },
+    /// A socket could not be opened, bound, set up or connected.
+    #[error("cannot {step} for {target}{}: {error}; {remedy}", from(.source_ip.as_ref()))]
+    Socket {
+        /// What was tried: `open a socket`, `connect a socket`.
+        step: &'static str,
+        /// Who was to be loaded.
+        target: SocketAddr,
+        /// Source address asked for.
+        source_ip: Option<IpAddr>,
+        /// The kernel's reason.
+        #[source]
+        error: io::Error,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A generator thread could not be prepared.
+    #[error("cannot {step} in generator thread {thread}: {error}")]
+    Thread {
+        /// Which thread, from 0.
+        thread: usize,
+        /// What was tried.
+        step: &'static str,
+        /// Why it failed.
+        #[source]
+        error: io::Error,
+    },
+    /// Nothing answered.
+    #[error("no reply from {target} to {sent} requests in {after_s:.1} s{}", no_reply(*.refused, *.send_errors))]
+    NoReplies {
+        /// Who was asked.
+        target: SocketAddr,
+        /// Requests sent.
+        sent: u64,
+        /// ICMP "port unreachable" that came back.
+        refused: u64,
+        /// Requests that the kernel did not take.
+        send_errors: u64,
+        /// How long was waited, seconds.
+        after_s: f64,
+    },
+    /// The caller's flag was raised.
+    #[error("interrupted after {after_s:.1} s; nothing was measured")]
+    Interrupted {
+        /// When, seconds after the start.
+        after_s: f64,
+    },
+}
+
+fn from(source: Option<&IpAddr>) -> String {
+    source.map(|ip| format!(" from {ip}")).unwrap_or_default()
+}
+
+fn no_reply(refused: u64, send_errors: u64) -> &'static str {
+    if refused > 0 {
+        ": the port is closed (ICMP port unreachable); start the server, or correct the port"
+    } else if send_errors > 0 {
+        ": the kernel did not send (no route, a firewall rule, or the datagram exceeds the MTU); \
+         check the route and the size"
+    } else {
+        "; check address and port, a firewall on the way, and that the server answers this payload"
+    }
+}

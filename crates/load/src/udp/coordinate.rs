@@ -1,0 +1,514 @@
+//! The thread that starts the generators, watches them, and merges what they counted.
+//!
+//! It opens one gate for all threads, sleeps until the edges of the window, reads the CPU clocks of its siblings
+//! there, and puts the seconds together. A run that nobody answers is stopped early.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
+
+use rungwise_model::load::{ClientHealth, Latency, Measurement, Second};
+
+use super::generator::{Generator, Progress, Shared};
+use super::tally::{Kind, Part, Tally, Window, whole_seconds};
+use super::{Arrival, Completed, Edge, Hooks, SATURATED, Stop, Workload, socket};
+use crate::Error;
+use crate::clock::{SECOND, now_ns, read_ns, sleep_until};
+
+/// How often flags are looked at while waiting.
+const LOOK_NS: u64 = 20_000_000;
+/// A target that never answered is given up after this at the earliest, ns.
+const SILENCE_NS: u64 = SECOND;
+/// And after this many timeouts, unless it refuses.
+const SILENT_TIMEOUTS: u64 = 3;
+/// Files that a process has open beside the sockets: epoll, standard streams, what the caller holds; a guess.
+const OTHER_FILES: u64 = 64;
+
+/// What a generator thread tells the coordinator.
+pub(super) enum Note {
+    /// Sockets are open; here are the thread's CPU clock and id.
+    Ready {
+        clock: libc::clockid_t,
+        tid: libc::pid_t,
+    },
+    /// It cannot start.
+    Failed(Error),
+    /// Its second is over.
+    Part(Box<Part>),
+    /// All its requests have met their fate.
+    Done,
+    /// It ended in another way: a panic, which joining it will show.
+    Gone,
+}
+
+/// Where the threads wait for the start, and at the end for the last look at their clocks.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default)]
+enum State {
+    #[default]
+    Shut,
+    Open {
+        start: u64,
+        window: Window,
+    },
+    Leave,
+}
+
+impl Gate {
+    fn set(&self, state: State) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        self.changed.notify_all();
+    }
+
+    /// The times of the run, or `None` if there is none.
+    fn wait_open(&self) -> Option<(u64, Window)> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let shut = |state: &mut State| matches!(state, State::Shut);
+        match *self
+            .changed
+            .wait_while(state, shut)
+            .unwrap_or_else(PoisonError::into_inner)
+        {
+            State::Open { start, window } => Some((start, window)),
+            _ => None,
+        }
+    }
+
+    fn wait_leave(&self) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let staying = |state: &mut State| !matches!(state, State::Leave);
+        drop(self.changed.wait_while(state, staying));
+    }
+}
+
+/// Opens the gate for good when the coordinator leaves, however it leaves, so that no thread waits for ever.
+struct Release<'a>(&'a Gate, &'a Shared);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.1.stop.store(true, Ordering::Relaxed);
+        self.0.set(State::Leave);
+    }
+}
+
+/// Tells the coordinator if a thread panics.
+struct Farewell(Sender<Note>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        let _ = self.0.send(Note::Gone);
+    }
+}
+
+pub(super) fn run(
+    workload: &Workload,
+    hooks: &Hooks,
+    each_second: &mut dyn FnMut(&Second),
+) -> Result<Completed, Error> {
+    workload.check()?;
+    // One descriptor per socket, one for each thread's epoll.
+    let needed = (workload.threads * (workload.sockets + 1)) as u64 + OTHER_FILES;
+    socket::reserve_files(needed)?;
+    let shared = Shared {
+        stop: AtomicBool::new(false),
+        budget: AtomicU64::new(match workload.stop {
+            Stop::Count(count) => count,
+            Stop::After(_) => 0,
+        }),
+        progress: (0..workload.threads).map(|_| Progress::default()).collect(),
+    };
+    let gate = Gate::default();
+    let (notes, inbox) = mpsc::channel();
+    thread::scope(|scope| {
+        let release = Release(&gate, &shared);
+        let mut handles = Vec::with_capacity(workload.threads);
+        for thread in 0..workload.threads {
+            let (notes, shared, gate) = (notes.clone(), &shared, &gate);
+            let name = format!("load-{thread}");
+            let spawned = thread::Builder::new()
+                .name(name)
+                .spawn_scoped(scope, move || {
+                    generate(thread, workload, hooks, shared, gate, &notes)
+                });
+            handles.push(spawned.map_err(|error| Error::Thread {
+                thread,
+                step: "start",
+                error,
+            })?);
+        }
+        drop(notes);
+        let mut watch = Watch {
+            workload,
+            hooks,
+            shared: &shared,
+            inbox,
+            each_second,
+            clocks: Vec::new(),
+            parts: BTreeMap::new(),
+            seconds: Vec::new(),
+            whole_seconds: match workload.stop {
+                Stop::After(length) => length.as_secs(),
+                Stop::Count(_) => u64::MAX,
+            },
+            done: 0,
+        };
+        let outcome = watch.follow(&gate);
+        let seconds = std::mem::take(&mut watch.seconds);
+        drop(release);
+        let tally = join(handles);
+        outcome.and_then(|edges| complete(workload, &edges, seconds, &tally))
+    })
+}
+
+fn generate(
+    thread: usize,
+    workload: &Workload,
+    hooks: &Hooks,
+    shared: &Shared,
+    gate: &Gate,
+    notes: &Sender<Note>,
+) -> Option<Tally> {
+    let _farewell = Farewell(notes.clone());
+    let prepare = || {
+        let refuse = |step| {
+            move |error| Error::Thread {
+                thread,
+                step,
+                error,
+            }
+        };
+        (hooks.thread_start)(thread).map_err(refuse("do what the caller asked first"))?;
+        if let Some(pins) = &workload.pins {
+            socket::pin(pins[thread % pins.len()]).map_err(refuse("bind to its CPU"))?;
+        }
+        socket::no_timer_slack();
+        let clock = socket::own_cpu_clock().map_err(refuse("find the CPU clock"))?;
+        let run = run_id(workload.seed);
+        let generator = Generator::new(thread, workload, run, shared, notes.clone())?;
+        Ok((generator, clock))
+    };
+    let (mut generator, (clock, tid)) = match prepare() {
+        Ok(ready) => ready,
+        Err(error) => {
+            let _ = notes.send(Note::Failed(error));
+            return None;
+        }
+    };
+    let _ = notes.send(Note::Ready { clock, tid });
+    let (start, window) = gate.wait_open()?;
+    generator.run(start, window);
+    let _ = notes.send(Note::Done);
+    // The coordinator reads this thread's CPU clock, which ends with the thread.
+    gate.wait_leave();
+    Some(generator.into_tally())
+}
+
+/// Spreads a seed over 64 bits, so that neighbouring seeds make ids that differ everywhere (`SplitMix64`, Steele
+/// et al., OOPSLA 2014).
+fn run_id(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn join(handles: Vec<ScopedJoinHandle<'_, Option<Tally>>>) -> Tally {
+    let mut all = Tally::default();
+    for handle in handles {
+        match handle.join() {
+            Ok(Some(tally)) => all.merge(&tally),
+            Ok(None) => {}
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    all
+}
+
+/// The clocks at one edge of the window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    at: u64,
+    cpu_ns: u64,
+    /// Waiting for a CPU.
+    delay_ns: u64,
+}
+
+/// The measured window as it was.
+#[derive(Clone, Copy, Debug)]
+struct Edges {
+    window: Window,
+    began: Reading,
+    ended: Reading,
+}
+
+struct Watch<'a> {
+    workload: &'a Workload,
+    hooks: &'a Hooks<'a>,
+    shared: &'a Shared,
+    inbox: Receiver<Note>,
+    each_second: &'a mut dyn FnMut(&Second),
+    clocks: Vec<(libc::clockid_t, libc::pid_t)>,
+    /// Seconds of which some threads have not told yet, and how many have.
+    parts: BTreeMap<u64, (usize, Part)>,
+    seconds: Vec<Second>,
+    /// How many seconds of the window are whole.
+    whole_seconds: u64,
+    done: usize,
+}
+
+impl Watch<'_> {
+    fn follow(&mut self, gate: &Gate) -> Result<Edges, Error> {
+        self.gather()?;
+        let start = now_ns();
+        let begin = start + self.workload.warmup.as_nanos() as u64;
+        let end = match self.workload.stop {
+            Stop::After(length) => begin + length.as_nanos() as u64,
+            Stop::Count(_) => u64::MAX,
+        };
+        let window = Window { begin, end };
+        gate.set(State::Open { start, window });
+        self.wait(start, begin)?;
+        let began = self.read_clocks();
+        (self.hooks.window)(Edge::Began);
+        // With a count, this returns when all threads are done.
+        self.wait(start, end)?;
+        let ended = self.read_clocks();
+        (self.hooks.window)(Edge::Ended);
+        self.wait(start, u64::MAX)?;
+        self.add_rest();
+        Ok(Edges {
+            window,
+            began,
+            ended,
+        })
+    }
+
+    /// Waits until every thread has its sockets.
+    fn gather(&mut self) -> Result<(), Error> {
+        let start = now_ns();
+        while self.clocks.len() < self.workload.threads {
+            match self.inbox.recv_timeout(Duration::from_nanos(LOOK_NS)) {
+                Ok(Note::Ready { clock, tid }) => self.clocks.push((clock, tid)),
+                Ok(Note::Failed(error)) => return Err(error),
+                Ok(_) | Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => self.check_interrupted(start)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps until `deadline`, or until all threads are done; puts seconds together meanwhile.
+    fn wait(&mut self, start: u64, deadline: u64) -> Result<(), Error> {
+        loop {
+            self.check_interrupted(start)?;
+            self.check_silence(start)?;
+            let now = now_ns();
+            if now >= deadline || (deadline == u64::MAX && self.done >= self.workload.threads) {
+                return Ok(());
+            }
+            let left = deadline - now;
+            if left <= LOOK_NS {
+                // Notes can wait for the edge, which should be sharp.
+                sleep_until(deadline);
+                continue;
+            }
+            match self
+                .inbox
+                .recv_timeout(Duration::from_nanos(left.min(LOOK_NS)))
+            {
+                Ok(Note::Part(part)) => self.add(*part),
+                // `Gone` before `Done` is a panic, and there is nothing more to wait for from that thread.
+                Ok(Note::Done) => self.done += 1,
+                Ok(Note::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn check_interrupted(&self, start: u64) -> Result<(), Error> {
+        if self.hooks.interrupted.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted {
+                after_s: (now_ns() - start) as f64 / SECOND as f64,
+            });
+        }
+        Ok(())
+    }
+
+    /// Stops a run that nobody answers.
+    fn check_silence(&self, start: u64) -> Result<(), Error> {
+        let sum = |part: fn(&Progress) -> &AtomicU64| -> u64 {
+            self.shared
+                .progress
+                .iter()
+                .map(|progress| part(progress).load(Ordering::Relaxed))
+                .sum()
+        };
+        let elapsed = now_ns() - start;
+        if elapsed < SILENCE_NS || sum(|p| &p.received) > 0 {
+            return Ok(());
+        }
+        let (sent, refused, send_errors) = (
+            sum(|p| &p.sent),
+            sum(|p| &p.refused),
+            sum(|p| &p.send_errors),
+        );
+        let patience = SILENT_TIMEOUTS * self.workload.timeout.as_nanos() as u64;
+        let told = refused > 0 || sent == 0 && send_errors > 0;
+        if told || sent > 0 && elapsed >= patience {
+            return Err(Error::NoReplies {
+                target: self.workload.target,
+                sent,
+                refused,
+                send_errors,
+                after_s: elapsed as f64 / SECOND as f64,
+            });
+        }
+        Ok(())
+    }
+
+    fn read_clocks(&self) -> Reading {
+        let cpu_ns = self
+            .clocks
+            .iter()
+            .filter_map(|(clock, _)| read_ns(*clock))
+            .sum();
+        let at = now_ns();
+        let delay_ns = self
+            .clocks
+            .iter()
+            .filter_map(|(_, tid)| socket::run_delay_ns(*tid))
+            .sum();
+        Reading {
+            at,
+            cpu_ns,
+            delay_ns,
+        }
+    }
+
+    /// Adds a thread's second, and tells the second once all threads have told theirs.
+    fn add(&mut self, part: Part) {
+        // The rest of a window that is not whole seconds long.
+        if part.index >= self.whole_seconds {
+            return;
+        }
+        let index = part.index;
+        let told = if let Some((threads, sum)) = self.parts.get_mut(&index) {
+            *threads += 1;
+            sum.merge(&part);
+            *threads
+        } else {
+            self.parts.insert(index, (1, part));
+            1
+        };
+        if told == self.workload.threads
+            && let Some((_, sum)) = self.parts.remove(&index)
+        {
+            self.tell(&sum);
+        }
+    }
+
+    /// Tells the seconds for which some threads had nothing to do any more.
+    fn add_rest(&mut self) {
+        for (_, (_, part)) in std::mem::take(&mut self.parts) {
+            self.tell(&part);
+        }
+        self.seconds.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    }
+
+    fn tell(&mut self, part: &Part) {
+        let second = Second {
+            at_s: part.index as f64,
+            sent: part.sent,
+            received: part.received,
+            lost: part.lost,
+            p50_us: part.corrected.quantile_ns(0.5) as f64 / 1e3,
+            p99_us: part.corrected.quantile_ns(0.99) as f64 / 1e3,
+        };
+        (self.each_second)(&second);
+        self.seconds.push(second);
+    }
+}
+
+fn complete(
+    workload: &Workload,
+    edges: &Edges,
+    mut seconds: Vec<Second>,
+    tally: &Tally,
+) -> Result<Completed, Error> {
+    let begin = edges.window.begin;
+    let end = match workload.stop {
+        Stop::After(_) => edges.window.end,
+        Stop::Count(_) => tally.last_reply.max(tally.last_send),
+    };
+    // Nothing can be asked and answered within the resolution of the clock.
+    let window_ns = end.saturating_sub(begin).max(1);
+    let window_s = window_ns as f64 / SECOND as f64;
+    if tally.all_received == 0 {
+        return Err(Error::NoReplies {
+            target: workload.target,
+            sent: tally.sent,
+            refused: tally.of(Kind::Refused),
+            send_errors: tally.of(Kind::Send),
+            after_s: (end.saturating_sub(begin) as f64 / SECOND as f64)
+                + workload.warmup.as_secs_f64(),
+        });
+    }
+    seconds.retain(|second| second.at_s < whole_seconds(begin, end) as f64);
+
+    let threads = workload.threads as f64;
+    let cpu_ns = edges.ended.cpu_ns.saturating_sub(edges.began.cpu_ns) as f64;
+    let delay_ns = edges.ended.delay_ns.saturating_sub(edges.began.delay_ns) as f64;
+    let watched_ns = edges.ended.at.saturating_sub(edges.began.at).max(1) as f64;
+    let busy =
+        ((cpu_ns + delay_ns - tally.spin_ns as f64) / (watched_ns * threads)).clamp(0.0, 1.0);
+    let unsent = tally.of(Kind::Unsent);
+    let due = (tally.sent + unsent).max(1) as f64;
+    let measurement = Measurement {
+        offered_per_s: match workload.arrival {
+            Arrival::Closed => None,
+            Arrival::Constant { per_s } => Some(per_s),
+            Arrival::Ramp {
+                from_per_s,
+                to_per_s,
+            } => Some(f64::midpoint(from_per_s, to_per_s)),
+        },
+        achieved_per_s: tally.arrived as f64 / window_s,
+        window_s,
+        sent: tally.sent,
+        received: tally.received,
+        lost: tally.lost,
+        errors: tally.errors(),
+        latency_us: Latency {
+            corrected: tally.corrected.quantiles(),
+            uncorrected: tally.uncorrected.quantiles(),
+        },
+        client: ClientHealth {
+            cpu_us_per_tx: if tally.arrived > 0 {
+                cpu_ns / 1e3 / tally.arrived as f64
+            } else {
+                0.0
+            },
+            saturated: busy >= SATURATED,
+            late_sends: (tally.late_sends + unsent) as f64 / due,
+            socket_drops: tally.socket_drops,
+            ..ClientHealth::default()
+        },
+        seconds,
+    };
+    Ok(Completed {
+        measurement,
+        corrected: tally.corrected.clone(),
+        uncorrected: tally.uncorrected.clone(),
+        client_cpu_s: cpu_ns / SECOND as f64,
+        busy,
+        starved: 2 * (tally.starved_sends + unsent) > tally.late_sends + unsent,
+    })
+}

@@ -1,0 +1,207 @@
+//! When a measurement may be used: the generator judges itself.
+//!
+//! A slow or disturbed client looks exactly like a slow server, so each way in which the client can spoil the
+//! numbers has a limit here and a sentence with cause, effect and remedy. The limits are those of
+//! `docs/load.md`: 5 % foreign CPU is where the paired runs of the reference machine begin to scatter; the others are
+//! conventions, small against the 2 % that the ladder resolves.
+
+use rungwise_model::load::ClientHealth;
+
+use super::Completed;
+
+/// The threads count as never waiting from this share of the window on.
+pub const SATURATED: f64 = 0.95;
+/// A server at or above this share of its CPUs is the bottleneck, whatever the client does.
+pub const SERVER_BUSY: f64 = 0.95;
+/// More foreign CPU than this spoils a run.
+pub const FOREIGN: f64 = 0.05;
+/// More drops per reply than this spoil the loss count.
+pub const DROPS: f64 = 0.001;
+/// More late sends than this, and the schedule was not the one that was asked for.
+pub const LATE: f64 = 0.01;
+
+/// What the generator cannot see itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Surroundings {
+    /// Busy CPU of neither generator nor server during the window, as a fraction of all CPUs.
+    pub foreign_cpu: Option<f64>,
+    /// CPU seconds of the server during the window, over window times CPUs that it may use.
+    pub server_busy: Option<f64>,
+    /// Client and server share CPUs, so the machine as a whole is what is to be saturated.
+    pub shared_cpus: bool,
+}
+
+/// Decides whether `completed` may be used and writes the reasons why not.
+pub fn certify(completed: &mut Completed, around: &Surroundings) {
+    let measurement = &mut completed.measurement;
+    let client = &measurement.client;
+    let mut reasons = Vec::new();
+    if measurement.received == 0 {
+        reasons.push(
+            "no reply came to a request of the window, so there is nothing to judge; \
+             check that the server outlived the warm-up"
+                .to_owned(),
+        );
+    }
+    if client.saturated {
+        let busy = percent(completed.busy);
+        match around.server_busy {
+            None => reasons.push(format!(
+                "the generator's threads were busy {busy} of the time and the server's load is unknown, so the \
+                 rate may be the client's own limit; add --threads, or take the generator to another machine"
+            )),
+            Some(server) if server < SERVER_BUSY && !around.shared_cpus => reasons.push(format!(
+                "the generator's threads were busy {busy} of the time but the server only {}, so the rate is the \
+                 client's own limit; add --threads, or give the generator more CPUs",
+                percent(server)
+            )),
+            Some(_) => {}
+        }
+    }
+    if let Some(foreign) = around.foreign_cpu.filter(|share| *share > FOREIGN) {
+        reasons.push(format!(
+            "other processes used {} of the CPUs (limit {}), which lowers rates and stretches latencies unevenly; \
+             repeat on a quiet machine",
+            percent(foreign),
+            percent(FOREIGN)
+        ));
+    }
+    let drops = client.socket_drops as f64;
+    if drops > DROPS * measurement.received as f64 {
+        reasons.push(format!(
+            "the kernel dropped {drops} replies at the generator's own sockets (limit {} of the replies), which count as lost although the \
+             server sent them; raise net.core.rmem_max, or lower --depth",
+            percent(DROPS)
+        ));
+    }
+    if client.late_sends > LATE {
+        let late = percent(client.late_sends);
+        let limit = percent(LATE);
+        reasons.push(if completed.starved {
+            format!(
+                "{late} of the requests left more than 1 ms late (limit {limit}), most of them because every slot waited \
+                 for a reply, so the server saw less load than offered; raise --sockets or --depth, or lower --rate"
+            )
+        } else {
+            format!(
+                "{late} of the requests left more than 1 ms late (limit {limit}) because the generator was held up, \
+                 which shows as latency of the server; add --threads, pin them, or lower --rate"
+            )
+        });
+    }
+    measurement.client = ClientHealth {
+        foreign_cpu: around.foreign_cpu,
+        certified: reasons.is_empty(),
+        reasons,
+        ..measurement.client.clone()
+    };
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 1.0 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completed(change: impl FnOnce(&mut Completed)) -> Completed {
+        let mut completed = Completed {
+            busy: 0.5,
+            ..Completed::default()
+        };
+        completed.measurement.received = 10_000;
+        change(&mut completed);
+        completed
+    }
+
+    fn saturated(completed: &mut Completed) {
+        completed.busy = 0.99;
+        completed.measurement.client.saturated = true;
+    }
+
+    #[track_caller]
+    fn expect(mut completed: Completed, around: Surroundings, word: Option<&str>) {
+        certify(&mut completed, &around);
+        let client = &completed.measurement.client;
+        assert_eq!(client.certified, word.is_none(), "{:?}", client.reasons);
+        assert_eq!(
+            client.reasons.len(),
+            usize::from(word.is_some()),
+            "{:?}",
+            client.reasons
+        );
+        if let Some(word) = word {
+            assert!(client.reasons[0].contains(word), "{:?}", client.reasons);
+        }
+    }
+
+    #[test]
+    fn a_healthy_client_is_certified() {
+        expect(completed(|_| {}), Surroundings::default(), None);
+    }
+
+    #[test]
+    fn a_busy_client_is_certified_only_beside_a_busy_server_or_on_shared_cpus() {
+        let around = |server_busy, shared_cpus| Surroundings {
+            foreign_cpu: Some(0.0),
+            server_busy,
+            shared_cpus,
+        };
+        expect(completed(saturated), around(None, false), Some("unknown"));
+        expect(completed(saturated), around(None, true), Some("unknown"));
+        expect(
+            completed(saturated),
+            around(Some(0.94), false),
+            Some("server only 94 %"),
+        );
+        expect(completed(saturated), around(Some(0.95), false), None);
+        expect(completed(saturated), around(Some(0.5), true), None);
+    }
+
+    #[test]
+    fn each_limit_is_inclusive_and_has_its_own_sentence() {
+        let foreign = |share| Surroundings {
+            foreign_cpu: Some(share),
+            ..Surroundings::default()
+        };
+        expect(completed(|_| {}), foreign(0.05), None);
+        expect(completed(|_| {}), foreign(0.051), Some("other processes"));
+        let none = Surroundings::default();
+        expect(
+            completed(|c| c.measurement.client.socket_drops = 10),
+            none,
+            None,
+        );
+        expect(
+            completed(|c| c.measurement.client.socket_drops = 11),
+            none,
+            Some("rmem_max"),
+        );
+        expect(
+            completed(|c| c.measurement.client.late_sends = 0.01),
+            none,
+            None,
+        );
+        expect(
+            completed(|c| c.measurement.client.late_sends = 0.011),
+            none,
+            Some("held up"),
+        );
+        let starved = |c: &mut Completed| {
+            c.measurement.client.late_sends = 0.5;
+            c.starved = true;
+        };
+        expect(completed(starved), none, Some("every slot waited"));
+        expect(
+            completed(|c| c.measurement.received = 0),
+            none,
+            Some("no reply"),
+        );
+    }
+}

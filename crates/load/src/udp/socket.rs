@@ -1,0 +1,360 @@
+//! Connected UDP sockets and the system calls around them; everything `unsafe` of the load but the clock.
+//!
+//! Connected, so the kernel drops what other addresses and ports send us (a spoofed reply never arrives) and a
+//! route is looked up once. Sources: `udp(7)`, `ip(7)`, `sock_diag` (`SK_MEMINFO_DROPS`, `linux/sock_diag.h`).
+#![expect(
+    unsafe_code,
+    reason = "socket options, affinity, clocks and limits that std does not reach"
+)]
+
+use std::io;
+use std::mem::{size_of, size_of_val};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use libc::{c_int, c_void};
+
+use crate::Error;
+
+/// Index of the drop counter in `SO_MEMINFO` (`linux/sock_diag.h`, `SK_MEMINFO_DROPS`).
+const MEMINFO_DROPS: usize = 8;
+/// Words of `SO_MEMINFO` (`SK_MEMINFO_VARS`).
+const MEMINFO_WORDS: usize = 9;
+/// Kernel memory that a small datagram takes from the receive buffer: its `truesize`, with room for drivers
+/// that hand over half a page per packet.
+const TRUESIZE: usize = 2048;
+
+/// What a socket of the workload must be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wish {
+    pub(super) target: SocketAddr,
+    pub(super) source: Option<IpAddr>,
+    pub(super) pmtudisc_do: bool,
+    /// Size of one datagram of a burst, where bursts are asked for.
+    pub(super) segment: Option<u16>,
+    /// A blocking receive returns at the latest after this.
+    pub(super) receive_timeout: Option<Duration>,
+    /// Bytes of replies that may wait at once.
+    pub(super) in_flight: usize,
+    /// Datagrams that may wait at once.
+    pub(super) depth: usize,
+}
+
+/// Opens a connected socket.
+pub(super) fn open(wish: &Wish) -> Result<OwnedFd, Error> {
+    let refuse = |step: &'static str, remedy: &'static str| {
+        move |error: io::Error| Error::Socket {
+            step,
+            target: wish.target,
+            source_ip: wish.source,
+            error,
+            remedy,
+        }
+    };
+    let family = if wish.target.is_ipv4() {
+        libc::AF_INET
+    } else {
+        libc::AF_INET6
+    };
+    // SAFETY: no pointers are passed.
+    let fd = unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        let remedy = "check that this kernel has the address family";
+        return Err(refuse("open a socket", remedy)(io::Error::last_os_error()));
+    }
+    // SAFETY: the call above returned a new descriptor that nobody else owns.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let v4 = wish.target.is_ipv4();
+    if wish.pmtudisc_do {
+        let set = if v4 {
+            set(
+                fd,
+                libc::IPPROTO_IP,
+                libc::IP_MTU_DISCOVER,
+                &libc::IP_PMTUDISC_DO,
+            )
+        } else {
+            set(
+                fd,
+                libc::IPPROTO_IPV6,
+                libc::IPV6_MTU_DISCOVER,
+                &libc::IPV6_PMTUDISC_DO,
+            )
+        };
+        set.map_err(refuse(
+            "forbid fragments",
+            "load without path MTU discovery",
+        ))?;
+    }
+    if let Some(size) = wish.segment {
+        let needs =
+            "this kernel has no UDP_SEGMENT/UDP_GRO (Linux 5.0 or newer); load without --burst";
+        set(fd, libc::SOL_UDP, libc::UDP_SEGMENT, &c_int::from(size))
+            .map_err(refuse("ask for UDP_SEGMENT", needs))?;
+        set(fd, libc::SOL_UDP, libc::UDP_GRO, &1).map_err(refuse("ask for UDP_GRO", needs))?;
+    }
+    if let Some(timeout) = wish.receive_timeout {
+        let time = libc::timeval {
+            tv_sec: timeout.as_secs().cast_signed(),
+            tv_usec: libc::suseconds_t::from(timeout.subsec_micros()),
+        };
+        set(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time)
+            .map_err(refuse("set a receive timeout", "report this as a bug"))?;
+    }
+    // Best effort: the kernel caps it at net.core.rmem_max, and what a full buffer drops is counted.
+    let room = wish.in_flight + wish.depth * TRUESIZE;
+    let room = c_int::try_from(room).unwrap_or(c_int::MAX / 2);
+    if room > receive_buffer(fd) / 2 {
+        let _ = set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &room);
+    }
+    if let Some(source) = wish.source {
+        let address = SocketAddr::new(source, 0);
+        with_sockaddr(address, |pointer, length| {
+            // SAFETY: `pointer` and `length` describe a valid socket address for the duration of the call.
+            unsafe { libc::bind(fd, pointer, length) }
+        })
+        .map_err(refuse(
+            "bind the source address",
+            "use an address of this host, of the target's family",
+        ))?;
+    }
+    with_sockaddr(wish.target, |pointer, length| {
+        // SAFETY: as above.
+        unsafe { libc::connect(fd, pointer, length) }
+    })
+    .map_err(refuse(
+        "connect a socket",
+        "check the route to the target; with very many sockets, net.ipv4.ip_local_port_range",
+    ))?;
+    Ok(socket)
+}
+
+/// Datagrams that the kernel dropped at this socket since it was opened; absent on kernels before 4.12.
+pub(super) fn drops(fd: RawFd) -> Option<u64> {
+    let mut words = [0_u32; MEMINFO_WORDS];
+    let mut length = size_of_val(&words) as libc::socklen_t;
+    let out = words.as_mut_ptr().cast::<c_void>();
+    // SAFETY: `out` has room for `length` bytes, and `length` is a valid in-out argument.
+    let failed =
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, out, &raw mut length) };
+    (failed == 0 && length as usize > MEMINFO_DROPS * size_of::<u32>())
+        .then(|| u64::from(words[MEMINFO_DROPS]))
+}
+
+/// Makes sure that `needed` descriptors fit, raising the soft limit to the hard one if that helps.
+pub(super) fn reserve_files(needed: u64) -> Result<(), Error> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid rlimit to fill.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0
+        || needed <= limit.rlim_cur
+    {
+        return Ok(());
+    }
+    let raised = libc::rlimit {
+        rlim_cur: limit.rlim_max,
+        ..limit
+    };
+    // SAFETY: `raised` is a valid rlimit to read.
+    if needed <= limit.rlim_max
+        && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0
+    {
+        return Ok(());
+    }
+    Err(Error::FileLimit {
+        needed,
+        limit: limit.rlim_max,
+    })
+}
+
+/// Binds the calling thread to one CPU.
+pub(super) fn pin(cpu: usize) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    // SAFETY: a cpu_set_t is plain bits; `cpu` is below its size.
+    let failed = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    check(failed)
+}
+
+/// Lets timers of the calling thread fire when they are due: the default allows 50 us more.
+pub(super) fn no_timer_slack() {
+    // SAFETY: no pointers are passed; a refusal costs accuracy only, and late sends are counted.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0_u64, 0_u64, 0_u64) };
+}
+
+/// The CPU clock of the calling thread, readable by its siblings, and its thread id.
+pub(super) fn own_cpu_clock() -> io::Result<(libc::clockid_t, libc::pid_t)> {
+    let mut clock = 0;
+    // SAFETY: `clock` is valid to fill; the calling thread exists.
+    let error = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    // SAFETY: no arguments, cannot fail.
+    Ok((clock, unsafe { libc::gettid() }))
+}
+
+/// Nanoseconds that a thread of this process waited on a run queue; absent without schedstats.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the generator watches itself; it may not depend on the host crate"
+)]
+pub(super) fn run_delay_ns(tid: libc::pid_t) -> Option<u64> {
+    // `/proc/self/task/TID/schedstat`: time on CPU, time waiting, slices (Documentation/scheduler/sched-stats).
+    let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// The result of a system call that returns 0 or -1.
+pub(super) fn check(result: c_int) -> io::Result<()> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+fn receive_buffer(fd: RawFd) -> c_int {
+    let mut value: c_int = 0;
+    let mut length = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: `value` has room for `length` bytes.
+    unsafe {
+        libc::getsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUF,
+            (&raw mut value).cast(),
+            &raw mut length,
+        );
+    }
+    value
+}
+
+fn set<T>(fd: RawFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+    let pointer = std::ptr::from_ref(value).cast::<c_void>();
+    // SAFETY: `pointer` is valid for the size of `T`.
+    check(unsafe { libc::setsockopt(fd, level, name, pointer, size_of::<T>() as libc::socklen_t) })
+}
+
+fn with_sockaddr(
+    address: SocketAddr,
+    call: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> c_int,
+) -> io::Result<()> {
+    match address {
+        SocketAddr::V4(v4) => {
+            let raw = libc::sockaddr_in {
+                sin_family: libc::AF_INET as libc::sa_family_t,
+                sin_port: v4.port().to_be(),
+                sin_addr: libc::in_addr {
+                    s_addr: u32::from_ne_bytes(v4.ip().octets()),
+                },
+                sin_zero: [0; 8],
+            };
+            check(call(
+                (&raw const raw).cast(),
+                size_of_val(&raw) as libc::socklen_t,
+            ))
+        }
+        SocketAddr::V6(v6) => {
+            let raw = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                sin6_port: v6.port().to_be(),
+                sin6_flowinfo: v6.flowinfo(),
+                sin6_addr: libc::in6_addr {
+                    s6_addr: v6.ip().octets(),
+                },
+                sin6_scope_id: v6.scope_id(),
+            };
+            check(call(
+                (&raw const raw).cast(),
+                size_of_val(&raw) as libc::socklen_t,
+            ))
+        }
+    }
+}
+
+/// The sockets of one thread, waited for together; edge-triggered, so a socket is told once per arrival.
+#[derive(Debug)]
+pub(super) struct Epoll {
+    fd: OwnedFd,
+    events: Vec<libc::epoll_event>,
+    ready: usize,
+}
+
+impl Epoll {
+    /// Watches `sockets` for replies and errors.
+    pub(super) fn new(sockets: impl ExactSizeIterator<Item = RawFd>) -> io::Result<Self> {
+        // SAFETY: no pointers are passed.
+        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        check(fd)?;
+        let this = Self {
+            // SAFETY: the call above returned a new descriptor that nobody else owns.
+            fd: unsafe { OwnedFd::from_raw_fd(fd) },
+            events: vec![libc::epoll_event { events: 0, u64: 0 }; sockets.len().clamp(1, 256)],
+            ready: 0,
+        };
+        for (index, socket) in sockets.enumerate() {
+            this.control(libc::EPOLL_CTL_ADD, socket, index)?;
+        }
+        Ok(this)
+    }
+
+    /// Tells `socket` again if it still has something to read.
+    pub(super) fn rearm(&self, socket: RawFd, index: usize) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, socket, index)
+    }
+
+    fn control(&self, operation: c_int, socket: RawFd, index: usize) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
+            u64: index as u64,
+        };
+        // SAFETY: `event` is valid; both descriptors are open.
+        check(unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), operation, socket, &raw mut event) })
+    }
+
+    /// Waits at most `ns` and returns how many sockets are ready; see [`Epoll::ready`].
+    #[inline]
+    pub(super) fn wait(&mut self, ns: u64) -> usize {
+        let events = self.events.as_mut_ptr();
+        let room = c_int::try_from(self.events.len()).unwrap_or(1);
+        let fd = self.fd.as_raw_fd();
+        let timeout = crate::clock::timespec_of(ns);
+        // SAFETY: `events` has room for `room` entries; `timeout` is valid; no signal mask is passed.
+        let mut ready = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                fd,
+                events,
+                room,
+                &raw const timeout,
+                std::ptr::null::<c_void>(),
+                0,
+            )
+        };
+        if ready < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
+            // Before Linux 5.11: whole milliseconds, and the rest of a schedule's gap is late.
+            let ms = c_int::try_from(ns.div_ceil(1_000_000)).unwrap_or(c_int::MAX);
+            // SAFETY: as above.
+            ready = libc::c_long::from(unsafe { libc::epoll_wait(fd, events, room, ms) });
+        }
+        // An interrupted wait is an empty one: the caller looks at the clock and comes back.
+        self.ready = usize::try_from(ready).unwrap_or(0);
+        self.ready
+    }
+
+    /// Index of the `n`th ready socket.
+    #[inline]
+    pub(super) fn ready(&self, n: usize) -> usize {
+        debug_assert!(n < self.ready);
+        self.events[n].u64 as usize
+    }
+}

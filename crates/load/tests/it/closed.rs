@@ -1,0 +1,184 @@
+//! Closed loops: counts, windows, sockets of every shape.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rungwise_load::udp::{Edge, Hooks, Stop, Workload, run, run_watched};
+
+use crate::server::{Server, drive, errors, reply, workload};
+
+/// What must hold for every run in which each request got exactly one good reply.
+#[track_caller]
+fn expect_clean(workload: &Workload, server: &Server, count: u64) {
+    let completed = drive(workload).unwrap();
+    let measured = &completed.measurement;
+    assert_eq!(
+        (measured.sent, measured.received, measured.lost),
+        (count, count, 0)
+    );
+    assert!(measured.errors.is_empty(), "{:?}", measured.errors);
+    assert_eq!(server.seen.load(Ordering::Relaxed), count);
+    assert_eq!(completed.corrected.count(), count);
+    assert_eq!(completed.uncorrected.count(), count);
+    let latency = measured.latency_us;
+    assert!(
+        latency.corrected.p50 >= latency.uncorrected.p50 * 0.999,
+        "{latency:?}"
+    );
+    assert!(latency.uncorrected.p50 > 1.0, "{latency:?}");
+    assert!(measured.achieved_per_s > 0.0 && measured.client.cpu_us_per_tx > 0.0);
+}
+
+#[test]
+fn a_count_is_exact_over_threads_sockets_and_depths() {
+    for (threads, sockets, depth, batch) in [
+        (1, 1, 1, 64),
+        (1, 1, 8, 4),
+        (2, 3, 1, 64),
+        (3, 2, 16, 5),
+        (2, 1, 4, 1),
+    ] {
+        let server = Server::echo();
+        let workload = Workload {
+            threads,
+            sockets,
+            depth,
+            batch,
+            ..workload(server.address, 1001)
+        };
+        expect_clean(&workload, &server, 1001);
+    }
+}
+
+#[test]
+fn ipv6_a_source_address_pins_and_the_smallest_payload_work() {
+    let server = Server::start_at("[::1]:0", |_, request, socket, from| {
+        reply(socket, request, from);
+    });
+    let workload = Workload {
+        source: Some("::1".parse().unwrap()),
+        pins: Some(vec![0]),
+        payload: rungwise_load::udp::Payload::Sequenced { size: 16 },
+        ..workload(server.address, 500)
+    };
+    expect_clean(&workload, &server, 500);
+}
+
+#[test]
+fn bursts_of_one_flow_arrive_whole_and_their_replies_are_told_apart() {
+    let server = Server::echo();
+    let workload = Workload {
+        burst: Some(8),
+        depth: 16,
+        batch: 32,
+        ..workload(server.address, 1003)
+    };
+    expect_clean(&workload, &server, 1003);
+}
+
+#[test]
+fn many_sockets_are_many_source_ports() {
+    let ports = std::sync::Arc::new(Mutex::new(std::collections::BTreeSet::new()));
+    let seen = std::sync::Arc::clone(&ports);
+    let server = Server::start(move |_, request, socket, from| {
+        seen.lock().unwrap().insert(from.port());
+        reply(socket, request, from);
+    });
+    let workload = Workload {
+        sockets: 100,
+        depth: 1,
+        ..workload(server.address, 3000)
+    };
+    expect_clean(&workload, &server, 3000);
+    assert_eq!(ports.lock().unwrap().len(), 200);
+}
+
+#[test]
+fn a_window_has_its_length_its_seconds_and_its_edges_and_the_warm_up_is_not_in_it() {
+    let server = Server::echo();
+    let workload = Workload {
+        warmup: Duration::from_millis(300),
+        stop: Stop::After(Duration::from_millis(2100)),
+        ..workload(server.address, 1)
+    };
+    let edges = Mutex::new(Vec::new());
+    let started = Mutex::new(Vec::new());
+    let mut live = Vec::new();
+    let completed = run_watched(
+        &workload,
+        &Hooks {
+            thread_start: &|thread| {
+                started.lock().unwrap().push(thread);
+                Ok(())
+            },
+            window: &|edge| edges.lock().unwrap().push(edge),
+            interrupted: &AtomicBool::new(false),
+        },
+        &mut |second| live.push(*second),
+    )
+    .unwrap();
+    let measured = &completed.measurement;
+    assert_eq!(edges.into_inner().unwrap(), [Edge::Began, Edge::Ended]);
+    started.lock().unwrap().sort_unstable();
+    assert_eq!(started.into_inner().unwrap(), [0, 1]);
+    assert!((measured.window_s - 2.1).abs() < 1e-9);
+    assert_eq!(measured.seconds, live);
+    assert_eq!(
+        live.iter().map(|second| second.at_s).collect::<Vec<_>>(),
+        [0.0, 1.0]
+    );
+    let in_seconds: u64 = live.iter().map(|second| second.received).sum();
+    assert!(
+        in_seconds <= measured.received && live.iter().all(|s| s.received > 0 && s.p50_us > 0.0)
+    );
+    assert_eq!(measured.sent, measured.received + measured.lost);
+    assert_eq!(
+        completed.corrected.count(),
+        measured.received,
+        "the threads' histograms were merged"
+    );
+    let warm_up = server.seen.load(Ordering::Relaxed) - measured.sent;
+    assert!(warm_up > 0, "nothing was sent before the window");
+}
+
+#[test]
+fn raising_the_flag_ends_the_run() {
+    let server = Server::echo();
+    let flag = AtomicBool::new(false);
+    let workload = Workload {
+        stop: Stop::After(Duration::from_mins(1)),
+        ..workload(server.address, 1)
+    };
+    let hooks = Hooks {
+        thread_start: &|_| Ok(()),
+        window: &|edge| {
+            if edge == Edge::Began {
+                flag.store(true, Ordering::Relaxed);
+            }
+        },
+        interrupted: &flag,
+    };
+    let error = run(&workload, &hooks).unwrap_err();
+    assert!(
+        matches!(error, rungwise_load::Error::Interrupted { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_client_that_lost_its_replies_waits_no_longer_than_the_timeout_for_them() {
+    // The last 16 of 200 requests stay without reply: 2 threads x 2 sockets x 4.
+    let server = Server::start(|number, request, socket, from| {
+        if number <= 184 {
+            reply(socket, request, from);
+        }
+    });
+    let completed = drive(&workload(server.address, 200)).unwrap();
+    let measured = &completed.measurement;
+    assert_eq!(
+        (measured.sent, measured.received, measured.lost),
+        (200, 184, 16)
+    );
+    assert_eq!(errors(&completed, "late"), 0);
+}

@@ -1,0 +1,14 @@
+//! The load generator against small servers in this process, over loopback.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests may fail, and their servers own a clock"
+)]
+
+mod allocations;
+mod closed;
+mod contract;
+mod limits;
+mod matching;
+mod open;
+mod server;

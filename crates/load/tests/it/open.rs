@@ -1,0 +1,177 @@
+//! Open loops: schedules are kept, stalls show, known service times come out.
+
+use std::time::{Duration, Instant};
+
+use rungwise_load::udp::{Arrival, Payload, Stop, Workload};
+
+use crate::server::{Server, drive, errors, reply, workload};
+
+fn open(server: &Server, arrival: Arrival, length: Duration) -> Workload {
+    Workload {
+        arrival,
+        sockets: 4,
+        depth: 1024,
+        warmup: Duration::from_millis(100),
+        stop: Stop::After(length),
+        timeout: Duration::from_secs(2),
+        ..workload(server.address, 1)
+    }
+}
+
+#[test]
+fn a_schedule_is_sent_in_full_at_constant_and_at_changing_rates() {
+    let ramp = Arrival::Ramp {
+        from_per_s: 1000.0,
+        to_per_s: 5000.0,
+    };
+    for arrival in [Arrival::Constant { per_s: 3000.0 }, ramp] {
+        let server = Server::echo();
+        let completed = drive(&open(&server, arrival, Duration::from_secs(1))).unwrap();
+        let measured = &completed.measurement;
+        assert_eq!(
+            measured.sent + errors(&completed, "unsent"),
+            3000,
+            "{arrival:?}"
+        );
+        assert_eq!(measured.received + measured.lost, measured.sent);
+        assert_eq!(measured.offered_per_s, Some(3000.0));
+        assert_eq!(completed.corrected.count(), measured.received);
+    }
+}
+
+#[test]
+fn an_open_loop_with_a_count_sends_exactly_that_many() {
+    let server = Server::echo();
+    let workload = Workload {
+        warmup: Duration::ZERO,
+        stop: Stop::Count(777),
+        ..open(&server, Arrival::Constant { per_s: 5000.0 }, Duration::ZERO)
+    };
+    let completed = drive(&workload).unwrap();
+    assert_eq!(completed.measurement.sent, 777);
+    assert_eq!(completed.measurement.received, 777);
+}
+
+/// Answers at once, but for a pause that begins with the first request after `after`.
+fn stalling(after: Duration, pause: Duration) -> Server {
+    let mut began = None;
+    let mut stalled = false;
+    Server::start(move |_, request, socket, from| {
+        let began = *began.get_or_insert_with(Instant::now);
+        if !stalled && began.elapsed() > after {
+            stalled = true;
+            std::thread::sleep(pause);
+        }
+        reply(socket, request, from);
+    })
+}
+
+#[test]
+fn a_stall_of_the_server_shows_in_the_corrected_latency_even_if_no_request_can_leave() {
+    // 8 slots: during the pause of 200 ms nearly all of the 400 due requests cannot be sent. A generator that forgets them
+    // sees 8 slow replies of 2000.
+    let server = stalling(Duration::from_millis(400), Duration::from_millis(200));
+    let workload = Workload {
+        sockets: 1,
+        depth: 4,
+        ..open(
+            &server,
+            Arrival::Constant { per_s: 2000.0 },
+            Duration::from_secs(1),
+        )
+    };
+    let completed = drive(&workload).unwrap();
+    let latency = completed.measurement.latency_us;
+    // 400 of 2000 requests were due in the pause, evenly: a tenth of all waited for more than 100 ms.
+    assert!(latency.corrected.p90 >= 50_000.0, "{latency:?}");
+    assert!(latency.corrected.p99 >= 150_000.0, "{latency:?}");
+    assert!(
+        latency.uncorrected.p90 <= latency.corrected.p90 / 2.0,
+        "{latency:?}"
+    );
+    assert!(
+        latency.uncorrected.p99 <= latency.corrected.p99 / 2.0,
+        "{latency:?}"
+    );
+    assert!(completed.measurement.client.late_sends > 0.1 && completed.starved);
+}
+
+#[test]
+fn with_enough_slots_a_stall_shows_in_both() {
+    let server = stalling(Duration::from_millis(400), Duration::from_millis(200));
+    let rate = Arrival::Constant { per_s: 2000.0 };
+    let completed = drive(&open(&server, rate, Duration::from_secs(1))).unwrap();
+    let latency = completed.measurement.latency_us;
+    assert!(
+        latency.corrected.p99 >= 150_000.0 && latency.uncorrected.p99 >= 150_000.0,
+        "{latency:?}"
+    );
+}
+
+#[test]
+fn a_server_slower_than_the_schedule_is_reported_with_what_was_never_sent() {
+    let server = Server::start(|_, request, socket, from| {
+        std::thread::sleep(Duration::from_millis(2));
+        reply(socket, request, from);
+    });
+    let workload = Workload {
+        depth: 2,
+        ..open(
+            &server,
+            Arrival::Constant { per_s: 5000.0 },
+            Duration::from_secs(1),
+        )
+    };
+    let completed = drive(&workload).unwrap();
+    let measured = &completed.measurement;
+    let unsent = errors(&completed, "unsent");
+    assert_eq!(measured.sent + unsent, 5000);
+    assert!(unsent > 2500, "{unsent}");
+    assert!(
+        measured.achieved_per_s < 1000.0,
+        "{}",
+        measured.achieved_per_s
+    );
+    assert!(measured.client.late_sends > 0.5 && completed.starved);
+}
+
+#[test]
+fn a_known_service_time_comes_out() {
+    // One server, one request at a time, each taking `service` of spinning: a closed loop with one request waits for
+    // exactly that plus the way; with four requests for four times that, since three are before it.
+    let service = Duration::from_millis(2);
+    for depth in [1_u32, 4] {
+        let server = Server::start(move |_, request, socket, from| {
+            let began = Instant::now();
+            while began.elapsed() < service {
+                std::hint::spin_loop();
+            }
+            reply(socket, request, from);
+        });
+        let workload = Workload {
+            threads: 1,
+            sockets: 1,
+            depth: depth as usize,
+            payload: Payload::Sequenced { size: 64 },
+            timeout: Duration::from_secs(2),
+            ..workload(server.address, 300)
+        };
+        let completed = drive(&workload).unwrap();
+        let least = 2000.0 * f64::from(depth);
+        let latency = completed.measurement.latency_us.uncorrected;
+        // Only the first requests, which find an empty queue, can be faster. The upper end leaves room for the way and a
+        // machine shared with other tests: half the service time, and more for the tail.
+        assert!(
+            latency.p50 >= least * 0.998 && latency.p50 <= least * 1.5,
+            "{depth}: {latency:?}"
+        );
+        assert!(
+            latency.p90 >= latency.p50 && latency.p90 <= least * 4.0,
+            "{depth}: {latency:?}"
+        );
+        assert!(
+            completed.corrected.quantile_ns(0.05) as f64 / 1e3 >= least * 0.9,
+            "{depth}"
+        );
+    }
+}
