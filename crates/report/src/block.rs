@@ -1,0 +1,382 @@
+//! What a report is made of: a list of blocks that know nothing of HTML or ANSI.
+//!
+//! A new kind of block is one variant here and one arm in each renderer; the compiler lists the
+//! arms. Charts carry values and not pixels, and each has the table that it draws.
+
+use crate::scale::Unit;
+
+/// One piece of a report.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    /// A heading; what follows belongs to it up to the next.
+    Section {
+        /// Anchor, unique in the report.
+        id: &'static str,
+        /// The heading.
+        title: String,
+    },
+    /// A paragraph.
+    Prose(String),
+    /// A paragraph that must not be missed.
+    Notice {
+        /// Why it matters.
+        tone: Tone,
+        /// The text.
+        text: String,
+    },
+    /// The answer.
+    Verdict(Verdict),
+    /// The few numbers that matter most.
+    Tiles(Vec<Tile>),
+    /// Items without order.
+    List(Vec<String>),
+    /// Names with their values.
+    Facts(Vec<(String, String)>),
+    /// Command lines or other literal text, one per line.
+    Code(Vec<String>),
+    /// A table.
+    Table(Table),
+    /// A picture with its data.
+    Chart(Box<Chart>),
+    /// Detail that is closed at first.
+    Fold {
+        /// What is inside.
+        summary: String,
+        /// The inside.
+        blocks: Vec<Block>,
+    },
+}
+
+/// What a piece means to the reader. Never shown by colour alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Nothing in particular.
+    #[default]
+    Plain,
+    /// Better.
+    Good,
+    /// Worse.
+    Bad,
+    /// Not settled.
+    Doubt,
+    /// Present for comparison.
+    Quiet,
+}
+
+/// The answer in one word and one sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The word with its symbol.
+    pub mark: Mark,
+    /// The sentence, with its interval.
+    pub sentence: String,
+    /// Where, when and on what, in short pieces.
+    pub context: Vec<String>,
+    /// What the reader should know before believing it, with the section that tells more.
+    pub caveats: Vec<(String, &'static str)>,
+}
+
+/// A symbol and a word for the same thing, so that colour is never needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// One character.
+    pub symbol: &'static str,
+    /// One word.
+    pub word: &'static str,
+    /// Its meaning.
+    pub tone: Tone,
+}
+
+/// A number with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tile {
+    /// What it is.
+    pub label: String,
+    /// The number.
+    pub value: String,
+    /// What it was before, shown ahead of the value.
+    pub before: Option<String>,
+    /// One more line.
+    pub detail: String,
+    /// Its meaning.
+    pub tone: Tone,
+}
+
+/// Rows and columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What the table shows.
+    pub caption: String,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows; each has as many cells as there are columns.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Heading for people.
+    pub name: String,
+    /// Heading in CSV, with the unit of the raw numbers.
+    pub key: &'static str,
+    /// Set flush right.
+    pub numeric: bool,
+    /// Left out first in a narrow terminal; 0 stays.
+    pub rank: u8,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn words(name: impl Into<String>, key: &'static str) -> Self {
+        Self {
+            name: name.into(),
+            key,
+            numeric: false,
+            rank: 0,
+        }
+    }
+
+    /// A column of numbers.
+    pub fn number(name: impl Into<String>, key: &'static str) -> Self {
+        Self {
+            numeric: true,
+            ..Self::words(name, key)
+        }
+    }
+
+    /// Gives way at this rank when a terminal is narrow.
+    #[must_use]
+    pub fn rank(mut self, rank: u8) -> Self {
+        self.rank = rank;
+        self
+    }
+}
+
+/// One field of a table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// For people.
+    pub text: String,
+    /// A second, quieter line.
+    pub note: Option<String>,
+    /// For machines; the text stands in where it is absent.
+    pub raw: Option<f64>,
+    /// Its meaning.
+    pub tone: Tone,
+}
+
+impl Cell {
+    /// Words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A number, shown by `show`; absent stays absent.
+    pub fn number(value: Option<f64>, show: impl Fn(f64) -> String) -> Self {
+        match value.filter(|v| v.is_finite()) {
+            Some(value) => Self {
+                text: show(value),
+                raw: Some(value),
+                ..Self::default()
+            },
+            None => Self::text(crate::numbers::ABSENT),
+        }
+    }
+
+    /// Adds a second line.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        let note = note.into();
+        self.note = (!note.is_empty()).then_some(note);
+        self
+    }
+
+    /// Gives it a meaning.
+    #[must_use]
+    pub fn tone(mut self, tone: Tone) -> Self {
+        self.tone = tone;
+        self
+    }
+
+    /// A mark as a cell.
+    pub fn mark(mark: Mark) -> Self {
+        Self::text(format!("{} {}", mark.symbol, mark.word)).tone(mark.tone)
+    }
+}
+
+/// A picture: its title states the result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// Anchor and file name of the CSV, unique in the report.
+    pub id: &'static str,
+    /// The result in words.
+    pub title: String,
+    /// How to read it.
+    pub note: String,
+    /// What is drawn.
+    pub plot: Plot,
+    /// What was drawn, as numbers.
+    pub data: Table,
+}
+
+/// The kinds of pictures.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plot {
+    /// One change with its interval per row.
+    Intervals(Intervals),
+    /// Values over time.
+    Dots(Dots),
+    /// Parts of a whole, per row.
+    Bars(Bars),
+}
+
+/// Changes around zero.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Intervals {
+    /// What the change is of.
+    pub quantity: String,
+    /// What lies left and right of zero, in one word each.
+    pub sides: (&'static str, &'static str),
+    /// Changes smaller than this are not told apart from none.
+    pub band: Option<f64>,
+    /// Name of the reference, where rows have one.
+    pub reference: Option<String>,
+    /// One per rung.
+    pub rows: Vec<IntervalRow>,
+}
+
+/// One rung in the picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntervalRow {
+    /// Place in the ladder.
+    pub number: usize,
+    /// The change in words.
+    pub title: String,
+    /// What it holds for, how it was judged.
+    pub tags: Vec<String>,
+    /// The rate it reached.
+    pub value: String,
+    /// Point, low, high, as fractions.
+    pub change: Option<(f64, f64, f64)>,
+    /// What stands in the picture where there is no change to show.
+    pub instead: String,
+    /// What became of it.
+    pub mark: Mark,
+    /// Somebody else's rate and change for the same step.
+    pub reference: Option<ReferenceMark>,
+}
+
+/// Somebody else's figure for a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReferenceMark {
+    /// Their rate.
+    pub value: String,
+    /// Their factor over the step before.
+    pub factor: Option<f64>,
+    /// Our sign and theirs differ.
+    pub sign_differs: bool,
+}
+
+/// Dots on a time axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dots {
+    /// What the values are.
+    pub quantity: String,
+    /// Their unit.
+    pub unit: Unit,
+    /// The axis starts at zero, whatever the spread.
+    pub from_zero: bool,
+    /// End of the time axis, seconds.
+    pub until_s: f64,
+    /// The dots.
+    pub series: Vec<Series>,
+    /// Parts of the time axis.
+    pub spans: Vec<Span>,
+}
+
+/// Dots of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Square instead of round.
+    pub square: bool,
+    /// Index into the palette.
+    pub hue: usize,
+    /// The dots.
+    pub points: Vec<Point>,
+}
+
+/// One dot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Seconds since the start.
+    pub at_s: f64,
+    /// The value.
+    pub value: f64,
+    /// It does not count.
+    pub hollow: bool,
+}
+
+/// A named part of the time axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    /// Where it begins, seconds.
+    pub from_s: f64,
+    /// Where it ends.
+    pub to_s: f64,
+    /// A short name that fits.
+    pub label: String,
+    /// The whole name.
+    pub title: String,
+}
+
+/// Stacked bars in groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    /// What the values are.
+    pub quantity: String,
+    /// Their unit.
+    pub unit: Unit,
+    /// The axis ends at 1 and not at the largest sum.
+    pub whole: bool,
+    /// Names of the parts, in order.
+    pub parts: Vec<Part>,
+    /// The groups.
+    pub groups: Vec<BarGroup>,
+}
+
+/// A part of every bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its name.
+    pub name: &'static str,
+    /// Index into the palette of parts.
+    pub hue: usize,
+    /// Character in plain text.
+    pub fill: char,
+}
+
+/// Bars that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BarGroup {
+    /// What they belong to.
+    pub title: String,
+    /// The bars.
+    pub bars: Vec<Bar>,
+}
+
+/// One bar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// Its name within the group; empty when it is alone.
+    pub label: String,
+    /// One value per part.
+    pub values: Vec<f64>,
+    /// What stands at its end.
+    pub total: String,
+}

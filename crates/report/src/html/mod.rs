@@ -1,0 +1,215 @@
+//! Blocks as one HTML file that needs nothing else: no network, no script, no font.
+//!
+//! Every chart is SVG without a view box: positions across are percentages of the width that the
+//! window gives, text and strokes keep their size. So one picture fits 360 px, 1600 px and paper.
+
+mod bars;
+mod dots;
+mod intervals;
+mod parts;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::block::{Block, Cell, Chart, Column, Mark, Plot, Table, Tile, Tone, Verdict};
+use crate::csv;
+
+const STYLE: &str = include_str!("style.css");
+
+/// The whole page.
+pub fn page(title: &str, blocks: &[Block]) -> String {
+    let sections: Vec<(&str, &str)> = blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Section { id, title } => Some((*id, title.as_str())),
+            _ => None,
+        })
+        .collect();
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content="rungwise";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a.skip href="#main" { "Skip to the result" }
+                header.top {
+                    span.brand { (parts::logo()) "rungwise" }
+                    @if sections.len() > 1 {
+                        nav aria-label="Sections" {
+                            @for (id, title) in &sections { a href={ "#" (id) } { (title) } }
+                        }
+                    }
+                }
+                main id="main" {
+                    h1 { (title) }
+                    @for block in blocks { (render(block)) }
+                }
+            }
+        }
+    }
+    .into_string()
+}
+
+fn render(block: &Block) -> Markup {
+    match block {
+        Block::Section { id, title } => html! { h2 id=(id) { (title) } },
+        Block::Prose(text) => html! { p { (text) } },
+        Block::Notice { tone, text } => html! { p.notice.(class(*tone)) { (text) } },
+        Block::Verdict(verdict) => render_verdict(verdict),
+        Block::Tiles(tiles) => html! { dl.tiles { @for tile in tiles { (render_tile(tile)) } } },
+        Block::List(items) => html! { ul { @for item in items { li { (item) } } } },
+        Block::Facts(facts) => html! {
+            dl.facts { @for (name, value) in facts { div { dt { (name) } dd { (value) } } } }
+        },
+        Block::Code(lines) => html! {
+            pre tabindex="0" { code { @for line in lines { (line) "\n" } } }
+        },
+        Block::Table(table) => html! {
+            @if !table.caption.is_empty() { p.caption { (table.caption) } }
+            (scrolling(table))
+            (csv_link(table, "table"))
+        },
+        Block::Chart(chart) => render_chart(chart),
+        Block::Fold { summary, blocks } => html! {
+            details.keep {
+                summary { (summary) }
+                @for block in blocks { (render(block)) }
+            }
+        },
+    }
+}
+
+fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "plain",
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        Tone::Doubt => "doubt",
+        Tone::Quiet => "quiet",
+    }
+}
+
+fn mark(mark: Mark) -> Markup {
+    html! {
+        span.mark.(class(mark.tone)) { span.symbol aria-hidden="true" { (mark.symbol) } " " (mark.word) }
+    }
+}
+
+fn render_verdict(verdict: &Verdict) -> Markup {
+    html! {
+        section.verdict aria-label="Verdict" {
+            p.sentence { (mark(verdict.mark)) " " (verdict.sentence) }
+            ul.context { @for piece in &verdict.context { li { (piece) } } }
+            @if !verdict.caveats.is_empty() {
+                p.caveats {
+                    @for (index, (text, target)) in verdict.caveats.iter().enumerate() {
+                        @if index > 0 { " · " }
+                        a href={ "#" (target) } { (text) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn render_tile(tile: &Tile) -> Markup {
+    html! {
+        div.tile.(class(tile.tone)) {
+            dt { (tile.label) }
+            dd.value {
+                @if let Some(before) = &tile.before {
+                    span.before { (before) } span.arrow { " → " }
+                }
+                strong { (tile.value) }
+            }
+            dd.detail { (tile.detail) }
+        }
+    }
+}
+
+fn render_chart(chart: &Chart) -> Markup {
+    html! {
+        figure id=(chart.id) {
+            figcaption {
+                h3 { (chart.title) }
+                @if !chart.note.is_empty() { p { (chart.note) } }
+            }
+            @match &chart.plot {
+                Plot::Intervals(plot) => (intervals::draw(plot, &chart.title)),
+                Plot::Dots(plot) => (dots::draw(plot, chart)),
+                Plot::Bars(plot) => (bars::draw(plot, &chart.title)),
+            }
+            div.behind {
+                details {
+                    summary { "Data table" }
+                    (scrolling(&chart.data))
+                }
+                (csv_link(&chart.data, chart.id))
+            }
+        }
+    }
+}
+
+/// A wide table scrolls inside its own box; the box can be reached with the keyboard.
+fn scrolling(table: &Table) -> Markup {
+    html! {
+        div.scroll role="region" aria-label=(table.caption) tabindex="0" { (grid(table)) }
+    }
+}
+
+fn grid(table: &Table) -> Markup {
+    let heading = |index: usize| {
+        table
+            .columns
+            .get(index)
+            .is_some_and(|c| c.key == "title" || c.key == "at_s")
+    };
+    html! {
+        table {
+            thead {
+                tr { @for column in &table.columns { th scope="col" class=[column.numeric.then_some("n")] { (column.name) } } }
+            }
+            tbody {
+                @for row in &table.rows {
+                    tr {
+                        @for (index, cell) in row.iter().enumerate() {
+                            @let class = table.columns.get(index).and_then(column_class);
+                            @if heading(index) {
+                                th scope="row" class=[class] { (field(cell)) }
+                            } @else {
+                                td class=[class] { (field(cell)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn column_class(column: &Column) -> Option<&'static str> {
+    match (column.numeric, column.key) {
+        (true, _) => Some("n"),
+        (false, "reason") => Some("reason"),
+        _ => None,
+    }
+}
+
+fn field(cell: &Cell) -> Markup {
+    html! {
+        @if cell.tone == Tone::Plain { (cell.text) } @else { span.(class(cell.tone)) { (cell.text) } }
+        @if let Some(note) = &cell.note { small { (note) } }
+    }
+}
+
+fn csv_link(table: &Table, name: &str) -> Markup {
+    let file = format!("{name}.csv");
+    html! {
+        a.csv download=(file) href={ "data:text/csv;charset=utf-8," (csv::percent_encoded(table)) } { "CSV" }
+    }
+}

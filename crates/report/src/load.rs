@@ -1,0 +1,375 @@
+//! One measurement of a workload as blocks: the rate, what was lost, latency counted from both
+//! starts, the run second by second, and whether the generator may be believed.
+
+use rungwise_model::load::{LoadReport, Measurement, Quantiles};
+
+use crate::block::{
+    Block, Cell, Chart, Column, Dots, Mark, Plot, Point, Series, Table, Tile, Tone, Verdict,
+};
+use crate::numbers::{self, ABSENT};
+use crate::scale::Unit;
+use crate::tune::{moment, quoted};
+
+/// The whole report.
+pub fn blocks(report: &LoadReport) -> Vec<Block> {
+    let m = &report.measurement;
+    let mut blocks = vec![Block::Verdict(verdict(report)), Block::Tiles(tiles(m))];
+    if !m.client.certified {
+        blocks.push(Block::Notice {
+            tone: Tone::Bad,
+            text: "This measurement enters no verdict. The generator does not certify it because:"
+                .to_owned(),
+        });
+        blocks.push(Block::List(m.client.reasons.clone()));
+    }
+    blocks.push(section("latency", "Latency"));
+    if m.received == 0 {
+        blocks.push(Block::Prose(
+            "No reply was received, so there is no latency.".to_owned(),
+        ));
+    } else {
+        blocks.push(Block::Table(latency(m)));
+    }
+    if !m.seconds.is_empty() {
+        blocks.push(section("seconds", "Second by second"));
+        blocks.push(rate_chart(m));
+        blocks.push(latency_chart(m));
+    }
+    blocks.push(section("counts", "What was sent and received"));
+    blocks.push(Block::Facts(counts(m)));
+    blocks.push(section("method", "Method"));
+    blocks.push(Block::Facts(vec![
+        ("Target".to_owned(), report.target.clone()),
+        ("Started".to_owned(), moment(&report.envelope.started)),
+        ("Finished".to_owned(), moment(&report.envelope.finished)),
+        (
+            "Tool".to_owned(),
+            format!("rungwise {}", report.envelope.tool.version),
+        ),
+    ]));
+    if !report.envelope.command.is_empty() {
+        let words: Vec<String> = report
+            .envelope
+            .command
+            .iter()
+            .map(|word| quoted(word))
+            .collect();
+        blocks.push(Block::Code(vec![words.join(" ")]));
+    }
+    blocks
+}
+
+fn section(id: &'static str, title: &str) -> Block {
+    Block::Section {
+        id,
+        title: title.to_owned(),
+    }
+}
+
+fn verdict(report: &LoadReport) -> Verdict {
+    let m = &report.measurement;
+    let mark = if m.client.certified {
+        Mark {
+            symbol: "✓",
+            word: "certified",
+            tone: Tone::Good,
+        }
+    } else {
+        Mark {
+            symbol: "✗",
+            word: "not certified",
+            tone: Tone::Bad,
+        }
+    };
+    let rate = numbers::rate(m.achieved_per_s);
+    let answered = match m.offered_per_s {
+        Some(offered) => format!("{rate} of {} offered", numbers::rate(offered)),
+        None => rate,
+    };
+    let lost = match loss(m) {
+        Some(0.0) => ", none lost".to_owned(),
+        Some(loss) => format!(", {} lost", lost_share(loss)),
+        None => String::new(),
+    };
+    let tail = if m.received > 0 {
+        format!("; p99 {}", numbers::micros(m.latency_us.corrected.p99))
+    } else {
+        String::new()
+    };
+    let sentence = format!("{} answered {answered}{lost}{tail}", report.target);
+    Verdict {
+        mark,
+        sentence,
+        context: vec![
+            moment(&report.envelope.started),
+            format!("{} measured", numbers::span(m.window_s)),
+            if m.offered_per_s.is_some() {
+                "open loop"
+            } else {
+                "closed loop"
+            }
+            .to_owned(),
+        ],
+        caveats: Vec::new(),
+    }
+}
+
+fn loss(m: &Measurement) -> Option<f64> {
+    (m.sent > 0).then(|| m.lost as f64 / m.sent as f64)
+}
+
+/// A share that may be tiny: one lost in a million must not read as none.
+fn lost_share(loss: f64) -> String {
+    if loss > 0.0 && loss < 0.0005 {
+        format!("{}{}ppm", numbers::significant(loss * 1e6), numbers::THIN)
+    } else {
+        numbers::share(loss)
+    }
+}
+
+fn tiles(m: &Measurement) -> Vec<Tile> {
+    let tile = |label: &str, value: String, detail: String| Tile {
+        label: label.to_owned(),
+        value,
+        before: None,
+        detail,
+        tone: Tone::Plain,
+    };
+    let latency = |value: f64| {
+        if m.received > 0 {
+            numbers::micros(value)
+        } else {
+            ABSENT.to_owned()
+        }
+    };
+    vec![
+        tile(
+            "Rate",
+            numbers::rate(m.achieved_per_s),
+            m.offered_per_s.map_or_else(
+                || "closed loop: the server sets the rate".to_owned(),
+                |offered| format!("{} offered", numbers::rate(offered)),
+            ),
+        ),
+        tile(
+            "Lost",
+            loss(m).map_or_else(|| ABSENT.to_owned(), lost_share),
+            format!(
+                "{} of {} sent",
+                numbers::count(m.lost),
+                numbers::count(m.sent)
+            ),
+        ),
+        tile(
+            "p50 latency",
+            latency(m.latency_us.corrected.p50),
+            "from the intended start".to_owned(),
+        ),
+        tile(
+            "p99 latency",
+            latency(m.latency_us.corrected.p99),
+            format!(
+                "{} from the moment of sending",
+                latency(m.latency_us.uncorrected.p99)
+            ),
+        ),
+        tile(
+            "Generator CPU per transaction",
+            if m.received > 0 {
+                numbers::micros_only(m.client.cpu_us_per_tx)
+            } else {
+                ABSENT.to_owned()
+            },
+            m.client.foreign_cpu.map_or_else(
+                || "foreign CPU could not be read".to_owned(),
+                |foreign| format!("foreign CPU {}", numbers::share(foreign)),
+            ),
+        ),
+    ]
+}
+
+fn latency(m: &Measurement) -> Table {
+    let row = |name: &str, of: fn(&Quantiles) -> f64| {
+        let (corrected, uncorrected) = (of(&m.latency_us.corrected), of(&m.latency_us.uncorrected));
+        vec![
+            Cell::text(name),
+            Cell::number(Some(corrected), numbers::micros),
+            Cell::number(Some(uncorrected), numbers::micros),
+            Cell::number(Some(corrected - uncorrected), numbers::micros),
+        ]
+    };
+    Table {
+        caption: "Latency of the received replies, counted from two starts. The first includes the time that a request \
+                  waited to be sent; most tools print the second."
+            .to_owned(),
+        columns: vec![
+            Column::words("Quantile", "quantile"),
+            Column::number("From intended start", "corrected_us"),
+            Column::number("From sending", "uncorrected_us"),
+            Column::number("Waited to be sent", "difference_us"),
+        ],
+        rows: vec![
+            row("p50", |q| q.p50),
+            row("p90", |q| q.p90),
+            row("p99", |q| q.p99),
+            row("p99.9", |q| q.p999),
+            row("max", |q| q.max),
+        ],
+    }
+}
+
+fn series(
+    m: &Measurement,
+    name: &str,
+    square: bool,
+    hue: usize,
+    value: fn(&Measurement, usize) -> f64,
+) -> Series {
+    Series {
+        name: name.to_owned(),
+        square,
+        hue,
+        points: (0..m.seconds.len())
+            .map(|index| Point {
+                at_s: m.seconds[index].at_s,
+                value: value(m, index),
+                hollow: false,
+            })
+            .collect(),
+    }
+}
+
+fn until_s(m: &Measurement) -> f64 {
+    m.seconds
+        .last()
+        .map_or(m.window_s, |second| (second.at_s + 1.0).max(m.window_s))
+}
+
+fn rate_chart(m: &Measurement) -> Block {
+    let extreme = |start: f64, pick: fn(f64, f64) -> f64| {
+        m.seconds
+            .iter()
+            .map(|second| second.received as f64)
+            .fold(start, pick)
+    };
+    let (least, most) = (extreme(f64::INFINITY, f64::min), extreme(0.0, f64::max));
+    let title = format!(
+        "Rate: between {} and {} in any second",
+        numbers::rate(least),
+        numbers::rate(most)
+    );
+    let whole = |value: u64| Cell::number(Some(value as f64), |v| numbers::count(v as u64));
+    let rows = m
+        .seconds
+        .iter()
+        .map(|second| {
+            vec![
+                Cell::number(Some(second.at_s), numbers::span),
+                whole(second.sent),
+                whole(second.received),
+                whole(second.lost),
+            ]
+        })
+        .collect();
+    let mut drawn = vec![
+        series(m, "sent", true, 0, |m, i| m.seconds[i].sent as f64),
+        series(m, "received", false, 1, |m, i| m.seconds[i].received as f64),
+    ];
+    if m.seconds.iter().any(|second| second.lost > 0) {
+        drawn.push(series(m, "lost", true, 2, |m, i| m.seconds[i].lost as f64));
+    }
+    Block::Chart(Box::new(Chart {
+        id: "rate-per-second",
+        note: String::new(),
+        data: Table {
+            caption: title.clone(),
+            columns: vec![
+                Column::number("At", "at_s"),
+                Column::number("Sent", "sent"),
+                Column::number("Received", "received"),
+                Column::number("Lost", "lost"),
+            ],
+            rows,
+        },
+        title,
+        plot: Plot::Dots(Dots {
+            quantity: "per second".to_owned(),
+            unit: Unit::Rate,
+            from_zero: true,
+            until_s: until_s(m),
+            series: drawn,
+            spans: Vec::new(),
+        }),
+    }))
+}
+
+fn latency_chart(m: &Measurement) -> Block {
+    let worst = m
+        .seconds
+        .iter()
+        .map(|second| second.p99_us)
+        .fold(0.0, f64::max);
+    let title = format!(
+        "Latency: p99 at most {} in any second",
+        numbers::micros(worst)
+    );
+    let rows = m
+        .seconds
+        .iter()
+        .map(|second| {
+            vec![
+                Cell::number(Some(second.at_s), numbers::span),
+                Cell::number(Some(second.p50_us), numbers::micros_only),
+                Cell::number(Some(second.p99_us), numbers::micros_only),
+            ]
+        })
+        .collect();
+    Block::Chart(Box::new(Chart {
+        id: "latency-per-second",
+        note: "Counted from the intended start of each request.".to_owned(),
+        data: Table {
+            caption: title.clone(),
+            columns: vec![
+                Column::number("At", "at_s"),
+                Column::number("p50", "p50_us"),
+                Column::number("p99", "p99_us"),
+            ],
+            rows,
+        },
+        title,
+        plot: Plot::Dots(Dots {
+            quantity: "latency".to_owned(),
+            unit: Unit::Micros,
+            from_zero: false,
+            until_s: until_s(m),
+            series: vec![
+                series(m, "p50", true, 1, |m, i| m.seconds[i].p50_us),
+                series(m, "p99", false, 2, |m, i| m.seconds[i].p99_us),
+            ],
+            spans: Vec::new(),
+        }),
+    }))
+}
+
+fn counts(m: &Measurement) -> Vec<(String, String)> {
+    let mut facts = vec![
+        ("Sent".to_owned(), numbers::count(m.sent)),
+        ("Received in time".to_owned(), numbers::count(m.received)),
+        ("Lost".to_owned(), numbers::count(m.lost)),
+    ];
+    facts.extend(
+        m.errors
+            .iter()
+            .map(|(kind, count)| (kind.clone(), numbers::count(*count))),
+    );
+    facts.push(("Late sends".to_owned(), numbers::share(m.client.late_sends)));
+    facts.push((
+        "Dropped at own sockets".to_owned(),
+        numbers::count(m.client.socket_drops),
+    ));
+    facts.push((
+        "Generator saturated".to_owned(),
+        if m.client.saturated { "yes" } else { "no" }.to_owned(),
+    ));
+    facts
+}

@@ -1,0 +1,176 @@
+//! Blocks as Markdown, in GitHub's dialect: for an issue, a pull request or a CI summary.
+
+use std::fmt::Write as _;
+
+use crate::block::{Block, Cell, Table};
+use crate::numbers::THIN;
+use crate::terminal::plot;
+use crate::terminal::text::Paint;
+
+/// Columns of a picture in characters: what GitHub shows without scrolling.
+const PICTURE: usize = 96;
+
+/// The whole report.
+pub fn render(blocks: &[Block]) -> String {
+    let mut text = String::new();
+    for block in blocks {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        write_block(block, &mut text);
+    }
+    text
+}
+
+fn write_block(block: &Block, text: &mut String) {
+    // Writing to a String cannot fail.
+    let _ = match block {
+        Block::Section { title, .. } => writeln!(text, "## {}", escaped(title)),
+        Block::Prose(prose) => writeln!(text, "{}", escaped(prose)),
+        Block::Notice { text: notice, .. } => writeln!(text, "> {}", escaped(notice)),
+        Block::Verdict(verdict) => {
+            let _ = writeln!(
+                text,
+                "**{} {}: {}**\n\n{}",
+                verdict.mark.symbol,
+                verdict.mark.word,
+                escaped(&verdict.sentence),
+                escaped(&verdict.context.join(" · "))
+            );
+            for (caveat, _) in &verdict.caveats {
+                let _ = writeln!(text, "\n> {}", escaped(caveat));
+            }
+            Ok(())
+        }
+        Block::Tiles(tiles) => {
+            let _ = writeln!(text, "| | Before | After | |\n|---|---:|---:|---|");
+            for tile in tiles {
+                let _ = writeln!(
+                    text,
+                    "| {} | {} | **{}** | {} |",
+                    escaped(&tile.label),
+                    escaped(tile.before.as_deref().unwrap_or("")),
+                    escaped(&tile.value),
+                    escaped(&tile.detail)
+                );
+            }
+            Ok(())
+        }
+        Block::List(items) => {
+            for item in items {
+                let _ = writeln!(text, "- {}", escaped(item));
+            }
+            Ok(())
+        }
+        Block::Facts(facts) => {
+            let _ = writeln!(text, "| | |\n|---|---|");
+            for (name, value) in facts {
+                let _ = writeln!(text, "| {} | {} |", escaped(name), escaped(value));
+            }
+            Ok(())
+        }
+        Block::Code(lines) => fenced(lines, text),
+        Block::Table(table) => write_table(table, text),
+        Block::Chart(chart) => {
+            let _ = writeln!(text, "**{}**", escaped(&chart.title));
+            if !chart.note.is_empty() {
+                let _ = writeln!(text, "\n{}", escaped(&chart.note));
+            }
+            text.push('\n');
+            let lines = plot::draw(&chart.plot, PICTURE, Paint { color: false });
+            fenced(&lines, text)
+        }
+        Block::Fold { summary, blocks } => {
+            let _ = writeln!(text, "<details>\n<summary>{}</summary>\n", escaped(summary));
+            for block in blocks {
+                write_block(block, text);
+                text.push('\n');
+            }
+            writeln!(text, "</details>")
+        }
+    };
+}
+
+/// A fence longer than any run of backticks inside.
+fn fenced(lines: &[String], text: &mut String) -> std::fmt::Result {
+    let longest = lines
+        .iter()
+        .flat_map(|line| line.split(|c| c != '`').map(str::len))
+        .max()
+        .unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    writeln!(text, "{fence}text")?;
+    for line in lines {
+        writeln!(
+            text,
+            "{}",
+            line.replace(THIN, " ")
+                .replace(['\n', '\r'], " ")
+                .trim_end()
+        )?;
+    }
+    writeln!(text, "{fence}")
+}
+
+fn write_table(table: &Table, text: &mut String) -> std::fmt::Result {
+    if !table.caption.is_empty() {
+        writeln!(text, "{}\n", escaped(&table.caption))?;
+    }
+    let heads: Vec<String> = table
+        .columns
+        .iter()
+        .map(|column| escaped(&column.name))
+        .collect();
+    let rules: Vec<&str> = table
+        .columns
+        .iter()
+        .map(|c| if c.numeric { "---:" } else { "---" })
+        .collect();
+    writeln!(text, "| {} |\n|{}|", heads.join(" | "), rules.join("|"))?;
+    for row in &table.rows {
+        let cells: Vec<String> = row.iter().map(cell).collect();
+        writeln!(text, "| {} |", cells.join(" | "))?;
+    }
+    Ok(())
+}
+
+fn cell(cell: &Cell) -> String {
+    match &cell.note {
+        Some(note) => format!("{}<br>{}", escaped(&cell.text), escaped(note)),
+        None => escaped(&cell.text),
+    }
+}
+
+/// What was measured or configured is text and never markup.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            THIN => safe.push('\u{a0}'),
+            '\n' | '\r' | '\t' => safe.push(' '),
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' => {
+                safe.push('\\');
+                safe.push(c);
+            }
+            c if c.is_control() => safe.push('\u{fffd}'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_values_stays_text() {
+        assert_eq!(escaped("a|b <script> _x_"), r"a\|b &lt;script&gt; \_x\_");
+        let mut text = String::new();
+        write_block(&Block::Code(vec!["a ``` b".to_owned()]), &mut text);
+        assert!(text.starts_with("````text\n"), "{text}");
+    }
+}

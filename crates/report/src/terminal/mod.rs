@@ -1,0 +1,286 @@
+//! Blocks as text for a terminal of a given width, with or without colour.
+//!
+//! Symbols and words carry the meaning, colour repeats it. Control characters in what was
+//! measured or configured never reach the terminal.
+
+mod live;
+pub(crate) mod plot;
+pub(crate) mod text;
+
+pub use live::{Live, Progress};
+
+use crate::block::{Block, Cell, Column, Table, Tile, Tone, Verdict};
+use text::{Paint, clean, pad, shorten, width_of, wrap};
+
+/// Narrower terminals get lines of this width.
+const NARROWEST: usize = 40;
+/// Text wider than this is not read well.
+const PROSE: usize = 100;
+/// Rows of a folded table shown before the rest is only counted.
+const FOLDED_ROWS: usize = 12;
+
+/// The whole report.
+pub fn render(blocks: &[Block], width: usize, color: bool) -> String {
+    let page = Page {
+        width: width.max(NARROWEST),
+        paint: Paint { color },
+    };
+    let mut lines = Vec::new();
+    for block in blocks {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        page.block(block, &mut lines);
+    }
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+struct Page {
+    width: usize,
+    paint: Paint,
+}
+
+impl Page {
+    fn prose(&self) -> usize {
+        self.width.min(PROSE)
+    }
+
+    fn block(&self, block: &Block, lines: &mut Vec<String>) {
+        match block {
+            Block::Section { title, .. } => {
+                let title = clean(title);
+                let rule = "─".repeat(self.prose().saturating_sub(width_of(&title) + 1));
+                lines.push(format!(
+                    "{} {}",
+                    self.paint.bold(&title),
+                    self.paint.dim(&rule)
+                ));
+            }
+            Block::Prose(text) => lines.extend(wrap(text, self.prose())),
+            Block::Notice { tone, text } => {
+                let bar = self.paint.tone("▌", *tone);
+                let wrapped = wrap(text, self.prose() - 2);
+                lines.extend(wrapped.into_iter().map(|line| format!("{bar} {line}")));
+            }
+            Block::Verdict(verdict) => self.verdict(verdict, lines),
+            Block::Tiles(tiles) => self.tiles(tiles, lines),
+            Block::List(items) => {
+                for item in items {
+                    self.item("• ", item, lines);
+                }
+            }
+            Block::Facts(facts) => {
+                let widest = facts
+                    .iter()
+                    .map(|(name, _)| width_of(name))
+                    .max()
+                    .unwrap_or(0);
+                for (name, value) in facts {
+                    let lead = format!("{}  ", pad(&clean(name), widest, false));
+                    self.item(&lead, value, lines);
+                }
+            }
+            Block::Code(code) => {
+                lines.extend(code.iter().map(|line| format!("    {}", clean(line))));
+            }
+            Block::Table(table) => self.table(table, usize::MAX, lines),
+            Block::Chart(chart) => {
+                lines.extend(
+                    wrap(&chart.title, self.prose())
+                        .into_iter()
+                        .map(|line| self.paint.bold(&line)),
+                );
+                lines.extend(
+                    wrap(&chart.note, self.prose())
+                        .into_iter()
+                        .map(|line| self.paint.dim(&line)),
+                );
+                lines.extend(plot::draw(&chart.plot, self.width, self.paint));
+            }
+            Block::Fold { summary, blocks } => {
+                lines.extend(wrap(summary, self.prose()));
+                for block in blocks {
+                    match block {
+                        Block::Table(table) => self.table(table, FOLDED_ROWS, lines),
+                        other => self.block(other, lines),
+                    }
+                }
+            }
+        }
+    }
+
+    /// A hanging paragraph.
+    fn item(&self, lead: &str, text: &str, lines: &mut Vec<String>) {
+        let indent = width_of(lead);
+        let body = wrap(text, self.prose().saturating_sub(indent).max(20));
+        for (index, line) in body.into_iter().enumerate() {
+            let lead = if index == 0 {
+                self.paint.dim(lead)
+            } else {
+                " ".repeat(indent)
+            };
+            lines.push(format!("{lead}{line}"));
+        }
+    }
+
+    fn verdict(&self, verdict: &Verdict, lines: &mut Vec<String>) {
+        let mark = format!("{} {}", verdict.mark.symbol, verdict.mark.word);
+        let body = wrap(&format!("{mark}: {}", verdict.sentence), self.prose());
+        for (index, line) in body.into_iter().enumerate() {
+            match line.strip_prefix(&mark).filter(|_| index == 0) {
+                Some(rest) => {
+                    let mark = self.paint.tone(&mark, verdict.mark.tone);
+                    lines.push(format!("{mark}{}", self.paint.bold(rest)));
+                }
+                None => lines.push(self.paint.bold(&line)),
+            }
+        }
+        let context = verdict.context.join(" · ");
+        lines.extend(
+            wrap(&context, self.prose())
+                .into_iter()
+                .map(|line| self.paint.dim(&line)),
+        );
+        for (text, _) in &verdict.caveats {
+            lines.push(self.paint.tone(&format!("! {}", clean(text)), Tone::Doubt));
+        }
+    }
+
+    fn tiles(&self, tiles: &[Tile], lines: &mut Vec<String>) {
+        let value = |tile: &Tile| match &tile.before {
+            Some(before) => clean(&format!("{before} → {}", tile.value)),
+            None => clean(&tile.value),
+        };
+        let labels = tiles
+            .iter()
+            .map(|tile| width_of(&tile.label))
+            .max()
+            .unwrap_or(0);
+        let values = tiles
+            .iter()
+            .map(|tile| width_of(&value(tile)))
+            .max()
+            .unwrap_or(0);
+        for tile in tiles {
+            let label = self.paint.dim(&pad(&clean(&tile.label), labels, false));
+            let shown = self.paint.bold(&pad(&value(tile), values, false));
+            let used = labels + values + 6;
+            let detail = clean(&tile.detail);
+            if used + width_of(&detail) <= self.width {
+                lines.push(format!("  {label}  {shown}  {}", self.paint.dim(&detail)));
+            } else {
+                lines.push(format!("  {label}  {shown}"));
+                let room = self.width.saturating_sub(labels + 4).max(16);
+                for line in wrap(&tile.detail, room) {
+                    lines.push(format!(
+                        "{}{}",
+                        " ".repeat(labels + 4),
+                        self.paint.dim(&line)
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Columns give way by their rank until the rest fits; what was left out is named.
+    fn table(&self, table: &Table, most: usize, lines: &mut Vec<String>) {
+        // A second line would double the row: an interval follows its number where the column always
+        // stays, all else of that kind is in the other formats.
+        let text = |cell: &Cell, column: &Column| match &cell.note {
+            Some(note) if column.numeric && column.rank == 0 => {
+                clean(&format!("{} {note}", cell.text))
+            }
+            _ => clean(&cell.text),
+        };
+        let widths: Vec<usize> = table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| {
+                let cells = table.rows.iter().filter_map(|row| row.get(index));
+                cells
+                    .map(|cell| width_of(&text(cell, column)))
+                    .chain([width_of(&clean(&column.name))])
+                    .max()
+                    .unwrap_or(0)
+            })
+            .collect();
+        let mut shown: Vec<usize> = (0..table.columns.len()).collect();
+        let total = |shown: &[usize]| shown.iter().map(|i| widths[*i] + 2).sum::<usize>();
+        let mut left_out = Vec::new();
+        while total(&shown) > self.width + 2 {
+            let Some(place) = (0..shown.len())
+                .filter(|place| table.columns[shown[*place]].rank > 0)
+                .max_by_key(|place| table.columns[shown[*place]].rank)
+            else {
+                break;
+            };
+            left_out.push(clean(&table.columns[shown.remove(place)].name));
+        }
+        // What still does not fit comes off the widest column of words.
+        let mut widths = widths;
+        while total_of(&widths, &shown) > self.width + 2 {
+            let words = shown.iter().copied().filter(|i| !table.columns[*i].numeric);
+            let Some(widest) = words.max_by_key(|i| widths[*i]).filter(|i| widths[*i] > 8) else {
+                break;
+            };
+            widths[widest] -= 1;
+        }
+        lines.extend(
+            wrap(&table.caption, self.prose())
+                .into_iter()
+                .map(|line| self.paint.dim(&line)),
+        );
+        let head: Vec<String> = shown
+            .iter()
+            .map(|i| {
+                pad(
+                    &clean(&table.columns[*i].name),
+                    widths[*i],
+                    table.columns[*i].numeric,
+                )
+            })
+            .collect();
+        lines.push(self.paint.bold(&head.join("  ")));
+        for row in table.rows.iter().take(most) {
+            let fields: Vec<String> = shown
+                .iter()
+                .filter_map(|i| row.get(*i).map(|cell| (*i, cell)))
+                .map(|(i, cell)| {
+                    let column = &table.columns[i];
+                    let words = text(cell, column);
+                    self.paint.tone(
+                        &pad(&shorten(&words, widths[i]), widths[i], column.numeric),
+                        cell.tone,
+                    )
+                })
+                .collect();
+            lines.push(fields.join("  "));
+        }
+        if table.rows.len() > most {
+            let more = format!(
+                "… and {} more in the HTML and JSON reports",
+                table.rows.len() - most
+            );
+            lines.push(self.paint.dim(&more));
+        }
+        if !left_out.is_empty() {
+            left_out.reverse();
+            let note = format!("not shown at this width: {}", left_out.join(", "));
+            lines.extend(
+                wrap(&note, self.prose())
+                    .into_iter()
+                    .map(|line| self.paint.dim(&line)),
+            );
+        }
+    }
+}
+
+fn total_of(widths: &[usize], shown: &[usize]) -> usize {
+    shown.iter().map(|i| widths[*i] + 2).sum()
+}

@@ -1,0 +1,456 @@
+//! A climbed ladder as blocks, in the order in which a reader asks: is it better, by how much,
+//! through what, can I believe it, how was it done.
+//!
+//! Everything is taken from the [`TuneReport`]; nothing is judged anew here. What somebody else
+//! measured stands beside our figures and never enters them.
+
+mod cost;
+mod ladder;
+mod timeline;
+
+use rungwise_model::tune::{Outcome, Rung, TuneReport, Verdict as Word};
+
+use crate::block::{Block, Cell, Column, Mark, Table, Tile, Tone, Verdict};
+use crate::numbers::{self, ABSENT, THIN};
+
+/// The whole report.
+pub fn blocks(report: &TuneReport) -> Vec<Block> {
+    let mut blocks = vec![Block::Verdict(verdict(report)), Block::Tiles(tiles(report))];
+    blocks.push(section("ladder", "The ladder"));
+    if report.rungs.is_empty() {
+        blocks.push(Block::Prose("The scenario has no rungs.".to_owned()));
+    } else {
+        blocks.push(ladder::picture(report));
+        blocks.extend(reference_note(report).map(|text| Block::Notice {
+            tone: Tone::Quiet,
+            text,
+        }));
+        blocks.push(ladder::table(report));
+    }
+    let over_time = timeline::charts(report);
+    if !over_time.is_empty() {
+        blocks.push(section("time", "Over time"));
+        blocks.extend(over_time);
+    }
+    let where_it_went = cost::charts(report);
+    if !where_it_went.is_empty() {
+        blocks.push(section("cpu", "Where the CPU time went"));
+        blocks.extend(where_it_went);
+    }
+    blocks.extend(not_measured(report));
+    blocks.extend(discarded(report));
+    blocks.extend(method(report));
+    blocks.extend(machine(report));
+    blocks
+}
+
+/// Symbol and word of an outcome.
+pub fn outcome(outcome: Outcome) -> Mark {
+    let (symbol, word, tone) = match outcome {
+        Outcome::Kept => ("✓", "kept", Tone::Good),
+        Outcome::Reverted => ("✗", "reverted", Tone::Bad),
+        Outcome::Same => ("=", "same", Tone::Plain),
+        Outcome::Inconclusive => ("?", "inconclusive", Tone::Doubt),
+        Outcome::Observed => ("○", "observed", Tone::Quiet),
+        Outcome::Skipped => ("–", "skipped", Tone::Quiet),
+    };
+    Mark { symbol, word, tone }
+}
+
+fn section(id: &'static str, title: &str) -> Block {
+    Block::Section {
+        id,
+        title: title.to_owned(),
+    }
+}
+
+fn verdict(report: &TuneReport) -> Verdict {
+    let (symbol, word, tone) = match report.verdict {
+        Word::Better => ("✓", "better", Tone::Good),
+        Word::Worse => ("✗", "worse", Tone::Bad),
+        Word::Same => ("=", "same", Tone::Plain),
+        Word::Inconclusive => ("?", "inconclusive", Tone::Doubt),
+    };
+    let machine = &report.machine;
+    let mut context = vec![report.title.clone()];
+    context.push(moment(&report.envelope.started));
+    let length = timeline::end_s(report);
+    if length > 0.0 {
+        context.push(format!("{} of measuring", numbers::span(length)));
+    }
+    context.push(format!(
+        "{}, {}, kernel {}",
+        machine.cpu_model,
+        numbers::plural(machine.cpus as usize, "CPU"),
+        machine.kernel
+    ));
+    let mut caveats = Vec::new();
+    if !report.could_not.is_empty() {
+        let things = numbers::plural(report.could_not.len(), "thing");
+        caveats.push((format!("{things} could not be measured"), "could-not"));
+    }
+    if report.rungs.iter().any(|rung| rung.cost_only) {
+        let count = report.rungs.iter().filter(|rung| rung.cost_only).count();
+        let rungs = numbers::plural(count, "rung");
+        caveats.push((format!("{rungs} judged by CPU cost only"), "ladder"));
+    }
+    Verdict {
+        mark: Mark { symbol, word, tone },
+        // The sentence is written for JSON and terminals; here a number must not part from its sign.
+        sentence: report.sentence.replace(" %", &format!("{THIN}%")),
+        context: context
+            .into_iter()
+            .filter(|piece| !piece.is_empty())
+            .collect(),
+        caveats,
+    }
+}
+
+/// The first rung that was measured: the start, unless even that could not run.
+fn first(report: &TuneReport) -> Option<&Rung> {
+    report.rungs.iter().find(|rung| rung.rate_per_s.is_some())
+}
+
+/// The last rung that was kept, or the start.
+fn last(report: &TuneReport) -> Option<&Rung> {
+    let kept = |rung: &&Rung| rung.outcome == Outcome::Kept && rung.rate_per_s.is_some();
+    report
+        .rungs
+        .iter()
+        .rev()
+        .find(kept)
+        .or_else(|| first(report))
+}
+
+/// The rungs whose outcome was open: those that were tried as a change.
+fn tried(report: &TuneReport) -> usize {
+    let tried = |rung: &&Rung| !matches!(rung.outcome, Outcome::Observed | Outcome::Skipped);
+    report
+        .rungs
+        .iter()
+        .filter(tried)
+        .filter(|rung| rung.delta.is_some() || rung.cost_only)
+        .count()
+}
+
+fn tiles(report: &TuneReport) -> Vec<Tile> {
+    let (start, end) = (first(report), last(report));
+    let change =
+        |label: &str, value: &dyn Fn(&Rung) -> Option<f64>, show: &dyn Fn(f64) -> String| {
+            let (before, after) = (start.and_then(value), end.and_then(value));
+            let ratio = before.zip(after).map(|(before, after)| after / before);
+            Tile {
+                label: label.to_owned(),
+                value: after.map_or_else(|| ABSENT.to_owned(), show),
+                before: before.map(show),
+                detail: ratio.map_or_else(
+                    || "not measured".to_owned(),
+                    |ratio| format!("{} over the ladder", numbers::change(ratio - 1.0)),
+                ),
+                tone: Tone::Plain,
+            }
+        };
+    let mut rate = change("Rate", &|rung| rung.rate_per_s, &numbers::rate);
+    if let Some(overall) = &report.overall
+        && report.objective == "rate_per_s"
+    {
+        rate.detail = format!(
+            "{} {} in {} at the end",
+            numbers::factor(1.0 + overall.point),
+            numbers::interval(overall.low, overall.high),
+            numbers::plural(overall.pairs as usize, "pair")
+        );
+    } else if rate.before.is_some() {
+        rate.detail = format!("{}; medians of the rungs", rate.detail);
+    }
+    let cost = change(
+        "CPU per transaction",
+        &|rung| rung.cpu_us_per_tx,
+        &numbers::micros,
+    );
+    let tail = change(
+        "p99 latency",
+        &|rung| rung.latency_us.map(|l| l.p99),
+        &numbers::micros,
+    );
+    let kept = Tile {
+        label: "Changes kept".to_owned(),
+        value: format!("{} of {}", report.kept.len(), tried(report)),
+        before: None,
+        detail: tally(report),
+        tone: Tone::Plain,
+    };
+    let aa = &report.aa;
+    let smallest = Tile {
+        label: "Smallest effect shown here".to_owned(),
+        value: aa.smallest_effect.map_or_else(
+            || ABSENT.to_owned(),
+            |effect| format!("±{}", numbers::share(effect)),
+        ),
+        before: None,
+        detail: if aa.pairs == 0 {
+            "no A/A check was made".to_owned()
+        } else {
+            format!(
+                "A/A {} in {}",
+                numbers::interval(aa.low, aa.high),
+                numbers::plural(aa.pairs as usize, "pair")
+            )
+        },
+        tone: Tone::Plain,
+    };
+    vec![rate, cost, tail, kept, smallest]
+}
+
+/// `2 reverted, 3 same, 1 observed`: what became of the others.
+fn tally(report: &TuneReport) -> String {
+    let kinds = [
+        Outcome::Reverted,
+        Outcome::Same,
+        Outcome::Inconclusive,
+        Outcome::Observed,
+        Outcome::Skipped,
+    ];
+    let start = report.rungs.first().map(|rung| &rung.id);
+    let words: Vec<String> = kinds
+        .into_iter()
+        .filter_map(|kind| {
+            let with = |rung: &&Rung| rung.outcome == kind && Some(&rung.id) != start;
+            let count = report.rungs.iter().filter(with).count();
+            (count > 0).then(|| format!("{count} {}", outcome(kind).word))
+        })
+        .collect();
+    if words.is_empty() {
+        "nothing else tried".to_owned()
+    } else {
+        words.join(", ")
+    }
+}
+
+/// Short name of the reference: the first word of its source.
+fn reference_name(report: &TuneReport) -> Option<String> {
+    let source = &report
+        .rungs
+        .iter()
+        .find_map(|rung| rung.reference.as_ref())?
+        .source;
+    let name: String = source
+        .chars()
+        .take_while(|c| !c.is_whitespace() && !matches!(c, ':' | '(' | ','))
+        .collect();
+    Some(if name.is_empty() {
+        "reference".to_owned()
+    } else {
+        name
+    })
+}
+
+fn reference_note(report: &TuneReport) -> Option<String> {
+    let name = reference_name(report)?;
+    let mut sources: Vec<&str> = Vec::new();
+    for reference in report
+        .rungs
+        .iter()
+        .filter_map(|rung| rung.reference.as_ref())
+    {
+        if !sources.contains(&reference.source.as_str()) {
+            sources.push(&reference.source);
+        }
+    }
+    let theirs = sources.iter().find_map(|source| cores(source));
+    let cpus = numbers::plural(report.machine.cpus as usize, "CPU");
+    let other = theirs.map_or_else(
+        || "the factor of a larger machine".to_owned(),
+        |cores| format!("a {cores}-core factor"),
+    );
+    let differs = report.rungs.iter().filter(|rung| rung.sign_differs).count();
+    let signs = match differs {
+        0 => "No rung has another sign here than there.".to_owned(),
+        n => format!(
+            "{} another sign here than there, marked ≠.",
+            if n == 1 {
+                "1 rung has".to_owned()
+            } else {
+                format!("{n} rungs have")
+            }
+        ),
+    };
+    Some(format!(
+        "The column “{name}” was measured by others on another machine ({}). {cpus} cannot show {other}: \
+         compare the order and the sign of the steps, not their size. {signs}",
+        sources.join("; ")
+    ))
+}
+
+/// The number before the word `cores` or `CPUs` in a description of a machine.
+fn cores(source: &str) -> Option<u32> {
+    let words: Vec<&str> = source.split([' ', '-', ',', '(', ')']).collect();
+    words
+        .windows(2)
+        .find(|pair| matches!(pair[1], "core" | "cores" | "CPU" | "CPUs"))
+        .and_then(|pair| pair[0].parse().ok())
+}
+
+fn not_measured(report: &TuneReport) -> Vec<Block> {
+    let mut blocks = vec![section("could-not", "Could not measure")];
+    if report.could_not.is_empty() {
+        blocks.push(Block::Prose(
+            "Everything that the scenario asks for was measured.".to_owned(),
+        ));
+    } else {
+        blocks.push(Block::Notice {
+            tone: Tone::Doubt,
+            text: format!(
+                "{} no figure in this report. Absent is not zero, and not “no effect”.",
+                match report.could_not.len() {
+                    1 => "1 thing has".to_owned(),
+                    n => format!("{n} things have"),
+                }
+            ),
+        });
+        blocks.push(Block::List(report.could_not.clone()));
+    }
+    blocks
+}
+
+fn discarded(report: &TuneReport) -> Vec<Block> {
+    let mut table = Table {
+        caption: "Pairs that were measured and left out".to_owned(),
+        columns: vec![
+            Column::words("Rung", "rung"),
+            Column::number("Pair", "pair"),
+            Column::words("Why it does not count", "reason"),
+            Column::number("Change it showed", "delta").rank(2),
+            Column::number("Foreign CPU, A", "foreign_a").rank(1),
+            Column::number("Foreign CPU, B", "foreign_b").rank(1),
+        ],
+        rows: Vec::new(),
+    };
+    for (number, rung) in report.rungs.iter().enumerate() {
+        for (index, pair) in rung.pairs.iter().enumerate() {
+            let Some(reason) = &pair.discarded else {
+                continue;
+            };
+            table.rows.push(vec![
+                Cell::text(format!("{number}{THIN} {}", rung.title)),
+                Cell::number(Some(index as f64 + 1.0), |n| format!("{n:.0}")),
+                Cell::text(reason),
+                Cell::number(
+                    Some(pair.b.rate_per_s / pair.a.rate_per_s - 1.0),
+                    numbers::change,
+                ),
+                Cell::number(Some(pair.a.cpu.foreign), numbers::share),
+                Cell::number(Some(pair.b.cpu.foreign), numbers::share),
+            ]);
+        }
+    }
+    if table.rows.is_empty() {
+        return Vec::new();
+    }
+    let all: usize = report.rungs.iter().map(|rung| rung.pairs.len()).sum();
+    vec![
+        section("discarded", "Discarded pairs"),
+        Block::Fold {
+            summary: format!(
+                "{} of {all} pairs were discarded, each for a reason",
+                table.rows.len()
+            ),
+            blocks: vec![Block::Table(table)],
+        },
+    ]
+}
+
+fn method(report: &TuneReport) -> Vec<Block> {
+    let mut blocks = vec![
+        section("method", "Method"),
+        Block::List(report.method.clone()),
+    ];
+    if !report.envelope.command.is_empty() {
+        let words: Vec<String> = report
+            .envelope
+            .command
+            .iter()
+            .map(|word| quoted(word))
+            .collect();
+        blocks.push(Block::Code(vec![words.join(" ")]));
+    }
+    blocks
+}
+
+/// A word of a command line that can be pasted into a shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn machine(report: &TuneReport) -> Vec<Block> {
+    let machine = &report.machine;
+    let facts = [
+        ("Host", machine.hostname.clone()),
+        ("Kernel", machine.kernel.clone()),
+        ("CPU", machine.cpu_model.clone()),
+        ("CPUs online", machine.cpus.to_string()),
+        ("Memory", numbers::bytes(machine.memory_bytes)),
+        (
+            "Virtualisation",
+            machine
+                .virtualisation
+                .clone()
+                .unwrap_or_else(|| "none seen".to_owned()),
+        ),
+        ("Boot", machine.boot_id.clone()),
+        ("Started", moment(&report.envelope.started)),
+        ("Finished", moment(&report.envelope.finished)),
+        ("Tool", format!("rungwise {}", report.envelope.tool.version)),
+        ("Run folder", report.run_dir.clone()),
+    ];
+    let known =
+        |(name, value): (&str, String)| (!value.is_empty()).then(|| (name.to_owned(), value));
+    vec![
+        section("machine", "Machine and run"),
+        Block::Facts(facts.into_iter().filter_map(known).collect()),
+    ]
+}
+
+/// `2026-11-21T13:20:46Z` as `2026-11-21 13:20:46 UTC`; anything else as it is.
+pub(crate) fn moment(rfc3339: &str) -> String {
+    match rfc3339
+        .strip_suffix('Z')
+        .and_then(|text| text.split_once('T'))
+    {
+        Some((day, time)) => format!("{day} {} UTC", time.split('.').next().unwrap_or(time)),
+        None => rfc3339.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_the_other_machine_is_read_from_its_description() {
+        assert_eq!(cores("seed000: 20 cores, 82599ES 10GbE"), Some(20));
+        assert_eq!(cores("a 64-core server"), Some(64));
+        assert_eq!(cores("someone, somewhere"), None);
+    }
+
+    #[test]
+    fn command_lines_can_be_pasted() {
+        assert_eq!(quoted("udp-echo"), "udp-echo");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn moments_are_short_and_say_utc() {
+        assert_eq!(
+            moment("2026-11-21T13:20:46.125Z"),
+            "2026-11-21 13:20:46 UTC"
+        );
+        assert_eq!(moment("yesterday"), "yesterday");
+    }
+}

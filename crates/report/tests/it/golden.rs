@@ -1,0 +1,104 @@
+//! What a person sees, kept word for word.
+
+use rungwise_report::{json, load, markdown, terminal, tune};
+
+use crate::fixtures;
+
+#[test]
+fn a_ladder_on_a_wide_terminal() {
+    insta::assert_snapshot!(terminal::render(
+        &tune::blocks(&fixtures::ladder()),
+        140,
+        false
+    ));
+}
+
+#[test]
+fn a_ladder_on_a_narrow_terminal() {
+    insta::assert_snapshot!(terminal::render(
+        &tune::blocks(&fixtures::ladder()),
+        72,
+        false
+    ));
+}
+
+#[test]
+fn a_ladder_as_markdown() {
+    insta::assert_snapshot!(markdown::render(&tune::blocks(&fixtures::ladder())));
+}
+
+#[test]
+fn a_ladder_of_which_nothing_was_measured() {
+    insta::assert_snapshot!(terminal::render(
+        &tune::blocks(&fixtures::nothing_measured()),
+        100,
+        false
+    ));
+}
+
+#[test]
+fn a_load_on_a_terminal() {
+    insta::assert_snapshot!(terminal::render(
+        &load::blocks(&fixtures::load()),
+        100,
+        false
+    ));
+}
+
+#[test]
+fn a_load_that_is_not_certified_says_so_first() {
+    let mut report = fixtures::load();
+    report.measurement.client.certified = false;
+    report.measurement.client.reasons = vec!["the generator never waited".to_owned()];
+    let text = markdown::render(&load::blocks(&report));
+    let (refusal, latency) = (text.find("enters no verdict"), text.find("## Latency"));
+    assert!(refusal.is_some() && refusal < latency, "{text}");
+    assert!(text.contains("- the generator never waited"));
+}
+
+#[test]
+fn without_colour_there_is_no_escape_and_with_it_the_words_are_the_same() {
+    let blocks = tune::blocks(&fixtures::ladder());
+    let plain = terminal::render(&blocks, 120, false);
+    let coloured = terminal::render(&blocks, 120, true);
+    assert!(!plain.contains('\x1b'));
+    assert!(coloured.contains('\x1b'));
+    let mut stripped = String::new();
+    let mut rest = coloured.as_str();
+    while let Some((before, after)) = rest.split_once('\x1b') {
+        stripped += before;
+        rest = after.split_once('m').map_or("", |(_, text)| text);
+    }
+    stripped += rest;
+    let trimmed: Vec<&str> = stripped.lines().map(str::trim_end).collect();
+    assert_eq!(trimmed, plain.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for report in [
+        fixtures::ladder(),
+        fixtures::ladder_of(40),
+        fixtures::ladder_of(1),
+    ] {
+        for width in [80, 100, 120, 200] {
+            for line in terminal::render(&tune::blocks(&report), width, false).lines() {
+                let columns = line.chars().count();
+                // Command lines are pasted and are never cut.
+                assert!(
+                    columns <= width || line.starts_with("    "),
+                    "{columns} > {width}: {line}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn json_is_the_document_itself() {
+    let report = fixtures::ladder();
+    let text = json(&report).expect("a report is JSON");
+    let back: rungwise_model::tune::TuneReport =
+        serde_json::from_str(&text).expect("it reads back");
+    assert_eq!(back, report);
+}

@@ -1,0 +1,6 @@
+//! The renderers on whole documents: an invented climb of the UDP ladder, and the edges of it.
+
+mod fixtures;
+mod golden;
+mod html;
+mod live;
