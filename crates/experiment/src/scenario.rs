@@ -96,7 +96,9 @@ pub type Switches = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 pub struct Started {
     /// Program and arguments, with placeholders.
     pub command: Vec<String>,
-    /// How long it may take until it answers.
+    /// It is ready once it has printed a line that begins so; where absent, once it answers a request.
+    pub ready_line: Option<String>,
+    /// How long it may take until it is ready.
     pub ready_within: Duration,
     /// How long it may take to end after SIGTERM.
     pub stop_within: Duration,
@@ -124,7 +126,7 @@ impl Started {
 }
 
 /// Where server and client live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
     /// Two namespaces joined by a veth pair with this many queues per direction.
     Namespaces {
@@ -132,7 +134,10 @@ pub enum Topology {
         queues: Count,
     },
     /// This host as it is.
-    Host,
+    Host {
+        /// Device that knobs of a device turn.
+        device: Option<String>,
+    },
 }
 
 /// A number that may follow the machine.
@@ -157,12 +162,15 @@ impl Count {
 /// What a request holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// This many bytes, the first 16 of them a header that the reply repeats.
+    /// This many numbered bytes, which the service sends back as they came.
     Sized {
         /// Bytes of a request.
         bytes: usize,
-        /// File that fills what follows the header.
-        payload: Option<String>,
+    },
+    /// The bytes of a file; whatever comes back is the reply, so one request is outstanding per socket.
+    Opaque {
+        /// Path of the file.
+        file: String,
     },
     /// Queries from a file in dnsperf's format.
     Dns {

@@ -79,7 +79,9 @@ pub(super) struct ServiceTable {
     pub running: Option<At<bool>>,
     /// The same, and this process is watched for its CPU cost.
     pub pid: Option<At<u32>>,
-    /// How long it may take until it answers. Default 10s.
+    /// It is ready once it has printed a line that begins with this on standard output. Default: once it answers a request.
+    pub ready_line: Option<At<String>>,
+    /// How long it may take until it is ready. Default 10s.
     pub ready_within: Option<At<String>>,
     /// How long it may take to end after SIGTERM, before SIGKILL. Default 2s.
     pub stop_within: Option<At<String>>,
@@ -96,6 +98,8 @@ pub(super) struct TopologyTable {
     pub kind: TopologyKind,
     /// Receive and transmit queues of each end of the veth pair. Default `{cpus}`.
     pub queues: Option<At<Count>>,
+    /// Network device of this host that knobs of a device turn. Needed only where a rung turns one.
+    pub device: Option<At<String>>,
 }
 
 /// Where server and client live.
@@ -123,9 +127,10 @@ pub(super) struct WorkloadTable {
     pub kind: WorkloadKind,
     /// Address and port of the service: `{server}:9000`, `127.0.0.1:53`, `[::1]:53`.
     pub target: At<String>,
-    /// Size of a request, 16B or more: its first 16 bytes carry the number by which its reply is found. Default 100B.
+    /// Size of a request that the service sends back as it came, 16B or more: its first 16 bytes number it. Default 100B.
     pub size: Option<At<String>>,
-    /// File whose bytes follow the first 16 of every request; repeated or cut to `size`.
+    /// File whose bytes are the request, for services that are no echo. Whatever comes back is the reply, so one request is
+    /// outstanding per socket. Replaces `size`.
     pub payload: Option<At<String>>,
     /// File of DNS queries, a name and a type a line as dnsperf reads it; replaces `size` and `payload`.
     pub dns: Option<At<String>>,
@@ -133,7 +138,7 @@ pub(super) struct WorkloadTable {
     pub threads: Option<At<Count>>,
     /// Sockets per thread. Default 8.
     pub sockets: Option<At<u32>>,
-    /// Outstanding requests per socket. Default 16.
+    /// Outstanding requests per socket. Default 16; 1 with `payload`.
     pub depth: Option<At<u32>>,
     /// Thread i of the generator runs on CPU i only. Default true.
     pub pin: Option<bool>,

@@ -30,6 +30,9 @@ pub(super) fn resolve(
     let service = reader.service(&document.service);
     let topology = reader.topology(&document, service.as_ref());
     let workload = reader.workload(&document.workload);
+    if document.workload.get().payload.is_some() {
+        reader.one_outstanding(&document.rungs);
+    }
     let switches = match &service {
         Some(Service::Started(started)) => &started.switches,
         Some(Service::Running { .. }) | None => &BTreeMap::new(),
@@ -108,6 +111,7 @@ impl Reader<'_, '_> {
                     self.problems.add(id.span(), "service.switches", message);
                 }
                 for (key, text) in [
+                    ("ready_line", &service.ready_line),
                     ("ready_within", &service.ready_within),
                     ("stop_within", &service.stop_within),
                 ] {
@@ -166,6 +170,7 @@ impl Reader<'_, '_> {
         }
         Started {
             command,
+            ready_line: service.ready_line.as_ref().map(|line| line.get().clone()),
             ready_within: self.duration(
                 service.ready_within.as_ref(),
                 "service.ready_within",
@@ -189,7 +194,7 @@ impl Reader<'_, '_> {
         let running = matches!(service, Some(Service::Running { .. }));
         let Some(at) = &document.topology else {
             return Some(if running {
-                Topology::Host
+                Topology::Host { device: None }
             } else {
                 Topology::Namespaces {
                     queues: Count::Cpus,
@@ -203,7 +208,9 @@ impl Reader<'_, '_> {
                     let message = "only namespaces have queues to choose; take it out or say kind = \"namespaces\"";
                     self.problems.add(queues.span(), "topology.queues", message);
                 }
-                Some(Topology::Host)
+                Some(Topology::Host {
+                    device: table.device.as_ref().map(|device| device.get().clone()),
+                })
             }
             TopologyKind::Namespaces if running => {
                 let message = "a service that runs already cannot be moved into a namespace; give its 'command', or say kind = \"host\"";
@@ -211,6 +218,11 @@ impl Reader<'_, '_> {
                 None
             }
             TopologyKind::Namespaces => {
+                if let Some(device) = &table.device {
+                    let message =
+                        "namespaces have devices of their own; take it out or say kind = \"host\"";
+                    self.problems.add(device.span(), "topology.device", message);
+                }
                 // rtnl_create_link (net/core/rtnetlink.c) refuses more.
                 let queues = self.count(table.queues.as_ref(), "topology.queues", 4096);
                 Some(Topology::Namespaces { queues })

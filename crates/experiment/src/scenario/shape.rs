@@ -132,6 +132,15 @@ impl Walk<'_, '_, '_> {
                 }
                 fine
             }
+            DeValue::Integer(number) => {
+                let fits = i64::from_str_radix(number.as_str(), number.radix())
+                    .is_ok_and(|number| number >= 0 && number <= largest(schema));
+                if !fits {
+                    let message = format!("expected a number from 0 to {}", largest(schema));
+                    self.problems.add(span, path, message);
+                }
+                fits
+            }
             _ => true,
         }
     }
@@ -267,6 +276,14 @@ fn type_names(schema: &Value) -> Vec<&str> {
 fn accepts(schema: &Value, found: &str) -> bool {
     let names = type_names(schema);
     names.is_empty() || names.contains(&found) || (found == "integer" && names.contains(&"number"))
+}
+
+/// The largest integer of a schema; every integer of a scenario counts something, so the smallest is 0.
+fn largest(schema: &Value) -> i64 {
+    match schema.get("format").and_then(Value::as_str) {
+        Some("uint32") => i64::from(u32::MAX),
+        _ => i64::MAX,
+    }
 }
 
 fn type_name(value: &DeValue<'_>) -> &'static str {

@@ -150,7 +150,7 @@ fn a_running_service_lives_on_the_host() {
         parse(&with("command = [\"./server\"]", "pid = 812").replace("{server}", "127.0.0.1"))
             .unwrap();
     assert_eq!(scenario.service, Service::Running { pid: Some(812) });
-    assert_eq!(scenario.topology, Topology::Host);
+    assert_eq!(scenario.topology, Topology::Host { device: None });
 }
 
 #[test]
@@ -221,7 +221,10 @@ fn a_wrong_type_or_word_says_what_was_expected() {
     ));
     assert!(message.contains("an id with dots is quoted"), "{message}");
     let message = problem(&with("target = ", "sockets = -1, target = "));
-    assert!(message.starts_with("test.toml:5:39: "), "{message}");
+    assert_eq!(
+        message,
+        "test.toml:5:38: workload.sockets: expected a number from 0 to 4294967295"
+    );
 }
 
 #[test]
@@ -347,6 +350,23 @@ fn impossible_services_and_topologies_are_refused() {
     let switched = with("command = [\"./server\"]", "running = true")
         .replace("\"net.gro\" =", "\"sock.reuseport\" =");
     assert!(problem(&switched).contains("cannot be switched"));
+}
+
+#[test]
+fn a_request_from_a_file_is_outstanding_alone() {
+    let opaque = with("target = ", "payload = \"request.bin\", target = ");
+    let workload = parse(&opaque).unwrap().workload;
+    assert_eq!(workload.depth, 1);
+    assert_eq!(
+        workload.request,
+        Request::Opaque {
+            file: "request.bin".to_owned()
+        }
+    );
+    let deep = opaque + "workload = { depth = 4 }\n";
+    assert!(problem(&deep).contains("raise 'sockets' instead"));
+    let deep = with("target = ", "payload = \"f\", depth = 2, target = ");
+    assert!(problem(&deep).contains("2 is not between 1 and 1"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use rungwise_model::units;
 
-use super::super::document::{At, WorkloadKind, WorkloadTable};
+use super::super::document::{At, RungTable, WorkloadKind, WorkloadTable};
 use super::super::{Request, Workload, fill};
 use super::{Reader, sample_places};
 
@@ -25,6 +25,10 @@ impl Reader<'_, '_> {
         let WorkloadKind::Udp = table.kind;
         self.target(&table.target);
         let request = self.request(table)?;
+        let (depth, most_depth) = match request {
+            Request::Opaque { .. } => (1, 1),
+            Request::Sized { .. } | Request::Dns { .. } => (16, MOST_PER_THREAD),
+        };
         let number =
             |reader: &mut Self, at: &Option<At<u32>>, key: &str, default: u32, most: u32| {
                 at.as_ref().map_or(default, |at| {
@@ -36,7 +40,7 @@ impl Reader<'_, '_> {
             request,
             threads: self.count(table.threads.as_ref(), "workload.threads", 1024),
             sockets: number(self, &table.sockets, "sockets", 8, MOST_PER_THREAD),
-            depth: number(self, &table.depth, "depth", 16, MOST_PER_THREAD),
+            depth: number(self, &table.depth, "depth", depth, most_depth),
             pin: table.pin.unwrap_or(true),
             timeout: self.duration(table.timeout.as_ref(), "workload.timeout", 200),
             batch: number(self, &table.batch, "batch", 64, MOST_BATCH),
@@ -66,16 +70,25 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn request(&mut self, table: &WorkloadTable) -> Option<Request> {
-        if let Some(file) = &table.dns {
-            for (key, at) in [("size", &table.size), ("payload", &table.payload)] {
-                if let Some(at) = at {
-                    let message =
-                        "the queries of 'dns' have their own size and content; take one out";
-                    self.problems
-                        .add(at.span(), format!("workload.{key}"), message);
-                }
+        let others: &[(&str, &Option<At<String>>)] = match (&table.dns, &table.payload) {
+            (Some(_), _) => &[("size", &table.size), ("payload", &table.payload)],
+            (None, Some(_)) => &[("size", &table.size)],
+            (None, None) => &[],
+        };
+        for (key, at) in others {
+            if let Some(at) = at {
+                let message = "the file of requests has its own sizes and content; take one out";
+                self.problems
+                    .add(at.span(), format!("workload.{key}"), message);
             }
+        }
+        if let Some(file) = &table.dns {
             return Some(Request::Dns {
+                file: file.get().clone(),
+            });
+        }
+        if let Some(file) = &table.payload {
+            return Some(Request::Opaque {
                 file: file.get().clone(),
             });
         }
@@ -95,7 +108,26 @@ impl Reader<'_, '_> {
         };
         Some(Request::Sized {
             bytes: bytes as usize,
-            payload: table.payload.as_ref().map(|file| file.get().clone()),
         })
+    }
+
+    /// Rungs whose depth contradicts requests that cannot be told apart.
+    pub(super) fn one_outstanding(&mut self, rungs: &[At<RungTable>]) {
+        for (index, rung) in rungs.iter().enumerate() {
+            let depth = rung
+                .get()
+                .workload
+                .as_ref()
+                .and_then(|table| table.depth.as_ref());
+            if let Some(depth) = depth.filter(|depth| *depth.get() > 1) {
+                let message = "replies to a 'payload' cannot be told apart, so one request is outstanding per socket; \
+                               raise 'sockets' instead";
+                self.problems.add(
+                    depth.span(),
+                    format!("rungs[{index}].workload.depth"),
+                    message,
+                );
+            }
+        }
     }
 }
