@@ -1,0 +1,77 @@
+//! Receive flow steering: packets follow the thread that reads them.
+
+use crate::Result;
+use crate::edit::Place;
+use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
+use crate::target::{Form, Target};
+
+const TABLE: &str = "/proc/sys/net/core/rps_sock_flow_entries";
+
+/// The kernel's own limit of the global table (`rps_sock_flow_sysctl`, Linux 6.18).
+const MOST_ENTRIES: u64 = 1 << 29;
+
+/// `net.rfs`
+pub static KNOB: Knob = Knob {
+    id: "net.rfs",
+    scope: Scope::Device,
+    risk: Risk::Live,
+    settable: Settable::Yes,
+    summary: "table that sends a flow's packets to the CPU of the thread that reads them",
+    values: "off, or the number of flows in the table, such as 32768",
+    doc: Doc {
+        does: "A table of the whole machine remembers on which CPU each flow was last read; receive steering sends \
+               the flow's packets there. Each receive queue gets an equal share of the table as its own. The \
+               kernel rounds every size up to a power of two (5000 reads 8192).",
+        helps: "With receive steering in use, many flows, and readers that run on another CPU than the softirq.",
+        costs: "Memory for the tables and a look-up per packet. Useless where each socket has a CPU of its own.",
+        undone: "The former sizes are written back, the queues' and the machine's. The table of the machine is \
+                 shared by all devices; it is put back only if it still has our size.",
+        sources: "Documentation/networking/scaling.rst (Linux); rounding measured on Linux 6.18.",
+    },
+    writes: &[
+        Target::File(TABLE, Form::PowerOfTwo),
+        Target::File(
+            "/sys/class/net/*/queues/rx-*/rps_flow_cnt",
+            Form::PowerOfTwo,
+        ),
+    ],
+    read,
+    draft,
+};
+
+fn read(context: &Context<'_>) -> Result<Current> {
+    let table = context.read_machine(&KNOB, TABLE)?;
+    let queues: Result<Vec<_>> = context
+        .queues(&KNOB, "rx", "rps_flow_cnt")?
+        .iter()
+        .map(|path| context.read(&KNOB, path))
+        .collect();
+    let queues = queues?;
+    // Both tables are needed: one alone does nothing.
+    let active = table.value != "0" && queues.iter().any(|queue| queue.value != "0");
+    let value = if active {
+        table.value.clone()
+    } else {
+        "off".to_owned()
+    };
+    let readings = std::iter::once(table).chain(queues).collect();
+    Ok(Current::known(value, readings))
+}
+
+fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let entries = match wish {
+        "off" => 0,
+        wish => KNOB.number(wish, 1..=MOST_ENTRIES)?,
+    };
+    let queues = context.queues(&KNOB, "rx", "rps_flow_cnt")?;
+    let share = entries.div_ceil(queues.len().max(1) as u64);
+    let mut draft = Draft::default();
+    // Switching off needs only the device's part: the table may serve another device.
+    if entries > 0 {
+        draft = draft.file(&Place::Host, TABLE, &entries);
+    }
+    for path in queues {
+        draft = draft.file(context.place, path, &share);
+    }
+    Ok(draft.note("acts only where net.rps_cpus is set"))
+}

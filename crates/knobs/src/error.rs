@@ -1,0 +1,250 @@
+//! What can go wrong with a knob, told as: what was tried, on what, why it failed, what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+use rungwise_model::Exit;
+
+use crate::undo::Undo;
+
+/// Result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A variant per case that a caller treats differently.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No knob has this id.
+    #[error("no knob is called '{id}'{}; `rungwise knob list` shows all", did_you_mean(*near))]
+    UnknownKnob {
+        /// What was asked for.
+        id: String,
+        /// The most similar id, if one is similar at all.
+        near: Option<&'static str>,
+    },
+    /// The wish is not one of the knob's values.
+    #[error("cannot set {knob} to '{wish}': {why}; allowed is {allowed}")]
+    BadWish {
+        /// Id of the knob.
+        knob: &'static str,
+        /// What was wished for.
+        wish: String,
+        /// What is wrong with it.
+        why: String,
+        /// The values that are right.
+        allowed: &'static str,
+    },
+    /// The knob turns a device and none, or an unknown one, was named.
+    #[error("cannot read {knob}: {why}; name one with --device ({})", known.join(", "))]
+    NoDevice {
+        /// Id of the knob.
+        knob: &'static str,
+        /// Which of the two it is.
+        why: String,
+        /// Devices that exist there.
+        known: Vec<String>,
+    },
+    /// This knob is shown, never turned.
+    #[error("cannot set {knob}: {why}")]
+    NotSettable {
+        /// Id of the knob.
+        knob: &'static str,
+        /// Why, and what to do instead.
+        why: String,
+    },
+    /// The file or feature does not exist here.
+    #[error(
+        "cannot {tried} for {knob} on {host}: it does not exist there; the kernel or device lacks it, \
+         or it belongs to the whole host and is not visible in this network namespace"
+    )]
+    Absent {
+        /// Id of the knob.
+        knob: String,
+        /// Verb and object.
+        tried: String,
+        /// Which machine or namespace.
+        host: String,
+    },
+    /// Not allowed to.
+    #[error(
+        "cannot {tried} for {knob} on {host}: {source}; run as root on the host itself \
+         (queue masks stay refused even to root of a user namespace)"
+    )]
+    Permission {
+        /// Id of the knob.
+        knob: String,
+        /// Verb and object.
+        tried: String,
+        /// Which machine or namespace.
+        host: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The kernel refused for another reason.
+    #[error("cannot {tried} for {knob} on {host}: {source}{}", hint(source))]
+    Kernel {
+        /// Id of the knob.
+        knob: String,
+        /// Verb and object.
+        tried: String,
+        /// Which machine or namespace.
+        host: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The kernel accepted the value and holds another one.
+    #[error(
+        "{knob} did not take effect: {target} was set to '{wanted}' and reads '{found}'; nothing was kept"
+    )]
+    Mismatch {
+        /// Id of the knob.
+        knob: String,
+        /// File, feature or table.
+        target: String,
+        /// What was written.
+        wanted: String,
+        /// What was read back.
+        found: String,
+    },
+    /// The plan names something that its knob never writes.
+    #[error("refused to apply the plan of {knob}: {why}; make it again with `rungwise knob plan`")]
+    BadPlan {
+        /// Id of the knob.
+        knob: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The plan names a place that is not open.
+    #[error(
+        "cannot apply {knob} in {place}: it is not open here; plans of a lab belong to that lab's run"
+    )]
+    NoPlace {
+        /// Id of the knob.
+        knob: String,
+        /// Where.
+        place: String,
+    },
+    /// The journal cannot be kept, so the machine is not touched.
+    #[error("cannot {tried} the journal {}: {source}; nothing is changed without it{}", path.display(), room(source))]
+    Journal {
+        /// Verb.
+        tried: &'static str,
+        /// The journal.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Somebody else is at work on this journal.
+    #[error("journal {} is in use by {by}; wait for it to end, or end it and try again", path.display())]
+    Busy {
+        /// The journal.
+        path: PathBuf,
+        /// `process 812`, or what is known of it.
+        by: String,
+    },
+    /// The journal cannot be used at all.
+    #[error("cannot trust journal {}: {why}; nothing was written, compare the machine by hand", path.display())]
+    Distrusted {
+        /// The journal.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A change failed and what was done before it could not all be undone.
+    #[error("{cause}; and not everything could be put back: {}; see journal {}", undo.left_in_words(), journal.display())]
+    Rollback {
+        /// What failed first.
+        cause: Box<Error>,
+        /// What became of the undo.
+        undo: Undo,
+        /// Where the record is.
+        journal: PathBuf,
+    },
+    /// The guard process did not start.
+    #[error("cannot start the guard process: {why}; nothing was changed")]
+    Guard {
+        /// What went wrong.
+        why: String,
+    },
+}
+
+impl Error {
+    /// An error of the kernel on `tried`, sorted by what the caller can do about it.
+    pub(crate) fn kernel(knob: &str, tried: String, host: &str, source: io::Error) -> Self {
+        let (knob, host) = (knob.to_owned(), host.to_owned());
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::Absent { knob, tried, host },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::Permission {
+                    knob,
+                    tried,
+                    host,
+                    source,
+                }
+            }
+            _ => Self::Kernel {
+                knob,
+                tried,
+                host,
+                source,
+            },
+        }
+    }
+
+    /// The journal failed: nothing can be changed any more, whatever the knob.
+    pub fn is_journal(&self) -> bool {
+        matches!(
+            self,
+            Self::Journal { .. } | Self::Busy { .. } | Self::Distrusted { .. }
+        )
+    }
+
+    /// The exit code that tells a script what happened.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::UnknownKnob { .. }
+            | Self::BadWish { .. }
+            | Self::NoDevice { .. }
+            | Self::BadPlan { .. }
+            | Self::Kernel { .. }
+            | Self::Mismatch { .. }
+            | Self::Journal { .. }
+            | Self::Guard { .. } => Exit::Usage,
+            Self::NotSettable { .. }
+            | Self::Absent { .. }
+            | Self::Permission { .. }
+            | Self::NoPlace { .. }
+            | Self::Busy { .. } => Exit::Precondition,
+            Self::Distrusted { .. } | Self::Rollback { .. } => Exit::Rollback,
+        }
+    }
+}
+
+fn did_you_mean(near: Option<&'static str>) -> String {
+    near.map(|id| format!(", did you mean {id}?"))
+        .unwrap_or_default()
+}
+
+fn room(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space or choose another place with --state"
+        }
+        _ => "",
+    }
+}
+
+/// Answers of the kernel that say less than they mean.
+fn hint(source: &io::Error) -> &'static str {
+    // Numbers of asm-generic/errno.h; std has no kinds for these.
+    const EOVERFLOW: i32 = 75;
+    const EOPNOTSUPP: i32 = 95;
+    match source.raw_os_error() {
+        Some(EOVERFLOW) => {
+            "; the mask names a CPU that does not exist, see /sys/devices/system/cpu/possible"
+        }
+        Some(EOPNOTSUPP) => {
+            "; the driver cannot do it, or not in the device's present state (threaded NAPI needs GRO)"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,161 @@
+//! The guard: a second process that undoes when the tool can no longer do it itself.
+//!
+//! It is our own program with a hidden verb, in a session of its own, with nothing of ours but the
+//! read end of a pipe. While the tool lives, the pipe stays open. When the tool is killed, the kernel
+//! closes it and the guard takes the journal over. Who may undo is decided by the journal's lock:
+//! after a clean end the journal is gone and the guard ends without a word. Signals that a terminal
+//! or a service manager sends to all are ignored; only SIGKILL to both leaves the journal to
+//! `rungwise knob undo`.
+//!
+//! The messages are one byte each: [`KEEP`] from the tool, [`READY`] from the guard.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "services of `host` die with us; the guard is the one process that must not"
+)]
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use rungwise_host::{clock, environment, files, signals};
+
+use crate::edit::Places;
+use crate::error::{Error, Result};
+use crate::recovery::{self, Leftovers, Recovery};
+
+/// From the guard: signals are set up, the pipe is watched. Before this the tool changes nothing.
+const READY: u8 = b'r';
+
+/// From the tool: what is in force shall stay, until the deadline if there is one.
+const KEEP: u8 = b'k';
+
+/// How often a waiting guard looks whether its journal was undone by somebody else.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The tool's side of a guard. Dropping it tells the guard that the tool is at its end.
+#[derive(Debug)]
+pub struct Guard {
+    pipe: Option<ChildStdin>,
+    child: Child,
+}
+
+impl Guard {
+    /// Starts this program again as the guard of `journal`, and waits until it is on watch. With a
+    /// deadline, changes that are kept are undone when so much time has passed.
+    pub fn spawn(journal: &Path, deadline: Option<Duration>) -> Result<Self> {
+        let program = environment::current_exe().map_err(|error| Error::Guard {
+            why: error.to_string(),
+        })?;
+        let mut words = vec![
+            "knob".into(),
+            "guard".into(),
+            journal.as_os_str().to_owned(),
+        ];
+        if let Some(deadline) = deadline {
+            words.push("--deadline-ms".into());
+            words.push(deadline.as_millis().to_string().into());
+        }
+        Self::start(Command::new(program).args(words))
+    }
+
+    /// Starts `command` as a guard.
+    #[expect(clippy::missing_panics_doc, reason = "both pipes are asked for")]
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let failed = |error: std::io::Error| Error::Guard {
+            why: error.to_string(),
+        };
+        let mut child = command
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        let pipe = child.stdin.take().expect("the pipe was asked for");
+        let mut answer = child.stdout.take().expect("the pipe was asked for");
+        let mut ready = [0];
+        match answer.read_exact(&mut ready) {
+            Ok(()) if ready[0] == READY => Ok(Self {
+                pipe: Some(pipe),
+                child,
+            }),
+            _ => {
+                drop(pipe);
+                let ended = child
+                    .wait()
+                    .map_or_else(|error| error.to_string(), |status| status.to_string());
+                Err(Error::Guard {
+                    why: format!("it ended before it was on watch ({ended})"),
+                })
+            }
+        }
+    }
+
+    /// Tells the guard that what is in force shall stay, and lets it go: until its deadline, if it
+    /// has one, else for good.
+    pub fn keep(mut self) -> Result<()> {
+        let told = self
+            .pipe
+            .as_mut()
+            .map_or(Ok(()), |pipe| pipe.write_all(&[KEEP]));
+        told.map_err(|error| Error::Guard {
+            why: format!("it is gone: {error}"),
+        })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until the guard has seen that there is nothing to do. For a tool that ended cleanly.
+    pub fn dismiss(mut self) {
+        drop(self.pipe.take());
+        // It ends by itself; that it is reaped matters only to a tool that lives on.
+        let _ = self.child.wait();
+    }
+}
+
+/// The guard's own life: the hidden verb. `input` is the pipe, `output` takes the answer.
+///
+/// `None` if there was nothing to undo.
+pub fn watch(
+    journal: &Path,
+    places: &Places,
+    deadline: Option<Duration>,
+    mut input: File,
+    mut output: File,
+) -> Result<Option<Recovery>> {
+    let why = |error: &dyn std::fmt::Display| Error::Guard {
+        why: error.to_string(),
+    };
+    // Out of reach of the terminal. A signal that comes before this ends the guard and with it, for
+    // want of an answer, the tool: nothing has been changed yet.
+    rustix::process::setsid().map_err(|error| why(&error))?;
+    // Installed and not looked at: the guard ends when its work does.
+    let _signals = signals::Interrupt::install().map_err(|error| why(&error))?;
+    output.write_all(&[READY]).map_err(|error| why(&error))?;
+    drop(output);
+    let mut word = [0];
+    let kept = matches!(input.read(&mut word), Ok(1) if word[0] == KEEP);
+    if kept {
+        let Some(deadline) = deadline else {
+            return Ok(None);
+        };
+        let end = clock::now() + deadline;
+        loop {
+            let left = end.saturating_duration_since(clock::now());
+            if left.is_zero() {
+                break;
+            }
+            if !files::exists(journal) {
+                return Ok(None);
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+    }
+    recovery::recover(journal, places, Leftovers::Report, true)
+}

@@ -1,0 +1,55 @@
+//! The audit subsystem: a record per system call that a rule asks for, a check per system call otherwise.
+
+use crate::Result;
+use crate::host::shown_only;
+use crate::knob::{Context, Current, Doc, Draft, Knob, Reading, Risk, Scope, Settable};
+
+const COMMAND_LINE: &str = "/proc/cmdline";
+
+/// `sec.auditd`
+pub static KNOB: Knob = Knob {
+    id: "sec.auditd",
+    scope: Scope::Host,
+    risk: Risk::Reboot,
+    settable: Settable::No(
+        "it is the owner's record of the machine, and once it was on, system calls stay slower until the next \
+         boot; decide with the owner, boot with audit=0, and measure before and after",
+    ),
+    summary: "kernel audit of system calls",
+    values: "what the kernel command line says: audit=0, audit=1 or nothing; shown only",
+    doc: Doc {
+        does: "Once audit was switched on, every task made since passes through the audit hooks at each system \
+               call, rules or no rules, until the machine boots again.",
+        helps: "Off helps services of many small system calls, where audit functions show above 1.5 % of CPU.",
+        costs: "Off ends the audit trail; compliance rules may demand it.",
+        undone: "rungwise does not turn it, because turning it off again does not restore the former cost.",
+        sources: "kernel/audit.c (audit_ever_enabled), Linux 6.18; the reference case: 5,490 k to 5,860 k \
+                  transactions/s without it.",
+    },
+    writes: &[],
+    read,
+    draft,
+};
+
+fn read(context: &Context<'_>) -> Result<Current> {
+    let line = context.read_machine(&KNOB, COMMAND_LINE)?.value;
+    let word = line
+        .split_whitespace()
+        .rev()
+        .find(|word| word.starts_with("audit="));
+    // Only the word itself is kept: a command line may hold secrets.
+    Ok(match word {
+        Some(word) => Current::known(
+            word,
+            vec![Reading {
+                source: COMMAND_LINE.to_owned(),
+                value: word.to_owned(),
+            }],
+        ),
+        None => Current::unknown("the kernel command line does not mention audit; ask auditctl -s"),
+    })
+}
+
+fn draft(_: &Context<'_>, _: &str) -> Result<Draft> {
+    shown_only(&KNOB)
+}

@@ -1,0 +1,39 @@
+//! Length of each CPU's queue of packets that another CPU or a virtual device handed over.
+
+use crate::Result;
+use crate::edit::Place;
+use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
+use crate::target::{Form, Target};
+
+const PATH: &str = "/proc/sys/net/core/netdev_max_backlog";
+
+/// `net.netdev_max_backlog`
+pub static KNOB: Knob = Knob {
+    id: "net.netdev_max_backlog",
+    scope: Scope::Host,
+    risk: Risk::Live,
+    settable: Settable::Yes,
+    summary: "packets that may wait for a CPU after receive steering or on veth and loopback",
+    values: "a number of packets, such as 5000",
+    doc: Doc {
+        does: "Packets that receive steering, loopback or a veth without NAPI hand to a CPU wait in its backlog; \
+               beyond this number they are dropped and counted in column 2 of /proc/net/softnet_stat.",
+        helps: "When that column grows. Hardware queues without receive steering never pass through the backlog.",
+        costs: "Latency: what waits in a long queue is late.",
+        undone: "The former number is written back.",
+        sources: "Documentation/admin-guide/sysctl/net.rst; enqueue_to_backlog in net/core/dev.c (Linux 6.18).",
+    },
+    writes: &[Target::File(PATH, Form::Words)],
+    read,
+    draft,
+};
+
+fn read(context: &Context<'_>) -> Result<Current> {
+    let reading = context.read_machine(&KNOB, PATH)?;
+    Ok(Current::known(reading.value.clone(), vec![reading]))
+}
+
+fn draft(_: &Context<'_>, wish: &str) -> Result<Draft> {
+    let packets = KNOB.number(wish, 1..=u64::from(i32::MAX.unsigned_abs()))?;
+    Ok(Draft::default().file(&Place::Host, PATH, &packets))
+}

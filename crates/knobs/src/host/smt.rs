@@ -1,0 +1,40 @@
+//! Simultaneous multithreading: two logical CPUs per core.
+
+use crate::Result;
+use crate::host::shown_only;
+use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
+
+const CONTROL: &str = "/sys/devices/system/cpu/smt/control";
+
+/// `bios.smt`
+pub static KNOB: Knob = Knob {
+    id: "bios.smt",
+    scope: Scope::Host,
+    risk: Risk::Disruptive,
+    settable: Settable::No(
+        "it changes which CPUs exist, for every mask and every pinned thread on the machine; \
+         switch it in the firmware or in /sys/devices/system/cpu/smt/control, then measure anew",
+    ),
+    summary: "two logical CPUs per core (Hyper-Threading)",
+    values: "on, off, forceoff, notsupported or notimplemented; shown only",
+    doc: Doc {
+        does: "Each core runs two threads that share its execution units and caches.",
+        helps: "Throughput, when all cores are busy and threads wait for memory or locks.",
+        costs: "Each thread alone is slower. Security policy (L1TF, MDS) may forbid it. Every CPU mask that was \
+                computed before is wrong after.",
+        undone: "rungwise does not turn it; a person turns it back where it was turned.",
+        sources: "Documentation/admin-guide/cputopology.rst; the reference case: 6,010 k to 7,010 k transactions/s.",
+    },
+    writes: &[],
+    read,
+    draft,
+};
+
+fn read(context: &Context<'_>) -> Result<Current> {
+    let reading = context.read_machine(&KNOB, CONTROL)?;
+    Ok(Current::known(reading.value.clone(), vec![reading]))
+}
+
+fn draft(_: &Context<'_>, _: &str) -> Result<Draft> {
+    shown_only(&KNOB)
+}

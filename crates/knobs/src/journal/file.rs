@@ -1,0 +1,233 @@
+//! The journal's file: appended, locked while somebody works on it, removed when nothing is left.
+//!
+//! The lock is flock(2) on the journal itself. Who holds it may undo: the session while it lives,
+//! else the guard or `rungwise knob undo`, whoever comes first. The kernel releases it however a
+//! process ends. Journals lie in `STATE/journals` and are numbered, so that the newest is undone first.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rungwise_host::files;
+
+use super::Log;
+use crate::error::{Error, Result};
+
+/// Longest journal that is read; the longest ladder writes a hundredth of it.
+const LONGEST: u64 = 64 << 20;
+
+/// The end of a journal's name while it is open.
+const OPEN: &str = "jsonl";
+
+/// An open journal and its lock.
+#[derive(Debug)]
+pub struct JournalFile {
+    file: File,
+    path: PathBuf,
+    length: u64,
+    /// A half-written line could not be cut off: nothing may be appended behind it.
+    broken: bool,
+}
+
+/// What became of an attempt to take over a journal.
+#[derive(Debug)]
+pub enum Claim {
+    /// It is ours to work on.
+    Ours(JournalFile, Vec<u8>),
+    /// Somebody else holds it.
+    Held(Vec<u8>),
+    /// It is gone: somebody else brought it to its end.
+    Gone,
+}
+
+/// An open journal in the state directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The file.
+    pub path: PathBuf,
+    /// Its number; a higher one is newer.
+    pub number: u64,
+}
+
+impl JournalFile {
+    /// Makes a new journal in `state/journals` and locks it.
+    pub(crate) fn create(state: &Path) -> Result<Self> {
+        let dir = state.join("journals");
+        files::create_dir_all(&dir).map_err(|error| Error::Journal {
+            tried: "make the directory of",
+            path: dir.clone(),
+            source: io::Error::other(error.to_string()),
+        })?;
+        let mut number = stored(state)?.first().map_or(1, |newest| newest.number + 1);
+        loop {
+            let path = dir.join(format!("{number:06}.{OPEN}"));
+            let opened = OpenOptions::new()
+                .read(true)
+                .append(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path);
+            match opened {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(source) => return Err(journal("create", &path)(source)),
+                Ok(file) => {
+                    file.try_lock()
+                        .map_err(|error| journal("lock", &path)(error.into()))?;
+                    files::sync_dir(&dir).map_err(journal("sync the directory of", &path))?;
+                    return Ok(Self {
+                        file,
+                        path,
+                        length: 0,
+                        broken: false,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Cuts off what follows the last whole line, so that the next line stands alone.
+    pub(crate) fn cut(&mut self, whole: usize) -> io::Result<()> {
+        let whole = whole as u64;
+        if whole < self.length {
+            self.file.set_len(whole)?;
+            self.length = whole;
+        }
+        Ok(())
+    }
+
+    /// Removes the journal: everything it is about has ended.
+    pub(crate) fn remove(self) -> Result<()> {
+        files::remove(&self.path).map_err(|error| Error::Journal {
+            tried: "remove",
+            path: self.path.clone(),
+            source: io::Error::other(error.to_string()),
+        })
+    }
+
+    /// Puts the journal aside under a name that is not looked at again, for people to read.
+    pub(crate) fn set_aside(self) -> Result<PathBuf> {
+        let aside = self.path.with_extension("closed");
+        std::fs::rename(&self.path, &aside).map_err(journal("set aside", &self.path))?;
+        Ok(aside)
+    }
+}
+
+impl Log for JournalFile {
+    fn append(&mut self, lines: &[u8], durable: bool) -> io::Result<()> {
+        if self.broken {
+            return Err(io::Error::other("an earlier line could not be completed"));
+        }
+        let written = self.file.write_all(lines).and_then(|()| {
+            if durable {
+                self.file.sync_data()
+            } else {
+                Ok(())
+            }
+        });
+        match written {
+            Ok(()) => {
+                self.length += lines.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                self.broken = self.file.set_len(self.length).is_err();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The open journals below `state`, the newest first.
+pub fn stored(state: &Path) -> Result<Vec<Stored>> {
+    let dir = state.join("journals");
+    let names = match files::list(&dir) {
+        Ok(names) => names,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(source) => return Err(journal("look for", &dir)(source)),
+    };
+    let mut found: Vec<Stored> = names
+        .iter()
+        .filter_map(|name| {
+            let number = name.strip_suffix(OPEN)?.strip_suffix('.')?.parse().ok()?;
+            let path = dir.join(name);
+            Some(Stored { path, number })
+        })
+        .collect();
+    found.sort_by_key(|stored| std::cmp::Reverse(stored.number));
+    Ok(found)
+}
+
+/// Takes over the journal at `path`; with `wait`, as soon as whoever holds it lets go.
+///
+/// A journal that somebody else owns or may write is refused: undoing it would be doing what they say.
+pub fn claim(path: &Path, wait: bool) -> Result<Claim> {
+    let mut file = match OpenOptions::new().read(true).append(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Claim::Gone),
+        Err(source) => return Err(journal("open", path)(source)),
+    };
+    let ours = if wait {
+        file.lock().map(|()| true)
+    } else {
+        match file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    };
+    let ours = ours.map_err(journal("lock", path))?;
+    let about = file.metadata().map_err(journal("look at", path))?;
+    // Removed or set aside while we waited for the lock.
+    let still_there = std::fs::metadata(path)
+        .is_ok_and(|now| now.ino() == about.ino() && now.dev() == about.dev());
+    if !still_there {
+        return Ok(Claim::Gone);
+    }
+    let own = std::fs::metadata("/proc/self").map_err(journal("compare the owner of", path))?;
+    let why = if !about.is_file() {
+        Some("it is not a plain file".to_owned())
+    } else if about.uid() != own.uid() {
+        Some(format!("it belongs to user {} and not to us", about.uid()))
+    } else if about.mode() & 0o022 != 0 {
+        Some(format!(
+            "others may write it (mode {:o})",
+            about.mode() & 0o777
+        ))
+    } else if about.len() > LONGEST {
+        Some(format!("it is {} bytes long", about.len()))
+    } else {
+        None
+    };
+    if let Some(why) = why {
+        let path = path.to_owned();
+        return Err(Error::Distrusted { path, why });
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)
+        .map_err(journal("read", path))?;
+    if !ours {
+        return Ok(Claim::Held(bytes));
+    }
+    let journal = JournalFile {
+        file,
+        path: path.to_owned(),
+        length: bytes.len() as u64,
+        broken: false,
+    };
+    Ok(Claim::Ours(journal, bytes))
+}
+
+fn journal(tried: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Journal {
+        tried,
+        path,
+        source,
+    }
+}

@@ -1,0 +1,414 @@
+//! A knob: what can be turned, what it costs, and how a wish becomes edits.
+//!
+//! A knob is data and two functions that only read. The five parts of its documentation are fields,
+//! so that none can be forgotten; `docs/knobs`, `rungwise knob show` and the scenario's messages
+//! all print the same text.
+
+use std::path::Path;
+
+use rungwise_host::Host;
+use serde::Serialize;
+
+use crate::edit::{Edit, Place};
+use crate::error::{Error, Result};
+use crate::mask::{self, Cpus};
+use crate::plan::{Plan, PlannedEdit};
+use crate::target::{Target, is_name};
+
+/// Something that can be turned, or is at least worth looking at.
+#[derive(Debug)]
+pub struct Knob {
+    /// The system's own name: `net.rps_cpus`. Never changes once published.
+    pub id: &'static str,
+    /// What a turn affects.
+    pub scope: Scope,
+    /// What a turn may break.
+    pub risk: Risk,
+    /// Whether it can be turned here at all.
+    pub settable: Settable,
+    /// One line.
+    pub summary: &'static str,
+    /// The wishes it understands, for people.
+    pub values: &'static str,
+    /// Its page.
+    pub doc: Doc,
+    pub(crate) writes: &'static [Target],
+    pub(crate) read: fn(&Context<'_>) -> Result<Current>,
+    pub(crate) draft: fn(&Context<'_>, &str) -> Result<Draft>,
+}
+
+/// How far a turn reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// One network device.
+    Device,
+    /// One network namespace.
+    Netns,
+    /// The whole machine.
+    Host,
+    /// The service under test; turned by starting it anew.
+    Service,
+}
+
+impl Scope {
+    /// Its name, which is also the folder of its knobs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Device => "device",
+            Self::Netns => "netns",
+            Self::Host => "host",
+            Self::Service => "service",
+        }
+    }
+}
+
+/// What turning may break for somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Risk {
+    /// Takes effect at once, disturbs nobody who is not measured.
+    Live,
+    /// Takes effect at once; other traffic may lose speed, packets or protection.
+    Disruptive,
+    /// Takes effect when the service starts again.
+    Restart,
+    /// Takes effect when the machine starts again.
+    Reboot,
+}
+
+impl Risk {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Disruptive => "disruptive",
+            Self::Restart => "restart",
+            Self::Reboot => "reboot",
+        }
+    }
+}
+
+/// Whether rungwise turns a knob or only shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settable {
+    /// It does.
+    Yes,
+    /// It does not; why, and what a person can do.
+    No(&'static str),
+}
+
+/// The five parts of a knob's page.
+#[derive(Debug)]
+pub struct Doc {
+    /// What it does.
+    pub does: &'static str,
+    /// When it helps.
+    pub helps: &'static str,
+    /// What it costs.
+    pub costs: &'static str,
+    /// How it is undone.
+    pub undone: &'static str,
+    /// Sources.
+    pub sources: &'static str,
+}
+
+/// Where a knob is read and planned.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The machine itself: what belongs to the whole host is read and planned here.
+    pub machine: &'a dyn Host,
+    /// The network namespace in question; the same as `machine` outside a lab.
+    pub here: &'a dyn Host,
+    /// The name of `here` in the plan.
+    pub place: &'a Place,
+    /// The device in question, for knobs of a device.
+    pub device: Option<&'a str>,
+    /// CPUs that `all` and `by-cpu` mean, in order.
+    pub cpus: &'a [usize],
+}
+
+/// One thing that was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reading {
+    /// File, feature or table.
+    pub source: String,
+    /// Its value, as found.
+    pub value: String,
+}
+
+/// How a knob stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Current {
+    /// In the words of a wish where one fits; else why it is not known.
+    pub value: Result<String, String>,
+    /// What it rests on.
+    pub readings: Vec<Reading>,
+}
+
+impl Current {
+    pub(crate) fn known(value: impl Into<String>, readings: Vec<Reading>) -> Self {
+        Self {
+            value: Ok(value.into()),
+            readings,
+        }
+    }
+
+    pub(crate) fn unknown(why: impl Into<String>) -> Self {
+        Self {
+            value: Err(why.into()),
+            readings: Vec::new(),
+        }
+    }
+
+    /// The value, or why it is not known in brackets.
+    pub fn words(&self) -> String {
+        match &self.value {
+            Ok(value) => value.clone(),
+            Err(why) => format!("({why})"),
+        }
+    }
+}
+
+/// What a wish comes to, before the old values are captured.
+#[derive(Debug, Default)]
+pub struct Draft {
+    /// The edits in order, each with its place.
+    pub edits: Vec<(Place, Edit)>,
+    /// What a person should know before agreeing.
+    pub notes: Vec<String>,
+}
+
+impl Draft {
+    pub(crate) fn file(
+        mut self,
+        place: &Place,
+        path: impl Into<String>,
+        value: &impl ToString,
+    ) -> Self {
+        let edit = Edit::WriteFile {
+            path: path.into(),
+            value: value.to_string(),
+        };
+        self.edits.push((place.clone(), edit));
+        self
+    }
+
+    pub(crate) fn feature(mut self, place: &Place, device: &str, feature: &str, on: bool) -> Self {
+        let edit = Edit::Feature {
+            device: device.to_owned(),
+            feature: feature.to_owned(),
+            on,
+        };
+        self.edits.push((place.clone(), edit));
+        self
+    }
+
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+}
+
+impl Knob {
+    /// How the knob stands.
+    pub fn current(&self, context: &Context<'_>) -> Result<Current> {
+        (self.read)(context)
+    }
+
+    /// What would have to change for `wish` to hold. Changes nothing.
+    pub fn plan(&self, context: &Context<'_>, wish: &str) -> Result<Plan> {
+        if let Settable::No(why) = self.settable {
+            return Err(Error::NotSettable {
+                knob: self.id,
+                why: why.to_owned(),
+            });
+        }
+        let draft = (self.draft)(context, wish.trim())?;
+        let mut edits = Vec::with_capacity(draft.edits.len());
+        for (place, edit) in draft.edits {
+            debug_assert!(
+                self.may_write(&place, &edit),
+                "{} does not declare {edit:?}",
+                self.id
+            );
+            let before = if let Edit::Service { .. } = &edit {
+                None
+            } else {
+                let host = context.at(&place);
+                let found = edit.current(host).map_err(|source| {
+                    Error::kernel(
+                        self.id,
+                        format!("read {}", edit.target()),
+                        host.name(),
+                        source,
+                    )
+                })?;
+                Some(found)
+            };
+            edits.push(PlannedEdit {
+                place,
+                edit,
+                before,
+            });
+        }
+        Ok(Plan {
+            knob: self.id.to_owned(),
+            wish: wish.trim().to_owned(),
+            edits,
+            notes: draft.notes,
+        })
+    }
+
+    /// This knob declares `edit` among its targets.
+    pub fn may_write(&self, place: &Place, edit: &Edit) -> bool {
+        self.writes.iter().any(|target| target.covers(place, edit))
+    }
+
+    pub(crate) fn bad_wish(&self, wish: &str, why: impl Into<String>) -> Error {
+        Error::BadWish {
+            knob: self.id,
+            wish: wish.to_owned(),
+            why: why.into(),
+            allowed: self.values,
+        }
+    }
+
+    /// Reads `on` or `off`.
+    pub(crate) fn on_off(&self, wish: &str) -> Result<bool> {
+        match wish {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(self.bad_wish(wish, "it is neither on nor off")),
+        }
+    }
+
+    /// Reads a whole number within `range`.
+    pub(crate) fn number(&self, wish: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
+        let number = wish
+            .parse::<u64>()
+            .map_err(|_| self.bad_wish(wish, "it is not a whole number"))?;
+        if range.contains(&number) {
+            return Ok(number);
+        }
+        let why = format!("it is not between {} and {}", range.start(), range.end());
+        Err(self.bad_wish(wish, why))
+    }
+
+    /// Reads `off`, `all` or a CPU list as a set of CPUs.
+    pub(crate) fn cpus(&self, context: &Context<'_>, wish: &str) -> Result<Cpus> {
+        match wish {
+            "off" => Ok(Cpus::new()),
+            "all" => Ok(context.cpus.iter().copied().collect()),
+            list => mask::parse_list(list).map_err(|why| self.bad_wish(wish, why)),
+        }
+    }
+}
+
+impl<'a> Context<'a> {
+    /// A context outside a lab.
+    pub fn of_host(machine: &'a dyn Host, device: Option<&'a str>, cpus: &'a [usize]) -> Self {
+        Self {
+            machine,
+            here: machine,
+            place: &Place::Host,
+            device,
+            cpus,
+        }
+    }
+
+    /// The machine behind a place of this context.
+    fn at(&self, place: &Place) -> &'a dyn Host {
+        if place == self.place {
+            self.here
+        } else {
+            self.machine
+        }
+    }
+
+    pub(crate) fn read(&self, knob: &Knob, path: &str) -> Result<Reading> {
+        read_file(knob, self.here, path)
+    }
+
+    /// Reads a file of the whole machine, wherever the context is.
+    pub(crate) fn read_machine(&self, knob: &Knob, path: &str) -> Result<Reading> {
+        read_file(knob, self.machine, path)
+    }
+
+    pub(crate) fn read_feature(&self, knob: &Knob, device: &str, feature: &str) -> Result<Reading> {
+        let edit = Edit::Feature {
+            device: device.to_owned(),
+            feature: feature.to_owned(),
+            on: true,
+        };
+        let source = edit.target();
+        match edit.current(self.here) {
+            Ok(value) => Ok(Reading { source, value }),
+            Err(error) => Err(Error::kernel(
+                knob.id,
+                format!("read {source}"),
+                self.here.name(),
+                error,
+            )),
+        }
+    }
+
+    /// The named device, which exists.
+    pub(crate) fn device(&self, knob: &Knob) -> Result<&'a str> {
+        let known = self
+            .here
+            .list(Path::new("/sys/class/net"))
+            .unwrap_or_default();
+        let why = match self.device {
+            Some(device) if is_name(device) && known.iter().any(|name| name == device) => {
+                return Ok(device);
+            }
+            Some(device) => format!("{} has no device {device}", self.here.name()),
+            None => "it belongs to a device".to_owned(),
+        };
+        Err(Error::NoDevice {
+            knob: knob.id,
+            why,
+            known,
+        })
+    }
+
+    /// The files `name` of the device's queues of one direction (`rx`, `tx`), in order of the queue.
+    pub(crate) fn queues(&self, knob: &Knob, direction: &str, name: &str) -> Result<Vec<String>> {
+        let device = self.device(knob)?;
+        let dir = format!("/sys/class/net/{device}/queues");
+        let names = self.here.list(Path::new(&dir)).map_err(|source| {
+            Error::kernel(knob.id, format!("list {dir}"), self.here.name(), source)
+        })?;
+        let mut numbers: Vec<u32> = names
+            .iter()
+            .filter_map(|queue| {
+                queue
+                    .strip_prefix(direction)?
+                    .strip_prefix('-')?
+                    .parse()
+                    .ok()
+            })
+            .collect();
+        numbers.sort_unstable();
+        Ok(numbers
+            .into_iter()
+            .map(|number| format!("{dir}/{direction}-{number}/{name}"))
+            .collect())
+    }
+}
+
+fn read_file(knob: &Knob, host: &dyn Host, path: &str) -> Result<Reading> {
+    match host.text(Path::new(path)) {
+        Ok(value) => Ok(Reading {
+            source: path.to_owned(),
+            value,
+        }),
+        Err(source) => Err(Error::kernel(
+            knob.id,
+            format!("read {path}"),
+            host.name(),
+            source,
+        )),
+    }
+}

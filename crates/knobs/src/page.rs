@@ -1,0 +1,62 @@
+//! The page of each knob, from the registry.
+
+use crate::knob::{Knob, Settable};
+
+impl Knob {
+    /// The knob's page as Markdown, with the five headings of the house style.
+    pub fn page(&self) -> String {
+        let settable = match self.settable {
+            Settable::Yes => "yes".to_owned(),
+            Settable::No(why) => format!("no: {why}"),
+        };
+        let doc = &self.doc;
+        format!(
+            "# {id}\n\n{summary}\n\n| | |\n|---|---|\n| scope | {scope} |\n| risk | {risk} |\n\
+             | set by rungwise | {settable} |\n| values | {values} |\n\n\
+             ## What it does\n\n{does}\n\n## When it helps\n\n{helps}\n\n## What it costs\n\n{costs}\n\n\
+             ## How it is undone\n\n{undone}\n\n## Sources\n\n{sources}\n",
+            id = self.id,
+            summary = self.summary,
+            scope = self.scope.name(),
+            risk = self.risk.name(),
+            values = self.values.replace('|', "\\|"),
+            does = doc.does,
+            helps = doc.helps,
+            costs = doc.costs,
+            undone = doc.undone,
+            sources = doc.sources,
+        )
+    }
+}
+
+/// File name and text of the page of every knob, sorted by id; `docs/knobs` is written from this.
+pub fn pages() -> Vec<(String, String)> {
+    crate::KNOBS
+        .iter()
+        .map(|knob| (format!("{}.md", knob.id), knob.page()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_knob_has_a_page_with_words_under_every_heading() {
+        for (knob, (name, page)) in crate::KNOBS.iter().zip(super::pages()) {
+            assert_eq!(name, format!("{}.md", knob.id));
+            let doc = &knob.doc;
+            for part in [doc.does, doc.helps, doc.costs, doc.undone, doc.sources] {
+                assert!(
+                    part.len() > 20 && page.contains(part),
+                    "{}: '{part}'",
+                    knob.id
+                );
+                assert!(part.ends_with('.'), "{}: '{part}' is no sentence", knob.id);
+            }
+            assert!(
+                !knob.summary.ends_with('.'),
+                "{}: a summary is a phrase",
+                knob.id
+            );
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A plan: the edits that make a wish hold, and what they will replace.
+//!
+//! Plain data, so that it can be shown, stored and carried out later. The values found are for the
+//! reader and for [`Plan::drift`]; what an undo puts back is read again right before each write.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::edit::{Edit, Place, Places};
+use crate::error::{Error, Result};
+
+/// Edits of one knob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Id of the knob.
+    pub knob: String,
+    /// The wish in the user's words.
+    pub wish: String,
+    /// The edits, in order.
+    pub edits: Vec<PlannedEdit>,
+    /// What a person should know before agreeing.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// One edit and what it replaces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedEdit {
+    /// Where.
+    pub place: Place,
+    /// What is to hold.
+    pub edit: Edit,
+    /// What was found when the plan was made; absent for a switch of the service.
+    pub before: Option<String>,
+}
+
+/// A target that holds something else than expected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Drift {
+    /// Id of the knob.
+    pub knob: String,
+    /// Where.
+    pub place: Place,
+    /// File, feature or table.
+    pub target: String,
+    /// What was expected.
+    pub wanted: String,
+    /// What was found.
+    pub found: String,
+}
+
+impl PlannedEdit {
+    /// The edit would change something.
+    pub fn changes(&self) -> bool {
+        self.before
+            .as_ref()
+            .is_none_or(|before| !self.edit.same(before, &self.edit.value()))
+    }
+}
+
+impl Plan {
+    /// Carrying it out would change something.
+    pub fn changes(&self) -> bool {
+        self.edits.iter().any(PlannedEdit::changes)
+    }
+
+    /// The switches of the service, which the engine leaves to whoever runs the service.
+    pub fn service(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.edits.iter().filter_map(|planned| match &planned.edit {
+            Edit::Service { switch, value } => Some((switch.as_str(), value.as_str())),
+            _ => None,
+        })
+    }
+
+    /// What would change, for people.
+    pub fn diff(&self) -> String {
+        let mut text = format!("{} = {}\n", self.knob, self.wish);
+        for planned in &self.edits {
+            let place = match &planned.place {
+                Place::Host => String::new(),
+                place @ Place::Namespace(_) => format!("{place}: "),
+            };
+            let target = planned.edit.target();
+            let value = planned.edit.value();
+            let _ = match &planned.before {
+                None => writeln!(text, "  {place}{target}\n    + {value}"),
+                Some(before) if planned.changes() => {
+                    writeln!(text, "  {place}{target}\n    - {before}\n    + {value}")
+                }
+                Some(before) => writeln!(text, "  {place}{target}\n      {before} (already)"),
+            };
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "  note: {note}");
+        }
+        text
+    }
+
+    /// Targets that do not hold what this plan wants.
+    pub fn verify(&self, places: &Places) -> Result<Vec<Drift>> {
+        self.compare(places, |planned| Some(planned.edit.value().into_owned()))
+    }
+
+    /// Targets that no longer hold what they held when the plan was made.
+    pub fn drift(&self, places: &Places) -> Result<Vec<Drift>> {
+        self.compare(places, |planned| planned.before.clone())
+    }
+
+    fn compare(
+        &self,
+        places: &Places,
+        expected: impl Fn(&PlannedEdit) -> Option<String>,
+    ) -> Result<Vec<Drift>> {
+        let mut drifts = Vec::new();
+        for planned in &self.edits {
+            let (Some(wanted), false) = (
+                expected(planned),
+                matches!(planned.edit, Edit::Service { .. }),
+            ) else {
+                continue;
+            };
+            let host = places.at(&planned.place).ok_or_else(|| Error::NoPlace {
+                knob: self.knob.clone(),
+                place: planned.place.to_string(),
+            })?;
+            let target = planned.edit.target();
+            let found = planned.edit.current(host).map_err(|source| {
+                Error::kernel(&self.knob, format!("read {target}"), host.name(), source)
+            })?;
+            if !planned.edit.same(&found, &wanted) {
+                drifts.push(Drift {
+                    knob: self.knob.clone(),
+                    place: planned.place.clone(),
+                    target,
+                    wanted,
+                    found,
+                });
+            }
+        }
+        Ok(drifts)
+    }
+}
+
+impl std::fmt::Display for Drift {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            knob,
+            place,
+            target,
+            wanted,
+            found,
+        } = self;
+        write!(
+            f,
+            "{knob}: {target} on {place} is '{found}', not '{wanted}'"
+        )
+    }
+}

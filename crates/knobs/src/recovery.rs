@@ -1,0 +1,226 @@
+//! Undo from the journal alone: after a crash, after `knob apply`, after a reboot.
+//!
+//! The journal may be torn or damaged, or come from another boot. Of the last, nothing is in force
+//! any more: every knob sets the running kernel only, so nothing is written, and what happens to
+//! hold our value still (set by a boot script, perhaps) is only listed.
+
+use std::path::{Path, PathBuf};
+
+use rungwise_host::Host;
+
+use crate::edit::{Place, Places};
+use crate::error::{Error, Result};
+use crate::journal::{
+    self, Claim, Damage, Entry, Header, JournalFile, Line, Log, Pending, Recovered,
+};
+use crate::plan::Drift;
+use crate::undo::{self, Undo};
+
+/// What became of one journal.
+#[derive(Debug)]
+pub struct Recovery {
+    /// The journal.
+    pub journal: PathBuf,
+    /// Who wrote it; absent if it never got that far.
+    pub header: Option<Header>,
+    /// What was put back, and what not.
+    pub undo: Undo,
+    /// The machine has started again since; nothing was written.
+    pub rebooted: bool,
+    /// After a reboot: targets that hold our value all the same.
+    pub still: Vec<String>,
+    /// Lines that could not be used.
+    pub damage: Vec<Damage>,
+    /// Nothing is left to do; the journal was removed or set aside.
+    pub closed: bool,
+}
+
+/// A journal that is open, and who is at work on it.
+#[derive(Debug)]
+pub struct Open {
+    /// The file.
+    pub journal: PathBuf,
+    /// What it says.
+    pub recovered: Recovered,
+    /// Its session, guard or undo is at work right now.
+    pub in_use: bool,
+}
+
+/// What to do with values that somebody else has changed since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftovers {
+    /// Keep the journal open and report them again next time.
+    Report,
+    /// Accept them as they are and close the journal.
+    Abandon,
+}
+
+/// The open journals below `state`, newest first, with what they say.
+pub fn open(state: &Path) -> Result<Vec<Open>> {
+    let mut found = Vec::new();
+    for stored in journal::stored(state)? {
+        let (bytes, in_use) = match journal::claim(&stored.path, false)? {
+            Claim::Gone => continue,
+            Claim::Held(bytes) => (bytes, true),
+            Claim::Ours(_, bytes) => (bytes, false),
+        };
+        found.push(Open {
+            journal: stored.path,
+            recovered: journal::read(&bytes),
+            in_use,
+        });
+    }
+    Ok(found)
+}
+
+/// Undoes what the journal at `path` says is in force. `None` if it was gone: somebody else was first.
+/// With `wait`, waits for whoever is at work on it.
+pub fn recover(
+    path: &Path,
+    places: &Places,
+    leftovers: Leftovers,
+    wait: bool,
+) -> Result<Option<Recovery>> {
+    let (mut file, bytes) = match journal::claim(path, wait)? {
+        Claim::Gone => return Ok(None),
+        Claim::Ours(file, bytes) => (file, bytes),
+        Claim::Held(bytes) => {
+            let by = journal::read(&bytes).header.map_or(
+                "a process that has not said who it is".to_owned(),
+                |header| format!("process {} ({})", header.pid, header.command.join(" ")),
+            );
+            let path = path.to_owned();
+            return Err(Error::Busy { path, by });
+        }
+    };
+    let recovered = journal::read(&bytes);
+    if let Some(why) = recovered.distrust() {
+        if leftovers == Leftovers::Abandon {
+            file.set_aside()?;
+        }
+        let path = path.to_owned();
+        return Err(Error::Distrusted { path, why });
+    }
+    // If the torn end stays, the next line would stand behind half a line; then nothing is appended.
+    let appendable = file.cut(recovered.whole).is_ok();
+    let mut recovery = undo_recovered(recovered, places, |line| {
+        if appendable {
+            // The undo counts, not its record: doing it again finds the old values in place.
+            let _ = file.append(&line.encode(), false);
+        }
+    })?;
+    path.clone_into(&mut recovery.journal);
+    close(file, &mut recovery, leftovers)?;
+    Ok(Some(recovery))
+}
+
+/// The undo itself, over any log.
+pub fn undo_recovered(
+    recovered: Recovered,
+    places: &Places,
+    mut record: impl FnMut(Line),
+) -> Result<Recovery> {
+    let mut recovery = Recovery {
+        journal: PathBuf::new(),
+        header: recovered.header,
+        undo: Undo::default(),
+        rebooted: false,
+        still: Vec::new(),
+        damage: recovered.damage,
+        closed: false,
+    };
+    let mut seq = recovered.next_seq;
+    let mut record = |entry: Entry| {
+        record(Line { seq, entry });
+        seq += 1;
+    };
+    let Some(header) = &recovery.header else {
+        return Ok(recovery);
+    };
+    if recovered.ended && recovered.pending.is_empty() {
+        return Ok(recovery);
+    }
+    let host = places.at(&Place::Host).ok_or_else(|| Error::NoPlace {
+        knob: "the journal".to_owned(),
+        place: Place::Host.to_string(),
+    })?;
+    if boot_id(host)? != header.boot_id {
+        recovery.rebooted = true;
+        recovery.still = still_ours(host, &recovered.pending);
+        record(Entry::Note {
+            text: "the machine has started again; nothing was written".to_owned(),
+        });
+        return Ok(recovery);
+    }
+    let undo = undo::run(places, &recovered.pending, |intent, how| {
+        record(Entry::Undone {
+            intent,
+            how: how.to_owned(),
+        });
+    });
+    recovery.undo.append(undo);
+    Ok(recovery)
+}
+
+/// Targets of the open journal that no longer hold what was set.
+pub fn verify(recovered: &Recovered, places: &Places) -> Vec<Drift> {
+    // Only the last edit of a target counts.
+    let mut last: Vec<&Pending> = Vec::new();
+    for pending in &recovered.pending {
+        last.retain(|other| {
+            other.intent.place != pending.intent.place
+                || other.intent.edit.target() != pending.intent.edit.target()
+        });
+        last.push(pending);
+    }
+    last.into_iter()
+        .filter_map(|Pending { intent, .. }| {
+            let host = places.at(&intent.place)?;
+            let wanted = intent.edit.value().into_owned();
+            let found = match intent.edit.current(host) {
+                Ok(found) if intent.edit.same(&found, &wanted) => return None,
+                Ok(found) => found,
+                Err(error) => format!("unreadable: {error}"),
+            };
+            Some(Drift {
+                knob: intent.knob.clone(),
+                place: intent.place.clone(),
+                target: intent.edit.target(),
+                wanted,
+                found,
+            })
+        })
+        .collect()
+}
+
+/// Identity of the running boot.
+pub(crate) fn boot_id(host: &dyn Host) -> Result<String> {
+    const PATH: &str = "/proc/sys/kernel/random/boot_id";
+    host.text(Path::new(PATH))
+        .map_err(|source| Error::kernel("the journal", format!("read {PATH}"), host.name(), source))
+}
+
+fn still_ours(host: &dyn Host, pending: &[Pending]) -> Vec<String> {
+    pending
+        .iter()
+        .filter(|pending| pending.intent.place == Place::Host)
+        .filter_map(|Pending { intent, .. }| {
+            let found = intent.edit.current(host).ok()?;
+            let ours = intent.edit.same(&found, &intent.edit.value());
+            ours.then(|| format!("{} holds '{found}'", intent.edit.target()))
+        })
+        .collect()
+}
+
+fn close(file: JournalFile, recovery: &mut Recovery, leftovers: Leftovers) -> Result<()> {
+    let clean = recovery.undo.complete() && recovery.damage.is_empty();
+    if clean && !recovery.rebooted {
+        file.remove()?;
+    } else if clean || recovery.rebooted || leftovers == Leftovers::Abandon {
+        file.set_aside()?;
+    } else {
+        return Ok(());
+    }
+    recovery.closed = true;
+    Ok(())
+}

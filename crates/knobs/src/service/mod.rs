@@ -1,0 +1,81 @@
+//! Switches of the service under test. Each file is one knob; its name is the last part of its id.
+//!
+//! The engine cannot turn these: a socket option belongs to the process that holds the socket. Their
+//! plans carry [`Edit::Service`], and whoever runs the service starts it anew with that switch;
+//! `rungwise serve udp` has an option for each, and its start line tells what the kernel granted.
+
+pub mod busy_poll;
+pub mod incoming_cpu;
+pub mod io_uring;
+pub mod pin_threads;
+pub mod pmtudisc;
+pub mod recvmmsg;
+pub mod reuseport;
+pub mod reuseport_bpf;
+pub mod udp_gro;
+pub mod udp_segment;
+pub mod xdp_echo;
+
+use crate::Result;
+use crate::edit::Edit;
+use crate::knob::{Context, Current, Draft};
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the signature of every knob's reader"
+)]
+fn read(_: &Context<'_>) -> Result<Current> {
+    Ok(Current::unknown("known to the service alone"))
+}
+
+fn switch(context: &Context<'_>, name: &str, value: &impl ToString) -> Draft {
+    let edit = Edit::Service {
+        switch: name.to_owned(),
+        value: value.to_string(),
+    };
+    Draft {
+        edits: vec![(context.place.clone(), edit)],
+        notes: vec!["acts when the service starts again with it".to_owned()],
+    }
+}
+
+/// Each service knob's undo is the same.
+const RESTARTED: &str =
+    "The service is started again without the switch; nothing of it remains in the kernel.";
+
+#[cfg(test)]
+mod tests {
+    use rungwise_host::recorded::Recorded;
+
+    use super::*;
+    use crate::knob::Scope;
+
+    #[test]
+    fn a_switch_is_planned_and_nonsense_is_refused_with_the_right_words() {
+        let host = Recorded::new("this host", 1);
+        let context = Context::of_host(&host, None, &[0, 1]);
+        let cases = [
+            ("sock.reuseport", "on", "on"),
+            ("sock.reuseport_bpf", "cbpf", "cbpf"),
+            ("cpu.pin_threads", "0-1", "0-1"),
+            ("sock.pmtudisc", "do", "do"),
+            ("sock.recvmmsg", "32", "32"),
+            ("sock.busy_poll", "50us", "50us"),
+            ("net.xdp_echo", "generic", "generic"),
+        ];
+        for (id, wish, value) in cases {
+            let plan = crate::find(id).unwrap().plan(&context, wish).unwrap();
+            assert_eq!(plan.service().next().unwrap().1, value, "{id}");
+        }
+        for knob in crate::KNOBS
+            .iter()
+            .filter(|knob| knob.scope == Scope::Service)
+        {
+            let error = knob.plan(&context, "perhaps").unwrap_err().to_string();
+            assert!(
+                error.contains(knob.values) && error.contains("perhaps"),
+                "{error}"
+            );
+        }
+    }
+}

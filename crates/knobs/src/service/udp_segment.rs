@@ -1,0 +1,33 @@
+//! Several datagrams to one peer in one send.
+
+use crate::Result;
+use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
+use crate::service;
+use crate::target::Target;
+
+/// `sock.udp_segment`
+pub static KNOB: Knob = Knob {
+    id: "sock.udp_segment",
+    scope: Scope::Service,
+    risk: Risk::Restart,
+    settable: Settable::Yes,
+    summary: "sends replies to one peer as one large buffer that is cut late",
+    values: "on or off",
+    doc: Doc {
+        does: "UDP_SEGMENT hands the stack one buffer that is cut into datagrams of equal size just before \
+               the device.",
+        helps: "Bursts to one peer only: many equal replies that are ready together.",
+        costs: "All pieces are lost together if the buffer is. It cannot help where each peer gets one \
+               datagram.",
+        undone: service::RESTARTED,
+        sources: "udp(7), Linux 4.18; see sock.udp_gro for what was measured.",
+    },
+    writes: &[Target::Switch("udp_segment")],
+    read: service::read,
+    draft,
+};
+
+fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    KNOB.on_off(wish)?;
+    Ok(service::switch(context, "udp_segment", &wish))
+}

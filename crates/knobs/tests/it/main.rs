@@ -1,0 +1,10 @@
+//! Knobs on an invented machine: plans, the engine under faults, and crashes between any two steps.
+//! Round trips on the real kernel, in namespaces of our own, are in `lab`.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
+mod crash;
+mod engine;
+mod hostile;
+mod lab;
+mod memory;
+mod plans;
