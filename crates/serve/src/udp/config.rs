@@ -205,6 +205,8 @@ pub enum XdpMode {
     /// After the socket buffer is made; works on every device.
     Generic,
     /// In the driver. On veth this is *slower* than generic, answers IPv4 with a zeroed UDP checksum (peers see
-    /// no checksum) and leaves IPv6 to the socket, because frames there carry unfinished checksums.
+    /// no checksum) and leaves IPv6 to the socket, because frames there carry unfinished checksums. And on veth
+    /// the *peer* device must carry a native program too, whichever, or the replies lie in its ring until
+    /// something else wakes it (`veth_xdp_flush` in drivers/net/veth.c looks for one, not for its NAPI).
     Native,
 }

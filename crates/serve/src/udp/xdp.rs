@@ -99,7 +99,7 @@ fn attach(
     let link = bpf::attach_xdp(&program, index, native)?;
     let (id, on) = bpf::link_program(&link)?;
     let note = if veth {
-        "; veth: IPv4 replies without UDP checksum, IPv6 left to the socket"
+        "; veth: IPv4 replies without UDP checksum, IPv6 left to the socket, the peer device needs a native program too"
     } else {
         ""
     };

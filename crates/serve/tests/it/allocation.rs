@@ -1,0 +1,89 @@
+//! A worker allocates nothing per datagram: counted by the allocator of this whole test binary, on the threads
+//! whose handlers asked to be counted.
+#![allow(unsafe_code, reason = "a global allocator is unsafe to write")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rungwise_serve::udp::{Config, Io, Pin, Server, Steering};
+
+use crate::client::{ask, connect};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static COUNTED: Cell<bool> = const { Cell::new(false) };
+}
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // A thread that is ending has no cell any more.
+        if COUNTED.try_with(Cell::get).unwrap_or(false) {
+            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[test]
+fn workers_allocate_nothing_after_their_first_request() {
+    for io in [Io::Single, Io::Batch(32), Io::Uring] {
+        for listen in ["127.0.0.1:0", "[::]:0"] {
+            let server = Server::start(
+                &Config {
+                    workers: 2,
+                    reuseport: true,
+                    steering: Steering::Cbpf,
+                    pin: Pin::Allowed,
+                    io,
+                    gro: true,
+                    gso: true,
+                    ..Config::new(listen.parse().unwrap())
+                },
+                |_| {
+                    |request: &[u8], _: SocketAddr, reply: &mut [u8]| {
+                        COUNTED.set(true);
+                        if request == b"allocate" {
+                            drop(std::hint::black_box(vec![0_u8; 100]));
+                        }
+                        reply[..request.len()].copy_from_slice(request);
+                        Some(request.len())
+                    }
+                },
+            )
+            .unwrap();
+            let sockets: Vec<_> = (0..4).map(|_| connect(server.local_addr())).collect();
+            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            for n in 0..2000_usize {
+                let request = [n as u8; 1200];
+                let request = &request[..n % 1200];
+                let socket = &sockets[n % 4];
+                socket.send(request).unwrap();
+                let mut reply = [0; 1500];
+                assert_eq!(socket.recv(&mut reply).expect("a reply"), request.len());
+            }
+            assert_eq!(
+                ALLOCATIONS.load(Ordering::Relaxed) - before,
+                0,
+                "{io} on {listen}"
+            );
+            // The proof that the counter counts.
+            ask(&sockets[0], b"allocate");
+            assert!(ALLOCATIONS.load(Ordering::Relaxed) > before);
+        }
+    }
+}

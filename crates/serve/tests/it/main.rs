@@ -1,0 +1,22 @@
+//! The server against real sockets: over loopback, in namespaces of its own, and with the clients of others.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "tests start clients, keep time themselves, and say aloud what they cannot do"
+)]
+
+mod allocation;
+mod client;
+mod clients;
+#[path = "../../examples/dns.rs"]
+mod dns;
+mod echo;
+mod namespace;
+mod refusal;
+mod robust;
+#[path = "../../examples/sntp.rs"]
+mod sntp;
+mod steering;
+mod stop;
+mod xdp;

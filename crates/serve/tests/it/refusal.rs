@@ -1,0 +1,160 @@
+//! A kernel that refuses: played by a seccomp filter on the starting thread, which its workers inherit.
+#![allow(unsafe_code, reason = "seccomp has no safe door in std")]
+
+use rungwise_serve::udp::Server;
+use rungwise_serve::udp::{Config, Error, Io, Pin, Steering, XdpEcho, XdpMode};
+
+use crate::client::{ask, connect, echo};
+
+/// Runs `work` on a thread for which system call `number` fails with `error`.
+fn without<T: Send>(number: libc::c_long, error: i32, work: impl FnOnce() -> T + Send) -> T {
+    let filtered = move || {
+        let insn = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
+            code: code as u16,
+            jt,
+            jf,
+            k,
+        };
+        // Offset 0 of struct seccomp_data is the number.
+        let mut program = [
+            insn(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+            insn(
+                libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+                number as u32,
+                0,
+                1,
+            ),
+            insn(
+                libc::BPF_RET | libc::BPF_K,
+                libc::SECCOMP_RET_ERRNO | error as u32,
+                0,
+                0,
+            ),
+            insn(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0),
+        ];
+        let program = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_mut_ptr(),
+        };
+        // SAFETY: the program outlives the calls, which only read it.
+        unsafe {
+            assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+            assert_eq!(
+                libc::prctl(
+                    libc::PR_SET_SECCOMP,
+                    libc::SECCOMP_MODE_FILTER,
+                    &raw const program
+                ),
+                0
+            );
+        }
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(filtered).join().unwrap())
+}
+
+fn plain() -> Config {
+    Config::new("127.0.0.1:0".parse().unwrap())
+}
+
+/// The error without fallback; with it, a server that still answers and the line that says what happened.
+fn refused(config: &Config) -> (Error, String) {
+    let error = Server::start(config, echo).unwrap_err();
+    let config = Config {
+        fallback: true,
+        ..config.clone()
+    };
+    let server = Server::start(&config, echo).unwrap();
+    assert_eq!(ask(&connect(server.local_addr()), b"x"), b"x");
+    let differing: Vec<_> = server
+        .read_backs()
+        .iter()
+        .filter(|entry| !entry.holds)
+        .map(ToString::to_string)
+        .collect();
+    (error, differing.join("\n"))
+}
+
+#[test]
+fn without_io_uring_the_error_names_it_and_the_fallback_is_batches() {
+    let config = Config {
+        io: Io::Uring,
+        ..plain()
+    };
+    let (error, line) = without(libc::SYS_io_uring_setup, libc::ENOSYS, || refused(&config));
+    assert!(
+        matches!(error, Error::Unsupported { since: "6.1", .. }),
+        "{error}"
+    );
+    assert!(
+        line.starts_with("io: io_uring; DIFFERS: batch of 32: no io_uring"),
+        "{line}"
+    );
+}
+
+#[test]
+fn without_the_right_to_use_it_io_uring_is_refused_with_a_remedy() {
+    let config = Config {
+        io: Io::Uring,
+        ..plain()
+    };
+    let (error, _) = without(libc::SYS_io_uring_setup, libc::EPERM, || refused(&config));
+    assert!(error.to_string().contains("io_uring_disabled"), "{error}");
+}
+
+#[test]
+fn without_bpf_steering_falls_back_to_the_flow_hash() {
+    let config = Config {
+        workers: 2,
+        reuseport: true,
+        steering: Steering::Ebpf { map: Vec::new() },
+        ..plain()
+    };
+    let (error, line) = without(libc::SYS_bpf, libc::EPERM, || refused(&config));
+    assert!(error.to_string().contains("CAP_BPF"), "{error}");
+    assert!(
+        line.starts_with("steering: ebpf; DIFFERS: flow hash"),
+        "{line}"
+    );
+    let (error, _) = without(libc::SYS_bpf, libc::ENOSYS, || refused(&config));
+    assert!(
+        matches!(error, Error::Unsupported { since: "4.19", .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_cpu_that_does_not_exist_cannot_be_pinned_to() {
+    let config = Config {
+        workers: 2,
+        pin: Pin::Cpus(vec![0, 1000]),
+        ..plain()
+    };
+    let (error, line) = refused(&config);
+    assert!(
+        error.to_string().contains("worker 1 on cpu 1000"),
+        "{error}"
+    );
+    assert!(
+        line.starts_with("pin: worker 1 on cpu 1000; DIFFERS: left free"),
+        "{line}"
+    );
+}
+
+#[test]
+fn an_xdp_echo_on_no_device_falls_back_to_sockets() {
+    let port = connect("127.0.0.1:9".parse().unwrap())
+        .local_addr()
+        .unwrap()
+        .port();
+    let config = Config {
+        xdp_echo: Some(XdpEcho {
+            device: "no-such-device".to_owned(),
+            mode: XdpMode::Generic,
+        }),
+        ..Config::new((std::net::Ipv4Addr::LOCALHOST, port).into())
+    };
+    let (error, line) = refused(&config);
+    assert!(error.to_string().contains("no-such-device"), "{error}");
+    assert!(line.contains("off, sockets answer"), "{line}");
+}
