@@ -90,9 +90,9 @@ pub fn change(fraction: f64) -> String {
     format!("{sign}{text}{THIN}%")
 }
 
-/// The interval alone: `[+1.2 %, +6.1 %]`.
+/// The interval alone, in one piece that no line break parts: `[+1.2 %, +6.1 %]`.
 pub fn interval(low: f64, high: f64) -> String {
-    format!("[{}, {}]", change(low), change(high))
+    format!("[{},{THIN}{}]", change(low), change(high))
 }
 
 /// Point and interval of a relative change.

@@ -177,6 +177,8 @@ pub struct ChangeScale {
 
 /// A 20-fold change: an interval end beyond it is clipped and marked.
 const FARTHEST: f64 = 3.0;
+/// A tick further out would have half of its label outside.
+const EDGE: f64 = 0.96;
 /// Below a change by a third everything fits a linear axis.
 const LINEAR_BELOW: f64 = 0.3;
 /// Log ratio at which the bent scale leaves the linear part: 5 %, about the size of a late rung.
@@ -225,8 +227,8 @@ impl ChangeScale {
             if clipped
                 || mirror_clipped
                 || !apart(distance, last, wide)
-                || at > 0.985
-                || mirror < 0.015
+                || at > EDGE
+                || mirror < 1.0 - EDGE
             {
                 continue;
             }

@@ -21,7 +21,7 @@ pub(super) fn draw(plot: &Bars, title: &str) -> Markup {
             plot.unit,
         )
     };
-    let ticks = axis.ticks(0.1, 0.2);
+    let ticks = axis.ticks(0.1, 0.3);
     html! {
         ul.legend {
             @for part in &plot.parts {

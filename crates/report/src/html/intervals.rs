@@ -5,7 +5,7 @@
 
 use maud::{Markup, html};
 
-use super::parts::{anchor, key, percent};
+use super::parts::{key, percent};
 use super::{class, mark};
 use crate::block::{IntervalRow, Intervals, Tone};
 use crate::numbers;
@@ -68,7 +68,7 @@ fn axis(ticks: &[Tick], plot: &Intervals) -> Markup {
             text x="49%" y="13" text-anchor="end" class="side" { "← " (plot.sides.0) }
             text x="51%" y="13" text-anchor="start" class="side" { (plot.sides.1) " →" }
             @for tick in ticks {
-                text x=(percent(tick.at)) y="32" text-anchor=(anchor(tick.at)) class=[(!tick.always).then_some("w")] { (tick.label) }
+                text x=(percent(tick.at)) y="32" text-anchor="middle" class=[(!tick.always).then_some("w")] { (tick.label) }
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Where the CPU time went: how each CPU spent its window, and what a transaction cost each side.
 //!
-//! Medians over the runs with the change that count. The start has no such runs; it is the
-//! variant without the change of the first rung that ran.
+//! Medians over the runs with the change that count. Where the start has no runs of its own, it is
+//! the variant without the change of the first rung that ran.
 
 use rungwise_model::machine::CpuSplit;
 use rungwise_model::tune::{Run, Rung, TuneReport};
 
-use super::{first, last};
+use super::last;
 use crate::block::{Bar, BarGroup, Bars, Block, Cell, Chart, Column, Part, Plot, Table};
 use crate::numbers;
 use crate::scale::Unit;
@@ -150,9 +150,7 @@ fn per_cpu(report: &TuneReport, rungs: &[(usize, &Rung, Vec<&Run>)]) -> Block {
     };
     Block::Chart(Box::new(Chart {
         id: "per-cpu",
-        note: "Share of the measured window per CPU, medians of the runs with the change; the start from the runs \
-               without it."
-            .to_owned(),
+        note: "Share of the measured window per CPU, medians of the runs that count.".to_owned(),
         data: Table {
             caption: title.clone(),
             columns,
@@ -225,19 +223,15 @@ fn per_transaction(report: &TuneReport, rungs: &[(usize, &Rung, Vec<&Run>)]) -> 
             Cell::number(Some(sum), numbers::micros_only),
         ]);
     }
-    let cost = |rung: Option<&Rung>| rung.and_then(|rung| rung.cpu_us_per_tx);
-    let title = match (cost(first(report)), cost(last(report))) {
-        (Some(before), Some(after)) => format!(
-            "A transaction costs both sides {} of CPU at the start, {} with everything kept",
-            numbers::micros_only(before),
-            numbers::micros_only(after)
-        ),
-        _ => "CPU time per transaction, server and client".to_owned(),
-    };
+    let title = super::from_to(report, |rung| rung.cpu_us_per_tx, numbers::micros_only)
+        .map_or_else(
+            || "CPU time per transaction, server and client".to_owned(),
+            |story| format!("CPU time per transaction, server and client: {story}"),
+        );
     Block::Chart(Box::new(Chart {
         id: "cpu-per-transaction",
-        note: "Medians of the runs with the change; the start from the runs without it. Where both sides share a machine, the sender also pays for a part of \
-               the receiver's input."
+        note: "Medians of the runs that count. Where both sides share a machine, the sender also pays for a part of the \
+               receiver's input."
             .to_owned(),
         data: Table {
             caption: title.clone(),

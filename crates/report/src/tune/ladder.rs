@@ -74,6 +74,9 @@ fn headline(report: &TuneReport) -> String {
     let worst = changes()
         .filter(|(rung, _)| rung.outcome == Outcome::Reverted)
         .min_by(|a, b| (a.1 * sign).total_cmp(&(b.1 * sign)));
+    if super::tried(report) == 0 {
+        return "No change could be measured".to_owned();
+    }
     let told = |extreme: Option<(&Rung, f64)>, join: &str, verb: &str| {
         extreme.map_or_else(String::new, |(rung, change)| {
             format!(

@@ -96,8 +96,7 @@ fn verdict(report: &TuneReport) -> Verdict {
     }
     Verdict {
         mark: Mark { symbol, word, tone },
-        // The sentence is written for JSON and terminals; here a number must not part from its sign.
-        sentence: report.sentence.replace(" %", &format!("{THIN}%")),
+        sentence: unbroken(&report.sentence),
         context: context
             .into_iter()
             .filter(|piece| !piece.is_empty())
@@ -106,13 +105,29 @@ fn verdict(report: &TuneReport) -> Verdict {
     }
 }
 
+/// No line break between a number and its sign, nor inside an interval.
+fn unbroken(sentence: &str) -> String {
+    let mut text = sentence.replace(" %", &format!("{THIN}%"));
+    for sign in ['+', '−', '±'] {
+        text = text.replace(&format!("%, {sign}"), &format!("%,{THIN}{sign}"));
+    }
+    text
+}
+
 /// The first rung that was measured: the start, unless even that could not run.
 fn first(report: &TuneReport) -> Option<&Rung> {
     report.rungs.iter().find(|rung| rung.rate_per_s.is_some())
 }
 
-/// The last rung that was kept, or the start.
+/// Id of the rung that holds the last configuration against the first, measured at the end.
+const OVERALL: &str = "overall";
+
+/// What was kept as a whole: measured at the end, else the last rung that was kept, else the start.
 fn last(report: &TuneReport) -> Option<&Rung> {
+    let whole = |rung: &&Rung| rung.id == OVERALL && rung.rate_per_s.is_some();
+    if let Some(rung) = report.rungs.iter().rev().find(whole) {
+        return Some(rung);
+    }
     let kept = |rung: &&Rung| rung.outcome == Outcome::Kept && rung.rate_per_s.is_some();
     report
         .rungs
@@ -120,6 +135,24 @@ fn last(report: &TuneReport) -> Option<&Rung> {
         .rev()
         .find(kept)
         .or_else(|| first(report))
+}
+
+/// `401 k/s at the start, 746 k/s with everything kept`; absent where the start was not measured.
+fn from_to(
+    report: &TuneReport,
+    value: impl Fn(&Rung) -> Option<f64>,
+    show: impl Fn(f64) -> String,
+) -> Option<String> {
+    let (start, end) = (first(report)?, last(report)?);
+    let before = show(value(start)?);
+    Some(if start.id == end.id {
+        format!("{before} at the start; nothing was kept")
+    } else {
+        format!(
+            "{before} at the start, {} with everything kept",
+            show(value(end)?)
+        )
+    })
 }
 
 /// The rungs whose outcome was open: those that were tried as a change.
@@ -137,14 +170,23 @@ fn tiles(report: &TuneReport) -> Vec<Tile> {
     let (start, end) = (first(report), last(report));
     let change =
         |label: &str, value: &dyn Fn(&Rung) -> Option<f64>, show: &dyn Fn(f64) -> String| {
-            let (before, after) = (start.and_then(value), end.and_then(value));
+            let after = end.and_then(value);
+            let moved = start.map(|rung| &rung.id) != end.map(|rung| &rung.id);
+            let before = start.and_then(value).filter(|_| moved);
             let ratio = before.zip(after).map(|(before, after)| after / before);
             Tile {
                 label: label.to_owned(),
                 value: after.map_or_else(|| ABSENT.to_owned(), show),
                 before: before.map(show),
                 detail: ratio.map_or_else(
-                    || "not measured".to_owned(),
+                    || {
+                        let why = if after.is_some() {
+                            "at the start; nothing was kept"
+                        } else {
+                            "not measured"
+                        };
+                        why.to_owned()
+                    },
                     |ratio| format!("{} over the ladder", numbers::change(ratio - 1.0)),
                 ),
                 tone: Tone::Plain,
@@ -215,7 +257,9 @@ fn tally(report: &TuneReport) -> String {
     let words: Vec<String> = kinds
         .into_iter()
         .filter_map(|kind| {
-            let with = |rung: &&Rung| rung.outcome == kind && Some(&rung.id) != start;
+            let with = |rung: &&Rung| {
+                rung.outcome == kind && Some(&rung.id) != start && rung.id != OVERALL
+            };
             let count = report.rungs.iter().filter(with).count();
             (count > 0).then(|| format!("{count} {}", outcome(kind).word))
         })

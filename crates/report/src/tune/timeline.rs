@@ -4,7 +4,6 @@
 
 use rungwise_model::tune::{Run, Rung, TuneReport};
 
-use super::{first, last};
 use crate::block::{Block, Cell, Chart, Column, Dots, Plot, Point, Series, Span, Table};
 use crate::numbers;
 use crate::scale::Unit;
@@ -86,15 +85,10 @@ struct Frame<'a> {
 
 impl Frame<'_> {
     fn rate(&self, report: &TuneReport) -> Block {
-        let of = |rung: Option<&Rung>| rung.and_then(|rung| rung.rate_per_s);
-        let result = match (of(first(report)), of(last(report))) {
-            (Some(before), Some(after)) => format!(
-                "Rate: {} at the start, {} with everything kept",
-                numbers::rate(before),
-                numbers::rate(after)
-            ),
-            _ => "Rate of every run".to_owned(),
-        };
+        let result = super::from_to(report, |rung| rung.rate_per_s, numbers::rate).map_or_else(
+            || "Rate of every run".to_owned(),
+            |story| format!("Rate: {story}"),
+        );
         let left_out = self.runs.iter().filter(|placed| !placed.counts).count();
         let title = match left_out {
             0 => result,
@@ -127,15 +121,11 @@ impl Frame<'_> {
     }
 
     fn latency(&self, report: &TuneReport) -> Block {
-        let of = |rung: Option<&Rung>| rung.and_then(|rung| rung.latency_us).map(|l| l.p99);
-        let title = match (of(first(report)), of(last(report))) {
-            (Some(before), Some(after)) => format!(
-                "Latency: p99 {} at the start, {} with everything kept",
-                numbers::micros(before),
-                numbers::micros(after)
-            ),
-            _ => "Latency of every run".to_owned(),
-        };
+        let p99 = |rung: &Rung| rung.latency_us.map(|latency| latency.p99);
+        let title = super::from_to(report, p99, numbers::micros).map_or_else(
+            || "Latency of every run".to_owned(),
+            |story| format!("Latency: p99 {story}"),
+        );
         self.chart(Wanted {
             id: "latency-over-time",
             title,
