@@ -79,11 +79,12 @@ fn schemas(pages: &mut BTreeMap<String, String>) -> Result<()> {
     let all = [
         (
             "load",
-            schemars::schema_for!(rungwise_model::load::LoadReport),
+            schemars::schema_for!(rungwise_model::load::LoadReport).to_value(),
         ),
+        ("scenario", rungwise_experiment::scenario::schema()),
         (
             "tune",
-            schemars::schema_for!(rungwise_model::tune::TuneReport),
+            schemars::schema_for!(rungwise_model::tune::TuneReport).to_value(),
         ),
     ];
     for (name, schema) in all {
