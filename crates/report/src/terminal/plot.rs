@@ -172,9 +172,17 @@ fn dots(plot: &Dots, width: usize, paint: Paint) -> Vec<String> {
         .collect();
     let name_width = widest(&names);
     let range_width = widest(&ranges);
+    let most = plot
+        .series
+        .iter()
+        .map(|series| series.points.len())
+        .max()
+        .unwrap_or(0);
     let across = width
         .saturating_sub(name_width + range_width + 4)
-        .clamp(*PLOT.start(), *PLOT.end());
+        .clamp(*PLOT.start(), *PLOT.end())
+        // No more columns than dots, or the line would have holes; enough for the axis beneath.
+        .min(most.max(8));
     let mut lines = Vec::new();
     for ((series, name), range) in plot.series.iter().zip(&names).zip(&ranges) {
         lines.push(format!(
@@ -187,7 +195,7 @@ fn dots(plot: &Dots, width: usize, paint: Paint) -> Vec<String> {
     let until = clean(&numbers::span(plot.until_s));
     let axis = format!("0{}", pad(&until, across.saturating_sub(1), true));
     lines.push(paint.dim(&format!(
-        "{}  {axis}  {}{log}; range of the runs that count",
+        "{}  {axis}  {}{log}; at the right the range of what counts",
         " ".repeat(name_width),
         clean(&plot.quantity)
     )));
@@ -298,10 +306,9 @@ fn bars(plot: &Bars, width: usize, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// Titles get what they need as long as the plot keeps a useful width.
+/// Titles get what they need, the plot at least half.
 fn title_width(titles: &[String], room: usize) -> usize {
-    let useful = if room >= 80 { 36 } else { *PLOT.start() };
-    widest(titles).min(room.saturating_sub(useful).clamp(12, 60))
+    widest(titles).min((room / 2).clamp(12, 60))
 }
 
 fn widest(texts: &[String]) -> usize {
