@@ -1,4 +1,7 @@
 //! Why a server did not start.
+//!
+//! The kernel's answer stands within the sentence, before the remedy, and so is no `source` that a reporter
+//! would print a second time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,17 +19,17 @@ pub enum Error {
     PortInUse(SocketAddr),
     /// Binding failed for another reason.
     #[error(
-        "cannot listen on udp {address}: {source}; check that the address belongs to this host and that the port is allowed"
+        "cannot listen on udp {address}: {answer}; check that the address belongs to this host and that the port is allowed"
     )]
     Bind {
         /// What was to be bound.
         address: SocketAddr,
         /// The kernel's answer.
-        source: io::Error,
+        answer: io::Error,
     },
     /// The kernel is too old or was built without this.
     #[error(
-        "cannot switch on {switch}: this kernel lacks {feature}, which Linux has since {since} ({source}); leave the switch out or allow the plain fallback"
+        "cannot switch on {switch}: this kernel lacks {feature}, which Linux has since {since} ({answer}); leave the switch out or allow the plain fallback"
     )]
     Unsupported {
         /// The switch.
@@ -36,17 +39,17 @@ pub enum Error {
         /// First release that has it.
         since: &'static str,
         /// The kernel's answer.
-        source: io::Error,
+        answer: io::Error,
     },
     /// The kernel has it but not for us, or not with this value.
-    #[error("cannot set {switch} to {wanted}: {source}; {remedy}, or allow the plain fallback")]
+    #[error("cannot set {switch} to {wanted}: {answer}; {remedy}, or allow the plain fallback")]
     Refused {
         /// The switch.
         switch: &'static str,
         /// What was asked for.
         wanted: String,
         /// The kernel's answer.
-        source: io::Error,
+        answer: io::Error,
         /// What would let it through.
         remedy: &'static str,
     },
@@ -66,13 +69,13 @@ pub enum Error {
     },
     /// A worker thread could not be started.
     #[error(
-        "cannot start worker {worker}: {source}; lower the number of workers or raise the limits on threads and memory"
+        "cannot start worker {worker}: {answer}; lower the number of workers or raise the limits on threads and memory"
     )]
     Worker {
         /// Index of the worker.
         worker: usize,
         /// The kernel's answer.
-        source: io::Error,
+        answer: io::Error,
     },
 }
 
@@ -88,25 +91,25 @@ pub(super) struct Feature {
 
 impl Feature {
     /// The error for a refusal: which of "too old" and "not allowed" it was can be told from the number.
-    pub(super) fn refused(self, wanted: impl Into<String>, source: io::Error) -> Error {
-        match source.raw_os_error() {
-            Some(libc::ENOPROTOOPT | libc::ENOSYS | libc::EOPNOTSUPP) => self.missing(source),
+    pub(super) fn refused(self, wanted: impl Into<String>, answer: io::Error) -> Error {
+        match answer.raw_os_error() {
+            Some(libc::ENOPROTOOPT | libc::ENOSYS | libc::EOPNOTSUPP) => self.missing(answer),
             _ => Error::Refused {
                 switch: self.switch,
                 wanted: wanted.into(),
-                source,
+                answer,
                 remedy: self.remedy,
             },
         }
     }
 
     /// The error for a kernel without it, where the number alone does not say so.
-    pub(super) fn missing(self, source: io::Error) -> Error {
+    pub(super) fn missing(self, answer: io::Error) -> Error {
         Error::Unsupported {
             switch: self.switch,
             feature: self.name,
             since: self.since,
-            source,
+            answer,
         }
     }
 }

@@ -67,12 +67,12 @@ impl Ledger {
             Error::Unsupported {
                 feature,
                 since,
-                source,
+                answer,
                 ..
             } => {
-                format!("no {feature}, which Linux has since {since} ({source})")
+                format!("no {feature}, which Linux has since {since} ({answer})")
             }
-            Error::Refused { source, .. } => source.to_string(),
+            Error::Refused { answer, .. } => answer.to_string(),
             Error::NotTaken { actual, .. } => format!("reads back as {actual}"),
             other => other.to_string(),
         };

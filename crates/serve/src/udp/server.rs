@@ -59,9 +59,9 @@ impl Server {
         let mut ledger = Ledger::new(config.fallback);
         let cpus = homes(config)?;
         let sockets = socket::open(config, &cpus, &mut ledger)?;
-        let local_addr = socket::local_addr(&sockets[0]).map_err(|source| Error::Bind {
+        let local_addr = socket::local_addr(&sockets[0]).map_err(|answer| Error::Bind {
             address: config.listen,
-            source,
+            answer,
         })?;
         let cpu_count = cpus
             .iter()
@@ -88,7 +88,7 @@ impl Server {
         for (worker, &cpu) in cpus.iter().enumerate() {
             server
                 .spawn(config, worker, cpu, factory.clone(), report.clone())
-                .map_err(|source| Error::Worker { worker, source })?;
+                .map_err(|answer| Error::Worker { worker, answer })?;
         }
         drop(report);
         let mut reports: Vec<Report> = reports.iter().collect();

@@ -128,7 +128,7 @@ pub(super) fn open(
     for &cpu in cpus {
         let socket = bound(config, address, true, cpu, ledger)?;
         if address.port() == 0 {
-            let actual = local_addr(&socket).map_err(|source| Error::Bind { address, source })?;
+            let actual = local_addr(&socket).map_err(|answer| Error::Bind { address, answer })?;
             address.set_port(actual.port());
         }
         sockets.push(socket);
@@ -148,9 +148,9 @@ fn bound(
     cpu: usize,
     ledger: &mut Ledger,
 ) -> Result<OwnedFd, Error> {
-    let bind_error = |source: io::Error| match source.raw_os_error() {
+    let bind_error = |answer: io::Error| match answer.raw_os_error() {
         Some(libc::EADDRINUSE) => Error::PortInUse(address),
-        _ => Error::Bind { address, source },
+        _ => Error::Bind { address, answer },
     };
     let family = if address.is_ipv4() {
         libc::AF_INET
