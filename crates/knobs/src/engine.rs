@@ -221,16 +221,16 @@ impl<L: Log> Keeper<L> {
         } = &pending.intent;
         let host = at(places, knob, place)?;
         let (target, wanted) = (edit.target(), edit.value().into_owned());
-        edit.write(host, &wanted).map_err(|source| {
+        edit.write(host, &wanted).map_err(|answer| {
             Error::kernel(
                 knob,
                 format!("write '{wanted}' to {target}"),
                 host.name(),
-                source,
+                answer,
             )
         })?;
-        let found = edit.current(host).map_err(|source| {
-            Error::kernel(knob, format!("read back {target}"), host.name(), source)
+        let found = edit.current(host).map_err(|answer| {
+            Error::kernel(knob, format!("read back {target}"), host.name(), answer)
         })?;
         let holds = edit.same(&found, &wanted);
         let change = Change {
@@ -283,10 +283,10 @@ impl<L: Log> Keeper<L> {
             .as_mut()
             .expect("the log is open until the session ends");
         log.append(&lines, durable)
-            .map_err(|source| Error::Journal {
+            .map_err(|answer| Error::Journal {
                 tried: "write",
                 path: self.path.clone(),
-                source,
+                answer,
             })?;
         self.next_seq += entries.len() as u64;
         Ok(())
@@ -333,7 +333,7 @@ fn intents(places: &Places, plan: &Plan) -> Result<Vec<Intent>> {
         let host = at(places, &plan.knob, place)?;
         let failed = |tried: String| {
             let name = host.name();
-            move |source| Error::kernel(&plan.knob, tried, name, source)
+            move |answer| Error::kernel(&plan.knob, tried, name, answer)
         };
         let before = edit
             .current(host)

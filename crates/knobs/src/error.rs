@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No knob has this id.
-    #[error("no knob is called '{id}'{}; `rungwise knob list` shows all", did_you_mean(*near))]
+    #[error("no knob is called '{id}'; {}`rungwise knob list` shows all", nearest(*near))]
     UnknownKnob {
         /// What was asked for.
         id: String,
@@ -34,7 +34,7 @@ pub enum Error {
         allowed: &'static str,
     },
     /// The knob turns a device and none, or an unknown one, was named.
-    #[error("cannot read {knob}: {why}; name one with --device ({})", known.join(", "))]
+    #[error("cannot read {knob}: {why}; {}", named(known))]
     NoDevice {
         /// Id of the knob.
         knob: &'static str,
@@ -66,7 +66,7 @@ pub enum Error {
     },
     /// Not allowed to.
     #[error(
-        "cannot {tried} for {knob} on {host}: {source}; run as root on the host itself \
+        "cannot {tried} for {knob} on {host}: {answer}; run as root on the host itself \
          (queue masks stay refused even to root of a user namespace)"
     )]
     Permission {
@@ -77,10 +77,10 @@ pub enum Error {
         /// Which machine or namespace.
         host: String,
         /// The kernel's answer.
-        source: io::Error,
+        answer: io::Error,
     },
     /// The kernel refused for another reason.
-    #[error("cannot {tried} for {knob} on {host}: {source}{}", hint(source))]
+    #[error("cannot {tried} for {knob} on {host}: {answer}{}", hint(answer))]
     Kernel {
         /// Id of the knob.
         knob: String,
@@ -89,7 +89,7 @@ pub enum Error {
         /// Which machine or namespace.
         host: String,
         /// The kernel's answer.
-        source: io::Error,
+        answer: io::Error,
     },
     /// The kernel accepted the value and holds another one.
     #[error(
@@ -124,14 +124,14 @@ pub enum Error {
         place: String,
     },
     /// The journal cannot be kept, so the machine is not touched.
-    #[error("cannot {tried} the journal {}: {source}; nothing is changed without it{}", path.display(), room(source))]
+    #[error("cannot {tried} the journal {}: {answer}; nothing is changed without it{}", path.display(), room(answer))]
     Journal {
         /// Verb.
         tried: &'static str,
         /// The journal.
         path: PathBuf,
         /// The system's answer.
-        source: io::Error,
+        answer: io::Error,
     },
     /// Somebody else is at work on this journal.
     #[error("journal {} is in use by {by}; wait for it to end, or end it and try again", path.display())]
@@ -169,33 +169,25 @@ pub enum Error {
 
 impl Error {
     /// An error of the kernel on `tried`, sorted by what the caller can do about it.
-    pub(crate) fn kernel(knob: &str, tried: String, host: &str, source: io::Error) -> Self {
+    pub(crate) fn kernel(knob: &str, tried: String, host: &str, answer: io::Error) -> Self {
         let (knob, host) = (knob.to_owned(), host.to_owned());
-        match source.kind() {
+        match answer.kind() {
             io::ErrorKind::NotFound => Self::Absent { knob, tried, host },
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Self::Permission {
                     knob,
                     tried,
                     host,
-                    source,
+                    answer,
                 }
             }
             _ => Self::Kernel {
                 knob,
                 tried,
                 host,
-                source,
+                answer,
             },
         }
-    }
-
-    /// The journal failed: nothing can be changed any more, whatever the knob.
-    pub fn is_journal(&self) -> bool {
-        matches!(
-            self,
-            Self::Journal { .. } | Self::Busy { .. } | Self::Distrusted { .. }
-        )
     }
 
     /// The exit code that tells a script what happened.
@@ -219,13 +211,20 @@ impl Error {
     }
 }
 
-fn did_you_mean(near: Option<&'static str>) -> String {
-    near.map(|id| format!(", did you mean {id}?"))
+fn nearest(near: Option<&'static str>) -> String {
+    near.map(|id| format!("the nearest is {id}, "))
         .unwrap_or_default()
 }
 
-fn room(source: &io::Error) -> &'static str {
-    match source.kind() {
+fn named(known: &[String]) -> String {
+    if known.is_empty() {
+        return "there is none here that it could turn".to_owned();
+    }
+    format!("name one with --device ({})", known.join(", "))
+}
+
+fn room(answer: &io::Error) -> &'static str {
+    match answer.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "; free some space or choose another place with --state"
         }
@@ -234,11 +233,11 @@ fn room(source: &io::Error) -> &'static str {
 }
 
 /// Answers of the kernel that say less than they mean.
-fn hint(source: &io::Error) -> &'static str {
+fn hint(answer: &io::Error) -> &'static str {
     // Numbers of asm-generic/errno.h; std has no kinds for these.
     const EOVERFLOW: i32 = 75;
     const EOPNOTSUPP: i32 = 95;
-    match source.raw_os_error() {
+    match answer.raw_os_error() {
         Some(EOVERFLOW) => {
             "; the mask names a CPU that does not exist, see /sys/devices/system/cpu/possible"
         }

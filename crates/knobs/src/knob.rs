@@ -15,6 +15,9 @@ use crate::mask::{self, Cpus};
 use crate::plan::{Plan, PlannedEdit};
 use crate::target::{Target, is_name};
 
+/// A directory per device of the reader's network namespace.
+const INTERFACES: &str = "/proc/sys/net/ipv4/conf";
+
 /// Something that can be turned, or is at least worth looking at.
 #[derive(Debug)]
 pub struct Knob {
@@ -236,12 +239,12 @@ impl Knob {
                 None
             } else {
                 let host = context.at(&place);
-                let found = edit.current(host).map_err(|source| {
+                let found = edit.current(host).map_err(|answer| {
                     Error::kernel(
                         self.id,
                         format!("read {}", edit.target()),
                         host.name(),
-                        source,
+                        answer,
                     )
                 })?;
                 Some(found)
@@ -353,12 +356,30 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The named device, which exists.
+    /// The named device, which exists and whose files below `/sys` are those of this namespace.
     pub(crate) fn device(&self, knob: &Knob) -> Result<&'a str> {
-        let known = self
-            .here
-            .list(Path::new("/sys/class/net"))
-            .unwrap_or_default();
+        self.named_device(knob, &["/sys/class/net", INTERFACES])
+    }
+
+    /// The named device of this namespace, for knobs that need nothing of it below `/sys`.
+    pub(crate) fn interface(&self, knob: &Knob) -> Result<&'a str> {
+        self.named_device(knob, &[INTERFACES])
+    }
+
+    /// A device that every one of `dirs` lists. `/sys` shows the namespace of whoever mounted it and
+    /// `/proc/sys/net` that of the reader: below `unshare -n` alone they differ, and a write to the
+    /// one would change a device of another namespace.
+    fn named_device(&self, knob: &Knob, dirs: &[&str]) -> Result<&'a str> {
+        let lists: Vec<Vec<String>> = dirs
+            .iter()
+            .map(|dir| self.here.list(Path::new(dir)).unwrap_or_default())
+            .collect();
+        let known: Vec<String> = lists[0]
+            .iter()
+            .filter(|name| !["all", "default"].contains(&name.as_str()))
+            .filter(|name| lists.iter().all(|list| list.contains(name)))
+            .cloned()
+            .collect();
         let why = match self.device {
             Some(device) if is_name(device) && known.iter().any(|name| name == device) => {
                 return Ok(device);
@@ -377,8 +398,8 @@ impl<'a> Context<'a> {
     pub(crate) fn queues(&self, knob: &Knob, direction: &str, name: &str) -> Result<Vec<String>> {
         let device = self.device(knob)?;
         let dir = format!("/sys/class/net/{device}/queues");
-        let names = self.here.list(Path::new(&dir)).map_err(|source| {
-            Error::kernel(knob.id, format!("list {dir}"), self.here.name(), source)
+        let names = self.here.list(Path::new(&dir)).map_err(|answer| {
+            Error::kernel(knob.id, format!("list {dir}"), self.here.name(), answer)
         })?;
         let mut numbers: Vec<u32> = names
             .iter()

@@ -127,8 +127,8 @@ impl Plan {
                 place: planned.place.to_string(),
             })?;
             let target = planned.edit.target();
-            let found = planned.edit.current(host).map_err(|source| {
-                Error::kernel(&self.knob, format!("read {target}"), host.name(), source)
+            let found = planned.edit.current(host).map_err(|answer| {
+                Error::kernel(&self.knob, format!("read {target}"), host.name(), answer)
             })?;
             if !planned.edit.same(&found, &wanted) {
                 drifts.push(Drift {

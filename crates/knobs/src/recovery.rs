@@ -162,11 +162,11 @@ pub fn undo_recovered(
     Ok(recovery)
 }
 
-/// Targets of the open journal that no longer hold what was set.
-pub fn verify(recovered: &Recovered, places: &Places) -> Vec<Drift> {
+/// Targets that no longer hold what was set, of edits in force in the order in which they were made.
+pub fn verify(pending: &[Pending], places: &Places) -> Vec<Drift> {
     // Only the last edit of a target counts.
     let mut last: Vec<&Pending> = Vec::new();
-    for pending in &recovered.pending {
+    for pending in pending {
         last.retain(|other| {
             other.intent.place != pending.intent.place
                 || other.intent.edit.target() != pending.intent.edit.target()
@@ -176,6 +176,10 @@ pub fn verify(recovered: &Recovered, places: &Places) -> Vec<Drift> {
     last.into_iter()
         .filter_map(|Pending { intent, .. }| {
             let host = places.at(&intent.place)?;
+            // The same path in another namespace is another setting.
+            if host.netns().is_ok_and(|netns| netns != intent.netns) {
+                return None;
+            }
             let wanted = intent.edit.value().into_owned();
             let found = match intent.edit.current(host) {
                 Ok(found) if intent.edit.same(&found, &wanted) => return None,
@@ -194,10 +198,10 @@ pub fn verify(recovered: &Recovered, places: &Places) -> Vec<Drift> {
 }
 
 /// Identity of the running boot.
-pub(crate) fn boot_id(host: &dyn Host) -> Result<String> {
+pub fn boot_id(host: &dyn Host) -> Result<String> {
     const PATH: &str = "/proc/sys/kernel/random/boot_id";
     host.text(Path::new(PATH))
-        .map_err(|source| Error::kernel("the journal", format!("read {PATH}"), host.name(), source))
+        .map_err(|answer| Error::kernel("the journal", format!("read {PATH}"), host.name(), answer))
 }
 
 fn still_ours(host: &dyn Host, pending: &[Pending]) -> Vec<String> {

@@ -57,7 +57,7 @@ impl JournalFile {
         files::create_dir_all(&dir).map_err(|error| Error::Journal {
             tried: "make the directory of",
             path: dir.clone(),
-            source: io::Error::other(error.to_string()),
+            answer: io::Error::other(error.to_string()),
         })?;
         let mut number = stored(state)?.first().map_or(1, |newest| newest.number + 1);
         loop {
@@ -70,7 +70,7 @@ impl JournalFile {
                 .open(&path);
             match opened {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                Err(source) => return Err(journal("create", &path)(source)),
+                Err(answer) => return Err(journal("create", &path)(answer)),
                 Ok(file) => {
                     file.try_lock()
                         .map_err(|error| journal("lock", &path)(error.into()))?;
@@ -106,7 +106,7 @@ impl JournalFile {
         files::remove(&self.path).map_err(|error| Error::Journal {
             tried: "remove",
             path: self.path.clone(),
-            source: io::Error::other(error.to_string()),
+            answer: io::Error::other(error.to_string()),
         })
     }
 
@@ -149,7 +149,7 @@ pub fn stored(state: &Path) -> Result<Vec<Stored>> {
     let names = match files::list(&dir) {
         Ok(names) => names,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(source) => return Err(journal("look for", &dir)(source)),
+        Err(answer) => return Err(journal("look for", &dir)(answer)),
     };
     let mut found: Vec<Stored> = names
         .iter()
@@ -170,7 +170,7 @@ pub fn claim(path: &Path, wait: bool) -> Result<Claim> {
     let mut file = match OpenOptions::new().read(true).append(true).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Claim::Gone),
-        Err(source) => return Err(journal("open", path)(source)),
+        Err(answer) => return Err(journal("open", path)(answer)),
     };
     let ours = if wait {
         file.lock().map(|()| true)
@@ -225,9 +225,9 @@ pub fn claim(path: &Path, wait: bool) -> Result<Claim> {
 
 fn journal(tried: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
-    move |source| Error::Journal {
+    move |answer| Error::Journal {
         tried,
         path,
-        source,
+        answer,
     }
 }

@@ -56,6 +56,6 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
 fn path(context: &Context<'_>) -> Result<String> {
     Ok(format!(
         "/proc/sys/net/ipv4/conf/{}/accept_local",
-        context.device(&KNOB)?
+        context.interface(&KNOB)?
     ))
 }

@@ -38,12 +38,12 @@ fn table() -> String {
 }
 
 fn read(context: &Context<'_>) -> Result<Current> {
-    let chains = context.here.base_chains().map_err(|source| {
+    let chains = context.here.base_chains().map_err(|answer| {
         Error::kernel(
             KNOB.id,
             "list base chains".to_owned(),
             context.here.name(),
-            source,
+            answer,
         )
     })?;
     let readings: Vec<_> = chains

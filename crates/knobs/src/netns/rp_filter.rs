@@ -57,7 +57,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
 fn path(context: &Context<'_>) -> Result<String> {
     Ok(format!(
         "/proc/sys/net/ipv4/conf/{}/rp_filter",
-        context.device(&KNOB)?
+        context.interface(&KNOB)?
     ))
 }
 

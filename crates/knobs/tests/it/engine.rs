@@ -281,12 +281,12 @@ fn verify_names_the_knob_and_both_values() {
     let mut keeper = keeper(&disk);
     let _ = keeper.apply(&machines.places(), &plan).unwrap();
     let recovered = journal::read(&disk.lock().unwrap());
-    assert!(recovery::verify(&recovered, &machines.places()).is_empty());
+    assert!(recovery::verify(&recovered.pending, &machines.places()).is_empty());
     machines
         .host
         .set("/proc/sys/net/core/netdev_max_backlog", "1");
     assert_eq!(
-        recovery::verify(&recovered, &machines.places())[0].found,
+        recovery::verify(&recovered.pending, &machines.places())[0].found,
         "1"
     );
 }
