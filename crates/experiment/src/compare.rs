@@ -327,6 +327,8 @@ fn measure(
         };
         stage.run(variant, seed).map_err(|error| match error {
             StageError::ServiceFailed(why) => Error::ServiceFailed { half: which, why },
+            // It could be set up when it was tried out, so the lab has changed under us.
+            StageError::Unavailable(why) => Error::Stage(StageError::Broken(why)),
             other => Error::Stage(other),
         })
     };

@@ -7,12 +7,11 @@
 
 pub mod compare;
 pub mod design;
+pub mod lab;
 pub mod ladder;
 pub mod record;
 pub mod scenario;
 pub mod stage;
-
-use std::path::PathBuf;
 
 use rungwise_model::tune::Half;
 
@@ -31,15 +30,8 @@ pub enum Error {
         why: String,
     },
     /// The run folder could not be used.
-    #[error("cannot {what} the run folder {path}: {source}; free some space or name another folder with --runs", path = path.display())]
-    Folder {
-        /// What was tried.
-        what: &'static str,
-        /// The folder.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Folder(#[from] rungwise_host::Error),
     /// The design of a run to be resumed makes no sense.
     #[error("cannot use the run's design: {0}; start a new run")]
     Design(String),

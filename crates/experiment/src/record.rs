@@ -70,17 +70,10 @@ pub struct RunFolder {
 impl RunFolder {
     /// Makes the folder and writes the design, durably, before anything is measured.
     pub fn create(path: &Path, design: &Design) -> Result<Self, Error> {
-        let tried = |what: &'static str| {
-            move |source| Error::Folder {
-                what,
-                path: path.to_owned(),
-                source,
-            }
-        };
-        files::create_dir_all(path).map_err(tried("create"))?;
+        files::create_dir_all(path)?;
         let json = serde_json::to_vec_pretty(design).map_err(|error| Error::Design(error.to_string()))?;
-        files::replace(&path.join("design.json"), &json).map_err(tried("write the design to"))?;
-        let pairs = files::Appender::open(&path.join("pairs.jsonl")).map_err(tried("open the pairs of"))?;
+        files::replace(&path.join("design.json"), &json)?;
+        let pairs = files::Appender::open(&path.join("pairs.jsonl"))?;
         Ok(Self {
             path: path.to_owned(),
             pairs,
@@ -91,17 +84,10 @@ impl RunFolder {
 
     /// Opens the folder of an interrupted run: its design, and its pairs as far as they are whole.
     pub fn resume(path: &Path) -> Result<(Self, Design), Error> {
-        let tried = |what: &'static str| {
-            move |source| Error::Folder {
-                what,
-                path: path.to_owned(),
-                source,
-            }
-        };
-        let design = files::read(&path.join("design.json")).map_err(tried("read the design of"))?;
+        let design = files::read(&path.join("design.json"))?;
         let design: Design =
             serde_json::from_slice(&design).map_err(|error| Error::Design(error.to_string()))?;
-        let text = files::read(&path.join("pairs.jsonl")).map_err(tried("read the pairs of"))?;
+        let text = files::read(&path.join("pairs.jsonl"))?;
         let mut earlier = HashMap::new();
         let mut damaged = Vec::new();
         for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -120,9 +106,9 @@ impl RunFolder {
         }
         // A torn last line must not swallow the next one.
         let mut pairs =
-            files::Appender::open(&path.join("pairs.jsonl")).map_err(tried("open the pairs of"))?;
+            files::Appender::open(&path.join("pairs.jsonl"))?;
         if text.last().is_some_and(|byte| *byte != b'\n') {
-            pairs.append(b"\n").map_err(tried("append to the pairs of"))?;
+            pairs.append(b"\n")?;
         }
         Ok((
             Self {
@@ -199,10 +185,6 @@ impl Record for RunFolder {
         let mut bytes =
             serde_json::to_vec(&line).map_err(|error| Error::Design(error.to_string()))?;
         bytes.push(b'\n');
-        self.pairs.append(&bytes).map_err(|source| Error::Folder {
-            what: "append a pair to",
-            path: self.path.clone(),
-            source,
-        })
+        Ok(self.pairs.append(&bytes)?)
     }
 }

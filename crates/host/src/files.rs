@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 
 /// Replaces `path` with `bytes` in one step: a reader sees the old file or the new one, never half.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let dir = parent(path);
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -25,9 +25,9 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if written.is_err() {
         // The error worth reporting is the one above; a leftover is removed as far as possible.
         let _ = fs::remove_file(&temporary);
-        return written;
+        return written.map_err(Error::file("write", path));
     }
-    sync_dir(dir)
+    sync_dir(dir).map_err(Error::file("sync the directory of", path))
 }
 
 /// Makes a rename or a new file in `dir` survive a power cut.

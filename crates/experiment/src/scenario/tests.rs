@@ -59,6 +59,26 @@ fn every_builtin_parses() {
     assert_eq!(builtin("no-such"), None);
 }
 
+/// The knobs of this program.
+fn real_knobs() -> Vec<KnobInfo<'static>> {
+    rungwise_knobs::KNOBS
+        .iter()
+        .map(|knob| KnobInfo {
+            id: knob.id,
+            of_service: knob.scope == rungwise_knobs::Scope::Service,
+            values: &[],
+        })
+        .collect()
+}
+
+#[test]
+fn every_builtin_turns_knobs_that_exist() {
+    for name in builtins() {
+        let scenario = parse(builtin(name).unwrap()).unwrap();
+        assert_eq!(scenario.validate(&real_knobs()), Ok(()), "{name}");
+    }
+}
+
 #[test]
 fn the_udp_ladder_is_makitas_in_his_order() {
     let scenario = udp_echo();
@@ -101,7 +121,7 @@ fn the_udp_ladder_is_makitas_in_his_order() {
         ]
     );
     assert!((scenario.start.reference.unwrap().rate_per_s - 270_000.0).abs() < 1e-9);
-    // 10 rungs judged alone, 2 bundles of two, 1 branch, and the ladder as a whole.
+    // 9 rungs judged alone, 2 bundles with one member each, 1 branch, and the ladder as a whole.
     assert_eq!(scenario.judging.comparisons, 9 + 2 * 3 + 1 + 1);
 }
 
@@ -447,8 +467,9 @@ fn every_example_of_the_reference_page_parses() {
         .collect();
     assert!(blocks.len() >= 2);
     for block in blocks {
-        Scenario::parse(block, "docs/scenario.md")
+        let scenario = Scenario::parse(block, "docs/scenario.md")
             .unwrap_or_else(|problems| panic!("{problems}\n{block}"));
+        assert_eq!(scenario.validate(&real_knobs()), Ok(()), "{block}");
     }
 }
 

@@ -1,10 +1,433 @@
-//! placeholder
-use rungwise_model::Exit;
-use super::Global;
+//! `rungwise load`: drives a service and measures it. What the numbers mean is written in `docs/load.md`.
+
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::IsTerminal as _;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use rungwise_host::cpu::{CpuMeter, CpuSource, Owner};
+use rungwise_host::signals::Interrupt;
+use rungwise_host::{clock, environment, files, machine};
+use rungwise_load::udp::{
+    Arrival, Completed, Edge, Hooks, Payload, Stop, Surroundings, Workload, certify, run_watched,
+};
+use rungwise_load::{Error, dns};
+use rungwise_model::load::{LoadReport, Second};
+use rungwise_model::machine::CpuWindow;
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
+use rungwise_report::{html, json, load, markdown, numbers, terminal};
+
+use super::{Format, Global, output};
+use crate::problem::Problem;
+
+/// A run without `--for` or `--count` ends after this.
+const DEFAULT_WINDOW: Duration = Duration::from_secs(10);
+/// Outstanding requests per socket in a closed loop.
+const CLOSED_DEPTH: usize = 16;
+/// And in an open loop, where a slot too few would hold back the schedule.
+const OPEN_DEPTH: usize = 1024;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
 
-pub(crate) fn run(_args: &Args, _global: &Global) -> anyhow::Result<Exit> {
-    anyhow::bail!("not here yet")
+#[derive(Debug, Subcommand)]
+enum What {
+    /// UDP requests with one reply each: numbered datagrams that the server echoes, DNS queries, or any payload.
+    ///
+    /// Without --rate or --ramp the loop is closed: threads x sockets x depth requests are always outstanding.
+    /// Exits with 0 if the measurement is certified, 3 if not, 4 if nobody answers.
+    Udp(Udp),
+}
+
+#[derive(Debug, clap::Args)]
+struct Udp {
+    /// The server, ADDRESS:PORT or NAME:PORT.
+    target: String,
+    /// Length of the measured window [default: 10s].
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
+    duration: Option<Duration>,
+    /// Measure exactly N requests instead.
+    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    count: Option<u64>,
+    /// Load before the window, measured by nobody.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
+    warmup: Duration,
+    /// Generator threads [default: 2, or 1 on a single CPU].
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Sockets, and so source ports, per thread.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    sockets: usize,
+    /// Most outstanding requests per socket [default: 16, 1024 in an open loop, 1 with --payload].
+    #[arg(long, value_name = "N")]
+    depth: Option<usize>,
+    /// Open loop at a constant rate, whatever the server does.
+    #[arg(long, value_name = "RATE", value_parser = units::per_second)]
+    rate: Option<f64>,
+    /// Open loop whose rate changes evenly over the window, as in `1k/s..50k/s`.
+    #[arg(long, value_name = "RATE..RATE", value_parser = ramp, conflicts_with = "rate")]
+    ramp: Option<Ramp>,
+    /// Size of a numbered request; 16 bytes of it are its number.
+    #[arg(long, value_name = "SIZE", default_value = "100B", value_parser = size)]
+    size: usize,
+    /// Send the bytes of a file, or `hex:00ff`, and take whatever comes back.
+    #[arg(long, value_name = "FILE|hex:BYTES", conflicts_with_all = ["size", "dns"])]
+    payload: Option<String>,
+    /// Ask the queries of a file in dnsperf's format, again and again.
+    #[arg(long, value_name = "FILE", conflicts_with = "size")]
+    dns: Option<std::path::PathBuf>,
+    /// Most datagrams per system call.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    batch: usize,
+    /// Send bursts of N datagrams of one flow as one (`UDP_SEGMENT`); only true to life where one peer does so.
+    #[arg(long, value_name = "N")]
+    burst: Option<u16>,
+    /// A request without a reply is lost after this.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
+    timeout: Duration,
+    /// Pin the threads to CPUs: a list as in `0,2-5`, or without it the allowed CPUs in turn.
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "allowed", value_parser = pins)]
+    pin: Option<Pins>,
+    /// Source address.
+    #[arg(long, value_name = "IP")]
+    source: Option<IpAddr>,
+    /// Never fragment (`IP_PMTUDISC_DO`); spares the choice of an IP identification.
+    #[arg(long)]
+    pmtudisc_do: bool,
+    /// The server's process, if it runs here: its CPU time is then not taken for foreign load.
+    #[arg(long, value_name = "PID")]
+    server_pid: Option<u32>,
+    /// Number the run's requests from this seed [default: random].
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ramp {
+    from_per_s: f64,
+    to_per_s: f64,
+}
+
+#[derive(Clone, Debug)]
+enum Pins {
+    Allowed,
+    List(Vec<usize>),
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    let What::Udp(udp) = &args.what;
+    load_udp(udp, global)
+}
+
+fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
+    let workload = args.workload()?;
+    workload.check()?;
+    let interrupt = Interrupt::install()?;
+    let started = clock::utc_now();
+
+    let here = is_local(workload.target.ip());
+    let mut sources = vec![CpuSource::own(Owner::Client)];
+    sources.extend(args.server_pid.map(|pid| CpuSource::process(Owner::Service, pid)));
+    let meter = Meter::new(&sources);
+    let follow = !global.quiet && std::io::stderr().is_terminal();
+    let mut each_second = |second: &Second| {
+        if follow {
+            global.say(&line(second));
+        }
+    };
+    let ended = run_watched(
+        &workload,
+        &Hooks {
+            thread_start: &|_| Ok(()),
+            window: &|edge| meter.at(edge),
+            interrupted: &interrupt.flag(),
+        },
+        &mut each_second,
+    );
+    let mut completed = match ended {
+        Ok(completed) => completed,
+        Err(error @ Error::Interrupted { .. }) => {
+            global.say(&format!("rungwise: {error}"));
+            return Ok(Exit::Interrupted);
+        }
+        Err(error) => return Err(problem(error)),
+    };
+    let cpu = match meter.window() {
+        Ok(cpu) => Some(cpu),
+        Err(error) => {
+            global.say(&format!(
+                "rungwise: foreign CPU is not known, so it cannot spoil the certificate: {error}"
+            ));
+            None
+        }
+    };
+    judge(&mut completed, cpu.as_ref(), here, args.server_pid.is_some());
+    if here && args.server_pid.is_none() {
+        global.say(
+            "rungwise: the server runs on this machine, so its CPU time cannot be told from that of others; \
+             name it with --server-pid to have both judged",
+        );
+    }
+    report(&workload, completed, started, global)
+}
+
+fn judge(completed: &mut Completed, cpu: Option<&CpuWindow>, here: bool, server_known: bool) {
+    // A server on this machine that nobody named would count as foreign.
+    let foreign_known = server_known || !here;
+    let around = Surroundings {
+        foreign_cpu: cpu.filter(|_| foreign_known).map(|cpu| cpu.foreign),
+        server_busy: cpu
+            .filter(|_| server_known)
+            .map(|cpu| cpu.service_cpu_s / (cpu.seconds * cpu.per_cpu.len().max(1) as f64)),
+        shared_cpus: server_known,
+    };
+    certify(completed, &around);
+}
+
+fn report(
+    workload: &Workload,
+    completed: Completed,
+    started: String,
+    global: &Global,
+) -> anyhow::Result<Exit> {
+    let exit = if completed.measurement.client.certified {
+        Exit::Done
+    } else {
+        Exit::Inconclusive
+    };
+    let report = LoadReport {
+        envelope: Envelope {
+            schema: SCHEMA_VERSION,
+            tool: Tool {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            command: environment::argv(),
+            started,
+            finished: clock::utc_now(),
+            exit,
+        },
+        target: workload.target.to_string(),
+        measurement: completed.measurement,
+    };
+    let blocks = load::blocks(&report);
+    global.emit(&match global.format {
+        Format::Json => json(&report)?,
+        Format::Html => html::page(&format!("Load of {}", report.target), &blocks),
+        Format::Markdown => markdown::render(&blocks),
+        Format::Text => {
+            let color = global.output.is_none() && global.color_on(&std::io::stdout());
+            terminal::render(&blocks, output::width(), color)
+        }
+    })?;
+    Ok(exit)
+}
+
+impl Udp {
+    fn workload(&self) -> anyhow::Result<Workload> {
+        let allowed: Vec<usize> = machine::allowed_cpus()
+            .context("cannot read which CPUs this process may use")?
+            .into_iter()
+            .map(|cpu| cpu as usize)
+            .collect();
+        let arrival = match (self.rate, self.ramp) {
+            (Some(per_s), _) => Arrival::Constant { per_s },
+            (None, Some(Ramp { from_per_s, to_per_s })) => Arrival::Ramp { from_per_s, to_per_s },
+            (None, None) => Arrival::Closed,
+        };
+        let payload = self.read_payload()?;
+        let depth = self.depth.unwrap_or(match (&payload, arrival) {
+            (Payload::Opaque(_), _) => 1,
+            // A lost datagram must not keep a whole burst waiting for its timeout.
+            (_, Arrival::Closed) => CLOSED_DEPTH.max(self.burst.map_or(0, |burst| 2 * usize::from(burst))),
+            _ => OPEN_DEPTH,
+        });
+        Ok(Workload {
+            target: resolve(&self.target)?,
+            source: self.source,
+            threads: self.threads.unwrap_or(allowed.len().clamp(1, 2)),
+            sockets: self.sockets,
+            depth,
+            pins: self.pin.as_ref().map(|pins| match pins {
+                Pins::Allowed => allowed,
+                Pins::List(list) => list.clone(),
+            }),
+            arrival,
+            payload,
+            batch: self.batch,
+            burst: self.burst,
+            timeout: self.timeout,
+            warmup: self.warmup,
+            stop: match self.count {
+                Some(count) => Stop::Count(count),
+                None => Stop::After(self.duration.unwrap_or(DEFAULT_WINDOW)),
+            },
+            // A fresh hasher's keys are the random numbers that std gives away.
+            seed: self
+                .seed
+                .unwrap_or_else(|| std::hash::RandomState::new().build_hasher().finish()),
+            pmtudisc_do: self.pmtudisc_do,
+        })
+    }
+
+    fn read_payload(&self) -> anyhow::Result<Payload> {
+        if let Some(path) = &self.dns {
+            let queries = dns::parse(&files::read(path)?)
+                .with_context(|| format!("cannot ask the queries of {}", path.display()))?;
+            return Ok(Payload::Dns(queries));
+        }
+        let Some(payload) = &self.payload else {
+            return Ok(Payload::Sequenced { size: self.size });
+        };
+        Ok(Payload::Opaque(match payload.strip_prefix("hex:") {
+            Some(digits) => unhex(digits)?,
+            None => files::read(Path::new(payload))?,
+        }))
+    }
+}
+
+/// The exit code of an error: the workload was wrong, or the world was.
+fn problem(error: Error) -> anyhow::Error {
+    let exit = match &error {
+        Error::Workload { .. } | Error::QueryFile { .. } => Exit::Usage,
+        _ => Exit::Precondition,
+    };
+    Problem::new(exit, error)
+}
+
+/// CPU use between the edges of the measured window.
+struct Meter<'a> {
+    sources: &'a [CpuSource],
+    state: Mutex<Option<rungwise_host::Result<Reading>>>,
+}
+
+enum Reading {
+    Open(CpuMeter),
+    Closed(CpuWindow),
+}
+
+impl<'a> Meter<'a> {
+    fn new(sources: &'a [CpuSource]) -> Self {
+        Self {
+            sources,
+            state: Mutex::new(None),
+        }
+    }
+
+    fn at(&self, edge: Edge) {
+        let mut state = self.state.lock().expect("no holder panics");
+        *state = match (state.take(), edge) {
+            (_, Edge::Began) => Some(CpuMeter::begin(self.sources).map(Reading::Open)),
+            (Some(Ok(Reading::Open(meter))), Edge::Ended) => Some(meter.end().map(Reading::Closed)),
+            (other, Edge::Ended) => other,
+        };
+    }
+
+    fn window(self) -> anyhow::Result<CpuWindow> {
+        match self.state.into_inner().expect("no holder panics") {
+            Some(Ok(Reading::Closed(window))) => Ok(window),
+            Some(Err(error)) => Err(error.into()),
+            _ => bail!("the window never ended"),
+        }
+    }
+}
+
+/// Whether `address` belongs to this machine: only then can one bind to it.
+fn is_local(address: IpAddr) -> bool {
+    UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
+}
+
+fn resolve(target: &str) -> anyhow::Result<SocketAddr> {
+    let what = || {
+        format!("cannot load '{target}': it is no address with a port; write 192.0.2.1:53, [2001:db8::1]:53 or name:53")
+    };
+    target.to_socket_addrs().with_context(what)?.next().with_context(what)
+}
+
+/// One line per second, while the run goes on.
+fn line(second: &Second) -> String {
+    format!(
+        "{:>5.0} s  {:>12}  p50 {:>9}  p99 {:>9}  lost {}",
+        second.at_s + 1.0,
+        numbers::rate(second.received as f64),
+        numbers::micros(second.p50_us),
+        numbers::micros(second.p99_us),
+        numbers::count(second.lost),
+    )
+}
+
+fn ramp(text: &str) -> Result<Ramp, String> {
+    let (from, to) = text
+        .split_once("..")
+        .ok_or_else(|| format!("cannot read '{text}' as a ramp; write it as 1k/s..50k/s"))?;
+    let rate = |text| units::per_second(text).map_err(|error| error.to_string());
+    Ok(Ramp {
+        from_per_s: rate(from)?,
+        to_per_s: rate(to)?,
+    })
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let bytes = units::bytes(text).map_err(|error| error.to_string())?;
+    usize::try_from(bytes).map_err(|error| error.to_string())
+}
+
+fn pins(text: &str) -> Result<Pins, String> {
+    if text == "allowed" {
+        return Ok(Pins::Allowed);
+    }
+    // The kernel's reader skips what it does not know; here that is a typing error.
+    let strange = |part: &str| part.is_empty() || part.split('-').any(|number| number.parse::<u32>().is_err());
+    let cpus: Vec<usize> = machine::cpu_list(text).into_iter().map(|cpu| cpu as usize).collect();
+    if cpus.is_empty() || text.split(',').any(strange) {
+        return Err(format!("cannot read '{text}' as CPUs; write the list as 0,2-5"));
+    }
+    Ok(Pins::List(cpus))
+}
+
+fn unhex(digits: &str) -> anyhow::Result<Vec<u8>> {
+    let what = || format!("cannot read 'hex:{digits}' as bytes; write two hexadecimal digits per byte, as in hex:00ff");
+    if !digits.len().is_multiple_of(2) || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        bail!(what());
+    }
+    (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).with_context(what))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ramp_and_a_list_of_cpus_are_read_or_refused_with_an_example() {
+        let read = ramp("1k/s..50k/s").unwrap();
+        assert_eq!((read.from_per_s, read.to_per_s), (1e3, 5e4));
+        assert!(ramp("1k/s").unwrap_err().contains("1k/s..50k/s"));
+        assert!(matches!(pins("0,2-3").unwrap(), Pins::List(list) if list == [0, 2, 3]));
+        for bad in ["", "a", "0,", "1-", "3-1"] {
+            assert!(pins(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn hexadecimal_payloads_have_whole_bytes() {
+        assert_eq!(unhex("00fF").unwrap(), [0, 255]);
+        for bad in ["0", "0g", "é"] {
+            assert!(unhex(bad).unwrap_err().to_string().contains("hex:00ff"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_our_own_addresses_are_local() {
+        assert!(is_local("127.0.0.1".parse().unwrap()));
+        assert!(!is_local("192.0.2.1".parse().unwrap()));
+    }
 }

@@ -1,10 +1,18 @@
 //! Where a result goes: standard output or the file that `-o` names.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, IsTerminal, Write as _};
 
 use anyhow::Context as _;
+use rungwise_host::environment;
 
-use super::Global;
+use super::{Color, Global};
+
+/// Columns of the terminal, 100 where there is none.
+pub(crate) fn width() -> usize {
+    terminal_size::terminal_size_of(std::io::stderr())
+        .or_else(|| terminal_size::terminal_size_of(std::io::stdout()))
+        .map_or(100, |(width, _)| usize::from(width.0).max(40))
+}
 
 impl Global {
     /// Prints `text` to standard output, or writes it to the file of `-o`. A broken pipe is a normal end.
@@ -17,6 +25,19 @@ impl Global {
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             other => other.context("cannot write the result to standard output"),
+        }
+    }
+
+    /// Whether `stream` gets colour.
+    pub(crate) fn color_on(&self, stream: &impl IsTerminal) -> bool {
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                stream.is_terminal()
+                    && !environment::no_color()
+                    && environment::term().is_some_and(|term| term != "dumb")
+            }
         }
     }
 

@@ -1,0 +1,126 @@
+//! The knobs of the machine around the service, brought to a variant's values and back.
+
+use std::path::Path;
+
+use rungwise_host::live::Live;
+use rungwise_knobs::guard::Guard;
+use rungwise_knobs::{Applied, Context, Error, Scope, Session};
+use rungwise_model::Exit;
+
+use super::topology::Topology;
+use crate::stage::{Setting, StageError, Variant};
+
+/// The session of the journal and what is in force, oldest first.
+pub(super) struct Knobs {
+    session: Session,
+    guard: Option<Guard>,
+    applied: Vec<InForce>,
+    cpus: Vec<usize>,
+}
+
+struct InForce {
+    setting: Setting,
+    value: String,
+    applied: Applied,
+}
+
+impl Knobs {
+    /// Opens a journal for the places of `topology`, and has a guard watch it.
+    pub(super) fn open(
+        topology: &Topology,
+        state_dir: &Path,
+        cpus: &[usize],
+    ) -> Result<Self, StageError> {
+        let session = Session::begin(state_dir, topology.places(), "tune").map_err(of_knobs)?;
+        let guard = Guard::spawn(session.journal(), None).map_err(of_knobs)?;
+        Ok(Self {
+            session,
+            guard: Some(guard),
+            applied: Vec::new(),
+            cpus: cpus.to_vec(),
+        })
+    }
+
+    /// Makes exactly the machine settings of `variant` hold. Settings that are not wanted any more go back in
+    /// reverse order; service switches are not ours.
+    pub(super) fn bring_to(
+        &mut self,
+        topology: &Topology,
+        variant: &Variant,
+    ) -> Result<(), StageError> {
+        for index in (0..self.applied.len()).rev() {
+            let known = &self.applied[index];
+            if variant.settings.get(&known.setting) != Some(&known.value) {
+                let gone = self.applied.remove(index);
+                let undo = self.session.undo(&gone.applied);
+                if !undo.complete() {
+                    return Err(StageError::Broken(format!(
+                        "cannot put {} back: {}",
+                        gone.setting.knob,
+                        undo.left_in_words()
+                    )));
+                }
+            }
+        }
+        for (setting, value) in &variant.settings {
+            if self.applied.iter().any(|known| known.setting == *setting) {
+                continue;
+            }
+            let knob = rungwise_knobs::find(&setting.knob).map_err(of_knobs)?;
+            if knob.scope == Scope::Service {
+                continue;
+            }
+            let end = topology.end(setting.side).map_err(StageError::Unavailable)?;
+            let context = Context {
+                machine: &Live,
+                here: &*end.host,
+                place: &end.place,
+                device: end.device.as_deref(),
+                cpus: &self.cpus,
+            };
+            let unavailable = |error: Error| StageError::Unavailable(error.to_string());
+            let plan = knob.plan(&context, value).map_err(unavailable)?;
+            let applied = self.session.apply(&plan).map_err(|error| match error {
+                Error::Journal { .. }
+                | Error::Busy { .. }
+                | Error::Distrusted { .. }
+                | Error::Rollback { .. } => of_knobs(error),
+                other => unavailable(other),
+            })?;
+            self.applied.push(InForce {
+                setting: setting.clone(),
+                value: value.clone(),
+                applied,
+            });
+        }
+        Ok(())
+    }
+
+    /// Undoes everything and ends the journal.
+    pub(super) fn close(mut self) -> Result<(), String> {
+        let journal = self.session.journal().display().to_string();
+        let undo = self
+            .session
+            .close()
+            .map_err(|error| format!("{error}; the journal is {journal}"))?;
+        if let Some(guard) = self.guard.take() {
+            guard.dismiss();
+        }
+        if undo.complete() {
+            Ok(())
+        } else {
+            Err(format!(
+                "some settings could not be put back: {}; the journal is {journal}; run: rungwise knob undo",
+                undo.left_in_words()
+            ))
+        }
+    }
+}
+
+fn of_knobs(error: Error) -> StageError {
+    if error.exit() == Exit::Precondition {
+        StageError::Precondition(error.to_string())
+    } else {
+        StageError::Broken(error.to_string())
+    }
+}

@@ -1,0 +1,238 @@
+//! The real stage: namespaces, a service process, knobs under a journal, traffic.
+//!
+//! One run is: bring every knob to the variant's value, have the service run with the variant's switches,
+//! warm up, measure. A setting is never written over: going back undoes the edit that is in force, so the
+//! journal holds at most one live edit per setting and the way back is the one a crash would take.
+
+mod blueprint;
+mod knobs;
+mod service;
+mod topology;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
+use rungwise_host::clock;
+use rungwise_load::Error as LoadError;
+use rungwise_load::udp::{self, Edge, Hooks, Surroundings, Workload};
+use rungwise_model::machine::CpuWindow;
+use rungwise_model::tune::Run;
+
+pub use self::blueprint::{Blueprint, Means};
+pub use self::topology::{Topology, Wanted};
+use self::knobs::Knobs;
+use self::service::Running;
+use crate::stage::{Sample, Stage, StageError, Variant};
+
+/// A service under traffic, and the knobs around it.
+pub struct Lab {
+    // Dropped in this order: the service ends before the namespace it lives in.
+    running: Running,
+    knobs: Knobs,
+    topology: Topology,
+    workload: Workload,
+    cpus: usize,
+    began: Instant,
+    interrupted: Arc<AtomicBool>,
+}
+
+/// How long the quiet gate looks at the machine.
+const QUIET_WINDOW: Duration = Duration::from_millis(200);
+
+impl Lab {
+    /// Makes the topology and opens the journal; nothing is changed and nothing runs yet.
+    pub fn build(
+        blueprint: &Blueprint,
+        state_dir: &Path,
+        interrupted: Arc<AtomicBool>,
+    ) -> Result<Self, StageError> {
+        let topology = Topology::build(&blueprint.topology).map_err(of_host)?;
+        let knobs = Knobs::open(&topology, state_dir, &blueprint.cpus)?;
+        let running = Running::new(
+            blueprint.service.clone(),
+            blueprint.places.clone(),
+            blueprint.ready(),
+        );
+        Ok(Self {
+            running,
+            knobs,
+            topology,
+            workload: blueprint.workload.clone(),
+            cpus: blueprint.cpus.len(),
+            began: clock::now(),
+            interrupted,
+        })
+    }
+
+    /// What could not be had and is done without, one sentence each.
+    pub fn losses(&self) -> &[String] {
+        self.topology.losses()
+    }
+
+    /// What was built, for the method section.
+    pub fn description(&self) -> Vec<String> {
+        self.topology.description()
+    }
+
+    /// The service's command line in its last variant.
+    pub fn command_line(&self) -> &[String] {
+        self.running.command_line()
+    }
+
+    /// Stops the service, undoes every edit and closes the journal. What could not be put back is the error.
+    pub fn close(mut self) -> Result<(), String> {
+        self.running.stop();
+        self.knobs.close()
+    }
+
+    fn check_interrupt(&self) -> Result<(), StageError> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(StageError::Interrupted);
+        }
+        Ok(())
+    }
+
+    fn set_up(&mut self, variant: &Variant) -> Result<(), StageError> {
+        self.check_interrupt()?;
+        self.knobs.bring_to(&self.topology, variant)?;
+        self.running.ensure(&self.topology, variant)
+    }
+
+    fn workload(&self, variant: &Variant, seed: u64) -> Workload {
+        let mut workload = self.workload.clone();
+        workload.seed = seed;
+        workload.burst = variant.traffic.burst.or(workload.burst);
+        workload.depth = variant.traffic.depth.unwrap_or(workload.depth);
+        workload.batch = variant.traffic.batch.unwrap_or(workload.batch);
+        workload
+    }
+}
+
+impl Stage for Lab {
+    fn try_out(&mut self, variant: &Variant) -> Result<(), StageError> {
+        self.set_up(variant)
+    }
+
+    fn run(&mut self, variant: &Variant, seed: u64) -> Result<Sample, StageError> {
+        self.set_up(variant)?;
+        let at_s = self.elapsed_s();
+        let workload = self.workload(variant, seed);
+        let sources = self.running.cpu_sources();
+        let window = Mutex::new(Window::Before);
+        let on_edge = |edge: Edge| window.lock().expect("no holder panics").at(edge, &sources);
+        let thread_start = self.topology.client_entry();
+        let ended = udp::run(
+            &workload,
+            &Hooks {
+                thread_start: &*thread_start,
+                window: &on_edge,
+                interrupted: &self.interrupted,
+            },
+        );
+        self.check_interrupt()?;
+        // A dead service explains whatever the client saw.
+        self.running.still_alive()?;
+        let mut completed = ended.map_err(of_load)?;
+        let cpu = window.into_inner().expect("no holder panics").closed()?;
+        udp::certify(
+            &mut completed,
+            &Surroundings {
+                foreign_cpu: Some(cpu.foreign),
+                server_busy: Some(cpu.service_cpu_s / (cpu.seconds * self.cpus as f64)),
+                shared_cpus: true,
+            },
+        );
+        let measured = &completed.measurement;
+        let received = measured.received.max(1) as f64;
+        let server_us = cpu.service_cpu_s * 1e6 / received;
+        let client_us = completed.client_cpu_s * 1e6 / received;
+        let latency = measured.latency_us.corrected;
+        let certified = if measured.client.certified {
+            Ok(())
+        } else {
+            Err(measured.client.reasons.clone())
+        };
+        Ok(Sample {
+            run: Run {
+                at_s,
+                rate_per_s: measured.achieved_per_s,
+                loss: measured.lost as f64 / measured.sent.max(1) as f64,
+                cpu_us_per_tx: server_us + client_us,
+                server_us_per_tx: server_us,
+                client_us_per_tx: client_us,
+                p50_us: latency.p50,
+                p99_us: latency.p99,
+                cpu,
+                certified,
+            },
+            latency: completed.corrected,
+        })
+    }
+
+    fn foreign_now(&mut self) -> Result<f64, StageError> {
+        self.check_interrupt()?;
+        let sources = self.running.cpu_sources();
+        cpu::foreign_now(QUIET_WINDOW, &sources).map_err(of_host)
+    }
+
+    fn elapsed_s(&self) -> f64 {
+        (clock::now() - self.began).as_secs_f64()
+    }
+}
+
+/// CPU use of the measured window, opened and closed by the generator's own edges.
+enum Window {
+    Before,
+    Open(CpuMeter),
+    Closed(CpuWindow),
+    Failed(String),
+}
+
+impl Window {
+    fn at(&mut self, edge: Edge, sources: &[CpuSource]) {
+        let next = match (std::mem::replace(self, Self::Before), edge) {
+            (_, Edge::Began) => CpuMeter::begin(sources).map(Self::Open),
+            (Self::Open(meter), Edge::Ended) => meter.end().map(Self::Closed),
+            (other, Edge::Ended) => Ok(other),
+        };
+        *self = next.unwrap_or_else(|error| Self::Failed(error.to_string()));
+    }
+
+    fn closed(self) -> Result<CpuWindow, StageError> {
+        match self {
+            Self::Closed(window) => Ok(window),
+            Self::Failed(why) => Err(StageError::Broken(why)),
+            Self::Before | Self::Open(_) => Err(StageError::Broken(
+                "the generator ended without a measured window".to_owned(),
+            )),
+        }
+    }
+}
+
+fn of_host(error: rungwise_host::Error) -> StageError {
+    if error.is_precondition() {
+        StageError::Precondition(error.to_string())
+    } else {
+        StageError::Broken(error.to_string())
+    }
+}
+
+fn of_load(error: LoadError) -> StageError {
+    match error {
+        LoadError::NoReplies { .. } => StageError::ServiceFailed(error.to_string()),
+        other => StageError::Broken(other.to_string()),
+    }
+}
+
+/// The sources of a lab whose client is this process.
+fn sources(service: Option<u32>) -> Vec<CpuSource> {
+    service
+        .map(|pid| CpuSource::process(Owner::Service, pid))
+        .into_iter()
+        .chain([CpuSource::own(Owner::Client)])
+        .collect()
+}

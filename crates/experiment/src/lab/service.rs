@@ -1,0 +1,157 @@
+//! The service under test: one process at a time, restarted when a variant wants other switches.
+
+use std::time::Duration;
+
+use rungwise_host::clock;
+use rungwise_host::cpu::CpuSource;
+use rungwise_host::process::{Attached, Launch, Ready, Service};
+
+use super::sources;
+use super::topology::Topology;
+use crate::scenario::{self, Places, Service as Wanted, Started};
+use crate::stage::{StageError, Variant};
+
+/// How long a predecessor's port may stay taken.
+const RELEASE: Duration = Duration::from_secs(2);
+
+/// The running service, if any.
+#[derive(Debug)]
+pub(super) struct Running {
+    wanted: Wanted,
+    places: Places,
+    ready: Ready,
+    argv: Vec<String>,
+    process: Process,
+}
+
+#[derive(Debug)]
+enum Process {
+    None,
+    Ours(Service),
+    Attached(Attached),
+}
+
+impl Running {
+    /// Starts nothing yet. `ready` is how a service shows that it can take work.
+    pub(super) fn new(wanted: Wanted, places: Places, ready: Ready) -> Self {
+        Self {
+            wanted,
+            places,
+            ready,
+            argv: Vec::new(),
+            process: Process::None,
+        }
+    }
+
+    pub(super) fn command_line(&self) -> &[String] {
+        &self.argv
+    }
+
+    /// Has the service run with the switches of `variant`; restarts it only when they differ.
+    pub(super) fn ensure(
+        &mut self,
+        topology: &Topology,
+        variant: &Variant,
+    ) -> Result<(), StageError> {
+        let started = match &self.wanted {
+            Wanted::Running { pid } => return self.attach(*pid),
+            Wanted::Started(started) => started.clone(),
+        };
+        let argv = self.argv_of(&started, variant)?;
+        if argv == self.argv
+            && matches!(&self.process, Process::Ours(service) if service.alive())
+        {
+            return Ok(());
+        }
+        let replaces = matches!(self.process, Process::Ours(_));
+        self.stop();
+        let gives_up = clock::now() + if replaces { RELEASE } else { Duration::ZERO };
+        let service = loop {
+            match self.start(&argv, topology, started.ready_within) {
+                Ok(service) => break service,
+                // The kernel may free the predecessor's port only after its process is gone (io_uring does).
+                Err(rungwise_host::Error::Died { .. }) if clock::now() < gives_up => {}
+                Err(error) if error.is_precondition() => {
+                    return Err(StageError::Precondition(error.to_string()));
+                }
+                Err(error) => return Err(StageError::ServiceFailed(error.to_string())),
+            }
+        };
+        self.argv = argv;
+        self.process = Process::Ours(service);
+        Ok(())
+    }
+
+    fn start(
+        &self,
+        argv: &[String],
+        topology: &Topology,
+        within: Duration,
+    ) -> rungwise_host::Result<Service> {
+        let service = Service::start(&Launch {
+            argv: argv.to_vec(),
+            namespace: topology.server_namespace(),
+            ..Launch::default()
+        })?;
+        service.wait_ready(&self.ready, within)?;
+        Ok(service)
+    }
+
+    /// An error naming how the service ended, if it did.
+    pub(super) fn still_alive(&self) -> Result<(), StageError> {
+        match &self.process {
+            Process::Ours(service) if !service.alive() => Err(StageError::ServiceFailed(format!(
+                "it ended under load: {}; its last words: {}",
+                self.argv.join(" "),
+                service.last_words()
+            ))),
+            Process::Attached(attached) if !attached.alive() => Err(StageError::ServiceFailed(
+                format!("process {} ended under load", attached.pid()),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn cpu_sources(&self) -> Vec<CpuSource> {
+        sources(match &self.process {
+            Process::None => None,
+            Process::Ours(service) => Some(service.pid()),
+            Process::Attached(attached) => Some(attached.pid()),
+        })
+    }
+
+    /// Stops our own service; one that we attached to goes on.
+    pub(super) fn stop(&mut self) {
+        if let Process::Ours(mut service) = std::mem::replace(&mut self.process, Process::None) {
+            if let Wanted::Started(started) = &self.wanted {
+                // Whatever it answers, dropping it kills and reaps what is left.
+                let _ = service.stop(started.stop_within);
+            }
+        }
+        self.argv.clear();
+    }
+
+    fn attach(&mut self, pid: Option<u32>) -> Result<(), StageError> {
+        if let (Process::None, Some(pid)) = (&self.process, pid) {
+            let attached = Attached::attach(pid)
+                .map_err(|error| StageError::Precondition(error.to_string()))?;
+            self.process = Process::Attached(attached);
+        }
+        Ok(())
+    }
+
+    fn argv_of(&self, started: &Started, variant: &Variant) -> Result<Vec<String>, StageError> {
+        for (setting, value) in &variant.settings {
+            let known = started.switches.get(&setting.knob);
+            if known.is_some_and(|values| value != scenario::OFF && !values.contains_key(value)) {
+                return Err(StageError::Unavailable(format!(
+                    "the scenario names no arguments for {} = {value}; add it to [service.switches]",
+                    setting.knob
+                )));
+            }
+        }
+        started
+            .command_for(&variant.settings, &self.places)
+            .map_err(|error| StageError::Broken(error.to_string()))
+    }
+}

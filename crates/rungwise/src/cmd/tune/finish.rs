@@ -1,0 +1,173 @@
+//! The end of a run: the document, the report, the run folder.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use rungwise_experiment::design::{Design, Guard};
+use rungwise_experiment::lab::Blueprint;
+use rungwise_experiment::ladder::Climbed;
+use rungwise_host::live::Live;
+use rungwise_host::{clock, environment, files, machine};
+use rungwise_model::tune::{Outcome, TuneReport, Verdict};
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
+use rungwise_report::{html, markdown, terminal};
+use sha2::{Digest as _, Sha256};
+
+use crate::cmd::{Format, Global, output};
+
+/// Everything a report is made from.
+pub(super) struct Ending<'a> {
+    pub(super) started: String,
+    pub(super) design: &'a Design,
+    pub(super) blueprint: &'a Blueprint,
+    pub(super) climbed: Climbed,
+    pub(super) method: Vec<String>,
+    pub(super) path: &'a Path,
+}
+
+impl Ending<'_> {
+    /// Exit code of a ladder that was climbed to its end.
+    pub(super) fn exit(&self) -> Exit {
+        match self.climbed.verdict {
+            Some(Verdict::Better | Verdict::Same) => Exit::Done,
+            Some(Verdict::Worse) => Exit::Failed,
+            Some(Verdict::Inconclusive) | None => Exit::Inconclusive,
+        }
+    }
+
+    /// Writes the run folder and prints the result.
+    pub(super) fn write(self, exit: Exit, global: &Global) -> anyhow::Result<()> {
+        let path = self.path;
+        let report = self.report(exit);
+        let blocks = rungwise_report::tune::blocks(&report);
+        let page = html::page(&report.title, &blocks);
+        let json = serde_json::to_string_pretty(&report).context("cannot write the report as JSON")? + "\n";
+        let manifest = serde_json::json!({
+            "what": "tune",
+            "scenario": report.scenario,
+            "envelope": report.envelope,
+            "machine": report.machine,
+            "design": "design.json",
+            "method": report.method,
+        });
+        let manifest = serde_json::to_vec_pretty(&manifest).context("cannot write the manifest")?;
+        let written = [
+            ("manifest.json", manifest.as_slice()),
+            ("measurements.json", json.as_bytes()),
+            ("report.html", page.as_bytes()),
+        ];
+        for (name, bytes) in written {
+            files::replace(&path.join(name), bytes)
+                .with_context(|| format!("cannot write {name} of the run folder {}", path.display()))?;
+        }
+        files::replace(&path.join("SHA256SUMS"), sums(path)?.as_bytes())?;
+
+        match global.format {
+            Format::Json => global.emit(&json)?,
+            Format::Html => global.emit(&page)?,
+            Format::Markdown => global.emit(&markdown::render(&blocks))?,
+            Format::Text => global.emit(&terminal::render(
+                &blocks,
+                output::width(),
+                global.color_on(&std::io::stdout()),
+            ))?,
+        }
+        global.say(&format!("report: {}", path.join("report.html").display()));
+        Ok(())
+    }
+
+    fn report(self, exit: Exit) -> TuneReport {
+        let mut method = self.method;
+        method.extend(judging(self.design));
+        method.push(format!("traffic: {}", self.blueprint));
+        let cut = self.climbed.verdict.is_none();
+        TuneReport {
+            envelope: Envelope {
+                schema: SCHEMA_VERSION,
+                tool: Tool {
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                },
+                command: environment::argv(),
+                started: self.started,
+                finished: clock::utc_now(),
+                exit,
+            },
+            scenario: self.design.scenario.clone(),
+            title: self.design.title.clone(),
+            verdict: self.climbed.verdict.unwrap_or(Verdict::Inconclusive),
+            sentence: if cut {
+                format!(
+                    "The ladder was not climbed to its end: {} rungs are finished, {} of them kept.",
+                    self.climbed.rungs.len(),
+                    self.climbed.rungs.iter().filter(|rung| rung.outcome == Outcome::Kept).count()
+                )
+            } else {
+                self.climbed.sentence
+            },
+            overall: self.climbed.overall,
+            objective: self.design.judging.objective.field().to_owned(),
+            kept: self.climbed.kept,
+            aa: self.climbed.aa,
+            rungs: self.climbed.rungs,
+            could_not: self.climbed.could_not,
+            method,
+            machine: machine::fingerprint(&Live),
+            run_dir: self.path.display().to_string(),
+        }
+    }
+}
+
+/// The design in words.
+fn judging(design: &Design) -> Vec<String> {
+    let judging = &design.judging;
+    let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
+    let guards: Vec<String> = judging
+        .guards
+        .iter()
+        .map(|guard| match guard {
+            Guard::Loss { at_most } => format!("loss at most {}", percent(*at_most)),
+            Guard::P99 { at_most_us } => format!("p99 at most {at_most_us:.0} us"),
+        })
+        .collect();
+    vec![
+        format!(
+            "pairs of one run without and one run with the change, interleaved, order random and balanced, seed {}",
+            judging.seed
+        ),
+        format!(
+            "looks at {} pairs; chance of any wrong call over the whole ladder at most {}, split evenly over {} comparisons and their looks; BCa interval of the median log ratio, never narrower than its t interval",
+            judging.looks.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+            percent(judging.alpha),
+            judging.comparisons
+        ),
+        format!(
+            "kept from {} on; guard rails: {}",
+            percent(judging.min_effect),
+            if guards.is_empty() { "none".to_owned() } else { guards.join(", ") }
+        ),
+        format!(
+            "a pair waits for foreign CPU below {} (at most {} s) and does not count above {}; at most {} discarded pairs per rung",
+            percent(judging.quiet),
+            judging.quiet_wait_s,
+            percent(judging.discard_above),
+            judging.max_discards
+        ),
+    ]
+}
+
+/// Checksums of every file of the run folder, in the format of sha256sum(1).
+fn sums(path: &Path) -> anyhow::Result<String> {
+    use std::fmt::Write as _;
+    let mut lines = String::new();
+    for name in files::list(path)? {
+        if name == "SHA256SUMS" {
+            continue;
+        }
+        let digest = Sha256::digest(files::read(&path.join(&name))?);
+        for byte in digest {
+            let _ = write!(lines, "{byte:02x}");
+        }
+        let _ = writeln!(lines, "  {name}");
+    }
+    Ok(lines)
+}

@@ -1,0 +1,65 @@
+//! The command line: good, odd and broken.
+
+use crate::run::Bench;
+
+#[test]
+fn help_names_every_verb_and_ends_well() {
+    let bench = Bench::new();
+    bench
+        .run(&["--help"])
+        .expect(0)
+        .says(&["tune", "load", "serve", "knob"]);
+}
+
+#[test]
+fn a_misspelt_verb_is_a_usage_error_with_the_nearest_one() {
+    let bench = Bench::new();
+    bench.run(&["tuen"]).expect(2).says(&["tune"]);
+}
+
+#[test]
+fn an_unknown_scenario_names_the_built_in_ones() {
+    let bench = Bench::new();
+    bench
+        .run(&["tune", "udp-ecko"])
+        .expect(2)
+        .says(&["udp-ecko", "udp-echo"]);
+}
+
+#[test]
+fn a_dry_run_prints_every_rung_and_changes_nothing() {
+    let bench = Bench::new();
+    bench
+        .run(&["tune", "udp-echo", "--dry-run"])
+        .expect(0)
+        .says(&["net.rps_cpus", "sock.reuseport_bpf", "cpu.pin_threads", "sock.pmtudisc", "net.xdp_echo"]);
+    assert!(!bench.path("runs").exists());
+}
+
+#[test]
+fn a_wrong_key_is_told_with_line_column_and_the_nearest_key() {
+    let bench = Bench::new();
+    let file = bench.write(
+        "wrong.toml",
+        "schema = 1\nname = \"x\"\ntitle = \"x\"\n[service]\ncomand = [\"true\"]\n",
+    );
+    bench
+        .run(&["tune", file.to_str().unwrap()])
+        .expect(2)
+        .says(&["wrong.toml:5:1", "comand", "command"]);
+}
+
+#[test]
+fn a_broken_pipe_is_a_normal_end() {
+    use std::process::Stdio;
+    let bench = Bench::new();
+    let mut child = bench
+        .command(&["tune", "udp-echo", "--dry-run"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+}

@@ -1,0 +1,150 @@
+//! What goes wrong around a run: the exit code of the table, cause and remedy in words, nothing left behind.
+
+use rungwise_testkit::{Killed, Traced};
+
+use crate::run::{Bench, Ended, Machine, binary, pids};
+use crate::tune::{SMALL, wait_for_pairs};
+
+fn kill(pid: i32, signal: i32) {
+    // SAFETY: a signal to a process that this test started, found by its command line.
+    unsafe { libc::kill(pid, signal) };
+}
+
+#[test]
+fn killed_at_any_journal_step_the_machine_is_as_before() {
+    let bench = Bench::new();
+    // Few rungs, so that the loop over all steps ends.
+    let short = SMALL.split("[[rungs]]").next().unwrap().to_owned()
+        + "[[rungs]]\nid = \"net.rps_cpus\"\nset = { \"net.rps_cpus\" = \"all\" }\n";
+    let scenario = bench.write("small.toml", &short);
+    let before = Machine::now();
+    let mut killed = 0;
+    // The first steps are every kind there is (header, intent, done, undone); later ones repeat them.
+    for nth in (1..20).chain((20..400).step_by(23)) {
+        let ended = Traced::kill_at(binary(), "fdatasync", nth)
+            .args(["tune", scenario.to_str().unwrap(), "--runs"])
+            .args([bench.path("runs")])
+            .env("RUNGWISE_STATE", bench.state())
+            .run();
+        if matches!(ended, Killed::EndedBefore(_)) {
+            break;
+        }
+        killed += 1;
+        before.assert_unchanged();
+        bench.run(&["knob", "undo"]).expect(0);
+    }
+    assert!(killed > 10, "only {killed} steps");
+}
+
+#[test]
+fn a_service_that_dies_under_load_is_named_with_its_last_words() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", &SMALL.replace("measure = \"50ms\"", "measure = \"1s\""));
+    let before = Machine::now();
+    let child = bench.start(&["tune", scenario.to_str().unwrap()]);
+    wait_for_pairs(bench.dir.path(), 1);
+    for pid in pids("serve udp --listen 10.77.0.1:9000") {
+        kill(pid, libc::SIGKILL);
+    }
+    Ended::from(child.wait_with_output().unwrap())
+        .expect(1)
+        .says(&["ended under load"]);
+    before.assert_unchanged();
+}
+
+#[test]
+fn a_device_that_vanishes_ends_the_run_and_leaves_nothing() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", &SMALL.replace("measure = \"50ms\"", "measure = \"1s\""));
+    let before = Machine::now();
+    let child = bench.start(&["tune", scenario.to_str().unwrap()]);
+    wait_for_pairs(bench.dir.path(), 1);
+    let service = pids("serve udp --listen 10.77.0.1:9000")[0];
+    let gone = std::process::Command::new("nsenter")
+        .args(["--net", "--target", &service.to_string(), "ip", "link", "delete", "rw-server"])
+        .status()
+        .unwrap();
+    assert!(gone.success(), "nsenter and ip come with util-linux and iproute2");
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert!(matches!(ended.code, Some(1 | 2)), "{:?}\n{}", ended.code, ended.stderr);
+    before.assert_unchanged();
+}
+
+#[test]
+fn a_second_instance_is_refused_with_the_pid_of_the_first() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", SMALL);
+    let child = bench.start(&["tune", scenario.to_str().unwrap()]);
+    wait_for_pairs(bench.dir.path(), 1);
+    bench
+        .run(&["tune", scenario.to_str().unwrap()])
+        .expect(4)
+        .says(&[&child.id().to_string()]);
+    kill(child.id().cast_signed(), libc::SIGINT);
+    Ended::from(child.wait_with_output().unwrap()).expect(130);
+}
+
+#[test]
+fn a_service_that_never_answers_is_a_missing_precondition() {
+    let bench = Bench::new();
+    let silent = SMALL
+        .replace(
+            r#"["{rungwise}", "serve", "udp", "--listen", "{server}:9000", "--workers", "{cpus}"]"#,
+            r#"["sleep", "60"]"#,
+        )
+        .replace("ready_line = \"ready udp\"", "ready_within = \"500ms\"");
+    let scenario = bench.write("silent.toml", &silent);
+    let before = Machine::now();
+    bench
+        .run(&["tune", scenario.to_str().unwrap()])
+        .expect(4)
+        .says(&["sleep", "no reply"]);
+    before.assert_unchanged();
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    let bench = Bench::new();
+    let missing = SMALL.replace("\"{rungwise}\"", "\"/no/such/server\"");
+    let scenario = bench.write("missing.toml", &missing);
+    bench
+        .run(&["tune", scenario.to_str().unwrap()])
+        .expect(4)
+        .says(&["/no/such/server", "install it"]);
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let bench = Bench::new();
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let scenario = bench.write("taken.toml", &SMALL.replace("9000", &port.to_string()));
+    bench
+        .run(&["tune", scenario.to_str().unwrap(), "--loopback"])
+        .expect(4)
+        .says(&[&port.to_string(), "in use"]);
+}
+
+#[test]
+fn a_full_disk_stops_the_run_before_the_machine_is_touched() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", SMALL);
+    let before = Machine::now();
+    // A tiny file system of its own in a mount namespace that ends with the shell.
+    let script = format!(
+        "mkdir -p state && mount -t tmpfs -o size=32k tmpfs state && dd if=/dev/zero of=state/fill bs=4k count=6 2>/dev/null; exec {} tune {} --runs runs",
+        binary().display(),
+        scenario.display()
+    );
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .current_dir(bench.dir.path())
+        .env("RUNGWISE_STATE", bench.state())
+        .output()
+        .unwrap();
+    let ended = Ended::from(output);
+    assert!(matches!(ended.code, Some(2 | 4)), "{:?}\n{}", ended.code, ended.stderr);
+    let ended = ended.says(&["space"]);
+    drop(ended);
+    before.assert_unchanged();
+}

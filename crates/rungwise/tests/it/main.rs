@@ -1,0 +1,9 @@
+//! The binary from outside: what it prints, what it exits with, what it leaves behind.
+//!
+//! Tests that build namespaces need root or an unprivileged user namespace. Without either they fail and say
+//! so: a check that cannot run has not passed.
+
+mod cli;
+mod faults;
+mod run;
+mod tune;

@@ -1,0 +1,171 @@
+//! Running the binary with a state folder and a runs folder of its own.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rungwise_host::live::Live;
+use rungwise_testkit::{Record, differences, record};
+
+/// A scratch folder, and the machine for this test alone: ladders measure it, faults kill things on it.
+pub(crate) struct Bench {
+    pub(crate) dir: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+static MACHINE: Mutex<()> = Mutex::new(());
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            // A test that failed while holding it has been reported already.
+            _alone: MACHINE.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path("state")
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command
+            .args(arguments)
+            .current_dir(self.dir.path())
+            .env("RUNGWISE_STATE", self.state())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        Ended::from(self.command(arguments).output().unwrap())
+    }
+
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// The only run folder.
+    pub(crate) fn run_folder(&self) -> PathBuf {
+        let mut folders: Vec<_> = std::fs::read_dir(self.path("runs"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(folders.len(), 1, "{folders:?}");
+        folders.remove(0)
+    }
+}
+
+pub(crate) fn binary() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_rungwise"))
+}
+
+/// A finished process with its output as text.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(
+            self.code,
+            Some(code),
+            "stdout:\n{}\nstderr:\n{}",
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(
+                self.stderr.contains(word) || self.stdout.contains(word),
+                "'{word}' is not in\nstdout:\n{}\nstderr:\n{}",
+                self.stdout,
+                self.stderr
+            );
+        }
+        self
+    }
+}
+
+/// The machine as a test found it.
+pub(crate) struct Machine {
+    settings: Record,
+    mounts: String,
+}
+
+impl Machine {
+    pub(crate) fn now() -> Self {
+        Self {
+            settings: record(&Live),
+            mounts: std::fs::read_to_string("/proc/self/mountinfo").unwrap(),
+        }
+    }
+
+    /// Settings, namespaces and mounts are as before, and no process of ours is left.
+    #[track_caller]
+    pub(crate) fn assert_unchanged(&self) {
+        // The guard and a service killed with the tool need a moment to be gone.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !pids(binary()).is_empty() && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        assert_eq!(pids(binary()), [0; 0], "processes are left");
+        let after = Self::now();
+        let changed = differences(&self.settings, &after.settings);
+        assert!(changed.is_empty(), "{changed:#?}");
+        assert_eq!(self.mounts, after.mounts);
+    }
+}
+
+/// Pids whose command line contains `needle`.
+pub(crate) fn pids(needle: impl AsRef<OsStr>) -> Vec<i32> {
+    let needle = needle.as_ref().to_string_lossy().into_owned();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let Ok(line) = std::fs::read(entry.path().join("cmdline")) else {
+            continue;
+        };
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains(&needle) && pid != std::process::id().cast_signed() {
+            found.push(pid);
+        }
+    }
+    found
+}

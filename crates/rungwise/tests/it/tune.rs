@@ -1,0 +1,180 @@
+//! `tune` on real traffic: what a run leaves in its folder, and nothing anywhere else.
+
+use std::path::Path;
+
+use crate::run::{Bench, Machine};
+
+/// A ladder that is over in seconds: tiny runs, one look, every kind of rung.
+pub(crate) const SMALL: &str = r#"
+schema = 1
+name = "small"
+title = "a ladder for tests"
+
+[service]
+command = ["{rungwise}", "serve", "udp", "--listen", "{server}:9000", "--workers", "{cpus}"]
+ready_line = "ready udp"
+
+[service.switches]
+"sock.reuseport" = { on = ["--reuseport"] }
+
+[workload]
+kind = "udp"
+target = "{server}:9000"
+sockets = 2
+depth = 4
+
+[experiment]
+warmup = "20ms"
+measure = "50ms"
+looks = [4]
+quiet_wait = "100ms"
+max_discards = 2
+
+[baseline]
+set = { "net.gro" = "on", "net.rp_filter" = "1" }
+
+[[rungs]]
+id = "net.rps_cpus"
+set = { "net.rps_cpus" = "all" }
+
+[[rungs]]
+id = "sock.reuseport"
+set = { "sock.reuseport" = "on" }
+bundle_with = ["net.rps_cpus"]
+
+[[rungs]]
+id = "net.rp_filter"
+set = { "net.rp_filter" = "0" }
+
+[[rungs]]
+id = "sec.auditd"
+observe = "belongs to the whole host"
+"#;
+
+#[test]
+fn a_ladder_leaves_a_report_and_nothing_else() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", SMALL);
+    let before = Machine::now();
+    let ended = bench.run(&["tune", scenario.to_str().unwrap(), "--format", "json"]);
+    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{:?}\n{}", ended.code, ended.stderr);
+    before.assert_unchanged();
+
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_valid(&report, "tune");
+    assert_eq!(i64::from(ended.code.unwrap()), report["exit"].as_i64().unwrap());
+    let rungs = report["rungs"].as_array().unwrap();
+    let ids: Vec<_> = rungs.iter().map(|rung| rung["id"].as_str().unwrap()).collect();
+    assert_eq!(ids[0], "start");
+    assert!(ids.contains(&"net.rps_cpus") && ids.contains(&"sec.auditd"), "{ids:?}");
+    let audit = rungs.iter().find(|rung| rung["id"] == "sec.auditd").unwrap();
+    assert_eq!(audit["outcome"], "observed");
+
+    let folder = bench.run_folder();
+    for name in ["design.json", "manifest.json", "measurements.json", "pairs.jsonl", "report.html", "scenario.toml"] {
+        assert!(folder.join(name).exists(), "{name}");
+    }
+    let sums = std::process::Command::new("sha256sum")
+        .args(["--check", "--strict", "--quiet", "SHA256SUMS"])
+        .current_dir(&folder)
+        .status()
+        .unwrap();
+    assert!(sums.success());
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
+    // No journal stays open.
+    bench.run(&["knob", "undo"]).expect(0);
+}
+
+#[test]
+fn the_loopback_ladder_says_what_is_lost() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", &SMALL.replace("[baseline]\nset = { \"net.gro\" = \"on\", \"net.rp_filter\" = \"1\" }", ""));
+    let ended = bench.run(&["tune", scenario.to_str().unwrap(), "--loopback", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
+    let lost = report["could_not"].to_string();
+    assert!(lost.contains("loopback") && lost.contains("net.rps_cpus"), "{lost}");
+}
+
+#[test]
+fn an_interrupted_ladder_is_resumed_to_its_end() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", SMALL);
+    let before = Machine::now();
+    let child = bench.start(&["tune", scenario.to_str().unwrap()]);
+    wait_for_pairs(bench.dir.path(), 3);
+    // SAFETY: the child has not been waited for, so the pid is its own.
+    unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
+    let ended = crate::run::Ended::from(child.wait_with_output().unwrap());
+    let ended = ended.expect(130).says(&["--resume"]);
+    drop(ended);
+    before.assert_unchanged();
+    let folder = bench.run_folder();
+    let measured = lines(&folder.join("pairs.jsonl"));
+    let ended = bench.run(&["tune", "--resume", folder.to_str().unwrap(), "--format", "json"]);
+    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{:?}\n{}", ended.code, ended.stderr);
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_valid(&report, "tune");
+    assert!(lines(&folder.join("pairs.jsonl")) > measured);
+    before.assert_unchanged();
+}
+
+#[test]
+fn an_unprivileged_user_gets_namespaces_or_is_told_why_not() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", SMALL);
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(bench.dir.path(), permissions).unwrap();
+    let binary = bench.path("rungwise");
+    std::fs::copy(crate::run::binary(), &binary).unwrap();
+    let output = std::process::Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(&binary)
+        .args(["tune", scenario.to_str().unwrap(), "--format", "json"])
+        .current_dir(bench.dir.path())
+        .env("RUNGWISE_STATE", bench.state())
+        .output()
+        .unwrap();
+    let ended = crate::run::Ended::from(output);
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
+    // Queue masks belong to the host's root: skipped with that reason, or everything ran over loopback.
+    let lost = report["could_not"].to_string();
+    assert!(lost.contains("net.rps_cpus"), "{lost}");
+}
+
+/// Waits until the only run has measured `count` pairs.
+pub(crate) fn wait_for_pairs(dir: &Path, count: usize) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let found = std::fs::read_dir(dir.join("runs"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|run| lines(&run.path().join("pairs.jsonl")))
+            .max();
+        if found >= Some(count) {
+            return;
+        }
+        assert!(std::time::Instant::now() < deadline, "no {count} pairs within a minute");
+        std::thread::yield_now();
+    }
+}
+
+fn lines(path: &Path) -> usize {
+    std::fs::read(path).map_or(0, |bytes| bytes.iter().filter(|byte| **byte == b'\n').count())
+}
+
+/// Validates a document against its checked-in schema.
+pub(crate) fn assert_valid(document: &serde_json::Value, schema: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schemas/{schema}.json"));
+    let schema = std::fs::read_to_string(&path).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(document)
+        .map(|error| format!("{} at {}", error, error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
