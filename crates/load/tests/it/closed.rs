@@ -86,12 +86,13 @@ fn many_sockets_are_many_source_ports() {
         reply(socket, request, from);
     });
     let workload = Workload {
-        sockets: 100,
+        // Few enough that the server's receive buffer holds one request of each.
+        sockets: 60,
         depth: 1,
         ..workload(server.address, 3000)
     };
     expect_clean(&workload, &server, 3000);
-    assert_eq!(ports.lock().unwrap().len(), 200);
+    assert_eq!(ports.lock().unwrap().len(), 120);
 }
 
 #[test]

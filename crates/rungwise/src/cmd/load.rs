@@ -134,7 +134,10 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
 
     let here = is_local(workload.target.ip());
     let mut sources = vec![CpuSource::own(Owner::Client)];
-    sources.extend(args.server_pid.map(|pid| CpuSource::process(Owner::Service, pid)));
+    sources.extend(
+        args.server_pid
+            .map(|pid| CpuSource::process(Owner::Service, pid)),
+    );
     let meter = Meter::new(&sources);
     let follow = !global.quiet && std::io::stderr().is_terminal();
     let mut each_second = |second: &Second| {
@@ -168,7 +171,12 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
             None
         }
     };
-    judge(&mut completed, cpu.as_ref(), here, args.server_pid.is_some());
+    judge(
+        &mut completed,
+        cpu.as_ref(),
+        here,
+        args.server_pid.is_some(),
+    );
     if here && args.server_pid.is_none() {
         global.say(
             "rungwise: the server runs on this machine, so its CPU time cannot be told from that of others; \
@@ -238,14 +246,25 @@ impl Udp {
             .collect();
         let arrival = match (self.rate, self.ramp) {
             (Some(per_s), _) => Arrival::Constant { per_s },
-            (None, Some(Ramp { from_per_s, to_per_s })) => Arrival::Ramp { from_per_s, to_per_s },
+            (
+                None,
+                Some(Ramp {
+                    from_per_s,
+                    to_per_s,
+                }),
+            ) => Arrival::Ramp {
+                from_per_s,
+                to_per_s,
+            },
             (None, None) => Arrival::Closed,
         };
         let payload = self.read_payload()?;
         let depth = self.depth.unwrap_or(match (&payload, arrival) {
             (Payload::Opaque(_), _) => 1,
             // A lost datagram must not keep a whole burst waiting for its timeout.
-            (_, Arrival::Closed) => CLOSED_DEPTH.max(self.burst.map_or(0, |burst| 2 * usize::from(burst))),
+            (_, Arrival::Closed) => {
+                CLOSED_DEPTH.max(self.burst.map_or(0, |burst| 2 * usize::from(burst)))
+            }
             _ => OPEN_DEPTH,
         });
         Ok(Workload {
@@ -345,9 +364,15 @@ fn is_local(address: IpAddr) -> bool {
 
 fn resolve(target: &str) -> anyhow::Result<SocketAddr> {
     let what = || {
-        format!("cannot load '{target}': it is no address with a port; write 192.0.2.1:53, [2001:db8::1]:53 or name:53")
+        format!(
+            "cannot load '{target}': it is no address with a port; write 192.0.2.1:53, [2001:db8::1]:53 or name:53"
+        )
     };
-    target.to_socket_addrs().with_context(what)?.next().with_context(what)
+    target
+        .to_socket_addrs()
+        .with_context(what)?
+        .next()
+        .with_context(what)
 }
 
 /// One line per second, while the run goes on.
@@ -383,16 +408,27 @@ fn pins(text: &str) -> Result<Pins, String> {
         return Ok(Pins::Allowed);
     }
     // The kernel's reader skips what it does not know; here that is a typing error.
-    let strange = |part: &str| part.is_empty() || part.split('-').any(|number| number.parse::<u32>().is_err());
-    let cpus: Vec<usize> = machine::cpu_list(text).into_iter().map(|cpu| cpu as usize).collect();
+    let strange = |part: &str| {
+        part.is_empty() || part.split('-').any(|number| number.parse::<u32>().is_err())
+    };
+    let cpus: Vec<usize> = machine::cpu_list(text)
+        .into_iter()
+        .map(|cpu| cpu as usize)
+        .collect();
     if cpus.is_empty() || text.split(',').any(strange) {
-        return Err(format!("cannot read '{text}' as CPUs; write the list as 0,2-5"));
+        return Err(format!(
+            "cannot read '{text}' as CPUs; write the list as 0,2-5"
+        ));
     }
     Ok(Pins::List(cpus))
 }
 
 fn unhex(digits: &str) -> anyhow::Result<Vec<u8>> {
-    let what = || format!("cannot read 'hex:{digits}' as bytes; write two hexadecimal digits per byte, as in hex:00ff");
+    let what = || {
+        format!(
+            "cannot read 'hex:{digits}' as bytes; write two hexadecimal digits per byte, as in hex:00ff"
+        )
+    };
     if !digits.len().is_multiple_of(2) || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         bail!(what());
     }
@@ -421,7 +457,10 @@ mod tests {
     fn hexadecimal_payloads_have_whole_bytes() {
         assert_eq!(unhex("00fF").unwrap(), [0, 255]);
         for bad in ["0", "0g", "é"] {
-            assert!(unhex(bad).unwrap_err().to_string().contains("hex:00ff"), "{bad}");
+            assert!(
+                unhex(bad).unwrap_err().to_string().contains("hex:00ff"),
+                "{bad}"
+            );
         }
     }
 
