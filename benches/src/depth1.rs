@@ -48,7 +48,7 @@ pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
                     "--depth",
                     "1",
                     "--size",
-                    "100",
+                    "100B",
                 ];
                 let load = tool.load(&lab, "1", OURS, window, &switches, &[mine.pid()])?;
                 let p50 = &load.report["latency_us"]["uncorrected"]["p50"];

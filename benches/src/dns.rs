@@ -2,7 +2,8 @@
 //!
 //! Both read the same query file, have the same number of queries under way (256) from the same number of
 //! sockets (16) on two threads, and run for the same time; both are judged from outside, by the CPU time that
-//! wait4(2) reports for the process. rungwise keeps full latency histograms on.
+//! wait4(2) reports for the process. rungwise pins its threads, which dnsperf cannot, and keeps full latency
+//! histograms on.
 
 use std::fs;
 use std::path::PathBuf;

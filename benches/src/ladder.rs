@@ -14,80 +14,21 @@ use crate::rungwise::Rungwise;
 const PORT: u16 = 5303;
 
 /// Name, switches of the server, switches of the client.
-const RUNGS: &[(&str, &[&str], &[&str])] = &[
+const RUNGS: &[(&str, &str, &str)] = &[
     (
         "one shared socket",
-        &["--workers", "2"],
-        &[
-            "--threads",
-            "2",
-            "--sockets",
-            "8",
-            "--depth",
-            "16",
-            "--size",
-            "100",
-        ],
+        "--workers 2",
+        "--threads 2 --sockets 8 --depth 16 --size 100B",
     ),
     (
         "group by CPU, pinned, DO, batches of 32",
-        &[
-            "--workers",
-            "2",
-            "--reuseport",
-            "--steer",
-            "cbpf",
-            "--pin",
-            "--pmtudisc",
-            "do",
-            "--io",
-            "batch",
-            "--batch",
-            "32",
-        ],
-        &[
-            "--threads",
-            "2",
-            "--sockets",
-            "8",
-            "--depth",
-            "16",
-            "--size",
-            "100",
-            "--pin",
-        ],
+        "--workers 2 --reuseport --steer cbpf --pin --pmtudisc do --io batch --batch 32",
+        "--threads 2 --sockets 8 --depth 16 --size 100B --pin --pmtudisc-do",
     ),
     (
         "the same, same-flow bursts of 16 (GSO and GRO)",
-        &[
-            "--workers",
-            "2",
-            "--reuseport",
-            "--steer",
-            "cbpf",
-            "--pin",
-            "--pmtudisc",
-            "do",
-            "--io",
-            "batch",
-            "--batch",
-            "32",
-            "--gro",
-            "--gso",
-        ],
-        &[
-            "--threads",
-            "2",
-            "--sockets",
-            "8",
-            "--depth",
-            "16",
-            "--size",
-            "100",
-            "--pin",
-            "--gso",
-            "16",
-        ],
+        "--workers 2 --reuseport --steer cbpf --pin --pmtudisc do --io batch --batch 32 --gro --gso",
+        "--threads 2 --sockets 8 --depth 16 --size 100B --pin --pmtudisc-do --burst 16",
     ),
 ];
 
@@ -101,8 +42,10 @@ pub fn measure(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
             // A different one starts each round.
             let at = (step + round) % RUNGS.len();
             let (_, serve, drive) = RUNGS[at];
-            let server = tool.serve(&lab, "0,1", PORT, serve)?;
-            let load = tool.load(&lab, "0,1", PORT, window, drive, &[server.pid()])?;
+            let serve: Vec<&str> = serve.split_whitespace().collect();
+            let drive: Vec<&str> = drive.split_whitespace().collect();
+            let server = tool.serve(&lab, "0,1", PORT, &serve)?;
+            let load = tool.load(&lab, "0,1", PORT, window, &drive, &[server.pid()])?;
             let side = &mut sides[at];
             side.rate.push(load.rate);
             side.server_us.push(load.server_us);

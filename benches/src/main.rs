@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|all] [--rounds N] [--seconds N] [--repeats N] [-o FILE]
+const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
 
   dns      rungwise load udp --dns and dnsperf against the same nsd
   depth1   rungwise and sockperf ping-pong, each against its own echo server
@@ -35,6 +35,7 @@ const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|all] [--round
   --rounds N    interleaved rounds of each comparison (5)
   --seconds N   length of each run (5)
   --repeats N   repeats of the A/A ladder (20)
+  --binary FILE this rungwise instead of a release build of the checkout
   -o FILE       write the tables to FILE instead of standard output";
 
 /// What was asked for.
@@ -43,6 +44,7 @@ struct Args {
     rounds: usize,
     window: Duration,
     repeats: usize,
+    binary: Option<PathBuf>,
     output: Option<PathBuf>,
 }
 
@@ -59,7 +61,10 @@ fn main() -> Result<()> {
         needed.push(("sockperf", "sockperf"));
     }
     machine::install(&needed)?;
-    let tool = rungwise::Rungwise::build()?;
+    let tool = match args.binary {
+        Some(path) => rungwise::Rungwise::at(path),
+        None => rungwise::Rungwise::build()?,
+    };
 
     let mut page = machine::describe(&tool)?;
     if wanted("dns") {
@@ -91,6 +96,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
         rounds: 5,
         window: Duration::from_secs(5),
         repeats: 20,
+        binary: None,
         output: None,
     };
     while let Some(word) = words.next() {
@@ -107,6 +113,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
                     Duration::from_secs(value()?.parse().context("--seconds takes a number")?);
             }
             "--repeats" => args.repeats = value()?.parse().context("--repeats takes a number")?,
+            "--binary" => args.binary = Some(value()?.into()),
             "-o" => args.output = Some(value()?.into()),
             _ => bail!("unknown word {word}\n{USAGE}"),
         }

@@ -29,6 +29,12 @@ pub struct Load {
 }
 
 impl Rungwise {
+    /// A program that is there.
+    pub fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// A release build of the checkout.
     pub fn build() -> Result<Self> {
         let top = top();
         eprintln!("building rungwise --release");
@@ -58,7 +64,9 @@ impl Rungwise {
     }
 
     pub fn path(&self) -> &str {
-        self.path.to_str().expect("cargo prints paths as UTF-8")
+        self.path
+            .to_str()
+            .expect("the path came from JSON or from an argument, both UTF-8")
     }
 
     /// Starts `rungwise serve udp` in the lab and waits until its port is bound.

@@ -60,11 +60,6 @@ pub const PACKAGES: &[Package] = &[
         reason: "a real DNS server that `load udp --dns` drives",
     },
     Package {
-        name: "procps",
-        program: "sysctl",
-        reason: "second opinion on the values of /proc/sys after an undo",
-    },
-    Package {
         name: "strace",
         program: "strace",
         reason: "kills and fails the tool at chosen system calls",

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use rungwise_experiment::scenario::Scenario;
 use xtask::tree::Tree;
 
 use crate::{none_of, texts};
@@ -78,4 +79,16 @@ fn every_knob_file_is_entered_in_the_registry_and_in_its_scope() {
         rungwise_knobs::KNOBS.len(),
         "KNOBS has entries without a file"
     );
+}
+
+#[test]
+fn every_scenario_of_the_tree_is_read() {
+    let mut offenders = Vec::new();
+    for (file, text) in texts(&Tree::ours(), ".toml") {
+        let scenario = file.starts_with("labs/") || file == "benches/aa.toml";
+        if scenario && let Err(problems) = Scenario::parse(&text, &file) {
+            offenders.push(problems.to_string());
+        }
+    }
+    none_of(&offenders, "scenarios");
 }
