@@ -20,6 +20,7 @@ mod process;
 mod rungwise;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -48,7 +49,17 @@ struct Args {
     output: Option<PathBuf>,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rungwise-benches: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let args = parse(std::env::args().skip(1))?;
     process::stop_on_signals();
     machine::check_root()?;
