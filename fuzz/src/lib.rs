@@ -18,7 +18,11 @@ fn trusted(bytes: &[u8]) {
     assert!(found.whole <= bytes.len(), "more trusted than there is");
     // Cutting at the last trusted byte takes nothing away from what is trusted.
     let again = journal::read(&bytes[..found.whole]);
-    assert_eq!(again.pending.len(), found.pending.len(), "the trusted part reads differently alone");
+    assert_eq!(
+        again.pending.len(),
+        found.pending.len(),
+        "the trusted part reads differently alone"
+    );
 }
 
 /// The same lines, each with the checksum that its content has.
@@ -43,7 +47,10 @@ pub fn scenario(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Err(problems) = Scenario::parse(text, "fuzz.toml")
     {
-        assert!(!problems.to_string().is_empty(), "a refusal without a reason");
+        assert!(
+            !problems.to_string().is_empty(),
+            "a refusal without a reason"
+        );
     }
 }
 
@@ -53,18 +60,23 @@ pub fn dns_query_file(bytes: &[u8]) {
         assert!(!queries.is_empty(), "a file without queries was accepted");
         for query in queries {
             // Header, name, type and class: RFC 1035, section 2.3.4 limits the name to 255 bytes.
-            assert!((12 + 1 + 4..=12 + 255 + 4).contains(&query.wire().len()), "no legal query");
+            assert!(
+                (12 + 1 + 4..=12 + 255 + 4).contains(&query.wire().len()),
+                "no legal query"
+            );
         }
     }
 }
 
 /// A datagram that claims to answer a query.
 pub fn dns_reply(bytes: &[u8]) {
-    let query = dns::Query::new("host.example.test", "AAAA").expect("a plain name is a legal query");
+    let query =
+        dns::Query::new("host.example.test", "AAAA").expect("a plain name is a legal query");
     let _ = dns::check(bytes, &query);
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests read the seeds")]
 mod tests {
     use std::fs;
     use std::path::Path;
@@ -77,8 +89,11 @@ mod tests {
         let top = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut seeds = vec![Vec::new()];
         for folder in folders {
-            let entries = fs::read_dir(top.join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
-            let files = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+            let entries =
+                fs::read_dir(top.join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
+            let files = entries
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| path.is_file());
             seeds.extend(files.map(|path| fs::read(path).unwrap()));
         }
         assert!(seeds.len() > 1, "no seeds in {folders:?}");
@@ -136,7 +151,12 @@ mod tests {
         let top = Path::new(env!("CARGO_MANIFEST_DIR"));
         let bytes = fs::read(top.join("seeds/journal/killed-half-way.jsonl")).unwrap();
         let found = super::journal::read(&bytes);
-        assert_eq!((found.whole, found.pending.len()), (bytes.len(), 2), "{:?}", found.damage);
+        assert_eq!(
+            (found.whole, found.pending.len()),
+            (bytes.len(), 2),
+            "{:?}",
+            found.damage
+        );
         assert_eq!(super::with_checksums(&bytes), bytes);
     }
 
