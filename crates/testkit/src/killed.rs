@@ -68,7 +68,7 @@ impl Traced {
     /// # Panics
     /// If strace is not installed or may not trace.
     #[expect(clippy::expect_used, reason = "a test that cannot run fails")]
-    pub fn run(mut self) -> Killed {
+    pub fn run(&mut self) -> Killed {
         use std::os::unix::process::ExitStatusExt as _;
         let status = self
             .command
@@ -84,8 +84,12 @@ impl Traced {
         }
     }
 
-    /// Where strace wrote what it saw; for the message of a failed test.
-    pub fn trace(&self) -> &Path {
-        self.trace.path()
+    /// The calls of that kind that it made, as strace prints them, the fatal one last.
+    ///
+    /// # Panics
+    /// If strace's output cannot be read.
+    #[expect(clippy::expect_used, reason = "a test that cannot run fails")]
+    pub fn calls(&self) -> String {
+        std::fs::read_to_string(self.trace.path()).expect("strace wrote what it saw")
     }
 }

@@ -59,7 +59,12 @@ impl JournalFile {
             path: dir.clone(),
             answer: io::Error::other(error.to_string()),
         })?;
-        let mut number = stored(state)?.first().map_or(1, |newest| newest.number + 1);
+        // Those set aside keep their numbers.
+        let names = files::list(&dir).map_err(journal("look for others beside", &dir))?;
+        let taken = names
+            .iter()
+            .filter_map(|name| name.split('.').next()?.parse::<u64>().ok());
+        let mut number = taken.max().unwrap_or(0) + 1;
         loop {
             let path = dir.join(format!("{number:06}.{OPEN}"));
             let opened = OpenOptions::new()

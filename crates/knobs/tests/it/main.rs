@@ -4,6 +4,7 @@
 
 mod crash;
 mod engine;
+mod files;
 mod hostile;
 mod lab;
 mod memory;

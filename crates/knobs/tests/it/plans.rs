@@ -5,7 +5,7 @@ use rungwise_knobs::{KNOBS, Scope, Settable};
 use crate::memory::{Machines, keeper, server};
 
 /// A wish per knob that changes something on the invented machine.
-const WISHES: &[(&str, &str)] = &[
+pub(crate) const WISHES: &[(&str, &str)] = &[
     ("net.accept_local", "on"),
     ("net.gro", "on"),
     ("net.gro_list_fwd", "list"),

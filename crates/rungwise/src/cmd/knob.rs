@@ -218,7 +218,8 @@ impl Work<'_> {
         let context = Context::of_host(&Live, device.device.as_deref(), &cpus);
         let knobs: Vec<_> = KNOBS.iter().map(|knob| state_of(knob, &context)).collect();
         let mut text = String::new();
-        let width = |column: fn(&KnobState) -> &str| knobs.iter().map(|knob| column(knob).len()).max();
+        let width =
+            |column: fn(&KnobState) -> &str| knobs.iter().map(|knob| column(knob).len()).max();
         let id = width(|knob| knob.id).unwrap_or(0);
         for knob in &knobs {
             let now = knob.current.as_deref().unwrap_or("-");
@@ -229,7 +230,11 @@ impl Work<'_> {
                 knob.scope.name(),
                 knob.risk.name(),
                 knob.summary,
-                if knob.shown_only.is_some() { " (shown only)" } else { "" },
+                if knob.shown_only.is_some() {
+                    " (shown only)"
+                } else {
+                    ""
+                },
             );
         }
         if device.device.is_none() {
@@ -241,10 +246,17 @@ impl Work<'_> {
     fn show(&self, id: &str, device: &Device) -> anyhow::Result<Exit> {
         let knob = rungwise_knobs::find(id).map_err(problem)?;
         let cpus = cpus()?;
-        let state = state_of(knob, &Context::of_host(&Live, device.device.as_deref(), &cpus));
+        let state = state_of(
+            knob,
+            &Context::of_host(&Live, device.device.as_deref(), &cpus),
+        );
         let mut text = knob.page();
         let now = state.current.as_ref().or(state.unknown.as_ref());
-        let _ = writeln!(text, "\n## Here and now\n\n{}\n", now.map_or("", String::as_str));
+        let _ = writeln!(
+            text,
+            "\n## Here and now\n\n{}\n",
+            now.map_or("", String::as_str)
+        );
         for Reading { source, value } in &state.readings {
             let _ = writeln!(text, "    {source}: {value}");
         }
@@ -254,7 +266,11 @@ impl Work<'_> {
     fn plan(&self, wishes: &Wishes) -> anyhow::Result<Exit> {
         let plans = self.plans(&wishes.wishes, &wishes.device)?;
         let text: String = plans.iter().map(Plan::diff).collect();
-        let stored = self.global.output.as_ref().is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
+        let stored = self
+            .global
+            .output
+            .as_ref()
+            .is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
         if stored && self.global.format != Format::Json {
             self.global.say(text.trim_end());
             self.global.emit(&self.json(Exit::Done, Plans { plans })?)?;
@@ -343,15 +359,23 @@ impl Work<'_> {
             for open in open {
                 let journal = open.journal.display();
                 match &open.recovered.header {
-                    Some(header) if header.boot_id == boot_id => pending.extend(open.recovered.pending),
-                    Some(_) => verified.not_verified.push(format!("{journal}: from another boot")),
-                    None => verified.not_verified.push(format!("{journal}: cannot be read")),
+                    Some(header) if header.boot_id == boot_id => {
+                        pending.extend(open.recovered.pending)
+                    }
+                    Some(_) => verified
+                        .not_verified
+                        .push(format!("{journal}: from another boot")),
+                    None => verified
+                        .not_verified
+                        .push(format!("{journal}: cannot be read")),
                 }
             }
             verified.drift = recovery::verify(&pending, &places);
         } else {
             for plan in self.plans(&wishes.wishes, &wishes.device)? {
-                verified.drift.extend(plan.verify(&places).map_err(problem)?);
+                verified
+                    .drift
+                    .extend(plan.verify(&places).map_err(problem)?);
             }
         }
         let mut text = String::new();
@@ -373,7 +397,11 @@ impl Work<'_> {
     fn undo(&self, journal: Option<&Path>, abandon: bool) -> anyhow::Result<Exit> {
         let state = self.state_dir()?;
         let _alone = InstanceLock::acquire(&state).map_err(host_problem)?;
-        let leftovers = if abandon { Leftovers::Abandon } else { Leftovers::Report };
+        let leftovers = if abandon {
+            Leftovers::Abandon
+        } else {
+            Leftovers::Report
+        };
         let paths: Vec<PathBuf> = match journal {
             Some(path) if !files::exists(path) => {
                 anyhow::bail!("cannot undo {}: there is no such journal", path.display())
@@ -424,7 +452,9 @@ impl Work<'_> {
                 let bytes = files::read(Path::new(wish))
                     .with_context(|| format!("'{wish}' is no ID=VALUE, and as a plan"))?;
                 let stored: Plans = serde_json::from_slice(&bytes).with_context(|| {
-                    format!("cannot read {wish} as a plan; make one with `rungwise knob plan -o {wish}`")
+                    format!(
+                        "cannot read {wish} as a plan; make one with `rungwise knob plan -o {wish}`"
+                    )
                 })?;
                 plans.extend(stored.plans);
             }
@@ -516,13 +546,19 @@ impl UndoneJournal {
         }
         let journal = self.journal.display();
         if self.rebooted {
-            let _ = writeln!(text, "{journal}: the machine has started again since, nothing was in force");
+            let _ = writeln!(
+                text,
+                "{journal}: the machine has started again since, nothing was in force"
+            );
         }
         for still in &self.still {
             let _ = writeln!(text, "{still} all the same, which is not our doing");
         }
         for damage in &self.damage {
-            let _ = writeln!(text, "{journal}: {damage}; a change that it told of may be in force");
+            let _ = writeln!(
+                text,
+                "{journal}: {damage}; a change that it told of may be in force"
+            );
         }
         if let Some(error) = &self.error {
             let _ = writeln!(text, "{error}");
@@ -540,7 +576,8 @@ impl UndoneJournal {
 fn watch(journal: &Path, deadline: Option<Duration>) -> anyhow::Result<Exit> {
     let input = std::io::stdin().as_fd().try_clone_to_owned()?;
     let output = std::io::stdout().as_fd().try_clone_to_owned()?;
-    let recovery = guard::watch(journal, &places(), deadline, input.into(), output.into()).map_err(problem)?;
+    let recovery =
+        guard::watch(journal, &places(), deadline, input.into(), output.into()).map_err(problem)?;
     match recovery {
         Some(recovery) if !recovery.closed => Ok(Exit::Rollback),
         _ => Ok(Exit::Done),
