@@ -1,8 +1,8 @@
 //! DNS queries from a query file, and the checks of a reply (RFC 1035; types from the IANA registry).
 //!
-//! The file has dnsperf's format: `name TYPE` per line, comments after `;` or `#` at the start of a line, blank
-//! lines. dnsperf's dynamic updates and its per-query `+` options are refused rather than sent as something
-//! else. A query is class IN, recursion desired, no EDNS, as dnsperf sends it by default.
+//! The file has dnsperf's format: `name TYPE` per line, comments after `;` or `#` at the start of a line,
+//! blank lines. dnsperf's dynamic updates and its per-query `+` options are refused rather than sent as
+//! something else. A query is class IN, recursion desired, no EDNS, as dnsperf sends it by default.
 
 use crate::Error;
 

@@ -1,8 +1,9 @@
 //! Datagrams in bulk: `recvmmsg` and `sendmmsg` on arrays that are laid out once.
 //!
-//! All sockets are connected, so no message names an address and one set of arrays serves every socket of a thread.
-//! With bursts, one message holds several datagrams of equal size: the kernel cuts them apart on the way out
-//! (`UDP_SEGMENT`) and hands over what it joined on the way in (`UDP_GRO`), with the size in a control message.
+//! All sockets are connected, so no message names an address and one set of arrays serves every socket of a
+//! thread. With bursts, one message holds several datagrams of equal size: the kernel cuts them apart on
+//! the way out (`UDP_SEGMENT`) and hands over what it joined on the way in (`UDP_GRO`), with the size in a
+//! control message.
 #![expect(
     unsafe_code,
     reason = "recvmmsg, sendmmsg and their arrays of pointers"
@@ -103,8 +104,8 @@ impl Inbox {
         usize::try_from(got).map_err(|_| io::Error::last_os_error())
     }
 
-    /// The datagrams of message `n`: itself, or the parts that the kernel joined. A datagram longer than the longest
-    /// reply is cut, but still longer than the longest reply.
+    /// The datagrams of message `n`: itself, or the parts that the kernel joined. A datagram longer than
+    /// the longest reply is cut, but still longer than the longest reply.
     #[inline]
     pub(super) fn datagrams(&self, n: usize) -> impl Iterator<Item = &[u8]> {
         let length = (self.headers[n].msg_len as usize).min(self.stride);
@@ -152,7 +153,8 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Room for `messages` messages of `burst` requests of up to `longest` bytes. `template` fills each beforehand.
+    /// Room for `messages` messages of `burst` requests of up to `longest` bytes. `template` fills each
+    /// beforehand.
     pub(super) fn new(messages: usize, burst: usize, longest: usize, template: &[u8]) -> Self {
         // Requests of a burst lie end to end; single ones begin at cache lines.
         let stride = if burst > 1 {

@@ -1,7 +1,7 @@
 //! The thread that starts the generators, watches them, and merges what they counted.
 //!
-//! It opens one gate for all threads, sleeps until the edges of the window, reads the CPU clocks of its siblings
-//! there, and puts the seconds together. A run that nobody answers is stopped early.
+//! It opens one gate for all threads, sleeps until the edges of the window, reads the CPU clocks of its
+//! siblings there, and puts the seconds together. A run that nobody answers is stopped early.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use crate::clock::{SECOND, now_ns, read_ns, sleep_until};
 const LOOK_NS: u64 = 20_000_000;
 /// A target that never answered is given up after this at the earliest, ns.
 const SILENCE_NS: u64 = SECOND;
-/// And after this many timeouts, unless it refuses.
+/// And after this many timeouts and requests, unless it refuses.
 const SILENT_TIMEOUTS: u64 = 3;
 /// Files that a process has open beside the sockets: epoll, standard streams, what the caller holds; a guess.
 const OTHER_FILES: u64 = 64;
@@ -211,8 +211,8 @@ fn generate(
     Some(generator.into_tally())
 }
 
-/// Spreads a seed over 64 bits, so that neighbouring seeds make ids that differ everywhere (`SplitMix64`, Steele
-/// et al., OOPSLA 2014).
+/// Spreads a seed over 64 bits, so that neighbouring seeds make ids that differ everywhere (`SplitMix64`,
+/// Steele et al., OOPSLA 2014).
 fn run_id(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -362,7 +362,7 @@ impl Watch<'_> {
         );
         let patience = SILENT_TIMEOUTS * self.workload.timeout.as_nanos() as u64;
         let told = refused > 0 || sent == 0 && send_errors > 0;
-        if told || sent > 0 && elapsed >= patience {
+        if told || sent >= SILENT_TIMEOUTS && elapsed >= patience {
             return Err(Error::NoReplies {
                 target: self.workload.target,
                 sent,

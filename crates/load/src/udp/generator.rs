@@ -1,9 +1,9 @@
 //! One generator thread: the loop that sends, waits, reads and counts.
 //!
-//! The clock is read once after each batch of replies and once before each batch of requests; all datagrams of a batch share
-//! the reading. So a latency is told too long by at most the time that the kernel takes for one batch
-//! (about 1 us per datagram), and never too short. Nothing here allocates per transaction; once a second a thread hands a finished
-//! [`Part`] to the coordinator.
+//! The clock is read once after each batch of replies and once before each batch of requests; all datagrams
+//! of a batch share the reading. So a latency is told too long by at most the time that the kernel takes
+//! for one batch (about 1 us per datagram), and never too short. Nothing here allocates per transaction;
+//! once a second a thread hands a finished [`Part`] to the coordinator.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd as _, OwnedFd};

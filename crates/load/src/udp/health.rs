@@ -1,9 +1,9 @@
 //! When a measurement may be used: the generator judges itself.
 //!
-//! A slow or disturbed client looks exactly like a slow server, so each way in which the client can spoil the
-//! numbers has a limit here and a sentence with cause, effect and remedy. The limits are those of
-//! `docs/load.md`: 5 % foreign CPU is where the paired runs of the reference machine begin to scatter; the others are
-//! conventions, small against the 2 % that the ladder resolves.
+//! A slow or disturbed client looks exactly like a slow server, so each way in which the client can spoil
+//! the numbers has a limit here and a sentence with cause, effect and remedy. The limits are those of
+//! `docs/load.md`: 5 % foreign CPU is where the paired runs of the reference machine begin to scatter; the
+//! others are conventions, small against the 2 % that the ladder resolves.
 
 use rungwise_model::load::ClientHealth;
 

@@ -1,7 +1,8 @@
 //! UDP transactions: many small requests, each with one reply.
 //!
-//! [`run`] drives a [`Workload`] from plain threads, each with its own connected sockets, slots, histograms and
-//! buffers, and merges what they counted. [`certify`] then judges whether the client spoiled the numbers.
+//! [`run`] drives a [`Workload`] from plain threads, each with its own connected sockets, slots, histograms
+//! and buffers, and merges what they counted. [`certify`] then judges whether the client spoiled the
+//! numbers.
 
 mod batch;
 mod coordinate;
@@ -28,7 +29,8 @@ use crate::Error;
 
 /// The largest UDP payload, bytes: what IPv4 can carry.
 pub const LARGEST_PAYLOAD: usize = 65_507;
-/// Most datagrams that every kernel with `UDP_SEGMENT` takes in one burst (`UDP_MAX_SEGMENTS` before Linux 6.9).
+/// Most datagrams that every kernel with `UDP_SEGMENT` takes in one burst (`UDP_MAX_SEGMENTS` before Linux
+/// 6.9).
 pub const LARGEST_BURST: u16 = 64;
 /// Most outstanding requests per socket: a ticket keeps 16 bits for its slot.
 pub const LARGEST_DEPTH: usize = 1 << 16;
@@ -58,8 +60,8 @@ pub struct Workload {
     pub payload: Payload,
     /// Most datagrams per system call.
     pub batch: usize,
-    /// Datagrams of one flow that leave as one `UDP_SEGMENT` burst; replies are taken joined (`UDP_GRO`). Helps,
-    /// and is true to life, only where one peer really sends several datagrams at once.
+    /// Datagrams of one flow that leave as one `UDP_SEGMENT` burst; replies are taken joined (`UDP_GRO`).
+    /// Helps, and is true to life, only where one peer really sends several datagrams at once.
     pub burst: Option<u16>,
     /// A request without a reply is given up after this, counted from its send.
     pub timeout: Duration,
@@ -133,8 +135,8 @@ pub struct Completed {
     pub uncorrected: Histogram,
     /// CPU seconds of the generator's threads within the window.
     pub client_cpu_s: f64,
-    /// Share of the window in which the threads were on a CPU or waited for one, polling for the next send not
-    /// counted.
+    /// Share of the window in which the threads were on a CPU or waited for one, polling for the next send
+    /// not counted.
     pub busy: f64,
     /// Most late sends waited for a free slot, not for the generator.
     pub starved: bool,

@@ -119,7 +119,8 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Completes a request that begins as the template; returns its length where it differs from the template's.
+    /// Completes a request that begins as the template; returns its length where it differs from the
+    /// template's.
     #[inline]
     pub(super) fn write(&self, request: &mut [u8], ticket: u64, tag: u32) -> Option<usize> {
         match self {

@@ -1,8 +1,9 @@
 //! When requests are due: one arrival law, dealt out to the threads like cards.
 //!
 //! Request `k` of a window is due when the law's integral reaches `k`, so the schedule is known before the
-//! first reply and no reply can move it. Thread `t` of `n` takes the requests `t`, `t + n`, ...: the threads are offset by
-//! one step of the whole schedule each. The warm-up runs at the rate with which the window starts.
+//! first reply and no reply can move it. Thread `t` of `n` takes the requests `t`, `t + n`, ...: the
+//! threads are offset by one step of the whole schedule each. The warm-up runs at the rate with which the
+//! window starts.
 
 use super::{Arrival, Stop};
 use crate::clock::SECOND;
@@ -16,8 +17,8 @@ struct Law {
 }
 
 impl Law {
-    /// When arrival `k` is due, ns after the window's start. Zero slope needs no case of its own: the solution of
-    /// `from t + slope t^2 / 2 = k` is written so that it does not cancel.
+    /// When arrival `k` is due, ns after the window's start. Zero slope needs no case of its own: the
+    /// solution of `from t + slope t^2 / 2 = k` is written so that it does not cancel.
     fn due_ns(self, k: u64) -> u64 {
         if k == 0 {
             return 0;

@@ -1,9 +1,9 @@
 //! The outstanding requests of one socket: which reply belongs to which request, and which to none.
 //!
-//! A request occupies a slot; its ticket is `generation * slots + slot`, with the slot count rounded up to a
-//! power of two, so a reply finds its slot without a search. The generation grows with each use of the slot. Each slot
-//! remembers of its last 64 generations which were given up, so a reply after its timeout is told from a
-//! second reply. DNS leaves 16 bits for a ticket; there generations wrap.
+//! A request occupies a slot; its ticket is `generation * slots + slot`, with the slot count rounded up to
+//! a power of two, so a reply finds its slot without a search. The generation grows with each use of the
+//! slot. Each slot remembers of its last 64 generations which were given up, so a reply after its timeout
+//! is told from a second reply. DNS leaves 16 bits for a ticket; there generations wrap.
 
 /// Which fate a reply's ticket has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Connected UDP sockets and the system calls around them; everything `unsafe` of the load but the clock.
 //!
-//! Connected, so the kernel drops what other addresses and ports send us (a spoofed reply never arrives) and a
-//! route is looked up once. Sources: `udp(7)`, `ip(7)`, `sock_diag` (`SK_MEMINFO_DROPS`, `linux/sock_diag.h`).
+//! Connected, so the kernel drops what other addresses and ports send us (a spoofed reply never arrives)
+//! and a route is looked up once. Sources: `udp(7)`, `ip(7)`, `sock_diag` (`SK_MEMINFO_DROPS`,
+//! `linux/sock_diag.h`).
 #![expect(
     unsafe_code,
     reason = "socket options, affinity, clocks and limits that std does not reach"
@@ -208,7 +209,8 @@ pub(super) fn own_cpu_clock() -> io::Result<(libc::clockid_t, libc::pid_t)> {
     reason = "the generator watches itself; it may not depend on the host crate"
 )]
 pub(super) fn run_delay_ns(tid: libc::pid_t) -> Option<u64> {
-    // `/proc/self/task/TID/schedstat`: time on CPU, time waiting, slices (Documentation/scheduler/sched-stats).
+    // `/proc/self/task/TID/schedstat`: time on CPU, time waiting, slices
+    // (Documentation/scheduler/sched-stats).
     let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }

@@ -62,7 +62,8 @@ fn twenty_times_the_transactions_need_no_more_allocations() {
             })
         };
         let (few, many) = (of(500), of(10_000));
-        // Each second of a longer run may hand over its histogram; 10 000 transactions take less than a minute.
+        // Each second of a longer run may hand over its histogram; 10 000 transactions take less than a
+        // minute.
         assert!(
             many <= few + 500,
             "{arrival:?}: {few} for 500, {many} for 10 000"

@@ -39,10 +39,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// UDP requests with one reply each: numbered datagrams that the server echoes, DNS queries, or any payload.
+    /// UDP requests with one reply each: numbered datagrams that the server echoes, DNS queries, or any
+    /// payload.
     ///
-    /// Without --rate or --ramp the loop is closed: threads x sockets x depth requests are always outstanding.
-    /// Exits with 0 if the measurement is certified, 3 if not, 4 if nobody answers.
+    /// Without --rate or --ramp the loop is closed: threads x sockets x depth requests are always
+    /// outstanding. Exits with 0 if the measurement is certified, 3 if not, 4 if nobody answers.
     Udp(Udp),
 }
 
@@ -86,7 +87,8 @@ struct Udp {
     /// Most datagrams per system call.
     #[arg(long, value_name = "N", default_value_t = 64)]
     batch: usize,
-    /// Send bursts of N datagrams of one flow as one (`UDP_SEGMENT`); only true to life where one peer does so.
+    /// Send bursts of N datagrams of one flow as one (`UDP_SEGMENT`); only true to life where one peer does
+    /// so.
     #[arg(long, value_name = "N")]
     burst: Option<u16>,
     /// A request without a reply is lost after this.
