@@ -22,10 +22,10 @@ pub mod recovery;
 pub mod target;
 pub mod undo;
 
-pub mod device;
-pub mod host;
-pub mod netns;
-pub mod service;
+mod device;
+mod host;
+mod netns;
+mod service;
 
 pub use edit::{Edit, Place};
 pub use engine::{Applied, Session};

@@ -7,7 +7,7 @@ use crate::target::Target;
 const FEATURE: &str = "rx-gro";
 
 /// `net.gro`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.gro",
     scope: Scope::Device,
     risk: Risk::Disruptive,

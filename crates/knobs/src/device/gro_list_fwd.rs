@@ -8,7 +8,7 @@ const LIST: &str = "rx-gro-list";
 const FORWARDING: &str = "rx-udp-gro-forwarding";
 
 /// `net.gro_list_fwd`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.gro_list_fwd",
     scope: Scope::Device,
     risk: Risk::Disruptive,

@@ -1,13 +1,13 @@
 //! Knobs of one network device. Each file is one knob; its name is the last part of the knob's id.
 
-pub mod gro;
-pub mod gro_list_fwd;
-pub mod napi_defer;
-pub mod rfs;
-pub mod rps_cpus;
-pub mod threaded_napi;
-pub mod tso_gso;
-pub mod xps_cpus;
+pub(crate) mod gro;
+pub(crate) mod gro_list_fwd;
+pub(crate) mod napi_defer;
+pub(crate) mod rfs;
+pub(crate) mod rps_cpus;
+pub(crate) mod threaded_napi;
+pub(crate) mod tso_gso;
+pub(crate) mod xps_cpus;
 
 use crate::knob::{Current, Knob, Reading};
 use crate::mask;

@@ -7,7 +7,7 @@ use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
 
 /// `net.napi_defer`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.napi_defer",
     scope: Scope::Device,
     risk: Risk::Disruptive,

@@ -11,7 +11,7 @@ const TABLE: &str = "/proc/sys/net/core/rps_sock_flow_entries";
 const MOST_ENTRIES: u64 = 1 << 29;
 
 /// `net.rfs`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.rfs",
     scope: Scope::Device,
     risk: Risk::Live,

@@ -7,7 +7,7 @@ use crate::mask;
 use crate::target::{Form, Target};
 
 /// `net.rps_cpus`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.rps_cpus",
     scope: Scope::Device,
     risk: Risk::Live,

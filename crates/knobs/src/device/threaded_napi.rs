@@ -5,7 +5,7 @@ use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
 
 /// `net.threaded_napi`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.threaded_napi",
     scope: Scope::Device,
     risk: Risk::Disruptive,

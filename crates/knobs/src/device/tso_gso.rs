@@ -8,7 +8,7 @@ const GENERIC: &str = "tx-generic-segmentation";
 const TCP: &str = "tx-tcp-segmentation";
 
 /// `net.tso_gso`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.tso_gso",
     scope: Scope::Device,
     risk: Risk::Disruptive,

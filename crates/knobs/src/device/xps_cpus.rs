@@ -7,7 +7,7 @@ use crate::target::{Form, Target};
 use crate::{Error, Result};
 
 /// `net.xps_cpus`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.xps_cpus",
     scope: Scope::Device,
     risk: Risk::Live,

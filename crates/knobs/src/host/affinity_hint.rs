@@ -5,7 +5,7 @@ use crate::host::{interrupts, shown_only};
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 
 /// `net.affinity_hint`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.affinity_hint",
     scope: Scope::Host,
     risk: Risk::Live,

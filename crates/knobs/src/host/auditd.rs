@@ -7,7 +7,7 @@ use crate::knob::{Context, Current, Doc, Draft, Knob, Reading, Risk, Scope, Sett
 const COMMAND_LINE: &str = "/proc/cmdline";
 
 /// `sec.auditd`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "sec.auditd",
     scope: Scope::Host,
     risk: Risk::Reboot,

@@ -2,13 +2,13 @@
 //!
 //! Some are only shown: turning them takes a reboot, the firmware or the owner's consent.
 
-pub mod affinity_hint;
-pub mod auditd;
-pub mod irq_affinity;
-pub mod netdev_budget;
-pub mod netdev_max_backlog;
-pub mod rmem_max;
-pub mod smt;
+pub(crate) mod affinity_hint;
+pub(crate) mod auditd;
+pub(crate) mod irq_affinity;
+pub(crate) mod netdev_budget;
+pub(crate) mod netdev_max_backlog;
+pub(crate) mod rmem_max;
+pub(crate) mod smt;
 
 use std::path::Path;
 

@@ -11,7 +11,7 @@ const PACKETS: &str = "/proc/sys/net/core/netdev_budget";
 const TIME: &str = "/proc/sys/net/core/netdev_budget_usecs";
 
 /// `net.netdev_budget`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.netdev_budget",
     scope: Scope::Host,
     risk: Risk::Live,

@@ -8,7 +8,7 @@ use crate::target::{Form, Target};
 const PATH: &str = "/proc/sys/net/core/netdev_max_backlog";
 
 /// `net.netdev_max_backlog`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.netdev_max_backlog",
     scope: Scope::Host,
     risk: Risk::Live,

@@ -8,7 +8,7 @@ use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
 
 /// `net.rmem_max`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.rmem_max",
     scope: Scope::Host,
     risk: Risk::Live,

@@ -7,7 +7,7 @@ use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 const CONTROL: &str = "/sys/devices/system/cpu/smt/control";
 
 /// `bios.smt`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "bios.smt",
     scope: Scope::Host,
     risk: Risk::Disruptive,

@@ -7,7 +7,7 @@ use crate::target::{Form, Target};
 const ALL: &str = "/proc/sys/net/ipv4/conf/all/accept_local";
 
 /// `net.accept_local`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.accept_local",
     scope: Scope::Netns,
     risk: Risk::Disruptive,

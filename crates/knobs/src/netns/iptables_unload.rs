@@ -9,7 +9,7 @@ use crate::target::Target;
 use crate::{Error, Result};
 
 /// `net.iptables_unload`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.iptables_unload",
     scope: Scope::Netns,
     risk: Risk::Disruptive,

@@ -7,7 +7,7 @@ use crate::target::{Form, Target};
 const ALL: &str = "/proc/sys/net/ipv4/conf/all/rp_filter";
 
 /// `net.rp_filter`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.rp_filter",
     scope: Scope::Netns,
     risk: Risk::Disruptive,

@@ -8,7 +8,7 @@ use crate::service;
 use crate::target::Target;
 
 /// `sock.busy_poll`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "sock.busy_poll",
     scope: Scope::Service,
     risk: Risk::Restart,

@@ -6,7 +6,7 @@ use crate::service;
 use crate::target::Target;
 
 /// `sock.incoming_cpu`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "sock.incoming_cpu",
     scope: Scope::Service,
     risk: Risk::Restart,

@@ -6,7 +6,7 @@ use crate::service;
 use crate::target::Target;
 
 /// `sock.io_uring`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "sock.io_uring",
     scope: Scope::Service,
     risk: Risk::Restart,

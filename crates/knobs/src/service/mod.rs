@@ -4,17 +4,17 @@
 //! plans carry [`Edit::Service`], and whoever runs the service starts it anew with that switch;
 //! `rungwise serve udp` has an option for each, and its start line tells what the kernel granted.
 
-pub mod busy_poll;
-pub mod incoming_cpu;
-pub mod io_uring;
-pub mod pin_threads;
-pub mod pmtudisc;
-pub mod recvmmsg;
-pub mod reuseport;
-pub mod reuseport_bpf;
-pub mod udp_gro;
-pub mod udp_segment;
-pub mod xdp_echo;
+pub(crate) mod busy_poll;
+pub(crate) mod incoming_cpu;
+pub(crate) mod io_uring;
+pub(crate) mod pin_threads;
+pub(crate) mod pmtudisc;
+pub(crate) mod recvmmsg;
+pub(crate) mod reuseport;
+pub(crate) mod reuseport_bpf;
+pub(crate) mod udp_gro;
+pub(crate) mod udp_segment;
+pub(crate) mod xdp_echo;
 
 use crate::Result;
 use crate::edit::Edit;

@@ -7,7 +7,7 @@ use crate::service;
 use crate::target::Target;
 
 /// `cpu.pin_threads`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "cpu.pin_threads",
     scope: Scope::Service,
     risk: Risk::Restart,

@@ -6,7 +6,7 @@ use crate::service;
 use crate::target::Target;
 
 /// `sock.recvmmsg`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "sock.recvmmsg",
     scope: Scope::Service,
     risk: Risk::Restart,

@@ -6,7 +6,7 @@ use crate::service;
 use crate::target::Target;
 
 /// `sock.reuseport`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "sock.reuseport",
     scope: Scope::Service,
     risk: Risk::Restart,

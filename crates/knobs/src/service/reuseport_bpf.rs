@@ -6,7 +6,7 @@ use crate::service;
 use crate::target::Target;
 
 /// `sock.reuseport_bpf`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "sock.reuseport_bpf",
     scope: Scope::Service,
     risk: Risk::Restart,

@@ -6,7 +6,7 @@ use crate::service;
 use crate::target::Target;
 
 /// `sock.udp_gro`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "sock.udp_gro",
     scope: Scope::Service,
     risk: Risk::Restart,

@@ -6,7 +6,7 @@ use crate::service;
 use crate::target::Target;
 
 /// `sock.udp_segment`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "sock.udp_segment",
     scope: Scope::Service,
     risk: Risk::Restart,

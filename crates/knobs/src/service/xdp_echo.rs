@@ -6,7 +6,7 @@ use crate::service;
 use crate::target::Target;
 
 /// `net.xdp_echo`
-pub static KNOB: Knob = Knob {
+pub(crate) static KNOB: Knob = Knob {
     id: "net.xdp_echo",
     scope: Scope::Service,
     risk: Risk::Restart,

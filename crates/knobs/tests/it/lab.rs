@@ -18,7 +18,7 @@ const DEVICE: &str = "kn-server";
 
 struct Lab {
     server: Arc<Namespace>,
-    _client: Namespace,
+    client: Namespace,
     place: Place,
 }
 
@@ -41,7 +41,7 @@ impl Lab {
         veth::connect(&server, &client, &spec).unwrap();
         Self {
             server: Arc::new(server),
-            _client: client,
+            client,
             place: Place::Namespace("server".to_owned()),
         }
     }
@@ -133,11 +133,9 @@ fn a_device_removed_under_a_session_took_its_settings_along() {
     let state = tempfile::tempdir().unwrap();
     let mut session = Session::begin(state.path(), lab.places(), "test").unwrap();
     let _ = session.apply(&lab.plan("net.rps_cpus", "all")).unwrap();
-    let Lab {
-        server, _client, ..
-    } = lab;
+    let Lab { server, client, .. } = lab;
     // The pair goes with either end's namespace, as soon as the kernel gets round to it.
-    drop(_client);
+    drop(client);
     while server
         .list(std::path::Path::new("/sys/class/net"))
         .unwrap()
