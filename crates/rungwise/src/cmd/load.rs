@@ -103,9 +103,9 @@ struct Udp {
     /// Never fragment (`IP_PMTUDISC_DO`); spares the choice of an IP identification.
     #[arg(long)]
     pmtudisc_do: bool,
-    /// The server's process, if it runs here: its CPU time is then not taken for foreign load.
-    #[arg(long, value_name = "PID")]
-    server_pid: Option<u32>,
+    /// The server's processes, if they run here: their CPU time is then not taken for foreign load.
+    #[arg(long, value_name = "PID,...", value_delimiter = ',')]
+    server_pid: Vec<u32>,
     /// Number the run's requests from this seed [default: random].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -136,10 +136,8 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
 
     let here = is_local(workload.target.ip());
     let mut sources = vec![CpuSource::own(Owner::Client)];
-    sources.extend(
-        args.server_pid
-            .map(|pid| CpuSource::process(Owner::Service, pid)),
-    );
+    let server = args.server_pid.iter();
+    sources.extend(server.map(|pid| CpuSource::process(Owner::Service, *pid)));
     let meter = Meter::new(&sources);
     let follow = !global.quiet && std::io::stderr().is_terminal();
     let mut each_second = |second: &Second| {
@@ -177,9 +175,9 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
         &mut completed,
         cpu.as_ref(),
         here,
-        args.server_pid.is_some(),
+        !args.server_pid.is_empty(),
     );
-    if here && args.server_pid.is_none() {
+    if here && args.server_pid.is_empty() {
         global.say(
             "rungwise: the server runs on this machine, so its CPU time cannot be told from that of others; \
              name it with --server-pid to have both judged",
