@@ -210,7 +210,8 @@ impl Measured {
             let mut judgement = decide::judge_cost_only(&judging.rules(), &self.cost_noisy);
             if judgement.call == Call::MorePairs {
                 judgement.call = Call::Inconclusive;
-                judgement.reason = "no quiet pairs, and the CPU cost alone does not tell".to_owned();
+                judgement.reason =
+                    "no quiet pairs, and the CPU cost alone does not tell".to_owned();
             }
             return self.finish(judgement, true, judging);
         }
@@ -393,8 +394,7 @@ fn wait_for_quiet(
 /// A seed of its own for every comparison (FNV-1a of its id, mixed with the experiment's seed), so that a
 /// resumed or reordered ladder draws the same orders.
 fn seed_of(seed: u64, id: &str) -> u64 {
-    id.bytes()
-        .fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+    id.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

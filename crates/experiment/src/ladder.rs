@@ -68,14 +68,31 @@ struct Climb<'a> {
 
 impl<'a> Climb<'a> {
     fn run(mut self) -> Result<(), Error> {
-        let start = Variant::default().with(&self.design.baseline);
+        let start = self.start()?;
         self.climbed.final_variant = start.clone();
-        self.stage.try_out(&start)?;
         self.against_itself(&start)?;
         for step in &self.design.steps {
             self.step(step)?;
         }
         self.overall(&start)
+    }
+
+    /// The starting configuration, as far as it can be had here; what cannot is said.
+    fn start(&mut self) -> Result<Variant, Error> {
+        let mut start = Variant::default();
+        self.stage.try_out(&start)?;
+        for (setting, value) in &self.design.baseline {
+            let with = start.with(&[(setting.clone(), value.clone())]);
+            match self.stage.try_out(&with) {
+                Ok(()) => start = with,
+                Err(StageError::Unavailable(why)) => self.climbed.could_not.push(format!(
+                    "the start without {} = {value}: {why}",
+                    setting.knob
+                )),
+                Err(other) => return Err(other.into()),
+            }
+        }
+        Ok(start)
     }
 
     /// The A/A check; its runs also give the figures of the start.
@@ -106,7 +123,14 @@ impl<'a> Climb<'a> {
             .collect();
         let spread = Noise::of(&ratios).map(|noise| noise.cautious_sd());
         let smallest = spread
-            .map(|sd| smallest_effect(sd, judging.most_pairs(), judging.rules().alpha_per_look(), POWER))
+            .map(|sd| {
+                smallest_effect(
+                    sd,
+                    judging.most_pairs(),
+                    judging.rules().alpha_per_look(),
+                    POWER,
+                )
+            })
             .filter(|effect| effect.is_finite());
         let (low, high) = compared
             .delta
@@ -138,7 +162,7 @@ impl<'a> Climb<'a> {
             judging.most_pairs(),
             smallest.map_or_else(|| "unknown".to_owned(), percent)
         );
-        rung.set = named(&self.design.baseline);
+        rung.set = named(&start.settings.clone().into_iter().collect::<Vec<_>>());
         rung.reference = self.design.start_reference.clone();
         rung.delta = None;
         rung.cpu_delta = None;
@@ -203,7 +227,11 @@ impl<'a> Climb<'a> {
                 .map(|(product, factor)| product * factor);
         }
         let id = ids.join("+");
-        let title = format!("{}, together with {}", step.title, ids[..ids.len() - 1].join(", "));
+        let title = format!(
+            "{}, together with {}",
+            step.title,
+            ids[..ids.len() - 1].join(", ")
+        );
         let mut rung = self.judge(step, &id, &title, &before, &before.with(&set))?;
         rung.set = named(&set);
         rung.reference = step.reference.as_ref().map(|known| Reference {
@@ -313,7 +341,10 @@ impl<'a> Climb<'a> {
             .collect();
         if self.climbed.final_variant == *start {
             let doubtful = judged.iter().all(|outcome| {
-                matches!(outcome, Outcome::Inconclusive | Outcome::Observed | Outcome::Skipped)
+                matches!(
+                    outcome,
+                    Outcome::Inconclusive | Outcome::Observed | Outcome::Skipped
+                )
             });
             let (verdict, sentence) = if doubtful {
                 (
@@ -353,9 +384,7 @@ impl<'a> Climb<'a> {
         let (verdict, sentence) = match compared.call {
             Call::Keep => (
                 Verdict::Better,
-                format!(
-                    "The {kept} kept rungs change the {metric} by {change} against the start."
-                ),
+                format!("The {kept} kept rungs change the {metric} by {change} against the start."),
             ),
             Call::Revert => (
                 Verdict::Worse,
@@ -379,7 +408,12 @@ impl<'a> Climb<'a> {
         self.climbed.overall = compared.delta;
         self.climbed.verdict = Some(verdict);
         self.climbed.sentence = sentence;
-        let mut rung = self.row(&START, "overall", "the last configuration against the first", &compared);
+        let mut rung = self.row(
+            &START,
+            "overall",
+            "the last configuration against the first",
+            &compared,
+        );
         rung.outcome = Outcome::Observed;
         rung.set = named(&last.settings.into_iter().collect::<Vec<_>>());
         self.finish(rung);
@@ -496,13 +530,19 @@ fn failed(step: &Step, id: &str, title: &str, why: &str) -> Rung {
     Rung {
         id: id.to_owned(),
         title: title.to_owned(),
-        ..empty(step, Outcome::Reverted, &format!("the service failed with it: {why}"))
+        ..empty(
+            step,
+            Outcome::Reverted,
+            &format!("the service failed with it: {why}"),
+        )
     }
 }
 
 /// Our interval lies wholly on the other side of "no change" than their factor.
 fn sign_differs(rung: &Rung) -> bool {
-    let Some((delta, factor)) = rung.delta.zip(rung.reference.as_ref().and_then(|r| r.factor))
+    let Some((delta, factor)) = rung
+        .delta
+        .zip(rung.reference.as_ref().and_then(|r| r.factor))
     else {
         return false;
     };

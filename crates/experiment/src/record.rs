@@ -71,7 +71,8 @@ impl RunFolder {
     /// Makes the folder and writes the design, durably, before anything is measured.
     pub fn create(path: &Path, design: &Design) -> Result<Self, Error> {
         files::create_dir_all(path)?;
-        let json = serde_json::to_vec_pretty(design).map_err(|error| Error::Design(error.to_string()))?;
+        let json =
+            serde_json::to_vec_pretty(design).map_err(|error| Error::Design(error.to_string()))?;
         files::replace(&path.join("design.json"), &json)?;
         let pairs = files::Appender::open(&path.join("pairs.jsonl"))?;
         Ok(Self {
@@ -105,8 +106,7 @@ impl RunFolder {
             }
         }
         // A torn last line must not swallow the next one.
-        let mut pairs =
-            files::Appender::open(&path.join("pairs.jsonl"))?;
+        let mut pairs = files::Appender::open(&path.join("pairs.jsonl"))?;
         if text.last().is_some_and(|byte| *byte != b'\n') {
             pairs.append(b"\n")?;
         }

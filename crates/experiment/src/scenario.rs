@@ -242,7 +242,7 @@ impl Scenario {
         self.warmup = self.warmup.min(Duration::from_millis(60));
         self.measure = self.measure.min(Duration::from_millis(200));
         self.judging.looks.truncate(1);
-        self.judging.quiet_wait_s = self.judging.quiet_wait_s.min(1.0);
+        self.judging.quiet_wait_s = self.judging.quiet_wait_s.min(0.5);
         self.judging.max_discards = self.judging.max_discards.min(4);
     }
 

@@ -17,6 +17,13 @@ use crate::target::{self, Form};
 /// Prefix of every `nf_tables` table that is ours. No other table is ever touched.
 pub const OUR_TABLES: &str = "rungwise_";
 
+/// Where the settings of a device live, in a folder of its name.
+const DEVICE_DIRS: [&str; 3] = [
+    "/sys/class/net/",
+    "/proc/sys/net/ipv4/conf/",
+    "/proc/sys/net/ipv6/conf/",
+];
+
 /// One primitive change: what is to hold afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "edit", rename_all = "snake_case", deny_unknown_fields)]
@@ -79,7 +86,15 @@ impl Edit {
     /// The device this edit is about, if it is about one.
     pub fn device(&self) -> Option<&str> {
         match self {
-            Self::WriteFile { path, .. } => path.strip_prefix("/sys/class/net/")?.split('/').next(),
+            Self::WriteFile { path, .. } => {
+                let device = DEVICE_DIRS
+                    .iter()
+                    .find_map(|dir| path.strip_prefix(dir))?
+                    .split('/')
+                    .next()?;
+                // Not devices: the settings of all, and those that new ones start with.
+                (!["all", "default"].contains(&device)).then_some(device)
+            }
             Self::Feature { device, .. } => Some(device),
             _ => None,
         }

@@ -34,7 +34,12 @@ const SIZES: &[(&str, f64)] = &[
     ("GB", 1e9),
 ];
 
-const RATES: &[(&str, f64)] = &[("/s", 1.0), ("k/s", 1e3), ("M/s", 1e6), ("/min", 1.0 / 60.0)];
+const RATES: &[(&str, f64)] = &[
+    ("/s", 1.0),
+    ("k/s", 1e3),
+    ("M/s", 1e6),
+    ("/min", 1.0 / 60.0),
+];
 
 /// Reads a time span: `250ms`, `1.5s`, `10m`.
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
@@ -113,9 +118,15 @@ mod tests {
     #[test]
     fn a_missing_or_wrong_unit_names_the_right_ones() {
         let error = duration("250").unwrap_err().to_string();
-        assert!(error.contains("unit is missing") && error.contains("250ms"), "{error}");
+        assert!(
+            error.contains("unit is missing") && error.contains("250ms"),
+            "{error}"
+        );
         let error = bytes("64kb").unwrap_err().to_string();
-        assert!(error.contains("'kb' is not one of") && error.contains("KiB"), "{error}");
+        assert!(
+            error.contains("'kb' is not one of") && error.contains("KiB"),
+            "{error}"
+        );
         assert!(per_second("-5/s").is_err());
         assert!(duration("").is_err());
         assert!(duration("99999999999999999999999h").is_err());

@@ -114,12 +114,16 @@ fn workload(scenario: &Scenario, places: &Places, cpus: &[usize]) -> Result<Work
     let payload = match &wanted.request {
         Request::Sized { bytes } => Payload::Sequenced { size: *bytes },
         Request::Opaque { file } => {
-            let bytes = files::read(Path::new(file)).map_err(|error| Unbuildable(error.to_string()))?;
+            let bytes =
+                files::read(Path::new(file)).map_err(|error| Unbuildable(error.to_string()))?;
             Payload::Opaque(bytes)
         }
         Request::Dns { file } => {
-            let text = files::read(Path::new(file)).map_err(|error| Unbuildable(error.to_string()))?;
-            Payload::Dns(dns::parse(&text).map_err(|error| Unbuildable(format!("{file}: {error}")))?)
+            let text =
+                files::read(Path::new(file)).map_err(|error| Unbuildable(error.to_string()))?;
+            Payload::Dns(
+                dns::parse(&text).map_err(|error| Unbuildable(format!("{file}: {error}")))?,
+            )
         }
     };
     let workload = Workload {
@@ -169,7 +173,11 @@ impl fmt::Display for Blueprint {
                 to_per_s,
             } => write!(f, "open loop from {from_per_s:.0}/s to {to_per_s:.0}/s")?,
         }
-        let pinned = if workload.pins.is_some() { "pinned" } else { "not pinned" };
+        let pinned = if workload.pins.is_some() {
+            "pinned"
+        } else {
+            "not pinned"
+        };
         write!(
             f,
             ", threads {pinned}, {} datagrams per system call, timeout {} ms; warm-up {} ms, measured {:.0} ms a run",

@@ -70,7 +70,9 @@ impl Knobs {
             if knob.scope == Scope::Service {
                 continue;
             }
-            let end = topology.end(setting.side).map_err(StageError::Unavailable)?;
+            let end = topology
+                .end(setting.side)
+                .map_err(StageError::Unavailable)?;
             let context = Context {
                 machine: &Live,
                 here: &*end.host,

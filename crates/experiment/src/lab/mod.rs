@@ -15,17 +15,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
 use rungwise_host::clock;
+use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
 use rungwise_load::Error as LoadError;
 use rungwise_load::udp::{self, Edge, Hooks, Surroundings, Workload};
 use rungwise_model::machine::CpuWindow;
 use rungwise_model::tune::Run;
 
 pub use self::blueprint::{Blueprint, Means};
-pub use self::topology::{Topology, Wanted};
 use self::knobs::Knobs;
 use self::service::Running;
+pub use self::topology::{Topology, Wanted};
 use crate::stage::{Sample, Stage, StageError, Variant};
 
 /// A service under traffic, and the knobs around it.

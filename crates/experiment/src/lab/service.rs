@@ -57,10 +57,9 @@ impl Running {
             Wanted::Running { pid } => return self.attach(*pid),
             Wanted::Started(started) => started.clone(),
         };
+        self.still_alive()?;
         let argv = self.argv_of(&started, variant)?;
-        if argv == self.argv
-            && matches!(&self.process, Process::Ours(service) if service.alive())
-        {
+        if argv == self.argv && matches!(self.process, Process::Ours(_)) {
             return Ok(());
         }
         let replaces = matches!(self.process, Process::Ours(_));
@@ -97,19 +96,28 @@ impl Running {
         Ok(service)
     }
 
-    /// An error naming how the service ended, if it did.
-    pub(super) fn still_alive(&self) -> Result<(), StageError> {
-        match &self.process {
-            Process::Ours(service) if !service.alive() => Err(StageError::ServiceFailed(format!(
-                "it ended under load: {}; its last words: {}",
-                self.argv.join(" "),
-                service.last_words()
-            ))),
-            Process::Attached(attached) if !attached.alive() => Err(StageError::ServiceFailed(
-                format!("process {} ended under load", attached.pid()),
-            )),
-            _ => Ok(()),
-        }
+    /// An error naming how the service ended, if it did. A service of ours is started afresh after it.
+    pub(super) fn still_alive(&mut self) -> Result<(), StageError> {
+        let how = match &self.process {
+            Process::Ours(service) if !service.alive() => {
+                let words = service.last_words();
+                format!(
+                    "it ended under load: {}; its last words: {}",
+                    self.argv.join(" "),
+                    if words.trim().is_empty() {
+                        "none"
+                    } else {
+                        words.trim()
+                    }
+                )
+            }
+            Process::Attached(attached) if !attached.alive() => {
+                format!("process {} ended under load", attached.pid())
+            }
+            _ => return Ok(()),
+        };
+        self.stop();
+        Err(StageError::ServiceFailed(how))
     }
 
     pub(super) fn cpu_sources(&self) -> Vec<CpuSource> {

@@ -2,12 +2,12 @@
 
 mod simulated;
 
+use rungwise_experiment::Error;
 use rungwise_experiment::compare::{Observer, Progress};
 use rungwise_experiment::design::{Design, Guard, Judging, Objective, Part, Step};
 use rungwise_experiment::ladder::{Climbed, climb};
 use rungwise_experiment::record::{Forget, Record, RunFolder};
 use rungwise_experiment::stage::{Setting, Side, StageError, Traffic};
-use rungwise_experiment::Error;
 use rungwise_model::tune::{Outcome, Reference, Rung, Verdict};
 use simulated::Simulated;
 
@@ -153,7 +153,12 @@ fn more_rate_for_more_cpu_per_transaction_is_inconclusive() {
     let design = design(vec![step("dear")]);
     let mut stage = Simulated::new(5).effect("dear", 1.3).cost("dear", 1.4);
     let climbed = run(&design, &mut stage);
-    assert_eq!(climbed.rungs[1].outcome, Outcome::Inconclusive, "{}", climbed.rungs[1].reason);
+    assert_eq!(
+        climbed.rungs[1].outcome,
+        Outcome::Inconclusive,
+        "{}",
+        climbed.rungs[1].reason
+    );
 }
 
 #[test]
@@ -163,10 +168,17 @@ fn disturbed_pairs_stay_listed_and_do_not_count() {
     let climbed = run(&design, &mut stage);
     let rung = &climbed.rungs[1];
     assert_eq!(rung.outcome, Outcome::Kept);
-    let discarded: Vec<_> = rung.pairs.iter().filter(|pair| pair.discarded.is_some()).collect();
+    let discarded: Vec<_> = rung
+        .pairs
+        .iter()
+        .filter(|pair| pair.discarded.is_some())
+        .collect();
     assert!(!discarded.is_empty());
     assert_eq!(rung.delta.unwrap().discarded as usize, discarded.len());
-    assert_eq!(rung.delta.unwrap().pairs as usize, rung.pairs.len() - discarded.len());
+    assert_eq!(
+        rung.delta.unwrap().pairs as usize,
+        rung.pairs.len() - discarded.len()
+    );
 }
 
 #[test]
@@ -181,7 +193,11 @@ fn without_quiet_only_cost_decides_and_never_where_a_lock_is_shared() {
         .cost("locked", 0.8)
         .disturb_every(1);
     let climbed = run(&design, &mut stage);
-    let cheap = climbed.rungs.iter().find(|rung| rung.id == "cheap").unwrap();
+    let cheap = climbed
+        .rungs
+        .iter()
+        .find(|rung| rung.id == "cheap")
+        .unwrap();
     assert!(cheap.cost_only);
     assert_eq!(cheap.outcome, Outcome::Kept, "{}", cheap.reason);
     assert_eq!(outcome(&climbed, "locked"), Outcome::Inconclusive);
@@ -195,7 +211,12 @@ fn what_cannot_be_set_is_skipped_with_its_reason_and_the_ladder_goes_on() {
         .effect("good", 1.3);
     let climbed = run(&design, &mut stage);
     assert_eq!(outcome(&climbed, "absent"), Outcome::Skipped);
-    assert!(climbed.could_not.iter().any(|line| line.contains("needs Linux 9.1")));
+    assert!(
+        climbed
+            .could_not
+            .iter()
+            .any(|line| line.contains("needs Linux 9.1"))
+    );
     assert_eq!(outcome(&climbed, "good"), Outcome::Kept);
 }
 
@@ -225,7 +246,15 @@ fn branches_and_limits_never_enter_the_final_configuration() {
     let climbed = run(&design, &mut stage);
     assert_eq!(outcome(&climbed, "burst"), Outcome::Kept);
     assert_eq!(outcome(&climbed, "xdp"), Outcome::Observed);
-    assert!(climbed.rungs.iter().find(|rung| rung.id == "xdp").unwrap().delta.is_some());
+    assert!(
+        climbed
+            .rungs
+            .iter()
+            .find(|rung| rung.id == "xdp")
+            .unwrap()
+            .delta
+            .is_some()
+    );
     assert_eq!(outcome(&climbed, "audit"), Outcome::Observed);
     assert!(climbed.kept.is_empty() && climbed.final_variant.settings.is_empty());
 }
@@ -247,7 +276,12 @@ fn a_sign_that_differs_from_the_reference_is_flagged() {
 fn a_resumed_run_ends_as_the_uninterrupted_one() {
     let steps = vec![step("good"), step("nothing"), step("bad")];
     let design = design(steps);
-    let stage = || Simulated::new(12).effect("good", 1.2).effect("bad", 0.9).by_call();
+    let stage = || {
+        Simulated::new(12)
+            .effect("good", 1.2)
+            .effect("bad", 0.9)
+            .by_call()
+    };
     let whole = run(&design, &mut stage());
 
     for stop_after in [1, 9, 40, 77] {
@@ -256,8 +290,17 @@ fn a_resumed_run_ends_as_the_uninterrupted_one() {
         let mut climbed = Climbed::default();
         let mut interrupted = stage().interrupt_after(stop_after);
         let mut folder = RunFolder::create(&path, &design).unwrap();
-        let end = climb(&design, &mut interrupted, &mut folder, &mut Silent, &mut climbed);
-        assert!(matches!(end, Err(Error::Stage(StageError::Interrupted))), "{end:?}");
+        let end = climb(
+            &design,
+            &mut interrupted,
+            &mut folder,
+            &mut Silent,
+            &mut climbed,
+        );
+        assert!(
+            matches!(end, Err(Error::Stage(StageError::Interrupted))),
+            "{end:?}"
+        );
         drop(folder);
 
         let (mut folder, read) = RunFolder::resume(&path).unwrap();
@@ -265,7 +308,10 @@ fn a_resumed_run_ends_as_the_uninterrupted_one() {
         let mut climbed = Climbed::default();
         climb(&read, &mut stage(), &mut folder, &mut Silent, &mut climbed).unwrap();
         // Not assert_eq: a ladder is too long to print.
-        assert!(climbed.rungs == whole.rungs, "interrupted after {stop_after} runs");
+        assert!(
+            climbed.rungs == whole.rungs,
+            "interrupted after {stop_after} runs"
+        );
         assert_eq!(climbed.sentence, whole.sentence);
     }
 }

@@ -37,7 +37,8 @@ impl Simulated {
     }
 
     pub(crate) fn pair_effect(mut self, one: &str, other: &str, factor: f64) -> Self {
-        self.pair_effects.push((one.to_owned(), other.to_owned(), factor));
+        self.pair_effects
+            .push((one.to_owned(), other.to_owned(), factor));
         self
     }
 
@@ -135,7 +136,12 @@ impl Stage for Simulated {
                 cost *= factor;
             }
         }
-        let loss = self.losses.iter().filter(|(knob, _)| on(knob)).map(|(_, share)| *share).sum();
+        let loss = self
+            .losses
+            .iter()
+            .filter(|(knob, _)| on(knob))
+            .map(|(_, share)| *share)
+            .sum();
         let drift = (self.clock / 20.0).sin() * 0.05;
         rate *= (drift + 0.017 * self.normal()).exp();
         cost *= (0.015 * self.normal()).exp();

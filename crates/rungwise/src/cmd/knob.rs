@@ -188,8 +188,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     match &args.what {
         What::List { device } => work.list(device),
         What::Show { id, device } => work.show(id, device),
-        What::Plan { wishes } => work.plan(wishes),
-        What::Apply {
+        What::Plan { wishes }
+        | What::Apply {
             wishes,
             dry_run: true,
             ..
@@ -264,7 +264,7 @@ impl Work<'_> {
     }
 
     fn plan(&self, wishes: &Wishes) -> anyhow::Result<Exit> {
-        let plans = self.plans(&wishes.wishes, &wishes.device)?;
+        let plans = plans(&wishes.wishes, &wishes.device)?;
         let text: String = plans.iter().map(Plan::diff).collect();
         let stored = self
             .global
@@ -280,7 +280,7 @@ impl Work<'_> {
     }
 
     fn apply(&self, wishes: &Wishes, deadline: Option<Duration>) -> anyhow::Result<Exit> {
-        let plans = self.plans(&wishes.wishes, &wishes.device)?;
+        let plans = plans(&wishes.wishes, &wishes.device)?;
         if let Some(knob) = plans.iter().find(|plan| plan.service().next().is_some()) {
             let why = anyhow::anyhow!(
                 "cannot set {} here: it is a switch of the service; start `rungwise serve udp` with it, or name it in a scenario",
@@ -360,7 +360,7 @@ impl Work<'_> {
                 let journal = open.journal.display();
                 match &open.recovered.header {
                     Some(header) if header.boot_id == boot_id => {
-                        pending.extend(open.recovered.pending)
+                        pending.extend(open.recovered.pending);
                     }
                     Some(_) => verified
                         .not_verified
@@ -372,7 +372,7 @@ impl Work<'_> {
             }
             verified.drift = recovery::verify(&pending, &places);
         } else {
-            for plan in self.plans(&wishes.wishes, &wishes.device)? {
+            for plan in plans(&wishes.wishes, &wishes.device)? {
                 verified
                     .drift
                     .extend(plan.verify(&places).map_err(problem)?);
@@ -437,29 +437,6 @@ impl Work<'_> {
             text.push_str("nothing to undo\n");
         }
         self.emit(exit, Undone { journals }, &text)
-    }
-
-    /// Plans from wishes and from files, in the order given.
-    fn plans(&self, wishes: &[String], device: &Device) -> anyhow::Result<Vec<Plan>> {
-        let cpus = cpus()?;
-        let context = Context::of_host(&Live, device.device.as_deref(), &cpus);
-        let mut plans = Vec::new();
-        for wish in wishes {
-            if let Some((id, value)) = wish.split_once('=') {
-                let knob = rungwise_knobs::find(id.trim()).map_err(problem)?;
-                plans.push(knob.plan(&context, value).map_err(problem)?);
-            } else {
-                let bytes = files::read(Path::new(wish))
-                    .with_context(|| format!("'{wish}' is no ID=VALUE, and as a plan"))?;
-                let stored: Plans = serde_json::from_slice(&bytes).with_context(|| {
-                    format!(
-                        "cannot read {wish} as a plan; make one with `rungwise knob plan -o {wish}`"
-                    )
-                })?;
-                plans.extend(stored.plans);
-            }
-        }
-        Ok(plans)
     }
 
     fn state_dir(&self) -> anyhow::Result<PathBuf> {
@@ -606,6 +583,29 @@ fn state_of(knob: &'static Knob, context: &Context<'_>) -> KnobState {
         unknown,
         readings,
     }
+}
+
+/// Plans from wishes and from files, in the order given.
+fn plans(wishes: &[String], device: &Device) -> anyhow::Result<Vec<Plan>> {
+    let cpus = cpus()?;
+    let context = Context::of_host(&Live, device.device.as_deref(), &cpus);
+    let mut plans = Vec::new();
+    for wish in wishes {
+        if let Some((id, value)) = wish.split_once('=') {
+            let knob = rungwise_knobs::find(id.trim()).map_err(problem)?;
+            plans.push(knob.plan(&context, value).map_err(problem)?);
+        } else {
+            let bytes = files::read(Path::new(wish))
+                .with_context(|| format!("'{wish}' is no ID=VALUE, and as a plan"))?;
+            let stored: Plans = serde_json::from_slice(&bytes).with_context(|| {
+                format!(
+                    "cannot read {wish} as a plan; make one with `rungwise knob plan -o {wish}`"
+                )
+            })?;
+            plans.extend(stored.plans);
+        }
+    }
+    Ok(plans)
 }
 
 fn places() -> Places {

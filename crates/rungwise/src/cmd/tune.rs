@@ -87,7 +87,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
 
     let state = environment::state_dir().map_err(precondition)?;
     files::create_dir_all(&state)
-        .with_context(|| format!("cannot make the state folder {}; set RUNGWISE_STATE to another one", state.display()))
+        .with_context(|| {
+            format!(
+                "cannot make the state folder {}; set RUNGWISE_STATE to another one",
+                state.display()
+            )
+        })
         .map_err(|error| Problem::new(Exit::Precondition, error))?;
     let _lock = InstanceLock::acquire(&state).map_err(precondition)?;
     let interrupt = Interrupt::install()?;
@@ -204,14 +209,21 @@ fn source(args: &Args) -> anyhow::Result<(String, String)> {
 
 fn read(path: &Path) -> anyhow::Result<(String, String)> {
     let bytes = files::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let text = String::from_utf8(bytes)
-        .with_context(|| format!("cannot read {} as a scenario; save it as UTF-8", path.display()))?;
+    let text = String::from_utf8(bytes).with_context(|| {
+        format!(
+            "cannot read {} as a scenario; save it as UTF-8",
+            path.display()
+        )
+    })?;
     Ok((path.display().to_string(), text))
 }
 
 /// The CPUs that may be used, and why there are no namespaces if so. Enters a user namespace where that is what
 /// gives the right to make them, so it must come before any thread is started.
-fn machine_allows(scenario: &Scenario, args: &Args) -> anyhow::Result<(Vec<usize>, Option<String>)> {
+fn machine_allows(
+    scenario: &Scenario,
+    args: &Args,
+) -> anyhow::Result<(Vec<usize>, Option<String>)> {
     let cpus = machine::allowed_cpus().context("cannot read the allowed CPUs")?;
     let cpus = cpus.iter().map(|cpu| *cpu as usize).collect();
     let wanted = matches!(scenario.topology, Topology::Namespaces { .. });

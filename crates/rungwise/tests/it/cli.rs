@@ -32,7 +32,13 @@ fn a_dry_run_prints_every_rung_and_changes_nothing() {
     bench
         .run(&["tune", "udp-echo", "--dry-run"])
         .expect(0)
-        .says(&["net.rps_cpus", "sock.reuseport_bpf", "cpu.pin_threads", "sock.pmtudisc", "net.xdp_echo"]);
+        .says(&[
+            "net.rps_cpus",
+            "sock.reuseport_bpf",
+            "cpu.pin_threads",
+            "sock.pmtudisc",
+            "net.xdp_echo",
+        ]);
     assert!(!bench.path("runs").exists());
 }
 
@@ -61,5 +67,10 @@ fn a_broken_pipe_is_a_normal_end() {
         .unwrap();
     drop(child.stdout.take());
     let ended = child.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(
+        ended.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
 }

@@ -2,44 +2,49 @@
 
 use rungwise_testkit::{Killed, Traced};
 
-use crate::run::{Bench, Ended, Machine, binary, pids};
+use crate::run::{Bench, Ended, Machine, binary, kill, pids};
 use crate::tune::{SMALL, wait_for_pairs};
-
-fn kill(pid: i32, signal: i32) {
-    // SAFETY: a signal to a process that this test started, found by its command line.
-    unsafe { libc::kill(pid, signal) };
-}
 
 #[test]
 fn killed_at_any_journal_step_the_machine_is_as_before() {
     let bench = Bench::new();
     // Few rungs, so that the loop over all steps ends.
-    let short = SMALL.split("[[rungs]]").next().unwrap().to_owned()
+    let short = SMALL
+        .replace("measure = \"50ms\"", "measure = \"20ms\"")
+        .split("[[rungs]]")
+        .next()
+        .unwrap()
+        .to_owned()
         + "[[rungs]]\nid = \"net.rps_cpus\"\nset = { \"net.rps_cpus\" = \"all\" }\n";
     let scenario = bench.write("small.toml", &short);
     let before = Machine::now();
-    let mut killed = 0;
-    // The first steps are every kind there is (header, intent, done, undone); later ones repeat them.
-    for nth in (1..20).chain((20..400).step_by(23)) {
-        let ended = Traced::kill_at(binary(), "fdatasync", nth)
-            .args(["tune", scenario.to_str().unwrap(), "--runs"])
-            .args([bench.path("runs")])
-            .env("RUNGWISE_STATE", bench.state())
-            .run();
-        if matches!(ended, Killed::EndedBefore(_)) {
-            break;
+    // fdatasync makes journal records and pairs durable, fsync the files and folders they live in.
+    for call in ["fdatasync", "fsync"] {
+        let mut killed = 0;
+        loop {
+            let ended = Traced::kill_at(binary(), call, killed + 1)
+                .args(["tune", scenario.to_str().unwrap(), "--runs"])
+                .args([bench.path("runs")])
+                .env("RUNGWISE_STATE", bench.state())
+                .run();
+            if matches!(ended, Killed::EndedBefore(_)) {
+                break;
+            }
+            killed += 1;
+            before.assert_unchanged();
+            bench.run(&["knob", "undo"]).expect(0);
         }
-        killed += 1;
-        before.assert_unchanged();
-        bench.run(&["knob", "undo"]).expect(0);
+        assert!(killed >= 8, "only {killed} calls of {call}");
     }
-    assert!(killed > 10, "only {killed} steps");
 }
 
 #[test]
 fn a_service_that_dies_under_load_is_named_with_its_last_words() {
     let bench = Bench::new();
-    let scenario = bench.write("small.toml", &SMALL.replace("measure = \"50ms\"", "measure = \"1s\""));
+    let scenario = bench.write(
+        "small.toml",
+        &SMALL.replace("measure = \"50ms\"", "measure = \"1s\""),
+    );
     let before = Machine::now();
     let child = bench.start(&["tune", scenario.to_str().unwrap()]);
     wait_for_pairs(bench.dir.path(), 1);
@@ -55,18 +60,37 @@ fn a_service_that_dies_under_load_is_named_with_its_last_words() {
 #[test]
 fn a_device_that_vanishes_ends_the_run_and_leaves_nothing() {
     let bench = Bench::new();
-    let scenario = bench.write("small.toml", &SMALL.replace("measure = \"50ms\"", "measure = \"1s\""));
+    let scenario = bench.write(
+        "small.toml",
+        &SMALL.replace("measure = \"50ms\"", "measure = \"1s\""),
+    );
     let before = Machine::now();
     let child = bench.start(&["tune", scenario.to_str().unwrap()]);
     wait_for_pairs(bench.dir.path(), 1);
     let service = pids("serve udp --listen 10.77.0.1:9000")[0];
     let gone = std::process::Command::new("nsenter")
-        .args(["--net", "--target", &service.to_string(), "ip", "link", "delete", "rw-server"])
+        .args([
+            "--net",
+            "--target",
+            &service.to_string(),
+            "ip",
+            "link",
+            "delete",
+            "rw-server",
+        ])
         .status()
         .unwrap();
-    assert!(gone.success(), "nsenter and ip come with util-linux and iproute2");
+    assert!(
+        gone.success(),
+        "nsenter and ip come with util-linux and iproute2"
+    );
     let ended = Ended::from(child.wait_with_output().unwrap());
-    assert!(matches!(ended.code, Some(1 | 2)), "{:?}\n{}", ended.code, ended.stderr);
+    assert!(
+        matches!(ended.code, Some(1 | 2)),
+        "{:?}\n{}",
+        ended.code,
+        ended.stderr
+    );
     before.assert_unchanged();
 }
 
@@ -143,7 +167,12 @@ fn a_full_disk_stops_the_run_before_the_machine_is_touched() {
         .output()
         .unwrap();
     let ended = Ended::from(output);
-    assert!(matches!(ended.code, Some(2 | 4)), "{:?}\n{}", ended.code, ended.stderr);
+    assert!(
+        matches!(ended.code, Some(2 | 4)),
+        "{:?}\n{}",
+        ended.code,
+        ended.stderr
+    );
     let ended = ended.says(&["space"]);
     drop(ended);
     before.assert_unchanged();

@@ -156,7 +156,11 @@ pub(crate) fn pids(needle: impl AsRef<OsStr>) -> Vec<i32> {
     let needle = needle.as_ref().to_string_lossy().into_owned();
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
             continue;
         };
         let Ok(line) = std::fs::read(entry.path().join("cmdline")) else {
@@ -168,4 +172,11 @@ pub(crate) fn pids(needle: impl AsRef<OsStr>) -> Vec<i32> {
         }
     }
     found
+}
+
+/// Signals a process that the test started.
+#[expect(unsafe_code, reason = "kill(2) has no safe door in std")]
+pub(crate) fn kill(pid: i32, signal: i32) {
+    // SAFETY: no memory is involved; the pid is that of a child not yet reaped, or found by its command line.
+    unsafe { libc::kill(pid, signal) };
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::run::{Bench, Machine};
+use crate::run::{Bench, Machine, kill};
 
 /// A ladder that is over in seconds: tiny runs, one look, every kind of rung.
 pub(crate) const SMALL: &str = r#"
@@ -57,21 +57,45 @@ fn a_ladder_leaves_a_report_and_nothing_else() {
     let scenario = bench.write("small.toml", SMALL);
     let before = Machine::now();
     let ended = bench.run(&["tune", scenario.to_str().unwrap(), "--format", "json"]);
-    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{:?}\n{}", ended.code, ended.stderr);
+    assert!(
+        matches!(ended.code, Some(0 | 1 | 3)),
+        "{:?}\n{}",
+        ended.code,
+        ended.stderr
+    );
     before.assert_unchanged();
 
     let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_valid(&report, "tune");
-    assert_eq!(i64::from(ended.code.unwrap()), report["exit"].as_i64().unwrap());
+    assert_eq!(
+        i64::from(ended.code.unwrap()),
+        report["exit"].as_i64().unwrap()
+    );
     let rungs = report["rungs"].as_array().unwrap();
-    let ids: Vec<_> = rungs.iter().map(|rung| rung["id"].as_str().unwrap()).collect();
+    let ids: Vec<_> = rungs
+        .iter()
+        .map(|rung| rung["id"].as_str().unwrap())
+        .collect();
     assert_eq!(ids[0], "start");
-    assert!(ids.contains(&"net.rps_cpus") && ids.contains(&"sec.auditd"), "{ids:?}");
-    let audit = rungs.iter().find(|rung| rung["id"] == "sec.auditd").unwrap();
+    assert!(
+        ids.contains(&"net.rps_cpus") && ids.contains(&"sec.auditd"),
+        "{ids:?}"
+    );
+    let audit = rungs
+        .iter()
+        .find(|rung| rung["id"] == "sec.auditd")
+        .unwrap();
     assert_eq!(audit["outcome"], "observed");
 
     let folder = bench.run_folder();
-    for name in ["design.json", "manifest.json", "measurements.json", "pairs.jsonl", "report.html", "scenario.toml"] {
+    for name in [
+        "design.json",
+        "manifest.json",
+        "measurements.json",
+        "pairs.jsonl",
+        "report.html",
+        "scenario.toml",
+    ] {
         assert!(folder.join(name).exists(), "{name}");
     }
     let sums = std::process::Command::new("sha256sum")
@@ -89,12 +113,27 @@ fn a_ladder_leaves_a_report_and_nothing_else() {
 #[test]
 fn the_loopback_ladder_says_what_is_lost() {
     let bench = Bench::new();
-    let scenario = bench.write("small.toml", &SMALL.replace("[baseline]\nset = { \"net.gro\" = \"on\", \"net.rp_filter\" = \"1\" }", ""));
-    let ended = bench.run(&["tune", scenario.to_str().unwrap(), "--loopback", "--format", "json"]);
+    let scenario = bench.write(
+        "small.toml",
+        &SMALL.replace(
+            "[baseline]\nset = { \"net.gro\" = \"on\", \"net.rp_filter\" = \"1\" }",
+            "",
+        ),
+    );
+    let ended = bench.run(&[
+        "tune",
+        scenario.to_str().unwrap(),
+        "--loopback",
+        "--format",
+        "json",
+    ]);
     let report: serde_json::Value = serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
     let lost = report["could_not"].to_string();
-    assert!(lost.contains("loopback") && lost.contains("net.rps_cpus"), "{lost}");
+    assert!(
+        lost.contains("loopback") && lost.contains("net.rps_cpus"),
+        "{lost}"
+    );
 }
 
 #[test]
@@ -104,16 +143,26 @@ fn an_interrupted_ladder_is_resumed_to_its_end() {
     let before = Machine::now();
     let child = bench.start(&["tune", scenario.to_str().unwrap()]);
     wait_for_pairs(bench.dir.path(), 3);
-    // SAFETY: the child has not been waited for, so the pid is its own.
-    unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
+    kill(child.id().cast_signed(), libc::SIGINT);
     let ended = crate::run::Ended::from(child.wait_with_output().unwrap());
     let ended = ended.expect(130).says(&["--resume"]);
     drop(ended);
     before.assert_unchanged();
     let folder = bench.run_folder();
     let measured = lines(&folder.join("pairs.jsonl"));
-    let ended = bench.run(&["tune", "--resume", folder.to_str().unwrap(), "--format", "json"]);
-    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{:?}\n{}", ended.code, ended.stderr);
+    let ended = bench.run(&[
+        "tune",
+        "--resume",
+        folder.to_str().unwrap(),
+        "--format",
+        "json",
+    ]);
+    assert!(
+        matches!(ended.code, Some(0 | 1 | 3)),
+        "{:?}\n{}",
+        ended.code,
+        ended.stderr
+    );
     let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_valid(&report, "tune");
     assert!(lines(&folder.join("pairs.jsonl")) > measured);
@@ -157,18 +206,24 @@ pub(crate) fn wait_for_pairs(dir: &Path, count: usize) {
         if found >= Some(count) {
             return;
         }
-        assert!(std::time::Instant::now() < deadline, "no {count} pairs within a minute");
+        assert!(
+            std::time::Instant::now() < deadline,
+            "no {count} pairs within a minute"
+        );
         std::thread::yield_now();
     }
 }
 
 fn lines(path: &Path) -> usize {
-    std::fs::read(path).map_or(0, |bytes| bytes.iter().filter(|byte| **byte == b'\n').count())
+    std::fs::read(path).map_or(0, |bytes| {
+        bytes.iter().filter(|byte| **byte == b'\n').count()
+    })
 }
 
 /// Validates a document against its checked-in schema.
 pub(crate) fn assert_valid(document: &serde_json::Value, schema: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schemas/{schema}.json"));
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schemas/{schema}.json"));
     let schema = std::fs::read_to_string(&path).unwrap();
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();

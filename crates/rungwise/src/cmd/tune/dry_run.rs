@@ -20,12 +20,16 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
     writeln!(text)?;
     let place = match &blueprint.topology {
         Wanted::Namespaces { queues } => {
-            format!("two network namespaces of its own, a veth pair with {queues} queues between them")
+            format!(
+                "two network namespaces of its own, a veth pair with {queues} queues between them"
+            )
         }
         Wanted::Loopback { why } => format!("loopback ({why})"),
         Wanted::Host { device } => format!(
             "this host{}; every change is journalled and undone",
-            device.as_ref().map_or_else(String::new, |name| format!(", device {name}"))
+            device
+                .as_ref()
+                .map_or_else(String::new, |name| format!(", device {name}"))
         ),
     };
     writeln!(text, "place    {place}")?;
@@ -53,7 +57,11 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
     if !design.baseline.is_empty() {
         writeln!(text, "start")?;
         for (setting, value) in &design.baseline {
-            writeln!(text, "         {} = {value} ({:?})", setting.knob, setting.side)?;
+            writeln!(
+                text,
+                "         {} = {value} ({:?})",
+                setting.knob, setting.side
+            )?;
         }
     }
     for (index, step) in design.steps.iter().enumerate() {
@@ -63,9 +71,19 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
             Part::Limit => " [limit, measured only]".to_owned(),
             Part::Observe { note } => format!(" [not run: {note}]"),
         };
-        writeln!(text, "rung {:>2}  {}: {}{part}", index + 1, step.id, step.title)?;
+        writeln!(
+            text,
+            "rung {:>2}  {}: {}{part}",
+            index + 1,
+            step.id,
+            step.title
+        )?;
         for (setting, value) in &step.set {
-            writeln!(text, "         {} = {value} ({:?})", setting.knob, setting.side)?;
+            writeln!(
+                text,
+                "         {} = {value} ({:?})",
+                setting.knob, setting.side
+            )?;
         }
         if !step.bundle_with.is_empty() {
             writeln!(

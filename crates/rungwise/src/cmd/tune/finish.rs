@@ -41,7 +41,9 @@ impl Ending<'_> {
         let report = self.report(exit);
         let blocks = rungwise_report::tune::blocks(&report);
         let page = html::page(&report.title, &blocks);
-        let json = serde_json::to_string_pretty(&report).context("cannot write the report as JSON")? + "\n";
+        let json = serde_json::to_string_pretty(&report)
+            .context("cannot write the report as JSON")?
+            + "\n";
         let manifest = serde_json::json!({
             "what": "tune",
             "scenario": report.scenario,
@@ -57,8 +59,9 @@ impl Ending<'_> {
             ("report.html", page.as_bytes()),
         ];
         for (name, bytes) in written {
-            files::replace(&path.join(name), bytes)
-                .with_context(|| format!("cannot write {name} of the run folder {}", path.display()))?;
+            files::replace(&path.join(name), bytes).with_context(|| {
+                format!("cannot write {name} of the run folder {}", path.display())
+            })?;
         }
         files::replace(&path.join("SHA256SUMS"), sums(path)?.as_bytes())?;
 
@@ -99,7 +102,11 @@ impl Ending<'_> {
                 format!(
                     "The ladder was not climbed to its end: {} rungs are finished, {} of them kept.",
                     self.climbed.rungs.len(),
-                    self.climbed.rungs.iter().filter(|rung| rung.outcome == Outcome::Kept).count()
+                    self.climbed
+                        .rungs
+                        .iter()
+                        .filter(|rung| rung.outcome == Outcome::Kept)
+                        .count()
                 )
             } else {
                 self.climbed.sentence
@@ -136,14 +143,23 @@ fn judging(design: &Design) -> Vec<String> {
         ),
         format!(
             "looks at {} pairs; chance of any wrong call over the whole ladder at most {}, split evenly over {} comparisons and their looks; BCa interval of the median log ratio, never narrower than its t interval",
-            judging.looks.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+            judging
+                .looks
+                .iter()
+                .map(u32::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
             percent(judging.alpha),
             judging.comparisons
         ),
         format!(
             "kept from {} on; guard rails: {}",
             percent(judging.min_effect),
-            if guards.is_empty() { "none".to_owned() } else { guards.join(", ") }
+            if guards.is_empty() {
+                "none".to_owned()
+            } else {
+                guards.join(", ")
+            }
         ),
         format!(
             "a pair waits for foreign CPU below {} (at most {} s) and does not count above {}; at most {} discarded pairs per rung",
