@@ -26,9 +26,9 @@ const RUNGS: &[(&str, &str, &str)] = &[
         "--threads 2 --sockets 8 --depth 16 --size 100B --pin --pmtudisc-do",
     ),
     (
-        "the same, same-flow bursts of 16 (GSO and GRO)",
+        "the same, same-flow bursts of 32 (GSO and GRO)",
         "--workers 2 --reuseport --steer cbpf --pin --pmtudisc do --io batch --batch 32 --gro --gso",
-        "--threads 2 --sockets 8 --depth 16 --size 100B --pin --pmtudisc-do --burst 16",
+        "--threads 2 --sockets 8 --depth 64 --batch 128 --size 100B --pin --pmtudisc-do --burst 32",
     ),
 ];
 

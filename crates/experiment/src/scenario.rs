@@ -239,8 +239,8 @@ impl Scenario {
 
     /// Shorter runs and one early look: for a first impression, and blind to small effects.
     pub fn make_quick(&mut self) {
-        self.warmup = self.warmup.min(Duration::from_millis(60));
-        self.measure = self.measure.min(Duration::from_millis(200));
+        self.warmup = self.warmup.min(Duration::from_millis(40));
+        self.measure = self.measure.min(Duration::from_millis(120));
         self.judging.looks.truncate(1);
         self.judging.quiet_wait_s = self.judging.quiet_wait_s.min(0.5);
         self.judging.max_discards = self.judging.max_discards.min(4);

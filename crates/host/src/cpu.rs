@@ -3,14 +3,15 @@
 //! Busy time is the wall clock minus what `/proc/stat` counts as idle, not the sum of the busy
 //! fields: those are samples of the timer tick (every 4 ms at HZ=250), while the idle counters are
 //! kept by the clock. So on a fully used machine busy is exact. Own time is read from CPU clocks, to
-//! the nanosecond. Foreign = (busy - own) / (wall x CPUs), never below zero.
+//! the nanosecond. Foreign = (busy - own) / (wall x CPUs), never below zero; where every process can be
+//! seen and none was forked in the window, it is the CPU time of all others instead, which is exact.
 //!
 //! Resolution: `/proc/stat` prints units of 10 ms. Each idle counter (idle and iowait, per CPU) is
 //! cut off at both ends of the window, so one CPU's idle time is wrong by at most 20 ms and by about
 //! 6 ms in the mean square: of a 300 ms window, at most 6.7 % and typically 2 % of that CPU, and less
 //! of the whole machine, since the errors of its CPUs are independent. See [`resolution`].
 //!
-//! What this cannot tell apart: softirqs that run on an *idle* CPU (RPS to an idle neighbour) belong
+//! What the subtraction cannot tell apart: softirqs that run on an *idle* CPU (RPS to an idle neighbour) belong
 //! to no process and count as foreign. ksoftirqd does count as ours, because on a measured machine the
 //! packets are ours; kworkers do not. In a container with its own pid namespace ksoftirqd cannot be
 //! seen and counts as foreign too. Source: fs/proc/stat.c, kernel/sched/cputime.c of Linux 6.18.
@@ -27,6 +28,7 @@ use rungwise_model::machine::{CpuSplit, CpuWindow};
 
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::others::Census;
 
 /// `/proc/stat` counts in units of `1/USER_HZ`, which is 100 on every Linux that runs rungwise.
 const TICK: f64 = 0.01;
@@ -45,20 +47,28 @@ pub enum Owner {
 pub struct CpuSource {
     owner: Owner,
     what: String,
+    /// The whole of this process is meant; absent for other clocks.
+    pid: Option<u32>,
     read: Arc<dyn Fn() -> io::Result<Duration> + Send + Sync>,
 }
 
 impl CpuSource {
     /// Another process with all its threads; not its children.
     pub fn process(owner: Owner, pid: u32) -> Self {
-        Self::clock(owner, format!("process {pid}"), move || {
-            clock::process_cpu(pid)
-        })
+        Self {
+            pid: Some(pid),
+            ..Self::clock(owner, format!("process {pid}"), move || {
+                clock::process_cpu(pid)
+            })
+        }
     }
 
     /// This process with all its threads.
     pub fn own(owner: Owner) -> Self {
-        Self::clock(owner, "this process", clock::own_cpu)
+        Self {
+            pid: Some(std::process::id()),
+            ..Self::clock(owner, "this process", clock::own_cpu)
+        }
     }
 
     /// Any CPU clock: a set of threads, for example. It must never run backwards.
@@ -70,6 +80,7 @@ impl CpuSource {
         Self {
             owner,
             what: what.into(),
+            pid: None,
             read: Arc::new(read),
         }
     }
@@ -132,6 +143,7 @@ struct Reading {
     cpus: BTreeMap<u32, Ticks>,
     sources: Vec<Duration>,
     softirq_threads: Duration,
+    census: Option<Census>,
 }
 
 impl Reading {
@@ -144,6 +156,7 @@ impl Reading {
             .map_err(Error::system("read /proc/stat"))?;
         Ok(Self {
             at: clock::now(),
+            census: Census::take(buffer),
             cpus: parse_stat(buffer),
             sources,
             softirq_threads,
@@ -225,7 +238,8 @@ fn between(began: &Reading, ended: &Reading, sources: &[CpuSource]) -> CpuWindow
         .saturating_sub(began.softirq_threads)
         .as_secs_f64();
     let capacity = seconds * per_cpu.len() as f64;
-    let foreign_s = capacity - idle_s - service_cpu_s - client_cpu_s - softirq_s;
+    let foreign_s = others_s(began, ended, sources)
+        .unwrap_or(capacity - idle_s - service_cpu_s - client_cpu_s - softirq_s);
     CpuWindow {
         seconds,
         per_cpu,
@@ -237,6 +251,25 @@ fn between(began: &Reading, ended: &Reading, sources: &[CpuSource]) -> CpuWindow
             0.0
         },
     }
+}
+
+/// CPU seconds of all other processes and of the hypervisor; absent where that cannot be told exactly.
+fn others_s(began: &Reading, ended: &Reading, sources: &[CpuSource]) -> Option<f64> {
+    let mut ours = sources
+        .iter()
+        .map(|source| source.pid)
+        .collect::<Option<Vec<u32>>>()?;
+    ours.extend(ksoftirqd().iter().map(|thread| thread.pid));
+    let others = ended
+        .census
+        .as_ref()?
+        .others_since(began.census.as_ref()?, &ours)?;
+    let stolen: u64 = ended
+        .cpus
+        .iter()
+        .filter_map(|(cpu, after)| Some(after.steal.saturating_sub(began.cpus.get(cpu)?.steal)))
+        .sum();
+    Some(others.as_secs_f64() + stolen as f64 * TICK)
 }
 
 /// One CPU's fractions, and its idle fraction as the clock has it. The tick's samples say only in
@@ -279,11 +312,10 @@ fn split(before: &Ticks, after: &Ticks, seconds: f64) -> (CpuSplit, f64) {
 /// CPU time of all ksoftirqd threads, from the first field (ns) of their schedstat. A file that
 /// cannot be read counts nothing: its time shows as foreign.
 fn softirq_thread_time(buffer: &mut Vec<u8>) -> Duration {
-    static FILES: OnceLock<Vec<PathBuf>> = OnceLock::new();
     let mut total = Duration::ZERO;
-    for path in FILES.get_or_init(ksoftirqd) {
+    for thread in ksoftirqd() {
         buffer.clear();
-        let read = File::open(path).and_then(|mut file| file.read_to_end(buffer));
+        let read = File::open(&thread.schedstat).and_then(|mut file| file.read_to_end(buffer));
         let time = read.ok().and_then(|_| {
             std::str::from_utf8(buffer)
                 .ok()?
@@ -297,23 +329,36 @@ fn softirq_thread_time(buffer: &mut Vec<u8>) -> Duration {
     total
 }
 
+/// A ksoftirqd thread.
+#[derive(Debug)]
+struct Ksoftirqd {
+    pid: u32,
+    schedstat: PathBuf,
+}
+
 /// Looked up once: these threads live as long as their CPUs.
-fn ksoftirqd() -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .filter_map(|entry| {
-            let path = entry.ok()?.path();
-            path.file_name()?.to_str()?.parse::<u32>().ok()?;
-            // A process may call itself ksoftirqd, but only a kernel thread has no command line.
-            let named = fs::read_to_string(path.join("comm"))
-                .ok()?
-                .starts_with("ksoftirqd/");
-            let kernel = fs::read(path.join("cmdline")).ok()?.is_empty();
-            (named && kernel).then(|| path.join("schedstat"))
-        })
-        .collect()
+fn ksoftirqd() -> &'static [Ksoftirqd] {
+    static THREADS: OnceLock<Vec<Ksoftirqd>> = OnceLock::new();
+    THREADS.get_or_init(|| {
+        let Ok(entries) = fs::read_dir("/proc") else {
+            return Vec::new();
+        };
+        entries
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let pid = path.file_name()?.to_str()?.parse().ok()?;
+                // A process may call itself ksoftirqd, but only a kernel thread has no command line.
+                let named = fs::read_to_string(path.join("comm"))
+                    .ok()?
+                    .starts_with("ksoftirqd/");
+                let kernel = fs::read(path.join("cmdline")).ok()?.is_empty();
+                (named && kernel).then(|| Ksoftirqd {
+                    pid,
+                    schedstat: path.join("schedstat"),
+                })
+            })
+            .collect()
+    })
 }
 
 #[cfg(test)]
@@ -333,6 +378,7 @@ mod tests {
             cpus: cpus.iter().copied().collect(),
             sources: vec![Duration::from_millis(own_ms)],
             softirq_threads: Duration::ZERO,
+            census: None,
         }
     }
 

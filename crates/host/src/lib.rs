@@ -22,6 +22,7 @@ pub mod machine;
 pub mod namespace;
 mod netlink;
 mod nft;
+mod others;
 pub mod privilege;
 pub mod process;
 pub mod recorded;

@@ -1,8 +1,11 @@
 //! The verbs, one file each; their arguments live beside their code.
 
+mod explain;
 mod knob;
 mod load;
+mod meta;
 mod output;
+mod report;
 mod serve;
 mod tune;
 
@@ -66,6 +69,14 @@ pub(crate) enum Verb {
     Serve(serve::Args),
     /// Show, plan, apply, verify and undo settings of this host.
     Knob(knob::Args),
+    /// Show the report of a run again, in any format.
+    Report(report::Args),
+    /// Explain a knob: what it does, when it helps, what it costs, how it is undone.
+    Explain(explain::Args),
+    /// Print the completion script of a shell.
+    Completions(meta::Completions),
+    /// Print a manual page.
+    Man(meta::Man),
 }
 
 impl Verb {
@@ -75,6 +86,10 @@ impl Verb {
             Self::Load(args) => load::run(args, global),
             Self::Serve(args) => serve::run(args, global),
             Self::Knob(args) => knob::run(args, global),
+            Self::Report(args) => report::run(args, global),
+            Self::Explain(args) => explain::run(args, global),
+            Self::Completions(args) => meta::completions(args, global),
+            Self::Man(args) => meta::man(args, global),
         }
     }
 }

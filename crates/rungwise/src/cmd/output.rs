@@ -4,14 +4,28 @@ use std::io::{ErrorKind, IsTerminal, Write as _};
 
 use anyhow::Context as _;
 use rungwise_host::environment;
+use rungwise_model::tune::TuneReport;
+use rungwise_report::{html, markdown, terminal};
 
-use super::{Color, Global};
+use super::{Color, Format, Global};
 
 /// Columns of the terminal, 100 where there is none.
 pub(crate) fn width() -> usize {
     terminal_size::terminal_size_of(std::io::stderr())
         .or_else(|| terminal_size::terminal_size_of(std::io::stdout()))
         .map_or(100, |(width, _)| usize::from(width.0).max(40))
+}
+
+/// Prints a tune report in the format that was asked for.
+pub(crate) fn tune(report: &TuneReport, global: &Global) -> anyhow::Result<()> {
+    let blocks = rungwise_report::tune::blocks(report);
+    let text = match global.format {
+        Format::Json => rungwise_report::json(report)?,
+        Format::Html => html::page(&report.title, &blocks),
+        Format::Markdown => markdown::render(&blocks),
+        Format::Text => terminal::render(&blocks, width(), global.color_on(&std::io::stdout())),
+    };
+    global.emit(&text)
 }
 
 impl Global {

@@ -4,6 +4,8 @@
 //! so: a check that cannot run has not passed.
 
 mod cli;
+mod drawn;
 mod faults;
+mod peers;
 mod run;
 mod tune;

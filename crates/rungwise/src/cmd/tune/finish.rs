@@ -10,10 +10,10 @@ use rungwise_host::live::Live;
 use rungwise_host::{clock, environment, files, machine};
 use rungwise_model::tune::{Outcome, TuneReport, Verdict};
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
-use rungwise_report::{html, markdown, terminal};
+use rungwise_report::html;
 use sha2::{Digest as _, Sha256};
 
-use crate::cmd::{Format, Global, output};
+use crate::cmd::{Global, output};
 
 /// Everything a report is made from.
 pub(super) struct Ending<'a> {
@@ -41,9 +41,7 @@ impl Ending<'_> {
         let report = self.report(exit);
         let blocks = rungwise_report::tune::blocks(&report);
         let page = html::page(&report.title, &blocks);
-        let json = serde_json::to_string_pretty(&report)
-            .context("cannot write the report as JSON")?
-            + "\n";
+        let json = rungwise_report::json(&report)?;
         let manifest = serde_json::json!({
             "what": "tune",
             "scenario": report.scenario,
@@ -65,16 +63,7 @@ impl Ending<'_> {
         }
         files::replace(&path.join("SHA256SUMS"), sums(path)?.as_bytes())?;
 
-        match global.format {
-            Format::Json => global.emit(&json)?,
-            Format::Html => global.emit(&page)?,
-            Format::Markdown => global.emit(&markdown::render(&blocks))?,
-            Format::Text => global.emit(&terminal::render(
-                &blocks,
-                output::width(),
-                global.color_on(&std::io::stdout()),
-            ))?,
-        }
+        output::tune(&report, global)?;
         global.say(&format!("report: {}", path.join("report.html").display()));
         Ok(())
     }
