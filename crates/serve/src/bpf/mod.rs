@@ -11,6 +11,5 @@ mod syscall;
 #[cfg(test)]
 pub(crate) use syscall::run;
 pub(crate) use syscall::{
-    MapKind, ProgramKind, attach_xdp, create_map, link_program, load, per_cpu_values, program_id,
-    update,
+    MapKind, ProgramKind, attach_xdp, create_map, link_program, load, per_cpu_values, update,
 };

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "bpf(2) has no wrapper in libc")]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use super::asm::Insn;
 
@@ -208,33 +208,18 @@ pub(crate) fn attach_xdp(program: &OwnedFd, device: u32, native: bool) -> io::Re
     unsafe { bpf_new(Command::LinkCreate, &mut attr) }
 }
 
-/// What the kernel calls this program.
-pub(crate) fn program_id(program: &OwnedFd) -> io::Result<u32> {
-    // struct bpf_prog_info: type, id, ...
-    info::<2>(program.as_fd()).map(|words| words[1])
-}
-
 /// Id of the program behind an XDP link, and the index of the device it sits on.
 pub(crate) fn link_program(link: &OwnedFd) -> io::Result<(u32, u32)> {
-    // struct bpf_link_info: type, id, prog_id, padding, then for XDP: ifindex
-    info::<6>(link.as_fd()).map(|words| (words[2], words[4]))
-}
-
-fn info<const WORDS: usize>(object: BorrowedFd<'_>) -> io::Result<[u32; WORDS]> {
-    // The kernel copies what fits; the buffer is aligned for it and larger than asked for.
-    let mut info = [0_u64; 64];
+    // The head of struct bpf_link_info: type, id, prog_id, padding, then for XDP: ifindex.
+    let mut info = [0_u32; 6];
     let mut attr = ObjectInfo {
-        object: object.as_raw_fd() as u32,
-        size: (WORDS * 4) as u32,
+        object: link.as_raw_fd() as u32,
+        size: size_of_val(&info) as u32,
         info: info.as_mut_ptr() as u64,
     };
-    // SAFETY: `info` has room for `size` bytes.
+    // SAFETY: the kernel writes at most `size` bytes.
     unsafe { bpf(Command::ObjectInfo, &mut attr) }?;
-    Ok(std::array::from_fn(|at| {
-        let word = info[at / 2].to_ne_bytes();
-        let half = at % 2 * 4;
-        u32::from_ne_bytes([word[half], word[half + 1], word[half + 2], word[half + 3]])
-    }))
+    Ok((info[2], info[4]))
 }
 
 /// Runs an XDP program once on `packet`: its verdict and the packet afterwards.

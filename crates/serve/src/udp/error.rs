@@ -94,12 +94,17 @@ impl Feature {
     pub(super) fn refused(self, wanted: impl Into<String>, answer: io::Error) -> Error {
         match answer.raw_os_error() {
             Some(libc::ENOPROTOOPT | libc::ENOSYS | libc::EOPNOTSUPP) => self.missing(answer),
-            _ => Error::Refused {
-                switch: self.switch,
-                wanted: wanted.into(),
-                answer,
-                remedy: self.remedy,
-            },
+            _ => self.forbidden(wanted, answer),
+        }
+    }
+
+    /// The error for a kernel that has it, whatever the number says.
+    pub(super) fn forbidden(self, wanted: impl Into<String>, answer: io::Error) -> Error {
+        Error::Refused {
+            switch: self.switch,
+            wanted: wanted.into(),
+            answer,
+            remedy: self.remedy,
         }
     }
 

@@ -56,7 +56,7 @@ impl Name {
                 name.raw.sin6_family = libc::AF_INET6 as libc::sa_family_t;
                 name.raw.sin6_port = v6.port().to_be();
                 name.raw.sin6_addr.s6_addr = v6.ip().octets();
-                name.raw.sin6_flowinfo = v6.flowinfo().to_be();
+                name.raw.sin6_flowinfo = v6.flowinfo();
                 name.raw.sin6_scope_id = v6.scope_id();
             }
         }

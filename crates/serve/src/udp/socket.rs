@@ -115,29 +115,24 @@ pub(super) fn open(
     if !config.reuseport {
         return Ok(vec![bound(config, address, false, cpus[0], ledger)?]);
     }
-    // A reuseport socket joins any group of the same user, and steering would count the strangers. A socket
-    // without the option binds only where nobody is.
-    drop(bound(
-        config,
-        address,
-        false,
-        cpus[0],
-        &mut Ledger::new(true),
-    )?);
+    // A reuseport socket joins any group of the same user, also when it asks for port 0, and steering would count
+    // the strangers. So the first is bound without the option, which succeeds only where nobody is, and
+    // opens its port to the others afterwards.
     let mut sockets = Vec::with_capacity(config.workers);
     for &cpu in cpus {
-        let socket = bound(config, address, true, cpu, ledger)?;
-        if address.port() == 0 {
+        let first = sockets.is_empty();
+        let socket = bound(config, address, !first, cpu, ledger)?;
+        if first {
+            share(config, &socket, ledger)?;
             let actual = local_addr(&socket).map_err(|answer| Error::Bind { address, answer })?;
             address.set_port(actual.port());
         }
         sockets.push(socket);
     }
-    ledger.holds(
-        "reuseport",
-        "on",
-        format!("SO_REUSEPORT on {} sockets", sockets.len()),
-    );
+    if let [only] = cpus {
+        // A group comes into being with its second member and outlives it.
+        drop(bound(config, address, true, *only, ledger)?);
+    }
     Ok(sockets)
 }
 
@@ -169,15 +164,7 @@ fn bound(
         set(&socket, libc::SOL_IPV6, libc::IPV6_V6ONLY, 0).map_err(bind_error)?;
     }
     if reuseport {
-        const REUSEPORT: Feature = Feature {
-            switch: "reuseport",
-            name: "SO_REUSEPORT",
-            since: "3.9",
-            remedy: "upgrade",
-        };
-        // No fallback: without it the second socket could not be bound at all.
-        set(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
-            .map_err(|error| REUSEPORT.refused("on", error))?;
+        share(config, &socket, ledger)?;
     }
     // Before binding: from then on datagrams arrive and should find the options set.
     apply(config, &socket, cpu, ledger)?;
@@ -187,6 +174,22 @@ fn bound(
         0 => Ok(socket),
         _ => Err(bind_error(io::Error::last_os_error())),
     }
+}
+
+/// Lets other sockets of the same user have the port too. There is no fallback: without it the second could not be
+/// bound at all.
+fn share(config: &Config, socket: &OwnedFd, ledger: &mut Ledger) -> Result<(), Error> {
+    const REUSEPORT: Feature = Feature {
+        switch: "reuseport",
+        name: "SO_REUSEPORT",
+        since: "3.9",
+        remedy: "upgrade",
+    };
+    let actual = set(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
+        .and_then(|()| get(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT))
+        .map_err(|error| REUSEPORT.refused("on", error))?;
+    let text = format!("SO_REUSEPORT {actual} on {} sockets", config.workers);
+    ledger.compare(REUSEPORT, "on", text, actual == 1)
 }
 
 fn apply(config: &Config, socket: &OwnedFd, cpu: usize, ledger: &mut Ledger) -> Result<(), Error> {
@@ -371,14 +374,24 @@ fn busy_poll(poll: BusyPoll, socket: &OwnedFd, ledger: &mut Ledger) -> Result<()
     }
     if poll.budget > 0 {
         let feature = option("busy-poll-budget", "SO_BUSY_POLL_BUDGET", "5.11");
-        switch_on(
+        let wanted = poll.budget.to_string();
+        match set(
             socket,
             libc::SOL_SOCKET,
             SO_BUSY_POLL_BUDGET,
             poll.budget.into(),
-            feature,
-            ledger,
-        )?;
+        ) {
+            // getsockopt does not know the option (net/core/sock.c, Linux 6.18).
+            Ok(()) => ledger.holds(
+                feature.switch,
+                wanted,
+                "accepted; the kernel cannot be asked",
+            ),
+            Err(error) => {
+                let refused = feature.refused(&wanted, error);
+                ledger.fall_back(feature.switch, &wanted, "the kernel's default", refused)?;
+            }
+        }
     }
     Ok(())
 }
@@ -501,7 +514,9 @@ mod tests {
             .collect();
         assert_eq!(ports.len(), 3);
         assert!(ports.iter().all(|port| *port == ports[0] && *port != 0));
-        assert!(read_backs.contains(&"reuseport: on; holds: SO_REUSEPORT on 3 sockets".to_owned()));
+        assert!(
+            read_backs.contains(&"reuseport: on; holds: SO_REUSEPORT 1 on 3 sockets".to_owned())
+        );
     }
 
     #[test]

@@ -61,14 +61,16 @@ pub(super) fn attach(
                 map.clone()
             };
             match attach_ebpf(sockets, &map) {
-                Ok(id) => {
+                Ok(()) => {
                     let named: Vec<_> = map
                         .iter()
                         .enumerate()
                         .map(|(cpu, worker)| format!("{cpu}:{worker}"))
                         .collect();
-                    let actual =
-                        format!("program {id} by bpf info, cpu:worker {}", named.join(" "));
+                    let actual = format!(
+                        "program accepted: cpu:worker {}; the kernel cannot be asked, each worker's CPU counts show it",
+                        named.join(" ")
+                    );
                     ledger.holds("steering", "ebpf", actual);
                     Ok(())
                 }
@@ -116,8 +118,7 @@ fn attach_cbpf(member: &OwnedFd, workers: usize) -> io::Result<()> {
     )
 }
 
-/// Returns the kernel's id of the program.
-fn attach_ebpf(sockets: &[OwnedFd], map: &[usize]) -> io::Result<u32> {
+fn attach_ebpf(sockets: &[OwnedFd], map: &[usize]) -> io::Result<()> {
     let workers = bpf::create_map(MapKind::Array, 4, map.len())?;
     for (cpu, worker) in (0..).zip(map) {
         bpf::update(&workers, cpu, &(*worker as u32))?;
@@ -127,15 +128,13 @@ fn attach_ebpf(sockets: &[OwnedFd], map: &[usize]) -> io::Result<u32> {
         bpf::update(&members, index, &(socket.as_raw_fd() as u64))?;
     }
     let program = bpf::load(ProgramKind::ReuseportSelect, &select(&workers, &members))?;
-    let descriptor = program.as_raw_fd();
+    // The group holds the program from here on, and the program its maps.
     socket::set(
         &sockets[0],
         libc::SOL_SOCKET,
         libc::SO_ATTACH_REUSEPORT_EBPF,
-        descriptor,
-    )?;
-    // The group holds the program from here on, and the program its maps.
-    bpf::program_id(&program)
+        program.as_raw_fd(),
+    )
 }
 
 /// `members[workers[this CPU]]`; a CPU beyond the map falls to the flow hash.

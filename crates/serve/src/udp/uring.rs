@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use super::error::{Error, Feature};
 use super::handler::Handler;
@@ -63,23 +63,10 @@ impl Rings {
             .setup_cqsize(u32::from(BUFFERS) * 4)
             .build(u32::from(BUFFERS) + 2)
             .map_err(|error| match error.raw_os_error() {
-                // Unknown setup flags.
+                // Unknown setup flags: older than 6.1, which knows them all and multishot receives too.
                 Some(libc::EINVAL) => FEATURE.missing(error),
                 _ => FEATURE.refused("io_uring", error),
             })?;
-        let mut probe = Probe::new();
-        let refused = |error| FEATURE.refused("io_uring", error);
-        ring.submitter()
-            .register_probe(&mut probe)
-            .map_err(refused)?;
-        let needed = [
-            opcode::RecvMsgMulti::CODE,
-            opcode::SendMsg::CODE,
-            opcode::PollAdd::CODE,
-        ];
-        if !needed.iter().all(|code| probe.is_supported(*code)) {
-            return Err(FEATURE.missing(io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
-        }
         let mut buffers = Buffers::new();
         // SAFETY: `Rings` drops the ring before the buffers, so they are valid while it lives.
         unsafe {
@@ -90,10 +77,7 @@ impl Rings {
                 0,
             )
         }
-        .map_err(|error| match error.raw_os_error() {
-            Some(libc::EINVAL) => FEATURE.missing(error),
-            _ => FEATURE.refused("io_uring", error),
-        })?;
+        .map_err(|error| FEATURE.refused("io_uring", error))?;
         // SAFETY: all zeros is a valid msghdr; a multishot receive reads only the two lengths.
         let mut template: Box<libc::msghdr> = Box::new(unsafe { std::mem::zeroed() });
         template.msg_namelen = NAME_ROOM as libc::socklen_t;
@@ -109,12 +93,7 @@ impl Rings {
     /// What the kernel agreed to.
     pub(super) fn describe(&self) -> String {
         format!(
-            "io_uring: multishot recvmsg by probe, buffer ring of {BUFFERS} registered, single issuer {}, {} submission entries",
-            if self.ring.params().is_setup_single_issuer() {
-                "on"
-            } else {
-                "off"
-            },
+            "io_uring: deferred task work accepted, buffer ring of {BUFFERS} registered, {} submission entries",
             self.ring.params().sq_entries()
         )
     }
@@ -141,57 +120,71 @@ impl Rings {
                 self.submit(&receive.build().user_data(RECEIVE));
                 armed = true;
             }
-            match self.ring.submit_and_wait(1) {
-                Ok(_) => {}
-                // EBUSY: completions overflowed; reading them below makes room.
-                Err(error)
-                    if matches!(
-                        error.raw_os_error(),
-                        Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)
-                    ) => {}
-                Err(_) => desk.tally.receive_errors += 1,
-            }
-            let mut recycled = 0;
-            for completion in self.ring.completion() {
-                match completion.user_data() & !0xffff_ffff {
-                    RECEIVE => {
-                        armed &= cqueue::more(completion.flags());
-                        if completion.result() < 0 {
-                            // ENOBUFS: every buffer is full of requests; the round below returns them.
-                            desk.tally.receive_errors +=
-                                u64::from(completion.result() != -libc::ENOBUFS);
-                        } else if let Some(id) = cqueue::buffer_select(completion.flags()) {
-                            let filled = self.buffers.get(id, completion.result() as usize);
-                            if let Ok(message) = types::RecvMsgOut::parse(filled, &self.template) {
-                                let name = Name::from_bytes(message.name_data());
-                                let arrival = Arrival::read(message.control_data());
-                                desk.take(message.payload_data(), &name, &arrival);
-                            }
-                            self.buffers.recycle(id, recycled);
-                            recycled += 1;
-                        }
-                    }
-                    SEND => {
-                        let error = io::Error::from_raw_os_error(-completion.result());
-                        retry(
-                            &mut sent,
-                            desk.socket(),
-                            completion.user_data() as u32 as usize,
-                            &error,
-                        );
-                    }
-                    _ => {}
-                }
-            }
-            self.buffers.publish(recycled);
-            if self.ring.submission().is_empty() {
-                sent.settle(&mut desk.tally);
-            }
-            desk.publish();
+            armed &= self.round(desk, &mut sent);
+        }
+        // A ring that ends with a request in flight is torn down by a kernel worker some time later, and the
+        // socket, with its port, lives until then. So the receive is taken back first.
+        if armed {
+            let cancel = opcode::AsyncCancel::new(RECEIVE);
+            self.submit(&cancel.build().user_data(STOP));
+        }
+        while armed && !stop.expired() {
+            armed &= self.round(desk, &mut sent);
         }
         // The last round was taken but not sent.
         desk.send();
         desk.publish();
+    }
+
+    /// Submits what is queued, waits for a completion and handles all there are. False if the receive ended.
+    fn round<H: Handler>(&mut self, desk: &mut Desk<H>, sent: &mut Outbox) -> bool {
+        match self.ring.submit_and_wait(1) {
+            Ok(_) => {}
+            // EBUSY: completions overflowed; reading them below makes room.
+            Err(error)
+                if matches!(
+                    error.raw_os_error(),
+                    Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)
+                ) => {}
+            Err(_) => desk.tally.receive_errors += 1,
+        }
+        let mut armed = true;
+        let mut recycled = 0;
+        for completion in self.ring.completion() {
+            match completion.user_data() & !0xffff_ffff {
+                RECEIVE => {
+                    armed &= cqueue::more(completion.flags());
+                    if completion.result() < 0 {
+                        // ENOBUFS: every buffer is full of requests, which the end of this round returns.
+                        // ECANCELED: taken back.
+                        let ended = [-libc::ENOBUFS, -libc::ECANCELED];
+                        desk.tally.receive_errors +=
+                            u64::from(!ended.contains(&completion.result()));
+                    } else if let Some(id) = cqueue::buffer_select(completion.flags()) {
+                        let filled = self.buffers.get(id, completion.result() as usize);
+                        if let Ok(message) = types::RecvMsgOut::parse(filled, &self.template) {
+                            let name = Name::from_bytes(message.name_data());
+                            let arrival = Arrival::read(message.control_data());
+                            desk.take(message.payload_data(), &name, &arrival);
+                        }
+                        self.buffers.recycle(id, recycled);
+                        recycled += 1;
+                    }
+                }
+                SEND => {
+                    let error = io::Error::from_raw_os_error(-completion.result());
+                    let at = completion.user_data() as u32 as usize;
+                    retry(sent, desk.socket(), at, &error);
+                }
+                _ => {}
+            }
+        }
+        self.buffers.publish(recycled);
+        if self.ring.submission().is_empty() {
+            sent.settle(&mut desk.tally);
+        }
+        desk.publish();
+        armed
     }
 
     /// Queues what `desk` wrote last round and gives it the other outbox to write to.

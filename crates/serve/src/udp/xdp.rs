@@ -20,6 +20,13 @@ const XDP: Feature = Feature {
     remedy: "run as root or grant CAP_BPF and CAP_NET_ADMIN, check the device's name and that no other XDP program sits there",
 };
 
+/// The same in the driver.
+const NATIVE: Feature = Feature {
+    remedy: "use the generic mode where the device's driver has no XDP; native needs CAP_BPF and CAP_NET_ADMIN, an MTU within one \
+             page, on veth as many receive queues as the peer has transmit queues, and no other XDP program there",
+    ..XDP
+};
+
 /// An echo that is attached; dropping it detaches it.
 #[derive(Debug)]
 pub(super) struct Attached {
@@ -47,9 +54,11 @@ impl Attached {
                 Ok(Some(attached))
             }
             Err(error) => {
-                // EINVAL from the link command: this kernel has no links for XDP.
                 let error = match error.raw_os_error() {
+                    // From the link command: this kernel has no links for XDP.
                     Some(libc::EINVAL) => XDP.missing(error),
+                    // Not the kernel lacks it but the driver.
+                    _ if native => NATIVE.forbidden(&wanted, error),
                     _ => XDP.refused(&wanted, error),
                 };
                 ledger.fall_back("xdp-echo", wanted, "off, sockets answer", error)?;

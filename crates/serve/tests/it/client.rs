@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rungwise_serve::udp::{Config, Server};
 
@@ -56,6 +56,16 @@ pub(crate) fn ask(socket: &UdpSocket, request: &[u8]) -> Vec<u8> {
     let length = socket.recv(&mut reply).expect("a reply");
     reply.truncate(length);
     reply
+}
+
+/// Waits for a condition, far longer than it takes on a loaded machine.
+#[track_caller]
+pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "it did not come true");
+        std::thread::yield_now();
+    }
 }
 
 /// The CPUs of this process.

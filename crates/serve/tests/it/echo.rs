@@ -1,8 +1,11 @@
 //! What goes in comes out, with every way of I/O, every steering and both families; and it is counted.
 
-use rungwise_serve::udp::{Config, Io, PathMtu, Pin, Steering};
+use std::time::Duration;
 
-use crate::client::{ask, connect, connect_from, segment, serve};
+use rungwise_serve::udp::{BusyPoll, Config, Error, Io, PathMtu, Pin, Server, Steering};
+
+use crate::client::{ask, connect, connect_from, echo, segment, serve};
+use crate::namespace::Namespace;
 
 const IOS: [Io; 3] = [Io::Single, Io::Batch(8), Io::Uring];
 
@@ -192,4 +195,66 @@ fn read_backs_name_every_switch() {
         "{:?}",
         server.read_backs()
     );
+}
+
+#[test]
+fn busy_poll_reads_back_and_the_server_answers() {
+    let config = Config {
+        busy_poll: Some(BusyPoll {
+            time: Duration::from_micros(50),
+            prefer: true,
+            budget: 16,
+        }),
+        ..Config::new("127.0.0.1:0".parse().unwrap())
+    };
+    let server = match Server::start(&config, echo) {
+        Err(error @ Error::Refused { .. }) => {
+            assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
+            eprintln!("SKIPPED: busy polling needs root (CAP_NET_ADMIN)");
+            return;
+        }
+        other => other.unwrap(),
+    };
+    let lines: Vec<_> = server
+        .read_backs()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    for expected in [
+        "busy-poll: 50; holds: SO_BUSY_POLL 50",
+        "busy-poll-prefer: 1; holds: SO_PREFER_BUSY_POLL 1",
+        "busy-poll-budget: 16; holds: accepted; the kernel cannot be asked",
+    ] {
+        assert!(
+            lines.iter().any(|line| line == expected),
+            "{expected} in {lines:?}"
+        );
+    }
+    assert_eq!(ask(&connect(server.local_addr()), b"x"), b"x");
+}
+
+#[test]
+fn a_wildcard_answers_link_local_peers_through_the_device_they_came_by() {
+    let Some((here, there)) = Namespace::pair() else {
+        return;
+    };
+    for io in IOS {
+        let config = Config {
+            io,
+            ..Config::new("[::]:7777".parse().unwrap())
+        };
+        let server = here.run(move || Server::start(&config, echo).unwrap());
+        there.run(|| {
+            // The only device beside lo; its index is its zone.
+            let zone = std::fs::read_to_string("/proc/thread-self/net/if_inet6")
+                .unwrap()
+                .lines()
+                .find(|line| line.ends_with("veth1"))
+                .and_then(|line| u32::from_str_radix(line.split(' ').nth(1)?, 16).ok())
+                .unwrap();
+            let socket = connect(format!("[fe80::9:1%{zone}]:7777").parse().unwrap());
+            assert_eq!(ask(&socket, b"next door"), b"next door");
+        });
+        assert_eq!(server.stop().total().sent, 1, "{io}");
+    }
 }

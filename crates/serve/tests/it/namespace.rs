@@ -36,8 +36,8 @@ impl Namespace {
         path.map(|path| Self { jobs, path })
     }
 
-    /// Two namespaces joined by a veth pair: `veth0` with 10.9.0.1 and `fd09::1` in the first, `veth1` with
-    /// 10.9.0.2 and `fd09::2` in the second.
+    /// Two namespaces joined by a veth pair: `veth0` with 10.9.0.1, `fd09::1` and `fe80::9:1` in the first, `veth1`
+    /// with 10.9.0.2, `fd09::2` and `fe80::9:2` in the second.
     pub(crate) fn pair() -> Option<(Self, Self)> {
         let (first, second) = (Self::new()?, Self::new()?);
         let peer = second.path.clone();
@@ -51,14 +51,9 @@ impl Namespace {
             namespace.run(move || {
                 ip(&["link", "set", "lo", "up"]);
                 ip(&["addr", "add", &format!("10.9.0.{host}/24"), "dev", device]);
-                ip(&[
-                    "addr",
-                    "add",
-                    &format!("fd09::{host}/64"),
-                    "dev",
-                    device,
-                    "nodad",
-                ]);
+                for six in [format!("fd09::{host}/64"), format!("fe80::9:{host}/64")] {
+                    ip(&["addr", "add", &six, "dev", device, "nodad"]);
+                }
                 ip(&["link", "set", device, "up"]);
             });
         }

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, UdpSocket};
 
 use rungwise_serve::udp::{Config, Error, Io, PathMtu, Server};
 
-use crate::client::{ask, connect, serve};
+use crate::client::{ask, connect, serve, wait_until};
 
 const IOS: [Io; 3] = [Io::Single, Io::Batch(8), Io::Uring];
 
@@ -127,7 +127,7 @@ fn datagrams_beyond_the_buffer_are_dropped_by_the_kernel_and_counted() {
     for _ in 0..200 {
         socket.send(&[0; 1000]).unwrap();
     }
-    assert!(server.counters().total().dropped_by_kernel > 100);
+    wait_until(|| server.counters().total().dropped_by_kernel > 100);
     drop(open);
     let total = server.stop().total();
     assert_eq!(total.received + total.dropped_by_kernel, 200);

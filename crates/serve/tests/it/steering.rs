@@ -3,7 +3,7 @@
 
 use rungwise_serve::udp::{Config, Pin, Server, Steering};
 
-use crate::client::{ask, connect, cpus, on_cpu, serve};
+use crate::client::{ask, connect, cpus, on_cpu, serve, wait_until};
 
 /// Requests per worker after a client on `cpu` asked 50 times over 10 flows.
 fn received(server: &Server, cpu: usize) -> Vec<u64> {
@@ -25,22 +25,17 @@ fn received(server: &Server, cpu: usize) -> Vec<u64> {
         }
     });
     // A worker publishes after it has sent, so the last reply may be ahead of its count.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    loop {
-        let grown: Vec<u64> = count()
+    let mut grown = Vec::new();
+    wait_until(|| {
+        let now = count();
+        grown = now
             .iter()
             .zip(&before)
             .map(|(now, then)| now - then)
             .collect();
-        if grown.iter().sum::<u64>() == 50 {
-            return grown;
-        }
-        assert!(
-            std::time::Instant::now() < deadline,
-            "counted {grown:?} of 50"
-        );
-        std::thread::yield_now();
-    }
+        grown.iter().sum::<u64>() == 50
+    });
+    grown
 }
 
 #[test]
@@ -87,5 +82,17 @@ fn ebpf_takes_any_map() {
     });
     for cpu in cpus {
         assert_eq!(received(&server, cpu), [0, 0, 50], "client on cpu {cpu}");
+    }
+}
+
+#[test]
+fn a_group_of_one_can_be_steered() {
+    for steering in [Steering::Cbpf, Steering::Ebpf { map: Vec::new() }] {
+        let server = serve(&Config {
+            reuseport: true,
+            steering,
+            ..Config::new("127.0.0.1:0".parse().unwrap())
+        });
+        assert_eq!(received(&server, cpus()[0]), [50]);
     }
 }

@@ -1,8 +1,8 @@
 //! The in-kernel echo on a veth pair of its own.
 
-use rungwise_serve::udp::{Config, Server, XdpEcho, XdpMode};
+use rungwise_serve::udp::{Config, Error, Server, XdpEcho, XdpMode};
 
-use crate::client::{ask, connect};
+use crate::client::{ask, connect, wait_until};
 use crate::namespace::Namespace;
 
 fn start(namespace: &Namespace, listen: &str, mode: XdpMode) -> Server {
@@ -77,9 +77,7 @@ fn native_mode_answers_ipv4_and_leaves_ipv6_to_the_socket() {
             .send(b"to the socket")
             .unwrap()
     });
-    while server.counters().total().received == 0 {
-        std::thread::yield_now();
-    }
+    wait_until(|| server.counters().total().received > 0);
     let counters = server.stop();
     assert_eq!(counters.xdp.clone().unwrap().echoed, 4);
     assert_eq!(counters.total().refused, 1);
@@ -109,4 +107,24 @@ fn a_second_echo_on_the_device_is_refused_and_the_first_leaves_with_its_server()
     let server = here.run(again).unwrap();
     echoes(&there, "10.9.0.1:7778");
     assert_eq!(server.stop().xdp.unwrap().echoed, 4);
+}
+
+#[test]
+fn a_driver_without_xdp_is_told_from_a_kernel_without_it() {
+    let Some((here, _)) = Namespace::pair() else {
+        return;
+    };
+    let config = Config {
+        xdp_echo: Some(XdpEcho {
+            device: "lo".to_owned(),
+            mode: XdpMode::Native,
+        }),
+        ..Config::new("127.0.0.1:7777".parse().unwrap())
+    };
+    let error = here.run(move || Server::start(&config, crate::client::echo).unwrap_err());
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
+    assert!(
+        error.to_string().contains("use the generic mode"),
+        "{error}"
+    );
 }
