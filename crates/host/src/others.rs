@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::clock;
 
-/// Inode of the initial pid namespace (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
+/// Inode of the initial pid namespace (`PROC_PID_INIT_INO`, `include/linux/proc_ns.h`).
 const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// CPU time of every process, by pid, at one moment.

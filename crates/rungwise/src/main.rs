@@ -8,6 +8,7 @@
 mod cmd;
 mod problem;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -17,7 +18,7 @@ fn main() -> ExitCode {
     match cli.verb.run(&cli.global) {
         Ok(exit) => ExitCode::from(u8::from(exit)),
         Err(error) => {
-            eprintln!("rungwise: {error:#}");
+            eprintln!("rungwise: {}", problem::words(&error));
             ExitCode::from(u8::from(problem::exit_of(&error)))
         }
     }

@@ -11,7 +11,7 @@ pub(crate) struct Problem {
 
 impl Problem {
     /// `error`, to be reported with `exit`.
-    pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> anyhow::Error {
+    pub(crate) fn with(exit: Exit, error: impl Into<anyhow::Error>) -> anyhow::Error {
         anyhow::Error::new(Self {
             exit,
             source: error.into(),
@@ -21,11 +21,24 @@ impl Problem {
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#}", self.source)
+        f.write_str(&words(&self.source))
     }
 }
 
 impl std::error::Error for Problem {}
+
+/// The error and its causes in one line. A cause that its parent's message tells already is not told twice.
+pub(crate) fn words(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
+}
 
 /// The exit code that an error asks for.
 pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
@@ -33,4 +46,30 @@ pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
         .chain()
         .find_map(|cause| cause.downcast_ref::<Problem>())
         .map_or(Exit::Usage, |problem| problem.exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = std::io::Error::from(std::io::ErrorKind::NotFound);
+        let told = format!("cannot open it: {error}");
+        let error = anyhow::Error::new(error).context(told.clone());
+        assert_eq!(words(&error), told);
+        let error = anyhow::anyhow!("inner").context("outer");
+        assert_eq!(words(&error), "outer: inner");
+    }
+
+    #[test]
+    fn a_problem_keeps_its_exit_code_under_context() {
+        let error: anyhow::Result<()> = Err(Problem::with(Exit::Precondition, anyhow::anyhow!("x")));
+        assert_eq!(
+            exit_of(&error.context("y").unwrap_err()),
+            Exit::Precondition
+        );
+    }
 }
