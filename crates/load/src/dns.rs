@@ -278,11 +278,12 @@ pub fn check(datagram: &[u8], query: &Query) -> Reply {
     let rcode = header[3] & 0x0f;
     let questions = u16::from_be_bytes([header[4], header[5]]);
     let asked = &query.wire[HEADER..];
-    // Servers repeat the letters as they came; older ones in lower case.
+    // Servers repeat the letters as they came; older ones in lower case. Type and class are no letters.
+    let (name, kind) = asked.split_at(asked.len() - 4);
     let same = questions == 1
-        && rest
-            .get(..asked.len())
-            .is_some_and(|echo| echo.eq_ignore_ascii_case(asked));
+        && rest.get(..asked.len()).is_some_and(|echo| {
+            echo.ends_with(kind) && echo[..name.len()].eq_ignore_ascii_case(name)
+        });
     if header[2] & 0x80 != 0 && (same || questions == 0 && rcode != 0) {
         Reply::Answer {
             rcode,
@@ -361,8 +362,17 @@ mod tests {
             cut: true,
         };
         assert_eq!(check(&reply, &query), answer);
-        let other = Query::new("example.net", "A").unwrap();
-        assert_eq!(check(&reply, &other), Reply::Foreign);
+        for other in [
+            Query::new("example.net", "A"),
+            Query::new("example.org", "NS"),
+        ] {
+            assert_eq!(check(&reply, &other.unwrap()), Reply::Foreign);
+        }
+        // Types 65 and 97 look like one letter in two cases.
+        let https = Query::new("example.org", "HTTPS").unwrap();
+        let mut other = Query::new("example.org", "TYPE97").unwrap().wire().to_vec();
+        other[2] |= 0x80;
+        assert_eq!(check(&other, &https), Reply::Foreign);
         reply.truncate(HEADER);
         assert_eq!(
             check(&reply, &query),

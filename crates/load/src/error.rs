@@ -42,22 +42,22 @@ pub enum Error {
         target: SocketAddr,
         /// Source address asked for.
         source_ip: Option<IpAddr>,
-        /// The kernel's reason.
-        #[source]
+        /// The kernel's reason. It stands in the sentence, so it is no `source` to be printed again.
         error: io::Error,
         /// What to do.
         remedy: &'static str,
     },
     /// A generator thread could not be prepared.
-    #[error("cannot {step} in generator thread {thread}: {error}")]
+    #[error("cannot {step} in generator thread {thread}: {error}; {remedy}")]
     Thread {
         /// Which thread, from 0.
         thread: usize,
         /// What was tried.
         step: &'static str,
         /// Why it failed.
-        #[source]
         error: io::Error,
+        /// What to do.
+        remedy: &'static str,
     },
     /// Nothing answered.
     #[error("no reply from {target} to {sent} requests in {after_s:.1} s{}", no_reply(*.refused, *.send_errors))]

@@ -142,6 +142,7 @@ pub(super) fn run(
                 thread,
                 step: "start",
                 error,
+                remedy: "use fewer --threads, or raise the limits on threads and memory",
             })?);
         }
         drop(notes);
@@ -159,6 +160,7 @@ pub(super) fn run(
                 Stop::Count(_) => u64::MAX,
             },
             done: 0,
+            gone: false,
         };
         let outcome = watch.follow(&gate);
         let seconds = std::mem::take(&mut watch.seconds);
@@ -178,19 +180,27 @@ fn generate(
 ) -> Option<Tally> {
     let _farewell = Farewell(notes.clone());
     let prepare = || {
-        let refuse = |step| {
+        let refuse = |step, remedy| {
             move |error| Error::Thread {
                 thread,
                 step,
                 error,
+                remedy,
             }
         };
-        (hooks.thread_start)(thread).map_err(refuse("do what the caller asked first"))?;
+        (hooks.thread_start)(thread).map_err(refuse(
+            "enter the client's place",
+            "check that its network namespace still exists",
+        ))?;
         if let Some(pins) = &workload.pins {
-            socket::pin(pins[thread % pins.len()]).map_err(refuse("bind to its CPU"))?;
+            socket::pin(pins[thread % pins.len()]).map_err(refuse(
+                "bind to a CPU",
+                "pin to CPUs that are online and that this process may use (taskset -p $$)",
+            ))?;
         }
         socket::no_timer_slack();
-        let clock = socket::own_cpu_clock().map_err(refuse("find the CPU clock"))?;
+        let clock = socket::own_cpu_clock()
+            .map_err(refuse("find the CPU clock", "report this as a bug"))?;
         let run = run_id(workload.seed);
         let generator = Generator::new(thread, workload, run, shared, notes.clone())?;
         Ok((generator, clock))
@@ -262,6 +272,8 @@ struct Watch<'a> {
     /// How many seconds of the window are whole.
     whole_seconds: u64,
     done: usize,
+    /// A thread panicked, which joining it will show: there is nothing to wait for.
+    gone: bool,
 }
 
 impl Watch<'_> {
@@ -298,7 +310,10 @@ impl Watch<'_> {
             match self.inbox.recv_timeout(Duration::from_nanos(LOOK_NS)) {
                 Ok(Note::Ready { clock, tid }) => self.clocks.push((clock, tid)),
                 Ok(Note::Failed(error)) => return Err(error),
-                Ok(_) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(_) | Err(RecvTimeoutError::Disconnected) => {
+                    self.gone = true;
+                    break;
+                }
                 Err(RecvTimeoutError::Timeout) => self.check_interrupted(start)?,
             }
         }
@@ -311,7 +326,8 @@ impl Watch<'_> {
             self.check_interrupted(start)?;
             self.check_silence(start)?;
             let now = now_ns();
-            if now >= deadline || (deadline == u64::MAX && self.done >= self.workload.threads) {
+            let over = deadline == u64::MAX && self.done >= self.workload.threads;
+            if self.gone || over || now >= deadline {
                 return Ok(());
             }
             let left = deadline - now;
@@ -325,9 +341,8 @@ impl Watch<'_> {
                 .recv_timeout(Duration::from_nanos(left.min(LOOK_NS)))
             {
                 Ok(Note::Part(part)) => self.add(*part),
-                // `Gone` before `Done` is a panic, and there is nothing more to wait for from that thread.
                 Ok(Note::Done) => self.done += 1,
-                Ok(Note::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(Note::Gone) | Err(RecvTimeoutError::Disconnected) => self.gone = true,
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             }
         }

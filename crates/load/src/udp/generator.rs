@@ -57,6 +57,8 @@ pub(super) struct Shared {
 
 struct Socket {
     fd: OwnedFd,
+    /// Tells its requests from those of other sockets and other runs.
+    id: u64,
     slots: Slots,
 }
 
@@ -107,7 +109,7 @@ impl<'a> Generator<'a> {
         shared: &'a Shared,
         notes: Sender<Note>,
     ) -> Result<Self, Error> {
-        let form = Form::new(&workload.payload, run);
+        let form = Form::new(&workload.payload);
         let closed = matches!(workload.arrival, Arrival::Closed);
         let blocking = closed && workload.sockets == 1;
         let wish = Wish {
@@ -120,9 +122,10 @@ impl<'a> Generator<'a> {
             depth: workload.depth,
         };
         let mut sockets = Vec::with_capacity(workload.sockets);
-        for _ in 0..workload.sockets {
+        for index in 0..workload.sockets {
             sockets.push(Socket {
                 fd: socket::open(&wish)?,
+                id: run.wrapping_add((thread * workload.sockets + index) as u64),
                 slots: Slots::new(workload.depth, form.ticket_bits()),
             });
         }
@@ -134,6 +137,7 @@ impl<'a> Generator<'a> {
                 thread,
                 step: "watch the sockets",
                 error,
+                remedy: "use fewer --sockets, or raise fs.epoll.max_user_watches",
             })?)
         };
         let burst = workload.burst.map_or(1, usize::from);
@@ -249,7 +253,16 @@ impl<'a> Generator<'a> {
     fn tick(&mut self, now: u64) -> std::ops::ControlFlow<()> {
         use std::ops::ControlFlow::{Break, Continue};
 
-        self.next_tick = now + tick(self.workload.timeout).as_nanos() as u64;
+        // Both edges of the window are looked at sharply: drops before the first are not its own, and after
+        // the second nothing is sent.
+        let edge = if now < self.window.begin {
+            self.window.begin
+        } else if now < self.window.end {
+            self.window.end
+        } else {
+            u64::MAX
+        };
+        self.next_tick = edge.min(now + tick(self.workload.timeout).as_nanos() as u64);
         self.publish();
         if self.shared.stop.load(Ordering::Relaxed) {
             return Break(());
@@ -388,11 +401,18 @@ impl<'a> Generator<'a> {
             Err(error) if error.kind() == ErrorKind::Interrupted => Some(0),
             Err(_) => {
                 // A pending ICMP error of this socket: its port, host or network is unreachable.
-                if now_ns() >= self.window.begin || self.tally.all_received == 0 {
-                    self.tally.count(Kind::Refused, 1);
-                }
+                self.count_trouble(Kind::Refused, 1, now_ns());
                 Some(0)
             }
+        }
+    }
+
+    /// Counts what the kernel refused at `at`: within the window, and before as long as nobody has answered, for
+    /// then it is the reason.
+    #[inline]
+    fn count_trouble(&mut self, kind: Kind, times: u64, at: u64) {
+        if at >= self.window.begin || self.tally.all_received == 0 {
+            self.tally.count(kind, times);
         }
     }
 
@@ -413,7 +433,7 @@ impl<'a> Generator<'a> {
             timeout,
             ..
         } = self;
-        let slots = &mut sockets[index].slots;
+        let Socket { slots, id, .. } = &mut sockets[index];
         let counted = now >= window.begin;
         let arriving = window.has(now);
         let mut runs = Runs::default();
@@ -421,7 +441,7 @@ impl<'a> Generator<'a> {
         for message in 0..messages {
             for datagram in inbox.datagrams(message) {
                 let stray = |kind: Kind, tally: &mut Tally| tally.count(kind, u64::from(counted));
-                let fate = match form.name(datagram) {
+                let fate = match form.name(datagram, *id) {
                     Name::Ticket(ticket) => slots.fate(ticket),
                     Name::Only => slots.only_fate(),
                     Name::Short => {
@@ -613,11 +633,12 @@ impl<'a> Generator<'a> {
         } else {
             tag + 1
         };
-        let Some(ticket) = self.sockets[index].slots.take(intended, sent, tag) else {
+        let Socket { slots, id, .. } = &mut self.sockets[index];
+        let Some(ticket) = slots.take(intended, sent, tag) else {
             return;
         };
         let n = self.pending.len();
-        if let Some(length) = self.form.write(self.outbox.request(n), ticket, tag) {
+        if let Some(length) = self.form.write(self.outbox.request(n), *id, ticket, tag) {
             self.outbox.set_length(n, length);
         }
         self.pending.push((ticket, intended));
@@ -626,8 +647,7 @@ impl<'a> Generator<'a> {
     /// Hands the outbox to the kernel. False if some of it stayed behind; the tick tries again.
     #[inline]
     fn flush(&mut self, index: usize, sent: u64) -> bool {
-        let socket = &mut self.sockets[index];
-        let fd = socket.fd.as_raw_fd();
+        let fd = self.sockets[index].fd.as_raw_fd();
         let end = self.pending.len();
         let mut first = 0;
         let mut refusals = 0;
@@ -640,17 +660,15 @@ impl<'a> Generator<'a> {
                 {
                     // About an earlier request; telling it has cleared it.
                     refusals += 1;
-                    self.tally.count(Kind::Refused, 1);
+                    self.count_trouble(Kind::Refused, 1, sent);
                 }
                 Err(_) => break,
             }
         }
         for (ticket, _) in &self.pending[first..] {
-            socket.slots.untake(*ticket);
+            self.sockets[index].slots.untake(*ticket);
         }
-        if first < end {
-            self.tally.count(Kind::Send, (end - first) as u64);
-        }
+        self.count_trouble(Kind::Send, (end - first) as u64, sent);
         let mut ours = 0;
         for (_, intended) in &self.pending[..first] {
             ours += u64::from(self.window.has(*intended));

@@ -27,7 +27,7 @@ pub struct Surroundings {
     pub foreign_cpu: Option<f64>,
     /// CPU seconds of the server during the window, over window times CPUs that it may use.
     pub server_busy: Option<f64>,
-    /// Client and server share CPUs, so the machine as a whole is what is to be saturated.
+    /// Client and server share CPUs and left none of them idle, so the machine as a whole is the limit.
     pub shared_cpus: bool,
 }
 

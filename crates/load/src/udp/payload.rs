@@ -1,8 +1,9 @@
 //! What is sent, and how a reply shows to which request it belongs.
 //!
-//! Sequenced payloads carry 16 bytes of header, little endian: the run's id, then the ticket. The rest
-//! is a pattern that an echo must return unchanged. DNS carries its ticket in the 16-bit id. An
-//! opaque payload carries none, so a socket has one request at a time.
+//! Sequenced payloads carry 16 bytes of header, little endian: an id of the run and the socket, then the
+//! ticket. So a reply that a server sends to the wrong one of our sockets does not pass for the right one. The
+//! rest is a pattern that an echo must return unchanged. DNS carries its ticket in the 16-bit id. An opaque
+//! payload carries none, so a socket has one request at a time.
 
 use crate::dns::{self, Query};
 
@@ -44,28 +45,28 @@ pub(super) enum Name {
     Only,
     /// Too short to hold a ticket.
     Short,
-    /// Of another run, or no reply of this kind.
+    /// Of another run or another socket, or no reply of this kind.
     Foreign,
 }
 
 /// A payload as the hot path uses it.
 #[derive(Debug)]
 pub(super) enum Form<'a> {
-    Sequenced { run: u64, template: Vec<u8> },
+    Sequenced { template: Vec<u8> },
     Opaque(&'a [u8]),
     Dns(&'a [Query]),
 }
 
 impl<'a> Form<'a> {
-    pub(super) fn new(payload: &'a Payload, run: u64) -> Self {
+    pub(super) fn new(payload: &'a Payload) -> Self {
         match payload {
             Payload::Sequenced { size } => {
                 // A pattern that no shifted or zeroed copy of itself matches by accident.
-                let mut template: Vec<u8> = (0..*size)
-                    .map(|at| (at as u8).wrapping_mul(167) ^ 0x5a)
-                    .collect();
-                template[..8].copy_from_slice(&run.to_le_bytes());
-                Self::Sequenced { run, template }
+                Self::Sequenced {
+                    template: (0..*size)
+                        .map(|at| (at as u8).wrapping_mul(167) ^ 0x5a)
+                        .collect(),
+                }
             }
             Payload::Opaque(bytes) => Self::Opaque(bytes),
             Payload::Dns(queries) => Self::Dns(queries),
@@ -119,12 +120,19 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Completes a request that begins as the template; returns its length where it differs from the
-    /// template's.
+    /// Completes a request of the socket `id` that begins as the template; returns its length where it
+    /// differs from the template's.
     #[inline]
-    pub(super) fn write(&self, request: &mut [u8], ticket: u64, tag: u32) -> Option<usize> {
+    pub(super) fn write(
+        &self,
+        request: &mut [u8],
+        id: u64,
+        ticket: u64,
+        tag: u32,
+    ) -> Option<usize> {
         match self {
             Self::Sequenced { .. } => {
+                request[..8].copy_from_slice(&id.to_le_bytes());
                 request[8..HEADER].copy_from_slice(&ticket.to_le_bytes());
                 None
             }
@@ -138,17 +146,17 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// To which request `datagram` claims to belong.
+    /// To which request of the socket `id` the `datagram` claims to belong.
     #[inline]
-    pub(super) fn name(&self, datagram: &[u8]) -> Name {
+    pub(super) fn name(&self, datagram: &[u8], id: u64) -> Name {
         match self {
-            Self::Sequenced { run, .. } => match datagram.first_chunk::<HEADER>() {
+            Self::Sequenced { .. } => match datagram.first_chunk::<HEADER>() {
                 None => Name::Short,
                 Some(header) => {
-                    let (id, ticket) = header.split_at(8);
+                    let (owner, ticket) = header.split_at(8);
                     let word =
                         |half: &[u8]| u64::from_le_bytes(half.try_into().unwrap_or_default());
-                    if word(id) == *run {
+                    if word(owner) == id {
                         Name::Ticket(word(ticket))
                     } else {
                         Name::Foreign

@@ -110,7 +110,11 @@ pub(super) fn open(wish: &Wish) -> Result<OwnedFd, Error> {
         let _ = set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &room);
     }
     if let Some(source) = wish.source {
-        let address = SocketAddr::new(source, 0);
+        let mut address = SocketAddr::new(source, 0);
+        if let (SocketAddr::V6(ours), SocketAddr::V6(theirs)) = (&mut address, wish.target) {
+            // A link-local source lies on the device of its target.
+            ours.set_scope_id(theirs.scope_id());
+        }
         with_sockaddr(address, |pointer, length| {
             // SAFETY: `pointer` and `length` describe a valid socket address for the duration of the call.
             unsafe { libc::bind(fd, pointer, length) }

@@ -1,10 +1,14 @@
 //! What cannot be measured is said, with cause and remedy, and soon.
 
 use std::net::UdpSocket;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rungwise_load::Error;
-use rungwise_load::udp::{Arrival, Payload, Stop, Surroundings, Workload, certify};
+use rungwise_load::udp::{
+    Arrival, Edge, Hooks, Payload, Stop, Surroundings, Workload, certify, run,
+};
 
 use crate::server::{Server, drive, reply, workload};
 
@@ -193,10 +197,32 @@ fn a_source_that_is_not_ours_and_a_thread_that_cannot_start_are_named() {
         error.contains("bind the source address") && error.contains("192.0.2.1"),
         "{error}"
     );
+    assert_eq!(error.matches("os error").count(), 1, "{error}");
     let nowhere = Workload {
         pins: Some(vec![100_000]),
         ..good
     };
     let error = drive(&nowhere).unwrap_err().to_string();
-    assert!(error.contains("bind to its CPU"), "{error}");
+    assert!(
+        error.contains("bind to a CPU") && error.contains("CPUs that are online"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_thread_that_panics_at_its_start_ends_the_run() {
+    let hooks = Hooks {
+        thread_start: &|thread| {
+            assert_eq!(thread, 0, "the test asked for it");
+            Ok(())
+        },
+        window: &|_: Edge| {},
+        interrupted: &AtomicBool::new(false),
+    };
+    let long = Workload {
+        stop: Stop::After(Duration::from_hours(1)),
+        ..workload(Server::echo().address, 1)
+    };
+    let ended = catch_unwind(AssertUnwindSafe(|| run(&long, &hooks)));
+    assert!(ended.is_err());
 }

@@ -1,6 +1,8 @@
 //! Faulty servers: every reply is told for what it is.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rungwise_load::dns;
@@ -121,6 +123,27 @@ fn garbage_is_counted_and_disturbs_no_request() {
 }
 
 #[test]
+fn a_reply_that_went_to_the_wrong_socket_is_unexpected() {
+    let mut last: Option<(Vec<u8>, SocketAddr)> = None;
+    let strays = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&strays);
+    let server = Server::start(move |_, request, socket, from| {
+        // Somebody else's reply first: its number may well be one that this socket waits for.
+        if let Some((bytes, _)) = last.as_ref().filter(|(_, owner)| *owner != from) {
+            reply(socket, bytes, from);
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        reply(socket, request, from);
+        last = Some((request.to_vec(), from));
+    });
+    let completed = drive(&workload(server.address, 500)).unwrap();
+    assert_eq!(counts(&completed), (500, 500, 0));
+    let strays = strays.load(Ordering::Relaxed);
+    assert!(strays > 0);
+    assert_eq!(errors(&completed, "unexpected"), strays);
+}
+
+#[test]
 fn the_kernel_keeps_replies_from_another_port_away() {
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     let server = Server::start(move |number, request, socket, from| {
@@ -184,7 +207,7 @@ fn dns_replies_are_matched_by_id_and_question_and_counted_by_their_code() {
     let workload = Workload {
         threads: 1,
         payload: Payload::Dns(dns::parse(names).unwrap()),
-        timeout: Duration::from_millis(100),
+        timeout: Duration::from_millis(400),
         ..workload(server.address, 100)
     };
     let completed = drive(&workload).unwrap();

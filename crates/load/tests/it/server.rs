@@ -90,7 +90,7 @@ pub(crate) fn workload(target: SocketAddr, count: u64) -> Workload {
         payload: Payload::Sequenced { size: 100 },
         batch: 16,
         burst: None,
-        timeout: Duration::from_millis(300),
+        timeout: Duration::from_secs(1),
         warmup: Duration::ZERO,
         stop: Stop::Count(count),
         seed: 1,
