@@ -8,15 +8,18 @@ use crate::error::{Error, Result};
 use crate::privilege;
 
 /// Where journals and the instance lock live: `RUNGWISE_STATE`, else `/var/lib/rungwise` for root,
-/// else `$XDG_STATE_HOME/rungwise`, else `~/.local/state/rungwise`.
+/// else `$XDG_STATE_HOME/rungwise`, else `~/.local/state/rungwise`. Absolute, because the guard of a
+/// journal works in another folder.
 pub fn state_dir() -> Result<PathBuf> {
-    state_dir_of(|name| variable(name).map(PathBuf::from), is_root()).ok_or_else(|| {
-        Error::Missing {
-            tried: "find a folder for state".to_owned(),
-            why: "neither RUNGWISE_STATE nor XDG_STATE_HOME nor HOME is set".to_owned(),
-            remedy: "set RUNGWISE_STATE to a folder of yours".to_owned(),
-        }
-    })
+    let dir =
+        state_dir_of(|name| variable(name).map(PathBuf::from), is_root()).ok_or_else(|| {
+            Error::Missing {
+                tried: "find a folder for state".to_owned(),
+                why: "neither RUNGWISE_STATE nor XDG_STATE_HOME nor HOME is set".to_owned(),
+                remedy: "set RUNGWISE_STATE to a folder of yours".to_owned(),
+            }
+        })?;
+    std::path::absolute(dir).map_err(Error::system("find the current folder"))
 }
 
 /// Whether the user asked for no colour (<https://no-color.org>: set and not empty).

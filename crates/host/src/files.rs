@@ -3,23 +3,35 @@
 //! Durable means: when the call returns, a power cut no longer loses it. That takes an fsync of the
 //! file *and*, for a new or renamed name, of its directory (fsync(2)). A full disk is an error of
 //! its own, [`Error::NoSpace`](crate::Error::NoSpace), because a journal that cannot be written forbids the edit.
-#![expect(unsafe_code, reason = "statvfs has no safe door in std")]
+#![expect(unsafe_code, reason = "geteuid has no safe door in std")]
 
-use std::ffi::CString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
 /// Replaces `path` with `bytes` in one step: a reader sees the old file or the new one, never half.
+///
+/// A device, a pipe or a link stays what it is and is written to: renaming over `/dev/null` would take it
+/// from the whole machine.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+        return OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(bytes))
+            .map_err(Error::file("write", path));
+    }
     let dir = parent(path);
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let temporary = dir.join(name);
-    let written = File::create(&temporary)
+    // Left by a process of our number, or a link that somebody put in the way: never written through.
+    let _ = fs::remove_file(&temporary);
+    let written = File::create_new(&temporary)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
@@ -89,7 +101,7 @@ impl Appender {
     }
 }
 
-/// Creates a directory and its missing parents, durably.
+/// Creates a directory and its missing parents, durably; none that a group or everybody may write.
 pub fn create_dir_all(dir: &Path) -> Result<()> {
     if dir.is_dir() {
         return Ok(());
@@ -98,7 +110,7 @@ pub fn create_dir_all(dir: &Path) -> Result<()> {
     if above != dir {
         create_dir_all(above)?;
     }
-    match fs::create_dir(dir) {
+    match DirBuilder::new().mode(0o755).create(dir) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
         made => made.map_err(Error::file("create directory", dir))?,
     }
@@ -134,21 +146,14 @@ pub fn list(dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Bytes that this user can still write on the file system that holds `path`.
-pub fn free_space(path: &Path) -> Result<u64> {
-    let tried = || Error::file("ask for the free space at", path);
-    let name = CString::new(path.as_os_str().as_bytes())
-        .map_err(|error| tried()(io::Error::new(io::ErrorKind::InvalidInput, error)))?;
-    // SAFETY: statvfs is plain data; name and result outlive the call.
-    let answer = unsafe {
-        let mut answer: libc::statvfs = std::mem::zeroed();
-        match libc::statvfs(name.as_ptr(), &raw mut answer) {
-            0 => Ok(answer),
-            _ => Err(io::Error::last_os_error()),
-        }
-    };
-    let answer = answer.map_err(tried())?;
-    Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
+/// Why somebody else could have made or changed this; absent where only we (and root) could.
+pub fn not_ours_alone(about: &Metadata) -> Option<String> {
+    // SAFETY: only reads an id of the process.
+    if about.uid() != unsafe { libc::geteuid() } {
+        return Some(format!("it belongs to user {} and not to us", about.uid()));
+    }
+    let mode = about.mode() & 0o777;
+    (mode & 0o022 != 0).then(|| format!("others may write it (mode {mode:o})"))
 }
 
 fn parent(path: &Path) -> &Path {
@@ -216,8 +221,32 @@ mod tests {
     }
 
     #[test]
-    fn free_space_is_asked_where_the_file_would_be() {
-        assert!(free_space(Path::new("/")).unwrap() > 0);
-        assert!(free_space(Path::new("/nosuchdir")).is_err());
+    fn what_is_no_plain_file_is_written_to_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        replace(&file, b"a longer text").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, b"short").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(read(&file).unwrap(), b"short");
+        // A device of our own in effect: a link to one.
+        let null = dir.path().join("null");
+        std::os::unix::fs::symlink("/dev/null", &null).unwrap();
+        replace(&null, b"gone").unwrap();
+        assert!(null.is_symlink() && !Path::new("/dev/null").is_file());
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_temporary_file_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, victim) = (dir.path().join("result"), dir.path().join("victim"));
+        replace(&victim, b"precious").unwrap();
+        let temporary = dir
+            .path()
+            .join(format!("result.{}.new", std::process::id()));
+        std::os::unix::fs::symlink(&victim, &temporary).unwrap();
+        replace(&path, b"new").unwrap();
+        assert_eq!(read(&victim).unwrap(), b"precious");
+        assert_eq!(read(&path).unwrap(), b"new");
     }
 }

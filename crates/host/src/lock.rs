@@ -3,14 +3,18 @@
 //! An exclusive flock(2) on `DIR/lock`, which the kernel releases however the process ends, so
 //! there are no stale locks. The file tells who holds it and stays when it is released: removing it
 //! would race with the next holder. A child made by fork alone shares the lock; exec closes it.
+//!
+//! The folder must be ours alone: in one that others may write, a link in the lock's place would have
+//! root overwrite what it points to. The lock is ours alone too, since whoever may read a file may lock it.
 
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::{clock, environment};
+use crate::{clock, environment, files};
 
 /// The lock, held until dropped.
 #[derive(Debug)]
@@ -48,12 +52,21 @@ impl std::error::Error for Held {}
 impl InstanceLock {
     /// Takes the lock of `dir`, which must exist; [`Error::Held`] if another process has it.
     pub fn acquire(dir: &Path) -> Result<Self> {
+        let about = std::fs::metadata(dir).map_err(Error::file("look at", dir))?;
+        if let Some(why) = files::not_ours_alone(&about) {
+            return Err(Error::Missing {
+                tried: format!("keep journals and the lock in {}", dir.display()),
+                why,
+                remedy: "set RUNGWISE_STATE to a folder that only you may write".to_owned(),
+            });
+        }
         let path = dir.join("lock");
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .open(&path)
             .map_err(Error::file("open", &path))?;
         match file.try_lock() {
@@ -108,6 +121,22 @@ mod tests {
         );
         drop(first);
         InstanceLock::acquire(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_is_refused_and_nothing_in_it_touched() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let victim = dir.path().join("victim");
+        std::fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, dir.path().join("lock")).unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+        let error = InstanceLock::acquire(dir.path()).unwrap_err();
+        assert!(
+            error.is_precondition() && error.to_string().contains("others may write it"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }
 
     #[test]

@@ -15,16 +15,18 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::live::Live;
-use crate::{BaseChain, Feature, Host, link};
+use crate::{BaseChain, Feature, Host, files, link, privilege, process, wait};
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -201,6 +203,95 @@ impl Host for Namespace {
         let name = name.to_owned();
         self.run(move || Live.remove_table(&name))
     }
+}
+
+/// A lab's network namespace as its guard holds it: to end what lives there when the lab's own process
+/// can no longer do it. What the kernel was asked to kill with that process may have escaped: children of
+/// a service, and services that changed their user.
+#[derive(Debug)]
+pub struct Pinned(File);
+
+impl Pinned {
+    /// Takes hold of the namespace of a lab by a link to it, such as `/proc/PID/fd/N`.
+    pub fn open(path: &Path) -> Result<Self> {
+        let pinned = Self(File::open(path).map_err(Error::file("open", path))?);
+        let id = pinned.id().map_err(Error::file("identify", path))?;
+        // A mistake here would end the machine.
+        let not_a_lab = ["self", "1"].iter().any(|whose| {
+            std::fs::metadata(format!("/proc/{whose}/ns/net"))
+                .is_ok_and(|net| (net.dev(), net.ino()) == id)
+        });
+        if not_a_lab {
+            return Err(Error::Missing {
+                tried: format!("guard {}", path.display()),
+                why: "it is the network namespace of this host".to_owned(),
+                remedy: "name that of a lab".to_owned(),
+            });
+        }
+        Ok(pinned)
+    }
+
+    /// Kills what lives in it, and waits until nothing does.
+    pub fn end(&self, within: Duration) -> Result<()> {
+        let tried = || Error::system("end what lives in the lab's namespace");
+        let deadline = Instant::now() + within;
+        loop {
+            let inhabitants = self.inhabitants().map_err(tried())?;
+            if inhabitants.is_empty() {
+                return Ok(());
+            }
+            for pidfd in &inhabitants {
+                // One that has ended meanwhile is what is wanted.
+                let _ = process::signal_process(pidfd.as_fd(), libc::SIGKILL);
+            }
+            for pidfd in &inhabitants {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if !wait::readable(pidfd.as_fd(), left).map_err(tried())? {
+                    return Err(tried()(io::ErrorKind::TimedOut.into()));
+                }
+            }
+        }
+    }
+
+    /// Processes that live in it. The descriptor is taken first: if the number is used again in between,
+    /// it still stands for the process that is gone.
+    fn inhabitants(&self) -> io::Result<Vec<OwnedFd>> {
+        let id = self.id()?;
+        let living = |pid: u32| {
+            let pidfd = process::pidfd(pid).ok()?;
+            let net = std::fs::metadata(format!("/proc/{pid}/ns/net")).ok()?;
+            ((net.dev(), net.ino()) == id).then_some(pidfd)
+        };
+        let names = files::list(Path::new("/proc"))?;
+        Ok(names
+            .iter()
+            .filter_map(|name| living(name.parse().ok()?))
+            .collect())
+    }
+
+    fn id(&self) -> io::Result<(u64, u64)> {
+        let net = self.0.metadata()?;
+        Ok((net.dev(), net.ino()))
+    }
+}
+
+/// Whether the network namespace with this inode may still exist: a process or a name holds it, or not
+/// all of them can be seen from here. One that only a descriptor holds is missed; it has no traffic of
+/// its own, and ends with its holder.
+pub fn may_exist(inode: u64) -> bool {
+    let inode_of = |path: String| std::fs::metadata(path).map(|net| net.ino());
+    // In a container, or without the right to look at others, absence proves nothing.
+    if !privilege::in_initial_pid_namespace() || inode_of("/proc/1/ns/net".to_owned()).is_err() {
+        return true;
+    }
+    let held = |dir: &str, path: &dyn Fn(&str) -> String| {
+        let names = files::list(Path::new(dir)).unwrap_or_default();
+        names
+            .iter()
+            .any(|name| inode_of(path(name)).is_ok_and(|found| found == inode))
+    };
+    held("/proc", &|pid| format!("/proc/{pid}/ns/net"))
+        || held("/run/netns", &|name| format!("/run/netns/{name}"))
 }
 
 /// setns(2) for the calling thread.

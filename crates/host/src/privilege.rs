@@ -151,6 +151,13 @@ pub(crate) fn in_initial_user_namespace() -> bool {
         .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))
 }
 
+/// Only from the initial pid namespace are all processes of the machine to be seen.
+pub(crate) fn in_initial_pid_namespace() -> bool {
+    /// `PROC_PID_INIT_INO` of `linux/proc_ns.h`.
+    const INITIAL: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() == INITIAL)
+}
+
 /// Tries in a child, so that this process stays where it is.
 fn may_unshare_user() -> io::Result<()> {
     // SAFETY: the child calls nothing but unshare and _exit, which are safe after fork even in a

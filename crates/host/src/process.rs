@@ -5,8 +5,10 @@
 //! *thread*: start a service from one that lives as long as the service is wanted). A pidfd stands
 //! for the process everywhere, so a pid that was used again is never mistaken for it.
 //!
-//! Limit: the kernel's signal reaches the direct child only. After SIGKILL of this process the
-//! children *of the service* go on unless they watch their parent; every orderly end kills the group.
+//! Limit: the kernel's signal reaches the direct child only, and is forgotten when that child changes
+//! its user (`commit_creds` in kernel/cred.c), as servers that start as root do. Every orderly end
+//! kills the group; after SIGKILL of this process the guard ends whatever lives in the lab's namespace
+//! ([`crate::namespace::Pinned`]). Only outside a lab, such a service outlives a killed tool.
 #![expect(
     unsafe_code,
     reason = "pre_exec, kill and pidfd_open have no safe door in std"
@@ -508,17 +510,10 @@ impl Attached {
             self.pid
         )))
     }
-
-    /// Start of the process in clock ticks since boot; with its id an identity that can be stored.
-    pub fn started_ticks(&self) -> Result<u64> {
-        started_ticks(self.pid).map_err(Error::system(format!(
-            "read the start time of process {}",
-            self.pid
-        )))
-    }
 }
 
-/// Field 22 of `/proc/PID/stat`, counted behind the name, which may hold spaces and brackets.
+/// Start of a process in clock ticks since boot; with its id an identity that can be stored. Field 22
+/// of `/proc/PID/stat`, counted behind the name, which may hold spaces and brackets.
 pub fn started_ticks(pid: u32) -> io::Result<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     stat.rsplit_once(')')
@@ -606,7 +601,7 @@ fn drain(
     Ok(())
 }
 
-fn pidfd(pid: u32) -> io::Result<OwnedFd> {
+pub(crate) fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: no memory is involved; the result is checked before it is owned.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     if fd < 0 {
@@ -616,7 +611,7 @@ fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
+pub(crate) fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
     use std::os::fd::AsRawFd as _;
     // SAFETY: no memory is involved: the siginfo argument is null.
     let result = unsafe {

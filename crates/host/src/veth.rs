@@ -4,10 +4,11 @@
 //! without duplicate address detection, a permanent neighbour entry for each address of the other
 //! side, no IPv6 link-local address, both ends up and able to receive. So the first packet arrives
 //! and no ARP or neighbour discovery mixes with measured traffic. It goes with either namespace.
+//! On a kernel without IPv6 (`ipv6.disable=1`) the ends get their IPv4 addresses only.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
@@ -39,7 +40,12 @@ pub struct Spec {
 /// Joins two namespaces; see the top of this file for what is there afterwards. A failure leaves
 /// no device behind.
 pub fn connect(near: &Namespace, far: &Namespace, spec: &Spec) -> Result<()> {
-    let [near_end, far_end] = &spec.ends;
+    let ipv6 = near.list(Path::new("/proc/sys/net/ipv6/conf")).is_ok();
+    let [near_end, far_end] = &spec.ends.clone().map(|mut end| {
+        end.addresses
+            .retain(|(address, _)| ipv6 || address.is_ipv4());
+        end
+    });
     let what = format!("{}-{}", near_end.device, far_end.device);
     let far_fd = far
         .netns_fd()
@@ -49,15 +55,23 @@ pub fn connect(near: &Namespace, far: &Namespace, spec: &Spec) -> Result<()> {
         (near_end.device.clone(), far_end.device.clone()),
         spec.queues,
     );
+    let tried = format!(
+        "make the veth pair {what} with {queues} queues between {} and {}",
+        near.name(),
+        far.name()
+    );
     near.run(move || {
         use std::os::fd::AsFd as _;
         link::create_veth(&names.0, &names.1, queues, far_fd.as_fd())
     })
-    .map_err(Error::system(format!(
-        "make the veth pair {what} with {queues} queues between {} and {}",
-        near.name(),
-        far.name()
-    )))?;
+    .map_err(|error| match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP) => Error::Missing {
+            tried,
+            why: "this kernel has no driver for it (CONFIG_VETH)".to_owned(),
+            remedy: "load the module veth, or stay on loopback".to_owned(),
+        },
+        _ => Error::system(tried)(error),
+    })?;
     let furnished = furnish(near, near_end)
         .and_then(|()| furnish(far, far_end))
         .and_then(|()| introduce(near, near_end, far, far_end))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rungwise_host::Error;
 use rungwise_host::namespace::Namespace;
-use rungwise_host::process::{Attached, Launch, Ready, Service};
+use rungwise_host::process::{Attached, Launch, Ready, Service, started_ticks};
 
 use crate::{eventually, root_or_skip};
 
@@ -142,7 +142,7 @@ fn cpu_time_covers_the_process_and_grows() {
         service.cpu_time().unwrap() > Duration::from_millis(50)
     });
     assert!(attached.cpu_time().unwrap() > Duration::from_millis(50));
-    assert!(attached.started_ticks().unwrap() > 0);
+    assert!(started_ticks(attached.pid()).unwrap() > 0);
     drop(service);
     assert!(!attached.alive());
     assert!(

@@ -110,6 +110,38 @@ fn a_pair_that_cannot_be_furnished_is_taken_away_again() {
 }
 
 #[test]
+fn without_ipv6_in_the_kernel_the_pair_has_its_ipv4_addresses() {
+    if !root_or_skip("without_ipv6_in_the_kernel_the_pair_has_its_ipv4_addresses") {
+        return;
+    }
+    let (near, far) = (
+        Namespace::create("a").unwrap(),
+        Namespace::create("b").unwrap(),
+    );
+    for namespace in [&near, &far] {
+        // In the namespace's own mount namespace: as a kernel booted with ipv6.disable=1 looks.
+        let hidden = namespace.run(|| {
+            Command::new("mount")
+                .args(["-t", "tmpfs", "none", "/proc/sys/net/ipv6"])
+                .status()
+                .unwrap()
+        });
+        assert!(hidden.success());
+    }
+    veth::connect(&near, &far, &spec(1)).unwrap();
+    let server = near.run(|| UdpSocket::bind("10.77.0.1:0")).unwrap();
+    assert!(near.run(|| UdpSocket::bind("[fd77::1]:0")).is_err());
+    let client = far.run(|| UdpSocket::bind("10.77.0.2:0")).unwrap();
+    server
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    client
+        .send_to(b"ping", server.local_addr().unwrap())
+        .unwrap();
+    assert_eq!(server.recv(&mut [0; 8]).unwrap(), 4);
+}
+
+#[test]
 fn a_receive_mask_is_written_and_a_cpu_that_is_not_there_refused() {
     if !root_or_skip("a_receive_mask_is_written_and_a_cpu_that_is_not_there_refused") {
         return;
