@@ -18,7 +18,8 @@ fn main() -> ExitCode {
     match cli.verb.run(&cli.global) {
         Ok(exit) => ExitCode::from(u8::from(exit)),
         Err(error) => {
-            eprintln!("rungwise: {}", problem::words(&error));
+            // Unlike `eprintln!`, which panics where nobody reads: the exit code tells all the same.
+            let _ = writeln!(std::io::stderr(), "rungwise: {}", problem::words(&error));
             ExitCode::from(u8::from(problem::exit_of(&error)))
         }
     }

@@ -58,7 +58,8 @@ impl Global {
     /// Progress and warnings, to standard error; silent with `-q`.
     pub(crate) fn say(&self, line: &str) {
         if !self.quiet {
-            eprintln!("{line}");
+            // Unlike `eprintln!`, which panics: nobody reading is no reason to stop, least of all before an undo.
+            let _ = writeln!(std::io::stderr(), "{line}");
         }
     }
 }

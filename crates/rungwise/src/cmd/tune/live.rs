@@ -32,8 +32,8 @@ impl Live {
             dirty: false,
         };
         if live.rows {
-            eprintln!("{}\n", design.title);
-            eprintln!("{}", live.table.header(live.width));
+            let header = live.table.header(live.width);
+            show(&format!("{}\n\n{header}\n", design.title));
         }
         live
     }
@@ -41,10 +41,15 @@ impl Live {
     /// Leaves the cursor on a line of its own.
     pub(super) fn close(&mut self) {
         if self.dirty {
-            eprint!("\r\x1b[K");
+            show("\r\x1b[K");
             self.dirty = false;
         }
     }
+}
+
+/// Unlike `eprint!`, which panics: a closed terminal or pipe must not end the experiment.
+fn show(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 impl Observer for Live {
@@ -61,9 +66,7 @@ impl Observer for Live {
                 },
                 self.width,
             );
-            eprint!("\r\x1b[K{line}");
-            // A closed terminal must not end the experiment.
-            let _ = std::io::stderr().flush();
+            show(&format!("\r\x1b[K{line}"));
             self.dirty = true;
         }
     }
@@ -71,7 +74,7 @@ impl Observer for Live {
     fn rung(&mut self, rung: &Rung) {
         self.close();
         if self.rows {
-            eprintln!("{}", self.table.row(rung, self.color));
+            show(&format!("{}\n", self.table.row(rung, self.color)));
         }
     }
 }
