@@ -88,8 +88,8 @@ pub fn compare(
     let orders = schedule::pair_orders(attempts as usize, seed);
     let mut measured = Measured::default();
     let mut quiet = true;
-    for (index, a_first) in orders.into_iter().enumerate() {
-        let first = if a_first { Half::A } else { Half::B };
+    for (index, b_first) in orders.into_iter().enumerate() {
+        let first = if b_first { Half::B } else { Half::A };
         let pair = if let Some(earlier) = record.recorded(comparison.id, index) {
             earlier
         } else {
@@ -143,18 +143,14 @@ impl Measured {
             latency_b,
         } = record;
         let cost = ratio::log_ratio(pair.a.cpu_us_per_tx, pair.b.cpu_us_per_tx);
-        let metric = |run: &Run| match objective {
-            Objective::Rate => run.rate_per_s,
-            Objective::P99 => run.p99_us,
-        };
-        let change = ratio::log_ratio(metric(&pair.a), metric(&pair.b));
+        let change = ratio::log_ratio(objective.of(&pair.a), objective.of(&pair.b));
         if let (None, Some(change)) = (&pair.discarded, change) {
             self.objective.push(change);
             self.cost.extend(cost);
             self.latency_a.merge(&latency_a);
             self.latency_b.merge(&latency_b);
         }
-        if pair.a.certified.is_ok() && pair.b.certified.is_ok() {
+        if certified(&pair) {
             self.cost_noisy.extend(cost);
             self.noisy_a.merge(&latency_a);
             self.noisy_b.merge(&latency_b);
@@ -276,11 +272,19 @@ impl Measured {
 }
 
 impl Compared {
-    /// Runs with the change that count.
+    /// Pairs that were measured and left out.
+    pub fn discarded(&self) -> u32 {
+        self.pairs
+            .iter()
+            .filter(|pair| pair.discarded.is_some())
+            .count() as u32
+    }
+
+    /// The pairs that count.
     pub fn counted(&self) -> impl Iterator<Item = &Pair> {
         self.pairs
             .iter()
-            .filter(|pair| pair.discarded.is_none() || self.cost_only)
+            .filter(|pair| pair.discarded.is_none() || self.cost_only && certified(pair))
     }
 
     /// Median of a figure of the counted pairs.
@@ -288,15 +292,16 @@ impl Compared {
         median(&self.counted().map(figure).collect::<Vec<_>>())
     }
 
-    /// The guard rail that the change breaks and that held without it.
+    /// The guard rail that does not hold with the change, and not because of the variant without it alone.
     fn broken_guard(&self, guards: &[Guard]) -> Option<String> {
         guards.iter().find_map(|guard| match *guard {
             Guard::Loss { at_most } => {
                 let loss = |half: fn(&Pair) -> &Run| self.median_of(|pair| half(pair).loss);
                 let (before, after) = (loss(|p| &p.a)?, loss(|p| &p.b)?);
-                (after > at_most && before <= at_most).then(|| {
+                (after > at_most && after > before).then(|| {
                     format!(
-                        "guard rail broken: {:.2} % of the requests were lost, at most {:.2} % are allowed",
+                        "guard rail broken: loss rose from {:.2} % to {:.2} % of the requests, at most {:.2} % are allowed",
+                        before * 100.0,
                         after * 100.0,
                         at_most * 100.0
                     )
@@ -305,7 +310,7 @@ impl Compared {
             Guard::P99 { at_most_us } => {
                 let before = self.latency_a.quantiles().p99;
                 let after = self.latency_b.quantiles().p99;
-                (after > at_most_us && before <= at_most_us).then(|| {
+                (after > at_most_us && after > before).then(|| {
                     format!(
                         "guard rail broken: p99 rose from {before:.0} us to {after:.0} us, at most {at_most_us:.0} us are allowed"
                     )
@@ -350,6 +355,10 @@ fn measure(
         latency_a: a.latency,
         latency_b: b.latency,
     })
+}
+
+fn certified(pair: &Pair) -> bool {
+    pair.a.certified.is_ok() && pair.b.certified.is_ok()
 }
 
 /// Why a pair does not count.

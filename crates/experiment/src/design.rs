@@ -1,5 +1,6 @@
 //! The design of an experiment: what will be compared and how it will be judged, fixed before the first run.
 
+use rungwise_model::tune::Run;
 use rungwise_stats::decide::{Direction, Rules};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,14 @@ impl Objective {
         match self {
             Self::Rate => "rate_per_s",
             Self::P99 => "p99_us",
+        }
+    }
+
+    /// Its value in a run.
+    pub fn of(self, run: &Run) -> f64 {
+        match self {
+            Self::Rate => run.rate_per_s,
+            Self::P99 => run.p99_us,
         }
     }
 
@@ -50,7 +59,7 @@ pub enum Guard {
 }
 
 /// How pairs are gated and judged.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judging {
     /// The metric that decides.
     pub objective: Objective,
@@ -134,12 +143,16 @@ pub struct Step {
 }
 
 /// The whole design; written to the run folder before the first run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Design {
     /// Name of the scenario.
     pub scenario: String,
     /// One line about it.
     pub title: String,
+    /// Topology, traffic and machine in words: pairs measured elsewhere cannot be mixed with these.
+    pub place: String,
+    /// Runs and looks were cut short for a first impression.
+    pub quick: bool,
     /// The state the ladder starts from.
     pub baseline: Vec<(Setting, String)>,
     /// Somebody else's figure for that state.

@@ -2,17 +2,18 @@
 //!
 //! Greedy one-at-a-time fails where two changes only help together (RPS alone cut Makita's server from
 //! 270 k to 17 k transactions/s, RPS with `SO_REUSEPORT` gave 2.54 M), so a rung may name earlier ones that
-//! are tried again together with it; a bundle that is kept is then pruned: each earlier member must show
-//! that taking it out again does not help.
+//! are tried again together with it; a bundle that is kept is then pruned: each earlier member is taken out
+//! again where the others are better without it.
 
 use rungwise_model::tune::{AaCheck, Delta, Outcome, Reference, Rung, RungLatency, Verdict};
 use rungwise_stats::decide::Call;
+use rungwise_stats::interval::median_interval;
 use rungwise_stats::noise::{Noise, smallest_effect};
 use rungwise_stats::ratio;
 
 use crate::Error;
 use crate::compare::{Compared, Comparison, Observer, compare};
-use crate::design::{Design, Judging, Part, Step};
+use crate::design::{Design, Judging, Objective, Part, Step};
 use crate::record::Record;
 use crate::stage::{Setting, Stage, StageError, Traffic, Variant};
 
@@ -52,6 +53,7 @@ pub fn climb(
         observer,
         climbed,
         not_kept: Vec::new(),
+        lock_left: false,
     }
     .run()
 }
@@ -64,6 +66,8 @@ struct Climb<'a> {
     climbed: &'a mut Climbed,
     /// Steps that were judged alone and not kept: candidates for a bundle.
     not_kept: Vec<&'a Step>,
+    /// The last change around a shared lock was not kept, so every variant may still wait for that lock.
+    lock_left: bool,
 }
 
 impl<'a> Climb<'a> {
@@ -110,17 +114,20 @@ impl<'a> Climb<'a> {
                 title: "the machine against itself",
                 a: start,
                 b: start,
-                shared_lock: false,
+                // What the machine can show of the objective is not to be had from the cost.
+                shared_lock: true,
             },
             &single,
             self.stage,
             self.record,
             self.observer,
         )?;
+        let of = |run| judging.objective.of(run);
         let ratios: Vec<f64> = compared
             .counted()
-            .filter_map(|pair| ratio::log_ratio(pair.a.rate_per_s, pair.b.rate_per_s))
+            .filter_map(|pair| ratio::log_ratio(of(&pair.a), of(&pair.b)))
             .collect();
+        let difference = median_interval(&ratios, single.rules().alpha_per_look());
         let spread = Noise::of(&ratios).map(|noise| noise.cautious_sd());
         let smallest = spread
             .map(|sd| {
@@ -132,33 +139,39 @@ impl<'a> Climb<'a> {
                 )
             })
             .filter(|effect| effect.is_finite());
-        let (low, high) = compared
-            .delta
-            .map_or((0.0, 0.0), |delta| (delta.low, delta.high));
-        self.climbed.aa = AaCheck {
-            low,
-            high,
+        let delta = difference.map(|difference| Delta {
+            point: ratio::to_change(difference.point),
+            low: ratio::to_change(difference.low),
+            high: ratio::to_change(difference.high),
             pairs: ratios.len() as u32,
-            smallest_effect: smallest,
-            noise: spread,
-        };
-        if matches!(compared.call, Call::Keep | Call::Revert) {
-            self.climbed.could_not.push(format!(
-                "the machine differs from itself: two identical variants differ by {}; no gain below that can be trusted; run on a quieter machine",
-                interval(compared.delta)
-            ));
-        }
-        if ratios.is_empty() {
-            self.climbed.could_not.push(format!(
-                "no quiet pair for the A/A check: {}; stop other work on this machine or raise [experiment] discard_above",
+            discarded: compared.discarded(),
+        });
+        match delta {
+            Some(delta) => {
+                self.climbed.aa = AaCheck {
+                    low: delta.low,
+                    high: delta.high,
+                    pairs: delta.pairs,
+                    smallest_effect: smallest,
+                    noise: spread,
+                };
+                if delta.low > 0.0 || delta.high < 0.0 {
+                    self.climbed.could_not.push(format!(
+                        "the machine differs from itself: two identical variants differ by {}; no gain below that can be trusted; run on a quieter machine",
+                        interval(Some(delta))
+                    ));
+                }
+            }
+            None => self.climbed.could_not.push(format!(
+                "too few quiet pairs for the A/A check: {}; stop other work on this machine or raise [experiment] discard_above",
                 compared.reason
-            ));
+            )),
         }
         let mut rung = self.row(&START, "start", "the starting configuration", &compared);
         rung.outcome = Outcome::Observed;
         rung.reason = format!(
             "measured against itself: {}; smallest effect that {} pairs can show here: {}",
-            interval(compared.delta),
+            interval(delta),
             judging.most_pairs(),
             smallest.map_or_else(|| "unknown".to_owned(), percent)
         );
@@ -184,10 +197,7 @@ impl<'a> Climb<'a> {
         if !partners.is_empty() && self.bundle(step, &partners)? {
             return Ok(());
         }
-        let before = Variant {
-            traffic: step.traffic.clone(),
-            ..self.climbed.final_variant.clone()
-        };
+        let before = self.before(step);
         let after = before.with(&step.set);
         if before == after {
             self.finish(empty(step, Outcome::Skipped, "it is already so"));
@@ -195,96 +205,112 @@ impl<'a> Climb<'a> {
         }
         let rung = self.judge(step, &step.id, &step.title, &before, &after)?;
         match (&step.part, rung.outcome) {
-            (Part::Step, Outcome::Kept) => {
-                self.climbed.kept.push(step.id.clone());
-                self.climbed.final_variant = Variant {
-                    traffic: Traffic::default(),
-                    ..after
-                };
-            }
+            (Part::Step, Outcome::Kept) => self.keep(&step.id, after),
             (Part::Step, Outcome::Skipped) => {}
             (Part::Step, _) => self.not_kept.push(step),
             _ => {}
+        }
+        if step.shared_lock {
+            self.lock_left = rung.outcome != Outcome::Kept;
         }
         self.finish(rung);
         Ok(())
     }
 
-    /// Tries `step` together with `partners`; true when the bundle was kept.
-    fn bundle(&mut self, step: &'a Step, partners: &[&'a Step]) -> Result<bool, Error> {
-        let before = Variant {
+    /// What is kept so far, under the traffic of `step`.
+    fn before(&self, step: &Step) -> Variant {
+        Variant {
             traffic: step.traffic.clone(),
             ..self.climbed.final_variant.clone()
-        };
-        let mut set = Vec::new();
-        let mut ids = Vec::new();
-        let mut factor = Some(1.0);
-        for member in partners.iter().copied().chain([step]) {
-            set.extend(member.set.iter().cloned());
-            ids.push(member.id.as_str());
-            factor = factor
-                .zip(member.reference.as_ref().and_then(|known| known.factor))
-                .map(|(product, factor)| product * factor);
         }
+    }
+
+    fn keep(&mut self, id: &str, variant: Variant) {
+        self.climbed.kept.push(id.to_owned());
+        self.climbed.final_variant = Variant {
+            traffic: Traffic::default(),
+            ..variant
+        };
+    }
+
+    /// Tries `step` together with `partners`; true when the bundle was kept.
+    fn bundle(&mut self, step: &'a Step, partners: &[&'a Step]) -> Result<bool, Error> {
+        let before = self.before(step);
+        let mut members: Vec<&Step> = partners.iter().copied().chain([step]).collect();
+        let with = |members: &[&Step]| {
+            members
+                .iter()
+                .fold(before.clone(), |variant, member| variant.with(&member.set))
+        };
+        let ids: Vec<&str> = members.iter().map(|member| member.id.as_str()).collect();
         let id = ids.join("+");
         let title = format!(
             "{}, together with {}",
             step.title,
             ids[..ids.len() - 1].join(", ")
         );
-        let mut rung = self.judge(step, &id, &title, &before, &before.with(&set))?;
+        let mut rung = self.judge(step, &id, &title, &before, &with(&members))?;
+        let set: Vec<_> = members
+            .iter()
+            .flat_map(|member| &member.set)
+            .cloned()
+            .collect();
         rung.set = named(&set);
+        let factor = members.iter().try_fold(1.0, |product, member| {
+            Some(product * member.reference.as_ref()?.factor?)
+        });
         rung.reference = step.reference.as_ref().map(|known| Reference {
             factor,
             ..known.clone()
         });
-        rung.sign_differs = sign_differs(&rung);
+        rung.sign_differs = self.sign_differs(&rung);
         let kept = rung.outcome == Outcome::Kept;
         self.finish(rung);
         if !kept {
             return Ok(false);
         }
-        self.climbed.kept.push(id);
-        self.climbed.final_variant = Variant {
-            traffic: Traffic::default(),
-            ..before.with(&set)
-        };
+        self.keep(&id, with(&members));
+        self.lock_left &= !members.iter().any(|member| member.shared_lock);
         self.not_kept
             .retain(|earlier| !partners.iter().any(|partner| partner.id == earlier.id));
         for partner in partners {
-            self.prune(partner)?;
+            let rest: Vec<&Step> = members
+                .iter()
+                .copied()
+                .filter(|member| member.id != partner.id)
+                .collect();
+            if self.prune(partner, &id, &with(&members), with(&rest))? {
+                members = rest;
+            }
         }
         Ok(true)
     }
 
-    /// Takes a member of a kept bundle out again where the rest is better without it.
-    fn prune(&mut self, member: &'a Step) -> Result<(), Error> {
-        let before = self.climbed.final_variant.clone();
-        let mut after = before.clone();
-        for (setting, _) in &member.set {
-            let start = self
-                .design
-                .baseline
-                .iter()
-                .find(|(known, _)| known == setting);
-            match start {
-                Some((_, value)) => after.settings.insert(setting.clone(), value.clone()),
-                None => after.settings.remove(setting),
-            };
+    /// Takes a member of a kept bundle out again where the others are better without it; true when it is out.
+    fn prune(
+        &mut self,
+        member: &'a Step,
+        bundle: &str,
+        before: &Variant,
+        after: Variant,
+    ) -> Result<bool, Error> {
+        if *before == after {
+            return Ok(false);
         }
-        let id = format!("{}.out", member.id);
+        // No id of a scenario holds a '+', so none is taken for this one.
+        let id = format!("{bundle}-{}", member.id);
         let title = format!("{}: taken out of the bundle again", member.title);
-        let mut rung = self.judge(member, &id, &title, &before, &after)?;
+        let mut rung = self.judge(member, &id, &title, before, &after)?;
         rung.reference = None;
         rung.sign_differs = false;
-        rung.set = named(&start_values(&member.set, &self.design.baseline));
-        if rung.outcome == Outcome::Kept {
-            self.climbed.kept.push(id);
-            self.climbed.final_variant = after;
+        rung.set = back(&member.set, before, &after);
+        let out = rung.outcome == Outcome::Kept;
+        if out {
+            self.keep(&id, after);
             self.not_kept.push(member);
         }
         self.finish(rung);
-        Ok(())
+        Ok(out)
     }
 
     fn judge(
@@ -297,15 +323,12 @@ impl<'a> Climb<'a> {
     ) -> Result<Rung, Error> {
         match self.stage.try_out(after) {
             Ok(()) => {}
-            Err(StageError::Unavailable(why)) => {
-                self.climbed.could_not.push(format!("{id}: {why}"));
-                return Ok(Rung {
-                    id: id.to_owned(),
-                    title: title.to_owned(),
-                    ..empty(step, Outcome::Skipped, &why)
-                });
+            Err(StageError::Unavailable(why)) => return Ok(self.skipped(step, id, title, &why)),
+            // It cannot even be started: nothing is known of what the change does.
+            Err(StageError::ServiceFailed(why)) => {
+                let why = format!("the service does not come up with it: {why}");
+                return Ok(self.skipped(step, id, title, &why));
             }
-            Err(StageError::ServiceFailed(why)) => return Ok(failed(step, id, title, &why)),
             Err(other) => return Err(other.into()),
         }
         let compared = compare(
@@ -314,7 +337,7 @@ impl<'a> Climb<'a> {
                 title,
                 a: before,
                 b: after,
-                shared_lock: step.shared_lock,
+                shared_lock: step.shared_lock || self.lock_left,
             },
             &self.design.judging,
             self.stage,
@@ -331,34 +354,46 @@ impl<'a> Climb<'a> {
         }
     }
 
+    fn skipped(&mut self, step: &Step, id: &str, title: &str, why: &str) -> Rung {
+        self.climbed.could_not.push(format!("{id}: {why}"));
+        Rung {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            ..empty(step, Outcome::Skipped, why)
+        }
+    }
+
+    /// Nothing was kept.
+    fn unchanged(&mut self) {
+        let count = |wanted: &[Outcome]| {
+            let rungs = self.climbed.rungs.iter();
+            rungs.filter(|rung| wanted.contains(&rung.outcome)).count()
+        };
+        let decided = count(&[Outcome::Kept, Outcome::Reverted, Outcome::Same]);
+        let (verdict, sentence) = match (decided, count(&[Outcome::Inconclusive])) {
+            (0, _) => (
+                Verdict::Inconclusive,
+                "No change could be decided on this machine; the first configuration stays."
+                    .to_owned(),
+            ),
+            (_, 0) => (
+                Verdict::Same,
+                "No change helped; the first configuration stays.".to_owned(),
+            ),
+            (_, open) => (
+                Verdict::Same,
+                format!(
+                    "No change was shown to help and {open} could not be decided; the first configuration stays."
+                ),
+            ),
+        };
+        self.climbed.verdict = Some(verdict);
+        self.climbed.sentence = sentence;
+    }
+
     fn overall(&mut self, start: &Variant) -> Result<(), Error> {
-        let judged: Vec<Outcome> = self
-            .climbed
-            .rungs
-            .iter()
-            .filter(|rung| rung.delta.is_some())
-            .map(|rung| rung.outcome)
-            .collect();
         if self.climbed.final_variant == *start {
-            let doubtful = judged.iter().all(|outcome| {
-                matches!(
-                    outcome,
-                    Outcome::Inconclusive | Outcome::Observed | Outcome::Skipped
-                )
-            });
-            let (verdict, sentence) = if doubtful {
-                (
-                    Verdict::Inconclusive,
-                    "No rung could be decided on this machine; the first configuration stays.",
-                )
-            } else {
-                (
-                    Verdict::Same,
-                    "No rung helped; the first configuration stays.",
-                )
-            };
-            self.climbed.verdict = Some(verdict);
-            sentence.clone_into(&mut self.climbed.sentence);
+            self.unchanged();
             return Ok(());
         }
         let last = self.climbed.final_variant.clone();
@@ -376,32 +411,36 @@ impl<'a> Climb<'a> {
             self.observer,
         )?;
         let metric = match self.design.judging.objective {
-            crate::design::Objective::Rate => "transaction rate",
-            crate::design::Objective::P99 => "p99 latency",
+            Objective::Rate => "transaction rate",
+            Objective::P99 => "p99 latency",
         };
-        let change = interval(compared.delta);
-        let kept = self.climbed.kept.len();
-        let (verdict, sentence) = match compared.call {
-            Call::Keep => (
+        let reason = &compared.reason;
+        let (verdict, sentence) = match (compared.call, compared.delta) {
+            (Call::Keep, Some(delta)) => (
                 Verdict::Better,
-                format!("The {kept} kept rungs change the {metric} by {change} against the start."),
-            ),
-            Call::Revert => (
-                Verdict::Worse,
                 format!(
-                    "The kept rungs together made the {metric} worse by {change}: {}.",
-                    compared.reason
+                    "The kept changes together {} the {metric} by {} [{:+.1} %, {:+.1} %]: first configuration against last in {} pairs.",
+                    if delta.point > 0.0 { "raise" } else { "lower" },
+                    percent(delta.point.abs()),
+                    delta.low * 100.0,
+                    delta.high * 100.0,
+                    delta.pairs
                 ),
             ),
-            Call::Same => (
-                Verdict::Same,
-                format!("The kept rungs together leave the {metric} as it was ({change})."),
+            (Call::Revert, _) => (
+                Verdict::Worse,
+                format!(
+                    "The kept changes together are worse than the first configuration: {reason}."
+                ),
             ),
-            Call::Inconclusive | Call::MorePairs => (
+            (Call::Same, _) => (
+                Verdict::Same,
+                format!("The kept changes together leave the {metric} as it was: {reason}."),
+            ),
+            _ => (
                 Verdict::Inconclusive,
                 format!(
-                    "{kept} rungs were kept, but first against last could not be decided ({change}): {}.",
-                    compared.reason
+                    "Changes were kept, but first configuration against last could not be decided: {reason}."
                 ),
             ),
         };
@@ -424,7 +463,15 @@ impl<'a> Climb<'a> {
         let (outcome, reason) = match (&step.part, compared.call) {
             (Part::Limit, _) => (
                 Outcome::Observed,
-                "measured as a limit; it replaces the service and cannot be kept".to_owned(),
+                "measured for comparison: a limit, not a change that could be kept".to_owned(),
+            ),
+            // Kept, it would be missing from what is kept.
+            (Part::Branch, _) => (
+                Outcome::Observed,
+                format!(
+                    "for its own traffic only, never carried on: {}",
+                    compared.reason
+                ),
             ),
             (_, Call::Keep) => (Outcome::Kept, compared.reason.clone()),
             (_, Call::Revert) => (Outcome::Reverted, compared.reason.clone()),
@@ -454,8 +501,19 @@ impl<'a> Climb<'a> {
             sign_differs: false,
             pairs: compared.pairs.clone(),
         };
-        rung.sign_differs = sign_differs(&rung);
+        rung.sign_differs = self.sign_differs(&rung);
         rung
+    }
+
+    /// Our interval lies wholly on the other side of "no change" than their factor, which is one of rates.
+    fn sign_differs(&self, rung: &Rung) -> bool {
+        let theirs = rung.reference.as_ref().and_then(|known| known.factor);
+        match (self.design.judging.objective, rung.delta, theirs) {
+            (Objective::Rate, Some(delta), Some(factor)) => {
+                (factor > 1.0 && delta.high < 0.0) || (factor < 1.0 && delta.low > 0.0)
+            }
+            _ => false,
+        }
     }
 
     fn finish(&mut self, rung: Rung) {
@@ -484,17 +542,14 @@ static START: Step = Step {
     reference: None,
 };
 
-fn start_values(
-    set: &[(Setting, String)],
-    baseline: &[(Setting, String)],
-) -> Vec<(Setting, String)> {
+/// What the settings of a member become when it is taken out.
+fn back(set: &[(Setting, String)], before: &Variant, after: &Variant) -> Vec<(String, String)> {
     set.iter()
-        .map(|(setting, _)| {
-            let value = baseline
-                .iter()
-                .find(|(known, _)| known == setting)
-                .map_or_else(|| "as found".to_owned(), |(_, value)| value.clone());
-            (setting.clone(), value)
+        .map(|(setting, _)| (setting, after.settings.get(setting)))
+        .filter(|(setting, value)| before.settings.get(*setting) != *value)
+        .map(|(setting, value)| {
+            let value = value.map_or("as found", String::as_str);
+            (setting.knob.clone(), value.to_owned())
         })
         .collect()
 }
@@ -527,26 +582,15 @@ fn empty(step: &Step, outcome: Outcome, reason: &str) -> Rung {
 }
 
 fn failed(step: &Step, id: &str, title: &str, why: &str) -> Rung {
+    let outcome = match step.part {
+        Part::Step => Outcome::Reverted,
+        _ => Outcome::Observed,
+    };
     Rung {
         id: id.to_owned(),
         title: title.to_owned(),
-        ..empty(
-            step,
-            Outcome::Reverted,
-            &format!("the service failed with it: {why}"),
-        )
+        ..empty(step, outcome, &format!("the service failed with it: {why}"))
     }
-}
-
-/// Our interval lies wholly on the other side of "no change" than their factor.
-fn sign_differs(rung: &Rung) -> bool {
-    let Some((delta, factor)) = rung
-        .delta
-        .zip(rung.reference.as_ref().and_then(|r| r.factor))
-    else {
-        return false;
-    };
-    (factor > 1.0 && delta.high < 0.0) || (factor < 1.0 && delta.low > 0.0)
 }
 
 fn percent(fraction: f64) -> String {

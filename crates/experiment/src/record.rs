@@ -121,6 +121,16 @@ impl RunFolder {
         ))
     }
 
+    /// Seconds of the experiment that earlier sessions took.
+    pub fn earlier_s(&self) -> f64 {
+        let ends = self
+            .earlier
+            .values()
+            .flat_map(|record| [&record.pair.a, &record.pair.b])
+            .map(|run| run.at_s + run.cpu.seconds);
+        ends.fold(0.0, f64::max)
+    }
+
     /// Lines that could not be used, each with its reason.
     pub fn damaged(&self) -> &[String] {
         &self.damaged

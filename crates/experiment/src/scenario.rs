@@ -3,7 +3,7 @@
 //! [`Scenario::parse`] reads TOML in three passes: the text becomes a tree with positions, the tree is
 //! compared with the JSON schema (`shape`), and what it says is turned into types that cannot be wrong
 //! (`resolve`). Each pass notes every problem at its line and column and goes on. [`Scenario::validate`]
-//! adds what only the caller knows: the knobs there are. The page for authors is `docs/scenario.md`.
+//! compares it with the knobs there are. The page for authors is `docs/scenario.md`.
 
 mod document;
 mod fill;
@@ -19,7 +19,6 @@ use rungwise_model::tune::Reference;
 use toml::de::{DeTable, Deserializer};
 
 pub use fill::{FillError, PLACEHOLDERS, Places, fill};
-pub use known::KnobInfo;
 pub use problem::{Problem, Problems};
 
 use crate::design::{Design, Judging, Step};
@@ -60,6 +59,8 @@ pub struct Scenario {
     pub rungs: Vec<Step>,
     /// How pairs are judged.
     pub judging: Judging,
+    /// [`Scenario::make_quick`] was applied.
+    quick: bool,
     /// Where the file names knobs, for [`Scenario::validate`].
     named: Vec<known::Named>,
     file: String,
@@ -83,8 +84,8 @@ pub enum Service {
     Started(Started),
     /// It runs already and is left alone.
     Running {
-        /// Process whose CPU cost counts; unknown where absent.
-        pid: Option<u32>,
+        /// Its process: without its CPU time, the service itself would pass for foreign load.
+        pid: u32,
     },
 }
 
@@ -230,8 +231,8 @@ impl Scenario {
     }
 
     /// What the file says about knobs, checked against those that exist.
-    pub fn validate(&self, knobs: &[KnobInfo<'_>]) -> Result<(), Problems> {
-        match problem::in_order(&self.file, known::check(&self.named, knobs)) {
+    pub fn validate(&self) -> Result<(), Problems> {
+        match problem::in_order(&self.file, known::check(&self.named)) {
             Some(problems) => Err(problems),
             None => Ok(()),
         }
@@ -239,6 +240,7 @@ impl Scenario {
 
     /// Shorter runs and one early look: for a first impression, and blind to small effects.
     pub fn make_quick(&mut self) {
+        self.quick = true;
         self.warmup = self.warmup.min(Duration::from_millis(40));
         self.measure = self.measure.min(Duration::from_millis(120));
         self.judging.looks.truncate(1);
@@ -246,11 +248,13 @@ impl Scenario {
         self.judging.max_discards = self.judging.max_discards.min(4);
     }
 
-    /// What is compared with what.
-    pub fn design(&self) -> Design {
+    /// What is compared with what, at a `place` told in words.
+    pub fn design(&self, place: String) -> Design {
         Design {
             scenario: self.name.clone(),
             title: self.title.clone(),
+            place,
+            quick: self.quick,
             baseline: self.start.set.clone(),
             start_reference: self.start.reference.clone(),
             steps: self.rungs.clone(),

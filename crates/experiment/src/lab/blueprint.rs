@@ -1,5 +1,6 @@
 //! From a scenario and what this machine allows to a lab that can be built.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,6 +12,7 @@ use rungwise_load::udp::{Arrival, Payload, Stop, Workload};
 
 use super::topology::Wanted;
 use crate::scenario::{Places, Request, Scenario, Service, Topology, fill};
+use crate::stage::Setting;
 
 /// What the machine and the user allow.
 #[derive(Clone, Debug)]
@@ -59,7 +61,7 @@ impl Blueprint {
         let places = Places {
             server: topology.server().to_string(),
             client: topology.client().to_string(),
-            device: topology.device().unwrap_or("lo").to_owned(),
+            device: topology.device().map(str::to_owned),
             cpus,
             rungwise: means.rungwise.clone(),
         };
@@ -78,6 +80,16 @@ impl Blueprint {
         match self.workload.stop {
             Stop::After(time) => time.as_secs_f64(),
             Stop::Count(_) => 0.0,
+        }
+    }
+
+    /// The command line of the service with these settings, or which process it is.
+    pub fn service_line(&self, settings: &BTreeMap<Setting, String>) -> String {
+        match &self.service {
+            Service::Started(started) => started
+                .command_for(settings, &self.places)
+                .map_or_else(|error| error.to_string(), |argv| argv.join(" ")),
+            Service::Running { pid } => format!("process {pid}, which runs already"),
         }
     }
 

@@ -37,6 +37,8 @@ pub struct Lab {
     workload: Workload,
     cpus: usize,
     began: Instant,
+    earlier_s: f64,
+    answered: bool,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -44,9 +46,11 @@ pub struct Lab {
 const QUIET_WINDOW: Duration = Duration::from_millis(200);
 
 impl Lab {
-    /// Makes the topology and opens the journal; nothing is changed and nothing runs yet.
+    /// Makes the topology and opens the journal; nothing is changed and nothing runs yet. `earlier_s` seconds of the
+    /// experiment are past already.
     pub fn build(
         blueprint: &Blueprint,
+        earlier_s: f64,
         state_dir: &Path,
         interrupted: Arc<AtomicBool>,
     ) -> Result<Self, StageError> {
@@ -64,6 +68,8 @@ impl Lab {
             workload: blueprint.workload.clone(),
             cpus: blueprint.cpus.len(),
             began: clock::now(),
+            earlier_s,
+            answered: false,
             interrupted,
         })
     }
@@ -76,11 +82,6 @@ impl Lab {
     /// What was built, for the method section.
     pub fn description(&self) -> Vec<String> {
         self.topology.description()
-    }
-
-    /// The service's command line in its last variant.
-    pub fn command_line(&self) -> &[String] {
-        self.running.command_line()
     }
 
     /// Stops the service, undoes every edit and closes the journal. What could not be put back is the error.
@@ -136,12 +137,21 @@ impl Stage for Lab {
         self.check_interrupt()?;
         // A dead service explains whatever the client saw.
         self.running.still_alive()?;
-        let mut completed = ended.map_err(of_load)?;
+        let mut completed = ended.map_err(|error| match error {
+            // Down before the first measurement, not brought down by a variant.
+            LoadError::NoReplies { .. } if !self.answered => {
+                StageError::Precondition(error.to_string())
+            }
+            LoadError::NoReplies { .. } => StageError::ServiceFailed(error.to_string()),
+            other => StageError::Broken(other.to_string()),
+        })?;
+        self.answered = true;
         let cpu = window.into_inner().expect("no holder panics").closed()?;
         udp::certify(
             &mut completed,
             &Surroundings {
-                foreign_cpu: Some(cpu.foreign),
+                // Judged by the pair's gate, whose limit is the scenario's; a pair that it refuses may still count by cost.
+                foreign_cpu: None,
                 server_busy: Some(cpu.service_cpu_s / (cpu.seconds * self.cpus as f64)),
                 shared_cpus: true,
             },
@@ -180,7 +190,7 @@ impl Stage for Lab {
     }
 
     fn elapsed_s(&self) -> f64 {
-        (clock::now() - self.began).as_secs_f64()
+        self.earlier_s + (clock::now() - self.began).as_secs_f64()
     }
 }
 
@@ -218,13 +228,6 @@ fn of_host(error: rungwise_host::Error) -> StageError {
         StageError::Precondition(error.to_string())
     } else {
         StageError::Broken(error.to_string())
-    }
-}
-
-fn of_load(error: LoadError) -> StageError {
-    match error {
-        LoadError::NoReplies { .. } => StageError::ServiceFailed(error.to_string()),
-        other => StageError::Broken(other.to_string()),
     }
 }
 

@@ -43,10 +43,6 @@ impl Running {
         }
     }
 
-    pub(super) fn command_line(&self) -> &[String] {
-        &self.argv
-    }
-
     /// Has the service run with the switches of `variant`; restarts it only when they differ.
     pub(super) fn ensure(
         &mut self,
@@ -139,8 +135,8 @@ impl Running {
         self.argv.clear();
     }
 
-    fn attach(&mut self, pid: Option<u32>) -> Result<(), StageError> {
-        if let (Process::None, Some(pid)) = (&self.process, pid) {
+    fn attach(&mut self, pid: u32) -> Result<(), StageError> {
+        if matches!(self.process, Process::None) {
             let attached = Attached::attach(pid)
                 .map_err(|error| StageError::Precondition(error.to_string()))?;
             self.process = Process::Attached(attached);
@@ -160,6 +156,6 @@ impl Running {
         }
         started
             .command_for(&variant.settings, &self.places)
-            .map_err(|error| StageError::Broken(error.to_string()))
+            .map_err(|error| StageError::Unavailable(error.to_string()))
     }
 }

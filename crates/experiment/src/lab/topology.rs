@@ -1,5 +1,6 @@
 //! Where the two ends of the traffic are: namespaces of our own, loopback, or this host.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -75,6 +76,22 @@ impl KnobEnd {
             place: Place::Namespace(namespace.name().to_owned()),
             host: Arc::clone(namespace) as Arc<dyn Host>,
             device: Some(device.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Namespaces { queues } => write!(
+                f,
+                "two network namespaces, a veth pair with {queues} queues between them"
+            ),
+            Self::Loopback { why } => write!(f, "loopback ({why})"),
+            Self::Host { device: None } => f.write_str("this host"),
+            Self::Host {
+                device: Some(device),
+            } => write!(f, "this host, device {device}"),
         }
     }
 }

@@ -68,16 +68,14 @@ pub(super) struct Document {
     pub rungs: Vec<At<RungTable>>,
 }
 
-/// The service under test: exactly one of `command`, `running` and `pid`.
+/// The service under test: either `command` or `pid`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ServiceTable {
     /// Program and arguments that start it. No shell is involved. Placeholders: `{server}`, `{client}`,
     /// `{device}`, `{cpus}`, `{rungwise}`.
     pub command: Option<At<Vec<At<String>>>>,
-    /// The service already runs and is neither started nor stopped.
-    pub running: Option<At<bool>>,
-    /// The same, and this process is watched for its CPU cost.
+    /// The service already runs as this process and is neither started nor stopped.
     pub pid: Option<At<u32>>,
     /// It is ready once it has printed a line that begins with this on standard output. Default: once it answers a request.
     pub ready_line: Option<At<String>>,

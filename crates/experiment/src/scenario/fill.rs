@@ -21,8 +21,8 @@ pub struct Places {
     pub server: String,
     /// Address of the end that asks.
     pub client: String,
-    /// Network device of the end that answers.
-    pub device: String,
+    /// Network device of the end that answers, where it has one of its own.
+    pub device: Option<String>,
     /// Number of CPUs.
     pub cpus: usize,
     /// Path of this program.
@@ -42,6 +42,11 @@ pub enum FillError {
         /// The nearest placeholder, as a question; may be empty.
         near: String,
     },
+    /// There is no device to stand for.
+    #[error(
+        "'{{device}}' stands for nothing here: the server's end has no network device of its own"
+    )]
+    NoDevice,
     /// A brace without its partner.
     #[error("a '{0}' without its partner; write '{0}{0}' where the brace means itself")]
     Unbalanced(char),
@@ -69,7 +74,9 @@ pub fn fill(template: &str, places: &Places) -> Result<String, FillError> {
             match name {
                 "server" => filled.push_str(&places.server),
                 "client" => filled.push_str(&places.client),
-                "device" => filled.push_str(&places.device),
+                "device" => {
+                    filled.push_str(places.device.as_deref().ok_or(FillError::NoDevice)?);
+                }
                 "cpus" => filled.push_str(&places.cpus.to_string()),
                 "rungwise" => filled.push_str(&places.rungwise),
                 _ => {
@@ -94,7 +101,7 @@ mod tests {
         Places {
             server: "10.0.0.1".to_owned(),
             client: "10.0.0.2".to_owned(),
-            device: "veth0".to_owned(),
+            device: Some("veth0".to_owned()),
             cpus: 2,
             rungwise: "/bin/rungwise".to_owned(),
         }
@@ -108,6 +115,15 @@ mod tests {
         for (name, _) in PLACEHOLDERS {
             assert!(fill(&format!("{{{name}}}"), &places()).is_ok(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_not_made_up() {
+        let nowhere = Places {
+            device: None,
+            ..places()
+        };
+        assert_eq!(fill("--xdp {device}", &nowhere), Err(FillError::NoDevice));
     }
 
     #[test]

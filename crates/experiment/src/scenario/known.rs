@@ -1,19 +1,8 @@
 //! What a scenario says about knobs against the knobs that exist.
-//!
-//! The list comes from the caller: the scenario crate reads files, it does not know the machine.
+
+use rungwise_knobs::{KNOBS, Scope, Settable};
 
 use super::problem::{Problem, any_of, did_you_mean};
-
-/// A knob that exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnobInfo<'a> {
-    /// Its id.
-    pub id: &'a str,
-    /// It is a switch of the service, not of the machine.
-    pub of_service: bool,
-    /// The values it takes; empty where it takes more than a list can hold.
-    pub values: &'a [&'a str],
-}
 
 /// A place in the file that names a knob.
 #[derive(Clone, Debug)]
@@ -29,42 +18,96 @@ pub(super) struct Named {
     pub value_at: Problem,
 }
 
-/// Every disagreement with `knobs`.
-pub(super) fn check(named: &[Named], knobs: &[KnobInfo<'_>]) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for name in named {
-        let id = name.knob.as_str();
-        let at = |place: &Problem, message: String| Problem {
+/// Every disagreement with the knobs there are.
+pub(super) fn check(named: &[Named]) -> Vec<Problem> {
+    named.iter().filter_map(disagreement).collect()
+}
+
+fn disagreement(name: &Named) -> Option<Problem> {
+    let id = name.knob.as_str();
+    let at = |place: &Problem, message: String| {
+        Some(Problem {
             message,
             ..place.clone()
-        };
-        match knobs.iter().find(|knob| knob.id == id) {
-            // A service may have switches that rungwise has never heard of.
-            None if name.switch => {}
-            None => {
-                let near = did_you_mean(id, knobs.iter().map(|knob| knob.id));
-                problems.push(at(
+        })
+    };
+    let Some(knob) = KNOBS.iter().find(|knob| knob.id == id) else {
+        // A service may have switches that rungwise has never heard of.
+        if name.switch {
+            return None;
+        }
+        let near = did_you_mean(id, KNOBS.iter().map(|knob| knob.id));
+        return at(
+            &name.id_at,
+            format!(
+                "there is no knob '{id}'{near}; a switch of your service is declared in [service.switches]"
+            ),
+        );
+    };
+    match (knob.scope == Scope::Service, name.switch) {
+        (true, false) => at(
+            &name.id_at,
+            format!(
+                "'{id}' is a switch of the service; declare its arguments in [service.switches]"
+            ),
+        ),
+        (false, true) => at(
+            &name.id_at,
+            format!(
+                "'{id}' is a knob of the machine, which rungwise turns itself; take it out of [service.switches]"
+            ),
+        ),
+        (true, true) => None,
+        (false, false) => {
+            if let Settable::No(why) = knob.settable {
+                return at(
                     &name.id_at,
-                    format!("there is no knob '{id}'{near}; a switch of your service is declared in [service.switches]"),
-                ));
+                    format!(
+                        "'{id}' is only shown, never turned: {why}; say so in 'observe' instead"
+                    ),
+                );
             }
-            Some(knob) if knob.of_service && !name.switch => problems.push(at(
-                &name.id_at,
-                format!("'{id}' is a switch of the service; declare its arguments in [service.switches]"),
-            )),
-            Some(knob) if !knob.of_service && name.switch => problems.push(at(
-                &name.id_at,
-                format!("'{id}' is a knob of the machine, which rungwise turns itself; take it out of [service.switches]"),
-            )),
-            Some(knob) if !name.switch && !knob.values.is_empty() => {
-                if let Some(value) = name.value.as_deref().filter(|value| !knob.values.contains(value)) {
-                    let near = did_you_mean(value, knob.values.iter().copied());
-                    let listed = any_of(knob.values.iter().copied());
-                    problems.push(at(&name.value_at, format!("'{value}' is not {listed}{near}")));
-                }
+            let words = words(knob.values);
+            let value = name.value.as_deref()?;
+            if words.is_empty() || words.contains(&value) {
+                return None;
             }
-            Some(_) => {}
+            let near = did_you_mean(value, words.iter().copied());
+            at(
+                &name.value_at,
+                format!("'{value}' is not {}{near}", any_of(words)),
+            )
         }
     }
-    problems
+}
+
+/// The values of a knob that takes nothing but words (`off, list or forwarding`); empty for any other, whose values
+/// the knob itself reads when its turn comes.
+fn words(values: &str) -> Vec<&str> {
+    let list: Vec<&str> = values
+        .split(", ")
+        .flat_map(|part| part.split(" or "))
+        .collect();
+    let plain = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase());
+    if list.iter().all(plain) {
+        list
+    } else {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn only_plain_words_are_a_complete_list() {
+        assert_eq!(words("on or off"), ["on", "off"]);
+        assert_eq!(
+            words("off, list or forwarding"),
+            ["off", "list", "forwarding"]
+        );
+        assert!(words("off, all, or a CPU list such as 0-3,8").is_empty());
+        assert!(words("0 (off), 1 (strict) or 2 (loose)").is_empty());
+    }
 }

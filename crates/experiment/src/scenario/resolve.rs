@@ -56,6 +56,7 @@ pub(super) fn resolve(
         start,
         rungs,
         judging,
+        quick: false,
         named,
         file: file.to_owned(),
     })
@@ -83,29 +84,20 @@ impl Reader<'_, '_> {
 
     fn service(&mut self, table: &At<ServiceTable>) -> Option<Service> {
         let service = table.get();
-        let running = service
-            .running
-            .as_ref()
-            .is_some_and(|running| *running.get());
-        match (&service.command, running || service.pid.is_some()) {
-            (Some(_), true) => {
-                let span = service
-                    .running
-                    .as_ref()
-                    .map(At::span)
-                    .or(service.pid.as_ref().map(At::span));
+        match (&service.command, &service.pid) {
+            (Some(_), Some(pid)) => {
                 let message =
                     "a service is either started by its 'command' or runs already; take one out";
-                self.problems
-                    .add(span.unwrap_or(table.span()), "service", message);
+                self.problems.add(pid.span(), "service", message);
                 None
             }
-            (None, false) => {
-                let message = "say how the service starts ('command') or that it runs already ('running = true' or 'pid')";
+            (None, None) => {
+                let message =
+                    "say how the service starts ('command') or which process it is ('pid')";
                 self.problems.add(table.span(), "service", message);
                 None
             }
-            (None, true) => {
+            (None, Some(pid)) => {
                 if let Some((id, _)) = service.switches.first_key_value() {
                     let message = "a service that runs already cannot be switched; give its 'command', or take the switches out";
                     self.problems.add(id.span(), "service.switches", message);
@@ -121,15 +113,13 @@ impl Reader<'_, '_> {
                             .add(text.span(), format!("service.{key}"), message);
                     }
                 }
-                if let Some(pid) = service.pid.as_ref().filter(|pid| *pid.get() == 0) {
+                if *pid.get() == 0 {
                     self.problems
                         .add(pid.span(), "service.pid", "0 is no process");
                 }
-                Some(Service::Running {
-                    pid: service.pid.as_ref().map(|pid| *pid.get()),
-                })
+                Some(Service::Running { pid: *pid.get() })
             }
-            (Some(command), false) => Some(Service::Started(self.started(service, command))),
+            (Some(command), None) => Some(Service::Started(self.started(service, command))),
         }
     }
 
@@ -255,7 +245,7 @@ fn sample_places(address: &str) -> Places {
     Places {
         server: address.to_owned(),
         client: address.to_owned(),
-        device: "eth0".to_owned(),
+        device: Some("eth0".to_owned()),
         cpus: 1,
         rungwise: "rungwise".to_owned(),
     }

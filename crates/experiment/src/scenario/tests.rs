@@ -43,7 +43,7 @@ fn places() -> Places {
     Places {
         server: "10.1.0.1".to_owned(),
         client: "10.1.0.2".to_owned(),
-        device: "rw-server".to_owned(),
+        device: Some("rw-server".to_owned()),
         cpus: 2,
         rungwise: "/usr/bin/rungwise".to_owned(),
     }
@@ -59,23 +59,11 @@ fn every_builtin_parses() {
     assert_eq!(builtin("no-such"), None);
 }
 
-/// The knobs of this program.
-fn real_knobs() -> Vec<KnobInfo<'static>> {
-    rungwise_knobs::KNOBS
-        .iter()
-        .map(|knob| KnobInfo {
-            id: knob.id,
-            of_service: knob.scope == rungwise_knobs::Scope::Service,
-            values: &[],
-        })
-        .collect()
-}
-
 #[test]
 fn every_builtin_turns_knobs_that_exist() {
     for name in builtins() {
         let scenario = parse(builtin(name).unwrap()).unwrap();
-        assert_eq!(scenario.validate(&real_knobs()), Ok(()), "{name}");
+        assert_eq!(scenario.validate(), Ok(()), "{name}");
     }
 }
 
@@ -121,8 +109,8 @@ fn the_udp_ladder_is_makitas_in_his_order() {
         ]
     );
     assert!((scenario.start.reference.unwrap().rate_per_s - 270_000.0).abs() < 1e-9);
-    // 9 rungs judged alone, 2 bundles with one member each, 1 branch, and the ladder as a whole.
-    assert_eq!(scenario.judging.comparisons, 9 + 2 * 3 + 1 + 1);
+    // 8 rungs judged alone, 3 bundles with one member each, 1 branch, and the ladder as a whole.
+    assert_eq!(scenario.judging.comparisons, 8 + 3 * 3 + 1 + 1);
 }
 
 #[test]
@@ -169,7 +157,7 @@ fn a_running_service_lives_on_the_host() {
     let scenario =
         parse(&with("command = [\"./server\"]", "pid = 812").replace("{server}", "127.0.0.1"))
             .unwrap();
-    assert_eq!(scenario.service, Service::Running { pid: Some(812) });
+    assert_eq!(scenario.service, Service::Running { pid: 812 });
     assert_eq!(scenario.topology, Topology::Host { device: None });
 }
 
@@ -326,12 +314,12 @@ fn impossible_services_and_topologies_are_refused() {
         ("command = [\"./server\"]", "", "say how the service starts"),
         (
             "command = [\"./server\"]",
-            "command = [\"s\"], running = true",
+            "command = [\"s\"], pid = 812",
             "take one out",
         ),
         (
             "command = [\"./server\"]",
-            "running = true, switches = { x = { on = [] } }",
+            "pid = 812, switches = { x = { on = [] } }",
             "cannot be switched",
         ),
         (
@@ -365,9 +353,9 @@ fn impossible_services_and_topologies_are_refused() {
         assert!(message.contains(words), "{words}: {message}");
     }
     let moved =
-        with("command = [\"./server\"]", "running = true") + "[topology]\nkind = \"namespaces\"\n";
+        with("command = [\"./server\"]", "pid = 812") + "[topology]\nkind = \"namespaces\"\n";
     assert!(problem(&moved).contains("cannot be moved into a namespace"));
-    let switched = with("command = [\"./server\"]", "running = true")
+    let switched = with("command = [\"./server\"]", "pid = 812")
         .replace("\"net.gro\" =", "\"sock.reuseport\" =");
     assert!(problem(&switched).contains("cannot be switched"));
 }
@@ -405,26 +393,8 @@ fn a_bundle_names_earlier_rungs_that_can_be_kept() {
 
 #[test]
 fn knobs_are_checked_against_those_that_exist() {
-    let knobs = [
-        KnobInfo {
-            id: "net.gro",
-            of_service: false,
-            values: &["on", "off"],
-        },
-        KnobInfo {
-            id: "sock.reuseport",
-            of_service: true,
-            values: &["on", "off"],
-        },
-    ];
-    assert_eq!(parse(MINIMAL).unwrap().validate(&knobs), Ok(()));
-    let check = |text: String| {
-        parse(&text)
-            .unwrap()
-            .validate(&knobs)
-            .unwrap_err()
-            .to_string()
-    };
+    assert_eq!(parse(MINIMAL).unwrap().validate(), Ok(()));
+    let check = |text: String| parse(&text).unwrap().validate().unwrap_err().to_string();
     assert_eq!(
         check(with("\"net.gro\" = \"off\"", "\"net.gor\" = \"off\"")),
         "test.toml:8:9: rungs[0].set.\"net.gor\": there is no knob 'net.gor'; did you mean 'net.gro'?; a switch of your service is declared in [service.switches]"
@@ -441,6 +411,19 @@ fn knobs_are_checked_against_those_that_exist() {
         "command = [\"s\"], switches = { \"net.gro\" = { off = [], on = [] } }",
     );
     assert!(check(declared).contains("take it out of [service.switches]"));
+    let shown = check(with("\"net.gro\" =", "\"sec.auditd\" ="));
+    assert!(
+        shown.contains("only shown") && shown.contains("'observe'"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn ids_of_the_report_itself_are_refused() {
+    for id in ["aa", "overall", "start", "a+b"] {
+        let message = problem(&with("id = \"net.gro\"", &format!("id = \"{id}\"")));
+        assert!(message.contains("meaning of its own"), "{message}");
+    }
 }
 
 #[test]
@@ -469,7 +452,7 @@ fn every_example_of_the_reference_page_parses() {
     for block in blocks {
         let scenario = Scenario::parse(block, "docs/scenario.md")
             .unwrap_or_else(|problems| panic!("{problems}\n{block}"));
-        assert_eq!(scenario.validate(&real_knobs()), Ok(()), "{block}");
+        assert_eq!(scenario.validate(), Ok(()), "{block}");
     }
 }
 

@@ -158,7 +158,7 @@ impl Stage for Simulated {
                 server_us_per_tx: cost / 2.0,
                 client_us_per_tx: cost / 2.0,
                 p50_us: 200.0,
-                p99_us: 600.0,
+                p99_us: 600.0 * 500_000.0 / rate,
                 cpu: CpuWindow {
                     foreign: if disturbed { 0.3 } else { 0.01 },
                     ..CpuWindow::default()

@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use rungwise_experiment::Error as ExperimentError;
+use rungwise_experiment::design::Design;
 use rungwise_experiment::lab::{Blueprint, Lab, Means};
 use rungwise_experiment::ladder::{Climbed, climb};
 use rungwise_experiment::record::RunFolder;
-use rungwise_experiment::scenario::{self, KnobInfo, Scenario, Topology};
+use rungwise_experiment::scenario::{self, Scenario, Topology};
 use rungwise_experiment::stage::StageError;
+use rungwise_host::live::Live;
 use rungwise_host::lock::InstanceLock;
 use rungwise_host::privilege::{self, Privilege};
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{clock, environment, files, machine};
-use rungwise_knobs::Scope;
 use rungwise_model::Exit;
 
 use super::Global;
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
     /// Go on with the interrupted run in this folder.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["quick", "seed", "dry_run"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["scenario", "quick", "seed", "dry_run"])]
     resume: Option<PathBuf>,
     /// Seed of the pair orders, instead of the scenario's.
     #[arg(long)]
@@ -57,22 +58,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
     let (name, text) = source(args)?;
     let mut scenario = Scenario::parse(&text, &name)?;
-    let known: Vec<KnobInfo<'_>> = rungwise_knobs::KNOBS
-        .iter()
-        .map(|knob| KnobInfo {
-            id: knob.id,
-            of_service: knob.scope == Scope::Service,
-            values: &[],
-        })
-        .collect();
-    scenario.validate(&known)?;
-    if args.quick {
+    scenario.validate()?;
+    let earlier = args.resume.as_deref().map(RunFolder::resume).transpose()?;
+    let begun = earlier.as_ref().map(|(_, design)| design);
+    if begun.map_or(args.quick, |design| design.quick) {
         scenario.make_quick();
     }
-    if let Some(seed) = args.seed {
+    if let Some(seed) = begun.map(|design| design.judging.seed).or(args.seed) {
         scenario.judging.seed = seed;
     }
-    let design = scenario.design();
     let (cpus, no_namespaces) = machine_allows(&scenario, args)?;
     let means = Means {
         rungwise: environment::current_exe()?.display().to_string(),
@@ -80,6 +74,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         no_namespaces,
     };
     let blueprint = Blueprint::of(&scenario, &means)?;
+    let design = scenario.design(place(&blueprint));
+    if let Some(begun) = begun {
+        same_experiment(begun, &design)?;
+    }
     if args.dry_run {
         global.emit(&dry_run::plan(&design, &blueprint))?;
         return Ok(Exit::Done);
@@ -93,23 +91,23 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
                 state.display()
             )
         })
-        .map_err(|error| Problem::new(Exit::Precondition, error))?;
+        .map_err(|error| Problem::with(Exit::Precondition, error))?;
     let _lock = InstanceLock::acquire(&state).map_err(precondition)?;
     let interrupt = Interrupt::install()?;
 
-    let (mut folder, design) = if let Some(path) = &args.resume {
-        let (folder, design) = RunFolder::resume(path)?;
+    let mut folder = if let Some((folder, _)) = earlier {
         for line in folder.damaged() {
             global.say(&format!("rungwise: {line}"));
         }
-        (folder, design)
+        folder
     } else {
         let path = global.runs.join(clock::run_id()?);
-        let folder = RunFolder::create(&path, &design)?;
-        files::replace(&path.join(SCENARIO_FILE), text.as_bytes())?;
-        (folder, design)
+        let folder = RunFolder::create(&path, &design).map_err(problem)?;
+        files::replace(&path.join(SCENARIO_FILE), text.as_bytes()).map_err(precondition)?;
+        folder
     };
-    let mut lab = Lab::build(&blueprint, &state, interrupt.flag()).map_err(stage_problem)?;
+    let mut lab = Lab::build(&blueprint, folder.earlier_s(), &state, interrupt.flag())
+        .map_err(|error| problem(error.into()))?;
     let mut climbed = Climbed::default();
     climbed.could_not.extend(lab.losses().iter().cloned());
     climbed.could_not.extend(folder.damaged().iter().cloned());
@@ -117,8 +115,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let mut observer = live::Live::new(global, &design);
     let end = climb(&design, &mut lab, &mut folder, &mut observer, &mut climbed);
     observer.close();
-    let mut method = lab.description();
-    method.push(format!("service: {}", lab.command_line().join(" ")));
+    let method = lab.description();
     let undone = lab.close();
 
     let path = folder.path().to_owned();
@@ -133,9 +130,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     conclude(ending, end, undone, global)
 }
 
-/// Writes the report and settles the exit code; a failed undo outranks everything.
+/// Writes the report and settles the exit code. A failed undo outranks whatever ended the ladder, and that a report
+/// that cannot be written.
 fn conclude(
-    ending: Ending<'_>,
+    mut ending: Ending<'_>,
     end: Result<(), ExperimentError>,
     undone: Result<(), String>,
     global: &Global,
@@ -146,9 +144,22 @@ fn conclude(
         (Ok(()), Err(error)) => exit_of(error),
         (Ok(()), Ok(())) => ending.exit(),
     };
-    ending.write(exit, global)?;
+    let could_not = &mut ending.climbed.could_not;
+    could_not.extend(
+        end.as_ref()
+            .err()
+            .map(|why| format!("the rest of the ladder: {why}")),
+    );
+    could_not.extend(undone.as_ref().err().cloned());
+    let written = ending.write(exit, global);
+    if undone.is_ok() && end.is_ok() {
+        return written.map(|()| exit);
+    }
+    if let Err(error) = written {
+        global.say(&format!("rungwise: {error:#}"));
+    }
     if let Err(error) = undone {
-        return Err(Problem::new(Exit::Rollback, anyhow::Error::msg(error)));
+        return Err(Problem::with(exit, anyhow::Error::msg(error)));
     }
     match end {
         Ok(()) => Ok(exit),
@@ -159,7 +170,7 @@ fn conclude(
             ));
             Ok(Exit::Interrupted)
         }
-        Err(error) => Err(Problem::new(exit, error)),
+        Err(error) => Err(Problem::with(exit, error)),
     }
 }
 
@@ -172,22 +183,43 @@ fn exit_of(error: &ExperimentError) -> Exit {
         // The service could not even carry the starting configuration.
         ExperimentError::Stage(StageError::ServiceFailed(_)) => Exit::Precondition,
         ExperimentError::ServiceFailed { .. } => Exit::Failed,
+        ExperimentError::Folder(error) if error.is_precondition() => Exit::Precondition,
         ExperimentError::Stage(StageError::Broken(_))
         | ExperimentError::Folder(_)
         | ExperimentError::Design(_) => Exit::Usage,
     }
 }
 
-fn stage_problem(error: StageError) -> anyhow::Error {
-    let exit = exit_of(&ExperimentError::Stage(match &error {
-        StageError::Precondition(why) => StageError::Precondition(why.clone()),
-        _ => StageError::Broken(String::new()),
-    }));
-    Problem::new(exit, error)
+fn problem(error: ExperimentError) -> anyhow::Error {
+    Problem::with(exit_of(&error), error)
+}
+
+/// What pairs of one experiment must have in common beside the design of its rungs.
+fn place(blueprint: &Blueprint) -> String {
+    let machine = machine::fingerprint(&Live);
+    format!(
+        "{}; {blueprint}; {}, {} CPUs, kernel {}",
+        blueprint.topology, machine.cpu_model, machine.cpus, machine.kernel
+    )
+}
+
+/// Pairs of a run that is resumed elsewhere, or with another scenario, would be judged with those it has.
+fn same_experiment(begun: &Design, now: &Design) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        begun.place == now.place,
+        "cannot resume a run that began elsewhere: it ran on {}, this is {}; start a new run",
+        begun.place,
+        now.place
+    );
+    anyhow::ensure!(
+        begun == now,
+        "cannot resume the run: its design.json and its {SCENARIO_FILE} are not of one experiment; start a new run"
+    );
+    Ok(())
 }
 
 fn precondition(error: rungwise_host::Error) -> anyhow::Error {
-    Problem::new(Exit::Precondition, error)
+    Problem::with(Exit::Precondition, error)
 }
 
 /// The scenario's name for messages and its text.
@@ -227,13 +259,14 @@ fn machine_allows(
     let cpus = machine::allowed_cpus().context("cannot read the allowed CPUs")?;
     let cpus = cpus.iter().map(|cpu| *cpu as usize).collect();
     let wanted = matches!(scenario.topology, Topology::Namespaces { .. });
-    let no_namespaces = if !wanted || args.dry_run {
+    let no_namespaces = if !wanted {
         None
     } else if args.loopback {
         Some("--loopback was given".to_owned())
     } else {
         match privilege::detect() {
             Privilege::Root => None,
+            Privilege::UserNamespace if args.dry_run => None,
             Privilege::UserNamespace => privilege::enter_user_namespace()
                 .err()
                 .map(|error| error.to_string()),

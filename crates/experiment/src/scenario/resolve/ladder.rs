@@ -13,6 +13,9 @@ use super::workload::{MOST_BATCH, MOST_PER_THREAD, MOST_SEGMENTS};
 use crate::design::{Part, Step};
 use crate::stage::{Setting, Side, Traffic};
 
+/// Ids of the comparisons and rows that no line of the file asks for.
+const OWN_IDS: [&str; 3] = ["aa", "overall", "start"];
+
 impl Reader<'_, '_> {
     pub(super) fn start(&mut self, table: &BaselineTable, switches: &Switches) -> Start {
         let sides = self.sides(table.on.as_ref(), "baseline.on");
@@ -40,6 +43,12 @@ impl Reader<'_, '_> {
             if id.is_empty() || id.chars().any(|c| c.is_whitespace() || c.is_control()) {
                 self.problems
                     .add(rung.id.span(), format!("{key}.id"), "an id is one word");
+            }
+            // Pairs are recorded under the id, and bundles are named by theirs joined with '+'.
+            if OWN_IDS.contains(&id.as_str()) || id.contains('+') {
+                let message = format!("'{id}' has a meaning of its own in reports; choose another");
+                self.problems
+                    .add(rung.id.span(), format!("{key}.id"), message);
             }
             if steps.iter().any(|step| step.id == *id) {
                 let message = format!("'{id}' is the id of an earlier rung; choose another");

@@ -1,11 +1,9 @@
 //! `--dry-run`: the plan in words, nothing changed.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use rungwise_experiment::design::{Design, Part};
-use rungwise_experiment::lab::{Blueprint, Wanted};
-use rungwise_experiment::scenario::Service;
+use rungwise_experiment::lab::Blueprint;
 
 /// The plan of a run.
 pub(super) fn plan(design: &Design, blueprint: &Blueprint) -> String {
@@ -18,41 +16,29 @@ pub(super) fn plan(design: &Design, blueprint: &Blueprint) -> String {
 fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt::Result {
     writeln!(text, "{}", design.title)?;
     writeln!(text)?;
-    let place = match &blueprint.topology {
-        Wanted::Namespaces { queues } => {
-            format!(
-                "two network namespaces of its own, a veth pair with {queues} queues between them"
-            )
-        }
-        Wanted::Loopback { why } => format!("loopback ({why})"),
-        Wanted::Host { device } => format!(
-            "this host{}; every change is journalled and undone",
-            device
-                .as_ref()
-                .map_or_else(String::new, |name| format!(", device {name}"))
-        ),
-    };
-    writeln!(text, "place    {place}")?;
-    let service = match &blueprint.service {
-        Service::Started(started) => started
-            .command_for(&BTreeMap::new(), &blueprint.places)
-            .map_or_else(|error| error.to_string(), |argv| argv.join(" ")),
-        Service::Running { pid } => pid.map_or_else(
-            || "runs already".to_owned(),
-            |pid| format!("runs already as process {pid}"),
-        ),
-    };
-    writeln!(text, "service  {service}")?;
+    writeln!(
+        text,
+        "place    {}; every change is journalled and undone",
+        blueprint.topology
+    )?;
+    let start = design.baseline.iter().cloned().collect();
+    writeln!(text, "service  {}", blueprint.service_line(&start))?;
     writeln!(text, "traffic  {blueprint}")?;
     let judging = &design.judging;
     let most = judging.most_pairs();
+    let limits = design
+        .steps
+        .iter()
+        .filter(|step| step.part == Part::Limit)
+        .count();
+    // And the machine against itself.
+    let compared = judging.comparisons + limits + 1;
     let each = blueprint.workload.warmup.as_secs_f64() + blueprint.measured_s();
     writeln!(
         text,
-        "pairs    looks at {:?}; at most {most} pairs a comparison, {each:.2} s a run, {} comparisons: at most {:.0} s plus waiting for quiet",
+        "pairs    looks at {:?}; {each:.2} s a run, two runs a pair, {compared} comparisons: {:.0} s of load if all of them take {most} pairs; discarded pairs, restarts of the service and waiting for quiet come on top",
         judging.looks,
-        judging.comparisons,
-        2.0 * each * f64::from(most) * (judging.comparisons + 1) as f64
+        2.0 * each * f64::from(most) * compared as f64
     )?;
     if !design.baseline.is_empty() {
         writeln!(text, "start")?;

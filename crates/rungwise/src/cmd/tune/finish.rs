@@ -8,7 +8,7 @@ use rungwise_experiment::lab::Blueprint;
 use rungwise_experiment::ladder::Climbed;
 use rungwise_host::live::Live;
 use rungwise_host::{clock, environment, files, machine};
-use rungwise_model::tune::{Outcome, TuneReport, Verdict};
+use rungwise_model::tune::{TuneReport, Verdict};
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
 use rungwise_report::html;
 use sha2::{Digest as _, Sha256};
@@ -72,6 +72,16 @@ impl Ending<'_> {
         let mut method = self.method;
         method.extend(judging(self.design));
         method.push(format!("traffic: {}", self.blueprint));
+        let kept = self.climbed.final_variant.settings.clone();
+        let start = self.design.baseline.iter().cloned().collect();
+        method.push(format!(
+            "service at the start: {}",
+            self.blueprint.service_line(&start)
+        ));
+        method.push(format!(
+            "service with everything kept: {}",
+            self.blueprint.service_line(&kept)
+        ));
         let cut = self.climbed.verdict.is_none();
         TuneReport {
             envelope: Envelope {
@@ -89,13 +99,9 @@ impl Ending<'_> {
             verdict: self.climbed.verdict.unwrap_or(Verdict::Inconclusive),
             sentence: if cut {
                 format!(
-                    "The ladder was not climbed to its end: {} rungs are finished, {} of them kept.",
+                    "The ladder was not climbed to its end: {} rows are finished, {} changes kept so far.",
                     self.climbed.rungs.len(),
-                    self.climbed
-                        .rungs
-                        .iter()
-                        .filter(|rung| rung.outcome == Outcome::Kept)
-                        .count()
+                    self.climbed.kept.len()
                 )
             } else {
                 self.climbed.sentence
@@ -131,7 +137,7 @@ fn judging(design: &Design) -> Vec<String> {
             judging.seed
         ),
         format!(
-            "looks at {} pairs; chance of any wrong call over the whole ladder at most {}, split evenly over {} comparisons and their looks; BCa interval of the median log ratio, never narrower than its t interval",
+            "looks at {} pairs; chance of any wrong call over the whole ladder at most {}, split evenly over {} comparisons and their looks, so every interval is one of {:.3} %; BCa interval of the median log ratio, never narrower than its t interval",
             judging
                 .looks
                 .iter()
@@ -139,7 +145,8 @@ fn judging(design: &Design) -> Vec<String> {
                 .collect::<Vec<_>>()
                 .join(", "),
             percent(judging.alpha),
-            judging.comparisons
+            judging.comparisons,
+            100.0 * (1.0 - judging.rules().alpha_per_look())
         ),
         format!(
             "kept from {} on; guard rails: {}",
@@ -151,10 +158,10 @@ fn judging(design: &Design) -> Vec<String> {
             }
         ),
         format!(
-            "a pair waits for foreign CPU below {} (at most {} s) and does not count above {}; at most {} discarded pairs per rung",
+            "a pair does not count where either half saw more than {} foreign CPU; the next one then waits for less than {}, {} s at most; at most {} discarded pairs per rung",
+            percent(judging.discard_above),
             percent(judging.quiet),
             judging.quiet_wait_s,
-            percent(judging.discard_above),
             judging.max_discards
         ),
     ]
