@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use rungwise_host::{clock, environment, process};
 use serde::Serialize;
 
+use crate::Place;
 use crate::edit::{Edit, Places};
 use crate::error::{Error, Result};
 use crate::journal::{Entry, Header, Intent, JournalFile, Line, Log, Pending, VERSION};
 use crate::plan::{Plan, PlannedEdit};
 use crate::undo::{self, Undo};
-use crate::{Place, find};
 
 /// A change that is in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -159,7 +159,7 @@ impl<L: Log> Keeper<L> {
                 .collect(),
             intents: Vec::new(),
         };
-        check(plan)?;
+        plan.check()?;
         let intents = intents(places, plan)?;
         if intents.is_empty() {
             return Ok(applied);
@@ -298,31 +298,6 @@ impl<L: Log> Keeper<L> {
     }
 }
 
-/// Everything in the plan is something that its knob writes, and nothing twice.
-fn check(plan: &Plan) -> Result<()> {
-    let bad = |why: String| Error::BadPlan {
-        knob: plan.knob.clone(),
-        why,
-    };
-    let knob = find(&plan.knob)?;
-    for (index, planned) in plan.edits.iter().enumerate() {
-        let target = planned.edit.target();
-        let value = planned.edit.value();
-        if !knob.may_write(&planned.place, &planned.edit) {
-            return Err(bad(format!("{target} is nothing that this knob writes")));
-        }
-        if !planned.edit.can_hold(&value) {
-            return Err(bad(format!("'{value}' is no value for {target}")));
-        }
-        let twice =
-            |other: &PlannedEdit| other.place == planned.place && other.edit.target() == target;
-        if plan.edits[..index].iter().any(twice) {
-            return Err(bad(format!("{target} is named twice")));
-        }
-    }
-    Ok(())
-}
-
 /// The edits that would change something, with what they replace.
 fn intents(places: &Places, plan: &Plan) -> Result<Vec<Intent>> {
     let mut intents = Vec::new();
@@ -340,6 +315,16 @@ fn intents(places: &Places, plan: &Plan) -> Result<Vec<Intent>> {
             .map_err(failed(format!("read {}", edit.target())))?;
         if edit.same(&before, &edit.value()) {
             continue;
+        }
+        // An undo would refuse to write it.
+        if !edit.can_hold(&before) {
+            return Err(Error::BadPlan {
+                knob: plan.knob.clone(),
+                why: format!(
+                    "{} holds '{before}', which could not be put back",
+                    edit.target()
+                ),
+            });
         }
         intents.push(Intent {
             knob: plan.knob.clone(),

@@ -142,7 +142,11 @@ pub enum Error {
         by: String,
     },
     /// The journal cannot be used at all.
-    #[error("cannot trust journal {}: {why}; nothing was written, compare the machine by hand", path.display())]
+    #[error(
+        "cannot trust journal {}: {why}; nothing was written, compare the machine by hand, \
+         then put the journal aside with: rungwise knob undo --abandon",
+        path.display()
+    )]
     Distrusted {
         /// The journal.
         path: PathBuf,
@@ -159,8 +163,8 @@ pub enum Error {
         /// Where the record is.
         journal: PathBuf,
     },
-    /// The guard process did not start.
-    #[error("cannot start the guard process: {why}; nothing was changed")]
+    /// There is no guard process.
+    #[error("cannot work without a guard process: {why}; nothing stays changed")]
     Guard {
         /// What went wrong.
         why: String,

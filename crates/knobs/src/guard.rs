@@ -16,14 +16,17 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-use rungwise_host::{clock, environment, files, signals};
+use rungwise_host::namespace::Pinned;
+use rungwise_host::{clock, environment, signals};
 
 use crate::edit::Places;
 use crate::error::{Error, Result};
+use crate::journal::Watched;
 use crate::recovery::{self, Leftovers, Recovery};
 
 /// From the guard: signals are set up, the pipe is watched. Before this the tool changes nothing.
@@ -35,6 +38,9 @@ const KEEP: u8 = b'k';
 /// How often a waiting guard looks whether its journal was undone by somebody else.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// How long a killed process may take to be gone; a guess far above what was seen.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
 /// The tool's side of a guard. Dropping it tells the guard that the tool is at its end.
 #[derive(Debug)]
 pub struct Guard {
@@ -44,8 +50,13 @@ pub struct Guard {
 
 impl Guard {
     /// Starts this program again as the guard of `journal`, and waits until it is on watch. With a
-    /// deadline, changes that are kept are undone when so much time has passed.
-    pub fn spawn(journal: &Path, deadline: Option<Duration>) -> Result<Self> {
+    /// deadline, changes that are kept are undone when so much time has passed. When the tool ends, what
+    /// lives in the network namespace `lab` is ended first.
+    pub fn spawn(
+        journal: &Path,
+        deadline: Option<Duration>,
+        lab: Option<BorrowedFd<'_>>,
+    ) -> Result<Self> {
         let program = environment::current_exe().map_err(|error| Error::Guard {
             why: error.to_string(),
         })?;
@@ -57,6 +68,11 @@ impl Guard {
         if let Some(deadline) = deadline {
             words.push("--deadline-ms".into());
             words.push(deadline.as_millis().to_string().into());
+        }
+        if let Some(lab) = lab {
+            // Opened by the guard before it answers, so the number stays ours until then.
+            let link = format!("/proc/{}/fd/{}", std::process::id(), lab.as_raw_fd());
+            words.extend(["--lab".into(), link.into()]);
         }
         Self::start(Command::new(program).args(words))
     }
@@ -94,15 +110,14 @@ impl Guard {
         }
     }
 
-    /// Tells the guard that what is in force shall stay, and lets it go: until its deadline, if it
-    /// has one, else for good.
-    pub fn keep(mut self) -> Result<()> {
+    /// Tells the guard that what is in force shall stay: until its deadline, if it has one, else for good.
+    pub fn keep(&mut self) -> Result<()> {
         let told = self
             .pipe
             .as_mut()
             .map_or(Ok(()), |pipe| pipe.write_all(&[KEEP]));
         told.map_err(|error| Error::Guard {
-            why: format!("it is gone: {error}"),
+            why: format!("it has gone ({error})"),
         })
     }
 
@@ -126,6 +141,7 @@ pub fn watch(
     journal: &Path,
     places: &Places,
     deadline: Option<Duration>,
+    lab: Option<&Path>,
     mut input: File,
     mut output: File,
 ) -> Result<Option<Recovery>> {
@@ -135,6 +151,9 @@ pub fn watch(
     // Out of reach of the terminal. A signal that comes before this ends the guard and with it, for
     // want of an answer, the tool: nothing has been changed yet.
     rustix::process::setsid().map_err(|error| why(&error))?;
+    let watched = Watched::open(journal)?.ok_or_else(|| why(&"its journal is not there"))?;
+    let lab = lab.map(Pinned::open).transpose();
+    let lab = lab.map_err(|error| why(&error))?;
     // Installed and not looked at: the guard ends when its work does.
     let _signals = signals::Interrupt::install().map_err(|error| why(&error))?;
     output.write_all(&[READY]).map_err(|error| why(&error))?;
@@ -151,11 +170,15 @@ pub fn watch(
             if left.is_zero() {
                 break;
             }
-            if !files::exists(journal) {
+            if !watched.still_there() {
                 return Ok(None);
             }
             std::thread::sleep(left.min(LOOK));
         }
     }
-    recovery::recover(journal, places, Leftovers::Report, true)
+    if let Some(lab) = lab {
+        // What will not die is no reason to leave the machine changed.
+        let _ = lab.end(GONE_WITHIN);
+    }
+    recovery::recover_watched(watched, journal, places, Leftovers::Report, true)
 }

@@ -163,14 +163,6 @@ impl Current {
             readings: Vec::new(),
         }
     }
-
-    /// The value, or why it is not known in brackets.
-    pub fn words(&self) -> String {
-        match &self.value {
-            Ok(value) => value.clone(),
-            Err(why) => format!("({why})"),
-        }
-    }
 }
 
 /// What a wish comes to, before the old values are captured.

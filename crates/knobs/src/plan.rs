@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit::{Edit, Place, Places};
 use crate::error::{Error, Result};
+use crate::find;
 
 /// Edits of one knob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,11 +110,38 @@ impl Plan {
         self.compare(places, |planned| planned.before.clone())
     }
 
+    /// Everything in the plan is something that its knob writes, and nothing twice. A plan may come from
+    /// a file that others wrote: nothing it names is so much as read before this.
+    pub(crate) fn check(&self) -> Result<()> {
+        let bad = |why: String| Error::BadPlan {
+            knob: self.knob.clone(),
+            why,
+        };
+        let knob = find(&self.knob)?;
+        for (index, planned) in self.edits.iter().enumerate() {
+            let target = planned.edit.target();
+            let value = planned.edit.value();
+            if !knob.may_write(&planned.place, &planned.edit) {
+                return Err(bad(format!("{target} is nothing that this knob writes")));
+            }
+            if !planned.edit.can_hold(&value) {
+                return Err(bad(format!("'{value}' is no value for {target}")));
+            }
+            let twice =
+                |other: &PlannedEdit| other.place == planned.place && other.edit.target() == target;
+            if self.edits[..index].iter().any(twice) {
+                return Err(bad(format!("{target} is named twice")));
+            }
+        }
+        Ok(())
+    }
+
     fn compare(
         &self,
         places: &Places,
         expected: impl Fn(&PlannedEdit) -> Option<String>,
     ) -> Result<Vec<Drift>> {
+        self.check()?;
         let mut drifts = Vec::new();
         for planned in &self.edits {
             let (Some(wanted), false) = (

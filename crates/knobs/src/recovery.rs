@@ -11,7 +11,7 @@ use rungwise_host::Host;
 use crate::edit::{Place, Places};
 use crate::error::{Error, Result};
 use crate::journal::{
-    self, Claim, Damage, Entry, Header, JournalFile, Line, Log, Pending, Recovered,
+    self, Claim, Damage, Entry, Header, JournalFile, Line, Log, Pending, Recovered, Watched,
 };
 use crate::plan::Drift;
 use crate::undo::{self, Undo};
@@ -35,15 +35,24 @@ pub struct Recovery {
     pub closed: bool,
 }
 
-/// A journal that is open, and who is at work on it.
+/// A journal that is open.
 #[derive(Debug)]
 pub struct Open {
     /// The file.
     pub journal: PathBuf,
     /// What it says.
     pub recovered: Recovered,
-    /// Its session, guard or undo is at work right now.
-    pub in_use: bool,
+}
+
+/// How edits in force stand.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Stand {
+    /// Targets that hold what was set.
+    pub holding: usize,
+    /// Targets that do not.
+    pub drift: Vec<Drift>,
+    /// Targets that cannot be read from here, and why.
+    pub elsewhere: Vec<String>,
 }
 
 /// What to do with values that somebody else has changed since.
@@ -59,15 +68,15 @@ pub enum Leftovers {
 pub fn open(state: &Path) -> Result<Vec<Open>> {
     let mut found = Vec::new();
     for stored in journal::stored(state)? {
-        let (bytes, in_use) = match journal::claim(&stored.path, false)? {
-            Claim::Gone => continue,
-            Claim::Held(bytes) => (bytes, true),
-            Claim::Ours(_, bytes) => (bytes, false),
+        let Some(watched) = Watched::open(&stored.path)? else {
+            continue;
+        };
+        let (Claim::Held(bytes) | Claim::Ours(_, bytes)) = watched.claim(false)? else {
+            continue;
         };
         found.push(Open {
             journal: stored.path,
             recovered: journal::read(&bytes),
-            in_use,
         });
     }
     Ok(found)
@@ -81,7 +90,21 @@ pub fn recover(
     leftovers: Leftovers,
     wait: bool,
 ) -> Result<Option<Recovery>> {
-    let (mut file, bytes) = match journal::claim(path, wait)? {
+    match Watched::open(path)? {
+        Some(watched) => recover_watched(watched, path, places, leftovers, wait),
+        None => Ok(None),
+    }
+}
+
+/// The same for the very journal that somebody watched.
+pub(crate) fn recover_watched(
+    watched: Watched,
+    path: &Path,
+    places: &Places,
+    leftovers: Leftovers,
+    wait: bool,
+) -> Result<Option<Recovery>> {
+    let (mut file, bytes) = match watched.claim(wait)? {
         Claim::Gone => return Ok(None),
         Claim::Ours(file, bytes) => (file, bytes),
         Claim::Held(bytes) => {
@@ -162,8 +185,8 @@ pub fn undo_recovered(
     Ok(recovery)
 }
 
-/// Targets that no longer hold what was set, of edits in force in the order in which they were made.
-pub fn verify(pending: &[Pending], places: &Places) -> Vec<Drift> {
+/// How edits in force stand, given in the order in which they were made.
+pub fn verify(pending: &[Pending], places: &Places) -> Stand {
     // Only the last edit of a target counts.
     let mut last: Vec<&Pending> = Vec::new();
     for pending in pending {
@@ -173,28 +196,38 @@ pub fn verify(pending: &[Pending], places: &Places) -> Vec<Drift> {
         });
         last.push(pending);
     }
-    last.into_iter()
-        .filter_map(|Pending { intent, .. }| {
-            let host = places.at(&intent.place)?;
-            // The same path in another namespace is another setting.
-            if host.netns().is_ok_and(|netns| netns != intent.netns) {
-                return None;
+    let mut stand = Stand::default();
+    for Pending { intent, .. } in last {
+        let target = intent.edit.target();
+        let elsewhere = |why: &str| format!("{}: {target} on {}: {why}", intent.knob, intent.place);
+        let Some(host) = places.at(&intent.place) else {
+            stand.elsewhere.push(elsewhere("it belongs to a run"));
+            continue;
+        };
+        // The same path in another namespace is another setting.
+        if host.netns().is_ok_and(|netns| netns != intent.netns) {
+            let why = format!("it was set in network namespace {}", intent.netns);
+            stand.elsewhere.push(elsewhere(&why));
+            continue;
+        }
+        let wanted = intent.edit.value().into_owned();
+        let found = match intent.edit.current(host) {
+            Ok(found) if intent.edit.same(&found, &wanted) => {
+                stand.holding += 1;
+                continue;
             }
-            let wanted = intent.edit.value().into_owned();
-            let found = match intent.edit.current(host) {
-                Ok(found) if intent.edit.same(&found, &wanted) => return None,
-                Ok(found) => found,
-                Err(error) => format!("unreadable: {error}"),
-            };
-            Some(Drift {
-                knob: intent.knob.clone(),
-                place: intent.place.clone(),
-                target: intent.edit.target(),
-                wanted,
-                found,
-            })
-        })
-        .collect()
+            Ok(found) => found,
+            Err(error) => format!("unreadable: {error}"),
+        };
+        stand.drift.push(Drift {
+            knob: intent.knob.clone(),
+            place: intent.place.clone(),
+            target,
+            wanted,
+            found,
+        });
+    }
+    stand
 }
 
 /// Identity of the running boot.

@@ -8,7 +8,7 @@
 use std::io;
 use std::path::Path;
 
-use rungwise_host::Host;
+use rungwise_host::{Host, namespace};
 use serde::Serialize;
 
 use crate::edit::{Place, Places};
@@ -195,7 +195,7 @@ fn settle(places: &Places, pending: &Pending) -> Result<Settled, Why> {
     };
     let netns = host.netns().map_err(failed)?;
     if netns != intent.netns {
-        if namespace_exists(intent.netns) {
+        if namespace::may_exist(intent.netns) {
             return Err(Why::Elsewhere {
                 netns: intent.netns,
             });
@@ -205,14 +205,20 @@ fn settle(places: &Places, pending: &Pending) -> Result<Settled, Why> {
     if let (Some(index), Some(device)) = (intent.ifindex, edit.device())
         && ifindex(host, device) != Some(index)
     {
-        return match name_of(host, index) {
+        return match name_of(host, index).map_err(failed)? {
             None => Ok(Settled::As("gone with its device")),
             Some(name) => Err(Why::Failed {
                 error: format!("{device} is called {name} now"),
             }),
         };
     }
-    let found = edit.current(host).map_err(failed)?;
+    let found = match edit.current(host) {
+        // The device is there, its queue is not any more (ethtool -L).
+        Err(error) if intent.ifindex.is_some() && error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Settled::As("gone with its queue"));
+        }
+        found => found.map_err(failed)?,
+    };
     // Before the test for ours: a value that was ours and the old one alike never became an intent.
     if edit.same(&found, &intent.before) {
         return Ok(Settled::As("held its old value"));
@@ -237,25 +243,10 @@ pub(crate) fn ifindex(host: &dyn Host, device: &str) -> Option<u32> {
     host.text(Path::new(&path)).ok()?.parse().ok()
 }
 
-/// The device with this index, if there is one.
-fn name_of(host: &dyn Host, index: u32) -> Option<String> {
-    let names = host.list(Path::new("/sys/class/net")).ok()?;
-    names
+/// The device with this index, if there is one. Without a view of all devices that is not known.
+fn name_of(host: &dyn Host, index: u32) -> io::Result<Option<String>> {
+    let names = host.list(Path::new("/sys/class/net"))?;
+    Ok(names
         .into_iter()
-        .find(|name| ifindex(host, name) == Some(index))
-}
-
-/// A process or a name holds this network namespace. One that only a descriptor holds is missed; it
-/// has no traffic of its own, and ends with its holder.
-fn namespace_exists(inode: u64) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let holds = |path: String| std::fs::metadata(path).is_ok_and(|found| found.ino() == inode);
-    let names = |dir: &str| rungwise_host::files::list(Path::new(dir)).unwrap_or_default();
-    names("/proc")
-        .iter()
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-        .any(|pid| holds(format!("/proc/{pid}/ns/net")))
-        || names("/run/netns")
-            .iter()
-            .any(|name| holds(format!("/run/netns/{name}")))
+        .find(|name| ifindex(host, name) == Some(index)))
 }

@@ -63,6 +63,13 @@ impl Traced {
         self
     }
 
+    /// Sets its working directory.
+    #[must_use]
+    pub fn current_dir(mut self, dir: &Path) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
     /// Runs it to its end.
     ///
     /// # Panics

@@ -81,7 +81,7 @@ fn sysctls(host: &dyn Host, dir: &Path, record: &mut Record) {
     for name in host.list(dir).unwrap_or_default() {
         let path = dir.join(&name);
         // Counters that change by themselves.
-        if ["cache_stats", "netdev_rss_key"].contains(&name.as_str()) {
+        if ["cache_stats", "netdev_rss_key", "nf_conntrack_count"].contains(&name.as_str()) {
             continue;
         }
         if path.is_dir() {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rungwise_host::live::Live;
+use rungwise_host::namespace::Namespace;
 use rungwise_knobs::guard::Guard;
 use rungwise_knobs::{Applied, Context, Error, Scope, Session};
 use rungwise_model::Exit;
@@ -32,7 +33,8 @@ impl Knobs {
         cpus: &[usize],
     ) -> Result<Self, StageError> {
         let session = Session::begin(state_dir, topology.places(), "tune").map_err(of_knobs)?;
-        let guard = Guard::spawn(session.journal(), None).map_err(of_knobs)?;
+        let lab = topology.server_namespace().map(Namespace::netns_fd);
+        let guard = Guard::spawn(session.journal(), None, lab).map_err(of_knobs)?;
         Ok(Self {
             session,
             guard: Some(guard),
@@ -41,25 +43,28 @@ impl Knobs {
         })
     }
 
-    /// Makes exactly the machine settings of `variant` hold. Settings that are not wanted any more go back in
-    /// reverse order; service switches are not ours.
+    /// Makes exactly the machine settings of `variant` hold. What is not wanted any more goes back, and what
+    /// was set after it too, in reverse order: settings may rest on each other (threaded NAPI on GRO) or share
+    /// a file (the flow table of both ends). Service switches are not ours.
     pub(super) fn bring_to(
         &mut self,
         topology: &Topology,
         variant: &Variant,
     ) -> Result<(), StageError> {
-        for index in (0..self.applied.len()).rev() {
-            let known = &self.applied[index];
-            if variant.settings.get(&known.setting) != Some(&known.value) {
-                let gone = self.applied.remove(index);
-                let undo = self.session.undo(&gone.applied);
-                if !undo.complete() {
-                    return Err(StageError::Broken(format!(
-                        "cannot put {} back: {}",
-                        gone.setting.knob,
-                        undo.left_in_words()
-                    )));
-                }
+        let wanted = |known: &InForce| variant.settings.get(&known.setting) == Some(&known.value);
+        let stays = self
+            .applied
+            .iter()
+            .take_while(|known| wanted(known))
+            .count();
+        for gone in self.applied.drain(stays..).rev() {
+            let undo = self.session.undo(&gone.applied);
+            if !undo.complete() {
+                return Err(StageError::Broken(format!(
+                    "cannot put {} back: {}",
+                    gone.setting.knob,
+                    undo.left_in_words()
+                )));
             }
         }
         for (setting, value) in &variant.settings {
@@ -119,6 +124,7 @@ impl Knobs {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]
 fn of_knobs(error: Error) -> StageError {
     if error.exit() == Exit::Precondition {
         StageError::Precondition(error.to_string())

@@ -1,10 +1,16 @@
 //! Deferred interrupts: a device's queue is polled by a timer before its interrupt is armed again.
 
+use std::time::Duration;
+
 use rungwise_model::units;
 
 use crate::Result;
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
+
+/// Longest wait that is accepted: a slip of the unit (20s for 20us) would cut the machine off. A guess,
+/// fifty times what the kernel's documentation suggests.
+const LONGEST: Duration = Duration::from_millis(10);
 
 /// `net.napi_defer`
 pub(crate) static KNOB: Knob = Knob {
@@ -49,6 +55,9 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
             .split_once('/')
             .ok_or_else(|| KNOB.bad_wish(wish, "it is neither off nor POLLS/TIME"))?;
         let time = units::duration(time).map_err(|error| KNOB.bad_wish(wish, error.to_string()))?;
+        if time > LONGEST {
+            return Err(KNOB.bad_wish(wish, "the time is longer than 10ms"));
+        }
         (
             KNOB.number(polls, 0..=u64::from(i32::MAX.unsigned_abs()))?,
             time.as_nanos(),

@@ -22,11 +22,13 @@ pub(crate) static KNOB: Knob = Knob {
         does: "A table of the whole machine remembers on which CPU each flow was last read; receive steering sends \
                the flow's packets there. Each receive queue gets an equal share of the table as its own. The \
                kernel rounds every size up to a power of two (5000 reads 8192).",
-        helps: "With receive steering in use, many flows, and readers that run on another CPU than the softirq.",
+        helps: "With many flows, and readers that run on another CPU than the softirq. net.rps_cpus decides for \
+                flows that are not in the table; without it they stay where they came in.",
         costs: "Memory for the tables and a look-up per packet. Useless where each socket has a CPU of its own.",
         undone: "The former sizes are written back, the queues' and the machine's. The table of the machine is \
                  shared by all devices; it is put back only if it still has our size.",
-        sources: "Documentation/networking/scaling.rst (Linux); rounding measured on Linux 6.18.",
+        sources: "Documentation/networking/scaling.rst; get_rps_cpu in net/core/dev.c (Linux 6.18); rounding measured \
+                  there.",
     },
     writes: &[
         Target::File(TABLE, Form::PowerOfTwo),
@@ -73,5 +75,5 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     for path in queues {
         draft = draft.file(context.place, path, &share);
     }
-    Ok(draft.note("acts only where net.rps_cpus is set"))
+    Ok(draft.note("flows that nobody has read yet go where net.rps_cpus sends them"))
 }

@@ -19,7 +19,8 @@ pub(crate) static KNOB: Knob = Knob {
         does: "TCP hands down packets of up to 64 KiB; the device (tx-tcp-segmentation) or the last step before \
                it (tx-generic-segmentation) cuts them to the size of the link.",
         helps: "Bulk TCP senders. It does nothing for single small datagrams.",
-        costs: "Bursts on the wire. Off costs bulk TCP much CPU.",
+        costs: "Bursts on the wire. Off costs bulk TCP much CPU. Only TCP over IPv4 is switched in the device: \
+                tx-tcp6-segmentation stays as it is.",
         undone: "Both features are switched back, in reverse order.",
         sources: "Documentation/networking/segmentation-offloads.rst (Linux).",
     },

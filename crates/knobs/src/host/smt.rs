@@ -23,7 +23,7 @@ pub(crate) static KNOB: Knob = Knob {
         costs: "Each thread alone is slower. Security policy (L1TF, MDS) may forbid it. Every CPU mask that was \
                 computed before is wrong after.",
         undone: "rungwise does not turn it; a person turns it back where it was turned.",
-        sources: "Documentation/admin-guide/cputopology.rst; the reference case: 6,010 k to 7,010 k transactions/s.",
+        sources: "Documentation/ABI/testing/sysfs-devices-system-cpu (smt/control); the reference case: 6,010 k to 7,010 k transactions/s.",
     },
     writes: &[],
     read,

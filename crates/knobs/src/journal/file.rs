@@ -4,7 +4,7 @@
 //! else the guard or `rungwise knob undo`, whoever comes first. The kernel releases it however a
 //! process ends. Journals lie in `STATE/journals` and are numbered, so that the newest is undone first.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -28,6 +28,14 @@ pub struct JournalFile {
     length: u64,
     /// A half-written line could not be cut off: nothing may be appended behind it.
     broken: bool,
+}
+
+/// A journal that somebody keeps an eye on. It is known by its file, not by its name: numbers are used
+/// again, and a guard must not undo a later session in the place of its own.
+#[derive(Debug)]
+pub struct Watched {
+    file: File,
+    path: PathBuf,
 }
 
 /// What became of an attempt to take over a journal.
@@ -63,8 +71,8 @@ impl JournalFile {
         let names = files::list(&dir).map_err(journal("look for others beside", &dir))?;
         let taken = names
             .iter()
-            .filter_map(|name| name.split('.').next()?.parse::<u64>().ok());
-        let mut number = taken.max().unwrap_or(0) + 1;
+            .filter_map(|name| name.split('.').next()?.parse::<u32>().ok());
+        let mut number = taken.max().map_or(1, |last| u64::from(last) + 1);
         loop {
             let path = dir.join(format!("{number:06}.{OPEN}"));
             let opened = OpenOptions::new()
@@ -77,8 +85,8 @@ impl JournalFile {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(answer) => return Err(journal("create", &path)(answer)),
                 Ok(file) => {
-                    file.try_lock()
-                        .map_err(|error| journal("lock", &path)(error.into()))?;
+                    // Who only looks (`knob verify`) may hold it for a moment.
+                    file.lock().map_err(journal("lock", &path))?;
                     files::sync_dir(&dir).map_err(journal("sync the directory of", &path))?;
                     return Ok(Self {
                         file,
@@ -159,8 +167,9 @@ pub fn stored(state: &Path) -> Result<Vec<Stored>> {
     let mut found: Vec<Stored> = names
         .iter()
         .filter_map(|name| {
-            let number = name.strip_suffix(OPEN)?.strip_suffix('.')?.parse().ok()?;
+            let number: u32 = name.strip_suffix(OPEN)?.strip_suffix('.')?.parse().ok()?;
             let path = dir.join(name);
+            let number = number.into();
             Some(Stored { path, number })
         })
         .collect();
@@ -168,63 +177,71 @@ pub fn stored(state: &Path) -> Result<Vec<Stored>> {
     Ok(found)
 }
 
-/// Takes over the journal at `path`; with `wait`, as soon as whoever holds it lets go.
-///
-/// A journal that somebody else owns or may write is refused: undoing it would be doing what they say.
-pub fn claim(path: &Path, wait: bool) -> Result<Claim> {
-    let mut file = match OpenOptions::new().read(true).append(true).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Claim::Gone),
-        Err(answer) => return Err(journal("open", path)(answer)),
-    };
-    let ours = if wait {
-        file.lock().map(|()| true)
-    } else {
-        match file.try_lock() {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
-    };
-    let ours = ours.map_err(journal("lock", path))?;
-    let about = file.metadata().map_err(journal("look at", path))?;
-    // Removed or set aside while we waited for the lock.
-    let still_there = std::fs::metadata(path)
-        .is_ok_and(|now| now.ino() == about.ino() && now.dev() == about.dev());
-    if !still_there {
-        return Ok(Claim::Gone);
-    }
-    let why = if !about.is_file() {
-        Some("it is not a plain file".to_owned())
-    } else if about.uid() != rustix::process::geteuid().as_raw() {
-        Some(format!("it belongs to user {} and not to us", about.uid()))
-    } else if about.mode() & 0o022 != 0 {
-        Some(format!(
-            "others may write it (mode {:o})",
-            about.mode() & 0o777
-        ))
-    } else if about.len() > LONGEST {
-        Some(format!("it is {} bytes long", about.len()))
-    } else {
-        None
-    };
-    if let Some(why) = why {
+impl Watched {
+    /// Takes hold of the journal at `path`; `None` if there is none.
+    pub fn open(path: &Path) -> Result<Option<Self>> {
         let path = path.to_owned();
-        return Err(Error::Distrusted { path, why });
+        match OpenOptions::new().read(true).append(true).open(&path) {
+            Ok(file) => Ok(Some(Self { file, path })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(answer) => Err(journal("open", &path)(answer)),
+        }
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)
-        .map_err(journal("read", path))?;
-    if !ours {
-        return Ok(Claim::Held(bytes));
+
+    /// It has not been removed or set aside. Another journal of the same name is another journal.
+    pub fn still_there(&self) -> bool {
+        let same =
+            |mine: Metadata, now: Metadata| (mine.dev(), mine.ino()) == (now.dev(), now.ino());
+        self.file
+            .metadata()
+            .is_ok_and(|mine| std::fs::metadata(&self.path).is_ok_and(|now| same(mine, now)))
     }
-    let journal = JournalFile {
-        file,
-        path: path.to_owned(),
-        length: bytes.len() as u64,
-        broken: false,
-    };
-    Ok(Claim::Ours(journal, bytes))
+
+    /// Takes it over; with `wait`, as soon as whoever holds it lets go.
+    ///
+    /// A journal that somebody else owns or may write is refused: undoing it would be doing what they say.
+    pub fn claim(mut self, wait: bool) -> Result<Claim> {
+        let ours = if wait {
+            self.file.lock().map(|()| true)
+        } else {
+            match self.file.try_lock() {
+                Ok(()) => Ok(true),
+                Err(TryLockError::WouldBlock) => Ok(false),
+                Err(TryLockError::Error(error)) => Err(error),
+            }
+        };
+        let ours = ours.map_err(journal("lock", &self.path))?;
+        if !self.still_there() {
+            return Ok(Claim::Gone);
+        }
+        let about = self.file.metadata();
+        let about = about.map_err(journal("look at", &self.path))?;
+        let why = if !about.is_file() {
+            Some("it is not a plain file".to_owned())
+        } else if about.len() > LONGEST {
+            Some(format!("it is {} bytes long", about.len()))
+        } else {
+            files::not_ours_alone(&about)
+        };
+        let Self { file, path } = &mut self;
+        if let Some(why) = why {
+            let path = path.clone();
+            return Err(Error::Distrusted { path, why });
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .map_err(journal("read", path))?;
+        if !ours {
+            return Ok(Claim::Held(bytes));
+        }
+        let journal = JournalFile {
+            file: self.file,
+            path: self.path,
+            length: bytes.len() as u64,
+            broken: false,
+        };
+        Ok(Claim::Ours(journal, bytes))
+    }
 }
 
 fn journal(tried: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit::{Edit, Place};
 
-pub use file::{Claim, JournalFile, Stored, claim, stored};
+pub use file::{Claim, JournalFile, Stored, Watched, stored};
 pub use read::{Damage, Pending, Recovered, read};
 
 /// Version of the format; another one is refused.

@@ -269,6 +269,40 @@ fn a_namespace_or_device_that_is_gone_took_its_settings_along() {
 }
 
 #[test]
+fn a_queue_that_is_gone_took_its_mask_along() {
+    let machines = Machines::new();
+    let mut keeper = keeper(&Disk::default());
+    let places = machines.places();
+    let _ = keeper
+        .apply(&places, &machines.plan("net.rps_cpus", "all"))
+        .unwrap();
+    machines.server.remove(RPS1);
+    let undo = keeper.undo(&places, None);
+    assert!(undo.complete(), "{}", undo.left_in_words());
+    assert!(undo.settled[0].contains("gone with its queue"), "{undo:?}");
+    assert_eq!(machines.server.snapshot()[RPS0], "0");
+}
+
+#[test]
+fn what_could_not_be_put_back_is_not_changed_in_the_first_place() {
+    let machines = Machines::new();
+    machines
+        .server
+        .set("/sys/class/net/veth0/threaded", "maybe");
+    let error = keeper(&Disk::default())
+        .apply(
+            &machines.places(),
+            &machines.plan("net.threaded_napi", "on"),
+        )
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("could not be put back"),
+        "{error}"
+    );
+    assert_eq!(machines.server.changes(), 0);
+}
+
+#[test]
 fn verify_names_the_knob_and_both_values() {
     let machines = Machines::new();
     let plan = machines.plan_host("net.netdev_max_backlog", "5000");
@@ -281,12 +315,15 @@ fn verify_names_the_knob_and_both_values() {
     let mut keeper = keeper(&disk);
     let _ = keeper.apply(&machines.places(), &plan).unwrap();
     let recovered = journal::read(&disk.lock().unwrap());
-    assert!(recovery::verify(&recovered.pending, &machines.places()).is_empty());
+    let stand = recovery::verify(&recovered.pending, &machines.places());
+    assert_eq!((stand.holding, stand.drift.len()), (1, 0));
+    let nowhere = recovery::verify(&recovered.pending, &rungwise_knobs::edit::Places::default());
+    assert_eq!((nowhere.holding, nowhere.elsewhere.len()), (0, 1));
     machines
         .host
         .set("/proc/sys/net/core/netdev_max_backlog", "1");
     assert_eq!(
-        recovery::verify(&recovered.pending, &machines.places())[0].found,
+        recovery::verify(&recovered.pending, &machines.places()).drift[0].found,
         "1"
     );
 }

@@ -2,7 +2,7 @@
 
 use rungwise_knobs::edit::Edit;
 use rungwise_knobs::journal::{self, Entry, Intent, Line};
-use rungwise_knobs::{Place, Plan, PlannedEdit, Why, recovery};
+use rungwise_knobs::{Error, Place, Plan, PlannedEdit, Why, recovery};
 
 use crate::memory::{Disk, Machines, header, keeper};
 
@@ -111,6 +111,14 @@ fn a_forged_plan_is_refused_before_anything_is_read_or_written() {
         keeper(&Disk::default())
             .apply(&machines.places(), &plan)
             .unwrap_err();
+        // Nor is what it names shown to anybody.
+        for look in [Plan::drift, Plan::verify] {
+            let error = look(&plan, &machines.places()).unwrap_err();
+            assert!(
+                matches!(error, Error::BadPlan { .. } | Error::UnknownKnob { .. }),
+                "{intent:?}: {error}"
+            );
+        }
         assert_eq!(machines.host.changes(), 0, "{intent:?}");
     }
 }

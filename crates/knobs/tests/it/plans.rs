@@ -97,7 +97,7 @@ net.rfs = 5000
   namespace server: /sys/class/net/veth0/queues/rx-1/rps_flow_cnt
     - 0
     + 2500
-  note: acts only where net.rps_cpus is set
+  note: flows that nobody has read yet go where net.rps_cpus sends them
 ";
     assert_eq!(diff, expected);
 }

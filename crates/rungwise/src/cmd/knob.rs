@@ -84,6 +84,8 @@ enum What {
         journal: PathBuf,
         #[arg(long)]
         deadline_ms: Option<u64>,
+        #[arg(long)]
+        lab: Option<PathBuf>,
     },
 }
 
@@ -154,7 +156,7 @@ struct Applied {
     undone_after_s: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Verified {
     drift: Vec<Drift>,
     not_verified: Vec<String>,
@@ -202,7 +204,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         What::Guard {
             journal,
             deadline_ms,
-        } => watch(journal, deadline_ms.map(Duration::from_millis)),
+            lab,
+        } => watch(
+            journal,
+            deadline_ms.map(Duration::from_millis),
+            lab.as_deref(),
+        ),
     }
 }
 
@@ -286,7 +293,7 @@ impl Work<'_> {
                 "cannot set {} here: it is a switch of the service; start `rungwise serve udp` with it, or name it in a scenario",
                 knob.knob
             );
-            return Err(Problem::new(Exit::Precondition, why));
+            return Err(Problem::with(Exit::Precondition, why));
         }
         let places = places();
         for plan in &plans {
@@ -296,27 +303,31 @@ impl Work<'_> {
             }
         }
         let mut text: String = plans.iter().map(Plan::diff).collect();
-        let state = self.state_dir()?;
-        let _alone = InstanceLock::acquire(&state).map_err(host_problem)?;
+        let (state, _alone) = self.own_state()?;
         let mut session = Session::begin(&state, places, "knob apply").map_err(problem)?;
-        let guard = Guard::spawn(session.journal(), deadline).map_err(problem)?;
-        for plan in &plans {
-            if let Err(error) = session.apply(plan) {
-                // All or nothing: what went before it goes back too.
-                let undone = session.close();
-                guard.dismiss();
-                let error = problem(error);
-                return match undone {
-                    Ok(undo) if undo.complete() => Err(error),
-                    Ok(undo) => Err(Problem::new(
-                        Exit::Rollback,
-                        error.context(format!("could not put back {}", undo.left_in_words())),
-                    )),
-                    Err(second) => Err(Problem::new(Exit::Rollback, error.context(second))),
-                };
-            }
-        }
+        let mut guard = Guard::spawn(session.journal(), deadline, None).map_err(problem)?;
+        let applied = plans
+            .iter()
+            .try_for_each(|plan| session.apply(plan).map(drop));
         let changes = session.changes();
+        let applied = match applied {
+            Ok(()) if changes > 0 => guard.keep(),
+            applied => applied,
+        };
+        if let Err(error) = applied {
+            // All or nothing: what went before it goes back too.
+            let undone = session.close();
+            guard.dismiss();
+            let error = problem(error);
+            return match undone {
+                Ok(undo) if undo.complete() => Err(error),
+                Ok(undo) => Err(Problem::with(
+                    Exit::Rollback,
+                    error.context(format!("could not put back {}", undo.left_in_words())),
+                )),
+                Err(second) => Err(Problem::with(Exit::Rollback, error.context(second))),
+            };
+        }
         let journal = if changes == 0 {
             session.close().map_err(problem)?;
             guard.dismiss();
@@ -324,7 +335,6 @@ impl Work<'_> {
             None
         } else {
             let pid = guard.pid();
-            guard.keep().map_err(problem)?;
             let journal = session.keep().map_err(problem)?;
             let _ = match deadline {
                 Some(deadline) => writeln!(
@@ -342,15 +352,18 @@ impl Work<'_> {
             journal,
             undone_after_s: deadline.map(|deadline| deadline.as_secs_f64()),
         };
-        self.emit(Exit::Done, applied, &text)
+        let told = self.emit(Exit::Done, applied, &text);
+        if changes == 0 {
+            return told;
+        }
+        told.context("the changes are in force; put them back with `rungwise knob undo`")
     }
 
     fn verify(&self, wishes: &OptionalWishes) -> anyhow::Result<Exit> {
         let places = places();
-        let mut verified = Verified {
-            drift: Vec::new(),
-            not_verified: Vec::new(),
-        };
+        let mut verified = Verified::default();
+        // What holds, and whether it is known of everything that should.
+        let (mut holding, mut known) = (0, true);
         if wishes.wishes.is_empty() {
             let boot_id = recovery::boot_id(&Live).map_err(problem)?;
             let mut pending = Vec::new();
@@ -362,20 +375,35 @@ impl Work<'_> {
                     Some(header) if header.boot_id == boot_id => {
                         pending.extend(open.recovered.pending);
                     }
-                    Some(_) => verified
-                        .not_verified
-                        .push(format!("{journal}: from another boot")),
-                    None => verified
-                        .not_verified
-                        .push(format!("{journal}: cannot be read")),
+                    Some(_) => verified.not_verified.push(format!(
+                        "{journal}: from another boot, nothing of it is in force"
+                    )),
+                    None if open.recovered.never_began() => {}
+                    None => {
+                        known = false;
+                        verified
+                            .not_verified
+                            .push(format!("{journal}: cannot be read"));
+                    }
                 }
             }
-            verified.drift = recovery::verify(&pending, &places);
+            let stand = recovery::verify(&pending, &places);
+            holding += stand.holding;
+            known &= stand.elsewhere.is_empty();
+            verified.drift = stand.drift;
+            verified.not_verified.extend(stand.elsewhere);
         } else {
             for plan in plans(&wishes.wishes, &wishes.device)? {
-                verified
-                    .drift
-                    .extend(plan.verify(&places).map_err(problem)?);
+                let drift = plan.verify(&places).map_err(problem)?;
+                let switches = plan.service().count();
+                if switches > 0 {
+                    known = false;
+                    verified
+                        .not_verified
+                        .push(format!("{}: known to the service alone", plan.knob));
+                }
+                holding += plan.edits.len() - switches - drift.len();
+                verified.drift.extend(drift);
             }
         }
         let mut text = String::new();
@@ -385,34 +413,44 @@ impl Work<'_> {
         for line in &verified.not_verified {
             let _ = writeln!(text, "not verified: {line}");
         }
-        let exit = if verified.drift.is_empty() {
-            text.push_str("everything holds\n");
-            Exit::Done
-        } else {
+        let exit = if !verified.drift.is_empty() {
             Exit::Failed
+        } else if !known {
+            Exit::Inconclusive
+        } else {
+            let _ = match holding {
+                0 => writeln!(text, "nothing is in force"),
+                1 => writeln!(text, "everything holds: 1 setting"),
+                more => writeln!(text, "everything holds: {more} settings"),
+            };
+            Exit::Done
         };
         self.emit(exit, verified, &text)
     }
 
     fn undo(&self, journal: Option<&Path>, abandon: bool) -> anyhow::Result<Exit> {
-        let state = self.state_dir()?;
-        let _alone = InstanceLock::acquire(&state).map_err(host_problem)?;
+        let (state, _alone) = self.own_state()?;
         let leftovers = if abandon {
             Leftovers::Abandon
         } else {
             Leftovers::Report
         };
-        let paths: Vec<PathBuf> = match journal {
-            Some(path) if !files::exists(path) => {
-                anyhow::bail!("cannot undo {}: there is no such journal", path.display())
-            }
-            Some(path) => vec![path.to_owned()],
-            None => rungwise_knobs::journal::stored(&state)
-                .map_err(problem)?
-                .into_iter()
-                .map(|stored| stored.path)
-                .collect(),
-        };
+        let mut paths: Vec<PathBuf> = rungwise_knobs::journal::stored(&state)
+            .map_err(problem)?
+            .into_iter()
+            .map(|stored| stored.path)
+            .collect();
+        if let Some(wanted) = journal {
+            // Only journals: closing one removes or renames the file.
+            let wanted = std::path::absolute(wanted).context("cannot find the current folder")?;
+            paths.retain(|path| *path == wanted);
+            anyhow::ensure!(
+                !paths.is_empty(),
+                "cannot undo {}: it is no open journal of {}; leave --journal out to undo them all",
+                wanted.display(),
+                state.display()
+            );
+        }
         let places = places();
         let mut exit = Exit::Done;
         let mut text = String::new();
@@ -439,13 +477,22 @@ impl Work<'_> {
         self.emit(exit, Undone { journals }, &text)
     }
 
+    /// The state folder, which need not exist.
     fn state_dir(&self) -> anyhow::Result<PathBuf> {
-        let dir = match self.state {
-            Some(dir) => std::path::absolute(dir).context("cannot find the current directory")?,
-            None => environment::state_dir().map_err(host_problem)?,
-        };
-        files::create_dir_all(&dir).map_err(host_problem)?;
-        Ok(dir)
+        match self.state {
+            Some(dir) => std::path::absolute(dir).context("cannot find the current folder"),
+            None => environment::state_dir().map_err(host_problem),
+        }
+    }
+
+    /// The state folder, made and locked for whoever changes the machine.
+    fn own_state(&self) -> anyhow::Result<(PathBuf, InstanceLock)> {
+        let dir = self.state_dir()?;
+        files::create_dir_all(&dir).map_err(|error| {
+            Problem::with(Exit::Precondition, error).context("name another folder with --state")
+        })?;
+        let lock = InstanceLock::acquire(&dir).map_err(host_problem)?;
+        Ok((dir, lock))
     }
 
     fn emit(&self, exit: Exit, body: impl Serialize, text: &str) -> anyhow::Result<Exit> {
@@ -550,11 +597,12 @@ impl UndoneJournal {
 }
 
 /// The guard's life. Nobody reads its words; what it could not put back stays in the journal.
-fn watch(journal: &Path, deadline: Option<Duration>) -> anyhow::Result<Exit> {
+fn watch(journal: &Path, deadline: Option<Duration>, lab: Option<&Path>) -> anyhow::Result<Exit> {
     let input = std::io::stdin().as_fd().try_clone_to_owned()?;
     let output = std::io::stdout().as_fd().try_clone_to_owned()?;
+    let (input, output) = (input.into(), output.into());
     let recovery =
-        guard::watch(journal, &places(), deadline, input.into(), output.into()).map_err(problem)?;
+        guard::watch(journal, &places(), deadline, lab, input, output).map_err(problem)?;
     match recovery {
         Some(recovery) if !recovery.closed => Ok(Exit::Rollback),
         _ => Ok(Exit::Done),
@@ -619,12 +667,12 @@ fn cpus() -> anyhow::Result<Vec<usize>> {
 }
 
 fn problem(error: Error) -> anyhow::Error {
-    Problem::new(error.exit(), error)
+    Problem::with(error.exit(), error)
 }
 
 fn host_problem(error: rungwise_host::Error) -> anyhow::Error {
     if error.is_precondition() {
-        Problem::new(Exit::Precondition, error)
+        Problem::with(Exit::Precondition, error)
     } else {
         error.into()
     }

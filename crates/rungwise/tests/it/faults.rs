@@ -2,7 +2,7 @@
 
 use rungwise_testkit::{Killed, Traced};
 
-use crate::run::{Bench, Ended, Machine, binary, kill, pids};
+use crate::run::{Bench, Ended, Machine, binary, kill, service_of};
 use crate::tune::{SMALL, wait_for_pairs};
 
 #[test]
@@ -48,9 +48,7 @@ fn a_service_that_dies_under_load_is_named_with_its_last_words() {
     let before = Machine::now();
     let child = bench.start(&["tune", scenario.to_str().unwrap()]);
     wait_for_pairs(bench.dir.path(), 1);
-    for pid in pids("serve udp --listen 10.77.0.1:9000") {
-        kill(pid, libc::SIGKILL);
-    }
+    kill(service_of(&child), libc::SIGKILL);
     Ended::from(child.wait_with_output().unwrap())
         .expect(1)
         .says(&["ended under load"]);
@@ -67,7 +65,7 @@ fn a_device_that_vanishes_ends_the_run_and_leaves_nothing() {
     let before = Machine::now();
     let child = bench.start(&["tune", scenario.to_str().unwrap()]);
     wait_for_pairs(bench.dir.path(), 1);
-    let service = pids("serve udp --listen 10.77.0.1:9000")[0];
+    let service = service_of(&child);
     let gone = std::process::Command::new("nsenter")
         .args([
             "--net",
@@ -156,7 +154,7 @@ fn a_full_disk_stops_the_run_before_the_machine_is_touched() {
     let before = Machine::now();
     // A tiny file system of its own in a mount namespace that ends with the shell.
     let script = format!(
-        "mkdir -p state && mount -t tmpfs -o size=32k tmpfs state && dd if=/dev/zero of=state/fill bs=4k count=6 2>/dev/null; exec {} tune {} --runs runs",
+        "mkdir -p state && mount -t tmpfs -o size=32k,mode=700 tmpfs state && dd if=/dev/zero of=state/fill bs=4k count=6 2>/dev/null; exec {} tune {} --runs runs",
         binary().display(),
         scenario.display()
     );

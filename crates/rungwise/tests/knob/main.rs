@@ -13,6 +13,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rungwise_host::namespace::Namespace;
+use rungwise_host::process::Attached;
 use rungwise_testkit::{Killed, Record, Traced, differences, record};
 
 /// A change of three files by three knobs; the masks are of one CPU, so that any machine has it.
@@ -78,6 +79,34 @@ impl Bench {
         }
     }
 
+    /// Runs it with the wall clock moved by `offset`; its guard follows [`Bench::clock_jumps_to`].
+    fn run_at(&self, offset: &str, words: &[&str]) -> Ended {
+        let library = std::fs::read_dir("/usr/lib")
+            .unwrap()
+            .map(|entry| entry.unwrap().path().join("faketime/libfaketime.so.1"))
+            .find(|path| path.exists())
+            .expect("install the package faketime");
+        self.clock_jumps_to(offset);
+        let mut command = Command::new(binary());
+        command
+            .args(words)
+            .env("LD_PRELOAD", library)
+            .env("FAKETIME_TIMESTAMP_FILE", self.clock())
+            .envs([
+                ("FAKETIME_NO_CACHE", "1"),
+                ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+            ]);
+        self.run_command(command)
+    }
+
+    fn clock_jumps_to(&self, offset: &str) {
+        std::fs::write(self.clock(), format!("{offset}\n")).unwrap();
+    }
+
+    fn clock(&self) -> PathBuf {
+        self.scratch.path().join("clock")
+    }
+
     fn changed(&self) -> Vec<String> {
         differences(&self.before, &record(&self.namespace))
     }
@@ -136,7 +165,7 @@ fn applied_verified_and_undone() {
     assert_eq!(bench.changed().len(), 3, "{:?}", bench.changed());
     bench
         .run(&["knob", "verify"])
-        .with(0, &["everything holds"]);
+        .with(0, &["everything holds: 3 settings"]);
     let mut meddle = Command::new("sh");
     meddle.args(["-c", "echo 1 > /proc/sys/net/ipv4/conf/lo/rp_filter"]);
     bench.run_command(meddle);
@@ -226,9 +255,7 @@ fn the_undo_itself_may_be_killed_at_any_step() {
 fn at_the_deadline_the_guard_undoes_and_a_hangup_does_not_stop_it() {
     let bench = Bench::new();
     bench
-        .run(&[
-            "knob", "apply", WISHES[0], "--device", "lo", "--for", "700ms",
-        ])
+        .run(&["knob", "apply", WISHES[0], "--device", "lo", "--for", "3s"])
         .with(0, &["then undone by process"]);
     assert_eq!(bench.changed().len(), 1);
     let mut hangup = Command::new("sh");
@@ -257,6 +284,148 @@ fn undone_by_hand_before_the_deadline_the_guard_goes() {
 }
 
 #[test]
+fn a_guard_never_undoes_a_later_journal_of_the_same_number() {
+    let bench = Bench::new();
+    let apply = ["knob", "apply", WISHES[0], "--device", "lo"];
+    bench
+        .run(&[&apply[..], &["--for", "1500ms"]].concat())
+        .with(0, &[]);
+    let first = bench.journals();
+    bench.run(&["knob", "undo"]).with(0, &["is '0' again"]);
+    bench.run(&apply).with(0, &[]);
+    assert_eq!(bench.journals(), first);
+    bench.guard_is_gone();
+    assert_eq!(bench.changed().len(), 1, "{:?}", bench.changed());
+    bench.run(&["knob", "undo"]).with(0, &[]);
+}
+
+#[test]
+fn a_wall_clock_that_jumps_brings_no_deadline_nearer_and_puts_none_off() {
+    let (ahead, back) = (Bench::new(), Bench::new());
+    let apply = ["knob", "apply", WISHES[0], "--device", "lo", "--for"];
+    let long = [&apply[..], &["10m"]].concat();
+    ahead.run_at("+0", &long).with(0, &[]);
+    ahead.clock_jumps_to("+3650d");
+    back.run_at("+0", &[&apply[..], &["2s"]].concat())
+        .with(0, &[]);
+    back.clock_jumps_to("-3650d");
+    // By then the other guard has looked at its deadline several times.
+    back.guard_is_gone();
+    assert_eq!(back.changed(), [""; 0]);
+    let verify = ["knob", "verify", "--format", "json"];
+    let told = ahead
+        .run_at("+3650d", &verify)
+        .with(0, &["\"started\": \"20"]);
+    let year = told.words.split("\"started\": \"").nth(1).unwrap()[..4].to_owned();
+    assert!(
+        year.parse::<u32>().unwrap() > 2035,
+        "the clock did not jump: {year}"
+    );
+    assert!(running(&ahead.state().display().to_string()));
+    assert_eq!(ahead.changed().len(), 1, "{:?}", ahead.changed());
+    ahead.run(&["knob", "undo"]).with(0, &[]);
+    ahead.guard_is_gone();
+}
+
+#[test]
+fn the_guard_ends_what_a_killed_tool_left_in_its_lab() {
+    let bench = Bench::new();
+    bench
+        .run(&["knob", "apply", WISHES[0], "--device", "lo"])
+        .with(0, &[]);
+    let journal = bench.state().join("journals").join(&bench.journals()[0]);
+    // As a service that changed its user and left its group: nobody's child, nobody's signal.
+    let mut service = Command::new("setsid");
+    service.args(["--fork", "sh", "-c", "echo $$; sleep 600 & exec sleep 601"]);
+    service.stdin(Stdio::null()).stderr(Stdio::null());
+    let mut service = bench
+        .namespace
+        .run(move || service.stdout(Stdio::piped()).spawn().unwrap());
+    let mut pid = String::new();
+    let stdout = service.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut pid).unwrap();
+    service.wait().unwrap();
+    let service = Attached::attach(pid.trim().parse().unwrap()).unwrap();
+    let guard = |lab: String| {
+        let mut guard = Command::new(binary());
+        guard.args(["knob", "guard"]).arg(&journal);
+        guard
+            .args(["--lab", &lab])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        bench.namespace.run(move || guard.output().unwrap())
+    };
+    // The namespace of the host is refused, whoever asks.
+    let refused = guard("/proc/1/ns/net".to_owned());
+    assert!(!refused.status.success() && service.alive());
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&bench.namespace.netns_fd());
+    // A guard of the lab stands outside it.
+    let mut outside = Command::new(binary());
+    outside.args(["knob", "guard"]).arg(&journal);
+    outside.args(["--lab", &format!("/proc/{}/fd/{fd}", std::process::id())]);
+    outside.stdin(Stdio::null()).stdout(Stdio::null());
+    assert!(outside.output().unwrap().status.code().is_some());
+    assert!(!service.alive());
+}
+
+#[test]
+fn only_an_open_journal_is_taken_for_one() {
+    let bench = Bench::new();
+    let precious = bench.scratch.path().join("precious");
+    std::fs::write(&precious, "no line end").unwrap();
+    let path = precious.to_str().unwrap();
+    for abandon in [&[][..], &["--abandon"]] {
+        bench
+            .run(&[&["knob", "undo", "--journal", path], abandon].concat())
+            .with(2, &["no open journal"]);
+    }
+    assert_eq!(std::fs::read(&precious).unwrap(), b"no line end");
+    bench
+        .run(&["knob", "apply", WISHES[0], "--device", "lo"])
+        .with(0, &[]);
+    let journal = bench.state().join("journals").join(&bench.journals()[0]);
+    bench
+        .run(&["knob", "undo", "--journal", journal.to_str().unwrap()])
+        .with(0, &["is '0' again"]);
+}
+
+#[test]
+fn a_relative_state_folder_has_a_guard_too() {
+    let bench = Bench::new();
+    for nth in 1..200 {
+        let mut traced = Traced::kill_at(binary(), "fdatasync", nth)
+            .args([&["knob", "apply"], &WISHES[..], &["--device", "lo"]].concat())
+            .env("RUNGWISE_STATE", "state")
+            .current_dir(bench.scratch.path());
+        let killed = bench.namespace.run(move || traced.run());
+        bench.guard_is_gone();
+        if killed != Killed::AtCall {
+            assert!(nth > 2, "no journal was written");
+            break;
+        }
+        assert_eq!(bench.changed(), [""; 0], "{nth}");
+        assert!(bench.journals().is_empty(), "{nth}: nobody undid it");
+    }
+    bench.run(&["knob", "undo"]).with(0, &[]);
+}
+
+#[test]
+fn a_state_folder_that_others_may_write_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bench = Bench::new();
+    std::fs::create_dir(bench.state()).unwrap();
+    std::fs::set_permissions(bench.state(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    for words in [
+        &["knob", "apply", WISHES[0], "--device", "lo"][..],
+        &["knob", "undo"],
+    ] {
+        bench.run(words).with(4, &["others may write it"]);
+    }
+    assert_eq!(bench.changed(), [""; 0]);
+    assert!(!bench.state().join("lock").exists());
+}
+
+#[test]
 fn a_bundle_is_applied_as_a_whole_or_not_at_all() {
     let bench = Bench::new();
     bench
@@ -281,7 +450,7 @@ fn without_room_for_the_journal_nothing_is_written() {
     std::fs::create_dir(&state).unwrap();
     // The mount is seen by this shell and its program alone.
     let script = format!(
-        "mount -t tmpfs -o size=16k,nr_inodes=8 tmpfs {0} && mkdir {0}/journals && \
+        "mount -t tmpfs -o size=16k,nr_inodes=8,mode=700 tmpfs {0} && mkdir {0}/journals && \
          {{ cat /dev/zero > {0}/fill 2>/dev/null; exec {1} knob apply {2} --device lo; }}",
         state.display(),
         binary().display(),
@@ -343,7 +512,7 @@ fn a_journal_of_strangers_is_refused_and_never_a_panic() {
         bench
             .run(&["knob", "undo"])
             .with(5, &["cannot trust journal", "000001.jsonl"]);
-        bench.run(&["knob", "verify"]).with(0, &["not verified"]);
+        bench.run(&["knob", "verify"]).with(3, &["not verified"]);
     }
     bench.run(&["knob", "undo", "--abandon"]).with(5, &[]);
     bench.run(&["knob", "undo"]).with(0, &["nothing to undo"]);
