@@ -9,6 +9,7 @@
 )]
 
 mod aa;
+mod bare;
 mod cpu;
 mod depth1;
 mod dns;
@@ -29,7 +30,7 @@ const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|all] [--round
 
   dns      rungwise load udp --dns and dnsperf against the same nsd
   depth1   rungwise and sockperf ping-pong, each against its own echo server
-  ladder   CPU per transaction of server and client; same-flow bursts
+  ladder   CPU per transaction of server and client, beside bare loops; same-flow bursts
   aa       repeats of tune with identical variants: false keeps
   all      the four of them
 
@@ -60,7 +61,11 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let args = parse(std::env::args().skip(1))?;
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(done) = bare::run_if_asked(&words) {
+        return done;
+    }
+    let args = parse(words.into_iter())?;
     process::stop_on_signals();
     machine::check_root()?;
     let wanted = |name: &str| args.what == name || args.what == "all";

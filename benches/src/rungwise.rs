@@ -16,7 +16,7 @@ pub struct Rungwise {
     path: PathBuf,
 }
 
-/// One run of `rungwise load udp`.
+/// One run of `rungwise load udp` or of the bare client.
 pub struct Load {
     pub report: Value,
     /// CPU microseconds of the client process per reply, start and end of the process included.
@@ -101,29 +101,34 @@ impl Rungwise {
                 "--quiet",
             ])
             .args(switches);
-        let cpu = Window::open(servers);
-        // Status 3 is a client that does not certify itself, which a closed loop on two CPUs may well do.
-        let done = process::run_any(&mut command, window + Duration::from_secs(30))?;
-        let used = cpu.close(done.cpu);
-        let report: Value = serde_json::from_str(&done.stdout).with_context(|| {
-            format!(
-                "rungwise load ended with {}: {}",
-                done.status,
-                done.stderr.trim()
-            )
-        })?;
-        let received = report["received"]
-            .as_f64()
-            .filter(|n| *n > 0.0)
-            .context("rungwise load received nothing")?;
-        Ok(Load {
-            client_us: done.cpu.as_secs_f64() * 1e6 / received,
-            server_us: used.server.as_secs_f64() * 1e6 / received,
-            rate: report["achieved_per_s"].as_f64().unwrap_or(f64::NAN),
-            foreign: used.foreign,
-            report,
-        })
+        drive(&mut command, window, servers)
     }
+}
+
+/// Runs a client for `window` and weighs both sides; it prints a report of `load udp`, or of its kind.
+pub fn drive(command: &mut Command, window: Duration, servers: &[u32]) -> Result<Load> {
+    let cpu = Window::open(servers);
+    // Status 3 is a client that does not certify itself, which a closed loop on two CPUs may well do.
+    let done = process::run_any(command, window + Duration::from_secs(30))?;
+    let used = cpu.close(done.cpu);
+    let report: Value = serde_json::from_str(&done.stdout).with_context(|| {
+        format!(
+            "{command:?} ended with {}: {}",
+            done.status,
+            done.stderr.trim()
+        )
+    })?;
+    let received = report["received"]
+        .as_f64()
+        .filter(|n| *n > 0.0)
+        .with_context(|| format!("{command:?} received nothing"))?;
+    Ok(Load {
+        client_us: done.cpu.as_secs_f64() * 1e6 / received,
+        server_us: used.server.as_secs_f64() * 1e6 / received,
+        rate: report["achieved_per_s"].as_f64().unwrap_or(f64::NAN),
+        foreign: used.foreign,
+        report,
+    })
 }
 
 /// Top folder of the checkout.
