@@ -1,7 +1,7 @@
 //! Queries per client CPU-second against the same nsd: `rungwise load udp --dns` and dnsperf.
 //!
 //! Both read the same query file, have the same number of queries under way (256) from the same number of
-//! sockets (16) on two threads, and run for the same time; both are judged from outside, by the CPU time that
+//! sockets (16) on the same number of threads, one and two, and run for the same time; both are judged from outside, by the CPU time that
 //! wait4(2) reports for the process. rungwise pins its threads, which dnsperf cannot, and keeps full latency
 //! histograms on.
 
@@ -19,6 +19,7 @@ use crate::rungwise::Rungwise;
 
 const PORT: u16 = 5300;
 const NAMES: usize = 1000;
+const SOCKETS: usize = 16;
 
 /// The comparison as Markdown.
 pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
@@ -35,10 +36,42 @@ pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
         .to_str()
         .context("the folder for temporary files is not UTF-8")?;
 
+    let mut rows = String::new();
+    let mut met = true;
+    for threads in [1, 2] {
+        let (ours, theirs) = sides(tool, &lab, queries, nsd.pid(), threads, rounds, window)?;
+        let ratios = ratios(&ours.per_cpu_s, &theirs.per_cpu_s);
+        met &= median(&ratios) >= 2.0;
+        rows += &row(
+            &format!("rungwise load udp --dns, {threads} threads"),
+            &ours,
+            &spread(&ratios, 2),
+        );
+        rows += &row(&format!("dnsperf, {threads} threads"), &theirs, "1");
+    }
+    Ok(format!(
+        "\n## DNS queries against nsd\n\nOne nsd with two processes on CPUs 0 and 1, {NAMES} names; 16 sockets, 256 queries under way, {} s a run, \
+         {rounds} rounds. rungwise pins its threads, dnsperf cannot. Target 2 x: {}.\n\n\
+         | client | thousand queries per client CPU-second | thousand queries/s | ratio | lost | foreign |\n|---|---|---|---|---|---|\n{rows}",
+        window.as_secs(),
+        if met { "met" } else { "missed" },
+    ))
+}
+
+/// Both clients with `threads` threads, in turn.
+fn sides(
+    tool: &Rungwise,
+    lab: &Lab,
+    queries: &str,
+    nsd: u32,
+    threads: usize,
+    rounds: usize,
+    window: Duration,
+) -> Result<(Side, Side)> {
     let mut ours = Side::default();
     let mut theirs = Side::default();
     for round in 0..rounds {
-        eprintln!("dns: round {} of {rounds}", round + 1);
+        eprintln!("dns: {threads} threads, round {} of {rounds}", round + 1);
         // Alternating order, so that a drift of the machine favours nobody.
         let order = if round % 2 == 0 {
             [true, false]
@@ -47,36 +80,34 @@ pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
         };
         for is_ours in order {
             if is_ours {
+                let (threads, sockets) = (threads.to_string(), (SOCKETS / threads).to_string());
                 let switches = [
                     "--dns",
                     queries,
                     "--threads",
-                    "2",
+                    &threads,
                     "--sockets",
-                    "8",
+                    &sockets,
                     "--depth",
                     "16",
                     "--pin",
                 ];
-                let load = tool.load(&lab, "0,1", PORT, window, &switches, &[nsd.pid()])?;
+                let load = tool.load(lab, "0,1", PORT, window, &switches, &[nsd])?;
                 ours.per_cpu_s.push(1e6 / load.client_us);
                 ours.rate.push(load.rate);
                 ours.lost += load.report["lost"].as_u64().unwrap_or(0);
                 ours.foreign = ours.foreign.max(load.foreign);
             } else {
-                let cpu = Window::open(&[nsd.pid()]);
+                let cpu = Window::open(&[nsd]);
                 let mut command = lab.at_client("0,1", "dnsperf");
                 command.args(["-s", SERVER, "-p", &PORT.to_string(), "-d", queries]);
                 command.args([
                     "-l",
                     &window.as_secs().to_string(),
                     "-T",
-                    "2",
-                    "-c",
-                    "16",
-                    "-q",
-                    "256",
+                    &threads.to_string(),
                 ]);
+                command.args(["-c", &SOCKETS.to_string(), "-q", "256"]);
                 let done = process::run(&mut command, window + Duration::from_secs(30))?;
                 let used = cpu.close(done.cpu);
                 let completed = figure(&done.stdout, "Queries completed:")?;
@@ -89,36 +120,19 @@ pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
             }
         }
     }
-    let row = |name: &str, side: &Side, ratio: &str| {
-        format!(
-            "| {name} | {} | {} | {ratio} | {} | {:.0} % |\n",
-            spread(
-                &side
-                    .per_cpu_s
-                    .iter()
-                    .map(|n| n / 1000.0)
-                    .collect::<Vec<_>>(),
-                0
-            ),
-            spread(&side.rate.iter().map(|n| n / 1000.0).collect::<Vec<_>>(), 0),
-            side.lost,
-            side.foreign * 100.0
-        )
-    };
-    let ratio = spread(&ratios(&ours.per_cpu_s, &theirs.per_cpu_s), 2);
-    let target = if median(&ratios(&ours.per_cpu_s, &theirs.per_cpu_s)) >= 2.0 {
-        "met"
-    } else {
-        "missed"
-    };
-    Ok(format!(
-        "\n## DNS queries against nsd\n\nOne nsd with two processes on CPUs 0 and 1, {NAMES} names; 16 sockets, 256 queries under way, {} s a run, \
-         {rounds} rounds. Target 2 x: {target}.\n\n| client | thousand queries per client CPU-second | thousand queries/s | ratio | lost | foreign |\n\
-         |---|---|---|---|---|---|\n{}{}",
-        window.as_secs(),
-        row("rungwise load udp --dns", &ours, &ratio),
-        row("dnsperf", &theirs, "1"),
-    ))
+    Ok((ours, theirs))
+}
+
+fn row(name: &str, side: &Side, ratio: &str) -> String {
+    let thousands =
+        |values: &[f64]| spread(&values.iter().map(|n| n / 1000.0).collect::<Vec<_>>(), 0);
+    format!(
+        "| {name} | {} | {} | {ratio} | {} | {:.0} % |\n",
+        thousands(&side.per_cpu_s),
+        thousands(&side.rate),
+        side.lost,
+        side.foreign * 100.0
+    )
 }
 
 #[derive(Default)]
