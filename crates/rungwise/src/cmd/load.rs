@@ -13,7 +13,8 @@ use rungwise_host::cpu::{CpuMeter, CpuSource, Owner};
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{clock, environment, files, machine};
 use rungwise_load::udp::{
-    Arrival, Completed, Edge, Hooks, Payload, Stop, Surroundings, Workload, certify, run_watched,
+    Arrival, Completed, Edge, Hooks, Payload, SERVER_BUSY, Stop, Surroundings, Workload, certify,
+    run_watched,
 };
 use rungwise_load::{Error, dns};
 use rungwise_model::load::{LoadReport, Second};
@@ -134,10 +135,12 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::install()?;
     let started = clock::utc_now();
 
-    let here = is_local(workload.target.ip());
+    let here = is_local(workload.target);
     let mut sources = vec![CpuSource::own(Owner::Client)];
     let server = args.server_pid.iter();
     sources.extend(server.map(|pid| CpuSource::process(Owner::Service, *pid)));
+    // A process that is not there is told before the load, not after it.
+    CpuMeter::begin(&sources).map_err(|error| Problem::with(Exit::Precondition, error))?;
     let meter = Meter::new(&sources);
     let follow = !global.quiet && std::io::stderr().is_terminal();
     let mut each_second = |second: &Second| {
@@ -188,13 +191,16 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
 
 fn judge(completed: &mut Completed, cpu: Option<&CpuWindow>, here: bool, server_known: bool) {
     // A server on this machine that nobody named would count as foreign.
-    let foreign_known = server_known || !here;
+    let foreign = cpu.filter(|_| server_known || !here);
+    let server = cpu.filter(|_| server_known);
+    let cpus = |cpu: &CpuWindow| cpu.per_cpu.len().max(1) as f64;
     let around = Surroundings {
-        foreign_cpu: cpu.filter(|_| foreign_known).map(|cpu| cpu.foreign),
-        server_busy: cpu
-            .filter(|_| server_known)
-            .map(|cpu| cpu.service_cpu_s / (cpu.seconds * cpu.per_cpu.len().max(1) as f64)),
-        shared_cpus: server_known,
+        foreign_cpu: foreign.map(|cpu| cpu.foreign),
+        server_busy: server.map(|cpu| cpu.service_cpu_s / (cpu.seconds * cpus(cpu))),
+        shared_cpus: server.is_some_and(|cpu| {
+            let idle: f64 = cpu.per_cpu.iter().map(|split| split.idle).sum();
+            idle / cpus(cpu) <= 1.0 - SERVER_BUSY
+        }),
     };
     certify(completed, &around);
 }
@@ -317,7 +323,7 @@ fn problem(error: Error) -> anyhow::Error {
         Error::Workload { .. } | Error::QueryFile { .. } => Exit::Usage,
         _ => Exit::Precondition,
     };
-    Problem::new(exit, error)
+    Problem::with(exit, error)
 }
 
 /// CPU use between the edges of the measured window.
@@ -357,22 +363,31 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// Whether `address` belongs to this machine: only then can one bind to it.
-fn is_local(address: IpAddr) -> bool {
-    UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
+/// Whether `target` belongs to this machine: only then can one bind to its address.
+fn is_local(mut target: SocketAddr) -> bool {
+    target.set_port(0);
+    UdpSocket::bind(target).is_ok()
 }
 
 fn resolve(target: &str) -> anyhow::Result<SocketAddr> {
     let what = || {
         format!(
-            "cannot load '{target}': it is no address with a port; write 192.0.2.1:53, [2001:db8::1]:53 or name:53"
+            "cannot load '{target}': it is no address with a port; write 192.0.2.1:53, [2001:db8::1]:53, [fe80::1%eth0]:53 or name:53"
         )
     };
-    target
-        .to_socket_addrs()
-        .with_context(what)?
-        .next()
-        .with_context(what)
+    // std reads a zone only as a number; the resolver of the system knows devices by name.
+    let zoned = target
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("]:"))
+        .filter(|(address, _)| address.contains('%'));
+    let mut addresses = match zoned {
+        Some((address, port)) => {
+            (address, port.parse::<u16>().with_context(what)?).to_socket_addrs()
+        }
+        None => target.to_socket_addrs(),
+    }
+    .with_context(what)?;
+    addresses.next().with_context(what)
 }
 
 /// One line per second, while the run goes on.
@@ -441,6 +456,7 @@ fn unhex(digits: &str) -> anyhow::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rungwise_model::machine::CpuSplit;
 
     #[test]
     fn a_ramp_and_a_list_of_cpus_are_read_or_refused_with_an_example() {
@@ -466,7 +482,56 @@ mod tests {
 
     #[test]
     fn only_our_own_addresses_are_local() {
-        assert!(is_local("127.0.0.1".parse().unwrap()));
-        assert!(!is_local("192.0.2.1".parse().unwrap()));
+        assert!(is_local("127.0.0.1:53".parse().unwrap()));
+        assert!(!is_local("192.0.2.1:53".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_target_may_name_its_zone_by_device() {
+        let SocketAddr::V6(target) = resolve("[fe80::1%lo]:53").unwrap() else {
+            panic!("IPv6 was written");
+        };
+        // The loopback device is the first of every namespace.
+        assert_eq!((target.port(), target.scope_id()), (53, 1));
+        assert_eq!(
+            resolve("[fe80::1%1]:53").unwrap(),
+            resolve("[fe80::1%lo]:53").unwrap()
+        );
+        for bad in ["127.0.0.1", "[fe80::1%lo]:", "[fe80::1%no-such]:53"] {
+            let error = format!("{:#}", resolve(bad).unwrap_err());
+            assert!(error.contains("name:53"), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_busy_client_beside_an_idle_cpu_is_the_clients_own_limit() {
+        let certified = |idle: [f64; 2], server_known| {
+            let mut completed = Completed {
+                busy: 1.0,
+                ..Completed::default()
+            };
+            completed.measurement.received = 1000;
+            completed.measurement.client.saturated = true;
+            let cpu = CpuWindow {
+                seconds: 1.0,
+                per_cpu: idle
+                    .map(|idle| CpuSplit {
+                        idle,
+                        ..CpuSplit::default()
+                    })
+                    .to_vec(),
+                service_cpu_s: 0.4,
+                client_cpu_s: 1.0,
+                foreign: 0.0,
+            };
+            judge(&mut completed, Some(&cpu), true, server_known);
+            completed.measurement.client.certified
+        };
+        assert!(certified([0.0, 0.0], true), "the machine is the limit");
+        assert!(
+            !certified([0.0, 0.6], true),
+            "one more thread could ask more"
+        );
+        assert!(!certified([0.0, 0.0], false), "nobody knows the server");
     }
 }

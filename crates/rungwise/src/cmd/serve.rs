@@ -212,7 +212,7 @@ fn problem(error: Error) -> anyhow::Error {
         Error::Config(_) => Exit::Usage,
         _ => Exit::Precondition,
     };
-    Problem::new(exit, error)
+    Problem::with(exit, error)
 }
 
 impl Udp {

@@ -8,4 +8,5 @@ mod drawn;
 mod faults;
 mod peers;
 mod run;
+mod traffic;
 mod tune;

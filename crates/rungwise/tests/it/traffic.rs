@@ -1,0 +1,196 @@
+//! `serve udp` and `load udp` as processes: what they promise to scripts.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Output};
+
+use serde_json::Value;
+
+use crate::run::{Bench, Ended, kill};
+use crate::tune::assert_valid;
+
+/// A running `serve udp` that said it was ready.
+struct Serving {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+    address: String,
+}
+
+impl Serving {
+    fn start(bench: &Bench, arguments: &[&str]) -> Self {
+        let mut child = bench.start(&[&["serve", "udp", "--quiet"], arguments].concat());
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let address = line.strip_prefix("ready udp ").map(str::trim);
+        let Some(address) = address.map(str::to_owned) else {
+            panic!("'{line}': {:?}", child.wait_with_output());
+        };
+        Self {
+            child,
+            out,
+            address,
+        }
+    }
+
+    /// What it printed after a signal.
+    fn end(mut self, signal: i32) -> Ended {
+        kill(self.child.id().cast_signed(), signal);
+        let mut stdout = Vec::new();
+        self.out.read_to_end(&mut stdout).unwrap();
+        let Output { status, stderr, .. } = self.child.wait_with_output().unwrap();
+        Ended::from(Output {
+            status,
+            stdout,
+            stderr,
+        })
+    }
+}
+
+/// The document of a run that was measured, certified (0) or on a machine too busy for that (3).
+#[track_caller]
+fn measured(ended: &Ended) -> Value {
+    assert!(
+        matches!(ended.code, Some(0 | 3)),
+        "{:?} {}",
+        ended.code,
+        ended.stderr
+    );
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_valid(&report, "load");
+    // Certified or not is told three times, and alike.
+    let certified = ended.code == Some(0);
+    assert_eq!(report["client"]["certified"], certified);
+    assert_eq!(
+        report["client"]["reasons"].as_array().unwrap().is_empty(),
+        certified
+    );
+    assert_eq!(report["exit"], ended.code.unwrap());
+    report
+}
+
+#[test]
+fn load_prints_one_document_with_every_promised_field() {
+    let bench = Bench::new();
+    let server = Serving::start(&bench, &["--listen", "127.0.0.1:0"]);
+    let pid = server.child.id().to_string();
+    let load = |how: &[&str]| {
+        let fixed = [
+            "load",
+            "udp",
+            &server.address,
+            "--server-pid",
+            &pid,
+            "--warmup",
+            "50ms",
+            "--sockets",
+            "2",
+            "--format",
+            "json",
+        ];
+        measured(&bench.run(&[&fixed, how].concat()))
+    };
+    let closed = load(&["--count", "3000", "--depth", "4"]);
+    assert_eq!(closed["offered_per_s"], Value::Null);
+    assert_eq!(closed["sent"], 3000);
+    let open = load(&["--rate", "2k/s", "--for", "1100ms"]);
+    assert_eq!(open["offered_per_s"], 2000.0);
+    assert_eq!(open["seconds"].as_array().unwrap().len(), 1);
+    for report in [closed, open] {
+        for pointer in [
+            "/schema",
+            "/tool/version",
+            "/command/0",
+            "/started",
+            "/finished",
+            "/exit",
+            "/offered_per_s",
+            "/achieved_per_s",
+            "/sent",
+            "/received",
+            "/lost",
+            "/errors",
+            "/latency_us/corrected/p50",
+            "/latency_us/corrected/p90",
+            "/latency_us/corrected/p99",
+            "/latency_us/corrected/p999",
+            "/latency_us/corrected/max",
+            "/latency_us/uncorrected/p50",
+            "/latency_us/uncorrected/p999",
+            "/client/cpu_us_per_tx",
+            "/client/saturated",
+            "/client/foreign_cpu",
+            "/client/certified",
+            "/client/reasons",
+            "/seconds",
+        ] {
+            assert!(report.pointer(pointer).is_some(), "{pointer} in {report}");
+        }
+        let count = |name: &str| report[name].as_u64().unwrap();
+        assert_eq!(count("sent"), count("received") + count("lost"));
+    }
+    server.end(libc::SIGTERM).expect(0);
+}
+
+#[test]
+fn load_tells_who_is_to_blame_by_its_exit_code() {
+    let bench = Bench::new();
+    let queries = bench.write("queries", "example.org A\nexample.org AAAAA\n");
+    let queries = queries.to_str().unwrap();
+    bench
+        .run(&["load", "udp", "127.0.0.1:9", "--dns", queries])
+        .expect(2)
+        .says(&["line 2", "'AAAAA' is not a DNS type"]);
+    bench
+        .run(&["load", "udp", "127.0.0.1:9", "--rate", "20k"])
+        .expect(2)
+        .says(&["20k/s"]);
+    // Bound and closed again, so nobody listens there.
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0")
+        .and_then(|socket| socket.local_addr())
+        .unwrap()
+        .to_string();
+    bench
+        .run(&["load", "udp", &closed])
+        .expect(4)
+        .says(&["the port is closed"]);
+    // Above the largest process id that a kernel hands out.
+    bench
+        .run(&["load", "udp", &closed, "--server-pid", "8388608"])
+        .expect(4)
+        .says(&["process 8388608"]);
+    let ended = bench
+        .run(&["load", "udp", &closed, "--source", "192.0.2.1"])
+        .expect(4)
+        .says(&["192.0.2.1"]);
+    assert_eq!(
+        ended.stderr.matches("os error").count(),
+        1,
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn serve_counts_gives_the_port_back_at_once_and_tells_an_end_from_an_interruption() {
+    let bench = Bench::new();
+    let mut listen = "127.0.0.1:0".to_owned();
+    for io in ["single", "batch", "uring"] {
+        for (signal, code) in [(libc::SIGTERM, 0), (libc::SIGINT, 130)] {
+            let server =
+                Serving::start(&bench, &["--listen", &listen, "--io", io, "--format=json"]);
+            listen.clone_from(&server.address);
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket
+                .set_read_timeout(Some(std::time::Duration::from_secs(10)))
+                .unwrap();
+            socket.send_to(b"hello", &server.address).unwrap();
+            assert_eq!(socket.recv(&mut [0; 8]).unwrap(), 5, "{io}");
+            let ended = server.end(signal).expect(code);
+            let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+            assert_eq!(report["exit"], code);
+            assert_eq!(report["total"]["received"], 1, "{io}");
+            assert_eq!(report["total"]["sent"], 1, "{io}");
+            assert_eq!(report["workers"].as_array().unwrap().len(), 1);
+        }
+    }
+}
