@@ -45,6 +45,11 @@ pub const PACKAGES: &[Package] = &[
         reason: "second opinion on the device features that we set by ioctl",
     },
     Package {
+        name: "faketime",
+        program: "faketime",
+        reason: "has the wall clock jump for one program",
+    },
+    Package {
         name: "iproute2",
         program: "ip",
         reason: "second opinion on the namespaces and devices that we make by netlink",

@@ -3,7 +3,7 @@
 //! In a user namespace an ordinary user owns the network namespaces made in it: devices, sysctls,
 //! features and `nf_tables` work. Three queue files do not, because the kernel asks for the
 //! capability in the *initial* user namespace: `rps_cpus`, `rps_flow_cnt`, `xps_cpus` answer EPERM.
-//! [`writable`] asks before a rung is planned. Sources: `user_namespaces(7)`, net/core/net-sysfs.c.
+//! Sources: `user_namespaces(7)`, net/core/net-sysfs.c.
 #![expect(
     unsafe_code,
     reason = "unshare and the probe's fork have no safe door in std"
@@ -11,9 +11,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
 
-use crate::Host;
 use crate::error::{Error, Result};
 
 const CAP_NET_ADMIN: u64 = 1 << 12;
@@ -95,39 +93,6 @@ pub fn enter_user_namespace() -> Result<()> {
         why: forbidden_by(&io::Error::from_raw_os_error(libc::EPERM)),
         remedy: "run as root, or lift that restriction".to_owned(),
     })
-}
-
-/// Whether a setting can be changed from here, found out by writing back what it holds.
-///
-/// Opening a queue file proves nothing: the kernel checks the capability at the write. For sysctls,
-/// queue masks and the like, where writing the present value changes nothing.
-pub fn writable(host: &dyn Host, path: &Path) -> Result<()> {
-    let value = host
-        .text(path)
-        .map_err(|source| refused("read", host, path, source))?;
-    host.write(path, value.as_bytes())
-        .map_err(|source| refused("change", host, path, source))
-}
-
-fn refused(verb: &str, host: &dyn Host, path: &Path, source: io::Error) -> Error {
-    let tried = format!("{verb} {} in {}", path.display(), host.name());
-    match source.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Error::Missing {
-            tried,
-            why: if in_initial_user_namespace() {
-                source.to_string()
-            } else {
-                "needs root outside a user namespace".to_owned()
-            },
-            remedy: "run as root".to_owned(),
-        },
-        io::ErrorKind::NotFound => Error::Missing {
-            tried,
-            why: "this kernel or namespace has no such setting".to_owned(),
-            remedy: "leave it out".to_owned(),
-        },
-        _ => Error::System { tried, source },
-    }
 }
 
 fn capable() -> bool {
@@ -235,13 +200,5 @@ mod tests {
         );
         assert_eq!(effective_capabilities("CapEff:\tzz\n"), 0);
         assert_eq!(effective_capabilities(""), 0);
-    }
-
-    #[test]
-    fn a_setting_that_is_not_there_is_a_missing_precondition() {
-        let error =
-            writable(&crate::live::Live, Path::new("/proc/sys/net/core/nosuch")).unwrap_err();
-        assert!(error.is_precondition(), "{error}");
-        assert!(error.to_string().contains("no such setting"), "{error}");
     }
 }

@@ -376,6 +376,10 @@ impl<'a> Context<'a> {
             Some(device) if is_name(device) && known.iter().any(|name| name == device) => {
                 return Ok(device);
             }
+            Some(device) if lists[1..].iter().flatten().any(|name| name == device) => format!(
+                "/sys shows another network namespace than that of {device}, so a write there would miss it; \
+                 enter with `ip netns exec`, which mounts the right one"
+            ),
             Some(device) => format!("{} has no device {device}", self.here.name()),
             None => "it belongs to a device".to_owned(),
         };

@@ -161,6 +161,25 @@ fn a_shown_knob_says_why_it_is_not_turned_and_keeps_secrets_of_the_command_line(
 }
 
 #[test]
+fn a_device_that_sysfs_does_not_show_is_told_apart_from_one_that_is_not_there() {
+    let machines = Machines::new();
+    machines.host.remove("/sys/class/net/veth0/ifindex");
+    let sees = |machines: &Machines| {
+        let context = rungwise_knobs::Context::of_host(&*machines.host, Some("veth0"), &[0, 1]);
+        let knob = rungwise_knobs::find("net.gro").unwrap();
+        knob.plan(&context, "on").map_err(|error| error.to_string())
+    };
+    assert!(sees(&machines).is_ok());
+    for path in machines.host.snapshot().keys() {
+        if path.starts_with("/sys/class/net/") {
+            machines.host.remove(path);
+        }
+    }
+    let error = sees(&machines).unwrap_err();
+    assert!(error.contains("another network namespace"), "{error}");
+}
+
+#[test]
 fn a_missing_device_names_those_that_exist() {
     let machines = Machines::new();
     let knob = rungwise_knobs::find("net.gro").unwrap();

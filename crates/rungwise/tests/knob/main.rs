@@ -355,8 +355,8 @@ fn the_guard_ends_what_a_killed_tool_left_in_its_lab() {
             .stdout(Stdio::null());
         bench.namespace.run(move || guard.output().unwrap())
     };
-    // The namespace of the host is refused, whoever asks.
-    let refused = guard("/proc/1/ns/net".to_owned());
+    // Its own namespace is refused, whoever asks: that would be the host's.
+    let refused = guard("/proc/self/ns/net".to_owned());
     assert!(!refused.status.success() && service.alive());
     let fd = std::os::fd::AsRawFd::as_raw_fd(&bench.namespace.netns_fd());
     // A guard of the lab stands outside it.
