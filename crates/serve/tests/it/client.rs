@@ -6,6 +6,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd as _;
+use std::process::{Child, Command};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use rungwise_serve::udp::{Config, Server};
@@ -66,6 +68,23 @@ pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "it did not come true");
         std::thread::yield_now();
     }
+}
+
+/// Between fork and exec a child holds every descriptor of ours: a socket that was closed keeps its port, a link
+/// its program. Children are started while this is written to; who counts on an end being an end reads it.
+static FORKS: RwLock<()> = RwLock::new(());
+
+/// Starts a program of Debian's `package`.
+pub(crate) fn spawn(package: &str, command: &mut Command) -> Child {
+    let _guard = FORKS.write().unwrap_or_else(PoisonError::into_inner);
+    command.spawn().unwrap_or_else(|error| {
+        panic!("cannot run {command:?}: {error}; install the package {package}")
+    })
+}
+
+/// Holds back every start of a program.
+pub(crate) fn no_forks() -> RwLockReadGuard<'static, ()> {
+    FORKS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The CPUs of this process.

@@ -1,10 +1,11 @@
 //! The example services against the clients that people use: dig and chronyd.
 
 use std::net::SocketAddr;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use rungwise_serve::udp::{Config, Io, Server};
 
+use crate::client::spawn;
 use crate::{dns, sntp};
 
 /// Runs a program that must be installed and end well.
@@ -13,12 +14,16 @@ fn run(package: &str, program: &str, arguments: &[&str]) -> String {
         status,
         stdout,
         stderr,
-    } = Command::new(program)
-        .args(arguments)
-        .output()
-        .unwrap_or_else(|error| {
-            panic!("cannot run {program}: {error}; install the package {package}")
-        });
+    } = spawn(
+        package,
+        Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped()),
+    )
+    .wait_with_output()
+    .unwrap();
     let text = format!(
         "{}{}",
         String::from_utf8_lossy(&stdout),

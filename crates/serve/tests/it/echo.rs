@@ -241,10 +241,11 @@ fn a_wildcard_answers_link_local_peers_through_the_device_they_came_by() {
     for io in IOS {
         let config = Config {
             io,
-            ..Config::new("[::]:7777".parse().unwrap())
+            ..Config::new("[::]:0".parse().unwrap())
         };
         let server = here.run(move || Server::start(&config, echo).unwrap());
-        there.run(|| {
+        let port = server.local_addr().port();
+        there.run(move || {
             // The only device beside lo; its index is its zone.
             let zone = std::fs::read_to_string("/proc/thread-self/net/if_inet6")
                 .unwrap()
@@ -252,7 +253,7 @@ fn a_wildcard_answers_link_local_peers_through_the_device_they_came_by() {
                 .find(|line| line.ends_with("veth1"))
                 .and_then(|line| u32::from_str_radix(line.split(' ').nth(1)?, 16).ok())
                 .unwrap();
-            let socket = connect(format!("[fe80::9:1%{zone}]:7777").parse().unwrap());
+            let socket = connect(format!("[fe80::9:1%{zone}]:{port}").parse().unwrap());
             assert_eq!(ask(&socket, b"next door"), b"next door");
         });
         assert_eq!(server.stop().total().sent, 1, "{io}");

@@ -72,9 +72,7 @@ impl Namespace {
 
 /// Runs ip(8), which must succeed.
 pub(crate) fn ip(arguments: &[&str]) {
-    let status = Command::new("ip")
-        .args(arguments)
-        .status()
-        .expect("install the package iproute2");
+    let mut child = crate::client::spawn("iproute2", Command::new("ip").args(arguments));
+    let status = child.wait().unwrap();
     assert!(status.success(), "ip {}", arguments.join(" "));
 }

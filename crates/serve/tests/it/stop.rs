@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rungwise_serve::udp::{Config, Io, Server};
 
-use crate::client::{ask, connect, serve, wait_until};
+use crate::client::{ask, connect, no_forks, serve, wait_until};
 
 const IOS: [Io; 3] = [Io::Single, Io::Batch(8), Io::Uring];
 
@@ -92,6 +92,7 @@ fn a_stop_under_load_ends_in_time_and_the_counters_add_up() {
 
 #[test]
 fn the_port_is_free_after_a_stop_and_after_a_drop() {
+    let _guard = no_forks();
     for io in IOS {
         let config = Config {
             workers: 2,

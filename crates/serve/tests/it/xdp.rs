@@ -2,7 +2,7 @@
 
 use rungwise_serve::udp::{Config, Error, Server, XdpEcho, XdpMode};
 
-use crate::client::{ask, connect, wait_until};
+use crate::client::{ask, connect, no_forks, wait_until};
 use crate::namespace::Namespace;
 
 fn start(namespace: &Namespace, listen: &str, mode: XdpMode) -> Server {
@@ -88,6 +88,7 @@ fn a_second_echo_on_the_device_is_refused_and_the_first_leaves_with_its_server()
     let Some((here, there)) = Namespace::pair() else {
         return;
     };
+    let _guard = no_forks();
     let first = start(&here, "10.9.0.1:7777", XdpMode::Generic);
     let second = Config {
         xdp_echo: Some(XdpEcho {
