@@ -132,3 +132,48 @@ fn of_knobs(error: Error) -> StageError {
         StageError::Broken(error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rungwise_host::Host as _;
+    use rungwise_host::privilege::{self, Privilege};
+
+    use super::*;
+    use crate::lab::Wanted;
+    use crate::stage::Side;
+
+    #[test]
+    fn settings_that_share_a_file_go_back_in_reverse_order() {
+        assert_eq!(
+            privilege::detect(),
+            Privilege::Root,
+            "this test needs root: the flow tables are refused to everybody else"
+        );
+        let table = || Live.text(Path::new("/proc/sys/net/core/rps_sock_flow_entries"));
+        let before = table().unwrap();
+        let topology = Topology::build(&Wanted::Namespaces { queues: 1 }).unwrap();
+        let state = tempfile::tempdir().unwrap();
+        let session = Session::begin(state.path(), topology.places(), "test").unwrap();
+        let mut knobs = Knobs {
+            session,
+            // The program that could be its guard is not this test.
+            guard: None,
+            applied: Vec::new(),
+            cpus: vec![0],
+        };
+        let flows = |side, flows: &str| {
+            let knob = "net.rfs".to_owned();
+            (Setting { knob, side }, flows.to_owned())
+        };
+        // Both ends' tables, and behind them the one table of the machine.
+        let both =
+            Variant::default().with(&[flows(Side::Server, "512"), flows(Side::Client, "1024")]);
+        knobs.bring_to(&topology, &both).unwrap();
+        assert_eq!(table().unwrap(), "1024");
+        let one = Variant::default().with(&[flows(Side::Client, "1024")]);
+        knobs.bring_to(&topology, &one).unwrap();
+        assert_eq!(table().unwrap(), "1024");
+        knobs.close().unwrap();
+        assert_eq!(table().unwrap(), before);
+    }
+}
