@@ -174,6 +174,22 @@ pub(crate) fn pids(needle: impl AsRef<OsStr>) -> Vec<i32> {
     found
 }
 
+/// The service that `tool` has started, as soon as there is one. By its parent: others may run one like it.
+pub(crate) fn service_of(tool: &Child) -> i32 {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let child = pids("serve udp --listen").into_iter().find(|pid| {
+            std::fs::read_to_string(format!("/proc/{pid}/status"))
+                .is_ok_and(|status| status.contains(&format!("PPid:\t{}\n", tool.id())))
+        });
+        if let Some(pid) = child {
+            return pid;
+        }
+        assert!(Instant::now() < deadline, "no service within 10 s");
+        std::thread::yield_now();
+    }
+}
+
 /// Signals a process that the test started.
 #[expect(unsafe_code, reason = "kill(2) has no safe door in std")]
 pub(crate) fn kill(pid: i32, signal: i32) {

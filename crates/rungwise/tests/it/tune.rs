@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::run::{Bench, Machine, kill};
+use crate::run::{Bench, Ended, Machine, kill};
 
 /// A ladder that is over in seconds: tiny runs, one look, every kind of rung.
 pub(crate) const SMALL: &str = r#"
@@ -144,7 +144,7 @@ fn an_interrupted_ladder_is_resumed_to_its_end() {
     let child = bench.start(&["tune", scenario.to_str().unwrap()]);
     wait_for_pairs(bench.dir.path(), 3);
     kill(child.id().cast_signed(), libc::SIGINT);
-    let ended = crate::run::Ended::from(child.wait_with_output().unwrap());
+    let ended = Ended::from(child.wait_with_output().unwrap());
     let ended = ended.expect(130).says(&["--resume"]);
     drop(ended);
     before.assert_unchanged();
@@ -169,6 +169,113 @@ fn an_interrupted_ladder_is_resumed_to_its_end() {
     before.assert_unchanged();
 }
 
+/// A run of `arguments` that is interrupted after its first pair; its folder.
+fn interrupted(bench: &Bench, arguments: &[&str]) -> std::path::PathBuf {
+    let child = bench.start(arguments);
+    wait_for_pairs(bench.dir.path(), 1);
+    kill(child.id().cast_signed(), libc::SIGINT);
+    Ended::from(child.wait_with_output().unwrap()).expect(130);
+    bench.run_folder()
+}
+
+#[test]
+fn a_resumed_run_keeps_its_lengths_and_its_clock() {
+    let bench = Bench::new();
+    let long = SMALL.replace("measure = \"50ms\"", "measure = \"2s\"");
+    let scenario = bench.write("small.toml", &long);
+    let folder = interrupted(&bench, &["tune", scenario.to_str().unwrap(), "--quick"]);
+    let ended = bench.run(&[
+        "tune",
+        "--resume",
+        folder.to_str().unwrap(),
+        "--format",
+        "json",
+    ]);
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let method = report["method"].to_string();
+    assert!(!method.contains("measured 2000 ms"), "{method}");
+    let pairs = report["rungs"][0]["pairs"].as_array().unwrap();
+    let began = |pair: &serde_json::Value| {
+        let half = |half: &str| pair[half]["at_s"].as_f64().unwrap();
+        half("a").min(half("b"))
+    };
+    assert!(
+        pairs
+            .windows(2)
+            .all(|next| began(&next[0]) < began(&next[1])),
+        "the clock started anew"
+    );
+}
+
+#[test]
+fn a_run_is_not_resumed_on_another_topology_or_with_another_scenario() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", SMALL);
+    let folder = interrupted(&bench, &["tune", scenario.to_str().unwrap()]);
+    let run = folder.to_str().unwrap();
+    bench
+        .run(&["tune", "--resume", run, "--loopback"])
+        .expect(2)
+        .says(&["began elsewhere", "veth", "loopback"]);
+    let other = SMALL.replace("\"net.rp_filter\" = \"0\"", "\"net.rp_filter\" = \"2\"");
+    std::fs::write(folder.join("scenario.toml"), other).unwrap();
+    bench
+        .run(&["tune", "--resume", run])
+        .expect(2)
+        .says(&["not of one experiment"]);
+}
+
+#[test]
+fn on_a_busy_machine_only_the_cost_is_judged_and_never_around_a_lock() {
+    let bench = Bench::new();
+    let locked = SMALL.replacen(
+        "[[rungs]]",
+        "[[rungs]]\nid = \"locked\"\nset = { \"net.gro\" = \"off\" }\nshared_lock = true\n[[rungs]]",
+        1,
+    );
+    let free = locked.replace("shared_lock = true\n", "");
+    let cost_only = |text: &str| {
+        let scenario = bench.write(
+            "busy.toml",
+            &text.replace("max_discards = 2", "max_discards = 4"),
+        );
+        let busy = std::sync::atomic::AtomicBool::new(true);
+        let spin = || while busy.load(std::sync::atomic::Ordering::Relaxed) {};
+        // Threads of ours are foreign to the tool, and cannot outlive the test.
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(spin);
+            scope.spawn(spin);
+            let output = bench
+                .command(&["tune", scenario.to_str().unwrap(), "--format", "json"])
+                .output();
+            busy.store(false, std::sync::atomic::Ordering::Relaxed);
+            Ended::from(output.unwrap())
+        });
+        let report: serde_json::Value = serde_json::from_str(&ended.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
+        assert_eq!(report["aa"]["pairs"], 0, "{}", report["aa"]);
+        let rungs = report["rungs"].as_array().unwrap();
+        let rung = rungs.iter().find(|rung| rung["id"] == "locked").unwrap();
+        rung["cost_only"].as_bool().unwrap()
+    };
+    assert!(cost_only(&free));
+    assert!(!cost_only(&locked));
+}
+
+#[test]
+fn a_terminal_that_closes_does_not_end_the_ladder() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", SMALL);
+    let before = Machine::now();
+    let mut child = bench.start(&["tune", scenario.to_str().unwrap(), "--format", "json"]);
+    drop(child.stderr.take());
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{:?}", ended.code);
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_valid(&report, "tune");
+    before.assert_unchanged();
+}
+
 #[test]
 fn an_unprivileged_user_gets_namespaces_or_is_told_why_not() {
     let bench = Bench::new();
@@ -185,7 +292,7 @@ fn an_unprivileged_user_gets_namespaces_or_is_told_why_not() {
         .env("RUNGWISE_STATE", bench.state())
         .output()
         .unwrap();
-    let ended = crate::run::Ended::from(output);
+    let ended = Ended::from(output);
     let report: serde_json::Value = serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
     // Queue masks belong to the host's root: skipped with that reason, or everything ran over loopback.
