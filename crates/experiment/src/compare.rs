@@ -206,8 +206,8 @@ impl Measured {
             let mut judgement = decide::judge_cost_only(&judging.rules(), &self.cost_noisy);
             if judgement.call == Call::MorePairs {
                 judgement.call = Call::Inconclusive;
-                judgement.reason =
-                    "no quiet pairs, and the CPU cost alone does not tell".to_owned();
+                "no quiet pairs, and the CPU cost alone does not tell"
+                    .clone_into(&mut judgement.reason);
             }
             return self.finish(judgement, true, judging);
         }
@@ -261,11 +261,11 @@ impl Measured {
             latency_b,
             pairs: self.pairs,
         };
-        if compared.call == Call::Keep {
-            if let Some(veto) = compared.broken_guard(&judging.guards) {
-                compared.call = Call::Revert;
-                compared.reason = veto;
-            }
+        if compared.call == Call::Keep
+            && let Some(veto) = compared.broken_guard(&judging.guards)
+        {
+            compared.call = Call::Revert;
+            compared.reason = veto;
         }
         compared
     }

@@ -176,7 +176,7 @@ impl<'a> Climb<'a> {
             smallest.map_or_else(|| "unknown".to_owned(), percent)
         );
         rung.set = named(&start.settings.clone().into_iter().collect::<Vec<_>>());
-        rung.reference = self.design.start_reference.clone();
+        rung.reference.clone_from(&self.design.start_reference);
         rung.delta = None;
         rung.cpu_delta = None;
         self.finish(rung);

@@ -154,7 +154,7 @@ fn parse(line: &[u8]) -> Result<((String, usize), PairRecord), String> {
 
 fn histogram(hex: &str) -> Result<Histogram, String> {
     let digits = hex.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Err("a histogram has half a byte".to_owned());
     }
     let bytes: Option<Vec<u8>> = digits

@@ -54,7 +54,7 @@ impl Lab {
         state_dir: &Path,
         interrupted: Arc<AtomicBool>,
     ) -> Result<Self, StageError> {
-        let topology = Topology::build(&blueprint.topology).map_err(of_host)?;
+        let topology = Topology::build(&blueprint.topology)?;
         let knobs = Knobs::open(&topology, state_dir, &blueprint.cpus)?;
         let running = Running::new(
             blueprint.service.clone(),
@@ -186,7 +186,7 @@ impl Stage for Lab {
     fn foreign_now(&mut self) -> Result<f64, StageError> {
         self.check_interrupt()?;
         let sources = self.running.cpu_sources();
-        cpu::foreign_now(QUIET_WINDOW, &sources).map_err(of_host)
+        Ok(cpu::foreign_now(QUIET_WINDOW, &sources)?)
     }
 
     fn elapsed_s(&self) -> f64 {
@@ -223,11 +223,14 @@ impl Window {
     }
 }
 
-fn of_host(error: rungwise_host::Error) -> StageError {
-    if error.is_precondition() {
-        StageError::Precondition(error.to_string())
-    } else {
-        StageError::Broken(error.to_string())
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+impl From<rungwise_host::Error> for StageError {
+    fn from(error: rungwise_host::Error) -> Self {
+        if error.is_precondition() {
+            Self::Precondition(error.to_string())
+        } else {
+            Self::Broken(error.to_string())
+        }
     }
 }
 

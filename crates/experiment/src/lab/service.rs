@@ -126,11 +126,11 @@ impl Running {
 
     /// Stops our own service; one that we attached to goes on.
     pub(super) fn stop(&mut self) {
-        if let Process::Ours(mut service) = std::mem::replace(&mut self.process, Process::None) {
-            if let Wanted::Started(started) = &self.wanted {
-                // Whatever it answers, dropping it kills and reaps what is left.
-                let _ = service.stop(started.stop_within);
-            }
+        if let Process::Ours(mut service) = std::mem::replace(&mut self.process, Process::None)
+            && let Wanted::Started(started) = &self.wanted
+        {
+            // Whatever it answers, dropping it kills and reaps what is left.
+            let _ = service.stop(started.stop_within);
         }
         self.argv.clear();
     }
