@@ -66,7 +66,8 @@ mod tests {
 
     #[test]
     fn a_problem_keeps_its_exit_code_under_context() {
-        let error: anyhow::Result<()> = Err(Problem::with(Exit::Precondition, anyhow::anyhow!("x")));
+        let error: anyhow::Result<()> =
+            Err(Problem::with(Exit::Precondition, anyhow::anyhow!("x")));
         assert_eq!(
             exit_of(&error.context("y").unwrap_err()),
             Exit::Precondition

@@ -223,7 +223,6 @@ impl Window {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 impl From<rungwise_host::Error> for StageError {
     fn from(error: rungwise_host::Error) -> Self {
         if error.is_precondition() {

@@ -1,4 +1,9 @@
 //! The engine against a simulated stage whose truth is known.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests may panic, and damage files to see what happens"
+)]
 
 mod simulated;
 

@@ -13,7 +13,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
-    let knob = rungwise_knobs::find(&args.id).map_err(|error| Problem::new(error.exit(), error))?;
+    let knob =
+        rungwise_knobs::find(&args.id).map_err(|error| Problem::with(error.exit(), error))?;
     let page = knob.page();
     if global.format == Format::Json {
         let document = serde_json::json!({ "id": knob.id, "page": page });
