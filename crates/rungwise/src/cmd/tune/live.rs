@@ -11,6 +11,7 @@ use rungwise_report::terminal;
 
 use crate::cmd::Global;
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Live {
     table: terminal::Live,
     rows: bool,
