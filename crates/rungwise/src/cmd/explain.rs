@@ -8,7 +8,7 @@ use crate::problem::Problem;
 /// Explain a knob by its id.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of a knob, such as net.rps_cpus; `rungwise knob list` shows all.
+    /// Id of a knob, such as `net.rps_cpus`; `rungwise knob list` shows all.
     id: String,
 }
 
