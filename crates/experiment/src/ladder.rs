@@ -256,11 +256,9 @@ impl<'a> Climb<'a> {
             .cloned()
             .collect();
         rung.set = named(&set);
-        let factor = members.iter().try_fold(1.0, |product, member| {
-            Some(product * member.reference.as_ref()?.factor?)
-        });
+        let theirs = self.reference_before(members[0]);
         rung.reference = step.reference.as_ref().map(|known| Reference {
-            factor,
+            factor: theirs.map(|before| known.rate_per_s / before.rate_per_s),
             ..known.clone()
         });
         rung.sign_differs = self.sign_differs(&rung);
@@ -284,6 +282,18 @@ impl<'a> Climb<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// Somebody else's figure for the state in which `step` was tried.
+    fn reference_before(&self, step: &Step) -> Option<&'a Reference> {
+        let design = self.design;
+        design
+            .steps
+            .iter()
+            .take_while(|earlier| earlier.id != step.id)
+            .filter_map(|earlier| earlier.reference.as_ref())
+            .last()
+            .or(design.start_reference.as_ref())
     }
 
     /// Takes a member of a kept bundle out again where the others are better without it; true when it is out.

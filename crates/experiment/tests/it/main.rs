@@ -439,3 +439,32 @@ fn a_torn_or_damaged_pair_is_measured_again() {
     assert!(folder.recorded("aa", 0).is_some());
     assert!(folder.recorded("aa", 1).is_none());
 }
+
+#[test]
+fn a_bundle_is_compared_with_the_state_before_its_first_member() {
+    let figure = |rate_per_s, factor| {
+        Some(Reference {
+            rate_per_s,
+            factor,
+            source: "elsewhere".to_owned(),
+        })
+    };
+    let mut rps = step("rps");
+    rps.reference = figure(17e3, Some(0.063));
+    let mut group = step("group");
+    group.reference = figure(2.54e6, Some(149.0));
+    let mut steered = step("steered");
+    steered.bundle_with = vec!["rps".to_owned()];
+    steered.reference = figure(4.25e6, Some(1.673));
+    let mut design = design(vec![rps, group, steered]);
+    design.start_reference = figure(270e3, None);
+    let mut stage = Simulated::new(21).effect("rps", 0.5).effect("group", 0.9);
+    let climbed = run(&design, &mut stage);
+    let bundle = climbed
+        .rungs
+        .iter()
+        .find(|rung| rung.id == "rps+steered")
+        .unwrap();
+    let factor = bundle.reference.as_ref().unwrap().factor.unwrap();
+    assert!((factor - 4.25e6 / 270e3).abs() < 1e-9, "{factor}");
+}

@@ -95,10 +95,11 @@ impl Live {
                 title,
                 or_absent(rung.rate_per_s.map(numbers::rate)),
                 or_absent(rung.delta.as_ref().map(|delta| {
-                    if self.width < INTERVAL_FROM {
+                    let whole = numbers::delta(delta);
+                    if self.width < INTERVAL_FROM || width_of(&whole) >= CHANGE {
                         numbers::change(delta.point)
                     } else {
-                        numbers::delta(delta)
+                        whole
                     }
                 })),
                 or_absent(rung.cpu_us_per_tx.map(numbers::micros_only)),
