@@ -98,6 +98,19 @@ fn a_ladder_leaves_a_report_and_nothing_else() {
     ] {
         assert!(folder.join(name).exists(), "{name}");
     }
+    let manifest = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let before = manifest["knobs"]["before"].as_array().unwrap();
+    let gro = before
+        .iter()
+        .find(|knob| knob["knob"] == "net.gro")
+        .unwrap();
+    assert_eq!(
+        (&gro["value"], &gro["side"]),
+        (&"on".into(), &"server".into())
+    );
+    assert!(manifest["knobs"]["after"].as_array().unwrap().len() >= before.len());
+    assert_eq!(manifest["seed"], 1);
     let sums = std::process::Command::new("sha256sum")
         .args(["--check", "--strict", "--quiet", "SHA256SUMS"])
         .current_dir(&folder)

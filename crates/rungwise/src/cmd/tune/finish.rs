@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use rungwise_experiment::design::{Design, Guard};
 use rungwise_experiment::lab::Blueprint;
 use rungwise_experiment::ladder::Climbed;
+use rungwise_experiment::stage::Setting;
 use rungwise_host::live::Live;
 use rungwise_host::{clock, environment, files, machine};
 use rungwise_model::tune::{TuneReport, Verdict};
@@ -38,6 +39,15 @@ impl Ending<'_> {
     /// Writes the run folder and prints the result.
     pub(super) fn write(self, exit: Exit, global: &Global) -> anyhow::Result<()> {
         let path = self.path;
+        let settings = |set: &mut dyn Iterator<Item = (&Setting, &String)>| -> Vec<_> {
+            set.map(|(setting, value)| {
+                serde_json::json!({ "knob": setting.knob, "side": setting.side, "value": value })
+            })
+            .collect()
+        };
+        let before = settings(&mut self.design.baseline.iter().map(|(s, value)| (s, value)));
+        let after = settings(&mut self.climbed.final_variant.settings.iter());
+        let seed = self.design.judging.seed;
         let report = self.report(exit);
         let blocks = rungwise_report::tune::blocks(&report);
         let page = html::page(&report.title, &blocks);
@@ -48,6 +58,8 @@ impl Ending<'_> {
             "envelope": report.envelope,
             "machine": report.machine,
             "design": "design.json",
+            "seed": seed,
+            "knobs": { "before": before, "after": after },
             "method": report.method,
         });
         let manifest = serde_json::to_vec_pretty(&manifest).context("cannot write the manifest")?;
