@@ -10,9 +10,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::clock;
-
-/// Inode of the initial pid namespace (`PROC_PID_INIT_INO`, `include/linux/proc_ns.h`).
-const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
+use crate::privilege::in_initial_pid_namespace;
 
 /// CPU time of every process, by pid, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,9 +24,7 @@ pub(crate) struct Census {
 impl Census {
     /// Absent where this process cannot see all others, or `stat` does not count forks.
     pub(crate) fn take(stat: &[u8]) -> Option<Self> {
-        let everybody = fs::read_link("/proc/self/ns/pid")
-            .is_ok_and(|name| name.as_os_str() == INITIAL_PID_NAMESPACE);
-        if !everybody {
+        if !in_initial_pid_namespace() {
             return None;
         }
         let mut times: Vec<(u32, Duration)> = fs::read_dir("/proc")
