@@ -6,8 +6,14 @@
 //! "3.7 %"); a plain number carries its unit in its name (`_us`, `_per_s`, `_bytes`).
 #![warn(missing_docs)]
 
+pub mod check;
+pub mod compare;
 pub mod envelope;
+pub mod evidence;
+pub mod evidence_text;
 pub mod exit;
+pub mod kernel;
+pub mod keys;
 pub mod load;
 pub mod machine;
 pub mod tune;

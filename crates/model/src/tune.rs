@@ -75,6 +75,50 @@ pub struct Reference {
     pub source: String,
 }
 
+/// The finding that asked for a rung, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Asked {
+    /// The rule.
+    pub rule: String,
+    /// What the finding is about: `host`, `port/udp/10.0.0.1:9000`.
+    pub subject: String,
+    /// The finding.
+    pub sentence: String,
+    /// File of the run folder that holds what was seen: `look-00.rungwise`, judged again by `rungwise check`.
+    pub look: String,
+    /// What became of the finding with the change; absent where the machine was not looked at with it.
+    pub became: Option<Became>,
+    /// What came in its place with the change, most pressing first: rule and sentence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub came: Vec<(String, String)>,
+}
+
+/// What became of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Became {
+    /// It is there no longer.
+    Gone,
+    /// It is there, by a number that got better.
+    Weaker,
+    /// It is there, by about the same number, or by one that got worse.
+    Unchanged,
+    /// One of the two looks lacks what its rule needs.
+    Undecided,
+}
+
+impl Became {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Weaker => "weaker",
+            Self::Unchanged => "unchanged",
+            Self::Undecided => "not decidable",
+        }
+    }
+}
+
 /// One half of a pair: a variant that ran once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
@@ -154,6 +198,9 @@ pub struct Rung {
     pub reference: Option<Reference>,
     /// Our sign and theirs differ.
     pub sign_differs: bool,
+    /// The finding that asked for it, where the rules chose the rungs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asked>,
     /// Every pair, those left out included.
     pub pairs: Vec<Pair>,
 }

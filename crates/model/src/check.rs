@@ -1,0 +1,299 @@
+//! What `check` says of a machine: one row per rule and subject, whatever its outcome.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Envelope;
+use crate::evidence::{Missing, Reading, Subject};
+
+/// What came of a rule.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It costs now, and something can be done.
+    Act,
+    /// Worth knowing: not yet a cost, not sure, or nothing to do but look further.
+    Watch,
+    /// Evidence is missing.
+    Undecided,
+    /// The evidence is there and shows no such sickness.
+    Clear,
+}
+
+/// How much, or how sure.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// Little.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+}
+
+/// A raw line that a finding rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Line {
+    /// File or kernel interface.
+    pub source: String,
+    /// What stood there, and the value made of it.
+    pub line: String,
+}
+
+impl Line {
+    /// What a reading rests on, with the value made of it.
+    pub fn of(reading: &Reading) -> Self {
+        Self {
+            source: reading.origin.source.clone(),
+            line: format!(
+                "{} ({} {} = {})",
+                reading.origin.line,
+                reading.key.id,
+                reading.subject,
+                crate::evidence_text::value(reading)
+            ),
+        }
+    }
+}
+
+/// A turn of a knob that a finding asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Turn {
+    /// The knob.
+    pub id: String,
+    /// The device, disk or control group, for a knob of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// How it stands; null where that is not known.
+    pub from: Option<String>,
+    /// The wish, in the knob's own words; null where it is for a person to choose.
+    pub to: Option<String>,
+}
+
+/// A gain that is not measured but reckoned. Estimates of several findings do not add up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// Least, as a fraction of the rate.
+    pub low: f64,
+    /// Most.
+    pub high: f64,
+    /// What it is reckoned from.
+    pub basis: String,
+}
+
+/// A value that was needed and not there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Lack {
+    /// The key.
+    pub key: String,
+    /// Why it is not there.
+    pub reason: String,
+    /// What a person can do; empty where nothing helps.
+    pub remedy: String,
+}
+
+impl From<Missing> for Lack {
+    fn from(missing: Missing) -> Self {
+        Self {
+            key: missing.key.to_owned(),
+            reason: missing.why.reason,
+            remedy: missing.why.remedy,
+        }
+    }
+}
+
+/// What one rule says of one subject.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// The rule; filled in by whoever runs the rules.
+    pub rule: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// `host`, `cpu/3`, `device/eth0`, ...
+    pub subject: String,
+    /// How much it costs.
+    pub severity: Grade,
+    /// How sure it is.
+    pub confidence: Grade,
+    /// One sentence.
+    pub sentence: String,
+    /// The raw lines it rests on.
+    pub evidence: Vec<Line>,
+    /// What it asks for, most wanted first.
+    pub knobs: Vec<Turn>,
+    /// What would be needed to decide; only for undecided.
+    pub missing: Vec<Lack>,
+    /// How far the evidence is from the line, as a fraction of the line: 0.9 is far, 0 is on it. Only for clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance: Option<f64>,
+    /// What is expected of the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+    /// What would prove it wrong; empty where it is not a finding.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub refuted_by: String,
+}
+
+impl Finding {
+    fn new(outcome: Outcome, subject: &Subject, sentence: impl Into<String>) -> Self {
+        Self {
+            rule: String::new(),
+            outcome,
+            subject: subject.to_string(),
+            severity: Grade::Medium,
+            confidence: Grade::Medium,
+            sentence: sentence.into(),
+            evidence: Vec::new(),
+            knobs: Vec::new(),
+            missing: Vec::new(),
+            distance: None,
+            estimate: None,
+            refuted_by: String::new(),
+        }
+    }
+
+    /// It costs now, and something can be done; medium in severity and confidence unless said otherwise.
+    pub fn act(subject: &Subject, sentence: impl Into<String>) -> Self {
+        Self::new(Outcome::Act, subject, sentence)
+    }
+
+    /// Worth knowing.
+    pub fn watch(subject: &Subject, sentence: impl Into<String>) -> Self {
+        Self::new(Outcome::Watch, subject, sentence)
+    }
+
+    /// No such sickness; the sentence says what was seen instead.
+    pub fn clear(sentence: impl Into<String>) -> Self {
+        Self::new(Outcome::Clear, &Subject::host(), sentence)
+    }
+
+    /// Cannot tell.
+    pub fn undecided(missing: Vec<Lack>) -> Self {
+        let sentence = missing.first().map_or_else(String::new, |lack| {
+            format!("{} is not known: {}", lack.key, lack.reason)
+        });
+        Self {
+            missing,
+            ..Self::new(Outcome::Undecided, &Subject::host(), sentence)
+        }
+    }
+
+    /// Sets the severity.
+    #[must_use]
+    pub fn severity(mut self, grade: Grade) -> Self {
+        self.severity = grade;
+        self
+    }
+
+    /// Sets the confidence.
+    #[must_use]
+    pub fn confidence(mut self, grade: Grade) -> Self {
+        self.confidence = grade;
+        self
+    }
+
+    /// Cites a reading.
+    #[must_use]
+    pub fn cite(mut self, reading: &Reading) -> Self {
+        self.evidence.push(Line::of(reading));
+        self
+    }
+
+    /// Asks for a knob of the host.
+    #[must_use]
+    pub fn turn(mut self, knob: &str, to: impl Into<String>) -> Self {
+        self.knobs.push(Turn {
+            id: knob.to_owned(),
+            device: None,
+            from: None,
+            to: Some(to.into()),
+        });
+        self
+    }
+
+    /// Asks for a knob of a device, a disk or a control group.
+    #[must_use]
+    pub fn turn_device(mut self, knob: &str, device: &str, to: impl Into<String>) -> Self {
+        self = self.turn(knob, to);
+        if let Some(turn) = self.knobs.last_mut() {
+            turn.device = Some(device.to_owned());
+        }
+        self
+    }
+
+    /// Names a knob whose value a person has to choose.
+    #[must_use]
+    pub fn consider(mut self, knob: &str) -> Self {
+        self.knobs.push(Turn {
+            id: knob.to_owned(),
+            device: None,
+            from: None,
+            to: None,
+        });
+        self
+    }
+
+    /// The same of a knob of a device, a disk or a control group.
+    #[must_use]
+    pub fn consider_device(mut self, knob: &str, device: &str) -> Self {
+        self = self.consider(knob);
+        if let Some(turn) = self.knobs.last_mut() {
+            turn.device = Some(device.to_owned());
+        }
+        self
+    }
+
+    /// Says how far the evidence is from the line: `value` against `line`, where more is worse.
+    #[must_use]
+    pub fn below(mut self, value: f64, line: f64) -> Self {
+        self.distance = Some(((line - value) / line).clamp(0.0, 1.0));
+        self
+    }
+
+    /// The same where less is worse.
+    #[must_use]
+    pub fn above(mut self, value: f64, line: f64) -> Self {
+        self.distance = Some(((value - line) / value.abs().max(f64::MIN_POSITIVE)).clamp(0.0, 1.0));
+        self
+    }
+
+    /// Says what would prove it wrong.
+    #[must_use]
+    pub fn refuted_by(mut self, what: impl Into<String>) -> Self {
+        self.refuted_by = what.into();
+        self
+    }
+
+    /// Says what is expected of the change, as fractions of the rate.
+    #[must_use]
+    pub fn estimate(mut self, low: f64, high: f64, basis: impl Into<String>) -> Self {
+        self.estimate = Some(Estimate {
+            low,
+            high,
+            basis: basis.into(),
+        });
+        self
+    }
+}
+
+/// The document of `check`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckReport {
+    /// Common fields.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// `this host`, `pid 4242 (nginx) on this host`, or the file that was judged.
+    pub target: String,
+    /// Name of the host that was looked at; empty in documents of before it was told.
+    #[serde(default)]
+    pub host: String,
+    /// Length of the window in seconds.
+    pub window_s: f64,
+    /// Act first, then watch, undecided, clear; within each the severest first.
+    pub findings: Vec<Finding>,
+}

@@ -1,0 +1,431 @@
+//! What the kernel answers where a file does not do: sockets, devices, chains, stacks.
+//!
+//! These are raw answers, stored as they are in a capture; probes make evidence of them. A field that a
+//! kernel or driver does not tell is `None`, never zero.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{AddrParseError, IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// One question to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// TCP sockets with `tcp_info` and memory (`sock_diag`).
+    Tcp,
+    /// UDP sockets with memory and drops (`sock_diag`).
+    Udp,
+    /// Network devices: rtnetlink and ethtool.
+    Devices,
+    /// Queueing disciplines with their counters (rtnetlink).
+    Qdiscs,
+    /// Chains of `nf_tables`, read by netlink.
+    Netfilter,
+    /// State of the audit subsystem (`AUDIT_GET`).
+    Audit,
+    /// Which process has which socket open: from `/proc/PID/fd`.
+    Owners,
+}
+
+/// An answer to the question of the same name, or what a sampler saw during the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// All TCP sockets.
+    Tcp(Vec<TcpSocket>),
+    /// All UDP sockets.
+    Udp(Vec<UdpSocket>),
+    /// All devices.
+    Devices(Vec<NetDevice>),
+    /// All queueing disciplines.
+    Qdiscs(Vec<Qdisc>),
+    /// All chains.
+    Netfilter(Vec<Chain>),
+    /// State of the audit subsystem.
+    Audit(Audit),
+    /// Owners by socket inode.
+    Owners(BTreeMap<u64, Owner>),
+    /// Kernel stacks sampled during the window.
+    Stacks(Stacks),
+    /// Kernel events counted during the window.
+    Events(Events),
+    /// What open journals of rungwise hold in force.
+    Settings(Vec<KeptSetting>),
+}
+
+/// An address with a port, printed and stored as `10.0.0.1:80` or `[::1]:80`. An IPv4 address that came
+/// mapped into IPv6 is an IPv4 address here.
+///
+/// 20 bytes and no allocation: there may be 100,000 sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Endpoint {
+    /// Address; unspecified for any.
+    pub address: IpAddr,
+    /// Port; 0 for none.
+    pub port: u16,
+}
+
+impl Endpoint {
+    /// With a mapped address taken for what it is.
+    pub fn new(address: IpAddr, port: u16) -> Self {
+        Self {
+            address: address.to_canonical(),
+            port,
+        }
+    }
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Self::new(Ipv4Addr::UNSPECIFIED.into(), 0)
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        SocketAddr::new(self.address, self.port).fmt(f)
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = AddrParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let end: SocketAddr = text.parse()?;
+        Ok(Self::new(end.ip(), end.port()))
+    }
+}
+
+impl From<Endpoint> for String {
+    fn from(end: Endpoint) -> Self {
+        end.to_string()
+    }
+}
+
+impl TryFrom<String> for Endpoint {
+    type Error = AddrParseError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+/// One TCP socket.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TcpSocket {
+    /// Local end.
+    pub local: Endpoint,
+    /// Remote end; port 0 while listening.
+    pub remote: Endpoint,
+    /// State as in `include/net/tcp_states.h`: 1 established, 6 time-wait, 10 listen, ...
+    pub state: u8,
+    /// Inode of the socket, the link to its process; 0 for time-wait.
+    pub inode: u64,
+    /// Received and not yet read; while listening, connections that wait to be accepted.
+    pub rqueue: u32,
+    /// Written and not yet acknowledged; while listening, length of the accept queue.
+    pub wqueue: u32,
+    /// `SK_MEMINFO` values: receive buffer, send buffer, queued for write, drops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<SocketMemory>,
+    /// `tcp_info`, as much of it as this kernel gives; absent while listening.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub info: Option<TcpInfo>,
+}
+
+/// Memory of a socket (`INET_DIAG_SKMEMINFO`), bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketMemory {
+    /// Receive memory in use (`rmem_alloc`).
+    pub rmem: u32,
+    /// Receive buffer (`rcvbuf`).
+    pub rcvbuf: u32,
+    /// Send memory in use (`wmem_alloc`).
+    pub wmem: u32,
+    /// Send buffer (`sndbuf`).
+    pub sndbuf: u32,
+    /// Persistently queued for write (`wmem_queued`).
+    pub queued: u32,
+    /// Packets dropped at the socket since it was made.
+    pub drops: u32,
+}
+
+/// The part of `struct tcp_info` that rules read. Times are microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    missing_docs,
+    reason = "the names are those of struct tcp_info in include/uapi/linux/tcp.h"
+)]
+pub struct TcpInfo {
+    pub snd_cwnd: u32,
+    pub snd_ssthresh: u32,
+    pub unacked: u32,
+    pub rtt: u32,
+    pub rttvar: u32,
+    pub rto: u32,
+    pub snd_mss: u32,
+    pub last_data_sent_ms: u32,
+    pub last_data_recv_ms: u32,
+    pub total_retrans: u32,
+    pub bytes_acked: Option<u64>,
+    pub bytes_received: Option<u64>,
+    pub bytes_sent: Option<u64>,
+    pub bytes_retrans: Option<u64>,
+    pub segs_out: Option<u32>,
+    pub segs_in: Option<u32>,
+    pub notsent_bytes: Option<u32>,
+    pub busy_time: Option<u64>,
+    pub rwnd_limited: Option<u64>,
+    pub sndbuf_limited: Option<u64>,
+    pub snd_wnd: Option<u32>,
+    pub rcv_wnd: Option<u32>,
+}
+
+/// One UDP socket.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UdpSocket {
+    /// Local end.
+    pub local: Endpoint,
+    /// Remote end; port 0 where it is not connected.
+    pub remote: Endpoint,
+    /// Inode of the socket.
+    pub inode: u64,
+    /// Bytes in the receive queue.
+    pub rqueue: u32,
+    /// Bytes in the send queue.
+    pub wqueue: u32,
+    /// Memory and drops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<SocketMemory>,
+}
+
+/// Who has a socket open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// First process found that has it open.
+    pub pid: u32,
+    /// Its name (`comm`).
+    pub name: String,
+}
+
+/// One network device, as rtnetlink and ethtool tell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetDevice {
+    /// Name.
+    pub name: String,
+    /// `ifindex`.
+    pub index: u32,
+    /// `IFLA_INFO_KIND` (veth, bridge, vxlan, ...); empty for hardware.
+    #[serde(default)]
+    pub kind: String,
+    /// Flags say up and running.
+    pub up: bool,
+    /// Receive queues that the device was made with. How many of them are in use, `channels` and the
+    /// folders below `/sys/class/net/*/queues` tell.
+    pub num_rx_queues: u32,
+    /// The same for sending.
+    pub num_tx_queues: u32,
+    /// Driver, its version, firmware and bus address (`ETHTOOL_GDRVINFO`).
+    #[serde(default)]
+    pub driver: Option<Driver>,
+    /// Channels in use and at most.
+    #[serde(default)]
+    pub channels: Option<Channels>,
+    /// Rings.
+    #[serde(default)]
+    pub ring: Option<Ring>,
+    /// Interrupt moderation.
+    #[serde(default)]
+    pub coalesce: Option<Coalesce>,
+    /// Receive side scaling.
+    #[serde(default)]
+    pub rss: Option<Rss>,
+    /// Features by kernel name; `(on, fixed)`.
+    #[serde(default)]
+    pub features: BTreeMap<String, (bool, bool)>,
+    /// Driver statistics by the driver's own names (`ethtool -S`).
+    #[serde(default)]
+    pub statistics: BTreeMap<String, u64>,
+    /// Why a part above is not there: part, then reason.
+    #[serde(default)]
+    pub refused: BTreeMap<String, String>,
+}
+
+/// `ethtool -i`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "named as ethtool -i names them")]
+pub struct Driver {
+    pub driver: String,
+    pub version: String,
+    pub firmware: String,
+    pub bus: String,
+}
+
+/// `ethtool -l`: now and at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "named as ethtool -l names them")]
+pub struct Channels {
+    pub rx: u32,
+    pub tx: u32,
+    pub combined: u32,
+    pub max_rx: u32,
+    pub max_tx: u32,
+    pub max_combined: u32,
+}
+
+/// `ethtool -g`, entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "named as ethtool -g names them")]
+pub struct Ring {
+    pub rx: u32,
+    pub tx: u32,
+    pub max_rx: u32,
+    pub max_tx: u32,
+}
+
+/// `ethtool -c`; what the driver does not have is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "named as ethtool -c names them")]
+pub struct Coalesce {
+    pub rx_usecs: Option<u32>,
+    pub rx_frames: Option<u32>,
+    pub tx_usecs: Option<u32>,
+    pub tx_frames: Option<u32>,
+    pub adaptive_rx: Option<bool>,
+    pub adaptive_tx: Option<bool>,
+}
+
+/// `ethtool -x` and `-n`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rss {
+    /// Queue of each entry of the indirection table.
+    pub table: Vec<u32>,
+    /// Hashed fields for UDP over IPv4, letters as in `ethtool -N`: `sd`, `sdfn`.
+    #[serde(default)]
+    pub udp4: Option<String>,
+}
+
+/// One queueing discipline.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Qdisc {
+    /// Device.
+    pub device: String,
+    /// `mq`, `fq_codel`, `noqueue`, ...
+    pub kind: String,
+    /// Handle, as `tc` prints it.
+    pub handle: String,
+    /// Parent, as `tc` prints it; `root` at the top.
+    pub parent: String,
+    /// Packets sent.
+    pub packets: u64,
+    /// Packets dropped.
+    pub drops: u32,
+    /// Packets over the limit.
+    pub overlimits: u32,
+    /// Packets that wait.
+    pub backlog: u32,
+}
+
+/// One chain of `nf_tables`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chain {
+    /// Family as nft names it.
+    pub family: String,
+    /// Table.
+    pub table: String,
+    /// Chain.
+    pub chain: String,
+    /// Hook of a base chain: `input`; empty for others.
+    pub hook: String,
+    /// Policy of a base chain: `accept` or `drop`.
+    pub policy: String,
+    /// Rules in it.
+    pub rules: u32,
+}
+
+/// `AUDIT_GET`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audit {
+    /// 0 off, 1 on, 2 on and locked.
+    pub enabled: u32,
+    /// Process id of the daemon; 0 for none.
+    pub pid: u32,
+    /// Records lost.
+    pub lost: u32,
+    /// Records waiting.
+    pub backlog: u32,
+}
+
+/// Kernel stacks, folded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stacks {
+    /// Event that was sampled: `cpu-clock`.
+    pub event: String,
+    /// Samples per second and CPU.
+    pub hz: u32,
+    /// `root;callee;...;leaf` to number of samples; the first frame is the task's name, idle ones left out.
+    pub folded: BTreeMap<String, u64>,
+    /// Samples of the idle task.
+    pub idle: u64,
+    /// Samples that the kernel lost.
+    pub lost: u64,
+    /// CPU time that sampling itself took, seconds.
+    pub cost_s: f64,
+}
+
+/// Events counted by tracepoints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Events {
+    /// Seconds they were counted for; may be a part of the window, to bound the cost.
+    pub seconds: f64,
+    /// `lock:contention_begin` by folded stack, at most the first many; with the number seen.
+    pub contentions: BTreeMap<String, u64>,
+    /// Packets freed as dropped by reason (`skb:kfree_skb`).
+    pub drops: BTreeMap<String, u64>,
+    /// System calls by CPU (`raw_syscalls:sys_enter`).
+    pub syscalls: BTreeMap<u32, u64>,
+    /// Seconds that system calls were counted for, where that is less: counting slows each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub syscall_seconds: Option<f64>,
+    /// Why an event could not be counted: event, then reason.
+    pub refused: BTreeMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_stored_as_it_is_printed() {
+        for text in ["10.0.0.1:80", "[::1]:443", "0.0.0.0:0"] {
+            let end: Endpoint = text.parse().unwrap();
+            let json = serde_json::to_string(&end).unwrap();
+            assert_eq!(json, format!("\"{text}\""));
+            assert_eq!(serde_json::from_str::<Endpoint>(&json).unwrap(), end);
+        }
+        assert!(serde_json::from_str::<Endpoint>("\"nonsense\"").is_err());
+    }
+
+    #[test]
+    fn a_mapped_address_is_an_ipv4_address() {
+        let mapped: Endpoint = "[::ffff:10.0.0.1]:80".parse().unwrap();
+        assert_eq!(mapped.to_string(), "10.0.0.1:80");
+    }
+}
+
+/// A value that rungwise set and that is to hold still.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptSetting {
+    /// The knob that set it.
+    pub knob: String,
+    /// What was written: a path, a feature of a device.
+    pub target: String,
+    /// The value that the kernel made of it.
+    pub wanted: String,
+    /// The value that is there now; absent where it cannot be read.
+    pub found: Option<String>,
+}

@@ -1,0 +1,42 @@
+//! Keys: memory, reclaim, huge pages, disks, firmware.
+
+keys! { MEMORY;
+    BIOS_IOMMU = "bios.iommu", Text, Host, "IOMMU groups and mode";
+    BIOS_PRODUCT = "bios.product", Text, Host, "Product name of the machine";
+    BIOS_VENDOR = "bios.vendor", Text, Host, "Vendor and version of the firmware";
+    DIMM_CHANNELS = "dimm.channels", Count, Host, "Memory channels of all sockets, as the firmware tells";
+    DIMM_CHANNELS_USED = "dimm.channels_used", Count, Host, "Memory channels with a module, as the firmware tells";
+    DISK_AWAIT = "disk.await", Seconds, Disk, "Mean time of a request";
+    DISK_BUSY = "disk.busy", Fraction, Disk, "Share of the window with a request under way";
+    DISK_NR_REQUESTS = "disk.nr_requests", Count, Disk, "Length of the request queue";
+    DISK_QUEUE = "disk.queue", Count, Disk, "Mean number of requests queued or under way";
+    DISK_READ_AHEAD = "disk.read_ahead", Bytes, Disk, "Read-ahead";
+    DISK_READ_SIZE = "disk.read_size", Bytes, Disk, "Mean size of a read";
+    DISK_READS = "disk.reads", PerSecond, Disk, "Reads completed";
+    DISK_ROTATIONAL = "disk.rotational", Count, Disk, "1 if the disk says that it turns";
+    DISK_SCHEDULER = "disk.scheduler", Text, Disk, "Scheduler in force";
+    DISK_SEQUENTIAL = "disk.sequential", Fraction, Disk, "Reads merged with a neighbour, as a share of all";
+    DISK_VIRTUAL = "disk.virtual", Count, Disk, "1 for a paravirtual or virtual disk, whose other facts are hearsay";
+    DISK_WRITES = "disk.writes", PerSecond, Disk, "Writes completed";
+    MEMORY_ALLOCSTALL = "memory.allocstall", PerSecond, Host, "Allocations that had to reclaim by themselves (allocstall_*)";
+    MEMORY_AVAILABLE = "memory.available", Fraction, Host, "MemAvailable as a share of MemTotal";
+    MEMORY_CGROUP_RECLAIM = "memory.cgroup_reclaim", PerSecond, Cgroup, "Times the group hit its memory limit (memory.events high and max, or failcnt)";
+    MEMORY_COMPACT_STALL = "memory.compact_stall", PerSecond, Host, "Allocations that had to compact";
+    MEMORY_DIRECT_SCAN = "memory.direct_scan", PerSecond, Host, "Pages scanned by direct reclaim";
+    MEMORY_DIRTY = "memory.dirty", Bytes, Host, "Memory that waits to be written";
+    MEMORY_HUGEPAGES = "memory.hugepages", Count, Host, "Reserved huge pages";
+    MEMORY_HUGEPAGES_FREE = "memory.hugepages_free", Count, Host, "Reserved huge pages that nobody uses";
+    MEMORY_MAJOR_FAULTS = "memory.major_faults", PerSecond, Process, "Page faults that had to read";
+    MEMORY_MIN_FREE = "memory.min_free", Bytes, Host, "vm.min_free_kbytes";
+    MEMORY_PROCESS_RSS = "memory.process_rss", Bytes, Process, "Resident memory of the process";
+    MEMORY_PROCESS_SWAP = "memory.process_swap", Bytes, Process, "Memory of the process that lies in swap";
+    MEMORY_SWAP_IN = "memory.swap_in", PerSecond, Host, "Pages read from swap";
+    MEMORY_SWAP_OUT = "memory.swap_out", PerSecond, Host, "Pages written to swap";
+    MEMORY_SWAP_USED = "memory.swap_used", Bytes, Host, "Swap in use";
+    MEMORY_SWAPPINESS = "memory.swappiness", Count, Host, "vm.swappiness";
+    MEMORY_THP = "memory.thp", Text, Host, "Transparent huge pages: always, madvise, never";
+    MEMORY_THP_DEFRAG = "memory.thp_defrag", Text, Host, "How hard a fault works for a huge page";
+    MEMORY_THP_FALLBACK = "memory.thp_fallback", PerSecond, Host, "Huge page faults that got small pages";
+    MEMORY_TLB_SHARE = "memory.tlb_share", Fraction, Host, "Share of time in page walks; needs hardware counters";
+    MEMORY_TOTAL = "memory.total", Bytes, Host, "Memory";
+}
