@@ -1,0 +1,109 @@
+//! `/proc/PID/stat` and `/proc/PID/schedstat`, of a process or (below `task/`) of a thread.
+//!
+//! `stat` of a process counts all its threads, ended ones included; `schedstat` of a process is that of its
+//! first thread alone, however many it has (fs/proc/array.c, fs/proc/base.c, Linux 6.18). The name stands in
+//! brackets and may hold spaces and brackets itself, so columns are counted behind the last one.
+
+/// What `stat` tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat<'a> {
+    /// Name, at most 15 bytes.
+    pub name: &'a str,
+    /// Page faults that had to read (column 12).
+    pub major_faults: u64,
+    /// CPU time in user code, in ticks of 10 ms (column 14).
+    pub user_ticks: u64,
+    /// CPU time in the kernel, in ticks of 10 ms (column 15).
+    pub system_ticks: u64,
+    /// Threads of the process (column 20).
+    pub threads: u64,
+    /// Start in ticks after boot (column 22); with the id it tells a thread from a later one.
+    pub started: u64,
+    /// CPU on which it ran last (column 39).
+    pub last_cpu: usize,
+}
+
+/// Reads `stat`; nothing if a column is missing.
+pub fn stat(text: &str) -> Option<Stat<'_>> {
+    let (head, columns) = text.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    let mut columns = columns.split_ascii_whitespace();
+    // Column 3, the state, is the first behind the name; each call steps over those between.
+    let mut at = 3;
+    let mut column = |number: usize| {
+        let found = columns.nth(number - at);
+        at = number + 1;
+        found?.parse::<u64>().ok()
+    };
+    Some(Stat {
+        name,
+        major_faults: column(12)?,
+        user_ticks: column(14)?,
+        system_ticks: column(15)?,
+        threads: column(20)?,
+        started: column(22)?,
+        last_cpu: usize::try_from(column(39)?).ok()?,
+    })
+}
+
+/// What `schedstat` tells of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunTime {
+    /// Nanoseconds on a CPU.
+    pub ran_ns: u64,
+    /// Nanoseconds runnable without a CPU.
+    pub waited_ns: u64,
+}
+
+/// Reads `schedstat`. A kernel that does not count prints zeros (`sched_info_on`), which tell nothing: a task that
+/// is asked has run.
+pub fn schedstat(text: &str) -> Option<RunTime> {
+    let mut words = text.split_ascii_whitespace();
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let (ran_ns, waited_ns, slices) = (number()?, number()?, number()?);
+    (ran_ns != 0 || waited_ns != 0 || slices != 0).then_some(RunTime { ran_ns, waited_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const CAT: &str = "2425 (cat) R 2390 2390 30899 0 -1 4194304 98 0 3 0 11 22 0 0 20 0 1 0 1260112 3133440 383 \
+        18446744073709551615 94830751404032 94830751423913 140731639622768 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 \
+        94830751439920 94830751441536 94830799290368 140731639630532 140731639630552 140731639630552 140731639631851 0\n";
+
+    #[test]
+    fn columns_are_counted_behind_the_name() {
+        let stat_of = |name: &'static str| Stat {
+            name,
+            major_faults: 3,
+            user_ticks: 11,
+            system_ticks: 22,
+            threads: 1,
+            started: 1_260_112,
+            last_cpu: 1,
+        };
+        assert_eq!(stat(CAT), Some(stat_of("cat")));
+        let odd = CAT.replace("(cat)", "(tmux: (1) R)");
+        assert_eq!(stat(&odd), Some(stat_of("tmux: (1) R")));
+        assert_eq!(stat("2425 (cat) R 1 2 3"), None);
+    }
+
+    #[test]
+    fn run_time_and_run_delay_are_nanoseconds_and_zeros_tell_nothing() {
+        let found = schedstat("63801265 50866 71\n").unwrap();
+        assert_eq!((found.ran_ns, found.waited_ns), (63_801_265, 50_866));
+        assert_eq!(schedstat("0 0 0\n"), None);
+        assert_eq!(schedstat("1 2"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_a_panic(text in "([0-9]{1,21} |\\(|\\)|R |-1 |.){0,60}") {
+            stat(&text);
+            schedstat(&text);
+        }
+    }
+}
