@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "geteuid has no safe door in std")]
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -122,9 +122,28 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(Error::file("read", path))
 }
 
+/// Reads a file that may have no end: at most so many bytes of it.
+pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(most).read_to_end(&mut bytes))
+        .map_err(Error::file("read", path))?;
+    Ok(bytes)
+}
+
+/// Whether it is a plain file itself: no link to one, no device, no pipe.
+pub fn is_plain(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|there| there.is_file())
+}
+
 /// Whether something is there; an error (a directory that may not be searched) reads as no.
 pub fn exists(path: &Path) -> bool {
     path.exists()
+}
+
+/// Whether `path` is a folder; a link to one is.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir()
 }
 
 /// Removes a file, durably; one that is not there is removed.
@@ -234,6 +253,16 @@ mod tests {
         std::os::unix::fs::symlink("/dev/null", &null).unwrap();
         replace(&null, b"gone").unwrap();
         assert!(null.is_symlink() && !Path::new("/dev/null").is_file());
+    }
+
+    #[test]
+    fn a_file_without_end_is_read_as_far_as_that() {
+        assert_eq!(
+            read_at_most(Path::new("/dev/zero"), 70_000).unwrap().len(),
+            70_000
+        );
+        assert!(!is_plain(Path::new("/dev/zero")) && !is_plain(Path::new("/proc/self/exe")));
+        assert!(is_plain(Path::new("/proc/self/stat")));
     }
 
     #[test]

@@ -9,6 +9,7 @@
     reason = "this crate is the door that the others are told to use"
 )]
 
+mod ask;
 pub mod clock;
 pub mod cpu;
 pub mod environment;
@@ -25,15 +26,21 @@ mod nft;
 mod others;
 pub mod privilege;
 pub mod process;
+mod qdisc;
 pub mod recorded;
+mod setting;
 pub mod signals;
+mod thread;
 pub mod veth;
 mod wait;
 
 pub use error::{Error, Result};
+pub use setting::DeviceSetting;
 
 use std::io;
 use std::path::Path;
+
+use rungwise_model::kernel::{Answer, Question};
 
 /// A netfilter base chain: the hook at which the kernel walks rules for every packet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +101,31 @@ pub trait Host: Send + Sync {
 
     /// Deletes table `name` of family `inet` and everything in it.
     fn remove_table(&self, name: &str) -> io::Result<()>;
+
+    /// Answers a question that no file answers. Never changes the machine.
+    fn ask(&self, question: Question) -> io::Result<Answer> {
+        let _ = question;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// A setting of a device that no file holds, in the spelling of [`DeviceSetting::normal`].
+    fn device_setting(&self, device: &str, setting: DeviceSetting) -> io::Result<String> {
+        let _ = (device, setting);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Makes `value` hold; parts that it does not name stay as they are. Succeeds only if the kernel
+    /// accepted all of it.
+    fn set_device(&self, device: &str, setting: DeviceSetting, value: &str) -> io::Result<()> {
+        let _ = (device, setting, value);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Lets thread `tid` of process `pid` run on `cpus` alone.
+    fn pin_thread(&self, pid: u32, tid: u32, cpus: &[usize]) -> io::Result<()> {
+        let _ = (pid, tid, cpus);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Reads a file as text without the trailing newline; bytes that are not UTF-8 are replaced.
     fn text(&self, path: &Path) -> io::Result<String> {

@@ -6,12 +6,14 @@
 //! through `/proc/thread-self/net`.
 
 use std::borrow::Cow;
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use crate::{BaseChain, Feature, Host, ethtool, files, nft};
+use rungwise_model::kernel::{Answer, Question};
+
+use crate::{BaseChain, DeviceSetting, Feature, Host, ask, ethtool, files, nft, thread};
 
 /// `impl Host` for the namespaces of the calling thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +29,12 @@ impl Host for Live {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(of_this_thread(path))
+        // Not fs::read, which asks for a size that the kernel gives as 0 or 4096 here, and then feels its way: most
+        // of these files fit one page, and two reads instead of five count with thousands of them.
+        let mut bytes = Vec::with_capacity(4096);
+        File::open(of_this_thread(path))?.read_to_end(&mut bytes)?;
+        bytes.shrink_to_fit();
+        Ok(bytes)
     }
 
     fn write(&self, path: &Path, value: &[u8]) -> io::Result<()> {
@@ -66,6 +73,22 @@ impl Host for Live {
 
     fn remove_table(&self, name: &str) -> io::Result<()> {
         nft::remove_table(name)
+    }
+
+    fn ask(&self, question: Question) -> io::Result<Answer> {
+        ask::answer(question)
+    }
+
+    fn device_setting(&self, device: &str, setting: DeviceSetting) -> io::Result<String> {
+        ethtool::setting(device, setting)
+    }
+
+    fn set_device(&self, device: &str, setting: DeviceSetting, value: &str) -> io::Result<()> {
+        ethtool::set(device, setting, value)
+    }
+
+    fn pin_thread(&self, _pid: u32, tid: u32, cpus: &[usize]) -> io::Result<()> {
+        thread::pin(tid, cpus)
     }
 }
 

@@ -53,6 +53,7 @@ pub fn cpu_list(text: &str) -> Vec<u32> {
         if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) {
             cpus.extend(first..=last.min(MOST));
         }
+        cpus.truncate(MOST as usize);
     }
     cpus
 }

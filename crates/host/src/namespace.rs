@@ -24,9 +24,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rungwise_model::kernel::{Answer, Question};
+
 use crate::error::{Error, Result};
 use crate::live::Live;
-use crate::{BaseChain, Feature, Host, files, link, privilege, process, wait};
+use crate::{BaseChain, DeviceSetting, Feature, Host, files, link, privilege, process, wait};
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -202,6 +204,20 @@ impl Host for Namespace {
     fn remove_table(&self, name: &str) -> io::Result<()> {
         let name = name.to_owned();
         self.run(move || Live.remove_table(&name))
+    }
+
+    fn ask(&self, question: Question) -> io::Result<Answer> {
+        self.run(move || Live.ask(question))
+    }
+
+    fn device_setting(&self, device: &str, setting: DeviceSetting) -> io::Result<String> {
+        let device = device.to_owned();
+        self.run(move || Live.device_setting(&device, setting))
+    }
+
+    fn set_device(&self, device: &str, setting: DeviceSetting, value: &str) -> io::Result<()> {
+        let (device, value) = (device.to_owned(), value.to_owned());
+        self.run(move || Live.set_device(&device, setting, &value))
     }
 }
 

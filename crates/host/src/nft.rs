@@ -1,13 +1,18 @@
-//! `nf_tables` by nfnetlink, without the `nft` program: which base chains every packet passes, and
-//! the table with two of them that the ladder plants in a lab namespace.
+//! `nf_tables` by nfnetlink, without the `nft` program: which chains there are with how many rules, and
+//! the table with two base chains that the ladder plants in a lab namespace.
 //!
-//! The dump is passive. The legacy tools are not: listing rules with them creates the tables that
-//! were to be looked for. Source: `linux/netfilter/nf_tables.h` and nfnetlink.h of Linux 6.18.
+//! The dumps are passive. The legacy tools are not: listing rules with them creates the tables that
+//! were to be looked for. Nor is a module loaded: where `nf_tables` is one that nobody needed so far,
+//! there are no chains, and the kernel is not asked. Source: `linux/netfilter/nf_tables.h` and nfnetlink.h of Linux 6.18.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 
+use rungwise_model::kernel::Chain;
+
 use crate::BaseChain;
-use crate::netlink::{self, ACK, Answer, CREATE, DUMP, EXCLUSIVE, Request, attributes, big_endian};
+use crate::netlink::{self, ACK, CREATE, DUMP, EXCLUSIVE, Message, Request, big_endian, find};
 
 const NETFILTER: isize = libc::NETLINK_NETFILTER as isize;
 const BATCH_BEGIN: u16 = 16;
@@ -18,6 +23,7 @@ const DELETE_TABLE: u16 = SUBSYSTEM << 8 | 2;
 const NEW_CHAIN: u16 = SUBSYSTEM << 8 | 3;
 const GET_CHAIN: u16 = SUBSYSTEM << 8 | 4;
 const NEW_RULE: u16 = SUBSYSTEM << 8 | 6;
+const GET_RULE: u16 = SUBSYSTEM << 8 | 7;
 
 const TABLE_NAME: u16 = 1;
 const CHAIN_TABLE: u16 = 1;
@@ -35,6 +41,7 @@ const LIST_ELEMENT: u16 = 1;
 const EXPRESSION_NAME: u16 = 1;
 
 const INET: u8 = 1;
+const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 const HOOK_INPUT: u32 = 1;
 const HOOK_OUTPUT: u32 = 3;
@@ -43,20 +50,110 @@ const FIXED: usize = 4;
 
 /// Base chains of every family in the namespace of the calling thread. Needs `CAP_NET_ADMIN` in it.
 pub(crate) fn base_chains() -> io::Result<Vec<BaseChain>> {
-    let mut request = Request::default();
-    request.message(GET_CHAIN, DUMP, &[0; FIXED]);
-    // A host whose rules change during four dumps in a row deserves the error.
-    let mut again = 3;
-    let answers = loop {
-        match request.send(NETFILTER) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted && again > 0 => again -= 1,
-            answers => break answers,
-        }
-    };
-    let answers = answers.map_err(explained)?;
-    let mut chains: Vec<BaseChain> = answers.iter().filter_map(base_chain).collect();
+    let mut chains: Vec<BaseChain> = list()?
+        .into_iter()
+        .filter(|chain| !chain.hook.is_empty())
+        .map(|chain| BaseChain {
+            family: chain.family,
+            table: chain.table,
+            chain: chain.chain,
+            hook: chain.hook,
+            rules: chain.rules,
+        })
+        .collect();
     chains.sort();
     Ok(chains)
+}
+
+/// All chains of the namespace of the calling thread, sorted, with their rules counted.
+pub(crate) fn chains() -> io::Result<Vec<Chain>> {
+    let mut chains = list()?;
+    // A base chain's count is exact. The kernel's count of another chain holds the jumps to it as well, so
+    // its rules have to be counted; a dump of rules is long, and most hosts need none.
+    if chains
+        .iter()
+        .any(|chain| chain.hook.is_empty() && chain.rules > 0)
+    {
+        let rules = count_rules()?;
+        for chain in chains.iter_mut().filter(|chain| chain.hook.is_empty()) {
+            let key = (
+                chain.family.clone(),
+                chain.table.clone(),
+                chain.chain.clone(),
+            );
+            chain.rules = rules.get(&key).copied().unwrap_or_default();
+        }
+    }
+    chains.sort_by(|one, other| {
+        (&one.family, &one.table, &one.chain).cmp(&(&other.family, &other.table, &other.chain))
+    });
+    Ok(chains)
+}
+
+fn list() -> io::Result<Vec<Chain>> {
+    if unloaded("nf_tables") {
+        return Ok(Vec::new());
+    }
+    dump(GET_CHAIN, |chains: &mut Vec<Chain>, message| {
+        chains.extend(chain(message));
+    })
+}
+
+/// Family, table, chain.
+type Name = (String, String, String);
+
+fn count_rules() -> io::Result<BTreeMap<Name, u32>> {
+    dump(GET_RULE, |rules: &mut BTreeMap<Name, u32>, message| {
+        if let Some(name) = chain_of_rule(message) {
+            *rules.entry(name).or_default() += 1;
+        }
+    })
+}
+
+/// One dump, begun anew when the rules changed meanwhile.
+fn dump<T: Default>(kind: u16, take: impl Fn(&mut T, &Message<'_>)) -> io::Result<T> {
+    let mut request = Request::default();
+    request.message(kind, DUMP, &[0; FIXED]);
+    // A host whose rules change during four dumps in a row deserves the error.
+    let mut again = 3;
+    loop {
+        let mut found = T::default();
+        match request.each(NETFILTER, |message| take(&mut found, message)) {
+            Ok(()) => return Ok(found),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted && again > 0 => again -= 1,
+            Err(error) => return Err(explained(error)),
+        }
+    }
+}
+
+/// A module that this kernel has and that nobody loaded. Where that cannot be seen (no `/lib/modules`, as in
+/// a container), it counts as loaded: asking for it then loads it, as any use of it does.
+fn unloaded(module: &str) -> bool {
+    let Ok(release) = fs::read_to_string("/proc/sys/kernel/osrelease") else {
+        return false;
+    };
+    let list = format!("/lib/modules/{}/modules.dep", release.trim());
+    match (
+        fs::read_to_string("/proc/modules"),
+        fs::read_to_string(list),
+    ) {
+        (Ok(loaded), Ok(known)) => {
+            is_module(&known, module)
+                && !loaded
+                    .lines()
+                    .any(|line| line.split(' ').next() == Some(module))
+        }
+        _ => false,
+    }
+}
+
+/// A line of `modules.dep` is `kernel/net/netfilter/nf_tables.ko.xz: ...`; what is built in has none.
+fn is_module(known: &str, module: &str) -> bool {
+    known.lines().any(|line| {
+        let path = line.split(':').next().unwrap_or_default();
+        let file = path.rsplit('/').next().unwrap_or_default();
+        file.split('.').next() == Some(module)
+    })
 }
 
 /// One transaction: table `name` with chains `input` and `output`, each with a rule that counts.
@@ -89,7 +186,7 @@ pub(crate) fn plant_chains(name: &str) -> io::Result<()> {
             });
     }
     batch.message(BATCH_END, 0, &batch_header());
-    batch.send(NETFILTER).map(drop).map_err(explained)
+    batch.send(NETFILTER).map_err(explained)
 }
 
 /// Deletes an inet table and everything in it.
@@ -100,7 +197,7 @@ pub(crate) fn remove_table(name: &str) -> io::Result<()> {
         .message(DELETE_TABLE, ACK, &[INET, 0, 0, 0])
         .text(TABLE_NAME, name)
         .message(BATCH_END, 0, &batch_header());
-    batch.send(NETFILTER).map(drop).map_err(explained)
+    batch.send(NETFILTER).map_err(explained)
 }
 
 /// The batch's header names the subsystem, in network byte order.
@@ -110,30 +207,40 @@ fn batch_header() -> [u8; FIXED] {
 }
 
 /// A chain without a hook is only jumped to: no packet meets it by itself.
-fn base_chain(answer: &Answer) -> Option<BaseChain> {
-    if answer.kind != NEW_CHAIN {
+fn chain(message: &Message<'_>) -> Option<Chain> {
+    if message.kind != NEW_CHAIN {
         return None;
     }
-    let family = *answer.fixed(FIXED).first()?;
-    let parts = answer.attributes(FIXED);
-    let part = |kind| {
-        parts
-            .iter()
-            .find(|(found, _)| *found == kind)
-            .map(|(_, value)| *value)
-    };
-    let hook = attributes(part(CHAIN_HOOK)?)
-        .into_iter()
-        .find(|(kind, _)| *kind == HOOK_NUMBER)
-        .map(|(_, value)| big_endian(value))?;
-    Some(BaseChain {
+    let family = *message.fixed(FIXED).first()?;
+    let part = |kind| find(message.rest(FIXED), kind);
+    let hook = part(CHAIN_HOOK)
+        .and_then(|hook| find(hook, HOOK_NUMBER))
+        .map(big_endian);
+    Some(Chain {
         family: family_name(family),
         table: part(CHAIN_TABLE).map(netlink::text).unwrap_or_default(),
         chain: part(CHAIN_NAME).map(netlink::text).unwrap_or_default(),
-        hook: hook_name(family, hook),
+        hook: hook.map(|hook| hook_name(family, hook)).unwrap_or_default(),
+        policy: match (hook, part(CHAIN_POLICY).map(big_endian)) {
+            (Some(_), Some(DROP)) => "drop".to_owned(),
+            (Some(_), Some(ACCEPT)) => "accept".to_owned(),
+            _ => String::new(),
+        },
         // References to the chain; nothing can jump to a base chain, so these are its rules.
         rules: part(CHAIN_USE).map(big_endian).unwrap_or_default(),
     })
+}
+
+fn chain_of_rule(message: &Message<'_>) -> Option<Name> {
+    if message.kind != NEW_RULE {
+        return None;
+    }
+    let part = |kind| find(message.rest(FIXED), kind).map(netlink::text);
+    Some((
+        family_name(*message.fixed(FIXED).first()?),
+        part(RULE_TABLE)?,
+        part(RULE_CHAIN)?,
+    ))
 }
 
 fn family_name(family: u8) -> String {
@@ -184,7 +291,10 @@ fn explained(error: io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::netlink::testing;
 
     #[test]
     fn hooks_have_the_names_of_their_family() {
@@ -192,5 +302,45 @@ mod tests {
         assert_eq!(hook_name(3, 1), "output");
         assert_eq!(hook_name(5, 0), "ingress");
         assert_eq!(hook_name(2, 77), "hook 77");
+    }
+
+    #[test]
+    fn a_module_is_known_by_the_name_of_its_file() {
+        let known = "kernel/net/netfilter/nf_tables.ko.xz: kernel/net/netfilter/nfnetlink.ko.xz\n\
+                     kernel/net/netfilter/nft_compat.ko:\n";
+        assert!(is_module(known, "nf_tables") && is_module(known, "nft_compat"));
+        assert!(!is_module(known, "nfnetlink") && !is_module("", "nf_tables"));
+    }
+
+    #[test]
+    fn a_chain_without_a_hook_has_neither_hook_nor_policy() {
+        let mut request = Request::default();
+        request
+            .message(NEW_CHAIN, 0, &[2, 0, 0, 0])
+            .text(CHAIN_TABLE, "filter")
+            .text(CHAIN_NAME, "DOCKER")
+            .attribute(CHAIN_POLICY, &ACCEPT.to_be_bytes())
+            .attribute(CHAIN_USE, &3_u32.to_be_bytes());
+        let mut found = Vec::new();
+        testing::receive(&request, |message| found.extend(chain(message)));
+        let expected = Chain {
+            family: "ip".to_owned(),
+            table: "filter".to_owned(),
+            chain: "DOCKER".to_owned(),
+            rules: 3,
+            ..Chain::default()
+        };
+        assert_eq!(found, [expected]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_read_without_a_panic(
+            kind in prop_oneof![Just(NEW_CHAIN), Just(NEW_RULE)],
+            body: Vec<u8>,
+        ) {
+            let message = testing::message(kind, &body);
+            let _ = (chain(&message), chain_of_rule(&message));
+        }
     }
 }

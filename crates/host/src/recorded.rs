@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{BaseChain, Feature, Host};
+use rungwise_model::kernel::{Answer, Question};
+
+use crate::{BaseChain, DeviceSetting, Feature, Host};
 
 /// How the kernel keeps what is written to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,11 @@ pub enum Stored {
     PowerOfTwo,
     /// A triple and the like: words come back separated by tabs.
     Tabs,
+    /// One word of these, all of them printed, the chosen one in brackets.
+    Choice(&'static [&'static str]),
+    /// One of two files that count the same in different units: a write makes the other one read 0, and 0
+    /// itself is refused (`vm.dirty_bytes`).
+    Twin(&'static str),
 }
 
 /// Ends a run at a given step, as SIGKILL would: from then on nothing succeeds any more.
@@ -71,7 +78,9 @@ pub struct Recorded {
 struct State {
     files: BTreeMap<PathBuf, Entry>,
     features: BTreeMap<(String, String), Feature>,
+    settings: BTreeMap<(String, DeviceSetting), String>,
     chains: Vec<BaseChain>,
+    answers: BTreeMap<Question, Answer>,
     refused: BTreeMap<PathBuf, i32>,
     /// Errors by the number of the change that meets them, counted from 1.
     faults: BTreeMap<u64, i32>,
@@ -79,6 +88,19 @@ struct State {
     meddling: BTreeMap<u64, Vec<(PathBuf, String)>>,
     changes: u64,
     fuse: Option<Arc<Fuse>>,
+}
+
+impl State {
+    /// What the harshest driver does to the steering of a device whose queues change.
+    fn reset_steering(&mut self, device: &str) {
+        let queues = PathBuf::from(format!("/sys/class/net/{device}/queues"));
+        let masks = ["rps_cpus", "rps_flow_cnt", "xps_cpus"];
+        for (path, entry) in &mut self.files {
+            if path.starts_with(&queues) && masks.iter().any(|name| path.ends_with(name)) {
+                "0".clone_into(&mut entry.value);
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -119,6 +141,21 @@ impl Recorded {
         self.state()
             .features
             .insert((device.to_owned(), feature.to_owned()), state);
+        self
+    }
+
+    /// Adds a setting of a device that no file holds.
+    #[must_use]
+    pub fn with_setting(self, device: &str, setting: DeviceSetting, value: &str) -> Self {
+        let key = (device.to_owned(), setting);
+        self.state().settings.insert(key, value.to_owned());
+        self
+    }
+
+    /// Adds what the kernel answers to the question; without one, asking is `Unsupported`.
+    #[must_use]
+    pub fn with_answer(self, question: Question, answer: Answer) -> Self {
+        self.state().answers.insert(question, answer);
         self
     }
 
@@ -184,13 +221,21 @@ impl Recorded {
         let features = state.features.iter().map(|((device, feature), state)| {
             (format!("{device} {feature}"), state.on.to_string())
         });
+        let settings = state
+            .settings
+            .iter()
+            .map(|((device, setting), value)| (format!("{device} {setting}"), value.clone()));
         let chains = state.chains.iter().map(|chain| {
             (
                 format!("{} {} {}", chain.family, chain.table, chain.chain),
                 format!("{} {}", chain.hook, chain.rules),
             )
         });
-        files.chain(features).chain(chains).collect()
+        files
+            .chain(features)
+            .chain(settings)
+            .chain(chains)
+            .collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -243,6 +288,11 @@ impl Host for Recorded {
             let entry = state.files.get_mut(path).ok_or_else(absent)?;
             let text = std::str::from_utf8(value).map_err(|_| invalid())?;
             entry.value = keep(entry.stored, text.trim())?;
+            if let Stored::Twin(other) = entry.stored
+                && let Some(other) = state.files.get_mut(Path::new(other))
+            {
+                "0".clone_into(&mut other.value);
+            }
             Ok(())
         })
     }
@@ -277,6 +327,56 @@ impl Host for Recorded {
                 return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
             }
             feature.on = on;
+            Ok(())
+        })
+    }
+
+    fn device_setting(&self, device: &str, setting: DeviceSetting) -> io::Result<String> {
+        let state = self.state();
+        alive(&state)?;
+        let value = state.settings.get(&(device.to_owned(), setting));
+        // What a driver does not have.
+        value
+            .cloned()
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::EOPNOTSUPP))
+    }
+
+    fn set_device(&self, device: &str, setting: DeviceSetting, value: &str) -> io::Result<()> {
+        self.change(|state| {
+            let current = state
+                .settings
+                .get_mut(&(device.to_owned(), setting))
+                .ok_or_else(|| io::Error::from_raw_os_error(libc::EOPNOTSUPP))?;
+            let value = setting.with(current, value).ok_or_else(invalid)?;
+            let changed = std::mem::replace(current, value.clone()) != value;
+            if changed && setting == DeviceSetting::Channels {
+                state.reset_steering(device);
+            }
+            Ok(())
+        })
+    }
+
+    fn ask(&self, question: Question) -> io::Result<Answer> {
+        let state = self.state();
+        alive(&state)?;
+        let answer = state.answers.get(&question);
+        answer.cloned().ok_or(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The thread's `status` file tells it, as on a live machine.
+    fn pin_thread(&self, pid: u32, tid: u32, cpus: &[usize]) -> io::Result<()> {
+        let path = PathBuf::from(format!("/proc/{pid}/task/{tid}/status"));
+        self.change(|state| {
+            let entry = state.files.get_mut(&path).ok_or_else(absent)?;
+            let list = ranges(cpus);
+            let lines = entry.value.lines().map(|line| {
+                if line.starts_with("Cpus_allowed_list:") {
+                    format!("Cpus_allowed_list:\t{list}")
+                } else {
+                    line.to_owned()
+                }
+            });
+            entry.value = lines.collect::<Vec<_>>().join("\n");
             Ok(())
         })
     }
@@ -318,7 +418,14 @@ impl Host for Recorded {
 
 fn keep(stored: Stored, text: &str) -> io::Result<String> {
     match stored {
-        Stored::Plain => Ok(text.to_owned()),
+        Stored::Twin(_) if text == "0" => Err(invalid()),
+        Stored::Plain | Stored::Twin(_) => Ok(text.to_owned()),
+        Stored::Choice(words) => {
+            if !words.contains(&text) {
+                return Err(invalid());
+            }
+            Ok(choice(words, text))
+        }
         Stored::Tabs => Ok(text.split_whitespace().collect::<Vec<_>>().join("\t")),
         Stored::PowerOfTwo => {
             let wanted: u32 = text.parse().map_err(|_| invalid())?;
@@ -331,6 +438,42 @@ fn keep(stored: Stored, text: &str) -> io::Result<String> {
         }
         Stored::Mask(cpus) => mask(text, cpus),
     }
+}
+
+/// CPUs in order, as `%*pbl` prints them: `0-3,8`.
+fn ranges(cpus: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *cpu => *last = *cpu,
+            _ => ranges.push((*cpu, *cpu)),
+        }
+    }
+    let words: Vec<String> = ranges
+        .into_iter()
+        .map(|(first, last)| {
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            }
+        })
+        .collect();
+    words.join(",")
+}
+
+fn choice(words: &[&str], chosen: &str) -> String {
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| {
+            if *word == chosen {
+                format!("[{word}]")
+            } else {
+                (*word).to_owned()
+            }
+        })
+        .collect();
+    words.join(" ")
 }
 
 /// `bitmap_parse` and `%*pb` for a machine with `cpus` CPUs.
@@ -387,6 +530,8 @@ fn invalid() -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use rungwise_model::kernel::Audit;
+
     use super::*;
 
     const MASK: &str = "/sys/class/net/veth0/queues/rx-0/rps_cpus";
@@ -463,6 +608,15 @@ mod tests {
         host.remove_table("ours").unwrap();
         assert_eq!(host.base_chains().unwrap(), [theirs]);
         assert!(host.remove_table("ours").is_err());
+    }
+
+    #[test]
+    fn a_question_has_the_answer_it_was_given_and_no_other() {
+        let audit = Answer::Audit(Audit::default());
+        let host = Recorded::new("this host", 1).with_answer(Question::Audit, audit.clone());
+        assert_eq!(host.ask(Question::Audit).unwrap(), audit);
+        let error = host.ask(Question::Tcp).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
     }
 
     #[test]

@@ -9,7 +9,10 @@
 )]
 
 mod accounting;
+mod devices;
+mod peers;
 mod services;
+mod sockets;
 mod topology;
 
 use std::net::IpAddr;

@@ -26,6 +26,7 @@ use rungwise_host::process::{Attached, Launch, Ready, Service};
 use rungwise_host::signals::Interrupt;
 use rungwise_host::veth::{self, End, Spec};
 use rungwise_host::{Host, environment};
+use rungwise_model::kernel::Question;
 
 /// An ordinary user on every Linux: nobody.
 const NOBODY: u32 = 65534;
@@ -84,6 +85,20 @@ fn userns() {
         Some(libc::EPERM),
         "the host's rules are root's: {outside}"
     );
+    for question in [
+        Question::Tcp,
+        Question::Udp,
+        Question::Devices,
+        Question::Qdiscs,
+        Question::Owners,
+    ] {
+        let answer = Live.ask(question);
+        assert!(answer.is_ok(), "anybody may ask {question:?}: {answer:?}");
+    }
+    for question in [Question::Netfilter, Question::Audit] {
+        let refused = Live.ask(question).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{question:?}");
+    }
     privilege::enter_user_namespace().unwrap();
     assert_eq!(privilege::detect(), Privilege::UserNamespace);
     let (near, far) = pair();

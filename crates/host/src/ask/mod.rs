@@ -1,0 +1,29 @@
+//! What the kernel answers where no file does: one module per question, in the namespace of the calling
+//! thread.
+//!
+//! Nothing here changes a machine. A question may load the kernel module that answers it (`tcp_diag`), as
+//! `ss` does; rule tables are never created, see [`crate::nft`].
+
+mod audit;
+mod devices;
+mod owners;
+mod sockets;
+
+use std::io;
+
+use rungwise_model::kernel::{Answer, Question};
+
+use crate::{nft, qdisc};
+
+/// Puts the question to the kernel.
+pub(crate) fn answer(question: Question) -> io::Result<Answer> {
+    Ok(match question {
+        Question::Tcp => Answer::Tcp(sockets::tcp()?),
+        Question::Udp => Answer::Udp(sockets::udp()?),
+        Question::Devices => Answer::Devices(devices::devices()?),
+        Question::Qdiscs => Answer::Qdiscs(qdisc::list()?),
+        Question::Netfilter => Answer::Netfilter(nft::chains()?),
+        Question::Audit => Answer::Audit(audit::status()?),
+        Question::Owners => Answer::Owners(owners::owners()?),
+    })
+}

@@ -1,0 +1,298 @@
+//! TCP and UDP sockets by `sock_diag`: queues, buffers, drops and `tcp_info`.
+//!
+//! One dump per address family, in every state, time-wait included. The kernel gives `tcp_info` as long as
+//! it knows it, so each field is read by its offset and absent beyond the end. Each socket is read out of
+//! the dump as it passes by: 100,000 of them are 60 MB of messages and 30 MB here.
+//! Source: `linux/inet_diag.h`, linux/tcp.h and `inet_diag_dump_icsk` of Linux 6.18.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use rungwise_model::kernel::{Endpoint, SocketMemory, TcpInfo, TcpSocket, UdpSocket};
+
+use crate::netlink::{DUMP, Message, Request, attributes, number32, number64};
+
+const SOCK_DIAG: isize = libc::NETLINK_SOCK_DIAG as isize;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const INET_DIAG_INFO: u16 = 2;
+const INET_DIAG_SKMEMINFO: u16 = 7;
+/// States 1 (established) to 11 (closing): what `ss -a` shows. Half-open connections come with state 3;
+/// 13 (bound, neither connected nor listening) is left out.
+const ALL_STATES: u32 = 0xffe;
+/// `TCP_LISTEN` of `net/tcp_states.h`: its `tcp_info` says nothing.
+const LISTEN: u8 = 10;
+/// struct `inet_diag_msg`.
+const FIXED: usize = 72;
+
+/// All TCP sockets.
+pub(super) fn tcp() -> io::Result<Vec<TcpSocket>> {
+    let mut sockets = Vec::new();
+    dump(libc::IPPROTO_TCP, INET_DIAG_INFO, |message| {
+        sockets.extend(tcp_socket(message));
+    })?;
+    Ok(sockets)
+}
+
+/// All UDP sockets.
+pub(super) fn udp() -> io::Result<Vec<UdpSocket>> {
+    let mut sockets = Vec::new();
+    dump(libc::IPPROTO_UDP, INET_DIAG_SKMEMINFO, |message| {
+        sockets.extend(udp_socket(message));
+    })?;
+    Ok(sockets)
+}
+
+/// Both address families; memory is asked for always, `extension` besides.
+fn dump(
+    protocol: libc::c_int,
+    extension: u16,
+    mut take: impl FnMut(&Message<'_>),
+) -> io::Result<()> {
+    let extensions = 1 << (INET_DIAG_SKMEMINFO - 1) | 1 << (extension - 1);
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        // struct inet_diag_req_v2: family, protocol, extensions, padding, states, and a socket id that
+        // a dump leaves open.
+        let mut fixed = [0; 56];
+        fixed[..3].copy_from_slice(&[family as u8, protocol as u8, extensions]);
+        fixed[4..8].copy_from_slice(&ALL_STATES.to_ne_bytes());
+        let mut request = Request::default();
+        request.message(SOCK_DIAG_BY_FAMILY, DUMP, &fixed);
+        match request.each(SOCK_DIAG, &mut take) {
+            Ok(()) => {}
+            // A kernel without IPv6 has no sockets of it.
+            Err(error)
+                if family == libc::AF_INET6 && error.raw_os_error() == Some(libc::ENOENT) => {}
+            Err(error) => return Err(explained(error)),
+        }
+    }
+    Ok(())
+}
+
+fn explained(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EPROTONOSUPPORT) => io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this kernel does not list sockets (CONFIG_INET_DIAG, CONFIG_INET_UDP_DIAG)",
+        ),
+        _ => error,
+    }
+}
+
+/// What TCP and UDP have in common.
+struct Common {
+    local: Endpoint,
+    remote: Endpoint,
+    state: u8,
+    inode: u64,
+    rqueue: u32,
+    wqueue: u32,
+    memory: Option<SocketMemory>,
+}
+
+/// Reads a message; `more` sees its other attributes.
+fn common<'m>(message: &Message<'m>, mut more: impl FnMut(u16, &'m [u8])) -> Option<Common> {
+    if message.kind != SOCK_DIAG_BY_FAMILY {
+        return None;
+    }
+    // struct inet_diag_msg: family, state, timer, retransmits; then the socket id: ports in network order,
+    // two addresses of 16 bytes, interface, cookie; then expiry, queues, user, inode.
+    let fixed = message.fixed(FIXED);
+    let (family, state) = (i32::from(*fixed.first()?), *fixed.get(1)?);
+    let end = |port: usize, address: usize| {
+        let port = fixed.get(port..port + 2)?.try_into().ok()?;
+        let octets: [u8; 16] = fixed.get(address..address + 16)?.try_into().ok()?;
+        let [a, b, c, d, ..] = octets;
+        let address: IpAddr = if family == libc::AF_INET {
+            Ipv4Addr::new(a, b, c, d).into()
+        } else {
+            Ipv6Addr::from(octets).into()
+        };
+        Some(Endpoint::new(address, u16::from_be_bytes(port)))
+    };
+    let mut memory = None;
+    for (kind, value) in attributes(message.rest(FIXED)) {
+        if kind == INET_DIAG_SKMEMINFO {
+            memory = socket_memory(value);
+        } else {
+            more(kind, value);
+        }
+    }
+    Some(Common {
+        local: end(4, 8)?,
+        remote: end(6, 24)?,
+        state,
+        inode: number32(fixed, 68)?.into(),
+        rqueue: number32(fixed, 56)?,
+        wqueue: number32(fixed, 60)?,
+        memory,
+    })
+}
+
+fn tcp_socket(message: &Message<'_>) -> Option<TcpSocket> {
+    let mut info = None;
+    let common = common(message, |kind, value| {
+        if kind == INET_DIAG_INFO {
+            info = tcp_info(value);
+        }
+    })?;
+    Some(TcpSocket {
+        local: common.local,
+        remote: common.remote,
+        state: common.state,
+        inode: common.inode,
+        rqueue: common.rqueue,
+        wqueue: common.wqueue,
+        memory: common.memory,
+        info: info.filter(|_| common.state != LISTEN),
+    })
+}
+
+fn udp_socket(message: &Message<'_>) -> Option<UdpSocket> {
+    let common = common(message, |_, _| {})?;
+    Some(UdpSocket {
+        local: common.local,
+        remote: common.remote,
+        inode: common.inode,
+        rqueue: common.rqueue,
+        wqueue: common.wqueue,
+        memory: common.memory,
+    })
+}
+
+/// `SK_MEMINFO_*` of `linux/sock_diag.h`: receive memory and buffer, send memory and buffer, forward
+/// allocation, queued for write, options, backlog, drops (since Linux 4.7).
+fn socket_memory(value: &[u8]) -> Option<SocketMemory> {
+    let word = |index: usize| number32(value, index * 4);
+    Some(SocketMemory {
+        rmem: word(0)?,
+        rcvbuf: word(1)?,
+        wmem: word(2)?,
+        sndbuf: word(3)?,
+        queued: word(5)?,
+        drops: word(8)?,
+    })
+}
+
+/// struct `tcp_info`: everything up to `tcpi_total_retrans` is as old as Linux 2.6; then fields were added
+/// at the end, up to `tcpi_rcv_wnd` in Linux 6.2.
+fn tcp_info(value: &[u8]) -> Option<TcpInfo> {
+    let word = |at: usize| number32(value, at);
+    let long = |at: usize| number64(value, at);
+    Some(TcpInfo {
+        rto: word(8)?,
+        snd_mss: word(16)?,
+        unacked: word(24)?,
+        last_data_sent_ms: word(44)?,
+        last_data_recv_ms: word(52)?,
+        rtt: word(68)?,
+        rttvar: word(72)?,
+        snd_ssthresh: word(76)?,
+        snd_cwnd: word(80)?,
+        total_retrans: word(100)?,
+        bytes_acked: long(120),
+        bytes_received: long(128),
+        segs_out: word(136),
+        segs_in: word(140),
+        notsent_bytes: word(144),
+        busy_time: long(168),
+        rwnd_limited: long(176),
+        sndbuf_limited: long(184),
+        bytes_sent: long(200),
+        bytes_retrans: long(208),
+        snd_wnd: word(228),
+        rcv_wnd: word(232),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::netlink::testing;
+
+    /// A connection 10.0.0.1:80 with 10.0.0.2:40112 as the kernel lists it, `info` bytes of `tcp_info`.
+    fn listed(family: i32, state: u8, info: usize) -> Request {
+        let mut fixed = [0; FIXED];
+        fixed[0] = family as u8;
+        fixed[1] = state;
+        fixed[4..8].copy_from_slice(&[0, 80, 0x9c, 0xb0]);
+        if family == libc::AF_INET {
+            fixed[8..12].copy_from_slice(&[10, 0, 0, 1]);
+            fixed[24..28].copy_from_slice(&[10, 0, 0, 2]);
+        } else {
+            fixed[18..24].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 1]);
+            fixed[34..40].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 2]);
+        }
+        fixed[56] = 7;
+        fixed[60] = 9;
+        fixed[68] = 42;
+        let words: Vec<u8> = (0..info / 4)
+            .flat_map(|word| (word as u32).to_ne_bytes())
+            .collect();
+        let memory: Vec<u8> = (1_u32..=9).flat_map(u32::to_ne_bytes).collect();
+        let mut request = Request::default();
+        request
+            .message(SOCK_DIAG_BY_FAMILY, 0, &fixed)
+            .attribute(INET_DIAG_INFO, &words)
+            .attribute(INET_DIAG_SKMEMINFO, &memory);
+        request
+    }
+
+    fn read(request: &Request) -> TcpSocket {
+        let mut found = Vec::new();
+        testing::receive(request, |message| found.extend(tcp_socket(message)));
+        found.pop().unwrap()
+    }
+
+    #[test]
+    fn a_connection_has_its_ends_queues_and_memory() {
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            let socket = read(&listed(family, 1, 240));
+            assert_eq!(socket.local.to_string(), "10.0.0.1:80");
+            assert_eq!(socket.remote.to_string(), "10.0.0.2:40112");
+            assert_eq!((socket.rqueue, socket.wqueue, socket.inode), (7, 9, 42));
+            let memory = socket.memory.unwrap();
+            assert_eq!((memory.rmem, memory.queued, memory.drops), (1, 6, 9));
+        }
+    }
+
+    #[test]
+    fn a_field_that_an_older_kernel_does_not_have_is_absent() {
+        let socket = read(&listed(libc::AF_INET, 1, 192));
+        let info = socket.info.unwrap();
+        assert_eq!((info.rto, info.total_retrans), (2, 25));
+        assert!(info.sndbuf_limited.is_some());
+        assert_eq!((info.bytes_sent, info.rcv_wnd), (None, None));
+        let socket = read(&listed(libc::AF_INET, 1, 100));
+        assert_eq!(socket.info, None);
+    }
+
+    #[test]
+    fn a_listening_socket_has_no_tcp_info() {
+        let socket = read(&listed(libc::AF_INET, LISTEN, 240));
+        assert_eq!(socket.info, None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_read_without_a_panic(body: Vec<u8>) {
+            let message = testing::message(SOCK_DIAG_BY_FAMILY, &body);
+            let _ = (tcp_socket(&message), udp_socket(&message));
+        }
+
+        #[test]
+        fn a_truncated_answer_is_read_without_a_panic(cut in 0_usize..400) {
+            let request = listed(libc::AF_INET6, 1, 240);
+            let bytes = testing::bytes(&request);
+            let mut all = bytes.to_vec();
+            all.truncate(cut);
+            testing::from_bytes(&all, |message| {
+                let _ = (tcp_socket(message), udp_socket(message));
+            });
+            let body = &bytes[16..bytes.len().min(16 + cut)];
+            let message = testing::message(SOCK_DIAG_BY_FAMILY, body);
+            let _ = (tcp_socket(&message), udp_socket(&message));
+        }
+    }
+}
