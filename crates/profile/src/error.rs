@@ -1,0 +1,118 @@
+//! Why the kernel cannot be watched. Each message ends in what helps, after a semicolon: evidence that is
+//! missing is shown with its remedy apart.
+
+use std::io;
+
+use rungwise_host::Host;
+
+/// Result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A variant per case that a caller treats differently.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel does not let this user watch the machine.
+    #[error(
+        "cannot {tried}: not permitted (sysctl kernel.perf_event_paranoid is {paranoid}); \
+         run as root, in a container with CAP_PERFMON and CAP_SYSLOG"
+    )]
+    NotPermitted {
+        /// Verb and object.
+        tried: String,
+        /// Value of the sysctl, or why it is not known.
+        paranoid: String,
+    },
+    /// Samples could be taken, but nobody could say of what.
+    #[error(
+        "cannot name the functions of the kernel: /proc/kallsyms shows no addresses (sysctl kernel.kptr_restrict \
+         is {restrict}); run as root, and where it is 2, set it to 1"
+    )]
+    Nameless {
+        /// Value of the sysctl, or why it is not known.
+        restrict: String,
+    },
+    /// The kernel was built without it.
+    #[error("cannot {tried}: {why}; use a kernel that has it")]
+    Missing {
+        /// Verb and object.
+        tried: String,
+        /// What it lacks.
+        why: String,
+    },
+    /// The kernel refused for a reason of its own.
+    #[error("cannot {tried}: {source}")]
+    System {
+        /// Verb and object.
+        tried: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err`: names what was tried.
+    pub(crate) fn system(tried: &str) -> impl FnOnce(io::Error) -> Self {
+        let tried = tried.to_owned();
+        |source| Self::System { tried, source }
+    }
+
+    /// What a refusal of `perf_event_open` means on this host.
+    pub(crate) fn of_perf(host: &dyn Host, tried: &str, source: io::Error) -> Self {
+        let tried = tried.to_owned();
+        match source.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => Self::NotPermitted {
+                tried,
+                paranoid: sysctl(host, "perf_event_paranoid"),
+            },
+            Some(libc::ENOSYS) => Self::Missing {
+                tried,
+                why: "this kernel has no perf_event_open (CONFIG_PERF_EVENTS)".to_owned(),
+            },
+            _ => Self::System { tried, source },
+        }
+    }
+}
+
+/// Value of a sysctl below `kernel`, for messages.
+pub(crate) fn sysctl(host: &dyn Host, name: &str) -> String {
+    host.text(format!("/proc/sys/kernel/{name}").as_ref())
+        .unwrap_or_else(|error| format!("not readable: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_host::recorded::Recorded;
+
+    use super::*;
+
+    fn told(errno: i32) -> String {
+        let host = Recorded::new("this host", 1).file("/proc/sys/kernel/perf_event_paranoid", "4");
+        let source = io::Error::from_raw_os_error(errno);
+        Error::of_perf(&host, "sample kernel stacks", source).to_string()
+    }
+
+    #[test]
+    fn a_refusal_names_the_sysctl_its_value_and_the_remedy() {
+        for errno in [libc::EACCES, libc::EPERM] {
+            let text = told(errno);
+            assert!(
+                text.starts_with("cannot sample kernel stacks: not permitted"),
+                "{text}"
+            );
+            assert!(text.contains("perf_event_paranoid is 4"), "{text}");
+            assert!(text.contains("; run as root"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_without_perf_is_not_a_matter_of_permission() {
+        assert!(told(libc::ENOSYS).contains("CONFIG_PERF_EVENTS"));
+        assert!(told(libc::EMFILE).contains("Too many open files"));
+    }
+
+    #[test]
+    fn an_unknown_sysctl_is_not_a_number() {
+        let text = sysctl(&Recorded::new("this host", 1), "perf_event_paranoid");
+        assert!(text.starts_with("not readable"), "{text}");
+    }
+}
