@@ -1,0 +1,216 @@
+//! A bundle: a capture as one file, or as a folder that people can read and write.
+//!
+//! The file is gzip of one JSON document. No path in it is ever opened or written: paths are names in a map,
+//! so a stranger's bundle cannot reach outside, and what it unpacks to is bounded while it is unpacked.
+//!
+//! The folder is a told host, see [`told`](crate::told).
+
+use std::borrow::Cow;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use rungwise_host::files;
+use serde::{Deserialize, Serialize};
+
+use crate::capture::Capture;
+use crate::{Error, Result, told};
+
+/// Format of the document. Fields may be added; a new number means that an old reader would be wrong.
+const FORMAT: u32 = 1;
+
+/// The most that is unpacked: four looks at a host with 100,000 sockets take about a quarter of it.
+const LIMIT: u64 = 512 << 20;
+
+/// The longest window that is believed: thirty years.
+const LONGEST_S: f64 = 1e9;
+
+/// The two bytes that gzip begins with (RFC 1952).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// The document of a bundle.
+#[derive(Serialize, Deserialize)]
+struct Document<C> {
+    /// Says what this is, and its format.
+    rungwise_capture: u32,
+    /// Version of the program that wrote it.
+    version: String,
+    capture: C,
+}
+
+/// Read first, so that a later format is told from a broken one.
+#[derive(Deserialize)]
+struct Head {
+    rungwise_capture: Option<u32>,
+}
+
+/// Whether these first bytes of a file may be a bundle's.
+pub fn looks_like(first: &[u8]) -> bool {
+    first.starts_with(&GZIP) || first.starts_with(br#"{"rungwise_capture""#)
+}
+
+/// A capture as the bytes of a bundle.
+pub fn pack(capture: &Capture) -> Result<Vec<u8>> {
+    let document = Document {
+        rungwise_capture: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        capture,
+    };
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    let written = serde_json::to_writer(&mut packed, &document)
+        .map_err(std::io::Error::from)
+        .and_then(|()| packed.flush())
+        .and_then(|()| packed.finish());
+    written.map_err(|error| Error::NotABundle {
+        path: "memory".into(),
+        why: error.to_string(),
+    })
+}
+
+/// Reads a bundle: a file or a folder.
+pub fn read(path: &Path) -> Result<Capture> {
+    if files::exists(&path.join(told::ABOUT)) {
+        return check(told::read(path)?, path);
+    }
+    // A packed capture is never larger than an unpacked one; a device may have no end.
+    unpack(&files::read_at_most(path, LIMIT + 1)?, path)
+}
+
+/// Reads the bytes of a bundle; `path` is for messages.
+pub fn unpack(bytes: &[u8], path: &Path) -> Result<Capture> {
+    unpack_within(bytes, path, LIMIT)
+}
+
+fn unpack_within(bytes: &[u8], path: &Path, limit: u64) -> Result<Capture> {
+    let not_a_bundle = |why: String| Error::NotABundle {
+        path: path.to_owned(),
+        why,
+    };
+    let text = if bytes.starts_with(&GZIP) {
+        let mut text = Vec::new();
+        GzDecoder::new(bytes)
+            .take(limit + 1)
+            .read_to_end(&mut text)
+            .map_err(|error| not_a_bundle(format!("it is damaged or cut short: {error}")))?;
+        Cow::Owned(text)
+    } else {
+        Cow::Borrowed(bytes)
+    };
+    if text.len() as u64 > limit {
+        return Err(Error::TooLarge {
+            path: path.to_owned(),
+            limit,
+        });
+    }
+    let head: Head = serde_json::from_slice(&text)
+        .map_err(|error| not_a_bundle(format!("it is no JSON document of ours: {error}")))?;
+    match head.rungwise_capture {
+        None => Err(not_a_bundle("it does not say that it is one".to_owned())),
+        Some(found) if found > FORMAT => Err(Error::TooNew {
+            path: path.to_owned(),
+            found,
+            known: FORMAT,
+        }),
+        Some(_) => {
+            let document: Document<Capture> =
+                serde_json::from_slice(&text).map_err(|error| not_a_bundle(error.to_string()))?;
+            check(document.capture, path)
+        }
+    }
+}
+
+/// What the types cannot say: there is a look, and time goes forward.
+fn check(capture: Capture, path: &Path) -> Result<Capture> {
+    let wrong = |why: &str| Error::NotABundle {
+        path: path.to_owned(),
+        why: why.to_owned(),
+    };
+    if capture.moments.is_empty() {
+        return Err(wrong("it has no look at the machine"));
+    }
+    let forward = capture
+        .moments
+        .windows(2)
+        .all(|two| two[0].at_s < two[1].at_s);
+    let (first, last) = (capture.moments.first(), capture.moments.last());
+    let within = first.is_some_and(|first| first.at_s >= 0.0)
+        && last.is_some_and(|last| last.at_s <= LONGEST_S);
+    if !forward || !within {
+        return Err(wrong(
+            "the times of its looks do not go forward from zero, or no machine runs so long",
+        ));
+    }
+    Ok(capture)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Moment, Raw};
+
+    fn capture() -> Capture {
+        let mut moment = Moment::default();
+        let text = Raw::Text("cpu 1 2 3\n".to_owned());
+        moment.files.insert("/proc/stat".to_owned(), text);
+        let failed = Raw::Failed {
+            failed: "EACCES".to_owned(),
+        };
+        moment.files.insert("/proc/1/maps".to_owned(), failed);
+        Capture {
+            moments: vec![
+                moment.clone(),
+                Moment {
+                    at_s: 2.5,
+                    ..moment
+                },
+            ],
+            ..Capture::default()
+        }
+    }
+
+    fn refused(bytes: &[u8]) -> String {
+        unpack_within(bytes, Path::new("x.rungwise"), 1 << 20)
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn a_capture_comes_back_as_it_was() {
+        let packed = pack(&capture()).unwrap();
+        assert!(looks_like(&packed));
+        assert_eq!(unpack(&packed, Path::new("x")).unwrap(), capture());
+    }
+
+    #[test]
+    fn what_is_no_bundle_is_refused_with_a_reason() {
+        assert!(refused(b"hello").contains("no JSON document"));
+        assert!(refused(b"{}").contains("does not say"));
+        assert!(refused(br#"{"rungwise_capture":9}"#).contains("newer rungwise"));
+        let packed = pack(&capture()).unwrap();
+        assert!(refused(&packed[..packed.len() / 2]).contains("cut short"));
+        let none = pack(&Capture::default()).unwrap();
+        assert!(refused(&none).contains("no look"));
+    }
+
+    #[test]
+    fn a_bundle_that_unpacks_without_end_is_refused() {
+        let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
+        let zeros = vec![b' '; 1 << 20];
+        for _ in 0..8 {
+            bomb.write_all(&zeros).unwrap();
+        }
+        assert!(refused(&bomb.finish().unwrap()).contains("unpacks to more than"));
+    }
+
+    #[test]
+    fn any_bytes_are_an_error_and_never_a_panic() {
+        let packed = pack(&capture()).unwrap();
+        for at in 0..packed.len() {
+            let mut damaged = packed.clone();
+            damaged[at] ^= 0x55;
+            let _ = unpack_within(&damaged, Path::new("x"), 1 << 20);
+        }
+    }
+}

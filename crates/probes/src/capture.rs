@@ -1,0 +1,67 @@
+//! A capture: the raw texts and answers of one window, as they were read.
+//!
+//! A moment is one look at the machine. Settings are in the last moment only, counters in the first and the
+//! last, and what changes quickly in all of them. Nothing is interpreted here: a file that could not be read
+//! is kept with the reason.
+
+use std::collections::BTreeMap;
+
+use rungwise_model::kernel::Answer;
+use rungwise_model::machine::Machine;
+use serde::{Deserialize, Serialize};
+
+/// Everything that was read in one window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Capture {
+    /// The machine.
+    pub machine: Machine,
+    /// The process that is judged, if one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
+    /// At least one look, oldest first.
+    pub moments: Vec<Moment>,
+}
+
+/// The process that is judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Process id.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// One look at the machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Seconds since the first look.
+    pub at_s: f64,
+    /// Files by path.
+    pub files: BTreeMap<String, Raw>,
+    /// Answers by question, and what samplers saw: `tcp`, `devices`, `stacks`, `events`.
+    #[serde(default)]
+    pub answers: BTreeMap<String, Reply>,
+}
+
+/// A file as it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Raw {
+    /// Its text; bytes that are not UTF-8 are replaced.
+    Text(String),
+    /// Why it could not be read.
+    Failed {
+        /// `ENOENT`, `EACCES`, `EINVAL`, ...; or what else went wrong.
+        failed: String,
+    },
+}
+
+/// An answer as it was given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// Why there is none: `EPERM`, `EOPNOTSUPP`, ...; or what else went wrong.
+    Failed(String),
+    /// The answer.
+    Answer(Answer),
+}

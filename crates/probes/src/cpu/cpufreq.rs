@@ -1,0 +1,114 @@
+//! Frequency of each CPU, who governs it, and how much it prefers performance.
+//!
+//! Source: drivers/cpufreq/cpufreq.c, arch/x86/kernel/cpu/aperfmperf.c, Linux 6.18.
+
+use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
+use rungwise_model::keys;
+
+use super::number;
+use crate::{Cost, Probe, Source, Window};
+
+const CURRENT: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_cur_freq";
+const HIGHEST: &str = "/sys/devices/system/cpu/cpu*/cpufreq/cpuinfo_max_freq";
+const GOVERNOR: &str = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
+const EPP: &str = "/sys/devices/system/cpu/cpu*/cpufreq/energy_performance_preference";
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "sys-cpufreq",
+    summary: "frequency, governor and energy preference of each CPU",
+    cost: Cost::Cheap,
+    needs: &[],
+    sources: &[
+        Source::ends(CURRENT),
+        Source::once(HIGHEST),
+        Source::once(GOVERNOR),
+        Source::once(EPP),
+    ],
+    yields: &[&keys::CPU_EPP, &keys::CPU_FREQUENCY, &keys::CPU_GOVERNOR],
+    derive,
+    doc: "\
+The highest frequency is that of one core alone; with all cores busy a processor stays below it by design, \
+and below that again under wide vector code or heat. Some kernels (4.13 to 5.17 on x86) sleep 10 ms per idle \
+CPU while they answer, so the frequency is read at both ends of a window only. An idle CPU's frequency says \
+nothing; look at busy ones. Guests and many cloud machines have no frequency driver at all, and the energy \
+preference exists with intel_pstate and amd_pstate in active mode only. \
+Sources: drivers/cpufreq/cpufreq.c, arch/x86/kernel/cpu/aperfmperf.c of Linux 6.18; \
+Documentation/admin-guide/pm/cpufreq.rst.",
+};
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    frequency(window, evidence);
+    for (key, pattern) in [(&keys::CPU_GOVERNOR, GOVERNOR), (&keys::CPU_EPP, EPP)] {
+        words(window, evidence, key, pattern);
+    }
+}
+
+fn frequency(window: &Window<'_>, evidence: &mut Evidence) {
+    let mut found = false;
+    let mut refused = None;
+    for (path, stars) in window.matching(CURRENT) {
+        let Some(cpu) = stars.first().and_then(|cpu| cpu.parse::<usize>().ok()) else {
+            continue;
+        };
+        let highest = HIGHEST.replace('*', &cpu.to_string());
+        let both = number(window, path)
+            .and_then(|current| Ok((current, number(window, &highest).and_then(positive)?)));
+        match both {
+            Ok((current, highest)) => {
+                found = true;
+                let course = window.texts(path).unwrap_or_default();
+                evidence.series(
+                    &keys::CPU_FREQUENCY,
+                    Subject::cpu(cpu),
+                    current / highest,
+                    (course.into_iter())
+                        .filter_map(|(_, text)| Some(text.trim().parse::<f64>().ok()? / highest))
+                        .collect(),
+                    Origin::new(path, format!("{current} kHz of {highest} kHz")),
+                );
+            }
+            Err(why) => refused = Some(why),
+        }
+    }
+    if !found {
+        let why = refused.unwrap_or_else(none);
+        evidence.absent(&[&keys::CPU_FREQUENCY], &why, CURRENT);
+    }
+}
+
+fn positive(number: f64) -> Result<f64, Absence> {
+    if number > 0.0 {
+        Ok(number)
+    } else {
+        Err(Absence::because(
+            "the frequency driver does not tell the highest frequency",
+        ))
+    }
+}
+
+fn words(window: &Window<'_>, evidence: &mut Evidence, key: &'static Key, pattern: &str) {
+    let mut found = false;
+    for (path, stars) in window.matching(pattern) {
+        let cpu = stars.first().and_then(|cpu| cpu.parse::<usize>().ok());
+        if let (Some(cpu), Ok(text)) = (cpu, window.text(path)) {
+            found = true;
+            let text = text.trim();
+            evidence.text(key, Subject::cpu(cpu), text, Origin::new(path, text));
+        }
+    }
+    if !found {
+        let governed = !window.matching(GOVERNOR).is_empty();
+        let why = if governed {
+            Absence::because("the frequency driver has no such setting")
+        } else {
+            none()
+        };
+        evidence.absent(&[key], &why, pattern);
+    }
+}
+
+fn none() -> Absence {
+    Absence::because("no CPU has a frequency driver, as is usual in a guest")
+        .remedy("ask where the hardware or the hypervisor is managed")
+}

@@ -1,0 +1,162 @@
+//! `/proc/diskstats`: requests, their size and their time, the length of the queue.
+//!
+//! The mean queue is the growth of "milliseconds times requests under way" over the window, the mean time is the
+//! growth of all their milliseconds over their number: what iostat prints as aqu-sz and await.
+//! Source: Documentation/admin-guide/iostats.rst, block/genhd.c, Linux 6.18.
+
+use std::collections::BTreeMap;
+
+use rungwise_formats::diskstats as format;
+use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
+use rungwise_model::keys;
+
+use super::{SCHEDULERS, STATS, in_use};
+use crate::{Cost, Probe, Rate, Source, Window, enter};
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "proc-diskstats",
+    summary: "requests of each disk, their size and time, the length of its queue",
+    cost: Cost::Free,
+    needs: &[],
+    sources: &[Source::each(STATS), Source::once(SCHEDULERS)],
+    yields: &[
+        &keys::DISK_AWAIT,
+        &keys::DISK_BUSY,
+        &keys::DISK_QUEUE,
+        &keys::DISK_READS,
+        &keys::DISK_READ_SIZE,
+        &keys::DISK_SEQUENTIAL,
+        &keys::DISK_WRITES,
+    ],
+    derive,
+    doc: "\
+Whole disks that were ever used; partitions are left out, loop and RAM devices too until somebody uses them. A \
+device on top of others (dm-0, md0) counts the same requests once more. `busy` near 100 % says that a request was \
+always under way, not that the disk can do no more: an SSD serves many at a time. The mean time holds reads and \
+writes alike, from submission to completion, time in the scheduler included; discards and flushes are left out. \
+Since Linux 5.0 `busy` is sampled by the tick where requests are short, so it is coarse in a short window. The \
+times are 32 bits wide; where one turns over in the window, its key is absent. \
+Sources: Documentation/admin-guide/iostats.rst, block/blk-core.c of Linux 6.18; iostat(1).",
+};
+
+/// Sectors are 512 bytes here, whatever the disk says.
+const SECTOR: f64 = 512.0;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Count {
+    Reads,
+    ReadsMerged,
+    SectorsRead,
+    Writes,
+    Requests,
+    RequestMs,
+    BusyMs,
+    QueuedMs,
+}
+
+type Counters<'a> = BTreeMap<(&'a str, Count), Rate>;
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    let rates = match window.rates(STATS, counts) {
+        Ok(rates) => rates,
+        Err(why) => return evidence.absent(PROBE.yields, &why, STATS),
+    };
+    let disks = in_use(window);
+    if disks.is_empty() {
+        let why = Absence::because("no disk has read or written anything since boot");
+        return evidence.absent(PROBE.yields, &why, STATS);
+    }
+    for disk in disks {
+        of_disk(evidence, disk, &rates);
+    }
+}
+
+fn of_disk(evidence: &mut Evidence, disk: &str, rates: &Counters<'_>) {
+    let subject = || Subject::new(Kind::Disk, disk);
+    let rate = |count| rates.get(&(disk, count));
+    for (key, count, unit, name) in [
+        (&keys::DISK_READS, Count::Reads, 1.0, "reads"),
+        (&keys::DISK_WRITES, Count::Writes, 1.0, "writes"),
+        (&keys::DISK_BUSY, Count::BusyMs, 1e-3, "busy ms"),
+        (&keys::DISK_QUEUE, Count::QueuedMs, 1e-3, "queued ms"),
+    ] {
+        if let Some(rate) = rate(count) {
+            let put = if *key == keys::DISK_BUSY {
+                enter::share
+            } else {
+                enter::counter
+            };
+            put(evidence, key, subject(), (rate, unit), (STATS, name));
+        } else {
+            let why = Absence::because("the counter turned over, or the disk is new");
+            enter::absent(evidence, key, subject(), why, Origin::new(STATS, ""));
+        }
+    }
+    for (key, sum, number, unit, what) in [
+        (
+            &keys::DISK_AWAIT,
+            Count::RequestMs,
+            Count::Requests,
+            1e-3,
+            "ms",
+        ),
+        (
+            &keys::DISK_READ_SIZE,
+            Count::SectorsRead,
+            Count::Reads,
+            SECTOR,
+            "sectors read",
+        ),
+    ] {
+        let (value, line) = match (rate(sum), rate(number)) {
+            (Some(sum), Some(number)) if number.delta > 0.0 => (
+                Ok(sum.delta / number.delta * unit),
+                format!("{what} {}; requests {}", sum.line(), number.line()),
+            ),
+            _ => (Err(idle()), String::new()),
+        };
+        enter::number(evidence, key, subject(), value, Origin::new(STATS, line));
+    }
+    sequential(evidence, disk, rate(Count::ReadsMerged), rate(Count::Reads));
+}
+
+/// Merged reads as a share of those that were asked for: what iostat prints as %rrqm.
+fn sequential(evidence: &mut Evidence, disk: &str, merged: Option<&Rate>, reads: Option<&Rate>) {
+    let (value, line) = match (merged, reads) {
+        (Some(merged), Some(reads)) if merged.delta + reads.delta > 0.0 => (
+            Ok(merged.delta / (merged.delta + reads.delta)),
+            format!(
+                "{} reads, {} more merged into them",
+                reads.delta, merged.delta
+            ),
+        ),
+        _ => (Err(idle()), String::new()),
+    };
+    let subject = Subject::new(Kind::Disk, disk);
+    let origin = Origin::new(STATS, line);
+    enter::number(evidence, &keys::DISK_SEQUENTIAL, subject, value, origin);
+}
+
+fn idle() -> Absence {
+    Absence::because("no such request was completed in the window")
+}
+
+fn counts(text: &str) -> BTreeMap<(&str, Count), f64> {
+    let mut counts = BTreeMap::new();
+    for (name, disk) in format::parse(text) {
+        for (count, value) in [
+            (Count::Reads, disk.reads),
+            (Count::ReadsMerged, disk.reads_merged),
+            (Count::SectorsRead, disk.sectors_read),
+            (Count::Writes, disk.writes),
+            (Count::Requests, disk.reads.saturating_add(disk.writes)),
+            (Count::RequestMs, disk.read_ms.saturating_add(disk.write_ms)),
+            (Count::BusyMs, disk.busy_ms),
+            (Count::QueuedMs, disk.queued_ms),
+        ] {
+            counts.insert((name, count), value as f64);
+        }
+    }
+    counts
+}

@@ -1,0 +1,31 @@
+//! Block devices: what they do, and how their queues are set.
+
+pub(crate) mod diskstats;
+pub(crate) mod queue;
+
+use rungwise_formats::diskstats as format;
+
+use crate::Window;
+
+/// Counters of all block devices.
+const STATS: &str = "/proc/diskstats";
+
+/// Present on each whole disk and on no partition.
+const SCHEDULERS: &str = "/sys/block/*/queue/scheduler";
+
+/// Whole disks that are in use: that have read or written since boot. Loop and RAM devices that nobody uses would
+/// otherwise fill every page.
+fn in_use<'a>(window: &Window<'a>) -> Vec<&'a str> {
+    let counters = window.text(STATS).map(format::parse);
+    window
+        .matching(SCHEDULERS)
+        .into_iter()
+        .filter_map(|(_, stars)| stars.first().copied())
+        .filter(|name| match &counters {
+            Ok(counters) => counters
+                .get(name)
+                .is_some_and(|disk| disk.reads + disk.writes > 0),
+            Err(_) => true,
+        })
+        .collect()
+}

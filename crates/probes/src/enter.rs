@@ -1,0 +1,111 @@
+//! Entering into evidence what is there or is not: a value with its origin, or the reason in its place.
+
+use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Reading, Subject, Value};
+
+use crate::Rate;
+
+/// A number, or why there is none for this subject.
+pub(crate) fn number(
+    evidence: &mut Evidence,
+    key: &'static Key,
+    subject: Subject,
+    value: Result<f64, Absence>,
+    origin: Origin,
+) {
+    match value {
+        Ok(value) => evidence.number(key, subject, value, origin),
+        Err(why) => absent(evidence, key, subject, why, origin),
+    }
+}
+
+/// Words, or why there are none for this subject.
+pub(crate) fn text(
+    evidence: &mut Evidence,
+    key: &'static Key,
+    subject: Subject,
+    value: Result<&str, Absence>,
+    origin: Origin,
+) {
+    match value {
+        Ok(value) => evidence.text(key, subject, value, origin),
+        Err(why) => absent(evidence, key, subject, why, origin),
+    }
+}
+
+/// The growth of a counter per second of the window, times `unit`, with its course.
+pub(crate) fn rate(
+    evidence: &mut Evidence,
+    key: &'static Key,
+    subject: Subject,
+    rate: &Rate,
+    unit: f64,
+    source: &str,
+) {
+    let series = rate.series.iter().map(|value| value * unit).collect();
+    evidence.series(key, subject, rate.per_s * unit, series, rate.origin(source));
+}
+
+/// The same of a file with several counters, with the name of this one there.
+pub(crate) fn counter(
+    evidence: &mut Evidence,
+    key: &'static Key,
+    subject: Subject,
+    (rate, unit): (&Rate, f64),
+    (source, name): (&str, &str),
+) {
+    let series = rate.series.iter().map(|value| value * unit).collect();
+    let origin = Origin::new(source, format!("{name} {}", rate.line()));
+    evidence.series(key, subject, rate.per_s * unit, series, origin);
+}
+
+/// The same of time that passes at most once per second of the window: a share.
+///
+/// A look takes some milliseconds, and its files are read a little after the time it is booked at, so the quotient
+/// may come out just above the one that it cannot exceed.
+pub(crate) fn share(
+    evidence: &mut Evidence,
+    key: &'static Key,
+    subject: Subject,
+    (rate, unit): (&Rate, f64),
+    (source, name): (&str, &str),
+) {
+    let share = |value: f64| (value * unit).min(1.0);
+    let series = rate.series.iter().copied().map(share).collect();
+    let origin = Origin::new(source, format!("{name} {}", rate.line()));
+    evidence.series(key, subject, share(rate.per_s), series, origin);
+}
+
+/// Why this subject has no value.
+pub(crate) fn absent(
+    evidence: &mut Evidence,
+    key: &'static Key,
+    subject: Subject,
+    why: Absence,
+    origin: Origin,
+) {
+    debug_assert!(key.of == subject.kind(), "{} is not of {subject}", key.id);
+    evidence.add(Reading {
+        key,
+        subject,
+        value: Value::Absent(why),
+        series: Vec::new(),
+        origin,
+    });
+}
+
+/// Says why of those keys that have a value for no subject, and no reason yet.
+pub(crate) fn unless_told(
+    evidence: &mut Evidence,
+    keys: &[&'static Key],
+    why: &Absence,
+    source: &str,
+) {
+    for key in keys {
+        let told = evidence.each(key).is_ok()
+            || evidence.each_words(key).is_ok()
+            || evidence.reading(key, &Subject::host()).is_some();
+        if !told {
+            evidence.absent(&[key], why, source);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What can go wrong with a bundle.
+
+use std::path::PathBuf;
+
+/// A bundle could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file system said no.
+    #[error(transparent)]
+    File(#[from] rungwise_host::Error),
+    /// It is no bundle at all.
+    #[error(
+        "cannot read {path} as a capture: {why}; `rungwise capture -o host.rungwise` writes one"
+    )]
+    NotABundle {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was found instead.
+        why: String,
+    },
+    /// It claims or has more than a capture of any machine.
+    #[error(
+        "cannot read {path} as a capture: it unpacks to more than {limit} bytes, more than any capture has; \
+         it is damaged or made to fill memory"
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// A later version wrote it.
+    #[error(
+        "cannot read {path}: it is a capture of format {found}, this program reads format {known}; use a newer rungwise"
+    )]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+}
+
+/// The crate's results.
+pub type Result<T> = std::result::Result<T, Error>;

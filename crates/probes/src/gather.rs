@@ -1,0 +1,331 @@
+//! Looks at a machine: reads the sources of all probes, each once, and keeps what was found as it is.
+//!
+//! Nothing is opened for writing here, no rule table is listed by a tool that would create it, and nothing
+//! but the sources named by the probes is read. What cannot be read is kept with its reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rungwise_host::{Host, machine};
+use rungwise_model::kernel::Question;
+
+use crate::PROBES;
+use crate::capture::{Capture, Moment, Process, Raw, Reply};
+use crate::probe::{Source, What, When};
+
+/// Looks per window, both ends included: three parts, so that what lasts can be told from what happened once.
+pub const LOOKS: u32 = 4;
+
+/// Suffix of a pattern whose files are not text; they are kept as lower-case hex.
+const HEX: &str = "#hex";
+
+/// No file that a probe reads is this long on a healthy machine; a longer one is cut here.
+const LONGEST: usize = 16 << 20;
+
+/// Which look of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The first of several.
+    First,
+    /// Neither first nor last.
+    Between,
+    /// The last of several.
+    Last,
+    /// The only one.
+    Only,
+}
+
+impl Look {
+    fn takes(self, when: When) -> bool {
+        match when {
+            When::Each => true,
+            When::Ends => self != Self::Between,
+            When::Once => matches!(self, Self::Last | Self::Only),
+        }
+    }
+}
+
+/// Looks at a machine several times over `window` and gathers it all. With a window of zero there is one look.
+///
+/// `wait` sleeps until the next look and says whether to go on; when it says no, the look at hand is the last.
+pub fn gather(
+    host: &dyn Host,
+    process: Option<Process>,
+    window: Duration,
+    mut wait: impl FnMut(Duration) -> bool,
+    now: impl Fn() -> Instant,
+) -> Capture {
+    let pid = process.as_ref().map(|process| process.pid);
+    let began = now();
+    let since = || now().saturating_duration_since(began);
+    let mut moments = Vec::new();
+    if window.is_zero() {
+        moments.push(look(host, pid, Look::Only, 0.0));
+    } else {
+        moments.push(look(host, pid, Look::First, 0.0));
+        for part in 1..LOOKS {
+            let due = window * part / (LOOKS - 1);
+            let goes_on = wait(due.saturating_sub(since()));
+            let at_s = since().as_secs_f64();
+            let last = part == LOOKS - 1 || !goes_on;
+            let which = if last { Look::Last } else { Look::Between };
+            moments.push(look(host, pid, which, at_s));
+            if last {
+                break;
+            }
+        }
+    }
+    Capture {
+        machine: machine::fingerprint(host),
+        process,
+        moments,
+    }
+}
+
+/// One look, `at_s` seconds after the first.
+pub fn look(host: &dyn Host, pid: Option<u32>, which: Look, at_s: f64) -> Moment {
+    let sources: BTreeSet<Source> = PROBES
+        .iter()
+        .flat_map(|probe| probe.sources)
+        .filter(|source| which.takes(source.when))
+        .copied()
+        .collect();
+    let mut moment = Moment {
+        at_s,
+        ..Moment::default()
+    };
+    let mut folders = BTreeMap::new();
+    for source in sources {
+        match source.what {
+            What::Files(pattern) => read_all(host, pattern, pid, &mut moment, &mut folders),
+            What::Ask(question) => {
+                let reply = match host.ask(question) {
+                    Ok(answer) => Reply::Answer(answer),
+                    Err(error) => Reply::Failed(reason(&error)),
+                };
+                moment.answers.insert(name(question).to_owned(), reply);
+            }
+        }
+    }
+    moment
+}
+
+/// The name of a question in a capture.
+pub fn name(question: Question) -> &'static str {
+    match question {
+        Question::Tcp => "tcp",
+        Question::Udp => "udp",
+        Question::Devices => "devices",
+        Question::Qdiscs => "qdiscs",
+        Question::Netfilter => "netfilter",
+        Question::Audit => "audit",
+        Question::Owners => "owners",
+    }
+}
+
+/// Names in folders that were listed already: many patterns share them.
+type Folders = BTreeMap<String, Vec<String>>;
+
+fn read_all(
+    host: &dyn Host,
+    pattern: &str,
+    pid: Option<u32>,
+    moment: &mut Moment,
+    folders: &mut Folders,
+) {
+    let (pattern, hex) = match pattern.strip_suffix(HEX) {
+        Some(pattern) => (pattern, true),
+        None => (pattern, false),
+    };
+    let pattern = match (pattern.contains("{pid}"), pid) {
+        (true, None) => return,
+        (true, Some(pid)) => pattern.replace("{pid}", &pid.to_string()),
+        (false, _) => pattern.to_owned(),
+    };
+    let paths = match expand(host, &pattern, folders) {
+        Ok(paths) => paths,
+        Err(error) => {
+            let failed = reason(&error);
+            moment.files.insert(pattern, Raw::Failed { failed });
+            return;
+        }
+    };
+    let one_of_many = pattern.contains('*');
+    for path in paths {
+        if moment.files.contains_key(&path) {
+            continue;
+        }
+        let raw = match host.read(Path::new(&path)) {
+            Ok(bytes) => Raw::Text(text(&bytes, hex)),
+            // Processes, devices and the like come and go between the listing and the reading.
+            Err(error) if one_of_many && error.raw_os_error().is_some_and(is_gone) => continue,
+            Err(error) => Raw::Failed {
+                failed: reason(&error),
+            },
+        };
+        moment.files.insert(path, raw);
+    }
+}
+
+fn text(bytes: &[u8], hex: bool) -> String {
+    let bytes = &bytes[..bytes.len().min(LONGEST)];
+    if hex {
+        use std::fmt::Write as _;
+        bytes.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    } else {
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+}
+
+fn is_gone(errno: i32) -> bool {
+    [libc::ENOENT, libc::ENOTDIR, libc::ESRCH, libc::ENODEV].contains(&errno)
+}
+
+/// All paths that `pattern` stands for; without a star, itself.
+fn expand(host: &dyn Host, pattern: &str, folders: &mut Folders) -> io::Result<Vec<String>> {
+    let mut found = vec![String::new()];
+    for part in pattern.split('/').skip(1) {
+        if !part.contains('*') {
+            for path in &mut found {
+                path.push('/');
+                path.push_str(part);
+            }
+            continue;
+        }
+        let (head, tail) = part.split_once('*').unwrap_or((part, ""));
+        let mut next = Vec::new();
+        for folder in found {
+            let names = match folders.get(&folder) {
+                Some(names) => names,
+                None => match host.list(Path::new(&folder)) {
+                    Ok(names) => folders.entry(folder.clone()).or_insert(names),
+                    // The first folder tells whether there is anything at all; below, not every one has all.
+                    Err(error) if next.is_empty() && folder.matches('/').count() < 3 => {
+                        return Err(error);
+                    }
+                    Err(_) => continue,
+                },
+            };
+            // In /proc a star stands for processes: everything else there has a name of its own.
+            let processes_only = folder == "/proc";
+            for name in names {
+                let fits = name.len() > head.len() + tail.len()
+                    && name.starts_with(head)
+                    && name.ends_with(tail)
+                    && (!processes_only || name.bytes().all(|byte| byte.is_ascii_digit()));
+                if fits {
+                    next.push(format!("{folder}/{name}"));
+                }
+            }
+        }
+        found = next;
+    }
+    Ok(found)
+}
+
+/// The kernel's name of an error where it has one that probes tell apart.
+fn reason(error: &io::Error) -> String {
+    let name = match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR) => "ENOENT",
+        Some(libc::EACCES) => "EACCES",
+        Some(libc::EPERM) => "EPERM",
+        Some(libc::EINVAL) => "EINVAL",
+        Some(libc::EOPNOTSUPP) => "EOPNOTSUPP",
+        Some(libc::ENODEV) => "ENODEV",
+        Some(libc::EIO) => "EIO",
+        _ => return error.to_string(),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_host::recorded::Recorded;
+
+    use super::*;
+
+    fn invented() -> Recorded {
+        Recorded::new("this host", 1)
+            .file("/proc/stat", "cpu 1 2 3")
+            .file("/proc/self/stat", "self")
+            .file("/proc/17/stat", "17 (a)")
+            .file("/proc/4/stat", "4 (b)")
+            .file("/sys/class/net/eth0/queues/rx-0/rps_cpus", "3")
+            .file("/sys/class/net/eth0/queues/tx-0/xps_cpus", "1")
+            .file("/sys/class/net/lo/mtu", "65536")
+    }
+
+    fn paths(pattern: &str) -> Vec<String> {
+        expand(&invented(), pattern, &mut Folders::new()).unwrap()
+    }
+
+    #[test]
+    fn a_star_finds_what_is_there_and_in_proc_only_processes() {
+        assert_eq!(paths("/proc/stat"), ["/proc/stat"]);
+        assert_eq!(paths("/proc/*/stat"), ["/proc/17/stat", "/proc/4/stat"]);
+        assert_eq!(
+            paths("/sys/class/net/*/queues/rx-*/rps_cpus"),
+            ["/sys/class/net/eth0/queues/rx-0/rps_cpus"]
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_is_kept_with_its_reason() {
+        let mut moment = Moment::default();
+        let mut folders = Folders::new();
+        for pattern in [
+            "/proc/none",
+            "/sys/none/*/x",
+            "/proc/{pid}/stat",
+            "/proc/*/gone",
+        ] {
+            read_all(&invented(), pattern, None, &mut moment, &mut folders);
+        }
+        let failed = Raw::Failed {
+            failed: "ENOENT".to_owned(),
+        };
+        assert_eq!(moment.files.get("/proc/none"), Some(&failed));
+        assert_eq!(moment.files.get("/sys/none/*/x"), Some(&failed));
+        assert_eq!(moment.files.len(), 2);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_kept_as_hex() {
+        let mut moment = Moment::default();
+        let pattern = "/proc/{pid}/stat#hex";
+        read_all(
+            &invented(),
+            pattern,
+            Some(4),
+            &mut moment,
+            &mut Folders::new(),
+        );
+        assert_eq!(
+            moment.files.get("/proc/4/stat"),
+            Some(&Raw::Text("34202862290a".to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_window_has_both_ends_and_a_signal_ends_it_early() {
+        let began = rungwise_host::clock::now();
+        let clock = std::cell::Cell::new(began);
+        let wait = |by: Duration| {
+            clock.set(clock.get() + by);
+            true
+        };
+        let window = Duration::from_secs(9);
+        let capture = gather(&invented(), None, window, wait, || clock.get());
+        let at: Vec<f64> = capture.moments.iter().map(|moment| moment.at_s).collect();
+        assert_eq!(at, [0.0, 3.0, 6.0, 9.0]);
+        let capture = gather(&invented(), None, window, |_| false, || clock.get());
+        assert_eq!(capture.moments.len(), 2);
+        let capture = gather(&invented(), None, Duration::ZERO, |_| true, || clock.get());
+        assert_eq!(capture.moments.len(), 1);
+    }
+}

@@ -1,0 +1,93 @@
+//! Host to Evidence. One file per probe, folders by subject.
+//!
+//! [`gather`] reads the sources of all probes into a [`Capture`]; [`evidence`] derives readings from it. The
+//! two halves never meet: the first knows nothing of meaning, the second nothing of machines.
+
+pub mod bundle;
+pub mod capture;
+mod cpu;
+mod device;
+mod disk;
+mod enter;
+mod error;
+mod firmware;
+pub mod gather;
+pub mod mask;
+mod memory;
+mod net;
+pub mod page;
+pub mod probe;
+mod process;
+mod settings;
+mod stack;
+mod sysctls;
+pub mod told;
+pub mod window;
+
+pub use capture::{Capture, Moment};
+pub use error::{Error, Result};
+pub use probe::{Cost, Need, Probe, Source, What, When};
+pub use window::{Rate, Window};
+
+use rungwise_model::evidence::Evidence;
+
+/// All probes, sorted by id.
+pub static PROBES: &[&Probe] = &[
+    &net::audit::PROBE,
+    &device::ethtool::PROBE,
+    &device::features::PROBE,
+    &cpu::irq_balancer::PROBE,
+    &settings::PROBE,
+    &cpu::kernel::PROBE,
+    &cpu::ksoftirqd::PROBE,
+    &net::netfilter::PROBE,
+    &net::conntrack::PROBE,
+    &cpu::numa::PROBE,
+    &stack::events::PROBE,
+    &stack::sampled::PROBE,
+    &disk::diskstats::PROBE,
+    &cpu::interrupts::PROBE,
+    &memory::meminfo::PROBE,
+    &device::counters::PROBE,
+    &net::protocols::PROBE,
+    &net::sockstat::PROBE,
+    &process::processes::PROBE,
+    &process::numa_maps::PROBE,
+    &process::threads::PROBE,
+    &memory::pressure::PROBE,
+    &cpu::softirqs::PROBE,
+    &cpu::proc_stat::PROBE,
+    &sysctls::PROBE,
+    &net::sysctl::PROBE,
+    &memory::sysctls::PROBE,
+    &memory::vmstat::PROBE,
+    &device::qdisc::PROBE,
+    &device::queues::PROBE,
+    &device::steering::PROBE,
+    &device::missed::PROBE,
+    &net::selinux::PROBE,
+    &firmware::memory_slots::PROBE,
+    &device::softnet::PROBE,
+    &disk::queue::PROBE,
+    &device::identity::PROBE,
+    &cpu::topology::PROBE,
+    &cpu::cpufreq::PROBE,
+    &cpu::cpuidle::PROBE,
+    &firmware::identity::PROBE,
+    &process::cgroup::PROBE,
+    &firmware::iommu::PROBE,
+    &memory::huge_pages::PROBE,
+    &net::tcp::PROBE,
+    &net::udp::PROBE,
+    &cpu::virtualisation::PROBE,
+];
+
+/// What a capture says, by all probes.
+pub fn evidence(capture: &Capture) -> Evidence {
+    let window = Window::of(capture);
+    let mut evidence = Evidence::over(window.seconds());
+    for probe in PROBES {
+        (probe.derive)(&window, &mut evidence);
+    }
+    evidence
+}

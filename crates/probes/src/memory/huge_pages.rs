@@ -1,0 +1,74 @@
+//! `/sys/kernel/mm/transparent_hugepage`: whether a process gets huge pages unasked, and how hard a fault works
+//! for one. And what is known of the cost of small ones: nothing, without hardware counters.
+//!
+//! Source: `mm/huge_memory.c`, Linux 6.18.
+
+use rungwise_formats::choice;
+use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
+use rungwise_model::keys;
+
+use crate::{Cost, Probe, Source, Window, enter};
+
+const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
+const COUNTERS: &str = "/sys/bus/event_source/devices/*/type";
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "sys-transparent-hugepage",
+    summary: "transparent huge pages and their defragmentation",
+    cost: Cost::Free,
+    needs: &[],
+    sources: &[
+        Source::once(ENABLED),
+        Source::once(DEFRAG),
+        Source::once(COUNTERS),
+    ],
+    yields: &[
+        &keys::MEMORY_THP,
+        &keys::MEMORY_THP_DEFRAG,
+        &keys::MEMORY_TLB_SHARE,
+    ],
+    derive,
+    doc: "\
+`madvise` gives huge pages to those who ask (the JVM with `-XX:+UseTransparentHugePages` does), `always` to \
+everybody. With defrag `always` every fault compacts memory in its own time; with `madvise` only that of the \
+asking; `defer` leaves it to kcompactd. The time lost in page walks can be counted by the CPU alone and is not read \
+by this version: its key is always absent, and says whether this machine would have the counters. \
+Sources: mm/huge_memory.c of Linux 6.18; Documentation/admin-guide/mm/transhuge.rst.",
+};
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    for (key, path) in [
+        (&keys::MEMORY_THP, ENABLED),
+        (&keys::MEMORY_THP_DEFRAG, DEFRAG),
+    ] {
+        let text = window.text(path);
+        let selected = text.clone().and_then(|text| {
+            choice::selected(text)
+                .ok_or_else(|| Absence::because(format!("{path} marks none of its values")))
+        });
+        let origin = Origin::new(path, text.unwrap_or_default().trim());
+        enter::text(evidence, key, Subject::host(), selected, origin);
+    }
+    let why = tlb(window);
+    evidence.absent(&[&keys::MEMORY_TLB_SHARE], &why, COUNTERS);
+}
+
+/// Why the cost of page walks is not known.
+fn tlb(window: &Window<'_>) -> Absence {
+    // The CPU's own counters: `cpu` on x86, `cpu_core` and `cpu_atom` on its hybrids, `armv8_pmuv3_0` on ARM.
+    let counters = window.matching(COUNTERS).into_iter().any(|(_, stars)| {
+        stars
+            .iter()
+            .any(|name| name.starts_with("cpu") || name.starts_with("armv"))
+    });
+    if counters {
+        Absence::because("page walks are not counted by this version")
+            .remedy("perf stat -a -e dTLB-loads,dTLB-load-misses sleep 10")
+    } else {
+        Absence::because(
+            "this machine shows no hardware counters, as a guest without a virtual PMU",
+        )
+    }
+}

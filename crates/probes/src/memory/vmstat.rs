@@ -1,0 +1,82 @@
+//! `/proc/vmstat`: reclaim, compaction, swapping, huge page faults as rates.
+//!
+//! Source: `mm/vmstat.c`, `include/linux/vm_event_item.h`, Linux 6.18. Names changed with 4.8:
+//! before it there was one `allocstall`, and `pgscan_direct` came by zone.
+
+use std::collections::BTreeMap;
+
+use rungwise_formats::flat;
+use rungwise_model::evidence::{Absence, Evidence, Key, Subject};
+use rungwise_model::keys;
+
+use crate::{Cost, Probe, Source, Window, enter};
+
+const PATH: &str = "/proc/vmstat";
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "proc-vmstat",
+    summary: "direct reclaim, compaction, swapping, huge page faults",
+    cost: Cost::Free,
+    needs: &[],
+    sources: &[Source::each(PATH)],
+    yields: &[
+        &keys::MEMORY_ALLOCSTALL,
+        &keys::MEMORY_COMPACT_STALL,
+        &keys::MEMORY_DIRECT_SCAN,
+        &keys::MEMORY_SWAP_IN,
+        &keys::MEMORY_SWAP_OUT,
+        &keys::MEMORY_THP_FALLBACK,
+    ],
+    derive,
+    doc: "\
+Reclaim that a control group's own limit caused is not counted here (`cgroup_reclaim` in mm/vmscan.c): that shows in \
+`memory.events` of the group, and in memory pressure, which knows no difference. `pgscan_direct_throttle` looks like a scan counter and is none: it counts callers that were put \
+to sleep. Swapping counts pages of 4 KiB (or the machine's page size), zswap hits not included. In a container the \
+file tells of the whole machine. Source: mm/vmstat.c of Linux 6.18.",
+};
+
+/// A key, what is summed up, and which counters that is.
+type Sum = (&'static Key, &'static str, fn(&str) -> bool);
+
+const SUMS: &[Sum] = &[
+    (&keys::MEMORY_ALLOCSTALL, "allocstall", |name| {
+        name == "allocstall" || name.starts_with("allocstall_")
+    }),
+    (&keys::MEMORY_COMPACT_STALL, "compact_stall", |name| {
+        name == "compact_stall"
+    }),
+    (&keys::MEMORY_DIRECT_SCAN, "pgscan_direct", |name| {
+        name.starts_with("pgscan_direct") && name != "pgscan_direct_throttle"
+    }),
+    (&keys::MEMORY_SWAP_IN, "pswpin", |name| name == "pswpin"),
+    (&keys::MEMORY_SWAP_OUT, "pswpout", |name| name == "pswpout"),
+    (&keys::MEMORY_THP_FALLBACK, "thp_fault_fallback", |name| {
+        name == "thp_fault_fallback"
+    }),
+];
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    let rates = match window.rates(PATH, sums) {
+        Ok(rates) => rates,
+        Err(why) => return evidence.absent(PROBE.yields, &why, PATH),
+    };
+    for (key, name, _) in SUMS {
+        if let Some(rate) = rates.get(key.id) {
+            enter::counter(evidence, key, Subject::host(), (rate, 1.0), (PATH, name));
+        } else {
+            let why = "this kernel does not count it, or the counter went backwards";
+            evidence.absent(&[key], &Absence::because(why), PATH);
+        }
+    }
+}
+
+fn sums(text: &str) -> BTreeMap<&'static str, f64> {
+    let mut sums = BTreeMap::new();
+    for (name, value) in flat::parse(text) {
+        if let Some((key, ..)) = SUMS.iter().find(|(.., is_of)| is_of(name)) {
+            *sums.entry(key.id).or_default() += value as f64;
+        }
+    }
+    sums
+}

@@ -1,0 +1,529 @@
+//! Single connections: which are told, and what limits them.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+
+use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
+use rungwise_model::kernel::{Answer, Endpoint, TcpInfo, TcpSocket};
+use rungwise_model::keys;
+
+use super::{CONGESTION, Look, SOURCE, state};
+use crate::net::port::{self, MOST};
+use crate::net::rates;
+use crate::{Rate, Window, enter};
+
+/// Microseconds of busy time below which a share of it says nothing: the clock behind it ticks once a
+/// millisecond (`tcp_jiffies32`, 1 to 10 ms).
+const BUSY_ENOUGH_US: f64 = 10_000.0;
+
+/// Congestion window at the start of a connection (`TCP_INIT_CWND`), to which an idle time leads back.
+const INITIAL_CWND: u32 = 10;
+
+/// Where to look for a connection among those of another look. The inode alone would do but for connections
+/// that no process has open any more, whose inode is 0.
+type Place = (u64, u16, u16);
+
+fn place(socket: &TcpSocket) -> Place {
+    (socket.inode, socket.local.port, socket.remote.port)
+}
+
+fn is_same(one: &TcpSocket, other: &TcpSocket) -> bool {
+    (one.local, one.remote, one.inode) == (other.local, other.remote, other.inode)
+}
+
+fn is_connection(socket: &TcpSocket) -> bool {
+    let open = [state::ESTABLISHED, state::FIN_WAIT1, state::CLOSE_WAIT];
+    open.contains(&socket.state)
+}
+
+/// A connection that is open at the last look, with what it did since the first.
+struct Connection<'a> {
+    last: &'a TcpSocket,
+    /// Bytes acknowledged and received.
+    moved: u64,
+    /// Microseconds in which it was limited.
+    limited: u64,
+    /// Bytes that wait in its queues.
+    queued: u64,
+}
+
+impl<'a> Connection<'a> {
+    fn of(first: Option<&TcpSocket>, last: &'a TcpSocket) -> Self {
+        let grown = |of: fn(&TcpInfo) -> Option<u64>| {
+            let end = last.info.as_ref().and_then(of).unwrap_or(0);
+            let begin = first.and_then(|socket| socket.info.as_ref().and_then(of));
+            // Without a first look nothing is known of what it did in this window.
+            begin.map_or(0, |begin| end.saturating_sub(begin))
+        };
+        Self {
+            last,
+            moved: grown(|info| info.bytes_acked) + grown(|info| info.bytes_received),
+            limited: grown(|info| info.rwnd_limited) + grown(|info| info.sndbuf_limited),
+            queued: u64::from(last.rqueue) + u64::from(last.wqueue),
+        }
+    }
+}
+
+pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Evidence) {
+    let [(_, first), ..] = looks else { return };
+    let Some((_, last)) = looks.last() else {
+        return;
+    };
+    let mut before: HashMap<Place, &TcpSocket> = HashMap::new();
+    if looks.len() > 1 {
+        let open = first.iter().filter(|socket| is_connection(socket));
+        before.extend(open.map(|socket| (place(socket), socket)));
+    }
+    let connections: Vec<Connection<'_>> = last
+        .iter()
+        .filter(|socket| is_connection(socket))
+        .map(|socket| {
+            let first = before.get(&place(socket)).copied();
+            Connection::of(first.filter(|first| is_same(first, socket)), socket)
+        })
+        .collect();
+    flows(window, &connections, evidence);
+    let chosen = choose(&connections);
+    let courses = courses(looks, &connections, &chosen);
+    let parallel = Parallel::among(last);
+    let owners = port::owners(window);
+    let bbr = window
+        .text(CONGESTION)
+        .is_ok_and(|text| text.starts_with("bbr"));
+    for (at, course) in chosen.into_iter().zip(courses) {
+        let socket = connections[at].last;
+        let subject = port::connection(socket.local, socket.remote);
+        let mut told = Told {
+            evidence: &mut *evidence,
+            subject: &subject,
+            course: &course,
+        };
+        told.queues();
+        told.counters();
+        told.limits();
+        told.window(bbr);
+        let (count, server) = parallel.of(socket);
+        told.number(
+            &keys::TCP_PARALLEL,
+            f64::from(count),
+            format!(
+                "{count} ESTAB between {} and {} with server port {server}",
+                socket.local.address, socket.remote.address
+            ),
+        );
+        port::owner(
+            evidence,
+            &keys::TCP_PROCESS,
+            &subject,
+            &owners,
+            socket.inode,
+        );
+    }
+}
+
+/// Indexes of the connections that are told, at most [`MOST`]: the largest by each measure in turn, then others.
+fn choose(connections: &[Connection<'_>]) -> Vec<usize> {
+    let measures: [fn(&Connection<'_>) -> u64; 3] = [
+        |connection| connection.moved,
+        |connection| connection.limited,
+        |connection| connection.queued,
+    ];
+    let largest = measures.map(|measure| top(connections, measure, 1));
+    // All have this measure, so it fills up by address.
+    let rest = top(connections, |_| 1, 0);
+    let by_turns = (0..MOST).flat_map(|rank| largest.iter().filter_map(move |list| list.get(rank)));
+    let mut seen = HashSet::new();
+    by_turns
+        .chain(&rest)
+        .copied()
+        .filter(|index| seen.insert(*index))
+        .take(MOST)
+        .collect()
+}
+
+/// Indexes of the [`MOST`] connections with the largest measure of at least `least`, largest first.
+fn top(
+    connections: &[Connection<'_>],
+    measure: impl Fn(&Connection<'_>) -> u64,
+    least: u64,
+) -> Vec<usize> {
+    let mut indexes: Vec<usize> = (0..connections.len())
+        .filter(|index| measure(&connections[*index]) >= least)
+        .collect();
+    let order = |a: &usize, b: &usize| {
+        let (a, b) = (&connections[*a], &connections[*b]);
+        let by_measure = measure(b).cmp(&measure(a));
+        let address = |connection: &Connection<'_>| (connection.last.local, connection.last.remote);
+        by_measure.then_with(|| address(a).cmp(&address(b)))
+    };
+    if indexes.len() > MOST {
+        indexes.select_nth_unstable_by(MOST, order);
+        indexes.truncate(MOST);
+    }
+    indexes.sort_unstable_by(order);
+    indexes
+}
+
+/// The course of a connection over the looks at which it was there.
+type Course<'a> = Vec<(f64, &'a TcpSocket)>;
+
+/// The courses of the chosen connections, in their order.
+fn courses<'a>(
+    looks: &[Look<'a>],
+    connections: &[Connection<'_>],
+    chosen: &[usize],
+) -> Vec<Course<'a>> {
+    let last = |index: &usize| connections[*index].last;
+    let mut wanted: HashMap<Place, Vec<usize>> = HashMap::new();
+    for (course, index) in chosen.iter().enumerate() {
+        let places = wanted.entry(place(last(index)));
+        places.or_default().push(course);
+    }
+    let mut courses = vec![Course::new(); chosen.len()];
+    for (at, sockets) in looks {
+        for socket in sockets.iter().filter(|socket| is_connection(socket)) {
+            for course in wanted.get(&place(socket)).into_iter().flatten() {
+                if is_same(last(&chosen[*course]), socket) {
+                    courses[*course].push((*at, socket));
+                }
+            }
+        }
+    }
+    courses
+}
+
+/// Connections by their two addresses and the server's port, ends within the host apart.
+struct Parallel {
+    listening: HashSet<u16>,
+    count: HashMap<(IpAddr, IpAddr, u16, bool), u32>,
+}
+
+impl Parallel {
+    fn among(sockets: &[TcpSocket]) -> Self {
+        let listening = sockets
+            .iter()
+            .filter(|socket| socket.state == state::LISTEN)
+            .map(|socket| socket.local.port)
+            .collect();
+        let mut parallel = Self {
+            listening,
+            count: HashMap::new(),
+        };
+        for socket in sockets
+            .iter()
+            .filter(|socket| socket.state == state::ESTABLISHED)
+        {
+            *parallel.count.entry(parallel.key(socket)).or_default() += 1;
+        }
+        parallel
+    }
+
+    /// How many there are like this one, and the server's port.
+    fn of(&self, socket: &TcpSocket) -> (u32, u16) {
+        let key = self.key(socket);
+        (self.count.get(&key).copied().unwrap_or(1), key.2)
+    }
+
+    fn key(&self, socket: &TcpSocket) -> (IpAddr, IpAddr, u16, bool) {
+        let (local, remote) = (socket.local, socket.remote);
+        let here = self.listening.contains(&local.port);
+        let there = local.address == remote.address && self.listening.contains(&remote.port);
+        let serves = here || (!there && local.port < remote.port);
+        let port = if serves { local.port } else { remote.port };
+        (local.address, remote.address, port, serves)
+    }
+}
+
+/// Different remote ends, and how large the largest connection is.
+fn flows(window: &Window<'_>, connections: &[Connection<'_>], evidence: &mut Evidence) {
+    let abroad = |end: &Endpoint| !end.address.is_loopback();
+    let open = connections
+        .iter()
+        .filter(|connection| abroad(&connection.last.remote));
+    let tcp: HashSet<Endpoint> = open
+        .clone()
+        .map(|connection| connection.last.remote)
+        .collect();
+    let udp: HashSet<Endpoint> = match window.answer("udp") {
+        Ok(Answer::Udp(sockets)) => sockets
+            .iter()
+            .map(|socket| socket.remote)
+            .filter(|remote| remote.port != 0 && abroad(remote))
+            .collect(),
+        _ => HashSet::new(),
+    };
+    let line = format!("{} remote ends of TCP, {} of UDP", tcp.len(), udp.len());
+    evidence.number(
+        &keys::FLOWS_COUNT,
+        Subject::host(),
+        (tcp.len() + udp.len()) as f64,
+        Origin::new(SOURCE, line),
+    );
+    let moved: u64 = open.clone().map(|connection| connection.moved).sum();
+    let largest = open.max_by_key(|connection| connection.moved);
+    match largest {
+        Some(largest) if moved > 0 => {
+            let socket = largest.last;
+            let line = format!(
+                "{} of {moved} bytes on {} {}",
+                largest.moved, socket.local, socket.remote
+            );
+            evidence.number(
+                &keys::FLOWS_LARGEST_SHARE,
+                Subject::host(),
+                largest.moved as f64 / moved as f64,
+                Origin::new(SOURCE, line),
+            );
+        }
+        _ => {
+            let why = Absence::because("no TCP connection to another host moved bytes");
+            evidence.absent(&[&keys::FLOWS_LARGEST_SHARE], &why, SOURCE);
+        }
+    }
+}
+
+/// One connection, being told.
+struct Told<'t, 'a> {
+    evidence: &'t mut Evidence,
+    subject: &'t Subject,
+    course: &'t Course<'a>,
+}
+
+impl Told<'_, '_> {
+    fn number(&mut self, key: &'static Key, value: f64, line: String) {
+        self.series(key, value, Vec::new(), line);
+    }
+
+    fn series(&mut self, key: &'static Key, value: f64, series: Vec<f64>, line: String) {
+        let origin = Origin::new(SOURCE, line);
+        self.evidence
+            .series(key, self.subject.clone(), value, series, origin);
+    }
+
+    fn absent(&mut self, key: &'static Key, why: impl Into<String>) {
+        let why = Absence::because(why);
+        let origin = Origin::new(SOURCE, "");
+        enter::absent(self.evidence, key, self.subject.clone(), why, origin);
+    }
+
+    fn last(&self) -> &TcpSocket {
+        let (_, socket) = self
+            .course
+            .last()
+            .expect("a chosen connection was there at the last look");
+        socket
+    }
+
+    /// Both queues, and what they fill of their buffers.
+    fn queues(&mut self) {
+        self.queue(&keys::TCP_RECVQ, "Recv-Q", |socket| {
+            Some(f64::from(socket.rqueue))
+        });
+        self.queue(&keys::TCP_SENDQ, "Send-Q", |socket| {
+            Some(f64::from(socket.wqueue))
+        });
+        let Some(memory) = self.last().memory else {
+            for key in [
+                &keys::TCP_RCVBUF,
+                &keys::TCP_SNDBUF,
+                &keys::TCP_RECVQ_SHARE,
+                &keys::TCP_SENDQ_SHARE,
+            ] {
+                self.absent(key, "the kernel tells no memory of this socket");
+            }
+            return;
+        };
+        let line = format!("skmem:(rb{},tb{})", memory.rcvbuf, memory.sndbuf);
+        self.number(&keys::TCP_RCVBUF, f64::from(memory.rcvbuf), line.clone());
+        self.number(&keys::TCP_SNDBUF, f64::from(memory.sndbuf), line);
+        self.queue(&keys::TCP_RECVQ_SHARE, "Recv-Q/rb", |socket| {
+            share_of(socket.rqueue, socket.memory?.rcvbuf)
+        });
+        // What counts against the buffer is memory (`sk_stream_memory_free`): of small messages, many times their bytes.
+        self.queue(&keys::TCP_SENDQ_SHARE, "w/tb of skmem", |socket| {
+            let memory = socket.memory?;
+            share_of(memory.queued.max(socket.wqueue), memory.sndbuf)
+        });
+    }
+
+    fn queue(&mut self, key: &'static Key, name: &str, of: fn(&TcpSocket) -> Option<f64>) {
+        let series: Vec<f64> = self
+            .course
+            .iter()
+            .filter_map(|(_, socket)| of(socket))
+            .collect();
+        if series.is_empty() {
+            return self.absent(key, "the kernel tells no size of the buffer");
+        }
+        let said: Vec<String> = series.iter().map(|queue| rounded(*queue)).collect();
+        let line = format!("{name} at the looks: {}", said.join(", "));
+        self.series(key, rates::median(&series), series, line);
+    }
+
+    /// What a counter of `tcp_info` did; `None` if a look does not tell it.
+    fn rate(&self, of: fn(&TcpInfo) -> Option<u64>) -> Option<Rate> {
+        let course: Option<Vec<(f64, u64)>> = self
+            .course
+            .iter()
+            .map(|(at, socket)| Some((*at, of(socket.info.as_ref()?)?)))
+            .collect();
+        rates::of_course(&course?)
+    }
+
+    /// Bytes both ways, and those sent again.
+    fn counters(&mut self) {
+        let acked = self.rate(|info| info.bytes_acked);
+        let received = self.rate(|info| info.bytes_received);
+        for (key, name, rate) in [
+            (&keys::TCP_BYTES_SENT, "bytes_acked", acked),
+            (&keys::TCP_BYTES_RECEIVED, "bytes_received", received),
+        ] {
+            match rate {
+                Some(rate) => {
+                    let line = format!("{name} {}", rate.line());
+                    self.series(key, rate.per_s, rate.series, line);
+                }
+                None => self.absent(key, UNTOLD),
+            }
+        }
+        let key = &keys::TCP_RETRANS_BYTES_SHARE;
+        let again = self.rate(|info| info.bytes_retrans);
+        let sent = self.rate(|info| info.bytes_sent);
+        let (Some(again), Some(sent)) = (again, sent) else {
+            return self.absent(key, UNTOLD);
+        };
+        let line = format!("bytes_retrans {}; bytes_sent {}", again.line(), sent.line());
+        match rates::share(&again, &sent) {
+            Some((share, series)) => self.series(key, share, series, line),
+            None => self.absent(key, line),
+        }
+    }
+
+    /// Shares of the busy time in which the peer's window or the own buffer was the limit.
+    fn limits(&mut self) {
+        let busy = self.rate(|info| info.busy_time);
+        let closed = self.rate(|info| info.rwnd_limited);
+        let full = self.rate(|info| info.sndbuf_limited);
+        for (key, name, limited) in [
+            (&keys::TCP_RWND_LIMITED, "rwnd_limited", closed),
+            (&keys::TCP_SNDBUF_LIMITED, "sndbuf_limited", full),
+        ] {
+            let (Some(busy), Some(limited)) = (&busy, &limited) else {
+                self.absent(key, UNTOLD);
+                continue;
+            };
+            if busy.delta < BUSY_ENOUGH_US {
+                let why = format!(
+                    "it had data to send for {:.1} ms of the window only",
+                    busy.delta / 1e3
+                );
+                self.absent(key, why);
+                continue;
+            }
+            let line = format!(
+                "{name}:{:.0}ms of busy:{:.0}ms in the window ({name}:{:.0}ms busy:{:.0}ms at its end)",
+                limited.delta / 1e3,
+                busy.delta / 1e3,
+                limited.ends.1 / 1e3,
+                busy.ends.1 / 1e3
+            );
+            match rates::share(limited, busy) {
+                Some((share, series)) => self.series(key, share, series, line),
+                None => self.absent(key, line),
+            }
+        }
+    }
+
+    /// Round trip, congestion window and the peer's window.
+    fn window(&mut self, bbr: bool) {
+        let Some(info) = self.last().info else {
+            for key in [
+                &keys::TCP_RTT,
+                &keys::TCP_CWND,
+                &keys::TCP_CWND_FULL,
+                &keys::TCP_SND_WND,
+                &keys::TCP_IDLE_RESTARTS,
+            ] {
+                self.absent(key, "the kernel gave no tcp_info of this socket");
+            }
+            return;
+        };
+        let line = format!(
+            "rtt:{:.3}/{:.3} cwnd:{} unacked:{} snd_wnd:{}",
+            f64::from(info.rtt) / 1e3,
+            f64::from(info.rttvar) / 1e3,
+            info.snd_cwnd,
+            info.unacked,
+            info.snd_wnd.map_or("?".to_owned(), |wnd| wnd.to_string())
+        );
+        if info.rtt > 0 {
+            self.number(&keys::TCP_RTT, f64::from(info.rtt) / 1e6, line.clone());
+        } else {
+            self.absent(&keys::TCP_RTT, "no round trip was measured yet");
+        }
+        self.number(&keys::TCP_CWND, f64::from(info.snd_cwnd), line.clone());
+        let wnd = info.snd_wnd.map_or(-1.0, f64::from);
+        self.number(&keys::TCP_SND_WND, wnd, line.clone());
+        let full: Vec<f64> = self
+            .course
+            .iter()
+            .filter_map(|(_, socket)| socket.info)
+            .map(|info| f64::from(u8::from(info.snd_cwnd > 0 && info.unacked >= info.snd_cwnd)))
+            .collect();
+        // Half of the looks or more: one of them is a burst.
+        let used_up = f64::from(u8::from(rates::median(&full) >= 0.5));
+        self.series(&keys::TCP_CWND_FULL, used_up, full, line);
+        self.restarts(bbr);
+    }
+
+    fn restarts(&mut self, bbr: bool) {
+        let key = &keys::TCP_IDLE_RESTARTS;
+        let infos: Vec<(f64, TcpInfo)> = self
+            .course
+            .iter()
+            .filter_map(|(at, socket)| Some((*at, socket.info?)))
+            .collect();
+        let seconds = match (infos.first(), infos.last()) {
+            (Some((began, _)), Some((ended, _))) => ended - began,
+            _ => 0.0,
+        };
+        if bbr {
+            return self.absent(key, "BBR takes no notice of tcp_slow_start_after_idle");
+        }
+        if seconds <= 0.0 {
+            return self.absent(key, ONE_LOOK);
+        }
+        let restarts = infos
+            .windows(2)
+            .filter(|two| {
+                let (before, after) = (two[0].1, two[1].1);
+                // A loss lowers the window as well, but it retransmits.
+                before.snd_cwnd > INITIAL_CWND
+                    && after.snd_cwnd <= INITIAL_CWND
+                    && after.total_retrans == before.total_retrans
+            })
+            .count();
+        let cwnds: Vec<String> = infos
+            .iter()
+            .map(|(_, info)| info.snd_cwnd.to_string())
+            .collect();
+        let line = format!("cwnd at the looks: {}", cwnds.join(", "));
+        self.number(key, restarts as f64 / seconds, line);
+    }
+}
+
+const ONE_LOOK: &str = "it was seen at one look only, and a rate needs both ends of its window";
+const UNTOLD: &str = "it was seen at one look only, or this kernel's tcp_info is too short to tell";
+
+fn share_of(part: u32, whole: u32) -> Option<f64> {
+    (whole > 0).then(|| f64::from(part) / f64::from(whole))
+}
+
+/// A queue in bytes, or a share of one.
+fn rounded(queue: f64) -> String {
+    if queue.fract() == 0.0 {
+        format!("{queue:.0}")
+    } else {
+        format!("{queue:.3}")
+    }
+}

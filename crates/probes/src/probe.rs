@@ -1,0 +1,118 @@
+//! A probe: what it reads, what that costs, and how the raw texts become evidence.
+//!
+//! Gathering and judging are apart. A probe only *names* its sources; one gatherer reads them all, each
+//! once however many probes want it, and keeps the raw text. Then `derive`, a pure function, makes evidence
+//! of it. So a probe cannot change the machine, a capture holds just what the probes read, and judging a
+//! capture on a plane is the same code as judging this host.
+
+use rungwise_model::evidence::{Evidence, Key};
+use rungwise_model::kernel::Question;
+
+use crate::window::Window;
+
+/// One subject matter: its sources and what they mean.
+#[derive(Debug)]
+pub struct Probe {
+    /// Named after its source: `proc-net-snmp`.
+    pub id: &'static str,
+    /// One line: what it tells.
+    pub summary: &'static str,
+    /// What reading costs.
+    pub cost: Cost,
+    /// What it needs beyond an ordinary user; it yields less without.
+    pub needs: &'static [Need],
+    /// What is read, and when.
+    pub sources: &'static [Source],
+    /// The keys it yields, or says why not.
+    pub yields: &'static [&'static Key],
+    /// Raw texts to evidence. Pure; never panics; for each key of `yields` a value or an absence.
+    pub derive: fn(&Window<'_>, &mut Evidence),
+    /// Its page: what to know about the source, kernel file and version, traps.
+    pub doc: &'static str,
+}
+
+/// What reading costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// A file or a few.
+    Free,
+    /// Grows with devices, CPUs or processes.
+    Cheap,
+    /// Interrupts the machine at a chosen rate.
+    Sampled,
+}
+
+/// What a source needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Root.
+    Root,
+    /// `perf_event_open` for the whole machine.
+    Perf,
+    /// A mounted tracefs, which the tool mounts in a mount namespace of its own.
+    Tracefs,
+}
+
+/// One thing to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// What.
+    pub what: What,
+    /// When.
+    pub when: When,
+}
+
+/// What to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// Files: `*` stands for a part of a name within one folder, `{pid}` for the process that is judged
+    /// (without one, the source is left out).
+    Files(&'static str),
+    /// A question to the kernel.
+    Ask(Question),
+}
+
+/// When to read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum When {
+    /// Once, at the end of the window: settings.
+    Once,
+    /// At both ends: counters that are dear to read.
+    Ends,
+    /// At both ends and between: counters and queue lengths of which the course matters.
+    Each,
+}
+
+impl Source {
+    /// Files that are read once.
+    pub const fn once(pattern: &'static str) -> Self {
+        Self {
+            what: What::Files(pattern),
+            when: When::Once,
+        }
+    }
+
+    /// Files that are read at both ends of the window.
+    pub const fn ends(pattern: &'static str) -> Self {
+        Self {
+            what: What::Files(pattern),
+            when: When::Ends,
+        }
+    }
+
+    /// Files that are read at each look.
+    pub const fn each(pattern: &'static str) -> Self {
+        Self {
+            what: What::Files(pattern),
+            when: When::Each,
+        }
+    }
+
+    /// A question that is asked.
+    pub const fn ask(question: Question, when: When) -> Self {
+        Self {
+            what: What::Ask(question),
+            when,
+        }
+    }
+}

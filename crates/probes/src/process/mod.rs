@@ -1,0 +1,91 @@
+//! Processes, their threads, their memory by node, and the control groups that limit them.
+
+pub(crate) mod cgroup;
+pub(crate) mod numa_maps;
+pub(crate) mod processes;
+pub(crate) mod threads;
+
+use rungwise_formats::task;
+use rungwise_model::evidence::Absence;
+
+use crate::{Rate, Window};
+
+/// Seconds per tick of `stat`: `USER_HZ` is 100 on every Linux that runs rungwise.
+const TICK: f64 = 0.01;
+
+/// No process was named.
+fn unnamed() -> Absence {
+    Absence::because("no process was named").remedy("name one: --pid PID")
+}
+
+/// A task was the same at both ends, or why its counters tell nothing.
+fn no_counters(window: &Window<'_>) -> Absence {
+    if window.moments().len() < 2 {
+        Absence::because("the window has one look only, and a rate needs both its ends")
+            .remedy("look for some seconds: --for 10s")
+    } else {
+        Absence::because("it started or ended within the window")
+    }
+}
+
+/// CPU time in ticks and major faults of the task with this `stat` file. The start is part of the keys: a later task
+/// with the same id is another one.
+fn stat_rates(window: &Window<'_>, path: &str) -> Option<Used> {
+    let rates = window
+        .rates(path, |text| {
+            let Some(stat) = task::stat(text) else {
+                return [].into();
+            };
+            let ticks = stat.user_ticks.saturating_add(stat.system_ticks);
+            [
+                ((Counter::Ticks, stat.started), ticks as f64),
+                ((Counter::Faults, stat.started), stat.major_faults as f64),
+            ]
+            .into()
+        })
+        .ok()?;
+    let mut used = (None, None);
+    for ((counter, _), rate) in rates {
+        match counter {
+            Counter::Ticks => used.0 = Some(rate),
+            Counter::Faults => used.1 = Some(rate),
+        }
+    }
+    Some(Used {
+        ticks: used.0?,
+        faults: used.1?,
+    })
+}
+
+/// Time on CPUs and time runnable without one, in nanoseconds, of the thread with this `schedstat` file.
+fn run_rates(window: &Window<'_>, path: &str) -> Result<Ran, Absence> {
+    if task::schedstat(window.text(path)?).is_none() {
+        return Err(Absence::because(
+            "this kernel does not count run delay (its schedstat files hold zeros)",
+        ));
+    }
+    let mut rates = window.rates(path, |text| match task::schedstat(text) {
+        Some(time) => [(false, time.ran_ns as f64), (true, time.waited_ns as f64)].into(),
+        None => [].into(),
+    })?;
+    match (rates.remove(&false), rates.remove(&true)) {
+        (Some(ran), Some(waited)) => Ok(Ran { ran, waited }),
+        _ => Err(no_counters(window)),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Counter {
+    Ticks,
+    Faults,
+}
+
+struct Used {
+    ticks: Rate,
+    faults: Rate,
+}
+
+struct Ran {
+    ran: Rate,
+    waited: Rate,
+}

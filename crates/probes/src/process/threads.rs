@@ -1,0 +1,286 @@
+//! `/proc/PID/task/*`: the threads of the judged process, where they run, how long they wait for a CPU, how often
+//! they move.
+//!
+//! Source: fs/proc/array.c, fs/proc/base.c, kernel/sched/debug.c, Linux 6.18.
+
+use std::collections::BTreeSet;
+
+use rungwise_formats::{cpulist, fields, softirqs, task};
+use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
+use rungwise_model::keys;
+
+use super::{Ran, TICK, Used, no_counters, run_rates, stat_rates, unnamed};
+use crate::{Cost, Probe, Source, Window, enter};
+
+const STATS: &str = "/proc/{pid}/task/*/stat";
+const SCHEDSTATS: &str = "/proc/{pid}/task/*/schedstat";
+const SCHEDS: &str = "/proc/{pid}/task/*/sched";
+const STATUSES: &str = "/proc/{pid}/task/*/status";
+const SOFTIRQS: &str = "/proc/softirqs";
+
+/// A CPU takes network receive work if it has more than this share of it: as `softirq.net_rx_cpus` counts.
+const TAKES: f64 = 0.05;
+
+/// Below this many `NET_RX` soft interrupts per second there is no traffic to be near to; our own guess.
+const TRAFFIC: f64 = 10.0;
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "proc-pid-task",
+    summary: "threads of the judged process: CPU, run delay, migrations, where they run",
+    cost: Cost::Cheap,
+    needs: &[],
+    sources: &[
+        Source::each(STATS),
+        Source::each(SCHEDSTATS),
+        Source::ends(SCHEDS),
+        Source::once(STATUSES),
+        Source::each(SOFTIRQS),
+    ],
+    yields: &[
+        &keys::SCHED_ALLOWED,
+        &keys::SCHED_LAST_CPU,
+        &keys::SCHED_MIGRATIONS,
+        &keys::SCHED_NAME,
+        &keys::SCHED_PROCESS_RUN_DELAY,
+        &keys::SCHED_REMOTE_SOFTIRQ,
+        &keys::SCHED_RUN_DELAY,
+        &keys::SCHED_THREAD_CPU,
+    ],
+    derive,
+    doc: "\
+Run time and run delay are nanoseconds from `schedstat` (where a kernel has none or fills it with zeros, run \
+time is in ticks of 10 ms and run delay absent). Run delay is time runnable without a CPU, throttling by a quota included. Migrations \
+come from `sched` (before Linux 6.15 only with CONFIG_SCHED_DEBUG). Where a thread ran is seen at the looks of the \
+window only, four of them: a share of remote looks is a hint, not a count. Threads that did not run in the window \
+have no place. Threads that started or ended within the window have no rates. \
+Sources: fs/proc/array.c, fs/proc/base.c, kernel/sched/debug.c, kernel/sched/stats.h of Linux 6.18.",
+};
+
+struct Thread<'a> {
+    tid: &'a str,
+    folder: String,
+    subject: Subject,
+    stat: task::Stat<'a>,
+}
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    let Some(process) = &window.capture().process else {
+        return evidence.absent(PROBE.yields, &unnamed(), "/proc/PID/task");
+    };
+    let threads = threads(window, process.pid);
+    if threads.is_empty() {
+        let why = Absence::because(format!("process {} has ended", process.pid));
+        return evidence.absent(PROBE.yields, &why, &format!("/proc/{}/task", process.pid));
+    }
+    let receivers = receivers(window);
+    // Of the threads that tell; why not, where none does.
+    let mut total = Err(no_counters(window));
+    for thread in &threads {
+        let ran = run_rates(window, &thread.path("schedstat"));
+        settings(window, evidence, thread);
+        let busy = time(window, evidence, thread, &ran);
+        migrations(window, evidence, thread);
+        near(window, evidence, thread, busy, &receivers);
+        total = match (total, ran) {
+            (Ok((on, waited)), Ok(Ran { ran, waited: more })) => {
+                Ok((on + ran.delta, waited + more.delta))
+            }
+            (Err(_), Ok(Ran { ran, waited })) => Ok((ran.delta, waited.delta)),
+            (Err(_), Err(why)) => Err(why),
+            (total, Err(_)) => total,
+        };
+    }
+    let value = match &total {
+        Err(why) => Err(why.clone()),
+        Ok((on, waited)) if on + waited > 0.0 => Ok(waited / (on + waited)),
+        Ok(_) => Err(Absence::because("none of its threads ran in the window")),
+    };
+    let line = total.map_or_else(
+        |_| String::new(),
+        |(on, waited)| {
+            format!(
+                "of {} threads: ran ns {on}, waited ns {waited}",
+                threads.len()
+            )
+        },
+    );
+    let subject = Subject::new(Kind::Process, process.pid);
+    let origin = Origin::new(of(SCHEDSTATS, process.pid), line);
+    enter::number(
+        evidence,
+        &keys::SCHED_PROCESS_RUN_DELAY,
+        subject,
+        value,
+        origin,
+    );
+}
+
+fn threads<'a>(window: &Window<'a>, pid: u32) -> Vec<Thread<'a>> {
+    window
+        .matching(&of(STATS, pid))
+        .into_iter()
+        .filter_map(|(path, stars)| {
+            let tid = *stars.first()?;
+            let text = window.text(path).ok()?;
+            Some(Thread {
+                tid,
+                folder: format!("/proc/{pid}/task/{tid}"),
+                subject: Subject::new(Kind::Thread, format!("{pid}:{tid}")),
+                stat: task::stat(text)?,
+            })
+        })
+        .collect()
+}
+
+impl Thread<'_> {
+    fn path(&self, file: &str) -> String {
+        format!("{}/{file}", self.folder)
+    }
+}
+
+fn of(pattern: &str, pid: u32) -> String {
+    pattern.replace("{pid}", &pid.to_string())
+}
+
+/// Its name, where it may run, where it ran last.
+fn settings(window: &Window<'_>, evidence: &mut Evidence, thread: &Thread<'_>) {
+    const FIELD: &str = "Cpus_allowed_list";
+    let subject = || thread.subject.clone();
+    let stat = thread.path("stat");
+    let (name, last) = (thread.stat.name, thread.stat.last_cpu);
+    let origin = Origin::new(&stat, format!("{} ({name})", thread.tid));
+    evidence.text(&keys::SCHED_NAME, subject(), name, origin);
+    let origin = Origin::new(&stat, format!("processor {last} (column 39)"));
+    evidence.number(&keys::SCHED_LAST_CPU, subject(), last as f64, origin);
+
+    let path = thread.path("status");
+    let text = window.text(&path);
+    let allowed = text.clone().and_then(|text| {
+        fields::value(text, FIELD)
+            .ok_or_else(|| Absence::because(format!("{path} does not tell {FIELD}")))
+    });
+    let line = text.ok().and_then(|text| fields::line(text, FIELD));
+    let origin = Origin::new(path.clone(), line.unwrap_or_default());
+    enter::text(evidence, &keys::SCHED_ALLOWED, subject(), allowed, origin);
+}
+
+/// CPU time and run delay; whether it ran at all.
+fn time(
+    window: &Window<'_>,
+    evidence: &mut Evidence,
+    thread: &Thread<'_>,
+    ran: &Result<Ran, Absence>,
+) -> bool {
+    let subject = || thread.subject.clone();
+    let (cpu, delay) = (&keys::SCHED_THREAD_CPU, &keys::SCHED_RUN_DELAY);
+    let path = thread.path("schedstat");
+    let why = match ran {
+        Ok(Ran { ran, waited }) => {
+            enter::share(evidence, cpu, subject(), (ran, 1e-9), (&path, "ran ns"));
+            let name = "waited ns";
+            enter::share(evidence, delay, subject(), (waited, 1e-9), (&path, name));
+            return ran.delta > 0.0;
+        }
+        Err(why) => why,
+    };
+    let origin = Origin::new(path, "");
+    enter::absent(evidence, delay, subject(), why.clone(), origin);
+    let path = thread.path("stat");
+    if let Some(Used { ticks, .. }) = stat_rates(window, &path) {
+        let name = "utime + stime, ticks";
+        enter::share(evidence, cpu, subject(), (&ticks, TICK), (&path, name));
+        ticks.delta > 0.0
+    } else {
+        let origin = Origin::new(path, "");
+        enter::absent(evidence, cpu, subject(), no_counters(window), origin);
+        false
+    }
+}
+
+fn migrations(window: &Window<'_>, evidence: &mut Evidence, thread: &Thread<'_>) {
+    const FIELD: &str = "se.nr_migrations";
+    let path = thread.path("sched");
+    let subject = thread.subject.clone();
+    let rate = window.rates(&path, |text| {
+        fields::number(text, FIELD)
+            .map(|number| ((), number as f64))
+            .into_iter()
+            .collect()
+    });
+    let key = &keys::SCHED_MIGRATIONS;
+    if let Some(rate) = rate.ok().and_then(|mut rates| rates.remove(&())) {
+        enter::counter(evidence, key, subject, (&rate, 1.0), (&path, FIELD));
+    } else {
+        let why = match window.text(&path) {
+            Ok(_) => no_counters(window),
+            Err(_) => {
+                Absence::because("this kernel has no /proc/PID/task/TID/sched (CONFIG_SCHED_DEBUG)")
+            }
+        };
+        enter::absent(evidence, key, subject, why, Origin::new(path, ""));
+    }
+}
+
+/// The share of looks at which it was on another CPU than those that take network receive work.
+fn near(
+    window: &Window<'_>,
+    evidence: &mut Evidence,
+    thread: &Thread<'_>,
+    busy: bool,
+    receivers: &Result<BTreeSet<usize>, Absence>,
+) {
+    let path = thread.path("stat");
+    let subject = thread.subject.clone();
+    let seen: Vec<usize> = window
+        .texts(&path)
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|(_, text)| Some(task::stat(text)?.last_cpu))
+        .collect();
+    let value = match receivers {
+        Err(why) => Err(why.clone()),
+        Ok(_) if !busy => Err(Absence::because("the thread did not run in the window")),
+        Ok(receivers) => {
+            let remote = seen.iter().filter(|cpu| !receivers.contains(cpu)).count();
+            Ok(remote as f64 / seen.len().max(1) as f64)
+        }
+    };
+    let line = receivers.as_ref().map_or_else(
+        |_| String::new(),
+        |cpus| {
+            let cpus = cpulist::format(cpus);
+            format!("seen on CPUs {seen:?}, NET_RX on CPUs {cpus}")
+        },
+    );
+    let origin = Origin::new(format!("{path}, {SOFTIRQS}"), line);
+    enter::number(
+        evidence,
+        &keys::SCHED_REMOTE_SOFTIRQ,
+        subject,
+        value,
+        origin,
+    );
+}
+
+/// CPUs that take network receive work.
+fn receivers(window: &Window<'_>) -> Result<BTreeSet<usize>, Absence> {
+    let rates = window.rates(SOFTIRQS, |text| {
+        softirqs::parse(text, "NET_RX")
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(cpu, count)| (cpu, count as f64))
+            .collect()
+    })?;
+    let total: f64 = rates.values().map(|rate| rate.per_s).sum();
+    if total < TRAFFIC {
+        return Err(Absence::because(format!(
+            "there was hardly any network receive work in the window ({total:.1}/s)"
+        )));
+    }
+    Ok(rates
+        .into_iter()
+        .filter(|(_, rate)| rate.per_s > TAKES * total)
+        .map(|(cpu, _)| cpu)
+        .collect())
+}

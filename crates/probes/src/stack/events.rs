@@ -1,0 +1,352 @@
+//! Kernel events of a part of the window: contended locks, dropped packets, system calls.
+//!
+//! Counts become rates of the time that they were counted for, which is not the window. An event that was
+//! refused makes its own keys absent and no others.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use rungwise_formats::snmp;
+use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
+use rungwise_model::kernel::{Answer, Events};
+use rungwise_model::keys;
+
+use super::functions::{Functions, Set, Stack};
+use super::total;
+use crate::probe::{Cost, Need, Probe, Source};
+use crate::window::Window;
+
+/// The answer's name in a capture.
+const NAME: &str = "events";
+
+const CONTENTION: &str = "lock:contention_begin";
+const DROP: &str = "skb:kfree_skb";
+const SYSCALL: &str = "raw_syscalls:sys_enter";
+
+const SNMP: &str = "/proc/net/snmp";
+const SNMP6: &str = "/proc/net/snmp6";
+
+/// Reasons cited; the rest is a number.
+const MOST_REASONS: usize = 8;
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "perf-events",
+    summary: "contended locks, dropped packets by reason and system calls, counted for a part of the window",
+    cost: Cost::Sampled,
+    needs: &[Need::Perf, Need::Tracefs],
+    sources: &[Source::each(SNMP), Source::each(SNMP6)],
+    yields: &[
+        &keys::DROP_RATE,
+        &keys::DROP_REASONS,
+        &keys::LOCK_CONTENTIONS,
+        &keys::LOCK_UDP_CONTENTIONS,
+        &keys::LOCK_XMIT_CONTENTIONS,
+        &keys::SYSCALL_DATAGRAMS_PER_CALL,
+        &keys::SYSCALL_RATE,
+    ],
+    derive,
+    doc: "\
+Tracepoints of the kernel, counted on every CPU for at most two seconds, and system calls until their rate is \
+known, because being counted slows each of them by some 170 ns. Counts are exact; stacks of contended locks and \
+reasons of drops are samples of at most 997 a second and CPU, whose shares are applied to the count.
+
+Traps. `skb:kfree_skb` also counts packets that nobody meant to keep: NOT_SPECIFIED stands for callers that \
+give no reason, sockets of AF_UNIX and AF_PACKET are in it, and a rate of a few per second means nothing. Kernels \
+before 5.17 tell no reasons. `lock:contention_begin` (5.19) counts sleeping locks as well as spinning ones, and \
+not the first waiter of a spin lock, who spins without queueing: the true number of UDP and transmit \
+contentions is higher. Datagrams per system call are those of the whole window in this network namespace, the \
+calls those of the counted part on the whole machine: it is low where much else is called.
+
+Sources: include/trace/events/{lock,skb,syscalls}.h, kernel/locking/qspinlock.c of Linux 6.18.",
+};
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    match window.answer(NAME) {
+        Ok(Answer::Events(events)) if events.seconds > 0.0 => {
+            tell_contentions(events, evidence);
+            tell_drops(events, evidence);
+            tell_calls(window, events, evidence);
+        }
+        Ok(Answer::Events(_)) => {
+            let why = Absence::because("kernel events were counted for no time");
+            evidence.absent(PROBE.yields, &why, "perf_event_open");
+        }
+        _ => {
+            let why = super::absence(window, NAME, "kernel events were not counted");
+            evidence.absent(PROBE.yields, &why, "perf_event_open");
+        }
+    }
+}
+
+/// Whether an event was counted; if not, `keys` say why.
+fn counted(events: &Events, event: &str, keys: &[&'static Key], evidence: &mut Evidence) -> bool {
+    let Some(why) = events.refused.get(event) else {
+        return true;
+    };
+    evidence.absent(keys, &super::remedied(why, ""), event);
+    false
+}
+
+fn tell_contentions(events: &Events, evidence: &mut Evidence) {
+    /// Which stacks a key counts.
+    type Counts = fn(&Stack<'_>) -> bool;
+    static KEYS: &[(&Key, Counts)] = &[
+        (&keys::LOCK_CONTENTIONS, |_| true),
+        (&keys::LOCK_UDP_CONTENTIONS, |stack| {
+            stack.under(Set::UdpEnqueue)
+        }),
+        (&keys::LOCK_XMIT_CONTENTIONS, |stack| {
+            stack.under(Set::Xmit) && !stack.within(Set::Xmit, Set::Backlog)
+        }),
+    ];
+    let all: Vec<&'static Key> = KEYS.iter().map(|(key, _)| *key).collect();
+    if !counted(events, CONTENTION, &all, evidence) {
+        return;
+    }
+    let mut functions = Functions::default();
+    let stacks: Vec<(&str, u64, Stack<'_>)> = events
+        .contentions
+        .iter()
+        .map(|(folded, count)| (folded.as_str(), *count, functions.stack(folded)))
+        .collect();
+    for (key, counts) in KEYS {
+        let found: Vec<_> = stacks.iter().filter(|(.., stack)| counts(stack)).collect();
+        let sum = total(found.iter().map(|(_, count, _)| *count));
+        let mut line = format!("{sum} in {:.2} s", events.seconds);
+        if let Some((folded, count, _)) = found.iter().max_by_key(|(_, count, _)| count) {
+            // Writing to a string never fails.
+            let _ = write!(line, "; most, {count}: {folded}");
+        }
+        let rate = sum as f64 / events.seconds;
+        evidence.number(key, Subject::host(), rate, Origin::new(CONTENTION, line));
+    }
+}
+
+fn tell_drops(events: &Events, evidence: &mut Evidence) {
+    let keys: [&'static Key; 2] = [&keys::DROP_RATE, &keys::DROP_REASONS];
+    if !counted(events, DROP, &keys, evidence) {
+        return;
+    }
+    let mut reasons: Vec<(&str, u64)> = events
+        .drops
+        .iter()
+        .map(|(reason, count)| (reason.as_str(), *count))
+        .collect();
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let sum = total(reasons.iter().map(|(_, count)| *count));
+    let mut told: Vec<String> = reasons
+        .iter()
+        .take(MOST_REASONS)
+        .map(|(reason, count)| format!("{reason} {count}"))
+        .collect();
+    let rest = total(reasons.iter().skip(MOST_REASONS).map(|(_, count)| *count));
+    if rest > 0 {
+        told.push(format!("others {rest}"));
+    }
+    let words = if told.is_empty() {
+        "none".to_owned()
+    } else {
+        told.join(", ")
+    };
+    let origin = Origin::new(DROP, format!("{sum} in {:.2} s: {words}", events.seconds));
+    let rate = sum as f64 / events.seconds;
+    evidence.number(&keys::DROP_RATE, Subject::host(), rate, origin.clone());
+    evidence.text(&keys::DROP_REASONS, Subject::host(), words, origin);
+}
+
+fn tell_calls(window: &Window<'_>, events: &Events, evidence: &mut Evidence) {
+    let keys: [&'static Key; 2] = [&keys::SYSCALL_RATE, &keys::SYSCALL_DATAGRAMS_PER_CALL];
+    if !counted(events, SYSCALL, &keys, evidence) {
+        return;
+    }
+    let seconds = events.syscall_seconds.unwrap_or(events.seconds);
+    for (cpu, calls) in &events.syscalls {
+        let line = format!("{calls} in {seconds:.2} s");
+        evidence.number(
+            &keys::SYSCALL_RATE,
+            Subject::cpu(*cpu as usize),
+            *calls as f64 / seconds,
+            Origin::new(SYSCALL, line),
+        );
+    }
+    let calls = total(events.syscalls.values().copied()) as f64 / seconds;
+    let key = &keys::SYSCALL_DATAGRAMS_PER_CALL;
+    match datagrams(window) {
+        Ok(_) if calls <= 0.0 => {
+            let why = Absence::because("no system call was counted");
+            evidence.absent(&[key], &why, SYSCALL);
+        }
+        Ok(datagrams) => {
+            let line = format!("{datagrams:.0} datagrams/s, {calls:.0} system calls/s");
+            let origin = Origin::new(format!("{SNMP}, {SYSCALL}"), line);
+            evidence.number(key, Subject::host(), datagrams / calls, origin);
+        }
+        Err(why) => evidence.absent(&[key], &why, SNMP),
+    }
+}
+
+/// UDP datagrams that programs received and sent per second.
+fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
+    let counted = |counters: snmp::Counters<'_>, protocol: &'static str| -> BTreeMap<(), f64> {
+        let counter = |name| Some(*counters.get(&(protocol, name))? as f64);
+        let both = || Some(counter("InDatagrams")? + counter("OutDatagrams")?);
+        both().map(|sum| ((), sum)).into_iter().collect()
+    };
+    let four = window.rates(SNMP, |text| counted(snmp::parse(text), "Udp"))?;
+    // A kernel without IPv6 has no such file.
+    let six = window
+        .rates(SNMP6, |text| counted(snmp::parse6(text), "Udp6"))
+        .unwrap_or_default();
+    let four = four
+        .get(&())
+        .ok_or_else(|| Absence::because(format!("{SNMP} has no datagrams of UDP at both ends")))?;
+    Ok(four.per_s + six.get(&()).map_or(0.0, |rate| rate.per_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Capture, Moment, Raw, Reply};
+
+    fn evidence_of(events: Events) -> Evidence {
+        let look = |at_s: f64, datagrams: u64| {
+            let text =
+                format!("Udp: InDatagrams NoPorts OutDatagrams\nUdp: {datagrams} 5 {datagrams}\n");
+            let files = [(SNMP.to_owned(), Raw::Text(text))].into();
+            Moment {
+                at_s,
+                files,
+                ..Moment::default()
+            }
+        };
+        let mut last = look(10.0, 51_000);
+        last.answers
+            .insert(NAME.to_owned(), Reply::Answer(Answer::Events(events)));
+        let capture = Capture {
+            moments: vec![look(0.0, 1000), last],
+            ..Capture::default()
+        };
+        let mut evidence = Evidence::over(10.0);
+        derive(&Window::of(&capture), &mut evidence);
+        evidence
+    }
+
+    fn map(pairs: &[(&str, u64)]) -> BTreeMap<String, u64> {
+        pairs
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect()
+    }
+
+    fn events() -> Events {
+        Events {
+            seconds: 2.0,
+            contentions: map(&[
+                (
+                    "echo;handle_softirqs;udp_queue_rcv_one_skb;_raw_spin_lock;native_queued_spin_lock_slowpath",
+                    3000,
+                ),
+                (
+                    "echo;udp_sendmsg;__dev_queue_xmit;__dev_xmit_skb;_raw_spin_lock;native_queued_spin_lock_slowpath",
+                    400,
+                ),
+                (
+                    "echo;ip_output;__dev_queue_xmit;__local_bh_enable_ip;handle_softirqs;net_rx_action;_raw_spin_lock",
+                    20,
+                ),
+                ("java;do_futex;_raw_spin_lock", 80),
+                ("[others]", 100),
+            ]),
+            drops: map(&[("NO_SOCKET", 10), ("SOCKET_RCVBUFF", 190)]),
+            syscalls: [(0, 7500), (1, 2500)].into(),
+            syscall_seconds: Some(0.5),
+            refused: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn contentions_are_rates_by_what_is_on_the_stack() {
+        let evidence = evidence_of(events());
+        let rate = |key| evidence.host(key).unwrap().value.round() as u64;
+        assert_eq!(rate(&keys::LOCK_CONTENTIONS), 1800);
+        assert_eq!(rate(&keys::LOCK_UDP_CONTENTIONS), 1500);
+        assert_eq!(rate(&keys::LOCK_XMIT_CONTENTIONS), 200);
+        let udp = evidence.host(&keys::LOCK_UDP_CONTENTIONS).unwrap().reading;
+        assert!(
+            udp.origin
+                .line
+                .starts_with("3000 in 2.00 s; most, 3000: echo;")
+        );
+    }
+
+    #[test]
+    fn drops_are_told_by_reason_largest_first() {
+        let evidence = evidence_of(events());
+        assert_eq!(
+            evidence.host(&keys::DROP_RATE).unwrap().value.round() as u64,
+            100
+        );
+        let reasons = evidence
+            .words(&keys::DROP_REASONS, &Subject::host())
+            .unwrap();
+        assert_eq!(reasons.value, "SOCKET_RCVBUFF 190, NO_SOCKET 10");
+        let quiet = evidence_of(Events {
+            seconds: 2.0,
+            ..Events::default()
+        });
+        let reasons = quiet.words(&keys::DROP_REASONS, &Subject::host()).unwrap();
+        assert_eq!(reasons.value, "none");
+    }
+
+    #[test]
+    fn calls_are_told_by_cpu_and_compared_with_datagrams() {
+        let evidence = evidence_of(events());
+        let by_cpu = evidence.each(&keys::SYSCALL_RATE).unwrap();
+        let rates: Vec<u64> = by_cpu
+            .iter()
+            .map(|(_, rate)| rate.value.round() as u64)
+            .collect();
+        assert_eq!(rates, [15_000, 5_000]);
+        // 5000 in and 5000 out a second, by 20,000 calls.
+        let each = evidence.host(&keys::SYSCALL_DATAGRAMS_PER_CALL).unwrap();
+        assert_eq!(each.value.to_string(), "0.5");
+    }
+
+    #[test]
+    fn an_event_that_was_refused_leaves_the_others_as_they_are() {
+        let mut some = events();
+        some.contentions.clear();
+        let why = "this kernel has no event lock:contention_begin";
+        some.refused = [(CONTENTION.to_owned(), why.to_owned())].into();
+        let evidence = evidence_of(some);
+        let missing = evidence.host(&keys::LOCK_UDP_CONTENTIONS).unwrap_err();
+        assert_eq!(missing.why.reason, why);
+        assert!(evidence.host(&keys::DROP_RATE).is_ok());
+    }
+
+    #[test]
+    fn every_key_has_a_value_or_says_why_not() {
+        let refused = |event: &str| {
+            let why = "tracefs is not mounted, and mounting it was not permitted; run as root";
+            (event.to_owned(), why.to_owned())
+        };
+        let all = [CONTENTION, DROP, SYSCALL].map(refused).into();
+        let nothing = Events {
+            seconds: 1.0,
+            refused: all,
+            ..Events::default()
+        };
+        for events in [nothing, Events::default()] {
+            let evidence = evidence_of(events);
+            for key in PROBE.yields {
+                assert!(evidence.each(key).is_err() && evidence.each_words(key).is_err());
+                assert!(
+                    evidence.reading(key, &Subject::host()).is_some(),
+                    "{}",
+                    key.id
+                );
+            }
+        }
+    }
+}

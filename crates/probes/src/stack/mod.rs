@@ -1,0 +1,40 @@
+//! What the kernel was at, by sampled stacks, and how often it met a lock, dropped a packet or was called.
+//!
+//! `functions` is the one table of which kernel function belongs to what; `sampled` and `events` ask it.
+
+pub(crate) mod events;
+mod functions;
+pub(crate) mod sampled;
+
+use rungwise_model::evidence::Absence;
+
+use crate::Window;
+
+/// Why there is no answer of this name: nobody watched, or the watcher was refused with a remedy.
+fn absence(window: &Window<'_>, name: &str, what: &str) -> Absence {
+    let watched = window
+        .capture()
+        .moments
+        .last()
+        .is_some_and(|last| last.answers.contains_key(name));
+    match window.answer(name) {
+        Err(why) if watched => {
+            let reason = why.reason.strip_prefix(&format!("{name}: "));
+            remedied(reason.unwrap_or(&why.reason), &why.remedy)
+        }
+        _ => Absence::because(format!("{what} in this window")),
+    }
+}
+
+/// A watcher's refusal ends in what helps, after a semicolon.
+fn remedied(reason: &str, known: &str) -> Absence {
+    match reason.rsplit_once("; ") {
+        Some((reason, remedy)) => Absence::because(reason).remedy(remedy),
+        None => Absence::because(reason).remedy(known),
+    }
+}
+
+/// A sum that a capture made to overflow it cannot overflow.
+fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}

@@ -1,0 +1,131 @@
+//! What holds for each probe: it is never silent, and no text makes it panic.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use rungwise_model::evidence::{Evidence, Value};
+use rungwise_model::keys;
+use rungwise_probes::capture::{Capture, Moment, Process, Raw};
+use rungwise_probes::{PROBES, Probe, What, Window};
+
+fn derive(probe: &Probe, capture: &Capture) -> Evidence {
+    let window = Window::of(capture);
+    let mut evidence = Evidence::over(window.seconds());
+    (probe.derive)(&window, &mut evidence);
+    evidence
+}
+
+#[test]
+fn probes_are_sorted_by_id_and_documented() {
+    let ids: Vec<&str> = PROBES.iter().map(|probe| probe.id).collect();
+    assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
+    for probe in PROBES {
+        let told = !probe.summary.is_empty() && !probe.doc.is_empty() && !probe.yields.is_empty();
+        assert!(told, "{} is not documented", probe.id);
+    }
+}
+
+#[test]
+fn where_nothing_was_read_every_key_says_why() {
+    let unnamed = Capture::default();
+    let mut named = unnamed.clone();
+    named.process = Some(Process {
+        pid: 7,
+        name: "x".to_owned(),
+    });
+    named.moments = vec![Moment::default(); 2];
+    for capture in [unnamed, named] {
+        for probe in PROBES {
+            let evidence = derive(probe, &capture);
+            for key in probe.yields {
+                let readings = evidence.readings().filter(|reading| reading.key == *key);
+                let told = readings.count() > 0;
+                assert!(told, "{} is silent about {}", probe.id, key.id);
+            }
+            for reading in evidence.readings() {
+                let listed = probe.yields.contains(&reading.key);
+                assert!(listed, "{} does not list {}", probe.id, reading.key.id);
+                if let Value::Absent(why) = &reading.value {
+                    assert!(!why.reason.is_empty(), "{}", reading.key.id);
+                }
+            }
+        }
+    }
+}
+
+/// The paths of a probe on a machine where each star is `name`.
+fn paths(probe: &Probe, name: &str) -> Vec<String> {
+    let paths = probe.sources.iter().filter_map(|source| match source.what {
+        What::Files(pattern) => Some(pattern),
+        What::Ask(_) => None,
+    });
+    paths
+        .map(|path| {
+            path.trim_end_matches("#hex")
+                .replace('*', name)
+                .replace("{pid}", "7")
+        })
+        .collect()
+}
+
+/// Texts near to what the kernel prints: numbers, brackets, names, colons, in any order.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        any::<String>(),
+        "([0-9]{1,21}|-1|[a-f0-9]{2,8}|[(): =,/\\[\\]]|cpu0|CPU0|some|avg10=|total=|max|N0=|NET_RX:|kB|eth0| |\n){0,60}",
+        "([0-9]{1,12} ){1,50}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn no_text_makes_a_probe_panic(
+        texts in prop::collection::vec((text(), text()), 1..12),
+        name in "(7|0|eth0|vda)",
+        named: bool,
+        took in prop_oneof![Just(0.0), 0.1..20.0],
+    ) {
+        for probe in PROBES {
+            let mut moments = vec![Moment::default(); 2];
+            moments[1].at_s = took;
+            for (number, path) in paths(probe, &name).into_iter().enumerate() {
+                let (first, last) = &texts[number % texts.len()];
+                moments[0].files.insert(path.clone(), Raw::Text(first.clone()));
+                moments[1].files.insert(path, Raw::Text(last.clone()));
+            }
+            let process = named.then(|| Process { pid: 7, name: "x".to_owned() });
+            let capture = Capture { process, moments, ..Capture::default() };
+            let evidence = derive(probe, &capture);
+            let mut seen = BTreeSet::new();
+            for reading in evidence.readings() {
+                let fits = reading.key.of == reading.subject.kind();
+                prop_assert!(fits || matches!(reading.value, Value::Absent(_)), "{}", probe.id);
+                prop_assert!(seen.insert((reading.key.id, reading.subject.clone())));
+                if let Value::Number(number) = reading.value {
+                    prop_assert!(number.is_finite(), "{} {}", probe.id, reading.key.id);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_of_devices_and_the_network_is_yielded_by_one_probe() {
+    const MATTERS: &str = "audit coalesce conntrack device flows ip netfilter qdisc queue queues rfs ring route rps \
+                           rss selinux softnet tcp tunnel udp xps";
+    let yielded: Vec<&str> = PROBES
+        .iter()
+        .flat_map(|probe| probe.yields)
+        .map(|key| key.id)
+        .collect();
+    for key in keys::all() {
+        let matter = key.id.split('.').next();
+        if MATTERS.split_whitespace().any(|ours| Some(ours) == matter) {
+            let probes = yielded.iter().filter(|id| **id == key.id).count();
+            assert_eq!(probes, 1, "{}", key.id);
+        }
+    }
+}

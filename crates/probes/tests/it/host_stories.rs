@@ -1,0 +1,147 @@
+//! Memory, disks, pressure, control groups, processes, firmware: golden evidence of recorded and told machines.
+//!
+//! `microvm` was recorded on a guest with two CPUs, Linux 6.18; lines that no probe reads were cut. The others are
+//! told by hand in the formats of the kernels they name.
+
+use crate::story;
+
+const ALL: &[&str] = &[
+    "proc-diskstats",
+    "proc-meminfo",
+    "proc-pid",
+    "proc-pid-numa-maps",
+    "proc-pid-task",
+    "proc-pressure",
+    "proc-sys-vm",
+    "proc-vmstat",
+    "smbios-memory",
+    "sys-block-queue",
+    "sys-dmi-id",
+    "sys-fs-cgroup",
+    "sys-iommu-groups",
+    "sys-transparent-hugepage",
+];
+
+fn golden(name: &str, text: &str, pid: Option<u32>, probes: &[&str]) {
+    let evidence = story::derive(&story::capture(text, pid), probes);
+    insta::assert_snapshot!(name, story::list(&evidence));
+}
+
+#[test]
+fn a_guest_with_a_busy_process() {
+    golden("microvm", include_str!("hosts/microvm.txt"), Some(700), ALL);
+}
+
+#[test]
+fn a_container_that_its_quota_stops() {
+    let probes = [
+        "proc-pid",
+        "proc-pid-task",
+        "proc-pressure",
+        "sys-fs-cgroup",
+    ];
+    let text = include_str!("hosts/throttled-v2.txt");
+    golden("throttled-v2", text, Some(4242), &probes);
+}
+
+#[test]
+fn the_same_on_cgroup_version_1_and_an_old_kernel() {
+    let probes = [
+        "proc-pid",
+        "proc-pid-task",
+        "proc-pressure",
+        "sys-fs-cgroup",
+    ];
+    let text = include_str!("hosts/throttled-v1.txt");
+    golden("throttled-v1", text, Some(8001), &probes);
+}
+
+#[test]
+fn a_box_that_swaps_with_huge_pages_for_all_and_a_slow_disk() {
+    let probes = [
+        "proc-diskstats",
+        "proc-meminfo",
+        "proc-pid",
+        "proc-pressure",
+        "proc-sys-vm",
+        "proc-vmstat",
+        "sys-block-queue",
+        "sys-transparent-hugepage",
+    ];
+    golden(
+        "swapping",
+        include_str!("hosts/swapping.txt"),
+        None,
+        &probes,
+    );
+}
+
+#[test]
+fn a_server_with_two_sockets_and_a_process_far_from_its_memory() {
+    let probes = [
+        "proc-meminfo",
+        "proc-pid-numa-maps",
+        "proc-vmstat",
+        "smbios-memory",
+        "sys-dmi-id",
+        "sys-iommu-groups",
+    ];
+    golden(
+        "two-node",
+        include_str!("hosts/two-node.txt"),
+        Some(900),
+        &probes,
+    );
+}
+
+#[test]
+fn one_look_gives_settings_and_says_that_rates_need_two() {
+    let text = include_str!("hosts/swapping.txt").replace("@ 0.000", "@ 10.000");
+    let last: Vec<&str> = text
+        .split_inclusive("\n@ ")
+        .filter(|part| part.starts_with("10.000"))
+        .collect();
+    let text = format!("@ {}", last.concat());
+    let evidence = story::derive(
+        &story::capture(text.trim_end_matches("\n@ "), None),
+        &[
+            "proc-diskstats",
+            "proc-pid",
+            "proc-pressure",
+            "proc-vmstat",
+            "proc-meminfo",
+        ],
+    );
+    let listed = story::list(&evidence);
+    assert!(
+        listed.contains("memory.swap_in host = not known: the window has one look only"),
+        "{listed}"
+    );
+    assert!(
+        listed.contains("sched.process_cpu host = not known: the window has one look only"),
+        "{listed}"
+    );
+    assert!(listed.contains("psi.memory_some host = 31 %"), "{listed}");
+    assert!(
+        listed.contains("memory.process_swap process/910 = 793 MiB"),
+        "{listed}"
+    );
+}
+
+#[test]
+fn a_later_process_with_the_same_id_is_another_one() {
+    let told = include_str!("hosts/throttled-v1.txt");
+    // The one at the end started later.
+    let (head, tail) = told.split_at(told.rfind("/proc/8001/stat").unwrap());
+    let text = format!("{head}{}", tail.replacen(" 1 0 99 ", " 1 0 70000 ", 1));
+    let evidence = story::derive(&story::capture(&text, None), &["proc-pid"]);
+    let listed = story::list(&evidence);
+    assert!(
+        !listed.contains("sched.process_cpu process/8001"),
+        "{listed}"
+    );
+    assert!(
+        listed.contains("sched.process_cpu host = not known"),
+        "{listed}"
+    );
+}

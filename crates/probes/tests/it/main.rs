@@ -1,0 +1,8 @@
+//! Probes over recorded and told machines.
+
+mod cpu_stories;
+mod every_probe;
+mod host_stories;
+mod net_answers;
+mod net_stories;
+mod story;
