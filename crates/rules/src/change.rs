@@ -1,0 +1,306 @@
+//! What a turn of a knob did: the evidence before it against the evidence after it.
+//!
+//! A finding asked for the turn, so the finding's own number says whether it worked. It may have worked and
+//! moved the trouble elsewhere: on the reference ladder steering alone cut 270,000 transactions/s to 17,000,
+//! because the packets then met at one socket, and both changes together made 2,540,000. So what has come is
+//! looked for as well, and it names the partner of a bundle.
+
+use rungwise_model::check::{Finding, Grade, Lack, Outcome};
+use rungwise_model::evidence::{Absence, Evidence, Missing, Quantity, Subject};
+use rungwise_model::evidence_text::number_of;
+
+use crate::measure::{self, Measure, Worse};
+use crate::{Doc, RULES, Rule, Threshold};
+
+const NOISE: Threshold = Threshold {
+    name: "difference that counts, as a share of the number before, where its course is not known",
+    value: 0.1,
+    origin: "own guess; where the parts of the window are known, their spread is the measure",
+};
+
+/// A judgement of two looks.
+#[derive(Debug)]
+pub struct Change {
+    /// Names what went wrong; never changes once published.
+    pub id: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Its lines.
+    pub thresholds: &'static [Threshold],
+    /// Its page.
+    pub doc: Doc,
+}
+
+/// The trouble was moved and not removed.
+static MOVED: Change = Change {
+    id: "bottleneck-moved",
+    summary: "a change cured one finding and brought another",
+    thresholds: &[NOISE],
+    doc: Doc {
+        looks_for: "The finding that asked for the change is gone or eased, and another has come or grown.",
+        hurts: "Judged alone, the change is a loss and is taken back, and the ladder ends below a rung that was right.",
+        todo: "Try the change together with what the new finding asks for, and judge the two as one (a bundle of at most \
+            three). On the UDP ladder this is steering together with SO_REUSEPORT.",
+        wrong: "It is expected on a ladder: each rung shows the next limit. A finding that had been hidden for lack of \
+            evidence looks as if it had come; only what was clear before counts.",
+        sources: "The reference ladder (20 cores, 82599ES, Linux 4.6.3): steering alone times 0.06, with SO_REUSEPORT times \
+            9.4.",
+    },
+};
+
+/// The knob was turned and its finding did not move.
+static NO_EFFECT: Change = Change {
+    id: "knob-no-effect",
+    summary: "a knob was turned and the evidence that asked for it did not move",
+    thresholds: &[NOISE],
+    doc: Doc {
+        looks_for: "The finding that asked for the change is still there, and its number differs from before by no more than \
+            it varied within the windows.",
+        hurts: "A setting that does nothing is one more thing to explain, to carry to the next kernel and to suspect.",
+        todo: "Take it back. The knob is not on the path of this load.",
+        wrong: "The window is too short, the load was another one, or the setting takes effect later: interrupts move with \
+            the next interrupt, memory with the next allocation, some settings with a restart.",
+        sources: "The reference bank host: of five remedies that were tried, four had no effect (steering, kernel command \
+            line, G1, disk queue).",
+    },
+};
+
+/// All judgements of two looks, sorted by id.
+pub static CHANGES: &[&Change] = &[&MOVED, &NO_EFFECT];
+
+/// What became of a rule's findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// Found before, clear after.
+    Gone,
+    /// Found in both, by a number that got better.
+    Eased,
+    /// Found in both, by about the same number.
+    Same,
+    /// Found in both, by a number that got worse.
+    Worse,
+    /// Clear before, found after.
+    Come,
+    /// Undecided in one of the two looks.
+    Unknown,
+}
+
+/// One rule in both looks.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The rule.
+    pub rule: &'static str,
+    /// What became of it.
+    pub course: Course,
+    /// Its severest row before.
+    pub before: Finding,
+    /// Its severest row after.
+    pub after: Finding,
+    /// Its number before and after, in words; where it has one.
+    pub numbers: Option<(String, String)>,
+}
+
+/// Every rule that found something in one of the two looks, in order of the rules.
+pub fn changed(before: &Evidence, after: &Evidence) -> Vec<Step> {
+    RULES
+        .iter()
+        .filter_map(|rule| step(rule, before, after))
+        .collect()
+}
+
+/// What the turn that the rule `asked` for has done: one row of `knob-no-effect`, then one of `bottleneck-moved`.
+pub fn judge(asked: &Rule, before: &Evidence, after: &Evidence) -> Vec<Finding> {
+    let steps = changed(before, after);
+    let step = steps.iter().find(|step| step.rule == asked.id);
+    let mut findings = [
+        step.map_or_else(|| never_found(asked), no_effect),
+        step.map_or_else(|| never_found(asked), |step| moved(step, &steps)),
+    ];
+    for (finding, rule) in findings.iter_mut().zip([&NO_EFFECT, &MOVED]) {
+        rule.id.clone_into(&mut finding.rule);
+    }
+    findings.into()
+}
+
+fn step(rule: &'static Rule, before: &Evidence, after: &Evidence) -> Option<Step> {
+    let (was, is) = (severest(rule, before)?, severest(rule, after)?);
+    if !found(&was) && !found(&is) {
+        return None;
+    }
+    let measure = measure::of(rule.id);
+    let subject = if found(&was) {
+        &was.subject
+    } else {
+        &is.subject
+    };
+    let numbers = measure.and_then(|measure| {
+        let numbers = (
+            measure.read(before, subject)?,
+            measure.read(after, subject)?,
+        );
+        Some((measure, numbers))
+    });
+    let course = match (was.outcome, is.outcome) {
+        (Outcome::Undecided, _) | (_, Outcome::Undecided) => Course::Unknown,
+        (Outcome::Clear, _) => Course::Come,
+        (_, Outcome::Clear) => Course::Gone,
+        _ => match numbers {
+            Some((measure, (was, is))) => compare(measure, was, is),
+            None => by_outcome(&was, &is),
+        },
+    };
+    let words = |quantity: Quantity<'_>| number_of(quantity.reading.key.unit, quantity.value);
+    Some(Step {
+        rule: rule.id,
+        course,
+        before: was,
+        after: is,
+        numbers: numbers.map(|(_, (was, is))| (words(was), words(is))),
+    })
+}
+
+/// The row that weighs most: act before watch, then by severity.
+fn severest(rule: &Rule, evidence: &Evidence) -> Option<Finding> {
+    rule.findings(evidence)
+        .into_iter()
+        .min_by_key(|finding| (finding.outcome, std::cmp::Reverse(finding.severity)))
+}
+
+fn found(finding: &Finding) -> bool {
+    matches!(finding.outcome, Outcome::Act | Outcome::Watch)
+}
+
+/// Two numbers, where a difference within the spread of either window is none.
+fn compare(measure: Measure, was: Quantity<'_>, is: Quantity<'_>) -> Course {
+    let noise = [was, is]
+        .iter()
+        .filter_map(spread)
+        .reduce(f64::max)
+        .unwrap_or(was.value.abs() * NOISE.value);
+    let grown = match measure.worse {
+        Worse::More => is.value - was.value,
+        Worse::Less => was.value - is.value,
+    };
+    if grown > noise {
+        Course::Worse
+    } else if grown < -noise {
+        Course::Eased
+    } else {
+        Course::Same
+    }
+}
+
+/// Largest less smallest part of the window; nothing where it was read once.
+fn spread(quantity: &Quantity<'_>) -> Option<f64> {
+    let parts = || quantity.reading.series.iter().copied();
+    let (least, most) = (parts().reduce(f64::min)?, parts().reduce(f64::max)?);
+    (quantity.reading.series.len() > 1).then_some(most - least)
+}
+
+fn by_outcome(was: &Finding, is: &Finding) -> Course {
+    let weight = |finding: &Finding| (std::cmp::Reverse(finding.outcome), finding.severity);
+    match weight(is).cmp(&weight(was)) {
+        std::cmp::Ordering::Less => Course::Eased,
+        std::cmp::Ordering::Equal => Course::Same,
+        std::cmp::Ordering::Greater => Course::Worse,
+    }
+}
+
+fn no_effect(step: &Step) -> Finding {
+    let numbers = step.numbers.as_ref().map_or_else(String::new, |(was, is)| {
+        format!(" ({was} before, {is} after)")
+    });
+    match step.course {
+        Course::Unknown => undecided(step),
+        Course::Gone => Finding::clear(format!("{} is gone{numbers}", step.rule)),
+        Course::Eased => Finding::clear(format!("{} is still there and eased{numbers}", step.rule)),
+        Course::Come => Finding::clear(format!("{} was not there before", step.rule)),
+        Course::Same | Course::Worse => {
+            let verb = if step.course == Course::Same {
+                "did not move"
+            } else {
+                "got worse"
+            };
+            let sentence = format!("{} {verb}{numbers}: take the change back", step.rule);
+            cite_both(Finding::watch(&subject(step), sentence), step)
+                .confidence(if step.numbers.is_some() {
+                    Grade::High
+                } else {
+                    Grade::Medium
+                })
+                .refuted_by("it moves in a longer window under the same load, or after a restart")
+        }
+    }
+}
+
+fn moved(asked: &Step, steps: &[Step]) -> Finding {
+    if asked.course == Course::Unknown {
+        return undecided(asked);
+    }
+    let worked = matches!(asked.course, Course::Gone | Course::Eased);
+    let come = steps
+        .iter()
+        .filter(|step| step.rule != asked.rule)
+        .filter(|step| matches!(step.course, Course::Come | Course::Worse))
+        .max_by_key(|step| {
+            (
+                std::cmp::Reverse(step.after.outcome),
+                step.after.severity,
+                step.after.confidence,
+            )
+        });
+    match come.filter(|_| worked) {
+        None => Finding::clear(format!("nothing has come in place of {}", asked.rule)),
+        Some(come) => {
+            let went = if asked.course == Course::Gone {
+                "is gone"
+            } else {
+                "eased"
+            };
+            let came = if come.course == Course::Come {
+                "has come"
+            } else {
+                "has grown"
+            };
+            let sentence = format!(
+                "{} {went} and {} {came} ({}): try both changes together before judging the first",
+                asked.rule, come.rule, come.after.sentence
+            );
+            let mut finding = cite_both(Finding::watch(&subject(come), sentence), come);
+            finding.knobs.clone_from(&come.after.knobs);
+            finding
+                .severity(come.after.severity)
+                .confidence(come.after.confidence)
+                .refuted_by("the new finding is there without the change as well")
+        }
+    }
+}
+
+fn subject(step: &Step) -> Subject {
+    step.after
+        .subject
+        .parse()
+        .unwrap_or_else(|_| Subject::host())
+}
+
+/// The raw lines of both looks.
+fn cite_both(mut finding: Finding, step: &Step) -> Finding {
+    let lines = step.before.evidence.iter().chain(&step.after.evidence);
+    finding.evidence.extend(lines.cloned());
+    finding
+}
+
+/// One of the two looks lacks what the rule needs.
+fn undecided(step: &Step) -> Finding {
+    let lacks = step.before.missing.iter().chain(&step.after.missing);
+    Finding::undecided(lacks.cloned().collect())
+}
+
+/// Nothing to compare: the rule found nothing in either look.
+fn never_found(asked: &Rule) -> Finding {
+    Finding::undecided(vec![Lack::from(Missing {
+        key: asked.needs.first().map_or("", |key| key.id),
+        subject: Subject::host(),
+        why: Absence::because(format!("{} found nothing in either look", asked.id)),
+    })])
+}

@@ -1,0 +1,131 @@
+//! `cfs-throttled`: a control group used up its CPU quota and was stopped until the next period.
+//!
+//! The classic cause of a service that waits on a machine with idle CPUs. `nr_throttled` and `nr_periods` of
+//! the group's cpu.stat, the same in both versions of control groups (`kernel/sched/fair.c`).
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const PERIODS: Threshold = Threshold {
+    name: "throttled share of the periods",
+    value: 0.01,
+    origin: "own guess: more than one period of a hundred, which a window of 10 s has",
+};
+
+const HEAVY: Threshold = Threshold {
+    name: "throttled share of the periods that is much",
+    value: 0.10,
+    origin: "own guess: one request in ten meets a stop",
+};
+
+const FULL: Threshold = Threshold {
+    name: "mean busy share of the host's CPUs from which on a larger quota buys nothing",
+    value: 0.90,
+    origin: "own guess: nothing is left to give",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "cfs-throttled",
+    topic: "cpu",
+    summary: "a control group is stopped by its CPU quota",
+    needs: &[
+        &keys::CGROUP_QUOTA,
+        &keys::CGROUP_THROTTLED,
+        &keys::CGROUP_THROTTLED_TIME,
+        &keys::CPU_BUSY_MEAN,
+    ],
+    thresholds: &[PERIODS, HEAVY, FULL],
+    knobs: &["cpu.cfs_quota", "jvm.active_cpus"],
+    doc: Doc {
+        looks_for: "A control group with a quota that was throttled in more than 1 % of its periods, in every part of the \
+            window.",
+        hurts: "When the quota of a period (100 ms as a rule) is used up, all threads of the group stop until the next one. \
+            A request that meets the stop waits up to a period, whatever the machine has to spare.",
+        todo: "Raise the quota or take it away (cpu.cfs_quota). A runtime that counts the machine's CPUs and not the \
+            quota's starts too many threads, which use up the quota at once: tell it (jvm.active_cpus).",
+        wrong: "A quota is a contract between tenants; raising it is the operator's to decide. One throttled period while \
+            a service starts says nothing. Where the host itself is full, a larger quota only moves the wait.",
+        sources: "Documentation/scheduler/sched-bwc.rst; Documentation/admin-guide/cgroup-v2.rst (cpu.stat, cpu.max).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let groups = evidence.each(&keys::CGROUP_THROTTLED)?;
+    let full = evidence
+        .host(&keys::CPU_BUSY_MEAN)
+        .ok()
+        .filter(|busy| busy.value > FULL.value);
+    let mut findings = Vec::new();
+    for (group, periods) in &groups {
+        if periods.value <= PERIODS.value {
+            continue;
+        }
+        let mut sentence = format!(
+            "control group {} was throttled in {} of its periods",
+            group.name(),
+            say::percent(periods.value)
+        );
+        let quota = evidence.quantity(&keys::CGROUP_QUOTA, group).ok();
+        if let Some(quota) = quota {
+            let _ = write!(sentence, " by its quota of {:.2} CPUs", quota.value);
+        }
+        let time = evidence.quantity(&keys::CGROUP_THROTTLED_TIME, group).ok();
+        let mut finding = if let Some(full) = full {
+            let _ = write!(
+                sentence,
+                ", on a host that is {} busy itself",
+                say::percent(full.value)
+            );
+            Finding::watch(group, sentence).cite(full.reading)
+        } else if periods.always(|share| share > 0.0) {
+            Finding::act(group, sentence).confidence(Grade::High)
+        } else {
+            sentence += ", not in every part of the window";
+            Finding::watch(group, sentence).confidence(Grade::Low)
+        };
+        finding = finding
+            .severity(if periods.value > HEAVY.value {
+                Grade::High
+            } else {
+                Grade::Medium
+            })
+            .cite(periods.reading);
+        for reading in [quota, time].into_iter().flatten() {
+            finding = finding.cite(reading.reading);
+        }
+        findings.push(
+            finding
+                .consider_device("cpu.cfs_quota", group.name())
+                .consider("jvm.active_cpus")
+                .refuted_by(
+                    "latency and rate stay the same with the quota taken away for a minute",
+                ),
+        );
+    }
+    if findings.is_empty() {
+        let most = groups
+            .iter()
+            .map(|(_, periods)| periods.value)
+            .fold(0.0, f64::max);
+        let limited = evidence
+            .each(&keys::CGROUP_QUOTA)
+            .map_or(0, |all| all.len());
+        // The root group stands for all where none has a quota.
+        let sentence = match limited {
+            0 => "no control group has a CPU quota".to_owned(),
+            n => format!(
+                "of {} with a quota, none was throttled in more than {} of its periods",
+                say::count(n as f64, "control group"),
+                say::percent(most)
+            ),
+        };
+        findings.push(Finding::clear(sentence).below(most, PERIODS.value));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,105 @@
+//! `cstate-latency`: answers are slower at low load, because CPUs sleep too deeply in between.
+//!
+//! Residence in deep idle states is what an idle machine should have, so it proves nothing by itself. The
+//! proof is a median that falls when the load rises; that stands in load reports, not on the host.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Absence, Evidence, Missing, Subject};
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const DEEP: Threshold = Threshold {
+    name: "share of the window in deep idle states",
+    value: 0.10,
+    origin: "own guess: with less, few requests meet a CPU that sleeps deeply",
+};
+
+const FALLS: Threshold = Threshold {
+    name: "median at low load over median at high load",
+    value: 1.1,
+    origin: "own guess: a tenth is more than the run-to-run noise of a quiet machine",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "cstate-latency",
+    topic: "cpu",
+    summary: "answers are slower at low load, because CPUs sleep too deeply",
+    needs: &[
+        &keys::CPU_DEEP_IDLE,
+        &keys::CPU_IDLE_DRIVER,
+        &keys::LATENCY_LOW_LOAD,
+    ],
+    thresholds: &[DEEP, FALLS],
+    knobs: &["cpu.dma_latency", "cmdline.cstate"],
+    doc: Doc {
+        looks_for: "CPUs that spend more than 10 % of the window in idle states with an exit latency above 10 us, and a median \
+            latency that falls by a tenth or more when the load rises.",
+        hurts: "Waking from a deep state takes tens to hundreds of microseconds, and at low load each request meets a CPU \
+            that sleeps.",
+        todo: "Forbid the deep states while latency matters: hold /dev/cpu_dma_latency open (cpu.dma_latency), which ends by \
+            itself, or limit them on the kernel command line (cmdline.cstate).",
+        wrong: "Batching gives the same picture: at high load a poll finds several packets. So does a frequency governor \
+            (freq-low). Power and the turbo of neighbouring cores are the price.",
+        sources: "TuneD profile latency-performance (force_latency); Documentation/admin-guide/pm/cpuidle.rst.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let cpus = evidence.each(&keys::CPU_DEEP_IDLE)?;
+    let Some((cpu, deepest)) = cpus
+        .iter()
+        .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))
+    else {
+        return Err(evidence.missing(&keys::CPU_DEEP_IDLE, &Subject::host()));
+    };
+    let share = say::percent(deepest.value);
+    if deepest.value <= DEEP.value {
+        let sentence = format!("no CPU is in deep idle states for more than {share} of the time");
+        let clear = Finding::clear(sentence)
+            .below(deepest.value, DEEP.value)
+            .cite(deepest.reading);
+        return Ok(vec![clear]);
+    }
+    let Ok(ratio) = evidence.host(&keys::LATENCY_LOW_LOAD) else {
+        return Err(Missing {
+            key: keys::LATENCY_LOW_LOAD.id,
+            subject: Subject::host(),
+            why: Absence::because(format!(
+                "CPU {} is in deep idle states {share} of the time; whether answers wait for that shows only \
+                 in the latency at two loads",
+                cpu.name()
+            ))
+            .remedy("measure with `rungwise load` at a tenth of the rate and at the full rate"),
+        });
+    };
+    if ratio.value <= FALLS.value {
+        let sentence = format!(
+            "the median at low load is {:.2} times that at high load",
+            ratio.value
+        );
+        let clear = Finding::clear(sentence)
+            .below(ratio.value, FALLS.value)
+            .cite(ratio.reading);
+        return Ok(vec![clear]);
+    }
+    let sentence = format!(
+        "the median latency is {:.2} times as long at low load as at high load, and CPU {} sleeps deeply {share} of the time",
+        ratio.value,
+        cpu.name()
+    );
+    let mut finding = Finding::act(&Subject::host(), sentence)
+        .severity(Grade::Medium)
+        .cite(ratio.reading)
+        .cite(deepest.reading);
+    if let Ok(driver) = evidence.words(&keys::CPU_IDLE_DRIVER, &Subject::host()) {
+        finding = finding.cite(driver.reading);
+    }
+    Ok(vec![
+        finding
+            .consider("cpu.dma_latency")
+            .consider("cmdline.cstate")
+            .refuted_by("the median at low load stays while /dev/cpu_dma_latency is held at 0"),
+    ])
+}

@@ -1,0 +1,157 @@
+//! `idle-but-waiting`: the CPUs have time, nobody waits for them, and the service is slow all the same.
+//!
+//! Then its threads wait for each other, and no setting of the host can help. The host shows the first half;
+//! the second, that they wait for locks, stands in thread dumps. Until those are there the rule is undecided.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Absence, Evidence, Kind, Missing, Subject};
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const IDLE: Threshold = Threshold {
+    name: "mean busy share of the CPUs below which they have time",
+    value: 0.5,
+    origin: "reference bank host: 1.7 transactions/s at 30 % CPU",
+};
+
+const DELAY: Threshold = Threshold {
+    name: "run delay below which nobody waits for a CPU",
+    value: 0.05,
+    origin: "own guess: a wait of a twentieth is not what makes a service slow",
+};
+
+const DISK: Threshold = Threshold {
+    name: "share of time in which some task waits for a disk",
+    value: 0.10,
+    origin: "rule disk-queue, waiting line",
+};
+
+const LOCKS: Threshold = Threshold {
+    name: "share of the threads that wait for a lock",
+    value: 0.20,
+    origin: "own guess; the reference bank host had 42.8 % and 73.7 %, by a definition that it does not give",
+};
+
+const MANY: Threshold = Threshold {
+    name: "the same, critical",
+    value: 0.40,
+    origin: "own guess, between the two figures of the reference bank host",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "idle-but-waiting",
+    topic: "cpu",
+    summary: "the service is slow while the CPUs are idle, because its threads wait for locks",
+    needs: &[
+        &keys::CPU_BUSY_MEAN,
+        &keys::JVM_LOCK_WAITING,
+        &keys::PSI_IO_SOME,
+        &keys::SCHED_PROCESS_RUN_DELAY,
+    ],
+    thresholds: &[IDLE, DELAY, DISK, LOCKS, MANY],
+    knobs: &[
+        "app.lock_split",
+        "log.guard",
+        "rpc.threads",
+        "rpc.connections",
+    ],
+    doc: Doc {
+        looks_for: "CPUs below 50 % busy, threads that do not wait for a CPU (run delay below 5 %) nor for a disk, and more than \
+            20 % of the live business threads waiting for a lock.",
+        hurts: "The limit is in the program. Every setting of the host is tried in vain, as the reference bank host showed: \
+            eight of nine remedies brought nothing.",
+        todo: "Find the owner of the lock in the dump and make what it does under the lock shorter: split the lock, guard log \
+            statements, give the pool and the connections their size.",
+        wrong: "Threads of a pool that wait for work (take, epoll_wait) wait for no lock and are not counted. A service that \
+            is not loaded is idle without being sick.",
+        sources: "The reference bank host: 42.8 % and 73.7 % of the threads waiting, CPU 30 %, 1.7 transactions/s; \
+            Documentation/scheduler/sched-stats.rst.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let busy = evidence.host(&keys::CPU_BUSY_MEAN)?;
+    let mean = say::percent(busy.value);
+    if busy.value >= IDLE.value {
+        let clear = Finding::clear(format!("the CPUs are {mean} busy on average"))
+            .above(busy.value, IDLE.value)
+            .cite(busy.reading);
+        return Ok(vec![clear]);
+    }
+    if let Ok(disk) = evidence.host(&keys::PSI_IO_SOME)
+        && disk.value > DISK.value
+    {
+        let sentence = format!(
+            "the CPUs are {mean} busy, and some task waits for a disk in {} of the time",
+            say::percent(disk.value)
+        );
+        return Ok(vec![Finding::clear(sentence).cite(disk.reading)]);
+    }
+    let Ok(locks) = evidence.each(&keys::JVM_LOCK_WAITING) else {
+        return Err(Missing {
+            key: keys::JVM_LOCK_WAITING.id,
+            subject: Subject::host(),
+            why: Absence::because(format!(
+                "the CPUs are {mean} busy; whether the service waits for its own locks stands in a thread dump only"
+            ))
+            .remedy("take three dumps some seconds apart: jcmd PID Thread.print"),
+        });
+    };
+    let mut findings = Vec::new();
+    let mut most = 0.0_f64;
+    for (process, waiting) in locks {
+        let delay = evidence
+            .quantity(&keys::SCHED_PROCESS_RUN_DELAY, process)
+            .ok();
+        if delay.is_some_and(|delay| delay.value >= DELAY.value) {
+            continue;
+        }
+        most = most.max(waiting.value);
+        if waiting.value <= LOCKS.value {
+            continue;
+        }
+        let sentence = format!(
+            "{} of the threads of pid {} wait for a lock while the CPUs are {mean} busy: no setting of the host will help",
+            say::percent(waiting.value),
+            process.name()
+        );
+        let mut finding = Finding::act(&Subject::new(Kind::Process, process.name()), sentence)
+            .severity(if waiting.value > MANY.value {
+                Grade::High
+            } else {
+                Grade::Medium
+            })
+            .confidence(if delay.is_some() {
+                Grade::High
+            } else {
+                Grade::Medium
+            })
+            .cite(waiting.reading)
+            .cite(busy.reading);
+        if let Some(delay) = delay {
+            finding = finding.cite(delay.reading);
+        }
+        findings.push(
+            RULE.knobs
+                .iter()
+                .fold(finding, |finding, knob| finding.consider(knob))
+                .refuted_by(
+                    "dumps taken under load show the threads waiting for work or for a socket",
+                ),
+        );
+    }
+    if findings.is_empty() {
+        let sentence = format!(
+            "the CPUs are {mean} busy, and {} of the threads wait for a lock",
+            say::percent(most)
+        );
+        findings.push(
+            Finding::clear(sentence)
+                .below(most, LOCKS.value)
+                .cite(busy.reading),
+        );
+    }
+    Ok(findings)
+}

@@ -1,0 +1,213 @@
+//! `runq-delay`: threads are ready to run and wait for a CPU.
+//!
+//! Saturation in the words of the USE method. Per thread from /proc/PID/task/TID/schedstat (field 2), for the
+//! machine from pressure stall information (`some` of /proc/pressure/cpu). The number alone has no remedy; so
+//! the rule asks why: the CPUs are full, the hypervisor took them, a quota did, or they are badly shared out.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, process, say};
+
+const WAITS: Threshold = Threshold {
+    name: "share of the window spent waiting for a CPU",
+    value: 0.10,
+    origin: "own guess, after the USE method: any lasting saturation is worth a look",
+};
+
+const FULL: Threshold = Threshold {
+    name: "mean busy share of the CPUs from which on they are full",
+    value: 0.85,
+    origin: "own guess; queueing makes waiting steep from there on",
+};
+
+const STOLEN: Threshold = Threshold {
+    name: "stolen share from which on the hypervisor is to blame",
+    value: 0.05,
+    origin: "rule steal, warning line",
+};
+
+const THROTTLED: Threshold = Threshold {
+    name: "throttled share from which on a quota is to blame",
+    value: 0.01,
+    origin: "rule cfs-throttled",
+};
+
+const SOFTIRQ: Threshold = Threshold {
+    name: "softirq share of the thread's CPU from which on packets are to blame",
+    value: 0.3,
+    origin: "own guess: a reader there loses a third of its CPU",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "runq-delay",
+    topic: "cpu",
+    summary: "threads wait for a CPU",
+    needs: &[
+        &keys::CGROUP_OF_PROCESS,
+        &keys::CGROUP_THROTTLED,
+        &keys::CPU_BUSY_MEAN,
+        &keys::CPU_SOFTIRQ,
+        &keys::CPU_STEAL_MEAN,
+        &keys::PSI_CPU_SOME,
+        &keys::SCHED_LAST_CPU,
+        &keys::SCHED_NAME,
+        &keys::SCHED_RUN_DELAY,
+    ],
+    thresholds: &[WAITS, FULL, STOLEN, THROTTLED, SOFTIRQ],
+    knobs: &["cpu.pin_threads", "net.irq_affinity", "virt.vcpu_pin"],
+    doc: Doc {
+        looks_for: "A thread of the judged process that waited for a CPU in more than 10 % of every part of the window. \
+            Without a process: some task of the machine waiting in more than 10 % of the time.",
+        hurts: "The wait is added to every answer, and a thread that holds a lock while it waits makes others wait too.",
+        todo: "Depends on the cause, which the finding names. CPUs full: less work or more CPUs, no setting helps. Time \
+            stolen: the hypervisor's placement (virt.vcpu_pin). A quota: see cfs-throttled. CPUs with time to spare: \
+            placement, so pin the threads (cpu.pin_threads), away from CPUs that are full of packets (net.irq_affinity).",
+        wrong: "On a machine that others share, the wait is theirs to cause and passes: see noise-gate. A batch job that \
+            waits harms nobody. Without --pid it is not known who waits.",
+        sources: "Brendan Gregg, Systems Performance, USE method; Documentation/accounting/psi.rst; \
+            Documentation/scheduler/sched-stats.rst.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let Ok(threads) = evidence.each(&keys::SCHED_RUN_DELAY) else {
+        return of_machine(evidence);
+    };
+    let waits = |delay: &Quantity<'_>| delay.always(|share| share > WAITS.value);
+    let worst = threads.iter().max_by(|(_, a), (_, b)| {
+        (waits(a), a.value)
+            .partial_cmp(&(waits(b), b.value))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let Some((thread, delay)) = worst else {
+        return Err(evidence.missing(&keys::SCHED_RUN_DELAY, &Subject::host()));
+    };
+    if !waits(delay) {
+        let sentence = format!(
+            "no thread waits for a CPU for long: the longest, {}, in {} of the window",
+            process::named(thread, evidence),
+            say::percent(delay.value)
+        );
+        let clear = Finding::clear(sentence)
+            .below(delay.value, WAITS.value)
+            .cite(delay.reading);
+        return Ok(vec![clear]);
+    }
+    let number = threads.iter().filter(|(_, delay)| waits(delay)).count();
+    let who = format!(
+        "{} of {} wait for a CPU, {} in {} of the window",
+        number,
+        say::count(threads.len() as f64, "thread"),
+        process::named(thread, evidence),
+        say::percent(delay.value)
+    );
+    let finding = cause(evidence, thread, &who, Some(thread))?;
+    Ok(vec![
+        finding
+            .severity(if delay.value > 0.3 {
+                Grade::High
+            } else {
+                Grade::Medium
+            })
+            .cite(delay.reading)
+            .refuted_by("the wait stays when the threads are alone on CPUs with time to spare"),
+    ])
+}
+
+/// Without threads: the machine's own account.
+fn of_machine(evidence: &Evidence) -> Judgement {
+    let some = evidence.host(&keys::PSI_CPU_SOME)?;
+    let share = say::percent(some.value);
+    if some.value <= WAITS.value {
+        let sentence = format!("some task waited for a CPU in {share} of the time");
+        let clear = Finding::clear(sentence)
+            .below(some.value, WAITS.value)
+            .cite(some.reading);
+        return Ok(vec![clear]);
+    }
+    let who = format!("some task waited for a CPU in {share} of the time");
+    let mut finding = cause(evidence, &Subject::host(), &who, None)?;
+    // Nobody knows whether those who wait matter to anyone.
+    finding.outcome = rungwise_model::check::Outcome::Watch;
+    Ok(vec![
+        finding
+            .severity(Grade::Low)
+            .confidence(Grade::Low)
+            .cite(some.reading)
+            .refuted_by("`rungwise check --pid` of the service shows no thread that waits"),
+    ])
+}
+
+/// The finding with the reason why there was no CPU, and what that asks for.
+fn cause(
+    evidence: &Evidence,
+    subject: &Subject,
+    who: &str,
+    thread: Option<&Subject>,
+) -> Result<Finding, rungwise_model::evidence::Missing> {
+    // A quota holds back its group and those below it, and nobody else.
+    let own = thread.and_then(|thread| {
+        let process = Subject::new(Kind::Process, process::pid_of(thread));
+        evidence.words(&keys::CGROUP_OF_PROCESS, &process).ok()
+    });
+    let holds = |group: &str| {
+        own.is_none_or(|own| {
+            let below = own.value.strip_prefix(group.trim_end_matches('/'));
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    let throttled = evidence
+        .each(&keys::CGROUP_THROTTLED)
+        .ok()
+        .and_then(|groups| {
+            groups
+                .into_iter()
+                .find(|(group, share)| share.value > THROTTLED.value && holds(group.name()))
+        });
+    if let Some((group, share)) = throttled {
+        let sentence = format!(
+            "{who}; control group {} is throttled by its quota in {} of its periods",
+            group.name(),
+            say::percent(share.value)
+        );
+        return Ok(Finding::watch(subject, sentence).cite(share.reading));
+    }
+    if let Ok(steal) = evidence.host(&keys::CPU_STEAL_MEAN)
+        && steal.value > STOLEN.value
+    {
+        let sentence = format!(
+            "{who}; the hypervisor took {} of the CPU time",
+            say::percent(steal.value)
+        );
+        return Ok(Finding::act(subject, sentence)
+            .cite(steal.reading)
+            .consider("virt.vcpu_pin"));
+    }
+    let busy = evidence.host(&keys::CPU_BUSY_MEAN)?;
+    let mean = say::percent(busy.value);
+    if busy.value > FULL.value {
+        let sentence = format!("{who}; the CPUs are full ({mean}), so no placement helps");
+        return Ok(Finding::watch(subject, sentence)
+            .confidence(Grade::High)
+            .cite(busy.reading));
+    }
+    let sentence = format!("{who}, although the CPUs are {mean} busy on average");
+    let mut finding = Finding::act(subject, sentence).cite(busy.reading);
+    let softirq = thread
+        .and_then(|thread| evidence.quantity(&keys::SCHED_LAST_CPU, thread).ok())
+        .and_then(|cpu| {
+            let cpu = Subject::cpu(cpu.value as usize);
+            evidence.quantity(&keys::CPU_SOFTIRQ, &cpu).ok()
+        });
+    if let Some(softirq) = softirq.filter(|share| share.value > SOFTIRQ.value) {
+        finding = finding.cite(softirq.reading).consider("net.irq_affinity");
+    }
+    Ok(match thread {
+        Some(_) => finding.turn("cpu.pin_threads", "on"),
+        // Whom to pin is not known.
+        None => finding.consider("cpu.pin_threads"),
+    })
+}

@@ -1,0 +1,104 @@
+//! `irq-affinity-reverted`: an affinity that rungwise wrote is not there any more.
+//!
+//! irqbalance looks every ten seconds and puts interrupts where it wants them. A change that was measured
+//! and kept is then gone without a word.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+/// Knobs that write an affinity.
+const WRITERS: &[&str] = &["net.irq_affinity", "net.affinity_hint"];
+
+/// Any at all.
+const MOVED: Threshold = Threshold {
+    name: "placed interrupts that are elsewhere now",
+    value: 1.0,
+    origin: "our own: an interrupt that was placed has no reason to move by itself",
+};
+
+/// `irq-affinity-reverted`
+pub(crate) static RULE: Rule = Rule {
+    id: "irq-affinity-reverted",
+    topic: "device",
+    summary: "somebody moved an interrupt back that rungwise had placed",
+    needs: &[
+        &keys::IRQ_BALANCER,
+        &keys::SETTING_FOUND,
+        &keys::SETTING_OPEN,
+        &keys::SETTING_WANTED,
+    ],
+    thresholds: &[MOVED],
+    knobs: &["net.irqbalance_stop"],
+    doc: Doc {
+        looks_for: "An open journal whose interrupt affinity differs from the one that is there.",
+        hurts: "The placement that was measured is not the one in force.",
+        todo: "Ban the interrupts of the device in irqbalance, or stop it, and place them again.",
+        wrong: "A device that was reset, or a CPU that went offline, moves interrupts as well; without a balancer that \
+                is the likelier cause, and it is only worth watching.",
+        sources: "The bank's write-up: 'if not stopped, irqbalance reassigns'; redpanda issue 17005 (a ban list that \
+                  was not honoured).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let open = evidence.host(&keys::SETTING_OPEN)?;
+    if open.value < 0.5 {
+        return Ok(vec![
+            Finding::clear("nothing that rungwise set is in force").cite(open.reading),
+        ]);
+    }
+    let settings = evidence.each_words(&keys::SETTING_WANTED)?;
+    let balancer = evidence.words(&keys::IRQ_BALANCER, &Subject::host())?;
+    let mut findings = Vec::new();
+    let mut kept = 0;
+    for (setting, wanted) in settings {
+        if !WRITERS.iter().any(|knob| setting.name().starts_with(knob)) {
+            continue;
+        }
+        let found = evidence.words(&keys::SETTING_FOUND, setting)?;
+        if say::parse_cpus(wanted.value) == say::parse_cpus(found.value) {
+            kept += 1;
+            continue;
+        }
+        let differs = format!(
+            "{} was set to {} and is now {}",
+            setting.name(),
+            say::the_cpus(&say::parse_cpus(wanted.value)),
+            say::the_cpus(&say::parse_cpus(found.value))
+        );
+        let finding = if balancer.value.is_empty() {
+            Finding::watch(
+                setting,
+                format!("{differs}, and no balancer runs: a reset or an offline CPU"),
+            )
+        } else {
+            Finding::act(
+                setting,
+                format!("{differs}: {} moves interrupts", balancer.value),
+            )
+            .confidence(Grade::High)
+            .turn("net.irqbalance_stop", "ban")
+        };
+        findings.push(
+            finding
+                .cite(wanted.reading)
+                .cite(found.reading)
+                .cite(balancer.reading)
+                .refuted_by("placed again with the balancer stopped, it moves all the same"),
+        );
+    }
+    if findings.is_empty() {
+        findings.push(Finding::clear(match kept {
+            0 => "no open journal placed an interrupt".to_owned(),
+            kept => format!(
+                "{} still there",
+                say::count(f64::from(kept), "placed interrupt")
+            ),
+        }));
+    }
+    Ok(findings)
+}

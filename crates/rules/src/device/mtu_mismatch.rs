@@ -1,0 +1,126 @@
+//! `mtu-mismatch`: packets are cut up and joined again, because some link takes less than another.
+//!
+//! TCP finds the smallest link of its path and never needs fragments; datagrams larger than the MTU are cut
+//! by design. So fragments alone are a hint, and a failed probe of the path or forwarding between links of
+//! different size is what makes it a mismatch.
+
+use std::collections::BTreeSet;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing, Subject};
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const SHARE: Threshold = Threshold {
+    name: "fragments, as a share of all packets",
+    value: 0.001,
+    origin: "own guess: one in a thousand; a healthy network has none",
+};
+
+/// `mtu-mismatch`
+pub(crate) static RULE: Rule = Rule {
+    id: "mtu-mismatch",
+    topic: "device",
+    summary: "packets are fragmented on the way",
+    needs: &[
+        &keys::DEVICE_KIND,
+        &keys::DEVICE_MTU,
+        &keys::DEVICE_UP,
+        &keys::IP_FORWARDED,
+        &keys::IP_FRAGMENTS_SHARE,
+        &keys::TCP_MTUP_FAIL,
+    ],
+    thresholds: &[SHARE],
+    knobs: &["net.mtu", "net.ipfrag"],
+    doc: Doc {
+        looks_for: "More than 0.1 % of packets made of or cut into fragments.",
+        hurts: "A datagram is lost with any of its fragments; joining them needs memory and one CPU; RSS sends \
+                fragments and whole packets to different queues.",
+        todo: "The same MTU on both ends and all links between. Where probes of a path fail, tcp_mtu_probing is on already, so \
+               it is not asked for.",
+        wrong: "Datagrams larger than the MTU are cut by design (NFS, DNS, media): without a failed probe or forwarding \
+                between links of different MTU it is only worth watching. The MTU of the other end is not visible.",
+        sources: "The bank's write-up on MTU 9000; Documentation/networking/ip-sysctl.rst (Linux).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let fragments = evidence.host(&keys::IP_FRAGMENTS_SHARE)?;
+    let sentence = format!("{} of packets are fragments", say::percent(fragments.value));
+    if fragments.value <= SHARE.value {
+        return Ok(vec![
+            Finding::clear(sentence)
+                .below(fragments.value, SHARE.value)
+                .cite(fragments.reading),
+        ]);
+    }
+    let host = Subject::host();
+    let probes = evidence.host(&keys::TCP_MTUP_FAIL).ok();
+    let forwarded = evidence.host(&keys::IP_FORWARDED).ok();
+    let sizes = sizes(evidence)?;
+    if let Some(probes) = probes.filter(|probes| probes.value > 0.0) {
+        return Ok(vec![
+            Finding::act(
+                &host,
+                format!(
+                    "{sentence}, and {} probes of a path's MTU fail",
+                    say::rate(probes.value)
+                ),
+            )
+            .cite(fragments.reading)
+            .cite(probes.reading)
+            .consider("net.mtu")
+            .refuted_by("the datagrams are larger than every link's MTU by design"),
+        ]);
+    }
+    if let Some(forwarded) = forwarded.filter(|forwarded| forwarded.value > 0.0 && sizes.len() > 1)
+    {
+        let sizes: Vec<_> = sizes.iter().map(ToString::to_string).collect();
+        return Ok(vec![
+            Finding::act(
+                &host,
+                format!(
+                    "{sentence}, and {} are forwarded between links of MTU {}",
+                    say::rate(forwarded.value),
+                    sizes.join(" and ")
+                ),
+            )
+            .cite(fragments.reading)
+            .cite(forwarded.reading)
+            .consider("net.mtu")
+            .refuted_by("the datagrams are larger than every link's MTU by design"),
+        ]);
+    }
+    Ok(vec![
+        Finding::watch(
+            &host,
+            format!("{sentence}: datagrams larger than the MTU, by design or because a link on the way takes less"),
+        )
+        .severity(Grade::Low)
+        .confidence(Grade::Low)
+        .cite(fragments.reading)
+        .consider("net.mtu")
+        .consider("net.ipfrag")
+        .refuted_by("the service sends datagrams larger than the MTU by design"),
+    ])
+}
+
+/// Different MTUs of the hardware devices that are up.
+fn sizes(evidence: &Evidence) -> Result<BTreeSet<u64>, Missing> {
+    let devices = evidence.each(&keys::DEVICE_MTU)?;
+    Ok(devices
+        .into_iter()
+        .filter(|(device, _)| {
+            let hardware = evidence
+                .words(&keys::DEVICE_KIND, device)
+                .is_ok_and(|kind| kind.value == "hardware");
+            let up = evidence
+                .quantity(&keys::DEVICE_UP, device)
+                .is_ok_and(|up| up.value > 0.5);
+            hardware && up
+        })
+        .map(|(_, mtu)| mtu.value as u64)
+        .collect())
+}

@@ -1,0 +1,224 @@
+//! `rss-skew-flows`: many flows, and one queue gets most of the packets.
+//!
+//! Many drivers hash UDP by the two addresses alone ("sd"), so that fragments stay with their datagram. All
+//! flows between two machines then land on one queue.
+
+use std::collections::BTreeMap;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Absence, Evidence, Missing, Quantity, Subject};
+use rungwise_model::keys;
+
+use super::rps_needed;
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const SKEW: Threshold = Threshold {
+    name: "packets of the largest queue, against the mean",
+    value: 3.0,
+    origin: "own guess; 100 flows over 16 queues stay below it by chance",
+};
+
+const FLOWS: Threshold = Threshold {
+    name: "flows",
+    value: 100.0,
+    origin: "own guess: with fewer, skew is what chance gives",
+};
+
+const ELEPHANT: Threshold = Threshold {
+    name: "bytes of the largest flow",
+    value: 0.5,
+    origin: "one flow that is half of the traffic fills one queue, whatever is hashed",
+};
+
+const TRAFFIC: Threshold = Threshold {
+    name: "packets per second of the device",
+    value: 1000.0,
+    origin: "own guess: below it, shares of queues are accidents",
+};
+
+const UDP: Threshold = Threshold {
+    name: "UDP share of packets",
+    value: 0.5,
+    origin: "own guess: where most packets are UDP, UDP's hash fields decide",
+};
+
+/// `rss-skew-flows`
+pub(crate) static RULE: Rule = Rule {
+    id: "rss-skew-flows",
+    topic: "device",
+    summary: "one receive queue gets most packets although there are many flows",
+    needs: &[
+        &keys::DEVICE_RX_PACKETS,
+        &keys::FLOWS_COUNT,
+        &keys::FLOWS_LARGEST_SHARE,
+        &keys::LOCK_UDP_CONTENTIONS,
+        &keys::QUEUE_SHARE,
+        &keys::QUEUES_RX,
+        &keys::RPS_CPUS,
+        &keys::RSS_UDP4_FIELDS,
+        &keys::SOFTIRQ_NET_RX_CPUS,
+        &keys::STACK_SAMPLES,
+        &keys::STACK_SOFTIRQ_SAMPLES,
+        &keys::STACK_UDP_LOCK,
+        &keys::UDP_READERS,
+        &keys::UDP_SHARE,
+        &keys::UDP_SOCKET_DROPS,
+        &keys::UDP_SOCKET_QUEUE,
+        &keys::UDP_SOCKETS,
+    ],
+    thresholds: &[SKEW, FLOWS, ELEPHANT, TRAFFIC, UDP],
+    knobs: &["net.rss_hash_fields", "net.rps_cpus"],
+    doc: Doc {
+        looks_for: "A receive queue with more than three times the mean packets of its device's queues, while more than \
+                    100 flows are known.",
+        hurts: "The CPU of that queue is the ceiling of the device.",
+        todo: "Hash UDP by addresses and ports (sdfn); or receive steering, which hashes all four.",
+        wrong: "One flow that carries half of the bytes looks the same; TCP's largest flow is checked, UDP's cannot be. \
+                Clients of an unconnected UDP socket are not counted as flows: where UDP dominates and few flows are \
+                known, it is not decided. With ports hashed, fragments of a datagram may go to another queue.",
+        sources: "Cloudflare, How to receive a million packets per second (2015); redpanda and seastar issues.",
+    },
+    judge,
+};
+
+struct Skew<'a> {
+    device: String,
+    queues: usize,
+    largest: (&'a Subject, Quantity<'a>),
+    factor: f64,
+}
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let Some(worst) = skews(evidence)?
+        .into_iter()
+        .max_by(|a, b| a.factor.total_cmp(&b.factor))
+    else {
+        return Ok(vec![Finding::clear(
+            "no device with several receive queues takes enough packets for their shares to mean something",
+        )]);
+    };
+    let (queue, share) = worst.largest;
+    let sentence = format!(
+        "queue {} takes {} of the packets of {}, {:.1} times the mean of {}",
+        queue.name(),
+        say::percent(share.value),
+        worst.device,
+        worst.factor,
+        say::count(worst.queues as f64, "queue")
+    );
+    if worst.factor <= SKEW.value {
+        return Ok(vec![
+            Finding::clear(sentence)
+                .below(worst.factor, SKEW.value)
+                .cite(share.reading),
+        ]);
+    }
+    let flows = evidence.host(&keys::FLOWS_COUNT)?;
+    let udp = evidence.host(&keys::UDP_SHARE)?;
+    if flows.value <= FLOWS.value {
+        if udp.value > UDP.value {
+            return Err(Missing {
+                key: keys::FLOWS_COUNT.id,
+                subject: Subject::host(),
+                why: Absence::because(
+                    "clients of unconnected UDP sockets cannot be counted, and UDP is most of the traffic",
+                ),
+            });
+        }
+        return Ok(vec![
+            Finding::clear(format!(
+                "{sentence}, but {} are too few to spread",
+                say::count(flows.value, "flow")
+            ))
+            .cite(share.reading)
+            .cite(flows.reading),
+        ]);
+    }
+    let largest = evidence.host(&keys::FLOWS_LARGEST_SHARE).ok();
+    if let Some(largest) =
+        largest.filter(|largest| largest.value > ELEPHANT.value && udp.value <= UDP.value)
+    {
+        return Ok(vec![
+            Finding::clear(format!(
+                "{sentence}, but one connection carries {} of the bytes",
+                say::percent(largest.value)
+            ))
+            .cite(share.reading)
+            .cite(largest.reading),
+        ]);
+    }
+    let subject = Subject::device(&worst.device);
+    let fields = evidence.words(&keys::RSS_UDP4_FIELDS, &subject).ok();
+    let narrow = fields.filter(|fields| fields.value == "sd" && udp.value > UDP.value);
+    let mut finding = match narrow {
+        Some(fields) => Finding::act(
+            &subject,
+            format!(
+                "{sentence}: UDP is hashed by addresses only, over {}",
+                say::count(flows.value, "flow")
+            ),
+        )
+        .confidence(Grade::High)
+        .cite(fields.reading)
+        .turn_device("net.rss_hash_fields", &worst.device, "sdfn"),
+        None => Finding::watch(
+            &subject,
+            format!("{sentence}, over {}", say::count(flows.value, "flow")),
+        ),
+    }
+    .cite(share.reading)
+    .cite(flows.reading)
+    .cite(udp.reading)
+    .refuted_by(
+        "with ports hashed as well, the largest queue keeps its share: few flows carry the packets",
+    );
+    let unsteered = evidence
+        .quantity(&keys::RPS_CPUS, &subject)
+        .is_ok_and(|cpus| cpus.value < 0.5);
+    if unsteered && rps_needed::is_safe(evidence).unwrap_or(false) {
+        // Where the hash is to blame, steering is what is left if the device refuses another.
+        finding = if narrow.is_some() {
+            finding.consider_device("net.rps_cpus", &worst.device)
+        } else {
+            finding.turn_device("net.rps_cpus", &worst.device, "all")
+        };
+    }
+    Ok(vec![finding])
+}
+
+/// The largest receive queue of each device with several queues and enough packets.
+fn skews(evidence: &Evidence) -> Result<Vec<Skew<'_>>, Missing> {
+    let mut devices: BTreeMap<&str, Vec<(&Subject, Quantity<'_>)>> = BTreeMap::new();
+    for (queue, share) in evidence.each(&keys::QUEUE_SHARE)? {
+        if let Some((device, name)) = queue.name().rsplit_once(':')
+            && name.starts_with("rx")
+        {
+            devices.entry(device).or_default().push((queue, share));
+        }
+    }
+    let mut skews = Vec::new();
+    for (device, queues) in devices {
+        let subject = Subject::device(device);
+        let packets = evidence.quantity(&keys::DEVICE_RX_PACKETS, &subject)?;
+        // Drivers may list counters of queues that are not in use; those do not belong to the mean.
+        let count = match evidence.quantity(&keys::QUEUES_RX, &subject) {
+            Ok(used) => queues.len().min(used.value as usize),
+            Err(_) => queues.len(),
+        };
+        let largest = queues
+            .into_iter()
+            .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
+        if let Some(largest) = largest
+            && count > 1
+            && packets.value > TRAFFIC.value
+        {
+            skews.push(Skew {
+                device: device.to_owned(),
+                queues: count,
+                largest,
+                factor: largest.1.value * count as f64,
+            });
+        }
+    }
+    Ok(skews)
+}

@@ -1,0 +1,147 @@
+//! `softirq-conc-guest`: a guest with a single queue, whose packets one CPU has to take.
+//!
+//! Without a multi-queue virtual device the only move inside the guest is receive steering, and a gain is
+//! not assured: in the bank's guest the load was spread and nothing came of it.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::keys;
+
+use super::irq_one_cpu::{self, Cause};
+use super::rps_needed;
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const SINGLE: Threshold = Threshold {
+    name: "queues that the driver offers",
+    value: 1.0,
+    origin: "definition: no virtual multi-queue",
+};
+
+const SHORT: Threshold = Threshold {
+    name: "busy time of that CPU",
+    value: 0.8,
+    origin: "the bank's guest: below it, softirq was not the main bottleneck",
+};
+
+/// `softirq-conc-guest`
+pub(crate) static RULE: Rule = Rule {
+    id: "softirq-conc-guest",
+    topic: "device",
+    summary: "a guest with one queue takes all its packets on one CPU",
+    needs: &[
+        &keys::CPU_BUSY,
+        &keys::CPU_SOFTIRQ,
+        &keys::DEVICE_RX_PACKETS,
+        &keys::IRQ_BUSIEST_CPU,
+        &keys::IRQ_DEVICE,
+        &keys::IRQ_RATE,
+        &keys::LOCK_UDP_CONTENTIONS,
+        &keys::QUEUES_MAXIMUM,
+        &keys::RPS_CPUS,
+        &keys::RPS_MASK,
+        &keys::SOFTIRQ_NET_RX_CPUS,
+        &keys::SOFTIRQ_NET_RX_SHARE,
+        &keys::SOFTNET_PROCESSED,
+        &keys::SOFTNET_RECEIVED_RPS,
+        &keys::STACK_SAMPLES,
+        &keys::STACK_SOFTIRQ_SAMPLES,
+        &keys::STACK_UDP_LOCK,
+        &keys::UDP_READERS,
+        &keys::UDP_SHARE,
+        &keys::UDP_SOCKET_DROPS,
+        &keys::UDP_SOCKET_QUEUE,
+        &keys::UDP_SOCKETS,
+        &keys::VIRT_HYPERVISOR,
+    ],
+    thresholds: &[SINGLE, SHORT],
+    knobs: &["virt.multiqueue", "net.rps_cpus"],
+    doc: Doc {
+        looks_for: "irq-one-cpu in a guest whose device offers a single queue.",
+        hurts: "One virtual CPU is the ceiling of the guest's traffic.",
+        todo: "Ask for a device with several queues (virtio queues=N). Receive steering inside the guest spreads the \
+               load of the protocols, not that of the device.",
+        wrong: "As long as that CPU is not above 80 %, softirq is not the main bottleneck, and spreading brings \
+                nothing: it is only worth watching.",
+        sources: "A bank's guest without multi-queue: softirq spread by RPS, no gain.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let hypervisor = evidence.words(&keys::VIRT_HYPERVISOR, &Subject::host())?;
+    if hypervisor.value.is_empty() {
+        return Ok(vec![
+            Finding::clear("the machine is no guest").cite(hypervisor.reading),
+        ]);
+    }
+    let seen = irq_one_cpu::concentration(evidence)?;
+    if !seen.holds() {
+        return Ok(vec![
+            Finding::clear(format!(
+                "no CPU of the guest is short of time for packets (CPU {} spends {} in softirq)",
+                seen.cpu.name(),
+                say::percent(seen.softirq.value)
+            ))
+            .below(seen.softirq.value, SHORT.value)
+            .cite(seen.softirq.reading),
+        ]);
+    }
+    let Cause::Interrupts(device, _) = irq_one_cpu::cause(evidence, &seen)? else {
+        return Ok(vec![
+            Finding::clear(
+                "the packets of the busiest CPU do not come by an interrupt of a device",
+            )
+            .cite(seen.share.reading),
+        ]);
+    };
+    let subject = Subject::device(device);
+    let most = evidence.quantity(&keys::QUEUES_MAXIMUM, &subject)?;
+    if most.value > SINGLE.value + 0.5 {
+        return Ok(vec![
+            Finding::clear(format!(
+                "{device} offers {}, so the guest can spread them itself (irq-one-cpu)",
+                say::count(most.value, "queue")
+            ))
+            .cite(most.reading),
+        ]);
+    }
+    let busy = evidence.quantity(&keys::CPU_BUSY, seen.cpu)?;
+    let sentence = format!(
+        "{device} of this {} guest has one queue, and CPU {} takes {} of NET_RX",
+        hypervisor.value,
+        seen.cpu.name(),
+        say::percent(seen.share.value)
+    );
+    let finding = if busy.value > SHORT.value {
+        Finding::act(
+            &subject,
+            format!("{sentence}, {} busy", say::percent(busy.value)),
+        )
+    } else {
+        Finding::watch(
+            &subject,
+            format!(
+                "{sentence}; at {} busy it is not the main bottleneck",
+                say::percent(busy.value)
+            ),
+        )
+        .severity(Grade::Low)
+    };
+    let finding = finding
+        .cite(hypervisor.reading)
+        .cite(most.reading)
+        .cite(seen.softirq.reading)
+        .cite(busy.reading)
+        .refuted_by("with steering on, the CPU is less busy and the rate stays as it was")
+        .consider("virt.multiqueue");
+    let unsteered = evidence
+        .quantity(&keys::RPS_CPUS, &subject)
+        .is_ok_and(|cpus| cpus.value < 0.5);
+    Ok(vec![
+        if unsteered && rps_needed::is_safe(evidence).unwrap_or(false) {
+            finding.turn_device("net.rps_cpus", device, "all")
+        } else {
+            finding
+        },
+    ])
+}

@@ -1,0 +1,162 @@
+//! `disk-queue`: requests fill the queue of a disk, and tasks wait for them.
+//!
+//! Three numbers must agree: the queue is nearly full, the disk is never without a request, and some task
+//! waits. The last is the guard: on the reference bank host queue and scheduler were tuned without any gain,
+//! because nobody waited for the disk.
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::evidence::Unit;
+use rungwise_model::evidence_text::number_of;
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const FULL: Threshold = Threshold {
+    name: "mean queue as a share of its length",
+    value: 0.80,
+    origin: "own guess: what is always nearly full is full at times",
+};
+
+const BUSY: Threshold = Threshold {
+    name: "share of the window with a request under way",
+    value: 0.95,
+    origin: "own guess: never idle, but for rounding",
+};
+
+const WAITING: Threshold = Threshold {
+    name: "share of time in which some task waits for a disk",
+    value: 0.10,
+    origin: "own guess, for the guard: a queue that nobody waits for costs nothing",
+};
+
+/// Longest queue that is asked for: the reference bank host went from 256 to 512.
+const LONGEST: f64 = 512.0;
+
+pub(crate) static RULE: Rule = Rule {
+    id: "disk-queue",
+    topic: "disk",
+    summary: "a disk's request queue is full and tasks wait for it",
+    needs: &[
+        &keys::DISK_AWAIT,
+        &keys::DISK_BUSY,
+        &keys::DISK_NR_REQUESTS,
+        &keys::DISK_QUEUE,
+        &keys::DISK_SCHEDULER,
+        &keys::PSI_IO_SOME,
+    ],
+    thresholds: &[FULL, BUSY, WAITING],
+    knobs: &["disk.nr_requests", "disk.queue_depth", "disk.scheduler"],
+    doc: Doc {
+        looks_for: "A mean queue above 80 % of nr_requests, a disk busy for more than 95 % of the window, and tasks that wait \
+            for a disk in more than 10 % of the time.",
+        hurts: "When the queue is full, the next writer stops in the kernel until a place is free, log writers included.",
+        todo: "A longer queue lets an array or SSD sort and work in parallel (disk.nr_requests, disk.queue_depth). If the \
+            disk itself is at its end, only fewer or other requests help.",
+        wrong: "A busy share of 100 % says nothing of a device that works on many requests at once. A queue that only a \
+            backup waits for harms nobody: the bank host's remedies here had no effect, because its service wrote little.",
+        sources: "The reference bank host, section on disks; Documentation/admin-guide/iostats.rst; \
+            Documentation/block/queue-sysfs.rst.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let queues = evidence.each(&keys::DISK_QUEUE)?;
+    let mut findings = Vec::new();
+    let (mut fullest, mut seen) = (0.0_f64, 0);
+    let mut missing = None;
+    for (disk, queue) in queues {
+        let room = match evidence.quantity(&keys::DISK_NR_REQUESTS, disk) {
+            Ok(room) if room.value > 0.0 => room,
+            Ok(_) => continue,
+            Err(why) => {
+                missing = missing.or(Some(why));
+                continue;
+            }
+        };
+        let busy = evidence.quantity(&keys::DISK_BUSY, disk)?;
+        seen += 1;
+        let share = queue.value / room.value;
+        fullest = fullest.max(share);
+        let full = queue.always(|queue| queue / room.value > FULL.value);
+        if !full || busy.value <= BUSY.value {
+            continue;
+        }
+        let waiting = evidence.host(&keys::PSI_IO_SOME)?;
+        let mut sentence = format!(
+            "{} has {:.0} requests in a queue of {:.0} and is never idle",
+            disk.name(),
+            queue.value,
+            room.value
+        );
+        if waiting.value <= WAITING.value {
+            let _ = write!(
+                sentence,
+                ", but tasks wait for a disk in {} of the time only",
+                say::percent(waiting.value)
+            );
+            let clear = Finding::clear(sentence)
+                .below(waiting.value, WAITING.value)
+                .cite(waiting.reading);
+            findings.push(clear);
+            continue;
+        }
+        let mut finding = Finding::act(disk, "");
+        if let Ok(time) = evidence.quantity(&keys::DISK_AWAIT, disk) {
+            let _ = write!(
+                sentence,
+                "; a request takes {}",
+                number_of(Unit::Seconds, time.value)
+            );
+            finding = finding.cite(time.reading);
+        }
+        let _ = write!(
+            sentence,
+            ", and some task waits in {} of the time",
+            say::percent(waiting.value)
+        );
+        finding.sentence = sentence;
+        finding = finding
+            .severity(Grade::Medium)
+            .cite(queue.reading)
+            .cite(room.reading)
+            .cite(busy.reading)
+            .cite(waiting.reading);
+        let longer = (room.value * 2.0).min(LONGEST);
+        let scheduler = evidence.words(&keys::DISK_SCHEDULER, disk).ok();
+        if let Some(scheduler) = scheduler {
+            finding = finding.cite(scheduler.reading);
+        }
+        if longer > room.value {
+            // Without a scheduler the device's own depth is the most, and more is refused (blk_mq_update_nr_requests).
+            finding = if scheduler.is_some_and(|scheduler| scheduler.value != "none") {
+                finding.turn_device("disk.nr_requests", disk.name(), format!("{longer:.0}"))
+            } else {
+                finding.consider_device("disk.nr_requests", disk.name())
+            };
+        }
+        findings.push(
+            finding
+                .consider_device("disk.queue_depth", disk.name())
+                .consider_device("disk.scheduler", disk.name())
+                .refuted_by(
+                    "a longer queue only makes each request take longer: the disk is at its end",
+                ),
+        );
+    }
+    match (seen, missing) {
+        (0, Some(missing)) => return Err(missing),
+        _ if findings.is_empty() => {
+            let sentence = format!(
+                "the fullest disk queue is at {} of its length",
+                say::percent(fullest)
+            );
+            findings.push(Finding::clear(sentence).below(fullest, FULL.value));
+        }
+        _ => {}
+    }
+    Ok(findings)
+}

@@ -1,0 +1,124 @@
+//! Evidence to findings: one file per rule, one casebook per rule in `cases/`.
+//!
+//! A rule is data and one pure function. It has three outcomes and no silence: a finding, clear (with the
+//! distance from its line), or undecided (with what is missing).
+
+pub mod change;
+mod cpu;
+mod device;
+mod disk;
+mod firmware;
+mod measure;
+mod memory;
+mod net;
+mod numa;
+mod page;
+mod pick;
+mod process;
+pub mod rule;
+mod sampled;
+mod say;
+mod security;
+mod tcp;
+mod virt;
+
+pub use page::pages;
+pub use rule::{Doc, Judgement, Rule, Threshold};
+
+use rungwise_model::check::Finding;
+use rungwise_model::evidence::Evidence;
+
+/// All rules, sorted by id.
+pub static RULES: &[&Rule] = &[
+    &cpu::cfs_throttled::RULE,
+    &cpu::client_bound::RULE,
+    &net::conntrack_full::RULE,
+    &cpu::cstate_latency::RULE,
+    &memory::direct_reclaim::RULE,
+    &disk::disk_queue::RULE,
+    &disk::disk_readahead::RULE,
+    &net::fib_double::RULE,
+    &cpu::freq_low::RULE,
+    &device::gro_useless::RULE,
+    &cpu::idle_but_waiting::RULE,
+    &net::ip_id::RULE,
+    &net::iptables_empty::RULE,
+    &device::irq_affinity_lag::RULE,
+    &device::irq_affinity_reverted::RULE,
+    &device::irq_hint_ignored::RULE,
+    &device::irq_names_unknown::RULE,
+    &device::irq_one_cpu::RULE,
+    &device::irq_one_node::RULE,
+    &device::irq_rate_high::RULE,
+    &firmware::memory_channels::RULE,
+    &device::mtu_large_wins::RULE,
+    &device::mtu_mismatch::RULE,
+    &net::nf_rules_hot::RULE,
+    &device::nic_ring_drop::RULE,
+    &cpu::noise_gate::RULE,
+    &numa::numa_hint_faults::RULE,
+    &numa::numa_remote::RULE,
+    &net::port_exhaust::RULE,
+    &tcp::rpc_single_conn::RULE,
+    &device::rps_harmful::RULE,
+    &device::rps_needed::RULE,
+    &device::rps_new_device::RULE,
+    &device::rss_skew_flows::RULE,
+    &device::rss_table_short::RULE,
+    &cpu::runq_delay::RULE,
+    &security::sec_audit_hot::RULE,
+    &security::selinux_hot::RULE,
+    &net::slab_hot::RULE,
+    &firmware::smt_off::RULE,
+    &device::softirq_conc_guest::RULE,
+    &net::softnet_drop::RULE,
+    &net::softnet_squeeze::RULE,
+    &virt::steal::RULE,
+    &memory::swap_in::RULE,
+    &net::syscall_bound::RULE,
+    &tcp::tcp_idle_cwnd::RULE,
+    &net::tcp_listen_overflow::RULE,
+    &tcp::tcp_memory::RULE,
+    &tcp::tcp_nagle_40ms::RULE,
+    &tcp::tcp_recvq_pile::RULE,
+    &tcp::tcp_retrans::RULE,
+    &tcp::tcp_rwnd_limited::RULE,
+    &tcp::tcp_sane_flags::RULE,
+    &tcp::tcp_sendq_pile::RULE,
+    &tcp::tcp_sndbuf_limited::RULE,
+    &net::tcp_synq_full::RULE,
+    &memory::thp_stall::RULE,
+    &memory::tlb_bound::RULE,
+    &net::tx_qdisc_atomic::RULE,
+    &device::tx_queue_lock::RULE,
+    &net::udp_mem_pressure::RULE,
+    &net::udp_rcvbuf_drop::RULE,
+    &net::udp_reader_unbound::RULE,
+    &net::udp_reuseport_hash::RULE,
+    &net::udp_shared_socket::RULE,
+    &net::udp_socket_lock::RULE,
+    &cpu::udp_thread_remote::RULE,
+];
+
+/// What all rules say of this evidence: act first, then watch, undecided, clear; the severest first.
+pub fn judge(evidence: &Evidence) -> Vec<Finding> {
+    let mut findings: Vec<_> = RULES
+        .iter()
+        .flat_map(|rule| rule.findings(evidence))
+        .collect();
+    findings.sort_by(|a, b| {
+        (
+            a.outcome,
+            std::cmp::Reverse((a.severity, a.confidence)),
+            &a.rule,
+            &a.subject,
+        )
+            .cmp(&(
+                b.outcome,
+                std::cmp::Reverse((b.severity, b.confidence)),
+                &b.rule,
+                &b.subject,
+            ))
+    });
+    findings
+}

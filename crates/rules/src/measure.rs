@@ -1,0 +1,163 @@
+//! The one number of each rule that a change is judged by, and which way is worse.
+//!
+//! A rule may read twenty keys; its sickness shows in one. Two looks at that number say whether a turn of a
+//! knob did what it was turned for. Rules about words or about a setting have none: with them only the outcome
+//! counts.
+
+use rungwise_model::evidence::{Evidence, Key, Quantity, Subject};
+use rungwise_model::keys;
+
+/// A number and its bad direction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measure {
+    pub(crate) key: &'static Key,
+    pub(crate) worse: Worse,
+}
+
+/// The bad direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Worse {
+    More,
+    Less,
+}
+
+const fn more(key: &'static Key) -> Measure {
+    Measure {
+        key,
+        worse: Worse::More,
+    }
+}
+
+const fn less(key: &'static Key) -> Measure {
+    Measure {
+        key,
+        worse: Worse::Less,
+    }
+}
+
+/// By rule, sorted.
+const MEASURES: &[(&str, Measure)] = &[
+    ("cfs-throttled", more(&keys::CGROUP_THROTTLED)),
+    ("client-bound", more(&keys::CLIENT_CPU)),
+    ("conntrack-full", more(&keys::CONNTRACK_USE)),
+    ("cstate-latency", more(&keys::LATENCY_LOW_LOAD)),
+    ("direct-reclaim", more(&keys::MEMORY_ALLOCSTALL)),
+    ("disk-queue", more(&keys::DISK_QUEUE)),
+    ("disk-readahead", more(&keys::DISK_READ_AHEAD)),
+    ("fib-double", more(&keys::STACK_FIB_VALIDATE)),
+    ("freq-low", less(&keys::CPU_FREQUENCY)),
+    ("gro-useless", more(&keys::STACK_GRO)),
+    ("idle-but-waiting", more(&keys::JVM_LOCK_WAITING)),
+    ("ip-id", more(&keys::STACK_IP_ID)),
+    ("iptables-empty", more(&keys::STACK_NETFILTER)),
+    ("irq-affinity-lag", more(&keys::IRQ_RATE)),
+    ("irq-hint-ignored", more(&keys::CPU_SOFTIRQ)),
+    ("irq-one-cpu", more(&keys::SOFTIRQ_NET_RX_SHARE)),
+    ("irq-one-node", more(&keys::SOFTIRQ_NET_RX_NODE_SHARE)),
+    ("irq-rate-high", more(&keys::IRQ_RATE)),
+    ("memory-channels", less(&keys::DIMM_CHANNELS_USED)),
+    ("mtu-large-wins", more(&keys::CPU_SOFTIRQ)),
+    ("mtu-mismatch", more(&keys::IP_FRAGMENTS_SHARE)),
+    ("nf-rules-hot", more(&keys::STACK_NFT_RULES)),
+    ("nic-ring-drop", more(&keys::DEVICE_MISSED_SHARE)),
+    ("noise-gate", more(&keys::PSI_CPU_SOME)),
+    ("numa-hint-faults", more(&keys::NUMA_HINT_FAULTS)),
+    ("numa-remote", more(&keys::NUMA_PROCESS_REMOTE)),
+    ("port-exhaust", more(&keys::TCP_PORTS_USED)),
+    ("rpc-single-conn", less(&keys::TCP_PARALLEL)),
+    ("rps-harmful", more(&keys::SOFTIRQ_NET_RX_PER_IRQ)),
+    ("rps-needed", more(&keys::SOFTIRQ_NET_RX_SHARE)),
+    ("rss-skew-flows", more(&keys::QUEUE_SHARE)),
+    ("rss-table-short", less(&keys::RSS_TABLE_QUEUES)),
+    ("runq-delay", more(&keys::SCHED_RUN_DELAY)),
+    ("sec-audit-hot", more(&keys::STACK_AUDIT)),
+    ("selinux-hot", more(&keys::STACK_SELINUX)),
+    ("slab-hot", more(&keys::STACK_SLAB)),
+    ("smt-off", more(&keys::CPU_BUSY)),
+    ("softirq-conc-guest", more(&keys::SOFTIRQ_NET_RX_SHARE)),
+    ("softnet-drop", more(&keys::SOFTNET_DROPPED)),
+    ("softnet-squeeze", more(&keys::SOFTNET_SQUEEZED_SHARE)),
+    ("steal", more(&keys::CPU_STEAL_MEAN)),
+    ("swap-in", more(&keys::MEMORY_SWAP_IN)),
+    ("syscall-bound", more(&keys::SYSCALL_RATE)),
+    ("tcp-idle-cwnd", more(&keys::TCP_IDLE_RESTARTS)),
+    ("tcp-listen-overflow", more(&keys::TCP_LISTEN_OVERFLOWS)),
+    ("tcp-memory", more(&keys::TCP_MEM)),
+    ("tcp-nagle-40ms", more(&keys::LATENCY_DELAYED_ACK)),
+    ("tcp-recvq-pile", more(&keys::TCP_RECVQ)),
+    ("tcp-retrans", more(&keys::TCP_RETRANS_SHARE)),
+    ("tcp-rwnd-limited", more(&keys::TCP_RWND_LIMITED)),
+    ("tcp-sendq-pile", more(&keys::TCP_SENDQ_SHARE)),
+    ("tcp-sndbuf-limited", more(&keys::TCP_SNDBUF_LIMITED)),
+    ("tcp-synq-full", more(&keys::TCP_SYNQ_FULL)),
+    ("thp-stall", more(&keys::MEMORY_COMPACT_STALL)),
+    ("tlb-bound", more(&keys::MEMORY_TLB_SHARE)),
+    ("tx-qdisc-atomic", more(&keys::STACK_XMIT_SPIN)),
+    ("tx-queue-lock", more(&keys::STACK_XMIT_LOCK)),
+    ("udp-mem-pressure", more(&keys::UDP_MEM)),
+    ("udp-rcvbuf-drop", more(&keys::UDP_RCVBUF_SHARE)),
+    ("udp-reader-unbound", more(&keys::LOCK_UDP_CONTENTIONS)),
+    ("udp-reuseport-hash", more(&keys::STACK_UDP_LOCK)),
+    ("udp-shared-socket", less(&keys::UDP_SOCKETS)),
+    ("udp-socket-lock", more(&keys::STACK_UDP_LOCK)),
+    ("udp-thread-remote", more(&keys::SCHED_REMOTE_SOFTIRQ)),
+];
+
+/// The number of this rule, if it has one.
+pub(crate) fn of(rule: &str) -> Option<Measure> {
+    MEASURES
+        .iter()
+        .find(|(id, _)| *id == rule)
+        .map(|(_, measure)| *measure)
+}
+
+impl Measure {
+    /// The number for this subject; for a subject of another kind, or one that is gone (a connection after a
+    /// restart), the worst of all.
+    pub(crate) fn read<'e>(&self, evidence: &'e Evidence, subject: &str) -> Option<Quantity<'e>> {
+        let same = subject
+            .parse::<Subject>()
+            .ok()
+            .and_then(|subject| evidence.quantity(self.key, &subject).ok());
+        same.or_else(|| {
+            let all = evidence.each(self.key).ok()?.into_iter();
+            let worst = all.max_by(|(_, a), (_, b)| match self.worse {
+                Worse::More => a.value.total_cmp(&b.value),
+                Worse::Less => b.value.total_cmp(&a.value),
+            });
+            Some(worst?.1)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules about words or a setting.
+    const OUTCOME_ONLY: &[&str] = &[
+        "irq-affinity-reverted",
+        "irq-names-unknown",
+        "rps-new-device",
+        "tcp-sane-flags",
+    ];
+
+    #[test]
+    fn every_rule_has_a_number_that_it_reads_or_says_that_it_has_none() {
+        for rule in crate::RULES {
+            match of(rule.id) {
+                Some(measure) => {
+                    assert!(rule.needs.contains(&measure.key), "{}", rule.id);
+                    assert!(!OUTCOME_ONLY.contains(&rule.id), "{} twice", rule.id);
+                }
+                None => assert!(
+                    OUTCOME_ONLY.contains(&rule.id),
+                    "{}: enter it in MEASURES",
+                    rule.id
+                ),
+            }
+        }
+        assert!(MEASURES.is_sorted_by(|(a, _), (b, _)| a < b));
+        assert_eq!(MEASURES.len() + OUTCOME_ONLY.len(), crate::RULES.len());
+    }
+}

@@ -1,0 +1,126 @@
+//! `swap-in`: pages come back from swap while somebody waits for them.
+//!
+//! Swap in use is no sickness: cold pages belong there. Only reading them back hurts, and it hurts the service
+//! only if they are the service's. `pswpin` of /proc/vmstat for the machine, `VmSwap` and major faults for the
+//! process.
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const PAGES: Threshold = Threshold {
+    name: "pages read from swap per second",
+    value: 0.0,
+    origin: "by definition: a service that swaps waits for a disk",
+};
+
+const SHORT: Threshold = Threshold {
+    name: "available share of the memory below which it is simply short",
+    value: 0.10,
+    origin: "own guess: with less, the page cache is small already",
+};
+
+const SWAPPINESS: Threshold = Threshold {
+    name: "swappiness above which a lower one is worth a try",
+    value: 10.0,
+    origin: "TuneD profile throughput-performance",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "swap-in",
+    topic: "memory",
+    summary: "pages are read back from swap",
+    needs: &[
+        &keys::MEMORY_AVAILABLE,
+        &keys::MEMORY_MAJOR_FAULTS,
+        &keys::MEMORY_PROCESS_SWAP,
+        &keys::MEMORY_SWAPPINESS,
+        &keys::MEMORY_SWAP_IN,
+    ],
+    thresholds: &[PAGES, SHORT, SWAPPINESS],
+    knobs: &["mem.swappiness", "mem.min_free_kbytes"],
+    doc: Doc {
+        looks_for: "Pages read from swap in every part of the window; for a judged process, one that has memory in swap and \
+            faults that had to read.",
+        hurts: "A thread that touches such a page stops for the time of a disk read, a thousand times longer than a cache \
+            miss, often with a lock in its hand.",
+        todo: "Where memory is available, the kernel swapped to keep page cache: lower mem.swappiness, and swap back in once \
+            (swapoff, swapon). Where it is not, use less or add memory.",
+        wrong: "Pages that were cold are read back once when somebody looks, and that is all: the rule asks for it in every \
+            part of the window. Swap in use without reads is healthy. Compressed swap in memory (zram, zswap) costs far less.",
+        sources: "The reference bank host, section on memory; TuneD profile throughput-performance (swappiness 10); \
+            Documentation/admin-guide/sysctl/vm.rst.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let pages = evidence.host(&keys::MEMORY_SWAP_IN)?;
+    let rate = say::rate(pages.value);
+    if pages.value <= PAGES.value {
+        let clear = Finding::clear("nothing is read from swap").cite(pages.reading);
+        return Ok(vec![clear]);
+    }
+    if !pages.always(|rate| rate > PAGES.value) {
+        let sentence = format!(
+            "{rate} pages were read from swap, but not all the time: cold pages come back once"
+        );
+        return Ok(vec![Finding::clear(sentence).cite(pages.reading)]);
+    }
+    let swapped = evidence
+        .each(&keys::MEMORY_PROCESS_SWAP)
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|(process, swap)| {
+            let faults = evidence
+                .quantity(&keys::MEMORY_MAJOR_FAULTS, process)
+                .ok()?;
+            (swap.value > 0.0 && faults.value > 0.0).then_some((process, swap, faults))
+        })
+        .max_by(|(_, _, a), (_, _, b)| a.value.total_cmp(&b.value));
+    let mut finding = match swapped {
+        Some((process, swap, faults)) => {
+            let sentence = format!(
+                "pid {} has {} in swap and waits for {} pages to be read",
+                process.name(),
+                say::bytes(swap.value),
+                say::rate(faults.value)
+            );
+            Finding::act(process, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::High)
+                .cite(swap.reading)
+                .cite(faults.reading)
+        }
+        None => Finding::act(
+            &Subject::host(),
+            format!("{rate} pages are read back from swap, in every part of the window"),
+        ),
+    };
+    finding = finding.cite(pages.reading);
+    let available = evidence.host(&keys::MEMORY_AVAILABLE).ok();
+    if let Some(available) = available.filter(|share| share.value < SHORT.value) {
+        let _ = write!(
+            finding.sentence,
+            "; memory is short, {} of it available",
+            say::percent(available.value)
+        );
+        finding = finding.cite(available.reading);
+    } else {
+        let swappiness = evidence.host(&keys::MEMORY_SWAPPINESS);
+        finding = match swappiness {
+            Ok(now) if now.value > SWAPPINESS.value => {
+                finding.cite(now.reading).turn("mem.swappiness", "10")
+            }
+            Ok(_) => finding,
+            Err(_) => finding.consider("mem.swappiness"),
+        };
+    }
+    Ok(vec![finding.consider("mem.min_free_kbytes").refuted_by(
+        "the reads stop by themselves within a minute, or swap lies in compressed memory",
+    )])
+}

@@ -1,0 +1,112 @@
+//! `thp-stall`: allocations stop to move other pages together for a huge one.
+//!
+//! `compact_stall` of /proc/vmstat (`mm/compaction.c`) counts threads that compacted themselves. A huge page
+//! that was not to be had (`thp_fault_fallback`) costs nothing by itself; it says that memory is in pieces.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const STALLS: Threshold = Threshold {
+    name: "allocations that compacted per second",
+    value: 10.0,
+    origin: "A-Tune and TuneD network-latency, which forbid it; the line is our own guess",
+};
+
+const FALLBACKS: Threshold = Threshold {
+    name: "huge page faults that got small pages per second",
+    value: 10.0,
+    origin: "own guess, as for the stalls",
+};
+
+/// Words of `/sys/kernel/mm/transparent_hugepage/defrag` under which a fault compacts by itself.
+const DIRECT: &[&str] = &["always", "defer+madvise", "madvise"];
+
+pub(crate) static RULE: Rule = Rule {
+    id: "thp-stall",
+    topic: "memory",
+    summary: "allocations stall to make room for huge pages",
+    needs: &[
+        &keys::MEMORY_COMPACT_STALL,
+        &keys::MEMORY_THP,
+        &keys::MEMORY_THP_DEFRAG,
+        &keys::MEMORY_THP_FALLBACK,
+    ],
+    thresholds: &[STALLS, FALLBACKS],
+    knobs: &["mem.thp_defrag", "mem.thp"],
+    doc: Doc {
+        looks_for: "More than ten allocations per second that compacted memory themselves, in every part of the window.",
+        hurts: "The thread moves other people's pages for up to milliseconds before it gets its own. Latency shows it as \
+            spikes without a cause in the program.",
+        todo: "Leave compaction to the background (mem.thp_defrag=defer). If that is not enough, huge pages only for those \
+            who ask (mem.thp=madvise).",
+        wrong: "Large buffers of devices and slabs compact too; with huge pages at `never` they are the cause and these \
+            knobs do nothing. Without huge pages a large heap may miss its TLB (tlb-bound): measure both.",
+        sources: "A-Tune profile network-intensive (defrag never); TuneD profile network-latency (never); \
+            Documentation/admin-guide/mm/transhuge.rst; mm/compaction.c.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let host = Subject::host();
+    let stalls = evidence.host(&keys::MEMORY_COMPACT_STALL)?;
+    let rate = say::rate(stalls.value);
+    let fallbacks = evidence.host(&keys::MEMORY_THP_FALLBACK).ok();
+    if !stalls.always(|rate| rate > STALLS.value) {
+        if let Some(fallbacks) = fallbacks
+            && fallbacks.always(|rate| rate > FALLBACKS.value)
+        {
+            let sentence = format!(
+                "{} huge pages were not to be had, and small ones were taken instead: memory is in pieces",
+                say::rate(fallbacks.value)
+            );
+            let watch = Finding::watch(&host, sentence)
+                .severity(Grade::Low)
+                .cite(fallbacks.reading)
+                .cite(stalls.reading)
+                .refuted_by("the program that asks for them is a short one");
+            return Ok(vec![watch]);
+        }
+        let clear = Finding::clear(format!("{rate} allocations had to compact"))
+            .below(stalls.value, STALLS.value)
+            .cite(stalls.reading);
+        return Ok(vec![clear]);
+    }
+    let mode = evidence.words(&keys::MEMORY_THP, &host)?;
+    if mode.value == "never" {
+        let sentence = format!(
+            "{rate} allocations had to compact, though huge pages are off: some device or slab wants large buffers"
+        );
+        let watch = Finding::watch(&host, sentence)
+            .cite(stalls.reading)
+            .cite(mode.reading)
+            .refuted_by("compaction stops when the service does, which then asks for the large buffers itself");
+        return Ok(vec![watch]);
+    }
+    let defrag = evidence.words(&keys::MEMORY_THP_DEFRAG, &host)?;
+    let sentence = format!(
+        "{rate} allocations stop to compact memory for huge pages ({}, defrag {})",
+        mode.value, defrag.value
+    );
+    let mut finding = Finding::act(&host, sentence)
+        .severity(if stalls.value > 100.0 {
+            Grade::High
+        } else {
+            Grade::Medium
+        })
+        .cite(stalls.reading)
+        .cite(mode.reading)
+        .cite(defrag.reading);
+    if DIRECT.contains(&defrag.value) {
+        finding = finding.turn("mem.thp_defrag", "defer");
+    }
+    if mode.value == "always" {
+        finding = finding.turn("mem.thp", "madvise");
+    }
+    Ok(vec![finding.refuted_by(
+        "compaction goes on with huge pages at never: somebody else wants large buffers",
+    )])
+}

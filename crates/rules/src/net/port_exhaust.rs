@@ -1,0 +1,73 @@
+//! `port-exhaust`: connections to one destination use up the local ports.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const USED: Threshold = Threshold {
+    name: "ports used to one destination, as a share of the range",
+    value: 0.8,
+    origin: "own guess: above it, the kernel's search for a free port takes long, and the end is near",
+};
+
+const SEVERE: Threshold = Threshold {
+    name: "the same, severe",
+    value: 0.95,
+    origin: "own guess: connect() fails soon with EADDRNOTAVAIL",
+};
+
+/// `port-exhaust`
+pub(crate) static RULE: Rule = Rule {
+    id: "port-exhaust",
+    topic: "net",
+    summary: "local ports to one destination are nearly used up",
+    needs: &[&keys::TCP_PORTS_TO, &keys::TCP_PORTS_USED],
+    thresholds: &[USED, SEVERE],
+    knobs: &["net.tw_reuse", "net.port_range"],
+    doc: Doc {
+        looks_for: "Connections to one destination, those in TIME_WAIT included, that use more than 80 % of the local \
+                    port range.",
+        hurts: "connect() takes longer to find a port, and fails with EADDRNOTAVAIL at the end.",
+        todo: "Connections that are kept and used again; tcp_tw_reuse on the client; a wider port range.",
+        wrong: "Each local address has its own ports: with several of them the share is an upper bound, which is why \
+                confidence is medium at most.",
+        sources: "Documentation/networking/ip-sysctl.rst (ip_local_port_range, tcp_tw_reuse).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let used = evidence.host(&keys::TCP_PORTS_USED)?;
+    let to = evidence.words(&keys::TCP_PORTS_TO, &Subject::host()).ok();
+    let whom = to
+        .filter(|to| !to.value.is_empty())
+        .map_or(String::new(), |to| format!(" to {}", to.value));
+    let sentence = format!(
+        "connections{whom} use {} of the local ports",
+        say::percent(used.value)
+    );
+    if used.value <= USED.value {
+        return Ok(vec![
+            Finding::clear(sentence)
+                .below(used.value, USED.value)
+                .cite(used.reading),
+        ]);
+    }
+    let severity = if used.value > SEVERE.value {
+        Grade::High
+    } else {
+        Grade::Medium
+    };
+    let finding = Finding::act(&Subject::host(), sentence)
+        .severity(severity)
+        .cite(used.reading)
+        .turn("net.tw_reuse", "1")
+        .consider("net.port_range")
+        .refuted_by("the connections come from several local addresses");
+    Ok(vec![match to {
+        Some(to) => finding.cite(to.reading),
+        None => finding,
+    }])
+}

@@ -1,0 +1,158 @@
+//! `softnet-drop`: the backlog of a CPU was full, and packets were dropped before any socket saw them.
+//!
+//! The backlog takes what receive steering, loopback and veth without NAPI hand to a CPU. Hardware queues
+//! without steering never pass through it. Column 2 of /`proc/net/softnet_stat`.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Quantity, Subject};
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const RATE: Threshold = Threshold {
+    name: "packets dropped at the backlog, per second, in each part of the window",
+    value: 0.0,
+    origin: "any, if it goes on: a healthy host has none",
+};
+
+const LIMITED: Threshold = Threshold {
+    name: "drops by the flow limit, as a share of all",
+    value: 0.9,
+    origin: "the flow limit drops on purpose, and counts in both columns",
+};
+
+const LONGER: Threshold = Threshold {
+    name: "backlog asked for, against the present one",
+    value: 5.0,
+    origin: "common practice: 1000 to 5000",
+};
+
+/// `softnet-drop`
+pub(crate) static RULE: Rule = Rule {
+    id: "softnet-drop",
+    topic: "net",
+    summary: "packets are dropped because the backlog of a CPU is full",
+    needs: &[
+        &keys::FLOWS_LARGEST_SHARE,
+        &keys::RPS_CPUS,
+        &keys::SOFTNET_BACKLOG,
+        &keys::SOFTNET_DROPPED,
+        &keys::SOFTNET_FLOW_LIMIT,
+    ],
+    thresholds: &[RATE, LIMITED, LONGER],
+    knobs: &["net.netdev_max_backlog", "net.rps_cpus", "net.flow_limit"],
+    doc: Doc {
+        looks_for: "Drops at the backlog of a CPU in each third of the window.",
+        hurts: "Packets that crossed the wire are lost, of all services that this CPU takes packets for.",
+        todo: "A longer backlog holds longer bursts. If one CPU drops, more CPUs in the steering mask; if one flow floods \
+               it, the flow limit keeps room for the others.",
+        wrong: "The counters run since boot: only what the window added counts, and only if it goes on. The row is not \
+                the CPU on kernels that print its number (column 13). Drops of the flow limit are on purpose. The \
+                counters are the whole host's, also in a namespace.",
+        sources: "enqueue_to_backlog in net/core/dev.c (Linux 6.18); xsos issue 108; RHEL performance guide.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let all = evidence.each(&keys::SOFTNET_DROPPED)?;
+    let dropping: Vec<_> = all
+        .iter()
+        .filter(|(_, rate)| rate.value > RATE.value)
+        .collect();
+    let Some((worst, most)) = dropping
+        .iter()
+        .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))
+    else {
+        return Ok(vec![Finding::clear(format!(
+            "no packet was dropped at the backlog of any of {}",
+            say::count(all.len() as f64, "CPU")
+        ))]);
+    };
+    let total: f64 = dropping.iter().map(|(_, rate)| rate.value).sum();
+    let steady: Vec<_> = dropping
+        .iter()
+        .filter(|(_, rate)| rate.always(|rate| rate > RATE.value))
+        .collect();
+    let where_ = match dropping.len() {
+        1 => format!("CPU {}", worst.name()),
+        several => format!("{several} CPUs, most at CPU {}", worst.name()),
+    };
+    let subject = if dropping.len() == 1 {
+        (*worst).clone()
+    } else {
+        Subject::host()
+    };
+    let sentence = format!(
+        "{} packets are dropped at the backlog of {where_}",
+        say::rate(total)
+    );
+    let limited: f64 = evidence
+        .each(&keys::SOFTNET_FLOW_LIMIT)
+        .unwrap_or_default()
+        .iter()
+        .map(|(_, rate)| rate.value)
+        .sum();
+    let cited = |mut finding: Finding| {
+        for (_, rate) in dropping.iter().take(4) {
+            finding = finding.cite(rate.reading);
+        }
+        finding.refuted_by(
+            "with five times the backlog, as many packets are dropped: the CPU is too slow",
+        )
+    };
+    if limited > LIMITED.value * total {
+        return Ok(vec![cited(
+            Finding::watch(
+                &subject,
+                format!("{sentence}, by the flow limit, on purpose"),
+            )
+            .severity(Grade::Low),
+        )]);
+    }
+    if steady.is_empty() {
+        return Ok(vec![
+            cited(Finding::watch(&subject, format!("{sentence}, in a burst")).severity(Grade::Low))
+                .consider("net.netdev_max_backlog"),
+        ]);
+    }
+    let in_parts = !most.reading.series.is_empty();
+    let finding = cited(
+        Finding::act(&subject, sentence)
+            .severity(Grade::High)
+            .confidence(if in_parts { Grade::High } else { Grade::Medium }),
+    );
+    Ok(vec![remedies(evidence, finding, dropping.len())])
+}
+
+fn remedies(evidence: &Evidence, finding: Finding, cpus: usize) -> Finding {
+    let mut finding = match evidence.host(&keys::SOFTNET_BACKLOG) {
+        Ok(backlog) => finding.cite(backlog.reading).turn(
+            "net.netdev_max_backlog",
+            format!(
+                "{:.0}",
+                (backlog.value * LONGER.value).clamp(1.0, f64::from(i32::MAX))
+            ),
+        ),
+        Err(_) => finding.consider("net.netdev_max_backlog"),
+    };
+    // One CPU that drops while a device steers to it alone: let it have company.
+    let alone = evidence
+        .each(&keys::RPS_CPUS)
+        .unwrap_or_default()
+        .into_iter()
+        .find(|(_, masks): &(&Subject, Quantity<'_>)| (0.5..1.5).contains(&masks.value));
+    if let Some((device, masks)) = alone
+        && cpus == 1
+    {
+        finding = finding
+            .cite(masks.reading)
+            .turn_device("net.rps_cpus", device.name(), "all");
+    }
+    match evidence.host(&keys::FLOWS_LARGEST_SHARE) {
+        Ok(largest) if largest.value > 0.5 => {
+            finding.cite(largest.reading).consider("net.flow_limit")
+        }
+        _ => finding,
+    }
+}

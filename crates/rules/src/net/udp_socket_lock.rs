@@ -1,0 +1,251 @@
+//! `udp-socket-lock`: softirq CPUs fight for the queue of one UDP socket.
+//!
+//! Every datagram is put into the socket's receive queue under a lock. With one socket per port, all CPUs
+//! that take packets meet there; on 20 of them the reference case fell to a sixteenth of its rate. Symbols:
+//! net/ipv4/udp.c, `__udp_enqueue_schedule_skb` (Linux 4.10 on), `udp_queue_rcv_skb` before it.
+
+use rungwise_model::check::{Finding, Grade, Outcome};
+use rungwise_model::evidence::{Evidence, Missing, Quantity};
+use rungwise_model::keys;
+
+use super::ports::{self, Port};
+use crate::sampled::{self, Sampled};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const SHARE: Threshold = Threshold {
+    name: "softirq samples that spin under the UDP enqueue",
+    value: 0.10,
+    origin: "own guess; the reference case's flame graph shows it as the widest tower",
+};
+
+const RATE: Threshold = Threshold {
+    name: "lock contentions under the UDP enqueue, per second",
+    value: 1000.0,
+    origin: "own guess, for machines too small for the spinning to show in samples",
+};
+
+const CPUS: Threshold = Threshold {
+    name: "CPUs that take packets",
+    value: 2.0,
+    origin: "a softirq CPU alone has nobody to fight with but the reader",
+};
+
+/// Softirq samples below which their shares are not judged.
+pub(super) const SOFTIRQ_SAMPLES: Threshold = Threshold {
+    name: "samples within softirq",
+    value: 100.0,
+    origin: "10 % of 100 is 10 samples, known to a third; a guess at what is still worth saying",
+};
+
+/// `udp-socket-lock`
+pub(crate) static RULE: Rule = Rule {
+    id: "udp-socket-lock",
+    topic: "net",
+    summary: "several CPUs take packets for one UDP socket and fight for its lock",
+    needs: &[
+        &keys::LOCK_UDP_CONTENTIONS,
+        &keys::SOFTIRQ_NET_RX_CPUS,
+        &keys::STACK_SAMPLES,
+        &keys::STACK_SOFTIRQ_SAMPLES,
+        &keys::STACK_UDP_LOCK,
+        &keys::UDP_PROCESS,
+        &keys::UDP_READERS,
+        &keys::UDP_SOCKET_DROPS,
+        &keys::UDP_SOCKET_QUEUE,
+        &keys::UDP_SOCKETS,
+    ],
+    thresholds: &[SHARE, RATE, CPUS, sampled::SAMPLES, SOFTIRQ_SAMPLES],
+    knobs: &["sock.reuseport"],
+    doc: Doc {
+        looks_for: "More than 10 % of softirq samples spinning on a lock below the UDP enqueue, or more than 1,000 \
+                    contentions/s there, with at least two CPUs in NET_RX and one socket on the busiest UDP port.",
+        hurts: "The CPUs wait for each other instead of taking packets; more of them make it worse, not better.",
+        todo: "One socket per worker with SO_REUSEPORT (a change of the service). Only then do receive steering, \
+               steering by BPF and pinning pay.",
+        wrong: "The kernel counts no datagrams per socket, so the port is a guess (drops, queue, readers). The reader \
+                takes the same lock: with one CPU in NET_RX that is all it is. Guests show \
+                __pv_queued_spin_lock_slowpath, bare metal native_queued_spin_lock_slowpath; both are counted.",
+        sources: "net/ipv4/udp.c (Linux 6.18); the reference case (20 cores, 82599ES, Linux 4.6.3): 17 k \
+                  transactions/s with one socket and steering, 2,540 k with SO_REUSEPORT. Two CPUs cannot show the \
+                  collapse: 17 of 6,024 samples on a 2-CPU guest.",
+    },
+    judge,
+};
+
+/// How much the CPUs spin under the UDP enqueue.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Spinning<'a> {
+    /// Share of softirq samples.
+    Samples(Sampled<'a>),
+    /// Contentions per second.
+    Events(Quantity<'a>),
+}
+
+impl<'a> Spinning<'a> {
+    /// By samples; by counted contentions where there are none, or where these show more.
+    pub(super) fn of(evidence: &'a Evidence) -> Result<Self, Missing> {
+        let events = evidence.host(&keys::LOCK_UDP_CONTENTIONS);
+        match (samples(evidence), events) {
+            (Ok(seen), Ok(events))
+                if seen.share.value <= SHARE.value && events.value > RATE.value =>
+            {
+                Ok(Self::Events(events))
+            }
+            (Ok(seen), _) => Ok(Self::Samples(seen)),
+            (Err(_), Ok(events)) => Ok(Self::Events(events)),
+            (Err(missing), Err(_)) => Err(missing),
+        }
+    }
+
+    /// It is above the line, which for samples is `share`.
+    pub(super) fn is_above(&self, share: f64) -> bool {
+        match self {
+            Self::Samples(seen) => seen.share.value > share,
+            Self::Events(events) => events.value > RATE.value,
+        }
+    }
+
+    /// `41 % of softirq samples spin`
+    pub(super) fn described(&self) -> String {
+        match self {
+            Self::Samples(seen) => format!(
+                "{} of softirq samples spin on a lock under the UDP enqueue",
+                say::percent(seen.share.value)
+            ),
+            Self::Events(events) => format!(
+                "{} lock contentions under the UDP enqueue",
+                say::rate(events.value)
+            ),
+        }
+    }
+
+    /// Cites what it rests on.
+    pub(super) fn cited_in(&self, finding: Finding) -> Finding {
+        match self {
+            Self::Samples(seen) => finding.cite(seen.share.reading).cite(seen.samples.reading),
+            Self::Events(events) => finding.cite(events.reading),
+        }
+    }
+
+    /// Severity and confidence of being above the line `share`.
+    pub(super) fn grades(&self, share: f64) -> (Grade, Grade) {
+        match self {
+            Self::Samples(seen) => (sampled::severity(seen.share.value), seen.confidence(share)),
+            Self::Events(_) => (Grade::Medium, Grade::Medium),
+        }
+    }
+
+    /// Clear, with the distance from the line.
+    pub(super) fn clear(&self, sentence: String, share: f64) -> Finding {
+        let finding = Finding::clear(sentence);
+        self.cited_in(match self {
+            Self::Samples(seen) => finding.below(seen.share.value, share),
+            Self::Events(events) => finding.below(events.value, RATE.value),
+        })
+    }
+}
+
+fn samples(evidence: &Evidence) -> Result<Sampled<'_>, Missing> {
+    let share = sampled::share(evidence, &keys::STACK_UDP_LOCK)?.share;
+    let samples = evidence.host(&keys::STACK_SOFTIRQ_SAMPLES)?;
+    // None of few is none; some of few is not judged.
+    if samples.value < SOFTIRQ_SAMPLES.value && share.value > 0.0 {
+        return Err(sampled::too_few(
+            &keys::STACK_SOFTIRQ_SAMPLES,
+            samples.value,
+            SOFTIRQ_SAMPLES.value,
+        ));
+    }
+    Ok(Sampled { share, samples })
+}
+
+/// What was seen, above the line or not.
+struct Seen<'a> {
+    spinning: Spinning<'a>,
+    cpus: Quantity<'a>,
+    port: Port<'a>,
+}
+
+impl<'a> Seen<'a> {
+    fn of(evidence: &'a Evidence) -> Result<Self, Missing> {
+        Ok(Self {
+            spinning: Spinning::of(evidence)?,
+            cpus: evidence.host(&keys::SOFTIRQ_NET_RX_CPUS)?,
+            port: ports::busiest(evidence)?,
+        })
+    }
+
+    fn holds(&self) -> bool {
+        self.spinning.is_above(SHARE.value)
+            && self.cpus.value >= CPUS.value
+            && self.port.sockets.value < 1.5
+    }
+}
+
+/// The sickness is there; read by rules whose cure would make it worse.
+pub(crate) fn holds(evidence: &Evidence) -> Result<bool, Missing> {
+    Ok(Seen::of(evidence)?.holds())
+}
+
+/// A remedy that brings more CPUs, judged in view of the fight: while it goes on, only worth watching, and only
+/// together with a socket per worker.
+pub(crate) fn not_alone(evidence: &Evidence, mut finding: Finding) -> Finding {
+    if holds(evidence) != Ok(true) {
+        return finding;
+    }
+    finding.outcome = Outcome::Watch;
+    finding.sentence += "; more CPUs would only fight harder for the one UDP socket (udp-socket-lock), so not before SO_REUSEPORT";
+    let mut finding = finding.turn("sock.reuseport", "on");
+    finding.knobs.rotate_right(1);
+    finding
+}
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let spinning = Spinning::of(evidence)?;
+    if !spinning.is_above(SHARE.value) {
+        return Ok(vec![spinning.clear(spinning.described(), SHARE.value)]);
+    }
+    let seen = Seen::of(evidence)?;
+    let port = seen.port.named(evidence);
+    if !seen.holds() {
+        let why = if seen.cpus.value < CPUS.value {
+            "one CPU takes all packets, so it can only meet the reader".to_owned()
+        } else {
+            format!(
+                "{port} has {} (see udp-reuseport-hash)",
+                say::count(seen.port.sockets.value, "socket")
+            )
+        };
+        let sentence = format!("{}, but {why}", spinning.described());
+        return Ok(vec![
+            seen.spinning
+                .cited_in(Finding::clear(sentence))
+                .cite(seen.cpus.reading)
+                .cite(seen.port.sockets.reading),
+        ]);
+    }
+    let (severity, confidence) = spinning.grades(SHARE.value);
+    let sentence = format!(
+        "{} CPUs fight for the one socket of {port}: {}",
+        say::whole(seen.cpus.value),
+        spinning.described()
+    );
+    let finding = Finding::act(seen.port.subject, sentence)
+        .severity(severity)
+        .confidence(confidence);
+    Ok(vec![
+        spinning
+            .cited_in(finding)
+            .cite(seen.cpus.reading)
+            .cite(seen.port.sockets.reading)
+            .turn("sock.reuseport", "on")
+            .estimate(
+                0.0,
+                148.0,
+                "reference case, 20 CPUs on one socket: 17 k to 2,540 k transactions/s; with fewer CPUs less",
+            )
+            .refuted_by(
+                "with a socket per worker (SO_REUSEPORT), as many samples still spin under the UDP enqueue",
+            ),
+    ])
+}

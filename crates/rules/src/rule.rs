@@ -1,0 +1,74 @@
+//! A rule: what sickness it looks for, from which line on, and how it can be wrong.
+
+use rungwise_model::check::{Finding, Lack, Outcome};
+use rungwise_model::evidence::{Evidence, Key, Missing};
+
+/// One sickness.
+#[derive(Debug)]
+pub struct Rule {
+    /// Names the sickness, read aloud after "found": `udp-socket-lock`. Never changes once published.
+    pub id: &'static str,
+    /// Subject matter, and folder of its file.
+    pub topic: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// The keys it reads.
+    pub needs: &'static [&'static Key],
+    /// Its lines, each with its origin. The function reads them from here.
+    pub thresholds: &'static [Threshold],
+    /// Knobs that may help, most wanted first. A finding names those that fit.
+    pub knobs: &'static [&'static str],
+    /// Its page.
+    pub doc: Doc,
+    /// Same evidence in, same findings out. At least one finding, or what is missing.
+    pub judge: fn(&Evidence) -> Judgement,
+}
+
+/// What a rule says: findings (of any outcome but undecided), or what it needs and does not have.
+pub type Judgement = Result<Vec<Finding>, Missing>;
+
+/// A line between healthy and sick.
+#[derive(Debug)]
+pub struct Threshold {
+    /// What is compared.
+    pub name: &'static str,
+    /// The line, in the unit of the key.
+    pub value: f64,
+    /// Where it comes from, or that it is our own guess.
+    pub origin: &'static str,
+}
+
+/// The five parts of a rule's page.
+#[derive(Debug)]
+pub struct Doc {
+    /// What it looks for.
+    pub looks_for: &'static str,
+    /// Why it hurts.
+    pub hurts: &'static str,
+    /// What to do.
+    pub todo: &'static str,
+    /// How it can be wrong.
+    pub wrong: &'static str,
+    /// Sources.
+    pub sources: &'static str,
+}
+
+impl Rule {
+    /// Its findings in this evidence: at least one, and never silence.
+    pub fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
+        let mut findings = match (self.judge)(evidence) {
+            Ok(findings) => findings,
+            Err(missing) => vec![Finding::undecided(vec![Lack::from(missing)])],
+        };
+        debug_assert!(!findings.is_empty(), "{} is silent", self.id);
+        for finding in &mut findings {
+            self.id.clone_into(&mut finding.rule);
+            debug_assert!(
+                finding.outcome != Outcome::Act || !finding.evidence.is_empty(),
+                "{} acts without evidence",
+                self.id
+            );
+        }
+        findings
+    }
+}

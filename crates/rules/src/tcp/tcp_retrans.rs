@@ -1,0 +1,165 @@
+//! `tcp-retrans`: too much is sent again.
+//!
+//! The share of retransmitted segments (`RetransSegs` of /proc/net/snmp) counts probes of a closed window as
+//! well, which are no loss: 47,616 bytes of them were seen on loopback with a peer that did not read. Timeouts
+//! and retransmissions that were lost themselves are loss beyond doubt.
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+
+const AGAIN: Threshold = Threshold {
+    name: "segments sent again as a share of all",
+    value: 0.005,
+    origin: "own guess, for a local network, where nothing should be lost",
+};
+
+const MUCH: Threshold = Threshold {
+    name: "the same, much",
+    value: 0.02,
+    origin: "own guess: from there on the throughput of a connection falls visibly",
+};
+
+const TRAFFIC: Threshold = Threshold {
+    name: "packets sent in the window",
+    value: 2000.0,
+    origin: "own guess: ten retransmissions at the line",
+};
+
+const NEAR: Threshold = Threshold {
+    name: "median round trip of a local network, seconds",
+    value: 0.010,
+    origin: "own guess: 1000 km of fibre",
+};
+
+const RTO: Threshold = Threshold {
+    name: "round trip below which a timeout of 200 ms is out of proportion, seconds",
+    value: 0.001,
+    origin: "own guess: the timeout is two hundred round trips there",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "tcp-retrans",
+    topic: "tcp",
+    summary: "TCP sends much again",
+    needs: &[
+        &keys::DEVICE_MISSED,
+        &keys::DEVICE_TX_PACKETS,
+        &keys::TCP_LOST_RETRANSMIT,
+        &keys::TCP_RETRANS_BYTES_SHARE,
+        &keys::TCP_RETRANS_SHARE,
+        &keys::TCP_RTT,
+        &keys::TCP_TIMEOUTS,
+        &keys::TCP_ZERO_WINDOW_PROBES,
+    ],
+    thresholds: &[AGAIN, MUCH, TRAFFIC, NEAR, RTO],
+    knobs: &["net.ring", "tcp.congestion", "tcp.rto_min"],
+    doc: Doc {
+        looks_for: "More than 0.5 % of the segments sent again, in every part of the window, with timeouts or lost \
+            retransmissions or without probes of closed windows.",
+        hurts: "What is sent again comes at least a round trip late, after a timeout 200 ms. The sender slows down as well.",
+        todo: "Find where it is lost: this host's ring (nic-ring-drop, net.ring), the peer's, or the switch between. Timeouts in \
+            a network of microseconds: a shorter least timeout (tcp.rto_min). Loss on a long path that is not \
+            congestion: another algorithm (tcp.congestion).",
+        wrong: "Probes of a closed window count as retransmissions; a peer that does not read makes them. Reordering in the \
+            network makes TCP send again what was not lost. On a long path half a percent is ordinary, so there it is only \
+            watched.",
+        sources: "netdata TCP alerts; Documentation/networking/snmp_counter.rst; measured on loopback with a stalled peer: \
+            47,616 bytes of probes in tcpi_bytes_retrans.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let again = evidence.host(&keys::TCP_RETRANS_SHARE)?;
+    let share = say::percent(again.value);
+    let clear = |sentence: String| {
+        Finding::clear(sentence)
+            .below(again.value, AGAIN.value)
+            .cite(again.reading)
+    };
+    if !again.always(|share| share > AGAIN.value) {
+        let sentence = format!("{share} of the segments were sent again");
+        return Ok(vec![clear(sentence)]);
+    }
+    if let Ok(devices) = evidence.each(&keys::DEVICE_TX_PACKETS) {
+        let packets: f64 =
+            devices.iter().map(|(_, rate)| rate.value).sum::<f64>() * evidence.seconds();
+        if packets < TRAFFIC.value {
+            let sentence = format!(
+                "{share} of the segments were sent again, but only {packets:.0} packets left in the window"
+            );
+            return Ok(vec![clear(sentence)]);
+        }
+    }
+    let timeouts = evidence.host(&keys::TCP_TIMEOUTS)?;
+    let lost = evidence.host(&keys::TCP_LOST_RETRANSMIT).ok();
+    let probes = evidence.host(&keys::TCP_ZERO_WINDOW_PROBES).ok();
+    let probing = probes.is_some_and(|probes| probes.value > 0.0);
+    let beyond_doubt = timeouts.value > 0.0 || lost.is_some_and(|lost| lost.value > 0.0);
+    if let (true, false, Some(probes)) = (probing, beyond_doubt, probes) {
+        let sentence = format!(
+            "{share} of the segments were sent again, but nothing timed out, and closed windows are probed {}",
+            say::rate(probes.value)
+        );
+        return Ok(vec![Finding::clear(sentence).cite(probes.reading)]);
+    }
+
+    let round_trips = evidence.each(&keys::TCP_RTT).unwrap_or_default();
+    let round_trip = pick::median(round_trips.iter().map(|(_, trip)| trip.value).collect());
+    let far = round_trip.is_some_and(|median| median > NEAR.value);
+    let mut sentence = format!("{share} of the TCP segments were sent again");
+    if timeouts.value > 0.0 {
+        let _ = write!(sentence, ", {} after a timeout", say::rate(timeouts.value));
+    }
+    let worst = pick::largest(evidence, &keys::TCP_RETRANS_BYTES_SHARE)
+        .ok()
+        .filter(|(_, share)| share.value > AGAIN.value);
+    if let Some((connection, share)) = worst {
+        let _ = write!(
+            sentence,
+            "; {} sent {} again",
+            connection.name(),
+            say::percent(share.value)
+        );
+    }
+    let host = Subject::host();
+    let mut finding = if far {
+        sentence += ", over a long path";
+        Finding::watch(&host, sentence).severity(Grade::Low)
+    } else {
+        Finding::act(&host, sentence).severity(if again.value > MUCH.value {
+            Grade::High
+        } else {
+            Grade::Medium
+        })
+    };
+    finding = finding
+        .confidence(if beyond_doubt && !probing {
+            Grade::High
+        } else {
+            Grade::Medium
+        })
+        .cite(again.reading)
+        .cite(timeouts.reading);
+    if let Some((_, share)) = worst {
+        finding = finding.cite(share.reading);
+    }
+    if let Ok((device, missed)) = pick::largest(evidence, &keys::DEVICE_MISSED)
+        && missed.value > 0.0
+    {
+        finding = finding
+            .cite(missed.reading)
+            .turn_device("net.ring", device.name(), "max");
+    }
+    if timeouts.value > 0.0 && round_trip.is_some_and(|median| median < RTO.value) {
+        finding = finding.consider("tcp.rto_min");
+    }
+    Ok(vec![finding.consider("tcp.congestion").refuted_by(
+        "a capture at the receiver shows the segments arriving twice: reordering, not loss",
+    )])
+}

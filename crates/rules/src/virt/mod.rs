@@ -1,0 +1,3 @@
+//! What the hypervisor below takes.
+
+pub(crate) mod steal;

@@ -1,0 +1,22 @@
+//! Rules against their casebooks, against the house's law for rules, and against evidence that no
+//! machine would give.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests read the casebooks; their helpers are tests too"
+)]
+
+mod book;
+mod cases;
+mod house;
+mod random;
+
+/// Fails with every offender on a line of its own.
+#[track_caller]
+fn none_of(offenders: &[String], what: &str) {
+    assert!(
+        offenders.is_empty(),
+        "{what}:\n  {}",
+        offenders.join("\n  ")
+    );
+}
