@@ -9,10 +9,15 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rungwise_host::Host;
+use rungwise_host::{DeviceSetting, Host};
 use serde::{Deserialize, Serialize};
 
+use crate::by_hand::{self, Way};
+use crate::mask;
 use crate::target::{self, Form};
+
+pub use crate::thread::Thread;
+pub use crate::twins::Twins;
 
 /// Prefix of every `nf_tables` table that is ours. No other table is ever touched.
 pub const OUR_TABLES: &str = "rungwise_";
@@ -35,6 +40,14 @@ pub enum Edit {
         /// One line.
         value: String,
     },
+    /// A file that another edit of the same plan resets is to keep the value it has: its intent goes before
+    /// that edit, for the undo, and again after it, to write the value anew.
+    Keep {
+        /// Absolute path.
+        path: String,
+        /// What it holds.
+        value: String,
+    },
     /// A device feature is on or off.
     Feature {
         /// Device name.
@@ -51,6 +64,37 @@ pub enum Edit {
         /// The state.
         present: bool,
     },
+    /// A setting of a device that no file holds.
+    Setting {
+        /// Device name.
+        device: String,
+        /// Which.
+        setting: DeviceSetting,
+        /// The whole of it, in the spelling of [`DeviceSetting::normal`].
+        value: String,
+    },
+    /// Twin files of one quantity, of which the kernel keeps one in force: setting `dirty_bytes` makes
+    /// `dirty_ratio` read 0, and 0 is nothing that could be written back to either.
+    Twin {
+        /// Both.
+        files: Twins,
+        /// `bytes=NUMBER` or `percent=NUMBER`: the one in force.
+        value: String,
+    },
+    /// A thread may run on these CPUs.
+    Affinity {
+        /// The thread.
+        thread: Thread,
+        /// A CPU list.
+        value: String,
+    },
+    /// What only a person can do. Planned, shown and exported; the engine never carries it out.
+    ByHand {
+        /// Where the text goes.
+        way: Way,
+        /// What to put there.
+        text: String,
+    },
     /// A switch of the service under test. Whoever runs the service realises it by a restart; the
     /// engine neither writes nor journals it.
     Service {
@@ -65,11 +109,17 @@ impl Edit {
     /// What is edited, for messages: a path, `rx-gro of eth0`.
     pub fn target(&self) -> String {
         match self {
-            Self::WriteFile { path, .. } => path.clone(),
+            Self::WriteFile { path, .. } | Self::Keep { path, .. } => path.clone(),
             Self::Feature {
                 device, feature, ..
             } => format!("feature {feature} of {device}"),
             Self::NftTable { name, .. } => format!("table inet {name}"),
+            Self::Setting {
+                device, setting, ..
+            } => format!("{setting} of {device}"),
+            Self::Twin { files, .. } => format!("{} or {}", files.bytes, files.percent),
+            Self::Affinity { thread, .. } => thread.to_string(),
+            Self::ByHand { way, .. } => way.place().to_owned(),
             Self::Service { switch, .. } => format!("switch {switch} of the service"),
         }
     }
@@ -77,7 +127,13 @@ impl Edit {
     /// The value that is to hold, as text.
     pub fn value(&self) -> Cow<'_, str> {
         match self {
-            Self::WriteFile { value, .. } | Self::Service { value, .. } => value.into(),
+            Self::WriteFile { value, .. }
+            | Self::Keep { value, .. }
+            | Self::Setting { value, .. }
+            | Self::Twin { value, .. }
+            | Self::Affinity { value, .. }
+            | Self::Service { value, .. } => value.into(),
+            Self::ByHand { text, .. } => text.into(),
             Self::Feature { on, .. } => on_off(*on).into(),
             Self::NftTable { present, .. } => present_absent(*present).into(),
         }
@@ -86,7 +142,7 @@ impl Edit {
     /// The device this edit is about, if it is about one.
     pub fn device(&self) -> Option<&str> {
         match self {
-            Self::WriteFile { path, .. } => {
+            Self::WriteFile { path, .. } | Self::Keep { path, .. } => {
                 let device = DEVICE_DIRS
                     .iter()
                     .find_map(|dir| path.strip_prefix(dir))?
@@ -95,7 +151,7 @@ impl Edit {
                 // Not devices: the settings of all, and those that new ones start with.
                 (!["all", "default"].contains(&device)).then_some(device)
             }
-            Self::Feature { device, .. } => Some(device),
+            Self::Feature { device, .. } | Self::Setting { device, .. } => Some(device),
             _ => None,
         }
     }
@@ -103,7 +159,12 @@ impl Edit {
     /// The value that holds now.
     pub fn current(&self, host: &dyn Host) -> io::Result<String> {
         match self {
-            Self::WriteFile { path, .. } => host.text(Path::new(path)),
+            Self::WriteFile { path, .. } => read(host, path),
+            // Gone with its queue: there is nothing left to keep.
+            Self::Keep { path, value } => match read(host, path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(value.clone()),
+                found => found,
+            },
             Self::Feature {
                 device, feature, ..
             } => Ok(on_off(host.feature(device, feature)?.on).to_owned()),
@@ -114,6 +175,16 @@ impl Edit {
                     .any(|chain| chain.family == "inet" && chain.table == *name);
                 Ok(present_absent(present).to_owned())
             }
+            Self::Setting {
+                device, setting, ..
+            } => host.device_setting(device, *setting),
+            Self::Twin { files, .. } => files.current(host),
+            Self::Affinity { thread, .. } => thread.cpus(host),
+            Self::ByHand {
+                way: Way::CommandLine,
+                text,
+            } => by_hand::booted_with(host, text),
+            Self::ByHand { .. } => Err(by_a_person()),
             Self::Service { .. } => Err(not_a_service()),
         }
     }
@@ -121,12 +192,22 @@ impl Edit {
     /// Makes `value` hold; the value need not be the edit's own, undo writes the old one.
     pub(crate) fn write(&self, host: &dyn Host, value: &str) -> io::Result<()> {
         match self {
-            Self::WriteFile { path, .. } => host.write(Path::new(path), value.as_bytes()),
+            // An empty write(2) never reaches the kernel's handler: an empty list is a bare line end.
+            Self::WriteFile { path, .. } if value.is_empty() => host.write(Path::new(path), b"\n"),
+            Self::WriteFile { path, .. } | Self::Keep { path, .. } => {
+                host.write(Path::new(path), value.as_bytes())
+            }
             Self::Feature {
                 device, feature, ..
             } => host.set_feature(device, feature, value == on_off(true)),
             Self::NftTable { name, .. } if value == present_absent(true) => host.plant_chains(name),
             Self::NftTable { name, .. } => host.remove_table(name),
+            Self::Setting {
+                device, setting, ..
+            } => host.set_device(device, *setting, value),
+            Self::Twin { files, .. } => files.write(host, value),
+            Self::Affinity { thread, .. } => thread.pin(host, value),
+            Self::ByHand { .. } => Err(by_a_person()),
             Self::Service { .. } => Err(not_a_service()),
         }
     }
@@ -134,10 +215,16 @@ impl Edit {
     /// Two spellings of one value of this target.
     pub fn same(&self, one: &str, other: &str) -> bool {
         match self {
-            Self::WriteFile { path, .. } => target::form_of(path).map_or_else(
-                || Form::Words.same(one, other),
-                |form| form.same(one, other),
-            ),
+            Self::WriteFile { path, .. } | Self::Keep { path, .. } => target::form_of(path)
+                .map_or_else(
+                    || Form::Words.same(one, other),
+                    |form| form.same(one, other),
+                ),
+            Self::Affinity { .. } => Form::CpuList.same(one, other),
+            Self::Setting { setting, .. } => match (setting.normal(one), setting.normal(other)) {
+                (Some(one), Some(other)) => one == other,
+                _ => one == other,
+            },
             _ => one == other,
         }
     }
@@ -145,12 +232,39 @@ impl Edit {
     /// `value` is one that this target can hold at all.
     pub(crate) fn can_hold(&self, value: &str) -> bool {
         match self {
-            Self::WriteFile { path, .. } => {
+            Self::WriteFile { path, .. } | Self::Keep { path, .. } => {
                 target::form_of(path).is_some_and(|form| form.holds(value))
             }
             Self::Feature { .. } => [on_off(true), on_off(false)].contains(&value),
             Self::NftTable { .. } => [present_absent(true), present_absent(false)].contains(&value),
-            Self::Service { .. } => true,
+            // A root qdisc that somebody configured reads with its handle; nobody could make it again.
+            Self::Setting {
+                setting: setting @ DeviceSetting::RootQdisc,
+                ..
+            } => setting
+                .normal(value)
+                .is_some_and(|value| !value.contains(' ')),
+            Self::Setting { setting, .. } => setting.normal(value).is_some(),
+            // 0 is nothing that the kernel takes back.
+            Self::Twin { .. } => Twins::parse(value).is_some_and(|(_, number)| number > 0),
+            Self::Affinity { .. } => mask::parse_list(value).is_ok(),
+            Self::ByHand { .. } | Self::Service { .. } => true,
+        }
+    }
+
+    /// `found` is what the kernel leaves where a [`Edit::Keep`] was reset: an empty mask, an empty table.
+    pub(crate) fn was_reset(&self, found: &str) -> bool {
+        matches!(self, Self::Keep { .. })
+            && (mask::parse(found).is_some_and(|cpus| cpus.is_empty()) || found.trim() == "0")
+    }
+
+    /// The kernel tells how this target stands. It does not tell of a switch of the service, nor of most
+    /// things that a person does.
+    pub fn readable(&self) -> bool {
+        match self {
+            Self::Service { .. } => false,
+            Self::ByHand { way, .. } => *way == Way::CommandLine,
+            _ => true,
         }
     }
 }
@@ -202,6 +316,14 @@ impl Places {
     }
 }
 
+/// A file's value in its form.
+fn read(host: &dyn Host, path: &str) -> io::Result<String> {
+    let text = host.text(Path::new(path))?;
+    Ok(target::form_of(path)
+        .map(|form| form.stored(&text).into_owned())
+        .unwrap_or(text))
+}
+
 fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
@@ -210,9 +332,44 @@ fn present_absent(present: bool) -> &'static str {
     if present { "present" } else { "absent" }
 }
 
+fn by_a_person() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "a person does this")
+}
+
 fn not_a_service() -> io::Error {
     io::Error::new(
         io::ErrorKind::Unsupported,
         "a switch of the service is set by whoever starts the service",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_qdisc_that_somebody_configured_is_nothing_that_could_be_put_back() {
+        let root = Edit::Setting {
+            device: "eth0".to_owned(),
+            setting: DeviceSetting::RootQdisc,
+            value: "fq".to_owned(),
+        };
+        assert!(root.can_hold("fq") && root.can_hold("default"));
+        assert!(!root.can_hold("htb 1:"));
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_nothing_that_could_be_put_back() {
+        let twin = Edit::Twin {
+            files: Twins {
+                bytes: "/proc/sys/vm/dirty_bytes".to_owned(),
+                percent: "/proc/sys/vm/dirty_ratio".to_owned(),
+            },
+            value: "bytes=8192".to_owned(),
+        };
+        assert!(twin.can_hold("percent=20") && twin.can_hold("bytes=8192"));
+        for value in ["percent=0", "bytes=0", "20", "bytes=|/tmp/x", ""] {
+            assert!(!twin.can_hold(value), "{value}");
+        }
+    }
 }

@@ -160,6 +160,13 @@ impl<L: Log> Keeper<L> {
             intents: Vec::new(),
         };
         plan.check()?;
+        let by_hand: Vec<String> = plan.by_hand().collect();
+        if !by_hand.is_empty() {
+            return Err(Error::NotSettable {
+                knob: crate::find(&plan.knob)?.id,
+                why: format!("a person does it: {}", by_hand.join("; ")),
+            });
+        }
         let intents = intents(places, plan)?;
         if intents.is_empty() {
             return Ok(applied);
@@ -313,8 +320,19 @@ fn intents(places: &Places, plan: &Plan) -> Result<Vec<Intent>> {
         let before = edit
             .current(host)
             .map_err(failed(format!("read {}", edit.target())))?;
-        if edit.same(&before, &edit.value()) {
+        let kept = matches!(edit, Edit::Keep { .. });
+        if !kept && edit.same(&before, &edit.value()) {
             continue;
+        }
+        if kept && !edit.same(&before, &edit.value()) {
+            return Err(Error::BadPlan {
+                knob: plan.knob.clone(),
+                why: format!(
+                    "{} is to be kept at '{}' and holds '{before}'",
+                    edit.target(),
+                    edit.value()
+                ),
+            });
         }
         // An undo would refuse to write it.
         if !edit.can_hold(&before) {

@@ -239,9 +239,11 @@ fn room(answer: &io::Error) -> &'static str {
 /// Answers of the kernel that say less than they mean.
 fn hint(answer: &io::Error) -> &'static str {
     // Numbers of asm-generic/errno.h; std has no kinds for these.
+    const EIO: i32 = 5;
     const EOVERFLOW: i32 = 75;
     const EOPNOTSUPP: i32 = 95;
     match answer.raw_os_error() {
+        Some(EIO) => "; the kernel keeps it to itself, as it does managed interrupts",
         Some(EOVERFLOW) => {
             "; the mask names a CPU that does not exist, see /sys/devices/system/cpu/possible"
         }

@@ -1,19 +1,21 @@
 //! A knob: what can be turned, what it costs, and how a wish becomes edits.
 //!
-//! A knob is data and two functions that only read. The five parts of its documentation are fields,
+//! A knob is data; how it is read and planned is its [`Turn`]. The five parts of its documentation are fields,
 //! so that none can be forgotten; `docs/knobs`, `rungwise knob show` and the scenario's messages
 //! all print the same text.
 
 use std::path::Path;
 
-use rungwise_host::Host;
+use rungwise_host::{DeviceSetting, Host};
 use serde::Serialize;
 
+use crate::by_hand::Manual;
 use crate::edit::{Edit, Place};
 use crate::error::{Error, Result};
 use crate::mask::{self, Cpus};
 use crate::plan::{Plan, PlannedEdit};
-use crate::target::{Target, is_name};
+use crate::target::{Form, Target, is_name, matches_name};
+use crate::turn::Turn;
 
 /// A directory per device of the reader's network namespace.
 const INTERFACES: &str = "/proc/sys/net/ipv4/conf";
@@ -35,17 +37,45 @@ pub struct Knob {
     pub values: &'static str,
     /// Its page.
     pub doc: Doc,
+    /// What a person does, and where, for what rungwise does not turn.
+    pub by_hand: &'static [Manual],
     pub(crate) writes: &'static [Target],
-    pub(crate) read: fn(&Context<'_>) -> Result<Current>,
-    pub(crate) draft: fn(&Context<'_>, &str) -> Result<Draft>,
+    pub(crate) turn: Turn,
 }
+
+/// What most knobs have in common: a value that is turned at once and disturbs nobody. Each names the rest.
+pub(crate) const COMMON: Knob = Knob {
+    id: "",
+    scope: Scope::Host,
+    risk: Risk::Live,
+    settable: Settable::Yes,
+    summary: "",
+    values: "",
+    doc: Doc {
+        does: "",
+        helps: "",
+        costs: "",
+        undone: PUT_BACK,
+        sources: "",
+    },
+    by_hand: &[],
+    writes: &[],
+    turn: Turn::File,
+};
+
+/// How most knobs are undone.
+pub(crate) const PUT_BACK: &str = "The former value is written back.";
 
 /// How far a turn reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
+    /// One control group, by its path below `/sys/fs/cgroup`.
+    Cgroup,
     /// One network device.
     Device,
+    /// One block device.
+    Disk,
     /// One network namespace.
     Netns,
     /// The whole machine.
@@ -58,7 +88,9 @@ impl Scope {
     /// Its name, which is also the folder of its knobs.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Cgroup => "cgroup",
             Self::Device => "device",
+            Self::Disk => "disk",
             Self::Netns => "netns",
             Self::Host => "host",
             Self::Service => "service",
@@ -125,7 +157,8 @@ pub struct Context<'a> {
     pub here: &'a dyn Host,
     /// The name of `here` in the plan.
     pub place: &'a Place,
-    /// The device in question, for knobs of a device.
+    /// The device in question, for knobs of a device; for others what their scope is about: a block device,
+    /// a control group.
     pub device: Option<&'a str>,
     /// CPUs that `all` and `by-cpu` mean, in order.
     pub cpus: &'a [usize],
@@ -175,8 +208,13 @@ pub struct Draft {
 }
 
 impl Draft {
+    pub(crate) fn edit(mut self, place: &Place, edit: Edit) -> Self {
+        self.edits.push((place.clone(), edit));
+        self
+    }
+
     pub(crate) fn file(
-        mut self,
+        self,
         place: &Place,
         path: impl Into<String>,
         value: &impl ToString,
@@ -185,18 +223,16 @@ impl Draft {
             path: path.into(),
             value: value.to_string(),
         };
-        self.edits.push((place.clone(), edit));
-        self
+        self.edit(place, edit)
     }
 
-    pub(crate) fn feature(mut self, place: &Place, device: &str, feature: &str, on: bool) -> Self {
+    pub(crate) fn feature(self, place: &Place, device: &str, feature: &str, on: bool) -> Self {
         let edit = Edit::Feature {
             device: device.to_owned(),
             feature: feature.to_owned(),
             on,
         };
-        self.edits.push((place.clone(), edit));
-        self
+        self.edit(place, edit)
     }
 
     pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
@@ -208,18 +244,17 @@ impl Draft {
 impl Knob {
     /// How the knob stands.
     pub fn current(&self, context: &Context<'_>) -> Result<Current> {
-        (self.read)(context)
+        self.turn.read(self, context)
     }
 
-    /// What would have to change for `wish` to hold. Changes nothing.
+    /// What would have to change for `wish` to hold. Changes nothing. For a knob that only a person turns,
+    /// the plan says what that person does.
     pub fn plan(&self, context: &Context<'_>, wish: &str) -> Result<Plan> {
-        if let Settable::No(why) = self.settable {
-            return Err(Error::NotSettable {
-                knob: self.id,
-                why: why.to_owned(),
-            });
-        }
-        let draft = (self.draft)(context, wish.trim())?;
+        let wish = wish.trim();
+        let draft = match self.settable {
+            Settable::Yes => self.turn.draft(self, context, wish)?,
+            Settable::No(why) => self.by_hand(wish, why)?,
+        };
         let mut edits = Vec::with_capacity(draft.edits.len());
         for (place, edit) in draft.edits {
             debug_assert!(
@@ -227,9 +262,7 @@ impl Knob {
                 "{} does not declare {edit:?}",
                 self.id
             );
-            let before = if let Edit::Service { .. } = &edit {
-                None
-            } else {
+            let before = if edit.readable() {
                 let host = context.at(&place);
                 let found = edit.current(host).map_err(|answer| {
                     Error::kernel(
@@ -240,6 +273,8 @@ impl Knob {
                     )
                 })?;
                 Some(found)
+            } else {
+                None
             };
             edits.push(PlannedEdit {
                 place,
@@ -249,15 +284,42 @@ impl Knob {
         }
         Ok(Plan {
             knob: self.id.to_owned(),
-            wish: wish.trim().to_owned(),
+            wish: wish.to_owned(),
             edits,
             notes: draft.notes,
         })
     }
 
+    /// The draft of a wish that a person fulfils: every text for it, in order.
+    pub(crate) fn by_hand(&self, wish: &str, why: &str) -> Result<Draft> {
+        let mut draft = Draft::default().note(why);
+        for manual in self.by_hand {
+            if let Some(text) = manual.text_for(wish) {
+                let way = manual.way;
+                draft = draft.edit(&Place::Host, Edit::ByHand { way, text });
+            }
+        }
+        if !draft.edits.is_empty() {
+            return Ok(draft);
+        }
+        if self.by_hand.is_empty() {
+            return Err(Error::NotSettable {
+                knob: self.id,
+                why: why.to_owned(),
+            });
+        }
+        Err(self.bad_wish(wish, "there is nothing to do for it"))
+    }
+
     /// This knob declares `edit` among its targets.
     pub fn may_write(&self, place: &Place, edit: &Edit) -> bool {
-        self.writes.iter().any(|target| target.covers(place, edit))
+        match edit {
+            Edit::ByHand { way, text } => self
+                .by_hand
+                .iter()
+                .any(|manual| manual.way == *way && manual.could_say(text)),
+            _ => self.writes.iter().any(|target| target.covers(place, edit)),
+        }
     }
 
     pub(crate) fn bad_wish(&self, wish: &str, why: impl Into<String>) -> Error {
@@ -321,6 +383,14 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Where a knob's files are: those of the whole machine on the machine, all others here.
+    pub(crate) fn side(&self, knob: &Knob) -> (&'a dyn Host, &'a Place) {
+        match knob.scope {
+            Scope::Device | Scope::Netns | Scope::Service => (self.here, self.place),
+            Scope::Cgroup | Scope::Disk | Scope::Host => (self.machine, &Place::Host),
+        }
+    }
+
     pub(crate) fn read(&self, knob: &Knob, path: &str) -> Result<Reading> {
         read_file(knob, self.here, path)
     }
@@ -348,23 +418,92 @@ impl<'a> Context<'a> {
         }
     }
 
+    pub(crate) fn read_setting(
+        &self,
+        knob: &Knob,
+        device: &str,
+        setting: DeviceSetting,
+    ) -> Result<Reading> {
+        let source = format!("{setting} of {device}");
+        match self.here.device_setting(device, setting) {
+            Ok(value) => Ok(Reading { source, value }),
+            Err(answer) => Err(Error::kernel(
+                knob.id,
+                format!("read {source}"),
+                self.here.name(),
+                answer,
+            )),
+        }
+    }
+
+    /// The files that `pattern` stands for, in order: its first `*` is the device in question, every other
+    /// one whatever is there.
+    pub(crate) fn files(&self, knob: &Knob, pattern: &str) -> Result<Vec<String>> {
+        let (host, _) = self.side(knob);
+        let mut subject = match knob.scope {
+            Scope::Device if pattern.starts_with(INTERFACES) => Some(self.interface(knob)?),
+            Scope::Device => Some(self.device(knob)?),
+            Scope::Disk => Some(self.named_device(knob, host, &["/sys/block"])?),
+            _ => None,
+        };
+        let mut found = vec![String::new()];
+        for part in pattern.split('/').skip(1) {
+            let known = if part == "*" { subject.take() } else { None };
+            let mut next = Vec::new();
+            for dir in found {
+                if let Some(name) = known {
+                    next.push(format!("{dir}/{name}"));
+                } else if part.contains('*') {
+                    let names = host.list(Path::new(&dir)).map_err(|answer| {
+                        Error::kernel(knob.id, format!("list {dir}"), host.name(), answer)
+                    })?;
+                    let mut names: Vec<_> = names
+                        .into_iter()
+                        .filter(|name| matches_name(part, name))
+                        .collect();
+                    // rx-2 before rx-10.
+                    names.sort_by_key(|name| (name.len(), name.clone()));
+                    next.extend(names.into_iter().map(|name| format!("{dir}/{name}")));
+                } else {
+                    next.push(format!("{dir}/{part}"));
+                }
+            }
+            found = next;
+        }
+        if found.is_empty() {
+            return Err(Error::Absent {
+                knob: knob.id.to_owned(),
+                tried: format!("find {pattern}"),
+                host: host.name().to_owned(),
+            });
+        }
+        Ok(found)
+    }
+
+    /// A file with its value in the kernel's words, brackets and all resolved.
+    pub(crate) fn value_of(&self, knob: &Knob, path: &str, form: Form) -> Result<Reading> {
+        let mut reading = read_file(knob, self.side(knob).0, path)?;
+        reading.value = form.stored(&reading.value).into_owned();
+        Ok(reading)
+    }
+
     /// The named device, which exists and whose files below `/sys` are those of this namespace.
     pub(crate) fn device(&self, knob: &Knob) -> Result<&'a str> {
-        self.named_device(knob, &["/sys/class/net", INTERFACES])
+        self.named_device(knob, self.here, &["/sys/class/net", INTERFACES])
     }
 
     /// The named device of this namespace, for knobs that need nothing of it below `/sys`.
     pub(crate) fn interface(&self, knob: &Knob) -> Result<&'a str> {
-        self.named_device(knob, &[INTERFACES])
+        self.named_device(knob, self.here, &[INTERFACES])
     }
 
     /// A device that every one of `dirs` lists. `/sys` shows the namespace of whoever mounted it and
     /// `/proc/sys/net` that of the reader: below `unshare -n` alone they differ, and a write to the
     /// one would change a device of another namespace.
-    fn named_device(&self, knob: &Knob, dirs: &[&str]) -> Result<&'a str> {
+    fn named_device(&self, knob: &Knob, host: &dyn Host, dirs: &[&str]) -> Result<&'a str> {
         let lists: Vec<Vec<String>> = dirs
             .iter()
-            .map(|dir| self.here.list(Path::new(dir)).unwrap_or_default())
+            .map(|dir| host.list(Path::new(dir)).unwrap_or_default())
             .collect();
         let known: Vec<String> = lists[0]
             .iter()
@@ -380,7 +519,7 @@ impl<'a> Context<'a> {
                 "/sys shows another network namespace than that of {device}, so a write there would miss it; \
                  enter with `ip netns exec`, which mounts the right one"
             ),
-            Some(device) => format!("{} has no device {device}", self.here.name()),
+            Some(device) => format!("{} has no device {device}", host.name()),
             None => "it belongs to a device".to_owned(),
         };
         Err(Error::NoDevice {

@@ -9,9 +9,12 @@
 //!
 //! No knob file writes or undoes anything: that is the engine's alone.
 
+pub mod by_hand;
 pub mod edit;
 pub mod engine;
 mod error;
+pub mod export;
+mod form;
 pub mod guard;
 pub mod journal;
 pub mod knob;
@@ -20,9 +23,14 @@ mod page;
 pub mod plan;
 pub mod recovery;
 pub mod target;
+mod thread;
+mod turn;
+mod twins;
 pub mod undo;
 
+mod cgroup;
 mod device;
+mod disk;
 mod host;
 mod netns;
 mod service;
@@ -35,28 +43,119 @@ pub use page::pages;
 pub use plan::{Drift, Plan, PlannedEdit};
 pub use undo::{Left, Undo, Why};
 
-/// All knobs, sorted by id; a knob's file is found by its scope and the last part of its id.
+/// All knobs, sorted by id. A knob with logic of its own has a file of its own; plain ones stand together by
+/// subject, in the folder of their scope.
 pub static KNOBS: &[&Knob] = &[
+    &service::application::LOCK_SPLIT,
+    &host::firmware::DIMM_POPULATION,
+    &host::firmware::MEMORY_REFRESH,
+    &host::firmware::NIC_QUEUES,
+    &host::firmware::NUMA,
+    &host::firmware::POWER_POLICY,
+    &host::firmware::PREFETCH,
+    &host::firmware::SMMU,
     &host::smt::KNOB,
+    &host::firmware::STREAM_WRITE,
+    &host::boot::AUDIT,
+    &host::boot::CSTATE,
+    &host::boot::HUGEPAGES,
+    &host::boot::IOMMU_PT,
+    &host::boot::ISOLATION,
+    &host::boot::MITIGATIONS,
+    &host::boot::NOHZ,
+    &host::boot::SELINUX,
+    &host::boot::SKEW_TICK,
+    &host::cpu::AUTOGROUP,
+    &cgroup::cfs_quota::KNOB,
+    &host::cpu::DMA_LATENCY,
+    &host::cpu::EPP,
+    &host::cpu::GOVERNOR,
+    &host::cpu::NMI_WATCHDOG,
     &service::pin_threads::KNOB,
+    &host::cpu::SCHED_SLICE,
+    &host::cpu::STAT_INTERVAL,
+    &host::cpu::TIMER_MIGRATION,
+    &disk::mount::DISCARD,
+    &disk::mount::NOATIME,
+    &disk::queue::NR_REQUESTS,
+    &disk::queue::QUEUE_DEPTH,
+    &disk::queue::READ_AHEAD,
+    &disk::queue::RQ_AFFINITY,
+    &disk::scheduler::KNOB,
+    &disk::queue::WBT,
+    &service::application::ACTIVE_CPUS,
+    &service::application::LARGE_PAGES,
+    &service::application::LOG_GUARD,
+    &host::dirty::KNOB,
+    &host::memory::DROP_CACHES,
+    &host::memory::HUGETLB,
+    &host::memory::MAX_MAP_COUNT,
+    &host::memory::MIN_FREE,
+    &host::memory::SWAPPINESS,
+    &host::memory::THP,
+    &host::memory::THP_DEFRAG,
+    &host::memory::WATERMARK_SCALE,
     &netns::accept_local::KNOB,
     &host::affinity_hint::KNOB,
+    &device::link::ARFS,
+    &device::link::BQL,
+    &host::net_core::BUSY_POLL,
+    &device::hardware::COALESCE,
+    &host::net_core::CONNTRACK,
+    &host::default_qdisc::KNOB,
+    &host::net_core::DEV_WEIGHT,
+    &netns::ip::EARLY_DEMUX,
+    &host::net_core::FLOW_LIMIT,
     &device::gro::KNOB,
     &device::gro_list_fwd::KNOB,
+    &host::net_core::GRO_NORMAL_BATCH,
+    &netns::ip::IPFRAG,
     &netns::iptables_unload::KNOB,
     &host::irq_affinity::KNOB,
+    &host::net_core::IRQBALANCE_STOP,
+    &device::link::LRO,
+    &device::link::MTU,
     &device::napi_defer::KNOB,
+    &host::net_core::NEIGH_GC,
     &host::netdev_budget::KNOB,
     &host::netdev_max_backlog::KNOB,
+    &host::security::NFT_RULES,
+    &netns::ip::PORT_RANGE,
+    &device::queues::KNOB,
     &device::rfs::KNOB,
+    &device::ring::KNOB,
     &host::rmem_max::KNOB,
     &netns::rp_filter::KNOB,
     &device::rps_cpus::KNOB,
+    &netns::ip::RPS_DEFAULT_MASK,
+    &device::rss_hash_fields::KNOB,
+    &device::rss_table::KNOB,
+    &netns::ip::SOMAXCONN,
+    &netns::ip::SYN_BACKLOG,
     &device::threaded_napi::KNOB,
     &device::tso_gso::KNOB,
+    &host::net_core::TSTAMP_PREQUEUE,
+    &netns::ip::TW_REUSE,
+    &device::link::TXQUEUELEN,
+    &netns::ip::UDP_HASH,
+    &host::net_core::UDP_MEM,
     &service::xdp_echo::KNOB,
     &device::xps_cpus::KNOB,
+    &device::xps_rxqs::KNOB,
+    &host::numa::BALANCING,
+    &host::numa::BIND_NODE,
+    &host::numa::INTERLEAVE,
+    &host::numa::LOCALALLOC,
+    &host::numa::ZONE_RECLAIM,
+    &service::application::BACKLOG,
+    &service::application::CONNECTIONS,
+    &service::application::IO_THREADS,
+    &service::application::PAYLOAD,
+    &service::application::THREADS,
+    &host::security::AUDIT_RULES,
     &host::auditd::KNOB,
+    &host::security::BPF_JIT,
+    &host::security::SELINUX_AVC,
     &service::busy_poll::KNOB,
     &service::incoming_cpu::KNOB,
     &service::io_uring::KNOB,
@@ -66,6 +165,26 @@ pub static KNOBS: &[&Knob] = &[
     &service::reuseport_bpf::KNOB,
     &service::udp_gro::KNOB,
     &service::udp_segment::KNOB,
+    &netns::tcp::AUTOCORKING,
+    &netns::tcp::CONGESTION,
+    &netns::tcp::FASTOPEN,
+    &netns::tcp::LIMIT_OUTPUT,
+    &host::net_core::TCP_MEM,
+    &netns::tcp::MODERATE_RCVBUF,
+    &netns::tcp::MTU_PROBING,
+    &netns::tcp::NODELAY,
+    &netns::tcp::NOTSENT_LOWAT,
+    &netns::tcp::RMEM,
+    &netns::tcp::RTO_MIN,
+    &netns::tcp::SACK_TS,
+    &netns::tcp::SLOW_START_IDLE,
+    &netns::tcp::WINDOW_SCALING,
+    &netns::tcp::WMEM,
+    &cgroup::cpuset::KNOB,
+    &host::virt::HALT_POLL,
+    &host::virt::MULTIQUEUE,
+    &host::virt::VCPU_PIN,
+    &host::virt::VHOST_PIN,
 ];
 
 /// The knob with this id; the error names the nearest one.

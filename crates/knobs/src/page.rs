@@ -1,5 +1,8 @@
 //! The page of each knob, from the registry.
 
+use std::fmt::Write as _;
+
+use crate::by_hand::Manual;
 use crate::knob::{Knob, Settable};
 
 impl Knob {
@@ -10,9 +13,10 @@ impl Knob {
             Settable::No(why) => format!("no: {why}"),
         };
         let doc = &self.doc;
+        let by_hand = self.steps();
         format!(
             "# {id}\n\n{summary}\n\n| | |\n|---|---|\n| scope | {scope} |\n| risk | {risk} |\n\
-             | set by rungwise | {settable} |\n| values | {values} |\n\n\
+             | set by rungwise | {settable} |\n| values | {values} |\n{by_hand}\n\
              ## What it does\n\n{does}\n\n## When it helps\n\n{helps}\n\n## What it costs\n\n{costs}\n\n\
              ## How it is undone\n\n{undone}\n\n## Sources\n\n{sources}\n",
             id = self.id,
@@ -26,6 +30,27 @@ impl Knob {
             undone = doc.undone,
             sources = doc.sources,
         )
+    }
+
+    /// What a person does for each wish, as Markdown; empty if there is nothing.
+    pub fn steps(&self) -> String {
+        let mut text = String::new();
+        for Manual {
+            wish,
+            way,
+            text: step,
+        } in self.by_hand
+        {
+            let step = step.replace('\n', "\n    ");
+            let place = way.place();
+            let _ = write!(text, "\nBy hand, for `{wish}` ({place}):\n\n    {step}\n");
+            if step.contains("EACH") {
+                text.push_str(
+                    "\nThe line with EACH stands once for each CPU; `rungwise knob plan` writes them out.\n",
+                );
+            }
+        }
+        text
     }
 }
 

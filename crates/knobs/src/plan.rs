@@ -34,7 +34,8 @@ pub struct PlannedEdit {
     pub place: Place,
     /// What is to hold.
     pub edit: Edit,
-    /// What was found when the plan was made; absent for a switch of the service.
+    /// What was found when the plan was made; absent where the kernel does not tell: a switch of the
+    /// service, most of what a person does.
     pub before: Option<String>,
 }
 
@@ -76,6 +77,14 @@ impl Plan {
         })
     }
 
+    /// What only a person can do, as `place: text`.
+    pub fn by_hand(&self) -> impl Iterator<Item = String> {
+        self.edits.iter().filter_map(|planned| match &planned.edit {
+            Edit::ByHand { way, text } => Some(format!("{}: {text}", way.place())),
+            _ => None,
+        })
+    }
+
     /// What would change, for people.
     pub fn diff(&self) -> String {
         let mut text = format!("{} = {}\n", self.knob, self.wish);
@@ -85,9 +94,16 @@ impl Plan {
                 place @ Place::Namespace(_) => format!("{place}: "),
             };
             let target = planned.edit.target();
-            let value = planned.edit.value();
+            // What a person does may have several lines.
+            let value = planned.edit.value().replace('\n', "\n      ");
             let _ = match &planned.before {
                 None => writeln!(text, "  {place}{target}\n    + {value}"),
+                Some(_) if matches!(planned.edit, Edit::Keep { .. }) => {
+                    writeln!(text, "  {place}{target}\n      {value} (kept)")
+                }
+                Some(before) if before.is_empty() => {
+                    writeln!(text, "  {place}{target}\n    - (nothing)\n    + {value}")
+                }
                 Some(before) if planned.changes() => {
                     writeln!(text, "  {place}{target}\n    - {before}\n    + {value}")
                 }
@@ -121,6 +137,9 @@ impl Plan {
         for (index, planned) in self.edits.iter().enumerate() {
             let target = planned.edit.target();
             let value = planned.edit.value();
+            // A person may have several things to do in one place, and what is kept is named before and after
+            // what resets it.
+            let repeats = matches!(planned.edit, Edit::ByHand { .. } | Edit::Keep { .. });
             if !knob.may_write(&planned.place, &planned.edit) {
                 return Err(bad(format!("{target} is nothing that this knob writes")));
             }
@@ -129,7 +148,7 @@ impl Plan {
             }
             let twice =
                 |other: &PlannedEdit| other.place == planned.place && other.edit.target() == target;
-            if self.edits[..index].iter().any(twice) {
+            if !repeats && self.edits[..index].iter().any(twice) {
                 return Err(bad(format!("{target} is named twice")));
             }
         }
@@ -144,10 +163,7 @@ impl Plan {
         self.check()?;
         let mut drifts = Vec::new();
         for planned in &self.edits {
-            let (Some(wanted), false) = (
-                expected(planned),
-                matches!(planned.edit, Edit::Service { .. }),
-            ) else {
+            let (Some(wanted), true) = (expected(planned), planned.edit.readable()) else {
                 continue;
             };
             let host = places.at(&planned.place).ok_or_else(|| Error::NoPlace {

@@ -1,71 +1,31 @@
-//! What the knobs of the registry may write, and how the values of each target compare.
+//! What the knobs of the registry may write.
 //!
 //! Every knob declares its targets. Together they are the allow-list of the engine and, more
 //! important, of recovery: a journal is a file that others might have written, and an undo must not
 //! be a way to write `/etc/passwd`. A path that no knob could have written is refused.
 
+use rungwise_host::DeviceSetting;
+
 use crate::edit::{Edit, OUR_TABLES, Place};
-use crate::mask;
 
-/// How a file's value is written and compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// A CPU mask in hex.
-    Mask,
-    /// A table size that the kernel rounds up to a power of two.
-    PowerOfTwo,
-    /// Words between white space; the kernel prints tabs where people write spaces.
-    Words,
-}
-
-impl Form {
-    /// Two spellings of one value.
-    pub fn same(self, one: &str, other: &str) -> bool {
-        match self {
-            Self::Mask => match (mask::parse(one), mask::parse(other)) {
-                (Some(one), Some(other)) => one == other,
-                _ => one.trim() == other.trim(),
-            },
-            Self::PowerOfTwo => match (rounded(one), rounded(other)) {
-                (Some(one), Some(other)) => one == other,
-                _ => one.trim() == other.trim(),
-            },
-            Self::Words => one.split_whitespace().eq(other.split_whitespace()),
-        }
-    }
-
-    /// `value` is of this form. All our sysctls are whole numbers or rows of them.
-    pub fn holds(self, value: &str) -> bool {
-        match self {
-            Self::Mask => mask::parse(value).is_some(),
-            Self::PowerOfTwo => rounded(value).is_some(),
-            Self::Words => {
-                value.len() <= 128
-                    && !value.trim().is_empty()
-                    && value
-                        .split_whitespace()
-                        .all(|word| word.parse::<i64>().is_ok())
-            }
-        }
-    }
-}
-
-fn rounded(text: &str) -> Option<u64> {
-    match text.trim().parse::<u64>().ok()? {
-        0 => Some(0),
-        size => size.checked_next_power_of_two(),
-    }
-}
+pub use crate::form::Form;
 
 /// Something a knob may write.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
-    /// A file. A `*` in the pattern stands for one name, or within a name for a part of it.
+    /// A file. A `*` in the pattern stands for one name, or within a name for a part of it; `**` stands for
+    /// one or more names.
     File(&'static str, Form),
     /// A feature of any device.
     Feature(&'static str),
     /// Our own table, in a lab namespace only.
     OurTable,
+    /// A setting of any device that no file holds.
+    Setting(DeviceSetting),
+    /// Twin files of one quantity, bytes and percent, of which one is in force.
+    Twin(&'static str, &'static str),
+    /// The CPUs of a thread.
+    Affinity,
     /// A switch of the service.
     Switch(&'static str),
 }
@@ -74,7 +34,9 @@ impl Target {
     /// This target covers `edit` at `place`.
     pub fn covers(&self, place: &Place, edit: &Edit) -> bool {
         match (self, edit) {
-            (Self::File(pattern, _), Edit::WriteFile { path, .. }) => matches(pattern, path),
+            (Self::File(pattern, _), Edit::WriteFile { path, .. } | Edit::Keep { path, .. }) => {
+                matches(pattern, path)
+            }
             (
                 Self::Feature(known),
                 Edit::Feature {
@@ -84,6 +46,16 @@ impl Target {
             (Self::OurTable, Edit::NftTable { name, .. }) => {
                 *place != Place::Host && name.starts_with(OUR_TABLES) && is_name(name)
             }
+            (
+                Self::Setting(known),
+                Edit::Setting {
+                    device, setting, ..
+                },
+            ) => known == setting && is_name(device),
+            (Self::Twin(bytes, percent), Edit::Twin { files, .. }) => {
+                files.bytes == *bytes && files.percent == *percent
+            }
+            (Self::Affinity, Edit::Affinity { .. }) => *place == Place::Host,
             (Self::Switch(known), Edit::Service { switch, .. }) => known == switch,
             _ => false,
         }
@@ -108,19 +80,32 @@ pub(crate) fn could_be_ours(knob: &str, place: &Place, edit: &Edit, before: &str
         && edit.can_hold(before)
 }
 
-fn matches(pattern: &str, path: &str) -> bool {
-    let mut wanted = pattern.split('/');
-    let mut given = path.split('/');
-    loop {
-        match (wanted.next(), given.next()) {
-            (None, None) => return true,
-            (Some(wanted), Some(given)) if matches_name(wanted, given) => {}
-            _ => return false,
+/// Longest path that is looked at; the kernel's own limit.
+const PATH_MAX: usize = 4096;
+
+pub(crate) fn matches(pattern: &str, path: &str) -> bool {
+    fn rest(wanted: &[&str], given: &[&str]) -> bool {
+        match (wanted, given) {
+            ([], []) => true,
+            (["**", after @ ..], [name, more @ ..]) => {
+                is_group(name) && (rest(after, more) || rest(wanted, more))
+            }
+            ([part, after @ ..], [name, more @ ..]) => {
+                matches_name(part, name) && rest(after, more)
+            }
+            _ => false,
         }
     }
+    // Nearly all patterns of the registry end here.
+    let fixed = pattern.split('*').next().unwrap_or_default();
+    if !path.starts_with(fixed) || path.len() > PATH_MAX {
+        return false;
+    }
+    let parts = |text| str::split(text, '/').collect::<Vec<_>>();
+    rest(&parts(pattern), &parts(path))
 }
 
-fn matches_name(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches_name(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((head, tail)) => name
@@ -134,6 +119,16 @@ fn matches_name(pattern: &str, name: &str) -> bool {
 pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._-:@+".contains(&b);
     !name.is_empty() && name.len() <= 64 && name != "." && name != ".." && name.bytes().all(allowed)
+}
+
+/// A name of a control group: longer than others, and systemd escapes with backslashes.
+fn is_group(name: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._-:@+\\".contains(&b);
+    !name.is_empty()
+        && name.len() <= 255
+        && name != "."
+        && name != ".."
+        && name.bytes().all(allowed)
 }
 
 #[cfg(test)]
@@ -164,21 +159,24 @@ mod tests {
     }
 
     #[test]
-    fn values_compare_by_what_they_mean() {
-        assert!(Form::Mask.same("00000000,00000003", "3"));
-        assert!(!Form::Mask.same("1", "3"));
-        assert!(Form::PowerOfTwo.same("5000", "8192"));
-        assert!(!Form::PowerOfTwo.same("0", "1"));
-        assert!(Form::Words.same("4096 87380 6291456", "4096\t87380\t6291456\n"));
-        assert!(!Form::Words.same("4096", "4096 1"));
-    }
-
-    #[test]
-    fn a_value_of_another_form_is_refused() {
-        assert!(!Form::Words.holds("root::0:0"));
-        assert!(!Form::Words.holds(""));
-        assert!(!Form::Mask.holds("3\n4"));
-        assert!(Form::Words.holds("4096 87380 6291456"));
+    fn a_group_may_lie_at_any_depth_and_never_outside() {
+        let pattern = "/sys/fs/cgroup/**/cpu.max";
+        for path in [
+            "/sys/fs/cgroup/system.slice/cpu.max",
+            "/sys/fs/cgroup/system.slice/docker-1.scope/cpu.max",
+            r"/sys/fs/cgroup/machine.slice/machine-qemu\x2d1.scope/cpu.max",
+        ] {
+            assert!(matches(pattern, path), "{path}");
+        }
+        for path in [
+            "/sys/fs/cgroup/cpu.max",
+            "/sys/fs/cgroup/../x/cpu.max",
+            "/sys/fs/cgroup/a/../../x/cpu.max",
+            "/sys/fs/cgroup/a//cpu.max",
+            "/sys/fs/cgroup/a/cpu.max/b",
+        ] {
+            assert!(!matches(pattern, path), "{path}");
+        }
     }
 
     #[test]

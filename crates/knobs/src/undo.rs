@@ -11,7 +11,7 @@ use std::path::Path;
 use rungwise_host::{Host, namespace};
 use serde::Serialize;
 
-use crate::edit::{Place, Places};
+use crate::edit::{Edit, Place, Places};
 use crate::journal::Pending;
 use crate::target;
 
@@ -213,6 +213,11 @@ fn settle(places: &Places, pending: &Pending) -> Result<Settled, Why> {
         };
     }
     let found = match edit.current(host) {
+        Err(error)
+            if matches!(edit, Edit::Affinity { .. }) && error.kind() == io::ErrorKind::NotFound =>
+        {
+            return Ok(Settled::As("gone with its thread"));
+        }
         // The device is there, its queue is not any more (ethtool -L).
         Err(error) if intent.ifindex.is_some() && error.kind() == io::ErrorKind::NotFound => {
             return Ok(Settled::As("gone with its queue"));
@@ -223,7 +228,7 @@ fn settle(places: &Places, pending: &Pending) -> Result<Settled, Why> {
     if edit.same(&found, &intent.before) {
         return Ok(Settled::As("held its old value"));
     }
-    if !edit.same(&found, &ours(pending)) {
+    if !edit.same(&found, &ours(pending)) && !edit.was_reset(&found) {
         return Err(Why::Foreign { found });
     }
     edit.write(host, &intent.before).map_err(failed)?;

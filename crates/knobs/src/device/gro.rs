@@ -1,8 +1,8 @@
 //! Generic receive offload: packets of one flow are joined before the stack sees them.
 
-use crate::Result;
-use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
+use crate::knob::{Doc, Knob, Risk, Scope, Settable};
 use crate::target::Target;
+use crate::turn::Turn;
 
 const FEATURE: &str = "rx-gro";
 
@@ -25,17 +25,7 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "Documentation/networking/segmentation-offloads.rst (Linux); the reference case: 5,050 k to \
                   5,180 k transactions/s for off; drivers/net/veth.c.",
     },
+    by_hand: &[],
     writes: &[Target::Feature(FEATURE)],
-    read,
-    draft,
+    turn: Turn::Feature,
 };
-
-fn read(context: &Context<'_>) -> Result<Current> {
-    let reading = context.read_feature(&KNOB, context.device(&KNOB)?, FEATURE)?;
-    Ok(Current::known(reading.value.clone(), vec![reading]))
-}
-
-fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
-    let on = KNOB.on_off(wish)?;
-    Ok(Draft::default().feature(context.place, context.device(&KNOB)?, FEATURE, on))
-}

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::Target;
+use crate::turn::Turn;
 
 const LIST: &str = "rx-gro-list";
 const FORWARDING: &str = "rx-udp-gro-forwarding";
@@ -23,9 +24,9 @@ pub(crate) static KNOB: Knob = Knob {
         undone: "Both features are switched back, in reverse order.",
         sources: "Documentation/networking/segmentation-offloads.rst; net/ipv4/udp_offload.c (Linux 6.18).",
     },
+    by_hand: &[],
     writes: &[Target::Feature(LIST), Target::Feature(FORWARDING)],
-    read,
-    draft,
+    turn: Turn::Own { read, draft },
 };
 
 fn read(context: &Context<'_>) -> Result<Current> {

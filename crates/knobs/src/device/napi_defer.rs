@@ -7,6 +7,7 @@ use rungwise_model::units;
 use crate::Result;
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
+use crate::turn::Turn;
 
 /// Longest wait that is accepted: a slip of the unit (20s for 20us) would cut the machine off. A guess,
 /// fifty times what the kernel's documentation suggests.
@@ -28,12 +29,12 @@ pub(crate) static KNOB: Knob = Knob {
         undone: "Both former values are written back, in reverse order.",
         sources: "Documentation/networking/napi.rst; Linux commit 6f8b12d661d0.",
     },
+    by_hand: &[],
     writes: &[
         Target::File("/sys/class/net/*/napi_defer_hard_irqs", Form::Words),
         Target::File("/sys/class/net/*/gro_flush_timeout", Form::Words),
     ],
-    read,
-    draft,
+    turn: Turn::Own { read, draft },
 };
 
 fn read(context: &Context<'_>) -> Result<Current> {

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::edit::Place;
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
+use crate::turn::Turn;
 
 const TABLE: &str = "/proc/sys/net/core/rps_sock_flow_entries";
 
@@ -30,6 +31,7 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "Documentation/networking/scaling.rst; get_rps_cpu in net/core/dev.c (Linux 6.18); rounding measured \
                   there.",
     },
+    by_hand: &[],
     writes: &[
         Target::File(TABLE, Form::PowerOfTwo),
         Target::File(
@@ -37,8 +39,7 @@ pub(crate) static KNOB: Knob = Knob {
             Form::PowerOfTwo,
         ),
     ],
-    read,
-    draft,
+    turn: Turn::Own { read, draft },
 };
 
 fn read(context: &Context<'_>) -> Result<Current> {

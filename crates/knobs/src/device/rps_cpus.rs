@@ -1,10 +1,8 @@
 //! Receive packet steering: which CPUs may process what a receive queue brought in.
 
-use crate::Result;
-use crate::device;
-use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
-use crate::mask;
+use crate::knob::{Doc, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
+use crate::turn::Turn;
 
 /// `net.rps_cpus`
 pub(crate) static KNOB: Knob = Knob {
@@ -26,27 +24,10 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "Documentation/networking/scaling.rst (Linux); the UDP ladder of the reference case (20 cores, \
                   82599ES, Linux 4.6.3); redpanda pull request 27680, where removing it halved softirq time.",
     },
+    by_hand: &[],
     writes: &[Target::File(
         "/sys/class/net/*/queues/rx-*/rps_cpus",
         Form::Mask,
     )],
-    read,
-    draft,
+    turn: Turn::File,
 };
-
-fn read(context: &Context<'_>) -> Result<Current> {
-    let readings: Result<Vec<_>> = context
-        .queues(&KNOB, "rx", "rps_cpus")?
-        .iter()
-        .map(|path| context.read(&KNOB, path))
-        .collect();
-    Ok(device::masks(&KNOB, readings?))
-}
-
-fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
-    let mask = mask::format(&KNOB.cpus(context, wish)?);
-    let queues = context.queues(&KNOB, "rx", "rps_cpus")?;
-    Ok(queues.into_iter().fold(Draft::default(), |draft, path| {
-        draft.file(context.place, path, &mask)
-    }))
-}

@@ -1,8 +1,8 @@
 //! Threaded NAPI: a device is polled by kernel threads instead of softirqs.
 
-use crate::Result;
-use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
+use crate::knob::{Doc, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
+use crate::turn::Turn;
 
 /// `net.threaded_napi`
 pub(crate) static KNOB: Knob = Knob {
@@ -22,29 +22,7 @@ pub(crate) static KNOB: Knob = Knob {
                  reverse order.",
         sources: "Documentation/networking/napi.rst (Linux); the refusal was measured on Linux 6.18.",
     },
-    writes: &[Target::File("/sys/class/net/*/threaded", Form::Words)],
-    read,
-    draft,
+    by_hand: &[],
+    writes: &[Target::File("/sys/class/net/*/threaded", Form::Switch)],
+    turn: Turn::File,
 };
-
-fn read(context: &Context<'_>) -> Result<Current> {
-    let reading = context.read(&KNOB, &path(context)?)?;
-    let value = match reading.value.as_str() {
-        "0" => "off",
-        "1" => "on",
-        other => other,
-    };
-    Ok(Current::known(value, vec![reading.clone()]))
-}
-
-fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
-    let on = KNOB.on_off(wish)?;
-    Ok(Draft::default().file(context.place, path(context)?, &u8::from(on)))
-}
-
-fn path(context: &Context<'_>) -> Result<String> {
-    Ok(format!(
-        "/sys/class/net/{}/threaded",
-        context.device(&KNOB)?
-    ))
-}

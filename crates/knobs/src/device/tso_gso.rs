@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::Target;
+use crate::turn::Turn;
 
 const GENERIC: &str = "tx-generic-segmentation";
 const TCP: &str = "tx-tcp-segmentation";
@@ -24,9 +25,9 @@ pub(crate) static KNOB: Knob = Knob {
         undone: "Both features are switched back, in reverse order.",
         sources: "Documentation/networking/segmentation-offloads.rst (Linux).",
     },
+    by_hand: &[],
     writes: &[Target::Feature(GENERIC), Target::Feature(TCP)],
-    read,
-    draft,
+    turn: Turn::Own { read, draft },
 };
 
 fn read(context: &Context<'_>) -> Result<Current> {

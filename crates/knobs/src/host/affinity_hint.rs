@@ -1,51 +1,89 @@
 //! Where the driver would like the interrupt of each queue.
 
 use crate::Result;
-use crate::host::{interrupts, shown_only};
+use crate::edit::Place;
+use crate::host::{interrupts, irq_affinity};
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
+use crate::mask;
+use crate::target::{Form, Target};
+use crate::turn::Turn;
 
 /// `net.affinity_hint`
 pub(crate) static KNOB: Knob = Knob {
     id: "net.affinity_hint",
     scope: Scope::Host,
-    risk: Risk::Live,
-    settable: Settable::No(
-        "the hint is the driver's; to follow it, copy /proc/irq/N/affinity_hint to smp_affinity and keep \
-         irqbalance away from those interrupts",
-    ),
-    summary: "CPUs on which the driver would like the interrupt of each queue",
-    values: "one CPU mask per interrupt; shown only",
+    risk: Risk::Disruptive,
+    settable: Settable::Yes,
+    summary: "interrupts of a device on the CPUs that its driver hints at",
+    values: "follow; what is read is followed or ignored",
     doc: Doc {
-        does: "A driver may publish a mask per interrupt. irqbalance once could follow it (-h exact) and no longer \
-               does.",
+        does: "A driver may publish a mask per interrupt; to follow it is to write it to the interrupt's affinity. \
+               irqbalance once did (-h exact) and no longer does. Interrupts without a hint stay.",
         helps: "When the hints are spread over all cores and irqbalance kept all queues on one node.",
-        costs: "A policy script to maintain, since irqbalance dropped the option.",
-        undone: "rungwise does not turn it; a person turns it back where it was turned.",
+        costs: "irqbalance moves them again unless it is told not to (net.irqbalance_stop).",
+        undone: "The former list of every interrupt is written back.",
         sources: "irqbalance issues 171, 234 and 311; the reference case applies it together with receive steering.",
     },
-    writes: &[],
-    read,
-    draft,
+    by_hand: &[],
+    writes: &[Target::File("/proc/irq/*/smp_affinity_list", Form::CpuList)],
+    turn: Turn::Own { read, draft },
 };
 
-fn read(context: &Context<'_>) -> Result<Current> {
-    let device = context.device(&KNOB)?;
-    let mut readings = Vec::new();
-    for number in interrupts(context, device) {
-        readings.push(context.read_machine(&KNOB, &format!("/proc/irq/{number}/affinity_hint"))?);
-    }
-    if readings.is_empty() {
-        return Ok(Current::unknown(format!(
-            "{device} has no interrupts of its own"
-        )));
-    }
-    let masks: Vec<&str> = readings
-        .iter()
-        .map(|reading| reading.value.as_str())
-        .collect();
-    Ok(Current::known(masks.join(" "), readings))
+/// Interrupts with a hint: the file of the affinity, what it holds, and the hint as a list.
+struct Hinted {
+    affinity: crate::knob::Reading,
+    hint: String,
 }
 
-fn draft(_: &Context<'_>, _: &str) -> Result<Draft> {
-    shown_only(&KNOB)
+fn hinted(context: &Context<'_>) -> Result<Vec<Hinted>> {
+    let device = context.device(&KNOB)?;
+    let mut found = Vec::new();
+    for number in interrupts(context, device) {
+        let hint = context.read_machine(&KNOB, &format!("/proc/irq/{number}/affinity_hint"))?;
+        let cpus = mask::parse(&hint.value).unwrap_or_default();
+        if cpus.is_empty() {
+            continue;
+        }
+        let path = format!("/proc/irq/{number}/smp_affinity_list");
+        found.push(Hinted {
+            affinity: context.read_machine(&KNOB, &path)?,
+            hint: mask::format_list(&cpus),
+        });
+    }
+    Ok(found)
+}
+
+fn read(context: &Context<'_>) -> Result<Current> {
+    let hinted = hinted(context)?;
+    if hinted.is_empty() {
+        let device = context.device(&KNOB)?;
+        if interrupts(context, device).is_empty() {
+            return Ok(Current::unknown(irq_affinity::none(device)));
+        }
+        return Ok(Current::unknown("the driver gives no hint"));
+    }
+    let followed = hinted
+        .iter()
+        .all(|one| Form::CpuList.same(&one.affinity.value, &one.hint));
+    let value = if followed { "follow" } else { "ignored" };
+    Ok(Current::known(
+        value,
+        hinted.into_iter().map(|one| one.affinity).collect(),
+    ))
+}
+
+fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    if wish != "follow" {
+        return Err(KNOB.bad_wish(wish, "a hint can only be followed"));
+    }
+    let hinted = hinted(context)?;
+    if hinted.is_empty() {
+        return Err(KNOB.bad_wish(wish, "the driver gives no hint"));
+    }
+    Ok(hinted
+        .into_iter()
+        .fold(Draft::default(), |draft, one| {
+            draft.file(&Place::Host, one.affinity.source, &one.hint)
+        })
+        .note("irqbalance, where it runs, moves them again within 10 s: ban them first (net.irqbalance_stop)"))
 }

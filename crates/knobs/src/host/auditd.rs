@@ -1,8 +1,9 @@
 //! The audit subsystem: a record per system call that a rule asks for, a check per system call otherwise.
 
 use crate::Result;
-use crate::host::shown_only;
-use crate::knob::{Context, Current, Doc, Draft, Knob, Reading, Risk, Scope, Settable};
+use crate::by_hand::{Manual, Way};
+use crate::knob::{Context, Current, Doc, Knob, Reading, Risk, Scope, Settable};
+use crate::turn::Turn;
 
 const COMMAND_LINE: &str = "/proc/cmdline";
 
@@ -26,9 +27,20 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "kernel/audit.c (audit_ever_enabled), Linux 6.18; the reference case: 5,490 k to 5,860 k \
                   transactions/s without it.",
     },
+    by_hand: &[
+        Manual {
+            wish: "off",
+            way: Way::Command,
+            text: "systemctl disable auditd",
+        },
+        Manual {
+            wish: "off",
+            way: Way::CommandLine,
+            text: "audit=0",
+        },
+    ],
     writes: &[],
-    read,
-    draft,
+    turn: Turn::Shown(read),
 };
 
 fn read(context: &Context<'_>) -> Result<Current> {
@@ -48,8 +60,4 @@ fn read(context: &Context<'_>) -> Result<Current> {
         ),
         None => Current::unknown("the kernel command line does not mention audit; ask auditctl -s"),
     })
-}
-
-fn draft(_: &Context<'_>, _: &str) -> Result<Draft> {
-    shown_only(&KNOB)
 }

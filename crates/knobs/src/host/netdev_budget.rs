@@ -6,6 +6,7 @@ use crate::Result;
 use crate::edit::Place;
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
+use crate::turn::Turn;
 
 const PACKETS: &str = "/proc/sys/net/core/netdev_budget";
 const TIME: &str = "/proc/sys/net/core/netdev_budget_usecs";
@@ -28,12 +29,12 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "Documentation/admin-guide/sysctl/net.rst; netdata issue 1076 (no effect until the time was raised); \
                   300 and 8000 us on Linux 6.18 with HZ=250.",
     },
+    by_hand: &[],
     writes: &[
         Target::File(PACKETS, Form::Words),
         Target::File(TIME, Form::Words),
     ],
-    read,
-    draft,
+    turn: Turn::Own { read, draft },
 };
 
 fn read(context: &Context<'_>) -> Result<Current> {

@@ -1,11 +1,8 @@
 //! Length of each CPU's queue of packets that another CPU or a virtual device handed over.
 
-use crate::Result;
-use crate::edit::Place;
-use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
+use crate::knob::{Doc, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
-
-const PATH: &str = "/proc/sys/net/core/netdev_max_backlog";
+use crate::turn::Turn;
 
 /// `net.netdev_max_backlog`
 pub(crate) static KNOB: Knob = Knob {
@@ -23,17 +20,14 @@ pub(crate) static KNOB: Knob = Knob {
         undone: "The former number is written back.",
         sources: "Documentation/admin-guide/sysctl/net.rst; enqueue_to_backlog in net/core/dev.c (Linux 6.18).",
     },
-    writes: &[Target::File(PATH, Form::Words)],
-    read,
-    draft,
+    by_hand: &[],
+    writes: &[Target::File(
+        "/proc/sys/net/core/netdev_max_backlog",
+        // The kernel's type is an int.
+        Form::Number {
+            least: 1,
+            most: i32::MAX as u64,
+        },
+    )],
+    turn: Turn::File,
 };
-
-fn read(context: &Context<'_>) -> Result<Current> {
-    let reading = context.read_machine(&KNOB, PATH)?;
-    Ok(Current::known(reading.value.clone(), vec![reading]))
-}
-
-fn draft(_: &Context<'_>, wish: &str) -> Result<Draft> {
-    let packets = KNOB.number(wish, 1..=u64::from(i32::MAX.unsigned_abs()))?;
-    Ok(Draft::default().file(&Place::Host, PATH, &packets))
-}

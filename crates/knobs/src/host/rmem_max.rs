@@ -6,6 +6,7 @@ use crate::Result;
 use crate::edit::Place;
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
+use crate::turn::Turn;
 
 /// `net.rmem_max`
 pub(crate) static KNOB: Knob = Knob {
@@ -25,14 +26,14 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "socket(7); defaults 4,194,304 and 212,992 bytes on Linux 6.18, read there. Not writable in a child \
                   network namespace (EACCES, measured).",
     },
+    by_hand: &[],
     writes: &[
         Target::File("/proc/sys/net/core/rmem_max", Form::Words),
         Target::File("/proc/sys/net/core/wmem_max", Form::Words),
         Target::File("/proc/sys/net/core/rmem_default", Form::Words),
         Target::File("/proc/sys/net/core/wmem_default", Form::Words),
     ],
-    read,
-    draft,
+    turn: Turn::Own { read, draft },
 };
 
 fn read(context: &Context<'_>) -> Result<Current> {

@@ -1,8 +1,9 @@
 //! Simultaneous multithreading: two logical CPUs per core.
 
 use crate::Result;
-use crate::host::shown_only;
-use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
+use crate::by_hand::{Manual, Way};
+use crate::knob::{Context, Current, Doc, Knob, Risk, Scope, Settable};
+use crate::turn::Turn;
 
 const CONTROL: &str = "/sys/devices/system/cpu/smt/control";
 
@@ -25,16 +26,28 @@ pub(crate) static KNOB: Knob = Knob {
         undone: "rungwise does not turn it; a person turns it back where it was turned.",
         sources: "Documentation/ABI/testing/sysfs-devices-system-cpu (smt/control); the reference case: 6,010 k to 7,010 k transactions/s.",
     },
+    by_hand: &[
+        Manual {
+            wish: "on",
+            way: Way::Command,
+            text: "echo on > /sys/devices/system/cpu/smt/control   # then set every CPU mask and pin anew",
+        },
+        Manual {
+            wish: "on",
+            way: Way::Firmware,
+            text: "Hyper-Threading (SMT): Enabled",
+        },
+        Manual {
+            wish: "off",
+            way: Way::Command,
+            text: "echo off > /sys/devices/system/cpu/smt/control   # then set every CPU mask and pin anew",
+        },
+    ],
     writes: &[],
-    read,
-    draft,
+    turn: Turn::Shown(read),
 };
 
 fn read(context: &Context<'_>) -> Result<Current> {
     let reading = context.read_machine(&KNOB, CONTROL)?;
     Ok(Current::known(reading.value.clone(), vec![reading]))
-}
-
-fn draft(_: &Context<'_>, _: &str) -> Result<Draft> {
-    shown_only(&KNOB)
 }

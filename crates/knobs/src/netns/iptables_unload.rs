@@ -6,6 +6,7 @@
 use crate::edit::{Edit, OUR_TABLES, Place};
 use crate::knob::{Context, Current, Doc, Draft, Knob, Reading, Risk, Scope, Settable};
 use crate::target::Target;
+use crate::turn::Turn;
 use crate::{Error, Result};
 
 /// `net.iptables_unload`
@@ -27,9 +28,9 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "The reference case: 5,180 k to 5,380 k transactions/s without the tables; -5.7 % with two \
                   counting rules on a veth pair, Linux 6.18.",
     },
+    by_hand: &[],
     writes: &[Target::OurTable],
-    read,
-    draft,
+    turn: Turn::Own { read, draft },
 };
 
 /// The table that a lab plants.

@@ -1,5 +1,7 @@
-//! Knobs of one network namespace. Each file is one knob; its name is the last part of the knob's id.
+//! Knobs of one network namespace.
 
 pub(crate) mod accept_local;
+pub(crate) mod ip;
 pub(crate) mod iptables_unload;
 pub(crate) mod rp_filter;
+pub(crate) mod tcp;

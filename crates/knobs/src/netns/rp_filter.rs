@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
+use crate::turn::Turn;
 
 const ALL: &str = "/proc/sys/net/ipv4/conf/all/rp_filter";
 
@@ -26,12 +27,12 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "Documentation/networking/ip-sysctl.rst; fib_validate_source in net/ipv4/fib_frontend.c (Linux \
                   6.18); the reference case: 5,380 k to 5,490 k transactions/s.",
     },
+    by_hand: &[],
     writes: &[
         Target::File(ALL, Form::Words),
         Target::File("/proc/sys/net/ipv4/conf/*/rp_filter", Form::Words),
     ],
-    read,
-    draft,
+    turn: Turn::Own { read, draft },
 };
 
 fn read(context: &Context<'_>) -> Result<Current> {

@@ -6,6 +6,7 @@ use crate::Result;
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::service;
 use crate::target::Target;
+use crate::turn::Turn;
 
 /// `sock.busy_poll`
 pub(crate) static KNOB: Knob = Knob {
@@ -23,9 +24,12 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "socket(7); Documentation/networking/napi.rst (Linux); open-mpi issue 10929, 3 to 5 times \
                slower when set for all sockets.",
     },
+    by_hand: &[],
     writes: &[Target::Switch("busy_poll")],
-    read: service::read,
-    draft,
+    turn: Turn::Own {
+        read: service::read,
+        draft,
+    },
 };
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {

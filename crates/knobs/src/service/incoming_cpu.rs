@@ -4,6 +4,7 @@ use crate::Result;
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::service;
 use crate::target::Target;
+use crate::turn::Turn;
 
 /// `sock.incoming_cpu`
 pub(crate) static KNOB: Knob = Knob {
@@ -23,9 +24,12 @@ pub(crate) static KNOB: Knob = Knob {
         undone: service::RESTARTED,
         sources: "socket(7); compute_score in net/ipv4/udp.c (Linux 6.18).",
     },
+    by_hand: &[],
     writes: &[Target::Switch("incoming_cpu")],
-    read: service::read,
-    draft,
+    turn: Turn::Own {
+        read: service::read,
+        draft,
+    },
 };
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {

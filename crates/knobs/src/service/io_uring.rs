@@ -4,6 +4,7 @@ use crate::Result;
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::service;
 use crate::target::Target;
+use crate::turn::Turn;
 
 /// `sock.io_uring`
 pub(crate) static KNOB: Knob = Knob {
@@ -24,9 +25,12 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "io_uring(7); 1.54 us of server CPU per transaction against 1.45 for batches on a veth pair, \
                Linux 6.18.",
     },
+    by_hand: &[],
     writes: &[Target::Switch("io_uring")],
-    read: service::read,
-    draft,
+    turn: Turn::Own {
+        read: service::read,
+        draft,
+    },
 };
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {

@@ -4,6 +4,7 @@
 //! plans carry [`Edit::Service`], and whoever runs the service starts it anew with that switch;
 //! `rungwise serve udp` has an option for each, and its start line tells what the kernel granted.
 
+pub(crate) mod application;
 pub(crate) mod busy_poll;
 pub(crate) mod incoming_cpu;
 pub(crate) mod io_uring;

@@ -1,10 +1,17 @@
 //! Each worker stays on one CPU.
+//!
+//! A service that is started anew gets a switch for it; the threads of a process that runs already are
+//! pinned one by one, and each is known by its start so that the undo never meets another of its number.
 
-use crate::Result;
+use std::path::Path;
+
+use crate::edit::{Edit, Place, Thread};
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::mask;
 use crate::service;
 use crate::target::Target;
+use crate::turn::Turn;
+use crate::{Error, Result};
 
 /// `cpu.pin_threads`
 pub(crate) static KNOB: Knob = Knob {
@@ -13,25 +20,72 @@ pub(crate) static KNOB: Knob = Knob {
     risk: Risk::Restart,
     settable: Settable::Yes,
     summary: "each worker stays on one CPU",
-    values: "off, on (the CPUs it may use, in order), or a CPU list",
+    values: "off, on (the CPUs it may use, in order), a CPU list, or for a running process PID:LIST (its threads may use \
+             these CPUs) or PID:each:LIST (dealt round them)",
     doc: Doc {
-        does: "Worker i may run on the i-th CPU only (sched_setaffinity).",
+        does: "Worker i may run on the i-th CPU only (sched_setaffinity). Of a running process every thread that it has \
+               at that moment is pinned; threads made later inherit from the one that made them.",
         helps: "With one socket per worker and steering by CPU: the thread runs where its data was just \
                touched.",
         costs: "The scheduler cannot move a worker away from a busy CPU. Two services pinned to the same \
                CPUs hurt each other.",
-        undone: service::RESTARTED,
+        undone: "The service is started again without the switch. Threads of a running process get the CPUs back that \
+                 they had, unless somebody has pinned them anew or they have ended.",
         sources: "sched_setaffinity(2); the reference case: 4,250 k to 5,050 k transactions/s.",
     },
-    writes: &[Target::Switch("pin_threads")],
-    read: service::read,
-    draft,
+    by_hand: &[],
+    writes: &[Target::Switch("pin_threads"), Target::Affinity],
+    turn: Turn::Own {
+        read: service::read,
+        draft,
+    },
 };
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    if let Some((pid, cpus)) = wish.split_once(':') {
+        return running(context, pid, cpus, wish);
+    }
     let value = match wish {
         "on" | "off" => wish.to_owned(),
         list => mask::format_list(&mask::parse_list(list).map_err(|why| KNOB.bad_wish(wish, why))?),
     };
     Ok(service::switch(context, "pin_threads", &value))
+}
+
+/// The threads of a process that runs.
+fn running(context: &Context<'_>, pid: &str, cpus: &str, wish: &str) -> Result<Draft> {
+    let pid: u32 = pid
+        .parse()
+        .map_err(|_| KNOB.bad_wish(wish, format!("'{pid}' is no process")))?;
+    let (each, list) = match cpus.strip_prefix("each:") {
+        Some(list) => (true, list),
+        None => (false, cpus),
+    };
+    let cpus = mask::parse_list(list).map_err(|why| KNOB.bad_wish(wish, why))?;
+    let dir = format!("/proc/{pid}/task");
+    let failed =
+        |tried: String| move |answer| Error::kernel(KNOB.id, tried, context.machine.name(), answer);
+    let names = context
+        .machine
+        .list(Path::new(&dir))
+        .map_err(failed(format!("list {dir}")))?;
+    let mut threads: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    threads.sort_unstable();
+    let mut draft = Draft::default();
+    for (tid, cpu) in threads.into_iter().zip(cpus.iter().cycle()) {
+        let thread = match Thread::find(context.machine, pid, tid) {
+            Ok(thread) => thread,
+            // Ended since the list was read.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed(format!("read thread {tid}"))(error)),
+        };
+        let value = if each {
+            cpu.to_string()
+        } else {
+            mask::format_list(&cpus)
+        };
+        draft = draft.edit(&Place::Host, Edit::Affinity { thread, value });
+    }
+    Ok(draft
+        .note("threads that the process makes from now on inherit from the one that makes them"))
 }

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::service;
 use crate::target::Target;
+use crate::turn::Turn;
 
 /// `sock.reuseport`
 pub(crate) static KNOB: Knob = Knob {
@@ -24,9 +25,12 @@ pub(crate) static KNOB: Knob = Knob {
         undone: service::RESTARTED,
         sources: "socket(7); the reference case: 17 k to 2,540 k transactions/s on top of receive steering.",
     },
+    by_hand: &[],
     writes: &[Target::Switch("reuseport")],
-    read: service::read,
-    draft,
+    turn: Turn::Own {
+        read: service::read,
+        draft,
+    },
 };
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::service;
 use crate::target::Target;
+use crate::turn::Turn;
 
 /// `sock.reuseport_bpf`
 pub(crate) static KNOB: Knob = Knob {
@@ -23,9 +24,12 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "socket(7), SO_ATTACH_REUSEPORT_CBPF (Linux 4.5) and _EBPF (4.19); the reference case: 2,540 \
                k to 4,250 k transactions/s.",
     },
+    by_hand: &[],
     writes: &[Target::Switch("reuseport_bpf")],
-    read: service::read,
-    draft,
+    turn: Turn::Own {
+        read: service::read,
+        draft,
+    },
 };
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {

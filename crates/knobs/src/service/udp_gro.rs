@@ -4,6 +4,7 @@ use crate::Result;
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::service;
 use crate::target::Target;
+use crate::turn::Turn;
 
 /// `sock.udp_gro`
 pub(crate) static KNOB: Knob = Knob {
@@ -23,9 +24,12 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "udp(7), Linux 5.0; with UDP_SEGMENT 5,741 k against 617 k transactions/s for bursts of 16 on \
                a veth pair, Linux 6.18; without bursts 560 k.",
     },
+    by_hand: &[],
     writes: &[Target::Switch("udp_gro")],
-    read: service::read,
-    draft,
+    turn: Turn::Own {
+        read: service::read,
+        draft,
+    },
 };
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::service;
 use crate::target::Target;
+use crate::turn::Turn;
 
 /// `sock.udp_segment`
 pub(crate) static KNOB: Knob = Knob {
@@ -22,9 +23,12 @@ pub(crate) static KNOB: Knob = Knob {
         undone: service::RESTARTED,
         sources: "udp(7), Linux 4.18; see sock.udp_gro for what was measured.",
     },
+    by_hand: &[],
     writes: &[Target::Switch("udp_segment")],
-    read: service::read,
-    draft,
+    turn: Turn::Own {
+        read: service::read,
+        draft,
+    },
 };
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {

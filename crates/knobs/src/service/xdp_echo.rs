@@ -4,6 +4,7 @@ use crate::Result;
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::service;
 use crate::target::Target;
+use crate::turn::Turn;
 
 /// `net.xdp_echo`
 pub(crate) static KNOB: Knob = Knob {
@@ -23,9 +24,12 @@ pub(crate) static KNOB: Knob = Knob {
         sources: "Documentation/networking/af_xdp.rst; 1,212 k transactions/s generic and 883 k native on a \
                veth pair, Linux 6.18.",
     },
+    by_hand: &[],
     writes: &[Target::Switch("xdp_echo")],
-    read: service::read,
-    draft,
+    turn: Turn::Own {
+        read: service::read,
+        draft,
+    },
 };
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {

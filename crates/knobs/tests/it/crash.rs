@@ -28,6 +28,16 @@ const WISHES: &[(&str, &str)] = &[
     ("net.rmem_max", "max=16MiB,default=1MiB"),
     ("net.iptables_unload", "loaded"),
     ("net.xps_cpus", "by-cpu"),
+    // One of each other kind of edit: settings of a device, masks that are kept, twins, a choice, threads.
+    ("net.ring", "rx=4096"),
+    ("net.rps_cpus", "all"),
+    ("net.queues", "1"),
+    ("net.queues", "2"),
+    ("mem.dirty", "limit=512MiB,background=5%"),
+    ("mem.dirty", "limit=30%"),
+    ("mem.thp", "never"),
+    ("cpu.pin_threads", "4242:each:0-1"),
+    ("virt.container_cpuset", "0"),
 ];
 
 /// Runs the steps until the fuse blows; the disk and the machine are what is left.

@@ -1,6 +1,8 @@
 //! Journals and plans that somebody else wrote: an undo must not be a way to write anything.
 
-use rungwise_knobs::edit::Edit;
+use rungwise_host::DeviceSetting;
+use rungwise_knobs::by_hand::Way;
+use rungwise_knobs::edit::{Edit, Twins};
 use rungwise_knobs::journal::{self, Entry, Intent, Line};
 use rungwise_knobs::{Error, Place, Plan, PlannedEdit, Why, recovery};
 
@@ -62,6 +64,48 @@ fn forged() -> Vec<Intent> {
             before: "off".to_owned(),
             ..file("net.gro", "", "")
         },
+        Intent {
+            edit: Edit::Keep {
+                path: "/proc/sys/kernel/core_pattern".to_owned(),
+                value: "1".to_owned(),
+            },
+            before: "1".to_owned(),
+            ..file("net.queues", "", "")
+        },
+        Intent {
+            edit: Edit::Twin {
+                files: Twins {
+                    bytes: "/proc/sys/kernel/core_pattern".to_owned(),
+                    percent: "/proc/sys/vm/dirty_ratio".to_owned(),
+                },
+                value: "bytes=1".to_owned(),
+            },
+            before: "percent=20".to_owned(),
+            ..file("mem.dirty", "", "")
+        },
+        Intent {
+            edit: Edit::Setting {
+                device: "veth0".to_owned(),
+                setting: DeviceSetting::Channels,
+                value: "combined=1".to_owned(),
+            },
+            before: "combined=2".to_owned(),
+            ..file("net.ring", "", "")
+        },
+        // Words that somebody wants an operator to put on the command line.
+        Intent {
+            edit: Edit::ByHand {
+                way: Way::CommandLine,
+                text: "audit=0 init=/bin/sh".to_owned(),
+            },
+            before: String::new(),
+            ..file("cmdline.audit", "", "")
+        },
+        file(
+            "cpu.cfs_quota",
+            "/sys/fs/cgroup/../../proc/sys/kernel/core_pattern/cpu.max",
+            "max 100000",
+        ),
     ]
 }
 
@@ -107,7 +151,7 @@ fn a_forged_plan_is_refused_before_anything_is_read_or_written() {
             }],
             notes: Vec::new(),
         };
-        // One of the nine is wrong by its value only, and "1000" is a good one for another knob.
+        // Some are wrong by their value only, and "1000" is a good one for another knob.
         keeper(&Disk::default())
             .apply(&machines.places(), &plan)
             .unwrap_err();

@@ -8,8 +8,11 @@
 
 mod crash;
 mod engine;
+mod export;
 mod files;
 mod hostile;
 mod lab;
+mod machine;
 mod memory;
 mod plans;
+mod wishes;

@@ -9,8 +9,10 @@ use rungwise_host::recorded::{Fuse, Recorded};
 use rungwise_knobs::edit::Places;
 use rungwise_knobs::engine::Keeper;
 use rungwise_knobs::journal::{Header, Log, VERSION};
-use rungwise_knobs::{Context, Place, Plan};
-use rungwise_testkit::{BOOT_ID, DEVICE, invented};
+use rungwise_knobs::{Context, Place, Plan, Scope};
+use rungwise_testkit::{BOOT_ID, DEVICE};
+
+use crate::machine::{DISK, GROUP, everything};
 
 /// What is on the disk.
 pub(crate) type Disk = Arc<Mutex<Vec<u8>>>;
@@ -62,8 +64,8 @@ pub(crate) fn server() -> Place {
 impl Machines {
     pub(crate) fn new() -> Self {
         Self {
-            host: Arc::new(invented("this host", 1)),
-            server: Arc::new(invented("namespace server", 2)),
+            host: Arc::new(everything("this host", 1)),
+            server: Arc::new(everything("namespace server", 2)),
         }
     }
 
@@ -92,7 +94,7 @@ impl Machines {
             machine: &*self.host,
             here: &*self.server,
             place: &place,
-            device: Some(DEVICE),
+            device: Some(subject(id)),
             cpus: &[0, 1],
         };
         rungwise_knobs::find(id)
@@ -103,11 +105,20 @@ impl Machines {
 
     /// A plan on the host.
     pub(crate) fn plan_host(&self, id: &str, wish: &str) -> Plan {
-        let context = Context::of_host(&*self.host, Some(DEVICE), &[0, 1]);
+        let context = Context::of_host(&*self.host, Some(subject(id)), &[0, 1]);
         rungwise_knobs::find(id)
             .unwrap()
             .plan(&context, wish)
             .unwrap()
+    }
+}
+
+/// What a knob is about on the invented machine.
+pub(crate) fn subject(id: &str) -> &'static str {
+    match rungwise_knobs::find(id).unwrap().scope {
+        Scope::Cgroup => GROUP,
+        Scope::Disk => DISK,
+        _ => DEVICE,
     }
 }
 

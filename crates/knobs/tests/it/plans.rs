@@ -1,25 +1,100 @@
 //! What each knob plans, and that it reads what it plans.
 
-use rungwise_knobs::{KNOBS, Scope, Settable};
+use proptest::prelude::*;
+use rungwise_knobs::{Context, KNOBS, Scope, Settable};
+use rungwise_model::kernel::{Answer, Channels, NetDevice, Question, Ring};
 
-use crate::memory::{Machines, keeper, server};
+use crate::machine::{PID, everything};
+use crate::memory::{Machines, keeper, server, subject};
 
 /// A wish per knob that changes something on the invented machine.
 pub(crate) const WISHES: &[(&str, &str)] = &[
+    ("cpu.autogroup", "off"),
+    ("cpu.cfs_quota", "2.5"),
+    ("cpu.epp", "performance"),
+    ("cpu.governor", "performance"),
+    ("cpu.nmi_watchdog", "off"),
+    ("cpu.sched_slice", "base_slice_ns=3000000,nr_migrate=64"),
+    ("cpu.stat_interval", "10"),
+    ("cpu.timer_migration", "off"),
+    ("disk.nr_requests", "512"),
+    ("disk.queue_depth", "256"),
+    ("disk.read_ahead_kb", "4096"),
+    ("disk.rq_affinity", "2"),
+    ("disk.scheduler", "none"),
+    ("disk.wbt", "75ms"),
+    ("mem.dirty", "limit=512MiB,background=5%,expire=10s"),
+    ("mem.hugetlb", "8"),
+    ("mem.max_map_count", "262144"),
+    ("mem.min_free_kbytes", "112640"),
+    ("mem.swappiness", "10"),
+    ("mem.thp", "never"),
+    ("mem.thp_defrag", "defer+madvise"),
+    ("mem.watermark_scale", "100"),
     ("net.accept_local", "on"),
+    ("net.affinity_hint", "follow"),
+    ("net.arfs", "on"),
+    ("net.bql", "128KiB"),
+    ("net.busy_poll", "50us"),
+    ("net.coalesce", "adaptive-rx=off,rx-usecs=10"),
+    ("net.conntrack", "524288"),
+    ("net.default_qdisc", "fq"),
+    ("net.dev_weight", "128"),
+    ("net.early_demux", "udp=off"),
+    ("net.flow_limit", "all"),
     ("net.gro", "on"),
     ("net.gro_list_fwd", "list"),
+    ("net.gro_normal_batch", "16"),
+    ("net.ipfrag", "16MiB"),
     ("net.iptables_unload", "loaded"),
+    ("net.irq_affinity", "spread"),
+    ("net.lro", "on"),
+    ("net.mtu", "9000"),
     ("net.napi_defer", "2/20us"),
+    ("net.neigh_gc", "gc_thresh2=2048,gc_thresh3=4096"),
     ("net.netdev_budget", "600/16ms"),
     ("net.netdev_max_backlog", "5000"),
+    ("net.port_range", "10240-65000"),
+    ("net.queues", "1"),
     ("net.rfs", "5000"),
+    ("net.ring", "rx=4096"),
     ("net.rmem_max", "max=16MiB,default=1MiB"),
     ("net.rp_filter", "0"),
     ("net.rps_cpus", "all"),
+    ("net.rps_default_mask", "0-1"),
+    ("net.rss_hash_fields", "sdfn"),
+    ("net.rss_table", "equal 2"),
+    ("net.somaxconn", "8192"),
+    ("net.syn_backlog", "backlog=8192,cookies=off"),
     ("net.threaded_napi", "on"),
     ("net.tso_gso", "off"),
+    ("net.tstamp_prequeue", "off"),
+    ("net.tw_reuse", "1"),
+    ("net.txqueuelen", "2000"),
+    ("net.udp_hash", "1024"),
+    ("net.udp_mem", "max=2000000"),
     ("net.xps_cpus", "by-cpu"),
+    ("net.xps_rxqs", "same"),
+    ("numa.balancing", "0"),
+    ("numa.zone_reclaim", "1"),
+    ("sec.seccomp_bpf_jit", "0"),
+    ("sec.selinux_avc", "8192"),
+    ("tcp.autocorking", "off"),
+    ("tcp.congestion", "bbr"),
+    ("tcp.fastopen", "3"),
+    ("tcp.limit_output", "1MiB"),
+    ("tcp.mem", "600000 800000 1200000"),
+    ("tcp.moderate_rcvbuf", "off"),
+    ("tcp.mtu_probing", "1"),
+    ("tcp.notsent_lowat", "128KiB"),
+    ("tcp.rmem", "4096 873800 16MiB"),
+    ("tcp.rto_min", "20ms"),
+    ("tcp.sack_ts", "off"),
+    ("tcp.slow_start_idle", "off"),
+    ("tcp.window_scaling", "off"),
+    ("tcp.wmem", "max=16MiB"),
+    ("virt.container_cpuset", "0"),
+    ("virt.halt_poll", "guest=0"),
 ];
 
 #[test]
@@ -68,18 +143,226 @@ fn a_plan_changes_something_and_once_applied_it_holds_and_reads_as_wished() {
 fn what_a_knob_reads_can_be_wished_for_and_changes_nothing() {
     let place = server();
     let machines = Machines::new();
-    let context = rungwise_knobs::Context {
-        machine: &*machines.host,
-        here: &*machines.server,
-        place: &place,
-        device: Some(rungwise_testkit::DEVICE),
-        cpus: &[0, 1],
-    };
-    for (id, _) in WISHES.iter().filter(|(id, _)| *id != "net.iptables_unload") {
+    // The one is planted in a lab, the other is read as ignored until it is followed.
+    let others = ["net.iptables_unload", "net.affinity_hint"];
+    for (id, _) in WISHES.iter().filter(|(id, _)| !others.contains(id)) {
+        let context = Context {
+            machine: &*machines.host,
+            here: &*machines.server,
+            place: &place,
+            device: Some(subject(id)),
+            cpus: &[0, 1],
+        };
         let current = rungwise_knobs::find(id).unwrap().current(&context).unwrap();
         let value = current.value.unwrap();
         assert!(!machines.plan(id, &value).changes(), "{id} = {value}");
     }
+}
+
+#[test]
+fn every_knob_is_read_everywhere_and_none_fails_in_a_way_of_its_own() {
+    let bare = rungwise_host::recorded::Recorded::new("a bare machine", 1);
+    let machines = Machines::new();
+    for knob in KNOBS {
+        for (host, device) in [
+            (&bare, None),
+            (&bare, Some("eth0")),
+            (&*machines.host, None),
+            (&*machines.host, Some("../../etc")),
+        ] {
+            let context = Context::of_host(host, device, &[]);
+            // A knob that has nothing to read says so, in its own name.
+            if let Err(error) = knob.current(&context) {
+                let words = error.to_string();
+                assert!(words.contains(knob.id), "{words}");
+                assert!(!words.contains("cannot trust"), "{words}");
+            }
+            let _ = knob.plan(&context, "on");
+            let _ = knob.plan(&context, "");
+        }
+    }
+    assert_eq!((bare.changes(), machines.host.changes()), (0, 0));
+}
+
+proptest! {
+    #[test]
+    fn no_wish_is_a_panic_and_none_changes_the_machine(wish in ".{0,24}", parts in "[a-z_]{1,10}=[0-9a-zA-Z%]{0,8}") {
+        let machines = Machines::new();
+        for knob in KNOBS {
+            for wish in [&wish, &parts] {
+                let place = server();
+                let context = Context {
+                    machine: &*machines.host,
+                    here: &*machines.server,
+                    place: &place,
+                    device: Some(subject(knob.id)),
+                    cpus: &[0, 1],
+                };
+                let _ = knob.plan(&context, wish);
+            }
+        }
+        prop_assert_eq!(machines.host.changes() + machines.server.changes(), 0);
+    }
+}
+
+#[test]
+fn what_a_person_does_is_planned_in_the_exact_words_and_never_carried_out() {
+    let machines = Machines::new();
+    for (id, wish, text) in [
+        ("cmdline.audit", "off", "audit=0"),
+        (
+            "cmdline.isolation",
+            "2-3",
+            "isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=2-3",
+        ),
+        (
+            "bios.power_policy",
+            "performance",
+            "Advanced > Performance Config > Power Policy: Performance",
+        ),
+        (
+            "numa.bind_node",
+            "1",
+            "numactl --cpunodebind=1 --membind=1 COMMAND...",
+        ),
+        ("jvm.active_cpus", "4", "-XX:ActiveProcessorCount=4"),
+    ] {
+        let plan = machines.plan_host(id, wish);
+        assert!(plan.diff().contains(text), "{}", plan.diff());
+        let error = keeper(&std::sync::Arc::default())
+            .apply(&machines.places(), &plan)
+            .unwrap_err();
+        assert_eq!(u8::from(error.exit()), 4, "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+    }
+    assert_eq!(machines.host.changes(), 0);
+}
+
+#[test]
+fn a_boot_parameter_is_verified_by_the_command_line_of_the_running_kernel() {
+    let machines = Machines::new();
+    let off = machines.plan_host("cmdline.audit", "off");
+    assert_eq!(off.verify(&machines.places()).unwrap(), []);
+    let on = machines.plan_host("cmdline.audit", "on");
+    let drift = on.verify(&machines.places()).unwrap();
+    assert_eq!(
+        (&*drift[0].wanted, &*drift[0].found),
+        ("audit=1", "audit=0")
+    );
+    // Nothing tells how the firmware is set, so nothing is claimed.
+    let firmware = machines.plan_host("bios.power_policy", "performance");
+    assert_eq!(firmware.verify(&machines.places()).unwrap(), []);
+    assert!(!firmware.edits[0].edit.readable());
+}
+
+#[test]
+fn every_wish_that_a_person_fulfils_can_be_planned() {
+    let machines = Machines::new();
+    for knob in KNOBS.iter().filter(|knob| knob.settable != Settable::Yes) {
+        assert!(!knob.by_hand.is_empty(), "{} says nothing to do", knob.id);
+        for manual in knob.by_hand {
+            let wish = match manual.wish {
+                "CPUS" => "2-3,8",
+                "NUMBER" => "4",
+                wish => wish,
+            };
+            let plan = machines.plan_host(knob.id, wish);
+            assert!(plan.by_hand().count() > 0, "{}", knob.id);
+            for blank in ["CPUS", "NUMBER", "EACH", "INDEX", "COUNT"] {
+                assert!(!plan.diff().contains(blank), "{}", plan.diff());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_most_that_a_device_has_is_asked_of_it() {
+    let details = NetDevice {
+        name: "veth0".to_owned(),
+        channels: Some(Channels {
+            combined: 2,
+            max_combined: 8,
+            ..Channels::default()
+        }),
+        ring: Some(Ring {
+            max_rx: 4096,
+            max_tx: 1024,
+            ..Ring::default()
+        }),
+        ..NetDevice::default()
+    };
+    let host =
+        everything("this host", 1).with_answer(Question::Devices, Answer::Devices(vec![details]));
+    let context = Context::of_host(&host, Some("veth0"), &[0, 1]);
+    for (id, value) in [
+        ("net.queues", "combined=8"),
+        ("net.ring", "rx=4096 tx=1024"),
+    ] {
+        let plan = rungwise_knobs::find(id)
+            .unwrap()
+            .plan(&context, "max")
+            .unwrap();
+        assert_eq!(plan.edits[0].edit.value(), value);
+    }
+    // A device that does not tell is no guess.
+    let machines = Machines::new();
+    let context = Context::of_host(&*machines.host, Some("veth0"), &[0, 1]);
+    let knob = rungwise_knobs::find("net.ring").unwrap();
+    assert!(knob.plan(&context, "max").is_err());
+}
+
+#[test]
+fn masks_that_a_change_of_queues_would_take_are_kept() {
+    let machines = Machines::new();
+    let places = machines.places();
+    let mask = "/sys/class/net/veth0/queues/rx-0/rps_cpus";
+    machines.server.set(mask, "3");
+    machines
+        .server
+        .set("/sys/class/net/veth0/queues/tx-1/xps_cpus", "2");
+    let start = machines.snapshot();
+    let disk = std::sync::Arc::default();
+    let mut keeper = keeper(&disk);
+    let applied = keeper
+        .apply(&places, &machines.plan("net.queues", "1"))
+        .unwrap();
+    // The queue that stays has its mask again.
+    assert_eq!(machines.server.snapshot()[mask], "3");
+    assert!(applied.changes.len() > 1);
+    let undo = keeper.undo(&places, None);
+    assert!(undo.complete(), "{}", undo.left_in_words());
+    assert_eq!(machines.snapshot(), start);
+}
+
+#[test]
+fn threads_of_a_running_process_are_pinned_and_an_ended_one_is_let_be() {
+    let machines = Machines::new();
+    let places = machines.places();
+    let start = machines.snapshot();
+    let disk = std::sync::Arc::default();
+    let mut keeper = keeper(&disk);
+    let plan = machines.plan_host("cpu.pin_threads", &format!("{PID}:each:0-1"));
+    assert_eq!(plan.edits.len(), 2);
+    let _ = keeper.apply(&places, &plan).unwrap();
+    assert_eq!(plan.verify(&places).unwrap(), []);
+    let (status, stat) = (
+        format!("/proc/{PID}/task/{PID}/status"),
+        format!("/proc/{PID}/task/{PID}/stat"),
+    );
+    assert!(machines.host.snapshot()[&status].ends_with("Cpus_allowed_list:\t0"));
+    // Another thread has the number of the second one by now.
+    let other = format!("/proc/{PID}/task/{}/stat", PID + 1);
+    let text = machines.host.snapshot()[&other].replace(" 101 0 0", " 777 0 0");
+    machines.host.set(&other, &text);
+    let undo = keeper.undo(&places, None);
+    assert!(undo.complete(), "{}", undo.left_in_words());
+    assert!(undo.settled[0].contains("gone with its thread"), "{undo:?}");
+    let now = machines.host.snapshot();
+    let before: std::collections::BTreeMap<_, _> = start.into_iter().collect();
+    assert_eq!(
+        (&now[&status], &now[&stat]),
+        (&before[&status], &before[&stat])
+    );
 }
 
 #[test]
@@ -129,7 +412,7 @@ fn only_what_gives_way_is_written_to_all_devices() {
 #[test]
 fn the_hosts_firewall_is_shown_and_never_planned_away() {
     let machines = Machines::new();
-    let context = rungwise_knobs::Context::of_host(&*machines.host, None, &[0, 1]);
+    let context = Context::of_host(&*machines.host, None, &[0, 1]);
     let knob = rungwise_knobs::find("net.iptables_unload").unwrap();
     assert_eq!(
         knob.current(&context).unwrap().value.as_deref(),
@@ -146,18 +429,13 @@ fn the_hosts_firewall_is_shown_and_never_planned_away() {
 #[test]
 fn a_shown_knob_says_why_it_is_not_turned_and_keeps_secrets_of_the_command_line() {
     let machines = Machines::new();
-    let context = rungwise_knobs::Context::of_host(&*machines.host, None, &[0, 1]);
+    let context = Context::of_host(&*machines.host, None, &[0, 1]);
     let audit = rungwise_knobs::find("sec.auditd").unwrap();
     let current = audit.current(&context).unwrap();
     assert_eq!(current.value.as_deref(), Ok("audit=0"));
     assert!(!format!("{current:?}").contains("hunter2"));
-    assert!(
-        audit
-            .plan(&context, "off")
-            .unwrap_err()
-            .to_string()
-            .contains("next boot")
-    );
+    let plan = audit.plan(&context, "off").unwrap();
+    assert!(plan.diff().contains("systemctl disable auditd") && plan.diff().contains("next boot"));
 }
 
 #[test]
@@ -165,7 +443,7 @@ fn a_device_that_sysfs_does_not_show_is_told_apart_from_one_that_is_not_there() 
     let machines = Machines::new();
     machines.host.remove("/sys/class/net/veth0/ifindex");
     let sees = |machines: &Machines| {
-        let context = rungwise_knobs::Context::of_host(&*machines.host, Some("veth0"), &[0, 1]);
+        let context = Context::of_host(&*machines.host, Some("veth0"), &[0, 1]);
         let knob = rungwise_knobs::find("net.gro").unwrap();
         knob.plan(&context, "on").map_err(|error| error.to_string())
     };
@@ -184,7 +462,7 @@ fn a_missing_device_names_those_that_exist() {
     let machines = Machines::new();
     let knob = rungwise_knobs::find("net.gro").unwrap();
     for device in [None, Some("veth9"), Some("../veth0")] {
-        let context = rungwise_knobs::Context::of_host(&*machines.host, device, &[0, 1]);
+        let context = Context::of_host(&*machines.host, device, &[0, 1]);
         let error = knob.plan(&context, "off").unwrap_err().to_string();
         assert!(error.contains("--device (veth0)"), "{error}");
     }

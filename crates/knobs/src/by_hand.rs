@@ -1,0 +1,191 @@
+//! What only a person does: boot parameters, firmware, the hypervisor, the service's own settings.
+//!
+//! A knob that no running kernel takes is still planned, shown and exported, as the exact text and the
+//! place where it goes. The engine never carries such a plan out. Where the kernel tells whether it was
+//! done (its command line), `verify` says so after the next boot.
+
+use rungwise_host::Host;
+use serde::{Deserialize, Serialize};
+
+use crate::mask;
+
+const COMMAND_LINE: &str = "/proc/cmdline";
+
+/// Where a text goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Parameters of the kernel command line; they act after the next boot.
+    CommandLine,
+    /// The setup of the firmware (BIOS, UEFI). Names differ between vendors.
+    Firmware,
+    /// The machine itself: memory modules, network cards.
+    Hardware,
+    /// The domain of a virtual machine (`virsh edit`), on its host.
+    Libvirt,
+    /// A line of `/etc/modprobe.d`; acts when the module is loaded again.
+    Module,
+    /// A command, as root.
+    Command,
+    /// The configuration or the source of the service.
+    Service,
+}
+
+impl Way {
+    /// Where that is, for people.
+    pub fn place(self) -> &'static str {
+        match self {
+            Self::CommandLine => "kernel command line",
+            Self::Firmware => "firmware setup",
+            Self::Hardware => "hardware",
+            Self::Libvirt => "libvirt domain on the host",
+            Self::Module => "/etc/modprobe.d",
+            Self::Command => "command",
+            Self::Service => "service",
+        }
+    }
+}
+
+/// A wish and the text that fulfils it.
+#[derive(Clone, Copy, Debug)]
+pub struct Manual {
+    /// The wish: a word, or one of [`BLANKS`] for a value that the user fills in.
+    pub wish: &'static str,
+    /// Where the text goes.
+    pub way: Way,
+    /// The text. A blank in it is filled with the wish.
+    pub text: &'static str,
+}
+
+/// What a blank may be filled with.
+type Fits = fn(&str) -> bool;
+
+/// What may be filled in: a CPU list, a whole number. In a text for CPUs, COUNT is how many there are, and
+/// a line with EACH stands once for each, with its INDEX from 0.
+const BLANKS: [(&str, Fits); 2] = [("CPUS", is_cpus), ("NUMBER", is_number)];
+
+impl Manual {
+    /// The text for `wish`, if this is the entry for it.
+    pub(crate) fn text_for(&self, wish: &str) -> Option<String> {
+        let Some((blank, fits)) = BLANKS.iter().find(|(blank, _)| *blank == self.wish) else {
+            return (self.wish == wish).then(|| self.text.to_owned());
+        };
+        if !fits(wish) {
+            return None;
+        }
+        let cpus = mask::parse_list(wish).unwrap_or_default();
+        let mut lines = Vec::new();
+        for line in self.text.lines() {
+            if line.contains("EACH") {
+                lines.extend(cpus.iter().enumerate().map(|(index, cpu)| {
+                    line.replace("INDEX", &index.to_string())
+                        .replace("EACH", &cpu.to_string())
+                }));
+            } else {
+                lines.push(
+                    line.replace("COUNT", &cpus.len().to_string())
+                        .replace(blank, wish),
+                );
+            }
+        }
+        Some(lines.join("\n"))
+    }
+
+    /// `text` is this entry's, with the blanks filled. A plan may come from a file of others, and its
+    /// text goes to a person who will do what it says.
+    pub(crate) fn could_say(&self, text: &str) -> bool {
+        // A blank is filled with digits, commas and dashes; the wish is one of the runs of them.
+        let wishes = text
+            .split(|c: char| !c.is_ascii_digit() && c != ',' && c != '-')
+            .map(|run| run.trim_matches([',', '-']));
+        std::iter::once(self.wish)
+            .chain(wishes)
+            .any(|wish| self.text_for(wish).as_deref() == Some(text))
+    }
+}
+
+/// What the kernel command line says to the parameters that `text` names; empty if nothing. Only those
+/// words are kept: a command line may hold secrets.
+pub(crate) fn booted_with(host: &dyn Host, text: &str) -> std::io::Result<String> {
+    let line = host.text(std::path::Path::new(COMMAND_LINE))?;
+    let key = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
+    let keys: Vec<String> = text.split_whitespace().map(key).collect();
+    let words: Vec<&str> = line
+        .split_whitespace()
+        .filter(|word| keys.contains(&key(word)))
+        .collect();
+    Ok(words.join(" "))
+}
+
+fn is_cpus(text: &str) -> bool {
+    mask::parse_list(text).is_ok() && !text.contains(char::is_whitespace)
+}
+
+fn is_number(text: &str) -> bool {
+    text.len() <= 12 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ISOLATION: Manual = Manual {
+        wish: "CPUS",
+        way: Way::CommandLine,
+        text: "isolcpus=domain,CPUS nohz_full=CPUS",
+    };
+
+    #[test]
+    fn a_blank_is_filled_with_the_wish_and_with_nothing_else() {
+        assert_eq!(
+            ISOLATION.text_for("2-3,8").as_deref(),
+            Some("isolcpus=domain,2-3,8 nohz_full=2-3,8")
+        );
+        for wish in ["", "all", "2-3 init=/bin/sh", "2; reboot", "2-3\n", "3-2"] {
+            assert_eq!(ISOLATION.text_for(wish), None, "{wish}");
+        }
+    }
+
+    #[test]
+    fn a_line_for_each_cpu_is_repeated() {
+        let pins = Manual {
+            wish: "CPUS",
+            way: Way::Libvirt,
+            text: "<vcpu cpuset='CPUS'>COUNT</vcpu>\n<vcpupin vcpu='INDEX' cpuset='EACH'/>",
+        };
+        let text = pins.text_for("8-9").unwrap();
+        assert_eq!(
+            text,
+            "<vcpu cpuset='8-9'>2</vcpu>\n<vcpupin vcpu='0' cpuset='8'/>\n<vcpupin vcpu='1' cpuset='9'/>"
+        );
+        assert!(pins.could_say(&text));
+    }
+
+    #[test]
+    fn a_text_that_is_not_ours_is_not_taken_for_ours() {
+        assert!(ISOLATION.could_say("isolcpus=domain,2-3,8 nohz_full=2-3,8"));
+        for text in [
+            "isolcpus=domain,2-3 nohz_full=4",
+            "isolcpus=domain,2-3 nohz_full=2-3 init=/bin/sh",
+            "isolcpus=domain, nohz_full=",
+            "init=/bin/sh",
+            "",
+        ] {
+            assert!(!ISOLATION.could_say(text), "{text}");
+        }
+        let audit = Manual {
+            wish: "off",
+            way: Way::CommandLine,
+            text: "audit=0",
+        };
+        assert!(audit.could_say("audit=0") && !audit.could_say("audit=1"));
+    }
+
+    #[test]
+    fn the_command_line_tells_only_what_is_asked_for() {
+        let host = rungwise_host::recorded::Recorded::new("this host", 1)
+            .file("/proc/cmdline", "quiet audit=1 secret=hunter2 audit=0");
+        assert_eq!(booted_with(&host, "audit=0").unwrap(), "audit=1 audit=0");
+        assert_eq!(booted_with(&host, "nohz=on").unwrap(), "");
+    }
+}

@@ -1,0 +1,54 @@
+//! Knobs of one control group, version 2 or version 1.
+//!
+//! The group is named by its path as `/proc/PID/cgroup` prints it: `/system.slice/app.service`.
+
+pub(crate) mod cfs_quota;
+pub(crate) mod cpuset;
+
+use std::path::Path;
+
+use crate::Result;
+use crate::error::Error;
+use crate::knob::{Context, Knob};
+use crate::target::{Target, matches};
+
+/// Where the trees are: version 2 alone, beside version 1, and the controllers of version 1.
+const ROOTS: [&str; 6] = [
+    "/sys/fs/cgroup",
+    "/sys/fs/cgroup/unified",
+    "/sys/fs/cgroup/cpu",
+    "/sys/fs/cgroup/cpu,cpuacct",
+    "/sys/fs/cgroup/cpuacct,cpu",
+    "/sys/fs/cgroup/cpuset",
+];
+
+/// The files `name` of the group in question, wherever there is one.
+fn file(knob: &Knob, context: &Context<'_>, name: &str) -> Result<Option<String>> {
+    let Some(group) = context.device else {
+        return Err(Error::NoDevice {
+            knob: knob.id,
+            why: "it belongs to a control group: name one with --device, as /proc/PID/cgroup prints it"
+                .to_owned(),
+            known: Vec::new(),
+        });
+    };
+    let group = group.trim_matches('/');
+    let path = ROOTS
+        .iter()
+        .map(|root| format!("{root}/{group}/{name}"))
+        .find(|path| context.machine.read(Path::new(path)).is_ok());
+    // A name with `..` in it is nothing that the knob writes, and nothing it reads.
+    Ok(path.filter(|path| {
+        knob.writes
+            .iter()
+            .any(|target| matches!(target, Target::File(pattern, _) if matches(pattern, path)))
+    }))
+}
+
+fn absent(knob: &Knob, context: &Context<'_>, what: &str) -> Error {
+    Error::Absent {
+        knob: knob.id.to_owned(),
+        tried: format!("find {what} of {}", context.device.unwrap_or_default()),
+        host: context.machine.name().to_owned(),
+    }
+}

@@ -1,0 +1,51 @@
+//! Descriptors of the device's rings: how many packets it can hold before the CPU comes.
+
+use rungwise_host::DeviceSetting;
+
+use crate::Result;
+use crate::device;
+use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
+use crate::target::Target;
+use crate::turn::{Turn, draft_setting};
+
+const SETTING: DeviceSetting = DeviceSetting::Ring;
+
+/// `net.ring`
+pub(crate) static KNOB: Knob = Knob {
+    id: "net.ring",
+    scope: Scope::Device,
+    risk: Risk::Disruptive,
+    settable: Settable::Yes,
+    summary: "packets that a device holds before the CPU comes",
+    values: "parts such as rx=4096 or rx=4096,tx=1024, or max",
+    doc: Doc {
+        does: "The device writes each packet into the next free descriptor and drops it when there is none.",
+        helps: "When the device's own drop counters grow (rx_missed_errors, rx_no_buffer, rx_fifo): the first answer to \
+                loss in hardware, though only for bursts.",
+        costs: "Memory; and packets of a long ring come late and from a cold cache. Most drivers stop the queues, some \
+                the link, while they change it.",
+        undone: "The former sizes are set again, with the same interruption.",
+        sources: "ethtool(8), -G; RHEL 7 performance guide 9.3.2.",
+    },
+    by_hand: &[],
+    writes: &[Target::Setting(SETTING)],
+    turn: Turn::Own { read, draft },
+};
+
+fn read(context: &Context<'_>) -> Result<Current> {
+    Turn::Setting(SETTING).read(&KNOB, context)
+}
+
+fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let wish = match wish {
+        "max" => {
+            let ring = device::details(&KNOB, context)?.ring;
+            let ring = ring
+                .ok_or_else(|| KNOB.bad_wish(wish, "the driver does not tell its largest sizes"))?;
+            &format!("rx={} tx={}", ring.max_rx, ring.max_tx)
+        }
+        wish => wish,
+    };
+    Ok(draft_setting(&KNOB, context, SETTING, wish)?
+        .note("the device may stop for a moment, or lose its link"))
+}

@@ -1,0 +1,63 @@
+//! Parameters of the kernel command line, as GRUB of Debian and its kin reads them from a folder.
+//!
+//! Other boot loaders have commands of their own; they are named in the file.
+
+use super::item::{Item, Setting};
+use super::{Export, HEADER};
+
+pub(super) const PATH: &str = "/etc/default/grub.d/90-rungwise.cfg";
+
+pub(super) fn write(settings: &[Setting], export: &mut Export) {
+    for setting in settings {
+        match &setting.item {
+            Item::Boot { .. } => {}
+            Item::Fleeting { why, .. } => export.leave(setting, why.clone()),
+            Item::Sysctl { .. } => {
+                export.leave(
+                    setting,
+                    "it is set while the kernel runs; sysctl.d carries it",
+                );
+            }
+            Item::Group { .. } => {
+                export.leave(
+                    setting,
+                    "it is set while the kernel runs; systemd carries it",
+                );
+            }
+            _ => export.leave(
+                setting,
+                "it is set while the kernel runs; tuned and systemd carry it",
+            ),
+        }
+    }
+    let words = parameters(settings);
+    if words.is_empty() {
+        return;
+    }
+    let words = words.join(" ");
+    export.file(
+        PATH,
+        format!(
+            "# {HEADER}\n\
+             # Acts after update-grub and the next boot. Elsewhere:\n\
+             #   grubby --update-kernel=ALL --args=\"{words}\"\n\
+             #   systemd-boot: add the words to /etc/kernel/cmdline, then kernel-install add-all\n\
+             GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"\n"
+        ),
+    );
+}
+
+/// The words in order, each once.
+pub(super) fn parameters(settings: &[Setting]) -> Vec<&str> {
+    let mut words: Vec<&str> = Vec::new();
+    for setting in settings {
+        if let Item::Boot { text } = &setting.item {
+            for word in text.split_whitespace() {
+                if !words.contains(&word) {
+                    words.push(word);
+                }
+            }
+        }
+    }
+    words
+}

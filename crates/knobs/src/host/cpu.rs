@@ -1,0 +1,205 @@
+//! CPUs: frequency, timers, the scheduler.
+//!
+//! Plain files of the whole machine. Under kernel lockdown debugfs refuses, and a guest or a machine whose
+//! firmware fixes the frequency has no cpufreq folder: both are told, neither is an error of ours.
+
+use crate::by_hand::{Manual, Way};
+use crate::knob::{COMMON, Doc, Knob, PUT_BACK, Risk, Settable};
+use crate::target::{Form, Target};
+use crate::turn::Turn;
+
+/// `cpu.autogroup`
+pub(crate) static AUTOGROUP: Knob = Knob {
+    id: "cpu.autogroup",
+    summary: "one share of the CPU per session, as for desktops",
+    values: "on or off",
+    doc: Doc {
+        does: "Threads of one session (setsid) share one scheduling group; nice values count within it only.",
+        helps: "Off, where a service started from a login session competes with daemons that have sessions of \
+                their own and gets one share among many.",
+        costs: "Nothing of note on a server.",
+        undone: PUT_BACK,
+        sources: "sched(7), section on autogroup; part of TuneD's postgresql profile.",
+    },
+    writes: &[Target::File(
+        "/proc/sys/kernel/sched_autogroup_enabled",
+        Form::Switch,
+    )],
+    ..COMMON
+};
+
+/// `cpu.dma_latency`
+pub(crate) static DMA_LATENCY: Knob = Knob {
+    id: "cpu.dma_latency",
+    settable: Settable::No(
+        "it holds only while some process keeps the file open, so it belongs to a service of yours that runs \
+         as long as it is wanted; nothing of it stays after",
+    ),
+    summary: "longest time that a CPU may take to wake up",
+    values: "a number of microseconds, such as 0 or 100",
+    doc: Doc {
+        does: "The kernel picks no idle state that takes longer to leave than the smallest value that any process \
+               holds in /dev/cpu_dma_latency.",
+        helps: "When latency at low load is dominated by CPUs that wake from deep idle states.",
+        costs: "Power and heat, and less room for turbo on the other cores.",
+        undone: "The process that holds the file ends: systemctl stop cpu-latency.",
+        sources: "Documentation/power/pm_qos_interface.rst (Linux); TuneD's force_latency.",
+    },
+    by_hand: &[Manual {
+        wish: "NUMBER",
+        way: Way::Command,
+        text: "systemd-run --unit=cpu-latency sh -c \
+               'exec 3>/dev/cpu_dma_latency; printf 0x%08x NUMBER >&3; exec sleep infinity'",
+    }],
+    turn: Turn::Unseen,
+    ..COMMON
+};
+
+/// `cpu.epp`
+pub(crate) static EPP: Knob = Knob {
+    id: "cpu.epp",
+    summary: "what the CPU's own frequency control prefers: performance or power",
+    values: "performance, balance_performance, balance_power, power or default",
+    doc: Doc {
+        does: "With intel_pstate or amd-pstate in active mode the CPU chooses its frequency itself; this says how \
+               eagerly it goes up.",
+        helps: "When busy CPUs stay below their highest frequency although the governor is performance.",
+        costs: "Power and heat, at every load.",
+        undone: "The former preference of every frequency policy is written back.",
+        sources: "Documentation/admin-guide/pm/intel_pstate.rst (Linux); PerfSpect and TuneD set performance.",
+    },
+    writes: &[Target::File(
+        "/sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference",
+        Form::Word,
+    )],
+    ..COMMON
+};
+
+/// `cpu.governor`
+pub(crate) static GOVERNOR: Knob = Knob {
+    id: "cpu.governor",
+    summary: "who picks the frequency of the CPUs",
+    values: "the name of a governor, such as performance, schedutil or powersave",
+    doc: Doc {
+        does: "The governor picks each policy's frequency between its bounds: performance stays at the top, \
+               schedutil follows the load.",
+        helps: "When busy CPUs run below 95 % of their highest frequency.",
+        costs: "Power and heat. Without effect where the firmware fixes the frequency, and absent there and in \
+                most guests.",
+        undone: "The former governor of every frequency policy is written back.",
+        sources: "Documentation/admin-guide/pm/cpufreq.rst (Linux); PerfSpect's power insight.",
+    },
+    by_hand: &[Manual {
+        wish: "performance",
+        way: Way::Firmware,
+        text: "Power Policy: Performance",
+    }],
+    writes: &[Target::File(
+        "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
+        Form::Word,
+    )],
+    ..COMMON
+};
+
+/// `cpu.nmi_watchdog`
+pub(crate) static NMI_WATCHDOG: Knob = Knob {
+    id: "cpu.nmi_watchdog",
+    summary: "watchdog that finds CPUs stuck in the kernel by a hardware counter",
+    values: "on or off",
+    doc: Doc {
+        does: "Each CPU keeps one hardware counter running, whose interrupt notices a CPU that no longer takes \
+               timer interrupts.",
+        helps: "Off frees the counter for profiling and spares an interrupt per CPU every few seconds.",
+        costs: "A hard lockup is no longer found and reported.",
+        undone: PUT_BACK,
+        sources: "Documentation/admin-guide/lockup-watchdogs.rst (Linux); PerfSpect asks for off.",
+    },
+    writes: &[Target::File("/proc/sys/kernel/nmi_watchdog", Form::Switch)],
+    ..COMMON
+};
+
+/// `cpu.sched_slice`
+pub(crate) static SCHED_SLICE: Knob = Knob {
+    id: "cpu.sched_slice",
+    risk: Risk::Disruptive,
+    summary: "how long the fair scheduler lets a thread run, and how readily it moves threads",
+    values: "parts such as base_slice_ns=3000000,migration_cost_ns=500000,nr_migrate=32",
+    doc: Doc {
+        does: "base_slice_ns is the time a thread may run before another's turn; a thread that ran within \
+               migration_cost_ns counts as cache-hot and is not moved; nr_migrate bounds one round of balancing.",
+        helps: "Rarely: TuneD removed its own values after benchmarking them. Only with a measured gain.",
+        costs: "Longer slices make others wait; every process of the machine is affected.",
+        undone: "The former values are written back, in reverse order.",
+        sources: "kernel/sched/debug.c (Linux 6.18: debugfs, sysctl before 5.13); TuneD pull requests 365 and 376.",
+    },
+    writes: &[
+        Target::File(
+            "/sys/kernel/debug/sched/base_slice_ns",
+            // kernel/sched/debug.c takes 100 us to 1 s.
+            Form::Number {
+                least: 100_000,
+                most: 1_000_000_000,
+            },
+        ),
+        Target::File(
+            "/sys/kernel/debug/sched/migration_cost_ns",
+            Form::Number {
+                least: 0,
+                most: u32::MAX as u64,
+            },
+        ),
+        Target::File(
+            "/sys/kernel/debug/sched/nr_migrate",
+            Form::Number {
+                least: 1,
+                most: 1024,
+            },
+        ),
+    ],
+    turn: Turn::Parts {
+        names: &["base_slice_ns", "migration_cost_ns", "nr_migrate"],
+        bare: 0,
+    },
+    ..COMMON
+};
+
+/// `cpu.stat_interval`
+pub(crate) static STAT_INTERVAL: Knob = Knob {
+    id: "cpu.stat_interval",
+    summary: "seconds between folds of the memory counters, one kernel thread per CPU",
+    values: "1 to 3600 seconds, such as 10",
+    doc: Doc {
+        does: "Every so many seconds a kernel worker adds each CPU's memory counters to the common ones.",
+        helps: "When that worker (vmstat_update) shows among the longest delays of a latency-critical thread.",
+        costs: "/proc/vmstat and memory pressure are known later.",
+        undone: PUT_BACK,
+        sources: "Documentation/admin-guide/sysctl/vm.rst (Linux); part of TuneD's network-latency profile.",
+    },
+    writes: &[Target::File(
+        "/proc/sys/vm/stat_interval",
+        Form::Number {
+            least: 1,
+            most: 3600,
+        },
+    )],
+    ..COMMON
+};
+
+/// `cpu.timer_migration`
+pub(crate) static TIMER_MIGRATION: Knob = Knob {
+    id: "cpu.timer_migration",
+    summary: "whether timers of idle CPUs move to busy ones",
+    values: "on or off",
+    doc: Doc {
+        does: "A timer armed on an idle CPU is handed to a busy one, so that the idle one may sleep on.",
+        helps: "Off, when timer interrupts of others land on CPUs with pinned, hot threads.",
+        costs: "Idle CPUs wake up for their own timers: power.",
+        undone: PUT_BACK,
+        sources: "Documentation/admin-guide/sysctl/kernel.rst (Linux); part of TuneD's network-latency profile.",
+    },
+    writes: &[Target::File(
+        "/proc/sys/kernel/timer_migration",
+        Form::Switch,
+    )],
+    ..COMMON
+};

@@ -1,0 +1,119 @@
+//! Protection that costs time. None of it is weakened but for whoever names it; most of it is only shown.
+
+use crate::by_hand::{Manual, Way};
+use crate::knob::{COMMON, Doc, Knob, PUT_BACK, Risk, Settable};
+use crate::target::{Form, Target};
+use crate::turn::Turn;
+
+/// `net.nft_rules`
+pub(crate) static NFT_RULES: Knob = Knob {
+    id: "net.nft_rules",
+    risk: Risk::Disruptive,
+    settable: Settable::No(
+        "rules belong to whoever answers for the firewall; rungwise reads them and never writes them",
+    ),
+    summary: "the order and shape of firewall rules",
+    values: "sets, or order",
+    doc: Doc {
+        does: "Rules of a chain are tried one after the other for every packet until one decides.",
+        helps: "When nft_do_chain or ipt_do_table takes above 3 % of samples: a set or map answers in one step what \
+                a hundred rules answer in fifty, and what is frequent belongs first.",
+        costs: "The owner's work, and a firewall that must be tested again.",
+        undone: "The owner loads the former rules.",
+        sources: "nft(8), sections on sets, maps and flow tables.",
+    },
+    by_hand: &[
+        Manual {
+            wish: "sets",
+            way: Way::Command,
+            text: "nft add set inet TABLE ports '{ type inet_service; elements = { 80, 443 }; }'\n\
+                   nft add rule inet TABLE input tcp dport @ports accept",
+        },
+        Manual {
+            wish: "order",
+            way: Way::Command,
+            text: "nft insert rule inet TABLE input ct state established,related accept",
+        },
+    ],
+    turn: Turn::Unseen,
+    ..COMMON
+};
+
+/// `sec.audit_rules`
+pub(crate) static AUDIT_RULES: Knob = Knob {
+    id: "sec.audit_rules",
+    risk: Risk::Disruptive,
+    settable: Settable::No(
+        "rules of audit are the owner's record of the machine; compliance may demand each of them",
+    ),
+    summary: "which system calls audit records",
+    values: "exclude",
+    doc: Doc {
+        does: "Every rule is tried at every system call of the lists it is in.",
+        helps: "When audit is required and its functions show above 1.5 % of CPU: a rule that leaves the service's \
+                user out, before the broad ones.",
+        costs: "The trail has a gap, which the owner must accept.",
+        undone: "The rule is deleted: auditctl -d with the same words.",
+        sources: "auditctl(8); the middle way instead of sec.auditd.",
+    },
+    by_hand: &[Manual {
+        wish: "exclude",
+        way: Way::Command,
+        text: "auditctl -l\n\
+               auditctl -A never,exit -F arch=b64 -S all -F uid=SERVICE_USER",
+    }],
+    turn: Turn::Unseen,
+    ..COMMON
+};
+
+/// `sec.seccomp_bpf_jit`
+pub(crate) static BPF_JIT: Knob = Knob {
+    id: "sec.seccomp_bpf_jit",
+    risk: Risk::Disruptive,
+    summary: "compiles BPF filters, seccomp's included, instead of interpreting them",
+    values: "0 (off), 1 (on) or 2 (on, with traces; for debugging)",
+    doc: Doc {
+        does: "Filters loaded from then on are compiled to machine code. Seccomp runs its filter at every system \
+               call of a container.",
+        helps: "On, where __seccomp_filter shows above 3 % of samples. A shorter profile of the container helps \
+                as well: docker run --security-opt seccomp=PROFILE.",
+        costs: "Compiled filters have been a way to attack the kernel; bpf_jit_harden blunts that and costs speed. \
+                Many kernels are built so that only 1 is accepted.",
+        undone: "The former value is written back; filters loaded meanwhile stay as they are.",
+        sources: "Documentation/admin-guide/sysctl/net.rst (Linux).",
+    },
+    by_hand: &[Manual {
+        wish: "profile",
+        way: Way::Service,
+        text: "docker run --security-opt seccomp=PROFILE.json",
+    }],
+    writes: &[Target::File(
+        "/proc/sys/net/core/bpf_jit_enable",
+        Form::Number { least: 0, most: 2 },
+    )],
+    ..COMMON
+};
+
+/// `sec.selinux_avc`
+pub(crate) static SELINUX_AVC: Knob = Knob {
+    id: "sec.selinux_avc",
+    risk: Risk::Disruptive,
+    summary: "decisions that SELinux keeps in its cache",
+    values: "a number of entries, such as 8192",
+    doc: Doc {
+        does: "A decision that is not in the cache is computed from the policy.",
+        helps: "When misses in /sys/fs/selinux/avc/cache_stats grow and avc_lookup or slow_avc_audit are hot. The \
+                policy itself is not touched.",
+        costs: "Kernel memory, and longer chains where the table of 512 buckets is small.",
+        undone: PUT_BACK,
+        sources: "TuneD's network-latency profile (8192); security/selinux/avc.c (Linux 6.18).",
+    },
+    writes: &[Target::File(
+        "/sys/fs/selinux/avc/cache_threshold",
+        Form::Number {
+            least: 16,
+            most: 1 << 20,
+        },
+    )],
+    ..COMMON
+};

@@ -1,0 +1,141 @@
+//! Virtual machines: what the guest can set, and what only its host can.
+
+use crate::by_hand::{Manual, Way};
+use crate::knob::{COMMON, Doc, Knob, Risk, Settable};
+use crate::target::{Form, Target};
+use crate::turn::Turn;
+
+const ON_THE_HOST: &str = "it is set on the host of the virtual machine, by whoever runs that host";
+
+/// Longest polling that is accepted, ns: a guess, fifty times what guests start with.
+const LONGEST_POLL: u64 = 10_000_000;
+
+/// `virt.halt_poll`
+pub(crate) static HALT_POLL: Knob = Knob {
+    id: "virt.halt_poll",
+    summary: "how long an idle virtual CPU spins before it sleeps, ns",
+    values: "guest=200000 inside a guest, host=200000 on its host",
+    doc: Doc {
+        does: "guest: an idle CPU of the guest polls so long itself before it gives the CPU up (haltpoll). host: KVM \
+               polls so long for a wake-up before it lets the vCPU's thread sleep.",
+        helps: "When a service is woken often and each wake-up leaves and enters the guest.",
+        costs: "CPU of the host, which others may need; on a shared host it comes back as steal.",
+        undone: "The former value is written back.",
+        sources: "Documentation/virt/guest-halt-polling.rst and Documentation/virt/kvm/halt-polling.rst (Linux).",
+    },
+    by_hand: &[Manual {
+        wish: "NUMBER",
+        way: Way::Module,
+        text: "options kvm halt_poll_ns=NUMBER",
+    }],
+    writes: &[
+        Target::File(
+            "/sys/module/haltpoll/parameters/guest_halt_poll_ns",
+            Form::Number {
+                least: 0,
+                most: LONGEST_POLL,
+            },
+        ),
+        Target::File(
+            "/sys/module/kvm/parameters/halt_poll_ns",
+            Form::Number {
+                least: 0,
+                most: LONGEST_POLL,
+            },
+        ),
+    ],
+    turn: Turn::Parts {
+        names: &["guest", "host"],
+        bare: 0,
+    },
+    ..COMMON
+};
+
+/// `virt.multiqueue`
+pub(crate) static MULTIQUEUE: Knob = Knob {
+    id: "virt.multiqueue",
+    risk: Risk::Restart,
+    settable: Settable::No(ON_THE_HOST),
+    summary: "queues of the virtual network card",
+    values: "a number of queues: the vCPUs, at most 8",
+    doc: Doc {
+        does: "Each queue pair has an interrupt of its own in the guest and a vhost thread on the host.",
+        helps: "When the guest's card has one queue and one vCPU does all receive work.",
+        costs: "CPU of the host for each vhost thread. Clouds may not offer it; receive steering (net.rps_cpus) is \
+                what is left, and gained nothing in the reference case of the bank.",
+        undone: "The domain is defined as before and started again.",
+        sources: "libvirt, domain XML, driver queues; the reference case of the bank.",
+    },
+    by_hand: &[
+        Manual {
+            wish: "NUMBER",
+            way: Way::Libvirt,
+            text: "<interface type='bridge'>\n  <model type='virtio'/>\n  <driver name='vhost' queues='NUMBER'/>\n</interface>",
+        },
+        Manual {
+            wish: "NUMBER",
+            way: Way::Command,
+            text: "ethtool -L DEVICE combined NUMBER   # in the guest, once it has started again",
+        },
+    ],
+    turn: Turn::Unseen,
+    ..COMMON
+};
+
+/// `virt.vcpu_pin`
+pub(crate) static VCPU_PIN: Knob = Knob {
+    id: "virt.vcpu_pin",
+    risk: Risk::Disruptive,
+    settable: Settable::No(ON_THE_HOST),
+    summary: "each virtual CPU on a CPU of its own",
+    values: "the host CPUs for the vCPUs, as a list such as 8-15",
+    doc: Doc {
+        does: "Every vCPU's thread stays on one CPU of the host, and the emulator's threads beside them.",
+        helps: "When the guest sees steal above 2 %, or its vCPUs wander between nodes. It was the only host setting \
+                with a gain in the reference case of the bank: 11 %.",
+        costs: "Two guests on one CPU slow each other, and a plan of CPUs has to be kept for all guests of the \
+                host. Without effect where CPU is idle.",
+        undone: "The pins are set back to all CPUs: virsh vcpupin DOMAIN N 0-LAST.",
+        sources: "libvirt, domain XML, cputune; the reference case of the bank (161.6 tps on 8 vCPUs, then 11 % more).",
+    },
+    by_hand: &[
+        Manual {
+            wish: "CPUS",
+            way: Way::Libvirt,
+            text: "<vcpu placement='static' cpuset='CPUS'>COUNT</vcpu>\n<cputune>\n  \
+                   <vcpupin vcpu='INDEX' cpuset='EACH'/>\n</cputune>",
+        },
+        Manual {
+            wish: "CPUS",
+            way: Way::Command,
+            text: "# CPUS, live and for the next start\nvirsh vcpupin DOMAIN INDEX EACH --live --config",
+        },
+    ],
+    turn: Turn::Unseen,
+    ..COMMON
+};
+
+/// `virt.vhost_pin`
+pub(crate) static VHOST_PIN: Knob = Knob {
+    id: "virt.vhost_pin",
+    risk: Risk::Disruptive,
+    settable: Settable::No(ON_THE_HOST),
+    summary: "the threads that move a guest's packets, away from its vCPUs",
+    values: "the host CPUs for them, as a list such as 16-17",
+    doc: Doc {
+        does: "The vhost threads of a guest copy its packets on the host; by default they share the CPUs of its \
+               vCPUs.",
+        helps: "When vCPUs are pinned and vhost threads still run on their CPUs.",
+        costs: "CPUs that no guest may use.",
+        undone: "taskset -a -p with all CPUs on the same threads.",
+        sources: "libvirt, domain XML, emulatorpin (vhost threads follow it); taskset(1).",
+    },
+    by_hand: &[Manual {
+        wish: "CPUS",
+        way: Way::Command,
+        // Threads of their own before Linux 6.4, of QEMU since.
+        text: "for tid in $(ps -eLo lwp=,comm= | awk '$2 == \"vhost-QEMU_PID\" {print $1}'); do taskset -cp CPUS \"$tid\"; done",
+    }],
+    turn: Turn::Unseen,
+    ..COMMON
+};

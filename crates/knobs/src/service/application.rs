@@ -1,0 +1,216 @@
+//! Settings of the service's own configuration or source that findings about this host may ask for.
+//!
+//! Only a person can turn them; the texts name the frameworks that the reference cases used.
+
+use crate::by_hand::{Manual, Way};
+use crate::knob::{COMMON, Doc, Knob, Risk, Scope, Settable};
+use crate::turn::Turn;
+
+const OWN: &str = "it is the service's own setting; change it there and start the service again";
+const AGAIN: &str = "The former setting is restored and the service started again.";
+
+const APPLICATION: Knob = Knob {
+    scope: Scope::Service,
+    risk: Risk::Restart,
+    settable: Settable::No(OWN),
+    turn: Turn::Unseen,
+    ..COMMON
+};
+
+/// `app.lock_split`
+pub(crate) static LOCK_SPLIT: Knob = Knob {
+    id: "app.lock_split",
+    settable: Settable::No("it is a change of the source"),
+    summary: "a hot lock of the service, split or held for less",
+    values: "split",
+    doc: Doc {
+        does: "Threads that need different things no longer wait for one another.",
+        helps: "When CPU is idle, requests are slow and many threads wait for the same lock.",
+        costs: "A change of the source, with all that can go wrong in one.",
+        undone: "The former version is deployed.",
+        sources: "The reference case of the bank: 43 % and 74 % of threads waiting, 1.7 transactions/s at 30 % CPU.",
+    },
+    by_hand: &[Manual {
+        wish: "split",
+        way: Way::Service,
+        text: "for i in 1 2 3; do jcmd PID Thread.print > dump.$i; sleep 5; done   # who owns the lock, and what it does",
+    }],
+    ..APPLICATION
+};
+
+/// `jvm.active_cpus`
+pub(crate) static ACTIVE_CPUS: Knob = Knob {
+    id: "jvm.active_cpus",
+    summary: "how many CPUs a JVM reckons with",
+    values: "a number, such as 4",
+    doc: Doc {
+        does: "It sizes the JVM's pools: collector, compiler, common fork-join pool.",
+        helps: "When a JVM in a container sees more CPUs than its quota and is throttled for it.",
+        costs: "Nothing worth mentioning.",
+        undone: AGAIN,
+        sources: "The java command, -XX:ActiveProcessorCount.",
+    },
+    by_hand: &[Manual {
+        wish: "NUMBER",
+        way: Way::Service,
+        text: "-XX:ActiveProcessorCount=NUMBER",
+    }],
+    ..APPLICATION
+};
+
+/// `jvm.large_pages`
+pub(crate) static LARGE_PAGES: Knob = Knob {
+    id: "jvm.large_pages",
+    summary: "a JVM's heap in huge pages",
+    values: "transparent, or reserved",
+    doc: Doc {
+        does: "The heap asks for huge pages: transparent ones (mem.thp at madvise or always) or reserved ones \
+               (mem.hugetlb).",
+        helps: "Large heaps with many TLB misses.",
+        costs: "Those of mem.thp or mem.hugetlb.",
+        undone: AGAIN,
+        sources: "The java command, -XX:+UseTransparentHugePages and -XX:+UseLargePages.",
+    },
+    by_hand: &[
+        Manual {
+            wish: "transparent",
+            way: Way::Service,
+            text: "-XX:+UseTransparentHugePages",
+        },
+        Manual {
+            wish: "reserved",
+            way: Way::Service,
+            text: "-XX:+UseLargePages",
+        },
+    ],
+    ..APPLICATION
+};
+
+/// `log.guard`
+pub(crate) static LOG_GUARD: Knob = Knob {
+    id: "log.guard",
+    summary: "log lines that are not written are not built, and levels do not share a lock",
+    values: "guard, or split",
+    doc: Doc {
+        does: "A guard skips the work for a line that its level drops; an appender for each level has a lock for each.",
+        helps: "When many threads wait for one appender, or logging takes much CPU.",
+        costs: "Upkeep of the configuration.",
+        undone: AGAIN,
+        sources: "The reference case of the bank (advice without a figure).",
+    },
+    by_hand: &[
+        Manual {
+            wish: "guard",
+            way: Way::Service,
+            text: "if (log.isDebugEnabled()) log.debug(...)   # or parameters: log.debug(\"order {}\", id)",
+        },
+        Manual {
+            wish: "split",
+            way: Way::Service,
+            text: "log4j: one appender for each level, each with a LevelRangeFilter",
+        },
+    ],
+    ..APPLICATION
+};
+
+/// `rpc.backlog`
+pub(crate) static BACKLOG: Knob = Knob {
+    id: "rpc.backlog",
+    summary: "connections that may wait to be accepted, as the service asks for",
+    values: "a number, such as 4096",
+    doc: Doc {
+        does: "The service passes it to listen(2); the smaller of it and net.somaxconn acts.",
+        helps: "When ListenOverflows grows and the socket's backlog is below net.somaxconn.",
+        costs: "A slow acceptor is noticed later.",
+        undone: AGAIN,
+        sources: "listen(2); the sysctl alone cannot raise what a program asked for (measured).",
+    },
+    by_hand: &[Manual {
+        wish: "NUMBER",
+        way: Way::Service,
+        text: "Tomcat: acceptCount=NUMBER; netty: option(ChannelOption.SO_BACKLOG, NUMBER); nginx: listen ... backlog=NUMBER",
+    }],
+    ..APPLICATION
+};
+
+/// `rpc.connections`
+pub(crate) static CONNECTIONS: Knob = Knob {
+    id: "rpc.connections",
+    summary: "connections between each client and each server",
+    values: "a number, such as 4",
+    doc: Doc {
+        does: "Replies share the windows and the threads of all of them instead of queueing in one.",
+        helps: "Few clients and large replies: one connection per pair, with queues piling up at either end or one \
+                I/O thread busy.",
+        costs: "More sockets, and more I/O threads in use.",
+        undone: AGAIN,
+        sources: "The reference case of congestion: 4 connections gave nearly the least response time; Dubbo pull request \
+                  2457: 1 to 3 connections, 17.8 % more calls per second.",
+    },
+    by_hand: &[Manual {
+        wish: "NUMBER",
+        way: Way::Service,
+        text: "Dubbo: connections=\"NUMBER\" at the reference, or shareconnections=\"NUMBER\" (2.7 and later)",
+    }],
+    ..APPLICATION
+};
+
+/// `rpc.iothreads`
+pub(crate) static IO_THREADS: Knob = Knob {
+    id: "rpc.iothreads",
+    summary: "threads that read and write the connections",
+    values: "a number, such as 8",
+    doc: Doc {
+        does: "A connection stays with one of them.",
+        helps: "When one I/O thread is above 80 % of a CPU, others idle, and there are several connections.",
+        costs: "Useless with one connection (rpc.connections).",
+        undone: AGAIN,
+        sources: "The reference case of congestion.",
+    },
+    by_hand: &[Manual {
+        wish: "NUMBER",
+        way: Way::Service,
+        text: "Dubbo: iothreads=\"NUMBER\"; netty: new NioEventLoopGroup(NUMBER)",
+    }],
+    ..APPLICATION
+};
+
+/// `rpc.payload`
+pub(crate) static PAYLOAD: Knob = Knob {
+    id: "rpc.payload",
+    summary: "largest message, and pages instead of one large reply",
+    values: "a number of bytes, such as 1048576",
+    doc: Doc {
+        does: "A large reply holds its connection for as long as it takes; whatever comes behind waits.",
+        helps: "Messages above 500 KB.",
+        costs: "The interface changes for its callers.",
+        undone: AGAIN,
+        sources: "The reference case of congestion: replies of 500 KB end at 262 a second on 1 Gbit/s.",
+    },
+    by_hand: &[Manual {
+        wish: "NUMBER",
+        way: Way::Service,
+        text: "Dubbo: payload=\"NUMBER\" at the protocol; and replies in pages below it",
+    }],
+    ..APPLICATION
+};
+
+/// `rpc.threads`
+pub(crate) static THREADS: Knob = Knob {
+    id: "rpc.threads",
+    summary: "threads that do the work of requests",
+    values: "a number: requests per second times seconds of service, and a third more",
+    doc: Doc {
+        does: "So many requests are served at once; the rest is refused or waits.",
+        helps: "When the pool is exhausted with CPU to spare.",
+        costs: "Switches between threads, and more load on whatever the requests wait for.",
+        undone: AGAIN,
+        sources: "Little's law; the reference case of congestion ran 500, of which 300 were used.",
+    },
+    by_hand: &[Manual {
+        wish: "NUMBER",
+        way: Way::Service,
+        text: "Dubbo: threads=\"NUMBER\"; Tomcat: maxThreads=\"NUMBER\"",
+    }],
+    ..APPLICATION
+};

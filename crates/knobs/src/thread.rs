@@ -1,0 +1,86 @@
+//! A thread of a process that runs, and the CPUs on which it may.
+//!
+//! A number is used again once its thread has ended; number and start together are not. Source:
+//! `proc_pid_stat(5)`, `proc_pid_status(5)`.
+
+use std::io;
+use std::path::Path;
+
+use rungwise_host::Host;
+use serde::{Deserialize, Serialize};
+
+use crate::mask;
+
+/// A thread that is not mistaken for a later one of the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Thread {
+    /// Its process.
+    pub pid: u32,
+    /// Its own number.
+    pub tid: u32,
+    /// When it started, clock ticks since boot (`proc_pid_stat(5)`, field 22).
+    pub started: u64,
+}
+
+impl Thread {
+    /// The thread `tid` of process `pid`, if it lives.
+    pub(crate) fn find(host: &dyn Host, pid: u32, tid: u32) -> io::Result<Self> {
+        let stat = host
+            .text(Path::new(&format!("/proc/{pid}/task/{tid}/stat")))
+            .map_err(ended)?;
+        // The command's name may hold anything, also parentheses; the last one ends it.
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        let started = fields
+            .split_whitespace()
+            .nth(19)
+            .and_then(|field| field.parse().ok());
+        let started = started.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { pid, tid, started })
+    }
+
+    /// The CPUs on which it may run.
+    pub(crate) fn cpus(&self, host: &dyn Host) -> io::Result<String> {
+        if Self::find(host, self.pid, self.tid)? != *self {
+            return Err(gone());
+        }
+        let path = format!("/proc/{}/task/{}/status", self.pid, self.tid);
+        let status = host.text(Path::new(&path)).map_err(ended)?;
+        let list = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        Ok(list.ok_or(io::ErrorKind::InvalidData)?.trim().to_owned())
+    }
+
+    /// Lets it run on the CPUs of `value`, a list.
+    pub(crate) fn pin(&self, host: &dyn Host, value: &str) -> io::Result<()> {
+        if Self::find(host, self.pid, self.tid)? != *self {
+            return Err(gone());
+        }
+        let cpus = mask::parse_list(value).map_err(io::Error::other)?;
+        let cpus: Vec<usize> = cpus.into_iter().collect();
+        host.pin_thread(self.pid, self.tid, &cpus).map_err(ended)
+    }
+}
+
+impl std::fmt::Display for Thread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "thread {} of process {}", self.tid, self.pid)
+    }
+}
+
+/// A file of `/proc` that was open when its thread ended reads as ESRCH, which is no kind of std's.
+fn ended(error: io::Error) -> io::Error {
+    const ESRCH: i32 = 3;
+    match error.raw_os_error() {
+        Some(ESRCH) => gone(),
+        _ => error,
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::NotFound,
+        "the thread has ended; another one has its number",
+    )
+}
