@@ -1,5 +1,7 @@
 //! The design of an experiment: what will be compared and how it will be judged, fixed before the first run.
 
+use std::collections::BTreeMap;
+
 use rungwise_model::tune::Run;
 use rungwise_stats::decide::{Direction, Rules};
 use serde::{Deserialize, Serialize};
@@ -140,6 +142,40 @@ pub struct Step {
     pub label: Option<String>,
     /// Somebody else's figure.
     pub reference: Option<rungwise_model::tune::Reference>,
+    /// The finding that asked for it, where the rules chose it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<rungwise_model::tune::Asked>,
+}
+
+/// How rungs are found while the ladder is climbed. Which they will be is not known before the first run; how many
+/// there can be is, and the chance of a wrong call is shared out over that many.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Auto {
+    /// Changes that are tried at most; bundles come on top.
+    pub max_rungs: u32,
+    /// How long the machine is looked at, seconds.
+    pub look_s: f64,
+    /// Try also what may cost others on this machine.
+    pub disruptive: bool,
+    /// The ladder is climbed on this host itself and not in namespaces of its own.
+    pub on_this_host: bool,
+    /// Switches of the service and their values, `off` among them.
+    pub switches: BTreeMap<String, Vec<String>>,
+    /// Device that knobs of a device turn.
+    pub device: Option<String>,
+}
+
+impl Auto {
+    /// Retries as a bundle, at most.
+    pub const BUNDLES: u32 = 3;
+    /// Changes in a bundle, at most.
+    pub const MEMBERS: usize = 3;
+
+    /// Upper bound of the comparisons that share the family's alpha.
+    pub fn comparisons(&self) -> usize {
+        // A bundle itself, and once without each partner of its first member.
+        self.max_rungs as usize + Self::BUNDLES as usize * Self::MEMBERS + 1
+    }
 }
 
 /// The whole design; written to the run folder before the first run.
@@ -157,8 +193,11 @@ pub struct Design {
     pub baseline: Vec<(Setting, String)>,
     /// Somebody else's figure for that state.
     pub start_reference: Option<rungwise_model::tune::Reference>,
-    /// The rungs in order.
+    /// The rungs in order; none where they are found.
     pub steps: Vec<Step>,
+    /// How rungs are found, where the rules choose them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto: Option<Auto>,
     /// How pairs are judged.
     pub judging: Judging,
 }

@@ -12,6 +12,7 @@ use rungwise_stats::noise::{Noise, smallest_effect};
 use rungwise_stats::ratio;
 
 use crate::Error;
+use crate::auto::{Advice, ByRules};
 use crate::compare::{Compared, Comparison, Observer, compare};
 use crate::design::{Design, Judging, Objective, Part, Step};
 use crate::record::Record;
@@ -46,8 +47,21 @@ pub fn climb(
     observer: &mut dyn Observer,
     climbed: &mut Climbed,
 ) -> Result<(), Error> {
+    climb_by(&ByRules, design, stage, record, observer, climbed)
+}
+
+/// The same by the advice of somebody else than the rules, where the design leaves the rungs to be found.
+pub fn climb_by(
+    advice: &dyn Advice,
+    design: &Design,
+    stage: &mut dyn Stage,
+    record: &mut dyn Record,
+    observer: &mut dyn Observer,
+    climbed: &mut Climbed,
+) -> Result<(), Error> {
     Climb {
         design,
+        advice,
         stage,
         record,
         observer,
@@ -58,16 +72,17 @@ pub fn climb(
     .run()
 }
 
-struct Climb<'a> {
-    design: &'a Design,
-    stage: &'a mut dyn Stage,
-    record: &'a mut dyn Record,
+pub(crate) struct Climb<'a> {
+    pub(crate) design: &'a Design,
+    pub(crate) advice: &'a dyn Advice,
+    pub(crate) stage: &'a mut dyn Stage,
+    pub(crate) record: &'a mut dyn Record,
     observer: &'a mut dyn Observer,
-    climbed: &'a mut Climbed,
+    pub(crate) climbed: &'a mut Climbed,
     /// Steps that were judged alone and not kept: candidates for a bundle.
-    not_kept: Vec<&'a Step>,
+    pub(crate) not_kept: Vec<Step>,
     /// The last change around a shared lock was not kept, so every variant may still wait for that lock.
-    lock_left: bool,
+    pub(crate) lock_left: bool,
 }
 
 impl<'a> Climb<'a> {
@@ -75,8 +90,13 @@ impl<'a> Climb<'a> {
         let start = self.start()?;
         self.climbed.final_variant = start.clone();
         self.against_itself(&start)?;
-        for step in &self.design.steps {
-            self.step(step)?;
+        match &self.design.auto {
+            Some(auto) => self.by_evidence(auto)?,
+            None => {
+                for step in &self.design.steps {
+                    self.step(step)?;
+                }
+            }
         }
         self.overall(&start)
     }
@@ -183,16 +203,16 @@ impl<'a> Climb<'a> {
         Ok(())
     }
 
-    fn step(&mut self, step: &'a Step) -> Result<(), Error> {
+    fn step(&mut self, step: &Step) -> Result<(), Error> {
         if let Part::Observe { note } = &step.part {
             self.finish(empty(step, Outcome::Observed, note));
             return Ok(());
         }
-        let partners: Vec<&Step> = self
+        let partners: Vec<Step> = self
             .not_kept
             .iter()
-            .copied()
             .filter(|earlier| step.bundle_with.contains(&earlier.id))
+            .cloned()
             .collect();
         if !partners.is_empty() && self.bundle(step, &partners)? {
             return Ok(());
@@ -207,7 +227,7 @@ impl<'a> Climb<'a> {
         match (&step.part, rung.outcome) {
             (Part::Step, Outcome::Kept) => self.keep(&step.id, after),
             (Part::Step, Outcome::Skipped) => {}
-            (Part::Step, _) => self.not_kept.push(step),
+            (Part::Step, _) => self.not_kept.push(step.clone()),
             _ => {}
         }
         if step.shared_lock {
@@ -225,7 +245,7 @@ impl<'a> Climb<'a> {
         }
     }
 
-    fn keep(&mut self, id: &str, variant: Variant) {
+    pub(crate) fn keep(&mut self, id: &str, variant: Variant) {
         self.climbed.kept.push(id.to_owned());
         self.climbed.final_variant = Variant {
             traffic: Traffic::default(),
@@ -234,9 +254,9 @@ impl<'a> Climb<'a> {
     }
 
     /// Tries `step` together with `partners`; true when the bundle was kept.
-    fn bundle(&mut self, step: &'a Step, partners: &[&'a Step]) -> Result<bool, Error> {
+    fn bundle(&mut self, step: &Step, partners: &[Step]) -> Result<bool, Error> {
         let before = self.before(step);
-        let mut members: Vec<&Step> = partners.iter().copied().chain([step]).collect();
+        let mut members: Vec<&Step> = partners.iter().chain([step]).collect();
         let with = |members: &[&Step]| {
             members
                 .iter()
@@ -297,9 +317,9 @@ impl<'a> Climb<'a> {
     }
 
     /// Takes a member of a kept bundle out again where the others are better without it; true when it is out.
-    fn prune(
+    pub(crate) fn prune(
         &mut self,
-        member: &'a Step,
+        member: &Step,
         bundle: &str,
         before: &Variant,
         after: Variant,
@@ -317,13 +337,13 @@ impl<'a> Climb<'a> {
         let out = rung.outcome == Outcome::Kept;
         if out {
             self.keep(&id, after);
-            self.not_kept.push(member);
+            self.not_kept.push(member.clone());
         }
         self.finish(rung);
         Ok(out)
     }
 
-    fn judge(
+    pub(crate) fn judge(
         &mut self,
         step: &Step,
         id: &str,
@@ -509,6 +529,7 @@ impl<'a> Climb<'a> {
             set: named(&step.set),
             reference: step.reference.clone(),
             sign_differs: false,
+            asked: step.asked.clone(),
             pairs: compared.pairs.clone(),
         };
         rung.sign_differs = self.sign_differs(&rung);
@@ -526,7 +547,7 @@ impl<'a> Climb<'a> {
         }
     }
 
-    fn finish(&mut self, rung: Rung) {
+    pub(crate) fn finish(&mut self, rung: Rung) {
         self.observer.rung(&rung);
         self.climbed.rungs.push(rung);
     }
@@ -550,6 +571,7 @@ static START: Step = Step {
     shared_lock: false,
     label: None,
     reference: None,
+    asked: None,
 };
 
 /// What the settings of a member become when it is taken out.
@@ -564,14 +586,14 @@ fn back(set: &[(Setting, String)], before: &Variant, after: &Variant) -> Vec<(St
         .collect()
 }
 
-fn named(set: &[(Setting, String)]) -> Vec<(String, String)> {
+pub(crate) fn named(set: &[(Setting, String)]) -> Vec<(String, String)> {
     set.iter()
         .map(|(setting, value)| (setting.knob.clone(), value.clone()))
         .collect()
 }
 
 /// A rung without measurements.
-fn empty(step: &Step, outcome: Outcome, reason: &str) -> Rung {
+pub(crate) fn empty(step: &Step, outcome: Outcome, reason: &str) -> Rung {
     Rung {
         id: step.id.clone(),
         title: step.title.clone(),
@@ -587,6 +609,7 @@ fn empty(step: &Step, outcome: Outcome, reason: &str) -> Rung {
         set: named(&step.set),
         reference: step.reference.clone(),
         sign_differs: false,
+        asked: step.asked.clone(),
         pairs: Vec::new(),
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! A [`design::Design`] is fixed and written to disk first. [`ladder::climb`] walks it: the machine
 //! against itself, then rung after rung on top of what was kept, each a [`compare::compare`] of
-//! interleaved pairs. Runs happen on a [`stage::Stage`]; [`lab`] is the real one. [`scenario`] reads
+//! interleaved pairs. Where the rungs are not listed, [`auto`] finds them in what the machine shows under load. Runs happen on a [`stage::Stage`]; [`lab`] is the real one. [`scenario`] reads
 //! the file a person writes.
 
+pub mod auto;
 pub mod compare;
 pub mod design;
 pub mod lab;

@@ -3,16 +3,17 @@
 //! A resumed experiment walks the same decisions again from the recorded pairs (decisions are pure
 //! functions of them) and measures on where they end, so there is no second code path for resuming.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use rungwise_host::files;
 use rungwise_model::tune::Pair;
-use rungwise_stats::histogram::Histogram;
+use rungwise_probes::{Capture, bundle};
+use rungwise_stats::histogram::{self, Entry, Histogram};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::design::Design;
+use crate::design::{Design, Step};
 
 /// A measured pair with the full latency distribution of both halves.
 #[derive(Clone, Debug)]
@@ -32,6 +33,43 @@ pub trait Record {
 
     /// Keeps a new pair; returns when it is safe.
     fn keep(&mut self, comparison: &str, index: usize, pair: &PairRecord) -> Result<(), Error>;
+
+    /// Look `index`, where an earlier session took it.
+    fn looked(&mut self, index: usize) -> Option<Capture>;
+
+    /// Keeps a new look; returns when it is safe.
+    fn keep_look(&mut self, index: usize, look: &Capture) -> Result<(), Error>;
+
+    /// Keeps the next decision about the rungs; one of an earlier session must be the same.
+    fn decide(&mut self, decision: &Decision) -> Result<(), Error>;
+}
+
+/// What was decided about the rungs of a ladder that finds its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "decided")]
+pub enum Decision {
+    /// To go by what this look shows.
+    Looked {
+        /// File of the look.
+        look: String,
+        /// What was found, most pressing first: rule and sentence.
+        findings: Vec<(String, String)>,
+    },
+    /// To try this.
+    Try {
+        /// The rung.
+        step: Box<Step>,
+    },
+    /// To try these together.
+    Bundle {
+        /// The rungs.
+        steps: Vec<Step>,
+    },
+}
+
+/// The file of a look in its run folder.
+pub fn look_file(index: usize) -> String {
+    format!("look-{index:02}.rungwise")
 }
 
 /// Forgets everything: for tests and dry calculations.
@@ -46,6 +84,18 @@ impl Record for Forget {
     fn keep(&mut self, _: &str, _: usize, _: &PairRecord) -> Result<(), Error> {
         Ok(())
     }
+
+    fn looked(&mut self, _: usize) -> Option<Capture> {
+        None
+    }
+
+    fn keep_look(&mut self, _: usize, _: &Capture) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn decide(&mut self, _: &Decision) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -58,12 +108,17 @@ struct Line {
     latency_b: String,
 }
 
-/// The run folder's `design.json` and `pairs.jsonl`.
+/// Decisions as they were taken, a line each.
+const PLAN: &str = "plan.jsonl";
+
+/// The run folder's `design.json` and `pairs.jsonl`; where rungs are found, `plan.jsonl` and a bundle per look.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
     pairs: files::Appender,
     earlier: HashMap<(String, usize), PairRecord>,
+    /// Decisions of an earlier session that this one has not come to yet.
+    decided: VecDeque<Decision>,
     damaged: Vec<String>,
 }
 
@@ -79,6 +134,7 @@ impl RunFolder {
             path: path.to_owned(),
             pairs,
             earlier: HashMap::new(),
+            decided: VecDeque::new(),
             damaged: Vec::new(),
         })
     }
@@ -105,6 +161,7 @@ impl RunFolder {
                 )),
             }
         }
+        let decided = decisions(path, design.auto.is_some(), &mut damaged)?;
         // A torn last line must not swallow the next one.
         let mut pairs = files::Appender::open(&path.join("pairs.jsonl"))?;
         if text.last().is_some_and(|byte| *byte != b'\n') {
@@ -115,6 +172,7 @@ impl RunFolder {
                 path: path.to_owned(),
                 pairs,
                 earlier,
+                decided,
                 damaged,
             },
             design,
@@ -136,23 +194,90 @@ impl RunFolder {
         &self.damaged
     }
 
+    /// The latency of every comparison as one histogram log: `RUNG/a` and `RUNG/b` merged over the pairs that
+    /// count.
+    pub fn latency(path: &Path) -> Result<Vec<u8>, Error> {
+        let text = files::read(&path.join("pairs.jsonl"))?;
+        // A pair that was measured again after a torn line stands in the file once only.
+        let mut merged: BTreeMap<String, Entry> = BTreeMap::new();
+        for line in text.split(|byte| *byte == b'\n') {
+            let Ok(((comparison, _), record)) = parse(line) else {
+                continue;
+            };
+            if record.pair.discarded.is_some() {
+                continue;
+            }
+            let halves = [
+                ("a", record.latency_a, &record.pair.a),
+                ("b", record.latency_b, &record.pair.b),
+            ];
+            for (half, histogram, run) in halves {
+                let name = format!("{comparison}/{half}");
+                let entry = merged.entry(name.clone()).or_insert_with(|| Entry {
+                    name,
+                    histogram: Histogram::new(),
+                    seconds: 0.0,
+                });
+                entry.histogram.merge(&histogram);
+                entry.seconds += run.cpu.seconds;
+            }
+        }
+        let entries: Vec<Entry> = merged.into_values().collect();
+        Ok(histogram::log(
+            "latency from intended start, nanoseconds; a without the change, b with it",
+            &entries,
+        ))
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
+/// The decisions of an earlier session as far as they are whole. The file is cut behind them.
+fn decisions(
+    path: &Path,
+    found: bool,
+    damaged: &mut Vec<String>,
+) -> Result<VecDeque<Decision>, Error> {
+    let path = path.join(PLAN);
+    if !found || !files::exists(&path) {
+        return Ok(VecDeque::new());
+    }
+    let text = files::read(&path)?;
+    let mut whole = 0;
+    let mut decided = VecDeque::new();
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        match serde_json::from_slice(line) {
+            Ok(decision) if line.ends_with(b"\n") => decided.push_back(decision),
+            _ => {
+                damaged.push(format!(
+                    "{PLAN} line {}: it is cut short; it is decided again",
+                    decided.len() + 1
+                ));
+                break;
+            }
+        }
+        whole += line.len();
+    }
+    if whole < text.len() {
+        files::replace(&path, &text[..whole])?;
+    }
+    Ok(decided)
+}
+
 fn parse(line: &[u8]) -> Result<((String, usize), PairRecord), String> {
     let line: Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let record = PairRecord {
         pair: line.pair,
-        latency_a: histogram(&line.latency_a)?,
-        latency_b: histogram(&line.latency_b)?,
+        latency_a: unhex(&line.latency_a)?,
+        latency_b: unhex(&line.latency_b)?,
     };
     Ok(((line.comparison, line.index), record))
 }
 
-fn histogram(hex: &str) -> Result<Histogram, String> {
+fn unhex(hex: &str) -> Result<Histogram, String> {
     let digits = hex.as_bytes();
     if !digits.len().is_multiple_of(2) {
         return Err("a histogram has half a byte".to_owned());
@@ -196,5 +321,31 @@ impl Record for RunFolder {
             serde_json::to_vec(&line).map_err(|error| Error::Design(error.to_string()))?;
         bytes.push(b'\n');
         Ok(self.pairs.append(&bytes)?)
+    }
+
+    fn looked(&mut self, index: usize) -> Option<Capture> {
+        bundle::read(&self.path.join(look_file(index))).ok()
+    }
+
+    fn keep_look(&mut self, index: usize, look: &Capture) -> Result<(), Error> {
+        let packed = bundle::pack(look).map_err(|error| Error::Design(error.to_string()))?;
+        Ok(files::replace(&self.path.join(look_file(index)), &packed)?)
+    }
+
+    fn decide(&mut self, decision: &Decision) -> Result<(), Error> {
+        match self.decided.pop_front() {
+            Some(earlier) if earlier == *decision => Ok(()),
+            // Pairs are recorded under the rungs that were chosen then.
+            Some(_) => Err(Error::Design(format!(
+                "by its looks other rungs would be chosen today than {PLAN} says; it was begun by another version"
+            ))),
+            None => {
+                let mut bytes = serde_json::to_vec(decision)
+                    .map_err(|error| Error::Design(error.to_string()))?;
+                bytes.push(b'\n');
+                let mut plan = files::Appender::open(&self.path.join(PLAN))?;
+                Ok(plan.append(&bytes)?)
+            }
+        }
     }
 }

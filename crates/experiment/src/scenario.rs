@@ -16,14 +16,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rungwise_model::tune::Reference;
-use toml::de::{DeTable, Deserializer};
+use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 pub use fill::{FillError, PLACEHOLDERS, Places, fill};
 pub use problem::{Problem, Problems};
 
-use crate::design::{Design, Judging, Step};
+use crate::design::{Auto, Design, Judging, Step};
 use crate::stage::{Setting, Traffic};
-use problem::Collector;
+use document::AUTO;
+use problem::{Collector, did_you_mean};
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
@@ -31,10 +32,16 @@ pub const SCHEMA: u32 = 1;
 pub const OFF: &str = "off";
 
 /// The scenarios inside the binary: name and text.
-const BUILTINS: &[(&str, &str)] = &[(
-    "udp-echo",
-    include_str!("../../../labs/udp-echo/scenario.toml"),
-)];
+const BUILTINS: &[(&str, &str)] = &[
+    (
+        "udp-echo",
+        include_str!("../../../labs/udp-echo/scenario.toml"),
+    ),
+    (
+        "udp-echo-auto",
+        include_str!("../../../labs/udp-echo-auto/scenario.toml"),
+    ),
+];
 
 /// A scenario whose every value was checked.
 #[derive(Clone, Debug)]
@@ -55,8 +62,10 @@ pub struct Scenario {
     pub measure: Duration,
     /// The state in which the ladder starts.
     pub start: Start,
-    /// The changes to try, in order.
+    /// The changes to try, in order; none where they are found.
     pub rungs: Vec<Step>,
+    /// How they are found, where the rules choose them.
+    pub auto: Option<Auto>,
     /// How pairs are judged.
     pub judging: Judging,
     /// [`Scenario::make_quick`] was applied.
@@ -244,13 +253,21 @@ impl Scenario {
         self.warmup = self.warmup.min(Duration::from_millis(40));
         self.measure = self.measure.min(Duration::from_millis(120));
         self.judging.looks.truncate(1);
+        if let Some(auto) = &mut self.auto {
+            auto.look_s = auto.look_s.min(2.0);
+        }
         self.judging.quiet_wait_s = self.judging.quiet_wait_s.min(0.5);
         self.judging.max_discards = self.judging.max_discards.min(4);
     }
 
-    /// What is compared with what, at a `place` told in words.
-    pub fn design(&self, place: String) -> Design {
+    /// What is compared with what, at a `place` told in words; knobs of a device turn `device`.
+    pub fn design(&self, place: String, device: Option<&str>) -> Design {
+        let auto = self.auto.clone().map(|auto| Auto {
+            device: device.map(str::to_owned),
+            ..auto
+        });
         Design {
+            auto,
             scenario: self.name.clone(),
             title: self.title.clone(),
             place,
@@ -290,12 +307,13 @@ fn read(text: &str, file: &str, problems: &mut Collector<'_>) -> Option<Scenario
             format!("not TOML: {}", mistake.message()),
         );
     }
+    let auto = take_auto(tree.get_mut(), problems);
     // Half a file would be reported as missing keys that are there.
     if !mistakes.is_empty() || !shape::check(&schema(), &mut tree, problems) {
         return None;
     }
     match serde::Deserialize::deserialize(Deserializer::from(tree)) {
-        Ok(document) => resolve::resolve(document, file, problems),
+        Ok(document) => resolve::resolve(document, auto, file, problems),
         Err(error) => {
             problems.add(
                 error.span().unwrap_or(0..0),
@@ -305,6 +323,24 @@ fn read(text: &str, file: &str, problems: &mut Collector<'_>) -> Option<Scenario
             None
         }
     }
+}
+
+/// Whether a word stands for the list of rungs; it is replaced by an empty list, so that one type describes both.
+fn take_auto(tree: &mut DeTable<'_>, problems: &mut Collector<'_>) -> bool {
+    let Some(rungs) = tree.get_mut("rungs") else {
+        return false;
+    };
+    let DeValue::String(word) = rungs.get_ref() else {
+        return false;
+    };
+    let auto = word.as_ref() == AUTO;
+    if !auto {
+        let near = did_you_mean(word, [AUTO]);
+        let message = format!("expected a list of [[rungs]] or \"{AUTO}\"{near}");
+        problems.add(rungs.span(), "rungs", message);
+    }
+    *rungs.get_mut() = DeValue::Array(DeArray::new());
+    auto
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use rungwise_model::tune::Run;
+use rungwise_probes::Capture;
 use rungwise_stats::histogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -94,6 +95,9 @@ pub trait Stage {
 
     /// Runs `variant` once: set up, warm up, measure.
     fn run(&mut self, variant: &Variant, seed: u64) -> Result<Sample, StageError>;
+
+    /// Looks at the machine for `window_s` seconds while `variant` runs under its traffic.
+    fn look(&mut self, variant: &Variant, window_s: f64, seed: u64) -> Result<Capture, StageError>;
 
     /// Foreign share of all CPUs at this moment, for the quiet gate; waits a fraction of a second.
     fn foreign_now(&mut self) -> Result<f64, StageError>;

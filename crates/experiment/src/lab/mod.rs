@@ -6,6 +6,7 @@
 
 mod blueprint;
 mod knobs;
+mod look;
 mod service;
 mod topology;
 
@@ -18,12 +19,14 @@ use std::time::{Duration, Instant};
 use rungwise_host::clock;
 use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
 use rungwise_load::Error as LoadError;
-use rungwise_load::udp::{self, Edge, Hooks, Surroundings, Workload};
+use rungwise_load::udp::{self, Edge, Hooks, Stop, Surroundings, Workload};
 use rungwise_model::machine::CpuWindow;
 use rungwise_model::tune::Run;
+use rungwise_probes::Capture;
 
 pub use self::blueprint::{Blueprint, Means};
 use self::knobs::Knobs;
+pub use self::look::{Looker, Sight};
 use self::service::Running;
 pub use self::topology::{Topology, Wanted};
 use crate::stage::{Sample, Stage, StageError, Variant};
@@ -39,6 +42,7 @@ pub struct Lab {
     began: Instant,
     earlier_s: f64,
     answered: bool,
+    looker: Option<Box<Looker>>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -70,8 +74,16 @@ impl Lab {
             began: clock::now(),
             earlier_s,
             answered: false,
+            looker: None,
             interrupted,
         })
+    }
+
+    /// Gives the lab eyes, for ladders that find their rungs.
+    #[must_use]
+    pub fn with_eyes(mut self, looker: Box<Looker>) -> Self {
+        self.looker = Some(looker);
+        self
     }
 
     /// What could not be had and is done without, one sentence each.
@@ -181,6 +193,31 @@ impl Stage for Lab {
             },
             latency: completed.corrected,
         })
+    }
+
+    fn look(&mut self, variant: &Variant, window_s: f64, seed: u64) -> Result<Capture, StageError> {
+        self.set_up(variant)?;
+        let Some(looker) = &mut self.looker else {
+            return Err(StageError::Broken(
+                "this lab was built without eyes".to_owned(),
+            ));
+        };
+        let window = Duration::from_secs_f64(window_s);
+        let host = self.topology.seen();
+        let sight = Sight {
+            host: &*host,
+            service: self.running.pid(),
+            window,
+        };
+        let mut workload = self.workload.clone();
+        workload.seed = seed;
+        // The load outlasts the look, whose ends take their time.
+        workload.stop = Stop::After(window + look::MARGIN);
+        let entry = self.topology.client_entry();
+        let looked = look::under_load(&workload, &*entry, &self.interrupted, || looker(&sight));
+        self.check_interrupt()?;
+        self.running.still_alive()?;
+        looked
     }
 
     fn foreign_now(&mut self) -> Result<f64, StageError> {

@@ -117,11 +117,16 @@ impl Running {
     }
 
     pub(super) fn cpu_sources(&self) -> Vec<CpuSource> {
-        sources(match &self.process {
+        sources(self.pid())
+    }
+
+    /// The process, if one runs.
+    pub(super) fn pid(&self) -> Option<u32> {
+        match &self.process {
             Process::None => None,
             Process::Ours(service) => Some(service.pid()),
             Process::Attached(attached) => Some(attached.pid()),
-        })
+        }
     }
 
     /// Stops our own service; one that we attached to goes on.

@@ -202,6 +202,14 @@ impl Topology {
             })
     }
 
+    /// The place of the service, as probes see it.
+    pub(super) fn seen(&self) -> Arc<dyn Host> {
+        match &self.kind {
+            Kind::Namespaces { server, .. } => Arc::clone(server) as Arc<dyn Host>,
+            Kind::Loopback | Kind::Host { .. } => Arc::new(Live),
+        }
+    }
+
     pub(super) fn server_namespace(&self) -> Option<&Namespace> {
         match &self.kind {
             Kind::Namespaces { server, .. } => Some(server),

@@ -64,8 +64,31 @@ pub(super) struct Document {
     pub experiment: ExperimentTable,
     #[serde(default)]
     pub baseline: BaselineTable,
-    /// The changes to try, in order.
+    pub auto: Option<At<AutoTable>>,
+    /// The changes to try, in order; or `"auto"`: what the rules ask for while the load runs.
+    #[schemars(schema_with = "rungs")]
     pub rungs: Vec<At<RungTable>>,
+}
+
+/// The word that stands in for the list of rungs.
+pub(super) const AUTO: &str = "auto";
+
+fn rungs(generator: &mut SchemaGenerator) -> Schema {
+    let list = generator.subschema_for::<Vec<RungTable>>();
+    // A pattern, for the word is no alternative to the keys of a rung.
+    schemars::json_schema!({ "anyOf": [list, { "type": "string", "pattern": "^auto$" }] })
+}
+
+/// How rungs are found, with `rungs = "auto"`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AutoTable {
+    /// Changes that are tried at most; retries as a bundle come on top, three at most. Default 8.
+    pub max_rungs: Option<At<u32>>,
+    /// How long the machine is looked at, under load, before the first rung and after each. Default 4s.
+    pub look: Option<At<String>>,
+    /// Try also what may cost others on this machine speed, packets or protection. Default false.
+    pub disruptive: Option<bool>,
 }
 
 /// The service under test: either `command` or `pid`.

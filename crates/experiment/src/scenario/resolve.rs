@@ -15,10 +15,12 @@ use super::document::{At, Document, ServiceTable, TopologyKind};
 use super::known::Named;
 use super::problem::{Collector, Problem};
 use super::{Count, OFF, Places, SCHEMA, Scenario, Service, Started, Topology, fill};
+use crate::design::Design;
 
 /// Turns a document into a scenario; what is wrong goes to `problems`.
 pub(super) fn resolve(
     document: Document,
+    auto: bool,
     file: &str,
     problems: &mut Collector<'_>,
 ) -> Option<Scenario> {
@@ -40,7 +42,14 @@ pub(super) fn resolve(
     let start = reader.start(&document.baseline, switches);
     let rungs = reader.rungs(&document.rungs, switches, document.service.get());
     let objective = reader.objective(&document.objective);
-    let (warmup, measure, judging) = reader.experiment(&document.experiment, objective, &rungs);
+    let on_this_host = matches!(topology, Some(Topology::Host { .. }));
+    let auto = reader.auto(document.auto.as_ref(), auto, on_this_host, switches);
+    let comparisons = match &auto {
+        Some(auto) => auto.comparisons(),
+        None => Design::count_comparisons(&rungs),
+    };
+    let (warmup, measure, judging) =
+        reader.experiment(&document.experiment, objective, comparisons);
     let named = reader.named;
     if !problems.is_empty() {
         return None;
@@ -55,6 +64,7 @@ pub(super) fn resolve(
         measure,
         start,
         rungs,
+        auto,
         judging,
         quick: false,
         named,

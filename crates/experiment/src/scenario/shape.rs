@@ -11,16 +11,10 @@ use toml::de::{DeTable, DeValue};
 use super::problem::{Collector, any_of, did_you_mean};
 
 /// Keys that are planned and not there yet; the answer says what to write instead.
-const NOT_YET: [(&str, &str); 2] = [
-    (
-        "grid",
-        "a grid of values is not supported yet; write one [[rungs]] per value",
-    ),
-    (
-        "auto",
-        "rungs chosen by the rules are not supported yet; write the rungs to try, one [[rungs]] each",
-    ),
-];
+const NOT_YET: [(&str, &str); 1] = [(
+    "grid",
+    "a grid of values is not supported yet; write one [[rungs]] per value",
+)];
 
 /// Walks `table` beside `schema`; answers whether what is left can be read.
 pub(super) fn check(
@@ -109,11 +103,7 @@ impl Walk<'_, '_, '_> {
                 any_of(wanted.iter().copied().map(article)),
                 article(found)
             );
-            if let (true, DeValue::String(text)) = (path == "rungs", value.get_ref())
-                && text.as_ref() == "auto"
-            {
-                NOT_YET[1].1.clone_into(&mut message);
-            } else if found == "table" && wanted.contains(&"string") {
+            if found == "table" && wanted.contains(&"string") {
                 message += "; an id with dots is quoted: \"net.rps_cpus\" = \"all\"";
             }
             self.problems.add(span, path, message);

@@ -188,7 +188,7 @@ fn a_misspelt_key_is_named_at_its_place_with_the_nearest_one() {
     );
     let far = problem(&with("title = \"my server\"", "title = \"x\"\nzzz = 1"));
     assert!(
-        far.starts_with("test.toml:4:1: zzz: unknown key; the file may hold baseline, "),
+        far.starts_with("test.toml:4:1: zzz: unknown key; the file may hold auto, baseline, "),
         "{far}"
     );
 }
@@ -242,16 +242,35 @@ fn what_is_planned_is_refused_with_what_to_write_instead() {
         message.contains("write one [[rungs]] per value"),
         "{message}"
     );
-    let auto = with(
-        "[[rungs]]\nid = \"net.gro\"\nset = { \"net.gro\" = \"off\" }\n",
-        "",
-    )
-    .replace("schema = 1", "schema = 1\nrungs = \"auto\"");
-    let message = problem(&auto);
-    assert!(
-        message.contains("rungs chosen by the rules are not supported yet"),
-        "{message}"
-    );
+}
+
+/// The test scenario, whose rungs are chosen by the rules.
+fn auto(rest: &str) -> String {
+    let listed = "[[rungs]]\nid = \"net.gro\"\nset = { \"net.gro\" = \"off\" }\n";
+    with(listed, rest).replace("schema = 1", "schema = 1\nrungs = \"auto\"")
+}
+
+#[test]
+fn rungs_may_be_left_to_the_rules() {
+    let scenario = parse(&auto("")).unwrap();
+    let found = scenario.auto.as_ref().unwrap();
+    assert!(scenario.rungs.is_empty());
+    assert_eq!((found.max_rungs, found.disruptive), (8, false));
+    // Three bundles of three, each with the check of its two partners, and the overall comparison.
+    assert_eq!(scenario.judging.comparisons, 8 + 9 + 1);
+    let scenario = parse(&auto("[auto]\nmax_rungs = 2\nlook = \"1s\"\n")).unwrap();
+    let found = scenario.auto.unwrap();
+    assert_eq!((found.max_rungs, found.look_s), (2, 1.0));
+}
+
+#[test]
+fn a_list_that_is_no_list_is_named() {
+    let message = problem(&auto("").replace("\"auto\"", "\"aoto\""));
+    assert!(message.contains("did you mean 'auto'"), "{message}");
+    let message = problem(&with("[[rungs]]", "[auto]\nmax_rungs = 3\n\n[[rungs]]"));
+    assert!(message.contains("rungs = \"auto\""), "{message}");
+    let message = problem(&auto("[auto]\nmax_rungs = 0\n"));
+    assert!(message.contains("auto.max_rungs"), "{message}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
     reason = "tests may panic, and damage files to see what happens"
 )]
 
+mod auto;
 mod simulated;
 
 use rungwise_experiment::Error;
@@ -16,7 +17,7 @@ use rungwise_experiment::stage::{Setting, Side, StageError, Traffic};
 use rungwise_model::tune::{Outcome, Reference, Rung, Verdict};
 use simulated::Simulated;
 
-struct Silent;
+pub(crate) struct Silent;
 
 impl Observer for Silent {
     fn progress(&mut self, _: &Progress) {}
@@ -41,10 +42,11 @@ fn step(id: &str) -> Step {
         shared_lock: false,
         label: None,
         reference: None,
+        asked: None,
     }
 }
 
-fn design(steps: Vec<Step>) -> Design {
+pub(crate) fn design(steps: Vec<Step>) -> Design {
     let comparisons = Design::count_comparisons(&steps);
     Design {
         scenario: "simulated".to_owned(),
@@ -54,6 +56,7 @@ fn design(steps: Vec<Step>) -> Design {
         baseline: Vec::new(),
         start_reference: None,
         steps,
+        auto: None,
         judging: Judging {
             objective: Objective::Rate,
             guards: vec![Guard::Loss { at_most: 0.01 }],

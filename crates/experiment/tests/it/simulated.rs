@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rungwise_experiment::stage::{Sample, Stage, StageError, Variant};
 use rungwise_model::machine::CpuWindow;
 use rungwise_model::tune::Run;
+use rungwise_probes::{Capture, Moment};
 use rungwise_stats::histogram::Histogram;
 
 #[derive(Clone, Default)]
@@ -167,6 +168,21 @@ impl Stage for Simulated {
             },
             latency,
         })
+    }
+
+    /// What the look shows is the variant itself, in the name of the machine: `bpf,reuseport`.
+    fn look(&mut self, variant: &Variant, _: f64, _: u64) -> Result<Capture, StageError> {
+        self.runs += 1;
+        if self.interrupt_after > 0 && self.runs > self.interrupt_after {
+            return Err(StageError::Interrupted);
+        }
+        let knobs: Vec<&str> = variant.settings.keys().map(|s| s.knob.as_str()).collect();
+        let mut capture = Capture {
+            moments: vec![Moment::default()],
+            ..Capture::default()
+        };
+        capture.machine.hostname = knobs.join(",");
+        Ok(capture)
     }
 
     fn foreign_now(&mut self) -> Result<f64, StageError> {

@@ -8,7 +8,7 @@ use rungwise_stats::interval::FEWEST;
 use super::super::document::{At, ExperimentTable, Maximise, Minimise, ObjectiveTable};
 use super::super::problem::did_you_mean;
 use super::Reader;
-use crate::design::{Design, Guard, Judging, Objective, Step};
+use crate::design::{Guard, Judging, Objective};
 
 /// A guess at the most pairs anybody waits for; the interval's time grows with their square.
 const MOST_PAIRS: u32 = 500;
@@ -45,7 +45,7 @@ impl Reader<'_, '_> {
         &mut self,
         table: &ExperimentTable,
         (objective, guards): (Objective, Vec<Guard>),
-        rungs: &[Step],
+        comparisons: usize,
     ) -> (Duration, Duration, Judging) {
         let looks = match &table.looks {
             None => vec![8, 16, 24],
@@ -57,7 +57,7 @@ impl Reader<'_, '_> {
             min_effect: self.share(table.min_effect.as_ref(), "min_effect", 0.02),
             alpha: self.share(table.alpha.as_ref(), "alpha", 0.01),
             looks,
-            comparisons: Design::count_comparisons(rungs),
+            comparisons,
             quiet: self.share(table.quiet.as_ref(), "quiet", 0.12),
             discard_above: self.share(table.discard_above.as_ref(), "discard_above", 0.05),
             quiet_wait_s: self

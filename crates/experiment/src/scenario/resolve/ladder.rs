@@ -4,17 +4,21 @@ use rungwise_model::tune::Reference;
 use rungwise_model::units;
 
 use super::super::document::{
-    At, BaselineTable, End, ReferenceTable, RungTable, ServiceTable, Settings, TrafficTable,
+    At, AutoTable, BaselineTable, End, ReferenceTable, RungTable, ServiceTable, Settings,
+    TrafficTable,
 };
 use super::super::problem::{any_of, did_you_mean};
 use super::super::{Start, Switches};
 use super::Reader;
 use super::workload::{MOST_BATCH, MOST_PER_THREAD, MOST_SEGMENTS};
-use crate::design::{Part, Step};
+use crate::design::{Auto, Part, Step};
 use crate::stage::{Setting, Side, Traffic};
 
 /// Ids of the comparisons and rows that no line of the file asks for.
 const OWN_IDS: [&str; 3] = ["aa", "overall", "start"];
+
+/// A guess at the most that anybody waits for: about ten minutes of pairs.
+const MOST_RUNGS: u32 = 40;
 
 impl Reader<'_, '_> {
     pub(super) fn start(&mut self, table: &BaselineTable, switches: &Switches) -> Start {
@@ -27,6 +31,46 @@ impl Reader<'_, '_> {
                 .as_ref()
                 .and_then(|at| self.reference(at, "baseline.reference")),
         }
+    }
+
+    /// How rungs are found, where the rules choose them.
+    pub(super) fn auto(
+        &mut self,
+        table: Option<&At<AutoTable>>,
+        wanted: bool,
+        on_this_host: bool,
+        switches: &Switches,
+    ) -> Option<Auto> {
+        if !wanted {
+            if let Some(table) = table {
+                let message =
+                    "means nothing for a list of rungs; take it out or say rungs = \"auto\"";
+                self.problems.add(table.span(), "auto", message);
+            }
+            return None;
+        }
+        let table = table.map(At::get);
+        let max_rungs = table
+            .and_then(|table| table.max_rungs.as_ref())
+            .map_or(8, |most| {
+                self.between(most, "auto.max_rungs", 1, MOST_RUNGS)
+            });
+        let look = self.duration(
+            table.and_then(|table| table.look.as_ref()),
+            "auto.look",
+            4_000,
+        );
+        Some(Auto {
+            max_rungs,
+            look_s: look.as_secs_f64(),
+            disruptive: table.and_then(|table| table.disruptive).unwrap_or(false),
+            on_this_host,
+            switches: switches
+                .iter()
+                .map(|(id, values)| (id.clone(), values.keys().cloned().collect()))
+                .collect(),
+            device: None,
+        })
     }
 
     pub(super) fn rungs(
@@ -81,6 +125,7 @@ impl Reader<'_, '_> {
                     .reference
                     .as_ref()
                     .and_then(|table| self.reference(table, &format!("{key}.reference"))),
+                asked: None,
             });
         }
         steps

@@ -1,0 +1,544 @@
+//! Rungs from evidence: what the machine shows under load says what is tried next.
+//!
+//! One look at the start, then one after every rung with its change in force. The findings of a look, in the order of
+//! their evidence, ask for knobs; the first that was not tried becomes the next rung and is proved in pairs like any
+//! other. What is kept changes the machine, so the next rung comes from a new look. A rung that was not kept although
+//! its finding went away has moved the trouble: what has come in its place is tried together with it (on the reference
+//! ladder steering alone cut 270,000 transactions/s to 17,000, and with `SO_REUSEPORT` made 2,540,000).
+//!
+//! Nothing here names a knob or a rule. Every look and every decision is on disk before it is acted on; a resumed
+//! ladder takes the same decisions from the same looks.
+
+use rungwise_knobs::{Risk, Scope, Settable};
+use rungwise_model::check::{Finding, Outcome as Found, Turn};
+use rungwise_model::tune::{Asked, Became, Outcome};
+use rungwise_probes::Capture;
+use rungwise_rules::change::{self, Course};
+
+use crate::Error;
+use crate::design::{Auto, Part, Step};
+use crate::ladder::{Climb, empty};
+use crate::record::{Decision, look_file};
+use crate::scenario::OFF;
+use crate::stage::{Setting, Side, StageError, Traffic, Variant};
+
+/// Says what a look means.
+pub trait Advice {
+    /// What was found, act and watch alone, most pressing first.
+    fn findings(&self, look: &Capture) -> Vec<Finding>;
+
+    /// What a change did, by a look without and one with it, for the rule whose finding asked for it.
+    fn change(&self, rule: &str, before: &Capture, after: &Capture) -> Change;
+}
+
+/// What a change did.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// To the finding that asked for it.
+    pub became: Became,
+    /// What has come or grown in its place, most pressing first.
+    pub came: Vec<Finding>,
+}
+
+/// The advice of the rules.
+#[derive(Clone, Copy, Debug)]
+pub struct ByRules;
+
+impl Advice for ByRules {
+    fn findings(&self, look: &Capture) -> Vec<Finding> {
+        let mut findings = rungwise_rules::judge(&rungwise_probes::evidence(look));
+        findings.retain(|finding| matches!(finding.outcome, Found::Act | Found::Watch));
+        findings
+    }
+
+    fn change(&self, rule: &str, before: &Capture, after: &Capture) -> Change {
+        let before = rungwise_probes::evidence(before);
+        let after = rungwise_probes::evidence(after);
+        let steps = change::changed(&before, &after);
+        let asked = steps.iter().find(|step| step.rule == rule);
+        let mut came: Vec<_> = steps
+            .iter()
+            .filter(|step| step.rule != rule)
+            .filter(|step| matches!(step.course, Course::Come | Course::Worse))
+            .collect();
+        // What was not there at all before, before what was and has grown: growth may be noise.
+        came.sort_by_key(|step| {
+            let after = &step.after;
+            (
+                step.course == Course::Worse,
+                after.outcome,
+                std::cmp::Reverse((after.severity, after.confidence)),
+            )
+        });
+        Change {
+            became: asked.map_or(Became::Undecided, |step| became(step.course)),
+            came: came.into_iter().map(|step| step.after.clone()).collect(),
+        }
+    }
+}
+
+/// A course of the rules in one of four words.
+pub fn became(course: Course) -> Became {
+    match course {
+        Course::Gone => Became::Gone,
+        Course::Eased => Became::Weaker,
+        Course::Same | Course::Worse | Course::Come => Became::Unchanged,
+        Course::Unknown => Became::Undecided,
+    }
+}
+
+/// A look and where it is kept.
+struct Look {
+    file: String,
+    capture: Capture,
+}
+
+/// What a finding asks for.
+enum Ask {
+    /// It can be tried.
+    Try(Step),
+    /// It is not tried; the note says why.
+    Leave(Step),
+}
+
+/// The state of the search.
+struct Search<'a> {
+    auto: &'a Auto,
+    looks: usize,
+    /// Everything that was tried, alone or in a bundle.
+    tried: Vec<(Setting, String)>,
+    /// What findings asked for and was not tried, once per knob and wish.
+    left: Vec<Step>,
+    rungs: u32,
+    bundles: u32,
+}
+
+impl Climb<'_> {
+    /// Climbs by what the machine shows, until nothing new is asked for or the design's bound is reached.
+    pub(crate) fn by_evidence(&mut self, auto: &Auto) -> Result<(), Error> {
+        let mut search = Search {
+            auto,
+            looks: 0,
+            tried: Vec::new(),
+            left: Vec::new(),
+            rungs: 0,
+            bundles: 0,
+        };
+        let start = self.climbed.final_variant.clone();
+        let mut here = self.look(&mut search, &start)?;
+        let mut findings = self.judged(&here)?;
+        while let Some(step) = search.next(&findings, &here, &self.climbed.final_variant) {
+            if search.rungs == auto.max_rungs {
+                let why = format!(
+                    "{} was asked for by {} and not tried: [auto] max_rungs = {} was reached",
+                    step.title,
+                    step.asked.as_ref().map_or("", |asked| &asked.rule),
+                    auto.max_rungs
+                );
+                self.climbed.could_not.push(why);
+                break;
+            }
+            if let Some(next) = self.found(&mut search, &step, &here, &findings)? {
+                here = next;
+                findings = self.judged(&here)?;
+            }
+        }
+        for step in &search.left {
+            let Part::Observe { note } = &step.part else {
+                continue;
+            };
+            // What was tried after all is told there.
+            let mut tried = search.tried.iter();
+            if !tried.any(|(setting, _)| setting.knob == step.id) {
+                self.finish(empty(step, Outcome::Observed, note));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries a step, and a bundle with it where its evidence asks for one. The look that holds from now on, if
+    /// something was kept.
+    fn found(
+        &mut self,
+        search: &mut Search<'_>,
+        step: &Step,
+        here: &Look,
+        findings: &[Finding],
+    ) -> Result<Option<Look>, Error> {
+        search.rungs += 1;
+        search.tried.extend(step.set.iter().cloned());
+        self.record.decide(&Decision::Try {
+            step: Box::new(step.clone()),
+        })?;
+        let before = self.climbed.final_variant.clone();
+        let after = before.with(&step.set);
+        let mut rung = self.judge(step, &step.id, &step.title, &before, &after)?;
+        let there = match rung.outcome {
+            Outcome::Skipped => None,
+            _ => self.look_with(search, step, &after)?,
+        };
+        let change = self.change(step, here, there.as_ref());
+        told(rung.asked.as_mut(), change.as_ref());
+        let outcome = rung.outcome;
+        self.finish(rung);
+        if step.shared_lock && outcome != Outcome::Skipped {
+            self.lock_left = outcome != Outcome::Kept;
+        }
+        if outcome == Outcome::Kept {
+            self.keep(&step.id, after);
+            return Ok(match there {
+                Some(there) => Some(there),
+                None => Some(self.look(search, &self.climbed.final_variant.clone())?),
+            });
+        }
+        if outcome == Outcome::Skipped {
+            return Ok(None);
+        }
+        let came = self.moved(step, here, there.as_ref(), findings);
+        let partners = search.partners(step, &came, there.as_ref(), self);
+        if partners.is_empty() || search.bundles == Auto::BUNDLES {
+            self.not_kept.push(step.clone());
+            return Ok(None);
+        }
+        search.bundles += 1;
+        self.together(search, step, &partners, here)
+    }
+
+    /// Tries `step` together with `partners`; the look that holds from now on, if the bundle was kept.
+    fn together(
+        &mut self,
+        search: &mut Search<'_>,
+        step: &Step,
+        partners: &[Step],
+        here: &Look,
+    ) -> Result<Option<Look>, Error> {
+        let members: Vec<Step> = [step].into_iter().chain(partners).cloned().collect();
+        for member in &members {
+            search.tried.extend(member.set.iter().cloned());
+        }
+        self.record.decide(&Decision::Bundle {
+            steps: members.clone(),
+        })?;
+        let ids: Vec<&str> = members.iter().map(|member| member.id.as_str()).collect();
+        let bundle = Step {
+            id: ids.join("+"),
+            title: format!("{}, together with {}", step.title, ids[1..].join(", ")),
+            set: members
+                .iter()
+                .flat_map(|member| member.set.iter().cloned())
+                .collect(),
+            shared_lock: members.iter().any(|member| member.shared_lock),
+            ..step.clone()
+        };
+        let before = self.climbed.final_variant.clone();
+        let with = before.with(&bundle.set);
+        let mut rung = self.judge(&bundle, &bundle.id, &bundle.title, &before, &with)?;
+        let there = match rung.outcome {
+            Outcome::Skipped => None,
+            _ => self.look_with(search, &bundle, &with)?,
+        };
+        let change = self.change(step, here, there.as_ref());
+        told(rung.asked.as_mut(), change.as_ref());
+        let kept = rung.outcome == Outcome::Kept;
+        self.finish(rung);
+        if !kept {
+            self.not_kept.extend(members);
+            return Ok(None);
+        }
+        self.keep(&bundle.id, with.clone());
+        self.lock_left &= !bundle.shared_lock;
+        // Partners were asked for because the first was in force; it is the condition of them all and stays.
+        let mut now = with.clone();
+        for partner in partners.iter().rev() {
+            let rest = without(&now, partner, &before);
+            if self.prune(partner, &bundle.id, &now, rest.clone())? {
+                now = rest;
+            }
+        }
+        if now == with
+            && let Some(there) = there
+        {
+            return Ok(Some(there));
+        }
+        self.look(search, &now).map(Some)
+    }
+
+    /// Looks at the machine with a change in force. Where that cannot be had, the ladder goes on without.
+    fn look_with(
+        &mut self,
+        search: &mut Search<'_>,
+        step: &Step,
+        variant: &Variant,
+    ) -> Result<Option<Look>, Error> {
+        match self.look(search, variant) {
+            Ok(look) => Ok(Some(look)),
+            Err(Error::Stage(StageError::ServiceFailed(why) | StageError::Unavailable(why))) => {
+                let why = format!("a look at the machine with {}: {why}", step.title);
+                self.climbed.could_not.push(why);
+                Ok(None)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Looks at the machine while `variant` runs; an earlier session's look where there is one.
+    fn look(&mut self, search: &mut Search<'_>, variant: &Variant) -> Result<Look, Error> {
+        let index = search.looks;
+        search.looks += 1;
+        let capture = if let Some(earlier) = self.record.looked(index) {
+            earlier
+        } else {
+            let seed = self.design.judging.seed.wrapping_add(index as u64);
+            let capture = self.stage.look(variant, search.auto.look_s, seed)?;
+            self.record.keep_look(index, &capture)?;
+            capture
+        };
+        Ok(Look {
+            file: look_file(index),
+            capture,
+        })
+    }
+
+    /// The findings of a look, which decide from now on.
+    fn judged(&mut self, look: &Look) -> Result<Vec<Finding>, Error> {
+        let findings = self.advice.findings(&look.capture);
+        self.record.decide(&Decision::Looked {
+            look: look.file.clone(),
+            findings: named(&findings),
+        })?;
+        Ok(findings)
+    }
+
+    /// What has come in the place of a finding that asked for `step`, if one of them went away with it.
+    fn moved(
+        &self,
+        step: &Step,
+        here: &Look,
+        there: Option<&Look>,
+        findings: &[Finding],
+    ) -> Vec<Finding> {
+        let Some(there) = there else {
+            return Vec::new();
+        };
+        let asks = |finding: &&Finding| {
+            let mut turns = finding.knobs.iter();
+            turns.any(|turn| step.set.iter().any(|(setting, _)| setting.knob == turn.id))
+        };
+        findings
+            .iter()
+            .filter(asks)
+            .map(|finding| {
+                self.advice
+                    .change(&finding.rule, &here.capture, &there.capture)
+            })
+            .find(|change| matches!(change.became, Became::Gone | Became::Weaker))
+            .map_or_else(Vec::new, |change| change.came)
+    }
+
+    fn change(&self, step: &Step, here: &Look, there: Option<&Look>) -> Option<Change> {
+        let rule = &step.asked.as_ref()?.rule;
+        Some(self.advice.change(rule, &here.capture, &there?.capture))
+    }
+}
+
+impl Search<'_> {
+    /// The first wish of these findings that was not tried and does not hold.
+    fn next(&mut self, findings: &[Finding], look: &Look, now: &Variant) -> Option<Step> {
+        for ask in findings
+            .iter()
+            .flat_map(|finding| asks(finding, &look.file, self.auto))
+        {
+            match ask {
+                Ask::Try(step) if self.is_new(&step, now) => return Some(step),
+                Ask::Try(_) => {}
+                Ask::Leave(step) => {
+                    if !self.left.iter().any(|known| known.id == step.id) {
+                        self.left.push(step);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn is_new(&self, step: &Step, now: &Variant) -> bool {
+        let untried = step
+            .set
+            .iter()
+            .any(|(setting, value)| !self.tried.contains(&(setting.clone(), value.clone())));
+        untried && now.with(&step.set) != *now
+    }
+
+    /// What is tried together with a step that was not kept: what that asks for which came with it; else what the same
+    /// finding had asked for before, which alone was not kept either.
+    fn partners(
+        &self,
+        step: &Step,
+        came: &[Finding],
+        there: Option<&Look>,
+        climb: &Climb<'_>,
+    ) -> Vec<Step> {
+        let rule = step.asked.as_ref().map(|asked| &asked.rule);
+        let with = climb.climbed.final_variant.with(&step.set);
+        let mut partners: Vec<Step> = Vec::new();
+        if let Some(there) = there {
+            for ask in came
+                .iter()
+                .flat_map(|finding| asks(finding, &there.file, self.auto))
+            {
+                if let Ask::Try(partner) = ask
+                    && with.with(&partner.set) != with
+                    && !partners.iter().any(|known| known.set == partner.set)
+                {
+                    partners.push(partner);
+                }
+            }
+        }
+        if partners.is_empty() {
+            let same = |earlier: &&Step| earlier.asked.as_ref().map(|asked| &asked.rule) == rule;
+            partners.extend(climb.not_kept.iter().filter(same).cloned());
+        }
+        partners.truncate(Auto::MEMBERS - 1);
+        partners
+    }
+}
+
+/// What a finding asks for, in its order.
+fn asks(finding: &Finding, look: &str, auto: &Auto) -> Vec<Ask> {
+    finding
+        .knobs
+        .iter()
+        .map(|turn| {
+            let step = |value: &str, part: Part| Step {
+                id: turn.id.clone(),
+                title: if value.is_empty() {
+                    turn.id.clone()
+                } else {
+                    format!("{} = {value}", turn.id)
+                },
+                part,
+                set: if value.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![(server(&turn.id), value.to_owned())]
+                },
+                bundle_with: Vec::new(),
+                traffic: Traffic::default(),
+                shared_lock: is_about_locks(&turn.id),
+                label: None,
+                reference: None,
+                asked: Some(Asked {
+                    rule: finding.rule.clone(),
+                    subject: finding.subject.clone(),
+                    sentence: finding.sentence.clone(),
+                    look: look.to_owned(),
+                    became: None,
+                    came: Vec::new(),
+                }),
+            };
+            match wish(turn, auto) {
+                Ok(value) => Ask::Try(Step {
+                    // The same knob may be asked for again, by another value.
+                    id: format!("{}={value}", turn.id),
+                    ..step(&value, Part::Step)
+                }),
+                Err(note) => Ask::Leave(step("", Part::Observe { note })),
+            }
+        })
+        .collect()
+}
+
+/// The value to try, or why none is.
+fn wish(turn: &Turn, auto: &Auto) -> Result<String, String> {
+    if let Some(values) = auto.switches.get(&turn.id) {
+        let mut others = values.iter().filter(|value| *value != OFF);
+        return match (&turn.to, others.next(), others.next()) {
+            (Some(wanted), ..) if values.contains(wanted) => Ok(wanted.clone()),
+            (Some(wanted), ..) => Err(format!(
+                "the scenario declares no value '{wanted}' of this switch; add it to [service.switches]"
+            )),
+            // One way to switch it is no choice.
+            (None, Some(only), None) => Ok(only.clone()),
+            (None, ..) => Err("the finding leaves the value to a person".to_owned()),
+        };
+    }
+    let knob = rungwise_knobs::find(&turn.id).map_err(|error| error.to_string())?;
+    if let Settable::No(why) = knob.settable {
+        return Err(why.to_owned());
+    }
+    match (knob.scope, knob.risk) {
+        (Scope::Service, _) => {
+            return Err(
+                "it is a switch of the service; declare its arguments in [service.switches]"
+                    .to_owned(),
+            );
+        }
+        (Scope::Disk | Scope::Cgroup, _) => {
+            return Err(format!(
+                "it belongs to {}, which a ladder does not turn; use rungwise knob apply",
+                turn.device.as_deref().unwrap_or("a part of the machine")
+            ));
+        }
+        (_, Risk::Reboot) => return Err("it needs a restart of the machine".to_owned()),
+        // In a namespace of our own the lab alone is disturbed.
+        (scope, Risk::Disruptive)
+            if !auto.disruptive && (auto.on_this_host || scope == Scope::Host) =>
+        {
+            return Err(
+                "it may cost others on this machine; say disruptive = true in [auto] to try it"
+                    .to_owned(),
+            );
+        }
+        _ => {}
+    }
+    if let (Scope::Device | Scope::Netns, Some(device)) = (knob.scope, &turn.device)
+        && auto.device.as_ref() != Some(device)
+    {
+        return Err(format!(
+            "it is asked for on {device}, which is not the device of this ladder"
+        ));
+    }
+    turn.to
+        .clone()
+        .ok_or_else(|| "the finding leaves the value to a person".to_owned())
+}
+
+/// A rule that reads how threads fight for a lock asks for this knob, so the CPU cost alone says nothing of it.
+fn is_about_locks(knob: &str) -> bool {
+    rungwise_rules::RULES.iter().any(|rule| {
+        rule.knobs.contains(&knob) && rule.needs.iter().any(|key| key.id.starts_with("lock."))
+    })
+}
+
+fn server(knob: &str) -> Setting {
+    Setting {
+        knob: knob.to_owned(),
+        side: Side::Server,
+    }
+}
+
+/// `variant` with the settings of `member` as they were before.
+fn without(variant: &Variant, member: &Step, before: &Variant) -> Variant {
+    let mut rest = variant.clone();
+    for (setting, _) in &member.set {
+        match before.settings.get(setting) {
+            Some(value) => rest.settings.insert(setting.clone(), value.clone()),
+            None => rest.settings.remove(setting),
+        };
+    }
+    rest
+}
+
+fn named(findings: &[Finding]) -> Vec<(String, String)> {
+    findings
+        .iter()
+        .map(|finding| (finding.rule.clone(), finding.sentence.clone()))
+        .collect()
+}
+
+fn told(asked: Option<&mut Asked>, change: Option<&Change>) {
+    if let (Some(asked), Some(change)) = (asked, change) {
+        asked.became = Some(change.became);
+        asked.came = named(&change.came);
+    }
+}

@@ -1,0 +1,74 @@
+//! A look at the machine while the load runs.
+//!
+//! The lab knows where and when to look; how, whoever built it knows (probes, samplers, masks), and hands in.
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use rungwise_host::Host;
+use rungwise_load::udp::{self, Edge, Hooks, Workload};
+use rungwise_probes::Capture;
+
+use crate::stage::StageError;
+
+/// How much longer than the look its load runs: the ends of a look read whole tables.
+pub(super) const MARGIN: Duration = Duration::from_millis(500);
+
+/// What to look at.
+pub struct Sight<'a> {
+    /// The place of the service.
+    pub host: &'a dyn Host,
+    /// Its process.
+    pub service: Option<u32>,
+    /// For how long.
+    pub window: Duration,
+}
+
+/// Looks at the machine; why not, where that cannot be had.
+pub type Looker = dyn FnMut(&Sight<'_>) -> Result<Capture, String>;
+
+/// Calls `look` once the load has warmed up, and ends with the load.
+pub(super) fn under_load(
+    workload: &Workload,
+    entry: &(dyn Fn(usize) -> io::Result<()> + Sync),
+    interrupted: &AtomicBool,
+    look: impl FnOnce() -> Result<Capture, String>,
+) -> Result<Capture, StageError> {
+    std::thread::scope(|scope| {
+        let (warm, warmed) = channel();
+        let load = scope.spawn(move || {
+            let on_edge = |edge: Edge| {
+                if matches!(edge, Edge::Began) {
+                    // Nobody listens any more only where the look is over.
+                    let _ = warm.send(());
+                }
+            };
+            udp::run(
+                workload,
+                &Hooks {
+                    thread_start: entry,
+                    window: &on_edge,
+                    interrupted,
+                },
+            )
+        });
+        // A load that never warmed up says itself why.
+        let looked = warmed.recv().ok().map(|()| look());
+        let loaded = load
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        match (loaded, looked) {
+            (Ok(_), Some(Ok(capture))) => Ok(capture),
+            (Ok(_), Some(Err(why))) => Err(StageError::Unavailable(why)),
+            (Ok(_), None) => Err(StageError::Broken(
+                "the generator ended without a measured window".to_owned(),
+            )),
+            (Err(error @ rungwise_load::Error::NoReplies { .. }), _) => {
+                Err(StageError::ServiceFailed(error.to_string()))
+            }
+            (Err(error), _) => Err(StageError::Broken(error.to_string())),
+        }
+    })
+}
