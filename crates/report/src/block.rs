@@ -45,6 +45,57 @@ pub enum Block {
         /// The inside.
         blocks: Vec<Block>,
     },
+    /// What the rules say; a terminal shows the first lines of each.
+    Cards(Vec<Card>),
+    /// More than a terminal should print: there one paragraph stands for it, elsewhere it is whole.
+    Long {
+        /// What a terminal prints instead; nothing where it is empty.
+        brief: String,
+        /// Closed at first under these words; open where they are empty.
+        summary: String,
+        /// The whole.
+        blocks: Vec<Block>,
+    },
+}
+
+/// What one rule says of a subject, with all it rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// How much it matters.
+    pub mark: Mark,
+    /// What was found.
+    pub sentence: String,
+    /// The rule.
+    pub rule: String,
+    /// Subject and grades, in short pieces.
+    pub tags: Vec<String>,
+    /// What is expected of the change, marked as an estimate; empty where nothing is.
+    pub estimate: String,
+    /// What may be turned, most wanted first.
+    pub turns: Vec<Turning>,
+    /// The raw lines it rests on.
+    pub evidence: Vec<String>,
+    /// What would prove it wrong; empty where that is not said.
+    pub refuted_by: String,
+    /// The command that tells more.
+    pub explain: String,
+    /// The same of other subjects.
+    pub also: Vec<Card>,
+    /// A terminal shows the sentence alone.
+    pub short: bool,
+}
+
+/// A knob with the way it may be turned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turning {
+    /// The knob and what it belongs to.
+    pub knob: String,
+    /// How it stands.
+    pub from: String,
+    /// The wish.
+    pub to: String,
+    /// The command that shows what would change; empty where a person has to choose first.
+    pub command: String,
 }
 
 /// What a piece means to the reader. Never shown by colour alone.
@@ -232,6 +283,10 @@ pub enum Plot {
     Dots(Dots),
     /// Parts of a whole, per row.
     Bars(Bars),
+    /// Shares of many like things, side by side.
+    Map(Map),
+    /// Stations of a way, and what was lost at each.
+    Steps(Steps),
 }
 
 /// Changes around zero.
@@ -379,4 +434,88 @@ pub struct Bar {
     pub values: Vec<f64>,
     /// What stands at its end.
     pub total: String,
+}
+
+/// Shares of many like things: one row each, the same shade for the same share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Map {
+    /// What the rows are.
+    pub thing: &'static str,
+    /// Names of the shares.
+    pub shares: Vec<&'static str>,
+    /// Names of the words beside them.
+    pub words: Vec<&'static str>,
+    /// The rows, in groups.
+    pub groups: Vec<MapGroup>,
+}
+
+/// Rows that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapGroup {
+    /// What they belong to; empty where there is one group only.
+    pub title: String,
+    /// The rows.
+    pub rows: Vec<MapRow>,
+}
+
+/// One row of the map.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapRow {
+    /// Its name.
+    pub name: String,
+    /// Fractions, one per name of a share; absent where not known.
+    pub shares: Vec<Option<f64>>,
+    /// Words, one per name of words.
+    pub words: Vec<String>,
+}
+
+/// The stations in the order of the way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steps {
+    /// What is lost.
+    pub quantity: String,
+    /// The stations.
+    pub steps: Vec<Step>,
+}
+
+/// One station.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Its name.
+    pub title: String,
+    /// What is counted there.
+    pub counts: String,
+    /// What was lost.
+    pub loss: Loss,
+    /// What the number leaves out, or where it was.
+    pub note: String,
+}
+
+/// What a station lost.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loss {
+    /// Nothing.
+    None,
+    /// Per second, and in the whole window.
+    Some {
+        /// Mean over the window.
+        per_s: f64,
+        /// All of the window.
+        total: f64,
+    },
+    /// Nothing is lost here, but this share of the room is taken.
+    Filled(f64),
+    /// Not known, and why.
+    Unknown(String),
+}
+
+/// Where the shades of a map begin; below the first there is none.
+pub(crate) const SHADES: [f64; 5] = [0.005, 0.05, 0.20, 0.40, 0.70];
+
+/// A queue that is filled to this share loses next; own guess.
+pub(crate) const NEARLY_FULL: f64 = 0.8;
+
+/// The shade of a share, 0 to 5.
+pub(crate) fn shade(share: f64) -> usize {
+    SHADES.iter().filter(|least| share >= **least).count()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::block::{Block, Cell, Table};
+use crate::block::{Block, Card, Cell, Table};
 use crate::numbers::THIN;
 use crate::terminal::plot;
 use crate::terminal::text::Paint;
@@ -88,7 +88,69 @@ fn write_block(block: &Block, text: &mut String) {
             }
             writeln!(text, "</details>")
         }
+        Block::Cards(cards) => {
+            for card in cards {
+                let _ = write_card(card, text);
+            }
+            Ok(())
+        }
+        Block::Long {
+            summary, blocks, ..
+        } if summary.is_empty() => {
+            for block in blocks {
+                write_block(block, text);
+                text.push('\n');
+            }
+            Ok(())
+        }
+        Block::Long {
+            summary, blocks, ..
+        } => {
+            let fold = Block::Fold {
+                summary: summary.clone(),
+                blocks: blocks.clone(),
+            };
+            write_block(&fold, text);
+            Ok(())
+        }
     };
+}
+
+fn write_card(card: &Card, text: &mut String) -> std::fmt::Result {
+    writeln!(
+        text,
+        "**{} {}**\n\n`{}` · {}\n",
+        card.mark.symbol,
+        escaped(&card.sentence),
+        card.rule,
+        escaped(&card.tags.join(" · "))
+    )?;
+    for turn in &card.turns {
+        let (knob, from, to) = (escaped(&turn.knob), escaped(&turn.from), escaped(&turn.to));
+        writeln!(text, "- {knob}: {from} → {to}")?;
+    }
+    if !card.estimate.is_empty() {
+        writeln!(text, "- {}", escaped(&card.estimate))?;
+    }
+    let commands: Vec<String> = card
+        .turns
+        .iter()
+        .map(|turn| turn.command.clone())
+        .filter(|command| !command.is_empty())
+        .chain([card.explain.clone()])
+        .collect();
+    text.push('\n');
+    fenced(&commands, text)?;
+    writeln!(text, "\n<details>\n<summary>raw lines</summary>\n")?;
+    fenced(&card.evidence, text)?;
+    if !card.refuted_by.is_empty() {
+        writeln!(text, "\nWrong if: {}", escaped(&card.refuted_by))?;
+    }
+    for other in &card.also {
+        text.push('\n');
+        write_card(other, text)?;
+    }
+    writeln!(text, "\n</details>\n")
 }
 
 /// A fence longer than any run of backticks inside.
@@ -105,7 +167,8 @@ fn fenced(lines: &[String], text: &mut String) -> std::fmt::Result {
             text,
             "{}",
             line.replace(THIN, " ")
-                .replace(['\n', '\r'], " ")
+                .replace(['\n', '\r', '\t'], " ")
+                .replace(char::is_control, "\u{fffd}")
                 .trim_end()
         )?;
     }
@@ -172,5 +235,8 @@ mod tests {
         let mut text = String::new();
         write_block(&Block::Code(vec!["a ``` b".to_owned()]), &mut text);
         assert!(text.starts_with("````text\n"), "{text}");
+        let mut text = String::new();
+        write_block(&Block::Code(vec!["a\u{1b}[2J".to_owned()]), &mut text);
+        assert!(text.contains("a\u{fffd}[2J"), "{text}");
     }
 }

@@ -4,9 +4,12 @@
 //! window gives, text and strokes keep their size. So one picture fits 360 px, 1600 px and paper.
 
 mod bars;
+mod cards;
 mod dots;
 mod intervals;
+mod map;
 mod parts;
+mod steps;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -53,6 +56,11 @@ pub fn page(title: &str, blocks: &[Block]) -> String {
         }
     }
     .into_string()
+    // A page may be looked at in a terminal, too, and HTML has no use for them.
+    .replace(
+        |c: char| c.is_control() && !matches!(c, '\n' | '\t'),
+        "\u{fffd}",
+    )
 }
 
 fn render(block: &Block) -> Markup {
@@ -79,6 +87,19 @@ fn render(block: &Block) -> Markup {
             details.keep {
                 summary { (summary) }
                 @for block in blocks { (render(block)) }
+            }
+        },
+        Block::Cards(cards) => cards::draw(cards),
+        Block::Long {
+            summary, blocks, ..
+        } => html! {
+            @if summary.is_empty() {
+                @for block in blocks { (render(block)) }
+            } @else {
+                details.keep {
+                    summary { (summary) }
+                    @for block in blocks { (render(block)) }
+                }
             }
         },
     }
@@ -143,6 +164,8 @@ fn render_chart(chart: &Chart) -> Markup {
                 Plot::Intervals(plot) => (intervals::draw(plot, &chart.title)),
                 Plot::Dots(plot) => (dots::draw(plot, chart)),
                 Plot::Bars(plot) => (bars::draw(plot, &chart.title)),
+                Plot::Map(plot) => (map::draw(plot, &chart.title)),
+                Plot::Steps(plot) => (steps::draw(plot, &chart.title)),
             }
             div.behind {
                 details {

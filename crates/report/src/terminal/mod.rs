@@ -3,8 +3,11 @@
 //! Symbols and words carry the meaning, colour repeats it. Control characters in what was
 //! measured or configured never reach the terminal.
 
+mod cards;
 mod live;
+mod map;
 pub(crate) mod plot;
+mod steps;
 pub(crate) mod text;
 
 pub use live::{Live, Progress};
@@ -27,10 +30,11 @@ pub fn render(blocks: &[Block], width: usize, color: bool) -> String {
     };
     let mut lines = Vec::new();
     for block in blocks {
-        if !lines.is_empty() {
-            lines.push(String::new());
-        }
+        let from = lines.len();
         page.block(block, &mut lines);
+        if from > 0 && lines.len() > from {
+            lines.insert(from, String::new());
+        }
     }
     let mut text = String::new();
     for line in lines {
@@ -110,6 +114,10 @@ impl Page {
                         other => self.block(other, lines),
                     }
                 }
+            }
+            Block::Cards(all) => cards::write(all, self.prose(), self.paint, lines),
+            Block::Long { brief, .. } => {
+                lines.extend(wrap(brief, self.prose()));
             }
         }
     }

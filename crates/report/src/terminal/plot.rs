@@ -1,6 +1,7 @@
-//! The three kinds of pictures in characters: for a terminal, and for Markdown.
+//! The kinds of pictures in characters: for a terminal, and for Markdown.
 
 use super::text::{Paint, clean, pad, shorten, width_of};
+use super::{map, steps};
 use crate::block::{BarGroup, Bars, Dots, Intervals, Plot, Series, Tone};
 use crate::numbers;
 use crate::scale::{Axis, ChangeScale};
@@ -15,6 +16,8 @@ pub(crate) fn draw(plot: &Plot, width: usize, paint: Paint) -> Vec<String> {
         Plot::Intervals(plot) => intervals(plot, width, paint),
         Plot::Dots(plot) => dots(plot, width, paint),
         Plot::Bars(plot) => bars(plot, width, paint),
+        Plot::Map(plot) => map::draw(plot, width, paint),
+        Plot::Steps(plot) => steps::draw(plot, width, paint),
     }
 }
 

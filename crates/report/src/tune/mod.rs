@@ -4,6 +4,7 @@
 //! Everything is taken from the [`TuneReport`]; nothing is judged anew here. What somebody else
 //! measured stands beside our figures and never enters them.
 
+mod asked;
 mod cost;
 mod ladder;
 mod timeline;
@@ -26,6 +27,7 @@ pub fn blocks(report: &TuneReport) -> Vec<Block> {
             text,
         }));
         blocks.push(ladder::table(report));
+        blocks.extend(asked::table(report));
     }
     let over_time = timeline::charts(report);
     if !over_time.is_empty() {

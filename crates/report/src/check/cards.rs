@@ -1,0 +1,170 @@
+//! Findings as cards. Of a rule that says the same of many subjects the first is shown, the others below it.
+
+use rungwise_model::check::{CheckReport, Estimate, Finding, Grade, Outcome, Turn};
+
+use crate::block::{Card, Mark, Tone, Turning};
+use crate::numbers;
+
+pub(super) fn of(report: &CheckReport, outcome: Outcome) -> Vec<Card> {
+    let mut cards: Vec<Card> = Vec::new();
+    for finding in super::of(report, outcome) {
+        let card = card(finding);
+        match cards.iter_mut().find(|known| known.rule == card.rule) {
+            Some(first) => first.also.push(card),
+            None => cards.push(card),
+        }
+    }
+    cards
+}
+
+fn card(finding: &Finding) -> Card {
+    let act = finding.outcome == Outcome::Act;
+    let mark = match (act, finding.severity) {
+        (true, Grade::High) => ("✗", "high", Tone::Bad),
+        (true, Grade::Medium) => ("✗", "medium", Tone::Bad),
+        (true, Grade::Low) => ("✗", "low", Tone::Doubt),
+        (false, _) => ("•", "watch", Tone::Quiet),
+    };
+    let estimate = finding
+        .estimate
+        .as_ref()
+        .map_or_else(String::new, estimated);
+    Card {
+        mark: Mark {
+            symbol: mark.0,
+            word: mark.1,
+            tone: mark.2,
+        },
+        sentence: finding.sentence.clone(),
+        rule: finding.rule.clone(),
+        tags: vec![
+            finding.subject.clone(),
+            format!("{} severity", grade(finding.severity)),
+            format!("{} confidence", grade(finding.confidence)),
+        ],
+        estimate,
+        turns: finding.knobs.iter().map(turning).collect(),
+        evidence: finding
+            .evidence
+            .iter()
+            .map(|line| format!("{}: {}", line.source, line.line))
+            .collect(),
+        refuted_by: finding.refuted_by.clone(),
+        explain: format!("rungwise explain {}", finding.rule),
+        also: Vec::new(),
+        short: !act,
+    }
+}
+
+fn estimated(estimate: &Estimate) -> String {
+    // From a doubling on, people think in factors.
+    let shown = |gain: f64| match gain {
+        gain if gain.abs() < 5e-4 => "nothing".to_owned(),
+        _ if estimate.high >= 1.0 => numbers::factor(1.0 + gain),
+        gain => numbers::change(gain),
+    };
+    format!(
+        "estimated, not measured: {} to {}; {}; estimates do not add up",
+        shown(estimate.low),
+        shown(estimate.high),
+        estimate.basis
+    )
+}
+
+pub(crate) fn grade(grade: Grade) -> &'static str {
+    match grade {
+        Grade::Low => "low",
+        Grade::Medium => "medium",
+        Grade::High => "high",
+    }
+}
+
+fn turning(turn: &Turn) -> Turning {
+    let knob = match &turn.device {
+        Some(device) => format!("{} of {device}", turn.id),
+        None => turn.id.clone(),
+    };
+    let from = match &turn.from {
+        Some(from) => format!("now {}", once(from)),
+        None => "now not known".to_owned(),
+    };
+    Turning {
+        knob,
+        from,
+        to: turn
+            .to
+            .clone()
+            .unwrap_or_else(|| "for you to choose".to_owned()),
+        command: command(turn).unwrap_or_default(),
+    }
+}
+
+/// Twenty queues that stand alike are told once.
+fn once(from: &str) -> String {
+    let words: Vec<&str> = from.split_whitespace().collect();
+    match words.as_slice() {
+        [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|word| word == first) => {
+            format!("{first}, {} times", words.len())
+        }
+        _ => from.to_owned(),
+    }
+}
+
+/// What shows the change without making it.
+pub(crate) fn command(turn: &Turn) -> Option<String> {
+    let wish = quoted(&format!("{}={}", turn.id, turn.to.as_ref()?));
+    Some(match &turn.device {
+        Some(device) => format!("rungwise knob plan {wish} --device {}", quoted(device)),
+        None => format!("rungwise knob plan {wish}"),
+    })
+}
+
+/// A word as a POSIX shell takes it for one.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/=@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_that_stand_alike_are_told_once() {
+        assert_eq!(once("0-4 0-4 0-4"), "0-4, 3 times");
+        assert_eq!(once("0-4 5"), "0-4 5");
+        assert_eq!(once("on"), "on");
+    }
+
+    #[test]
+    fn a_large_gain_is_told_as_a_factor() {
+        let estimate = |low, high| {
+            let basis = "the reference case".to_owned();
+            estimated(&Estimate { low, high, basis })
+        };
+        assert!(estimate(0.0, 148.0).contains("nothing to ×149"));
+        assert!(estimate(0.02, 0.11).contains("+2.0"));
+    }
+
+    #[test]
+    fn a_wish_reaches_the_shell_as_one_word() {
+        let turn = |to: &str| Turn {
+            id: "net.rps_cpus".to_owned(),
+            device: Some("eth0".to_owned()),
+            from: None,
+            to: Some(to.to_owned()),
+        };
+        assert_eq!(
+            command(&turn("0-3")).unwrap(),
+            "rungwise knob plan net.rps_cpus=0-3 --device eth0"
+        );
+        assert_eq!(
+            command(&turn("a b; c'd")).unwrap(),
+            r"rungwise knob plan 'net.rps_cpus=a b; c'\''d' --device eth0"
+        );
+    }
+}

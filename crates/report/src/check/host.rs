@@ -1,0 +1,345 @@
+//! The first page of the host: what it is, how loaded it is, and the tables a person looks at before any rule.
+
+use rungwise_model::evidence::{Evidence, Key, Subject};
+use rungwise_model::keys;
+
+use super::look::{self, number, shown, words};
+use super::scheduling::table;
+use super::section;
+use crate::block::{Block, Table, Tile, Tone};
+use crate::numbers;
+
+/// Rows of a table.
+const MOST: usize = 12;
+
+pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
+    let tiles = tiles(evidence);
+    let facts = facts(evidence);
+    if tiles.is_empty() && facts.is_empty() {
+        return Vec::new();
+    }
+    let mut blocks = vec![section("host", "This host")];
+    if !tiles.is_empty() {
+        blocks.push(Block::Tiles(tiles));
+    }
+    if !facts.is_empty() {
+        blocks.push(Block::Facts(facts));
+    }
+    let mut tables: Vec<Block> = [
+        devices(evidence),
+        device_setup(evidence),
+        disks(evidence),
+        ports(evidence),
+        listeners(evidence),
+        connections(evidence),
+    ]
+    .into_iter()
+    .flatten()
+    .map(Block::Table)
+    .collect();
+    if let Some(line) = words(evidence, &keys::KERNEL_CMDLINE, &Subject::host()) {
+        tables.push(Block::Prose("Kernel command line".to_owned()));
+        tables.push(Block::Code(vec![line.to_owned()]));
+    }
+    if !tables.is_empty() {
+        blocks.push(Block::Long {
+            brief: String::new(),
+            summary: String::new(),
+            blocks: tables,
+        });
+    }
+    blocks
+}
+
+/// Load, in the order in which a person asks.
+fn tiles(evidence: &Evidence) -> Vec<Tile> {
+    let host = Subject::host();
+    let value = |key| shown(evidence, key, &host);
+    let mut tiles = Vec::new();
+    let mut tile = |label: &str, shown: Option<String>, detail: Vec<Option<String>>| {
+        if let Some(value) = shown {
+            let detail: Vec<String> = detail.into_iter().flatten().collect();
+            tiles.push(Tile {
+                label: label.to_owned(),
+                value,
+                before: None,
+                detail: detail.join(", "),
+                tone: Tone::Plain,
+            });
+        }
+    };
+    tile(
+        "CPU, mean",
+        number(evidence, &keys::CPU_BUSY_MEAN, &host).map(numbers::share),
+        vec![
+            busiest(evidence, &keys::CPU_BUSY, "busiest CPU"),
+            number(evidence, &keys::CPU_STEAL_MEAN, &host)
+                .filter(|share| *share > 0.0)
+                .map(|share| format!("{} stolen", numbers::share(share))),
+        ],
+    );
+    tile(
+        "Memory available",
+        number(evidence, &keys::MEMORY_AVAILABLE, &host).map(numbers::share),
+        vec![
+            value(&keys::MEMORY_TOTAL).map(|total| format!("of {total}")),
+            value(&keys::MEMORY_SWAP_USED).map(|used| format!("{used} in swap")),
+        ],
+    );
+    tile(
+        "Network in",
+        sum(evidence, &keys::DEVICE_RX_PACKETS).map(numbers::rate),
+        vec![
+            sum(evidence, &keys::DEVICE_RX_BYTES)
+                .map(|bytes| look::said(&keys::DEVICE_RX_BYTES, bytes)),
+            busiest(evidence, &keys::DEVICE_USE, "busiest link"),
+        ],
+    );
+    tile(
+        "Disk, busiest",
+        look::largest(evidence, &keys::DISK_BUSY, 1)
+            .first()
+            .and_then(|disk| number(evidence, &keys::DISK_BUSY, disk))
+            .or_else(|| evidence.each(&keys::DISK_BUSY).ok().map(|_| 0.0))
+            .map(numbers::share),
+        vec![busiest(evidence, &keys::DISK_BUSY, "disk")],
+    );
+    tile(
+        "TCP connections",
+        value(&keys::TCP_ESTABLISHED),
+        vec![value(&keys::TCP_RETRANS_SHARE).map(|share| format!("{share} sent again"))],
+    );
+    tile(
+        "UDP in",
+        number(evidence, &keys::UDP_RECEIVED, &host).map(numbers::rate),
+        vec![
+            number(evidence, &keys::UDP_RCVBUF_DROPS, &host)
+                .map(|rate| format!("{} dropped at full buffers", numbers::rate(rate))),
+        ],
+    );
+    tiles
+}
+
+fn busiest(evidence: &Evidence, key: &'static Key, what: &str) -> Option<String> {
+    let most = look::largest(evidence, key, 1);
+    let subject = most.first()?;
+    let share = number(evidence, key, subject)?;
+    Some(format!(
+        "{what} {} {}",
+        subject.name(),
+        numbers::share(share)
+    ))
+}
+
+/// Loopback carries every packet of a local service twice; it is left out of what the host receives.
+fn sum(evidence: &Evidence, key: &'static Key) -> Option<f64> {
+    let all = evidence.each(key).ok()?;
+    let outer = all
+        .iter()
+        .filter(|(device, _)| words(evidence, &keys::DEVICE_KIND, device) != Some("loopback"));
+    Some(outer.map(|(_, quantity)| quantity.value).sum())
+}
+
+/// What the host is.
+fn facts(evidence: &Evidence) -> Vec<(String, String)> {
+    let host = Subject::host();
+    let value = |key| shown(evidence, key, &host);
+    let joined = |parts: Vec<Option<String>>| {
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    };
+    let cpus = number(evidence, &keys::CPU_ONLINE, &host);
+    let nodes = number(evidence, &keys::NUMA_NODES, &host);
+    let virt = joined(vec![
+        words(evidence, &keys::VIRT_HYPERVISOR, &host).map(|name| match name {
+            "unnamed" => "guest of a hypervisor that gives no name".to_owned(),
+            name => format!("guest of {name}"),
+        }),
+        words(evidence, &keys::VIRT_CONTAINER, &host).map(|name| format!("container of {name}")),
+    ]);
+    let bare = evidence.words(&keys::VIRT_HYPERVISOR, &host).is_ok();
+    [
+        ("Kernel", value(&keys::KERNEL_RELEASE)),
+        (
+            "CPU",
+            joined(vec![
+                value(&keys::CPU_MODEL),
+                cpus.map(|count| numbers::plural(count as usize, "CPU")),
+                nodes.map(|count| numbers::plural(count as usize, "node")),
+                value(&keys::CPU_SMT).map(|smt| format!("SMT {smt}")),
+            ]),
+        ),
+        (
+            "Machine",
+            joined(vec![value(&keys::BIOS_PRODUCT), value(&keys::BIOS_VENDOR)]),
+        ),
+        (
+            "Virtualisation",
+            virt.or_else(|| bare.then(|| "none seen".to_owned())),
+        ),
+        ("Load average", value(&keys::CPU_LOAD1)),
+        (
+            "Huge pages",
+            joined(vec![
+                value(&keys::MEMORY_THP).map(|mode| format!("transparent {mode}")),
+                value(&keys::MEMORY_HUGEPAGES).map(|count| format!("{count} reserved")),
+            ]),
+        ),
+        (
+            "Packet filter",
+            joined(vec![
+                value(&keys::NETFILTER_RULES).map(|count| format!("{count} nft rules")),
+                words(evidence, &keys::NETFILTER_LEGACY_TABLES, &host)
+                    .map(|tables| format!("legacy tables {tables}")),
+            ]),
+        ),
+        (
+            "Security",
+            joined(vec![
+                value(&keys::SELINUX_ACTIVE).map(|state| format!("SELinux {state}")),
+                value(&keys::KERNEL_MITIGATIONS),
+            ]),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .collect()
+}
+
+fn devices(evidence: &Evidence) -> Option<Table> {
+    let subjects = look::subjects(evidence, &[&keys::DEVICE_RX_PACKETS, &keys::DEVICE_UP]);
+    table(
+        evidence,
+        "Network devices: traffic",
+        "Device",
+        None,
+        &[
+            ("Kind", "kind", &keys::DEVICE_KIND),
+            ("Packets in", "rx_packets_per_s", &keys::DEVICE_RX_PACKETS),
+            ("Bytes in", "rx_bytes_per_s", &keys::DEVICE_RX_BYTES),
+            ("Packets out", "tx_packets_per_s", &keys::DEVICE_TX_PACKETS),
+            ("Bytes out", "tx_bytes_per_s", &keys::DEVICE_TX_BYTES),
+            ("Of the link", "use", &keys::DEVICE_USE),
+            ("Per packet", "packet_bytes", &keys::DEVICE_PACKET_SIZE),
+            ("Missed", "missed_per_s", &keys::DEVICE_MISSED),
+            (
+                "Packets per interrupt",
+                "packets_per_irq",
+                &keys::DEVICE_PACKETS_PER_IRQ,
+            ),
+        ],
+        subjects.into_iter().take(MOST),
+    )
+}
+
+fn device_setup(evidence: &Evidence) -> Option<Table> {
+    let subjects = look::subjects(evidence, &[&keys::DEVICE_RX_PACKETS, &keys::DEVICE_UP]);
+    table(
+        evidence,
+        "Network devices: setup",
+        "Device",
+        None,
+        &[
+            ("Driver", "driver", &keys::DEVICE_DRIVER),
+            ("Node", "node", &keys::DEVICE_NODE),
+            ("MTU", "mtu_bytes", &keys::DEVICE_MTU),
+            ("RX queues", "rx_queues", &keys::QUEUES_RX),
+            ("Of at most", "queues_max", &keys::QUEUES_MAXIMUM),
+            ("Ring", "ring_rx", &keys::RING_RX),
+            ("Of at most", "ring_rx_max", &keys::RING_RX_MAXIMUM),
+            ("RSS queues", "rss_queues", &keys::RSS_TABLE_QUEUES),
+            ("RPS CPUs", "rps_cpus", &keys::RPS_CPUS),
+            ("XPS CPUs", "xps_cpus", &keys::XPS_CPUS),
+            ("GRO", "gro", &keys::DEVICE_GRO),
+            ("Qdisc", "qdisc", &keys::QDISC_ROOT),
+        ],
+        subjects.into_iter().take(MOST),
+    )
+}
+
+fn disks(evidence: &Evidence) -> Option<Table> {
+    let subjects = look::subjects(evidence, &[&keys::DISK_BUSY]);
+    table(
+        evidence,
+        "Disks",
+        "Disk",
+        None,
+        &[
+            ("Busy", "busy", &keys::DISK_BUSY),
+            ("Queued", "queue", &keys::DISK_QUEUE),
+            ("Per request", "await_s", &keys::DISK_AWAIT),
+            ("Reads", "reads_per_s", &keys::DISK_READS),
+            ("Writes", "writes_per_s", &keys::DISK_WRITES),
+            ("Scheduler", "scheduler", &keys::DISK_SCHEDULER),
+            ("Read-ahead", "read_ahead_bytes", &keys::DISK_READ_AHEAD),
+        ],
+        subjects.into_iter().take(MOST),
+    )
+}
+
+fn ports(evidence: &Evidence) -> Option<Table> {
+    let mut subjects: Vec<Subject> = look::subjects(evidence, &[&keys::UDP_SOCKETS])
+        .into_iter()
+        .collect();
+    let fullest = |port: &Subject| number(evidence, &keys::UDP_SOCKET_QUEUE, port).unwrap_or(0.0);
+    subjects.sort_by(|a, b| fullest(b).total_cmp(&fullest(a)));
+    table(
+        evidence,
+        "UDP addresses, the fullest first",
+        "Address",
+        None,
+        &[
+            ("Process", "process", &keys::UDP_PROCESS),
+            ("Sockets", "sockets", &keys::UDP_SOCKETS),
+            ("Dropped", "drops_per_s", &keys::UDP_SOCKET_DROPS),
+            ("Queue filled", "queue", &keys::UDP_SOCKET_QUEUE),
+            ("Buffer", "rcvbuf_bytes", &keys::UDP_RCVBUF),
+            ("Readers", "readers", &keys::UDP_READERS),
+        ],
+        subjects.into_iter().take(MOST),
+    )
+}
+
+fn listeners(evidence: &Evidence) -> Option<Table> {
+    let subjects = look::subjects(evidence, &[&keys::TCP_ACCEPT_BACKLOG]);
+    table(
+        evidence,
+        "TCP listeners",
+        "Address",
+        None,
+        &[
+            ("Wait to be accepted", "waiting", &keys::TCP_ACCEPT_QUEUE),
+            ("Accept queue", "backlog", &keys::TCP_ACCEPT_BACKLOG),
+        ],
+        subjects.into_iter().take(MOST),
+    )
+}
+
+fn connections(evidence: &Evidence) -> Option<Table> {
+    table(
+        evidence,
+        "TCP connections that sent most",
+        "Connection",
+        None,
+        &[
+            ("Process", "process", &keys::TCP_PROCESS),
+            ("Sent", "sent_bytes_per_s", &keys::TCP_BYTES_SENT),
+            (
+                "Received",
+                "received_bytes_per_s",
+                &keys::TCP_BYTES_RECEIVED,
+            ),
+            ("Round trip", "rtt_s", &keys::TCP_RTT),
+            ("Receive queue", "recvq_bytes", &keys::TCP_RECVQ),
+            ("Send queue", "sendq_bytes", &keys::TCP_SENDQ),
+            ("Peer window shut", "rwnd_limited", &keys::TCP_RWND_LIMITED),
+            (
+                "Send buffer full",
+                "sndbuf_limited",
+                &keys::TCP_SNDBUF_LIMITED,
+            ),
+            ("Sent again", "retrans", &keys::TCP_RETRANS_BYTES_SHARE),
+        ],
+        look::largest(evidence, &keys::TCP_BYTES_SENT, MOST).into_iter(),
+    )
+}

@@ -1,0 +1,347 @@
+//! The way of a packet from the wire to the application, and how many were lost at each station. The stations
+//! are those of Linux 6.18: driver, `net/core/dev.c`, `net/ipv4/ip_input.c`, netfilter, sockets.
+
+use rungwise_model::evidence::{Evidence, Key, Kind, Subject};
+use rungwise_model::keys;
+
+use super::look::{number, words};
+use super::section;
+use crate::block::{Block, Cell, Chart, Column, Loss, Plot, Step, Steps, Table};
+use crate::numbers;
+
+/// A station: its name, what is counted there, the counters that add up to its loss.
+struct Station {
+    title: &'static str,
+    counts: &'static str,
+    keys: &'static [&'static Key],
+}
+
+const STATIONS: &[Station] = &[
+    Station {
+        title: "Network device",
+        counts: "received with errors",
+        keys: &[&keys::DEVICE_RX_ERRORS],
+    },
+    Station {
+        title: "Driver ring",
+        counts: "no buffer in the ring (missed, fifo, out of buffer)",
+        keys: &[&keys::DEVICE_MISSED],
+    },
+    Station {
+        title: "Softnet backlog",
+        // softnet_stat counts what the flow limit drops here too.
+        counts: "backlog of a CPU full, or the flow limit",
+        keys: &[&keys::SOFTNET_DROPPED],
+    },
+    Station {
+        title: "IP",
+        counts: "discarded, no route",
+        keys: &[&keys::IP_DISCARDED, &keys::IP_NO_ROUTE],
+    },
+    Station {
+        title: "Connection tracking",
+        counts: "table full, insert failed",
+        keys: &[&keys::CONNTRACK_DROPPED],
+    },
+    Station {
+        title: "UDP sockets",
+        counts: "receive buffer full, no memory, port not open",
+        keys: &[
+            &keys::UDP_RCVBUF_DROPS,
+            &keys::UDP_MEM_ERRORS,
+            &keys::UDP_NO_PORTS,
+        ],
+    },
+    Station {
+        title: "TCP listeners",
+        // ListenDrops holds the overflows and what the half-open queue refused.
+        counts: "connections refused, above all for a full accept queue",
+        keys: &[&keys::TCP_LISTEN_DROPS],
+    },
+    Station {
+        title: "Sending queue",
+        counts: "dropped by the queueing discipline on the way out",
+        keys: &[&keys::QDISC_DROPPED],
+    },
+];
+
+/// Queues that an application empties; nothing is lost there, but what is full loses next.
+const QUEUES: [(&Key, &str); 2] = [
+    (&keys::UDP_SOCKET_QUEUE, "UDP receive queue"),
+    (&keys::TCP_RECVQ_SHARE, "TCP receive queue"),
+];
+
+pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
+    let mut steps: Vec<Step> = STATIONS
+        .iter()
+        .map(|station| step(evidence, station))
+        .collect();
+    // Received and not yet sent: before the way out.
+    steps.insert(steps.len() - 1, application(evidence));
+    let unknown = STATIONS
+        .iter()
+        .filter(|station| station.keys.iter().any(|key| evidence.each(key).is_err()))
+        .count();
+    let title = title(&steps, unknown);
+    let data = data(&steps);
+    let quantity = "packets per second, mean of the window".to_owned();
+    let mut blocks = vec![
+        section("losses", "The way of a packet"),
+        Block::Chart(Box::new(Chart {
+            id: "loss-ladder",
+            title,
+            note: "From the wire to the application; the last station is the way out.".to_owned(),
+            plot: Plot::Steps(Steps { quantity, steps }),
+            data,
+        })),
+    ];
+    blocks.extend(reasons(evidence));
+    blocks
+}
+
+fn step(evidence: &Evidence, station: &Station) -> Step {
+    let mut sum = 0.0;
+    let mut known = 0;
+    let mut notes = Vec::new();
+    let mut lacking = Vec::new();
+    for key in station.keys {
+        match evidence.each(key) {
+            Ok(all) => {
+                known += 1;
+                sum += all.iter().map(|(_, rate)| rate.value).sum::<f64>();
+                notes.extend(largest(&all));
+            }
+            Err(missing) => lacking.push((key.id, missing.why.reason)),
+        }
+    }
+    let loss = match lacking.first() {
+        Some((_, why)) if known == 0 => Loss::Unknown(why.clone()),
+        _ if sum > 0.0 => Loss::Some {
+            per_s: sum,
+            total: sum * evidence.seconds(),
+        },
+        _ => Loss::None,
+    };
+    if known > 0 {
+        notes.extend(
+            lacking
+                .iter()
+                .map(|(id, why)| format!("without {id}: {why}")),
+        );
+    }
+    Step {
+        title: station.title.to_owned(),
+        counts: station.counts.to_owned(),
+        loss,
+        note: notes.join("; "),
+    }
+}
+
+/// Where most of it was lost, unless it is a loss of the whole host.
+fn largest(all: &[(&Subject, rungwise_model::evidence::Quantity<'_>)]) -> Option<String> {
+    let (subject, most) = all.iter().max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let told = subject.kind() != Kind::Host && most.value > 0.0;
+    told.then(|| format!("most at {subject}: {}", numbers::rate(most.value)))
+}
+
+fn application(evidence: &Evidence) -> Step {
+    let fullest = QUEUES
+        .iter()
+        .filter_map(|(key, name)| {
+            let all = evidence.each(key).ok()?;
+            let (subject, share) = all
+                .into_iter()
+                .max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+            Some((share.value, format!("{name} of {subject}")))
+        })
+        .chain(accept_queue(evidence))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let (loss, note) = match fullest {
+        Some((share, note)) if share > 0.0 => (Loss::Filled(share), note),
+        Some(_) => (Loss::Filled(0.0), "all queues were empty".to_owned()),
+        None => {
+            let missing = evidence.missing(&keys::UDP_SOCKET_QUEUE, &Subject::host());
+            (Loss::Unknown(missing.why.reason), String::new())
+        }
+    };
+    Step {
+        title: "Application".to_owned(),
+        counts: "fullest queue that waits for a process".to_owned(),
+        loss,
+        note,
+    }
+}
+
+fn accept_queue(evidence: &Evidence) -> Option<(f64, String)> {
+    evidence
+        .each(&keys::TCP_ACCEPT_QUEUE)
+        .ok()?
+        .into_iter()
+        .filter_map(|(port, waiting)| {
+            let room = number(evidence, &keys::TCP_ACCEPT_BACKLOG, port)?;
+            (room > 0.0).then(|| (waiting.value / room, format!("accept queue of {port}")))
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// `unknown` stations are not known, or only a part of them is.
+fn title(steps: &[Step], unknown: usize) -> String {
+    let most = steps
+        .iter()
+        .filter_map(|step| match step.loss {
+            Loss::Some { per_s, .. } => Some((per_s, step)),
+            _ => None,
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match (most, unknown) {
+        (Some((per_s, step)), _) => format!(
+            "Where most packets are lost: {}, {}",
+            step.title,
+            numbers::rate(per_s)
+        ),
+        (None, 0) => "No packet was lost on this host".to_owned(),
+        (None, 1) => {
+            "No packet was lost where that is known; 1 station is not, or not wholly".to_owned()
+        }
+        (None, n) => {
+            format!("No packet was lost where that is known; {n} stations are not, or not wholly")
+        }
+    }
+}
+
+fn data(steps: &[Step]) -> Table {
+    let rows = steps
+        .iter()
+        .map(|step| {
+            let (per_s, total, state) = match &step.loss {
+                Loss::None => (Some(0.0), Some(0.0), "none".to_owned()),
+                Loss::Some { per_s, total } => (Some(*per_s), Some(*total), "lost".to_owned()),
+                Loss::Filled(share) => (None, None, format!("{} filled", numbers::share(*share))),
+                Loss::Unknown(why) => (None, None, format!("not known: {why}")),
+            };
+            vec![
+                Cell::text(&step.title),
+                Cell::text(&step.counts),
+                Cell::number(per_s, numbers::rate),
+                Cell::number(total, numbers::significant),
+                Cell::text(state),
+                Cell::text(&step.note),
+            ]
+        })
+        .collect();
+    Table {
+        caption: "Packets lost at each station".to_owned(),
+        columns: vec![
+            Column::words("Station", "title"),
+            Column::words("Counted", "counts"),
+            Column::number("Rate", "lost_per_s"),
+            Column::number("In the window", "lost"),
+            Column::words("State", "state"),
+            Column::words("Note", "note"),
+        ],
+        rows,
+    }
+}
+
+/// Reasons of the kernel for packets it freed as dropped, as `REASON COUNT, ...`.
+fn reasons(evidence: &Evidence) -> Option<Block> {
+    let told = words(evidence, &keys::DROP_REASONS, &Subject::host())?;
+    let rows: Vec<Vec<Cell>> = told
+        .split(", ")
+        .filter_map(|part| {
+            let (reason, count) = part.rsplit_once(' ')?;
+            let count: f64 = count.parse().ok()?;
+            Some(vec![
+                Cell::text(reason),
+                Cell::number(Some(count), numbers::significant),
+            ])
+        })
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let rate = number(evidence, &keys::DROP_RATE, &Subject::host());
+    let rate = rate.map_or_else(String::new, |rate| format!(": {}", numbers::rate(rate)));
+    Some(Block::Long {
+        brief: format!("The kernel's reasons (skb:kfree_skb){rate}: {told}"),
+        summary: String::new(),
+        blocks: vec![Block::Table(Table {
+            caption: format!(
+                "The kernel's own reasons for packets it freed as dropped (skb:kfree_skb){rate}. A few \
+                 per second mean nothing: NOT_SPECIFIED stands for callers that give no reason."
+            ),
+            columns: vec![
+                Column::words("Reason", "title"),
+                Column::number("Packets while counted", "packets"),
+            ],
+            rows,
+        })],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::evidence::{Absence, Origin};
+
+    use super::*;
+
+    fn loss<'a>(steps: &'a [Step], title: &str) -> &'a Loss {
+        let step = steps.iter().find(|step| step.title == title);
+        &step.expect("the station is there").loss
+    }
+
+    fn steps(evidence: &Evidence) -> Vec<Step> {
+        STATIONS
+            .iter()
+            .map(|station| step(evidence, station))
+            .collect()
+    }
+
+    #[test]
+    fn a_station_adds_up_its_counters_and_says_where_most_was_lost() {
+        let mut evidence = Evidence::over(10.0);
+        for (cpu, rate) in [(0, 3.0), (1, 40.0)] {
+            let origin = Origin::default();
+            evidence.number(&keys::SOFTNET_DROPPED, Subject::cpu(cpu), rate, origin);
+        }
+        let steps = steps(&evidence);
+        let Loss::Some { per_s, total } = *loss(&steps, "Softnet backlog") else {
+            panic!("{steps:?}");
+        };
+        assert!((per_s - 43.0).abs() < 1e-9 && (total - 430.0).abs() < 1e-9);
+        assert!(steps[2].note.contains("cpu/1"), "{}", steps[2].note);
+        assert!(title(&steps, 0).contains("Softnet backlog"));
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_never_none() {
+        let mut evidence = Evidence::over(10.0);
+        let why = Absence::because("not permitted");
+        evidence.absent(&[&keys::CONNTRACK_DROPPED], &why, "");
+        let origin = Origin::default();
+        evidence.number(&keys::UDP_RCVBUF_DROPS, Subject::host(), 0.0, origin);
+        let steps = steps(&evidence);
+        assert_eq!(
+            loss(&steps, "Connection tracking"),
+            &Loss::Unknown("not permitted".to_owned())
+        );
+        assert_eq!(loss(&steps, "UDP sockets"), &Loss::None);
+        assert!(title(&steps, 1).contains("where that is known"));
+    }
+
+    #[test]
+    fn reasons_of_the_kernel_become_rows() {
+        let mut evidence = Evidence::over(10.0);
+        let told = "SOCKET_RCVBUFF 190, NO_SOCKET 10";
+        let origin = Origin::default();
+        evidence.text(&keys::DROP_REASONS, Subject::host(), told, origin);
+        let Some(Block::Long { blocks, .. }) = reasons(&evidence) else {
+            panic!("a block");
+        };
+        let Block::Table(table) = &blocks[0] else {
+            panic!("a table");
+        };
+        assert_eq!(table.rows.len(), 2);
+        assert_eq!(table.rows[0][0].text, "SOCKET_RCVBUFF");
+    }
+}

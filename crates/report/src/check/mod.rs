@@ -1,0 +1,183 @@
+//! The report of `check`: what to act on, what to watch, what could not be measured, what passed; then the
+//! host itself, with a map of its CPUs, the way of its packets and who waited for a CPU.
+//!
+//! What the rules say is taken as it is: nothing is judged here.
+
+mod cards;
+mod cores;
+mod host;
+mod lacks;
+mod look;
+mod losses;
+mod scheduling;
+
+use rungwise_model::check::{CheckReport, Finding, Grade, Outcome};
+use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::keys;
+
+use crate::block::{Block, Mark, Tone, Verdict};
+use crate::numbers;
+use crate::tune::moment;
+
+/// What the report says of a rule beyond its findings; the registry of the rules knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its id.
+    pub id: String,
+    /// Its subject matter: `cpu`, `net`, ...
+    pub topic: String,
+    /// One line.
+    pub summary: String,
+    /// Its page, Markdown.
+    pub page: String,
+    /// Ids of the keys it reads.
+    pub needs: Vec<String>,
+    /// Knobs it may ask for.
+    pub knobs: Vec<String>,
+}
+
+/// The whole report.
+pub fn blocks(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Vec<Block> {
+    let mut blocks = vec![Block::Verdict(verdict(report, evidence, rules))];
+    for (outcome, id, title) in [
+        (Outcome::Act, "act", "Act"),
+        (Outcome::Watch, "watch", "Watch"),
+    ] {
+        let cards = cards::of(report, outcome);
+        if !cards.is_empty() {
+            let count = of(report, outcome).count();
+            blocks.push(section(id, format!("{title} ({count})")));
+            blocks.push(Block::Cards(cards));
+        }
+    }
+    blocks.extend(lacks::undecided(report));
+    blocks.extend(lacks::passed(report));
+    blocks.extend(host::blocks(evidence));
+    blocks.extend(cores::blocks(evidence));
+    blocks.extend(losses::blocks(evidence));
+    blocks.extend(scheduling::blocks(evidence));
+    blocks
+}
+
+fn section(id: &'static str, title: impl Into<String>) -> Block {
+    Block::Section {
+        id,
+        title: title.into(),
+    }
+}
+
+fn of(report: &CheckReport, outcome: Outcome) -> impl Iterator<Item = &Finding> {
+    report
+        .findings
+        .iter()
+        .filter(move |finding| finding.outcome == outcome)
+}
+
+fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdict {
+    let count = |outcome| of(report, outcome).count();
+    let (act, watch, undecided, clear) = (
+        count(Outcome::Act),
+        count(Outcome::Watch),
+        count(Outcome::Undecided),
+        count(Outcome::Clear),
+    );
+    let mut caveats = Vec::new();
+    let (mark, sentence) = if let Some(first) = of(report, Outcome::Act).next() {
+        let mark = Mark {
+            symbol: "✗",
+            word: "act",
+            tone: Tone::Bad,
+        };
+        (mark, limited_by(first, rules))
+    } else if clear + watch == 0 {
+        let mark = Mark {
+            symbol: "?",
+            word: "not known",
+            tone: Tone::Doubt,
+        };
+        (mark, "no rule could be decided".to_owned())
+    } else {
+        let mark = Mark {
+            symbol: "✓",
+            word: "nothing to act on",
+            tone: Tone::Good,
+        };
+        let looked = numbers::plural(clear + watch, "rule");
+        let nearest = match nearest(evidence) {
+            Some((resource, share)) => {
+                format!(
+                    "; nearest to its limit: {resource} at {}",
+                    numbers::share(share)
+                )
+            }
+            None => String::new(),
+        };
+        let sentence =
+            format!("{looked} looked for trouble, none found any that costs now{nearest}");
+        (mark, sentence)
+    };
+    if undecided > 0 {
+        let rules = numbers::plural(undecided, "rule");
+        caveats.push((format!("{rules} could not be decided"), "undecided"));
+    }
+    Verdict {
+        mark,
+        sentence,
+        context: vec![
+            report.target.clone(),
+            moment(&report.envelope.started),
+            format!("{} window", numbers::span(report.window_s)),
+            format!("{act} to act on, {watch} to watch, {clear} passed"),
+        ],
+        caveats,
+    }
+}
+
+/// The resource that the severest finding is about, and the finding as the reason. A guess is not called a limit.
+fn limited_by(first: &Finding, rules: &[About]) -> String {
+    let topic = rules
+        .iter()
+        .find(|rule| rule.id == first.rule)
+        .map_or("", |rule| rule.topic.as_str());
+    let sure = first.severity >= Grade::Medium && first.confidence >= Grade::Medium;
+    match resource(topic) {
+        Some(resource) if sure => format!("{resource} limits this host: {}", first.sentence),
+        _ => first.sentence.clone(),
+    }
+}
+
+/// What a topic is called in a sentence.
+fn resource(topic: &str) -> Option<&'static str> {
+    Some(match topic {
+        "cpu" => "the CPU",
+        "device" => "the network device",
+        "disk" => "the disk",
+        "firmware" => "the firmware's setup",
+        "memory" => "memory",
+        "net" => "the network stack",
+        "numa" => "memory on other NUMA nodes",
+        "security" => "security auditing",
+        "tcp" => "TCP",
+        "virt" => "the hypervisor",
+        _ => return None,
+    })
+}
+
+/// The resource of which most is in use.
+fn nearest(evidence: &Evidence) -> Option<(String, f64)> {
+    let host = Subject::host();
+    let fullest = [
+        (&keys::CPU_BUSY, "CPU"),
+        (&keys::DEVICE_USE, "the link of"),
+        (&keys::DISK_BUSY, "disk"),
+    ]
+    .into_iter()
+    .filter_map(|(key, what)| {
+        let subject = look::largest(evidence, key, 1).pop()?;
+        let share = look::number(evidence, key, &subject)?;
+        Some((format!("{what} {}", subject.name()), share))
+    });
+    let memory = look::number(evidence, &keys::MEMORY_AVAILABLE, &host)
+        .map(|available| ("memory".to_owned(), 1.0 - available));
+    fullest.chain(memory).max_by(|a, b| a.1.total_cmp(&b.1))
+}
