@@ -1,8 +1,10 @@
 //! Development only: what the tests of several crates need.
 //!
 //! An invented machine with everything the knobs touch, a record of the real machine's settings to
-//! prove "exactly as before", and a way to kill a program at its nth system call.
+//! prove "exactly as before", a way to kill a program at its nth system call, and namespaces with one
+//! planted fault each.
 
+pub mod faults;
 mod invented;
 mod killed;
 mod record;

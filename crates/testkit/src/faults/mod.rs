@@ -1,0 +1,162 @@
+//! Planted faults: a namespace with one sickness each, for `check` to find.
+//!
+//! A fault is data and one function that plants it. It says which rules must speak, and of which others a word
+//! is no lie (a CPU that takes all packets drops some, too); every other rule must stay silent. What is planted
+//! lives in namespaces, threads and processes of ours, bounded by the life of [`Planted`]: dropping it ends all
+//! of it. What two CPUs or this kernel cannot show is in the list as well, with the reason and with what is
+//! judged in its place, so that a hole is seen and not forgotten.
+
+mod cpu;
+mod lab;
+mod steering;
+mod tcp;
+mod traffic;
+mod udp;
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::Path;
+
+pub use lab::Planted;
+
+/// Why a fault could not be planted, in words for whoever runs the tests.
+pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// One sickness and what is to be said of it.
+#[derive(Debug)]
+pub struct Fault {
+    /// Names what is planted.
+    pub id: &'static str,
+    /// How, in one or two sentences.
+    pub planted: &'static str,
+    /// Rules that must speak: act, or watch.
+    pub speaks: &'static [&'static str],
+    /// Rules that may act as well, and why that is no false alarm.
+    pub may: &'static [(&'static str, &'static str)],
+    /// How to get there.
+    pub how: How,
+}
+
+/// Whether a machine with two CPUs can have it.
+#[derive(Clone, Copy, Debug)]
+pub enum How {
+    /// Planted by this, which is given the program to test.
+    Here(fn(&Path) -> Result<Planted>),
+    /// Not here.
+    Elsewhere {
+        /// What is missing.
+        why: &'static str,
+        /// Recorded evidence that is judged instead, from the top of the checkout.
+        judged: &'static str,
+    },
+}
+
+/// All of them; the healthy one first, then by what is sick.
+pub const FAULTS: &[Fault] = &[
+    udp::HEALTHY,
+    udp::TINY_BUFFER,
+    udp::SLOW_READER,
+    udp::SHARED_SOCKET,
+    tcp::SLOW_READER,
+    tcp::SMALL_SEND_BUFFER,
+    tcp::FULL_ACCEPT_QUEUE,
+    steering::ONE_CPU,
+    steering::BACKLOG,
+    steering::MANY_RULES,
+    steering::SOURCE_CHECK,
+    steering::FULL_CONNTRACK,
+    cpu::QUOTA,
+    cpu::NEIGHBOUR,
+    cpu::NOISE,
+    cpu::STEAL,
+];
+
+/// The page of `docs/`: rule by fault, and how each fault is planted.
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Planted faults\n\n\
+         Written by `RUNGWISE_WRITE=1 cargo test -p rungwise --test planted` from `crates/testkit/src/faults`.\n\n\
+         Each fault is planted in a network namespace, under traffic of a few seconds, and `rungwise check` is run\n\
+         in it. The test fails unless every rule marked **x** speaks (act or watch) and no other rule of the\n\
+         topics net, device, tcp and cpu acts, but those marked (x), for the reason given below. Rules about memory,\n\
+         disks, firmware and the hypervisor read the whole machine, which the fault does not own: they are not held\n\
+         against it. An r is judged on recorded evidence, because the fault cannot be had here.\n\
+         What others do on the machine can hide a fault, so each is planted up to three times.\n\n",
+    );
+    let mut rules: Vec<&str> = FAULTS
+        .iter()
+        .flat_map(|fault| fault.speaks)
+        .copied()
+        .collect();
+    rules.extend(
+        FAULTS
+            .iter()
+            .flat_map(|fault| fault.may)
+            .map(|(rule, _)| *rule),
+    );
+    rules.sort_unstable();
+    rules.dedup();
+    let mut row = |cells: &mut dyn Iterator<Item = String>| {
+        page.push('|');
+        for cell in cells {
+            let _ = write!(page, " {cell} |");
+        }
+        page.push('\n');
+    };
+    let numbers = (1..=FAULTS.len()).map(|number| number.to_string());
+    row(&mut std::iter::once("rule".to_owned()).chain(numbers));
+    row(&mut std::iter::once("---".to_owned()).chain(FAULTS.iter().map(|_| ":-:".to_owned())));
+    for rule in rules {
+        let link = format!("[{rule}](rules/{rule}.md)");
+        row(&mut std::iter::once(link)
+            .chain(FAULTS.iter().map(|fault| fault.mark(rule).to_owned())));
+    }
+    for (number, fault) in (1..).zip(FAULTS) {
+        let _ = write!(page, "\n## {number} {}\n\n{}\n", fault.id, fault.planted);
+        if let How::Elsewhere { why, judged } = fault.how {
+            let _ = writeln!(
+                page,
+                "\n**Not planted**: {why} Judged instead: [{judged}](../{judged})."
+            );
+        }
+        if !fault.may.is_empty() {
+            page.push_str("\nMay act as well:\n\n");
+        }
+        for (rule, why) in fault.may {
+            let _ = writeln!(page, "- {rule}: {why}");
+        }
+    }
+    page
+}
+
+impl Fault {
+    fn mark(&self, rule: &str) -> &'static str {
+        let speaks = self.speaks.contains(&rule);
+        match self.how {
+            How::Elsewhere { .. } if speaks => "r",
+            How::Here(_) if speaks => "**x**",
+            _ if self.may.iter().any(|(id, _)| *id == rule) => "(x)",
+            _ => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_has_its_own_name_and_its_column() {
+        let mut ids: Vec<_> = FAULTS.iter().map(|fault| fault.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), FAULTS.len());
+        let page = page();
+        for line in page.lines().filter(|line| line.starts_with("| ")) {
+            assert_eq!(line.matches(" |").count(), FAULTS.len() + 1, "{line}");
+        }
+        for fault in FAULTS {
+            assert!(page.contains(fault.planted), "{}", fault.id);
+        }
+    }
+}

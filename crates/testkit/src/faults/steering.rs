@@ -1,0 +1,165 @@
+//! The path of a packet: steering to one CPU, a backlog that overflows, rules, the check of sources, tracking.
+
+use std::fmt::Write as _;
+use std::net::UdpSocket;
+use std::path::Path;
+
+use rungwise_host::Host as _;
+use rungwise_host::namespace::Namespace;
+
+use super::lab::{DEVICE, Lab, Planted, run, service_address};
+use super::traffic::{Pace, datagrams};
+use super::{Fault, How, Result};
+
+/// The CPU that senders run on.
+const SENDING: usize = 1;
+
+/// Why drops at the socket belong to a flood.
+const UNREAD: &str = "nobody reads the socket that is flooded";
+
+pub(super) const ONE_CPU: Fault = Fault {
+    id: "steering to one CPU",
+    planted: "CPU 1 floods a device whose receive steering names CPU 0 alone.",
+    speaks: &["irq-one-cpu"],
+    may: &[],
+    how: How::Elsewhere {
+        why: "planted between namespaces, the rule spoke in some looks and stayed undecided in others (no interrupt of a \
+              network device is visible there), for a reason not yet found.",
+        judged: "crates/rules/cases/irq-one-cpu.md",
+    },
+};
+
+/// Datagrams from CPU 1 to a socket that nobody reads: the sender shares its CPU with no reader, and what the other
+/// CPU does is softirqs alone.
+fn flooded(Lab { server, client }: Lab) -> Result<Planted> {
+    let socket = server.run(|| UdpSocket::bind(service_address()))?;
+    let traffic = datagrams(&client, service_address(), 64, Pace::Flood, Some(SENDING))?;
+    Ok(Planted::in_namespace(server)
+        .keep(traffic)
+        .keep(socket)
+        .keep(client))
+}
+
+pub(super) const BACKLOG: Fault = Fault {
+    id: "backlog drops",
+    planted: "Receive steering names CPU 0 alone, and CPU 1 hands packets over quicker than it takes them, in bursts as long as its time \
+              slices, and the backlog overflows. (Its length is a setting of the whole machine and stays as it is.)",
+    speaks: &["softnet-drop"],
+    may: &[
+        (
+            "irq-one-cpu",
+            "it overflows because one CPU takes all packets",
+        ),
+        (
+            "slab-hot",
+            "each packet that is dropped was made and is freed, and little else is done with it",
+        ),
+        ("udp-rcvbuf-drop", UNREAD),
+    ],
+    how: How::Here(backlog),
+};
+
+fn backlog(_: &Path) -> Result<Planted> {
+    let lab = Lab::new()?;
+    lab.steer("1")?;
+    flooded(lab)
+}
+
+pub(super) const MANY_RULES: Fault = Fault {
+    id: "many filter rules",
+    planted: "800 nft rules in the input chain, none of which matches, under a flood from one CPU.",
+    speaks: &["nf-rules-hot"],
+    may: &[("udp-rcvbuf-drop", UNREAD)],
+    how: How::Here(many_rules),
+};
+
+fn many_rules(_: &Path) -> Result<Planted> {
+    let lab = Lab::new()?;
+    run(&lab.server, NFT, filter())?;
+    flooded(lab)
+}
+
+/// Reads rules from its standard input.
+const NFT: &[&str] = &["nft", "-f", "-"];
+
+/// A chain of 800 rules that a datagram to the service meets and none of which matches.
+fn filter() -> String {
+    let mut rules = String::from(
+        "table inet fault {\n chain input {\n  type filter hook input priority 0; policy accept;\n",
+    );
+    for port in 1..=800 {
+        let _ = writeln!(rules, "  udp dport {port} drop");
+    }
+    rules + " }\n}\n"
+}
+
+pub(super) const SOURCE_CHECK: Fault = Fault {
+    id: "rp_filter",
+    planted: "Strict source validation (rp_filter 1) on the device of a host with 32 routing rules, which makes each \
+              look-up dear, under a flood from one CPU.",
+    speaks: &["fib-double"],
+    may: &[("udp-rcvbuf-drop", UNREAD)],
+    how: How::Here(source_check),
+};
+
+fn source_check(_: &Path) -> Result<Planted> {
+    let lab = Lab::new()?;
+    let file = format!("/proc/sys/net/ipv4/conf/{DEVICE}/rp_filter");
+    lab.server.write(Path::new(&file), b"1")?;
+    let mut rules = String::new();
+    for uplink in 1..=32 {
+        let _ = writeln!(rules, "rule add from 192.0.2.{uplink} lookup main");
+    }
+    run(&lab.server, &["ip", "-batch", "-"], rules)?;
+    flooded(lab)
+}
+
+pub(super) const FULL_CONNTRACK: Fault = Fault {
+    id: "full table of connections",
+    planted: "A rule that tracks connections, and datagrams to as many ports as nine tenths of nf_conntrack_max.",
+    speaks: &["conntrack-full"],
+    may: &[],
+    how: How::Here(full_conntrack),
+};
+
+/// More entries would take more memory than a test may.
+const MOST_ENTRIES: usize = 1 << 20;
+
+fn full_conntrack(_: &Path) -> Result<Planted> {
+    let namespace = Namespace::create("conntrack")?;
+    run(
+        &namespace,
+        NFT,
+        // Dropped on arrival, after tracking: nobody answers that the port is closed.
+        "table inet fault {\n chain input {\n  type filter hook input priority 0; policy accept;\n\
+         ct state new meta l4proto udp drop\n }\n}\n"
+            .to_owned(),
+    )?;
+    let limit = Path::new("/proc/sys/net/netfilter/nf_conntrack_max");
+    let most: usize = namespace
+        .text(limit)
+        .map_err(|error| {
+            format!(
+                "{}: {error}; this kernel tracks no connections",
+                limit.display()
+            )
+        })?
+        .parse()?;
+    if most > MOST_ENTRIES {
+        return Err(
+            format!("nf_conntrack_max is {most}; lower it to at most {MOST_ENTRIES}").into(),
+        );
+    }
+    let flows = most / 10 * 9;
+    namespace.run(move || -> std::io::Result<()> {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        for flow in 0..flows {
+            // 50,000 ports on each of as many loopback addresses as it takes.
+            let (host, port) = (flow / 50_000, flow % 50_000);
+            let to = ([127, 0, 1, host as u8], port as u16 + 1000);
+            socket.send_to(&[0], std::net::SocketAddr::from(to))?;
+        }
+        Ok(())
+    })?;
+    Ok(Planted::in_namespace(namespace))
+}

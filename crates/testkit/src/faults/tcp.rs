@@ -1,0 +1,92 @@
+//! TCP: a reader that does not keep up, a small send buffer, an accept queue that nobody empties.
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+use super::lab::{Lab, Planted, run, service_address};
+use super::traffic::{Repeated, connection, reader, writer};
+use super::{Fault, How, Result};
+
+pub(super) const SLOW_READER: Fault = Fault {
+    id: "slow TCP reader",
+    planted: "A connection whose writer always has data, and a reader that takes 4 KiB every 20 ms: the receive queue \
+              grows and the window closes. Both in one namespace, over a loopback device with an MTU of 1,500 bytes.",
+    speaks: &["tcp-recvq-pile", "tcp-rwnd-limited"],
+    may: &[],
+    how: How::Here(slow_reader),
+};
+
+fn slow_reader(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    // A segment as large as the window would open and close it as a whole, and the queue would come and go with it.
+    run(
+        &server,
+        &["ip", "link", "set", "lo", "mtu", "1500"],
+        String::new(),
+    )?;
+    // Both ends in one namespace: there the window's cause is known from the peer's queue.
+    let (near, far) = connection(&server, &server, service_address())?;
+    let traffic = (
+        writer(near, 65_536, Duration::ZERO),
+        reader(far, 4096, Duration::from_millis(20)),
+    );
+    Ok(Planted::in_namespace(server).keep(traffic).keep(client))
+}
+
+pub(super) const SMALL_SEND_BUFFER: Fault = Fault {
+    id: "small send buffer",
+    planted: "A connection with SO_SNDBUF of 4,608 bytes, a writer that always has data, and a reader that takes all of it.",
+    speaks: &["tcp-sndbuf-limited"],
+    may: &[],
+    how: How::Here(small_send_buffer),
+};
+
+fn small_send_buffer(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let (near, far) = connection(&server, &client, "10.78.0.2:9000".parse()?)?;
+    sockopt::set_socket_send_buffer_size(&near, 4608)?;
+    let traffic = (
+        writer(near, 65_536, Duration::ZERO),
+        reader(far, 65_536, Duration::ZERO),
+    );
+    Ok(Planted::in_namespace(server).keep(traffic).keep(client))
+}
+
+pub(super) const FULL_ACCEPT_QUEUE: Fault = Fault {
+    id: "listen overflow",
+    planted: "A listening socket with a backlog of one that nobody accepts from, and a client that tries to connect \
+              fifty times a second.",
+    speaks: &["tcp-listen-overflow"],
+    may: &[],
+    how: How::Here(full_accept_queue),
+};
+
+fn full_accept_queue(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let listener = server.run(|| {
+        let socket = rustix::net::socket_with(
+            AddressFamily::INET,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        rustix::net::bind(&socket, &service_address())?;
+        rustix::net::listen(&socket, 1)?;
+        Ok::<_, rustix::io::Errno>(socket)
+    })?;
+    let connect = || TcpStream::connect_timeout(&service_address(), Duration::from_millis(20));
+    // The kernel takes one more than the backlog.
+    let waiting = client.run(move || [connect(), connect()]);
+    let client = std::sync::Arc::new(client);
+    let asked = std::sync::Arc::clone(&client);
+    let knocking = Repeated::on(None, move || {
+        let _ = asked.run(connect);
+    });
+    Ok(Planted::in_namespace(server)
+        .keep(knocking)
+        .keep((waiting, listener))
+        .keep(client))
+}

@@ -1,0 +1,86 @@
+//! UDP: a healthy service, receive buffers that are too small, readers that are too slow, one socket for all.
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::time::Duration;
+
+use super::lab::{Lab, Planted, serve_udp, service_address};
+use super::traffic::{Pace, connection, datagrams, reader, sink, writer};
+use super::{Fault, How, Result};
+
+/// Far below what any CPU can take: four datagrams a millisecond.
+const CALM: Pace = Pace::Bursts(4);
+
+pub(super) const HEALTHY: Fault = Fault {
+    id: "nothing",
+    planted: "A healthy echo service at 4,000 datagrams/s, and a TCP connection whose reader keeps up.",
+    speaks: &[],
+    may: &[],
+    how: How::Here(healthy),
+};
+
+fn healthy(program: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let service = serve_udp(program, &server, &[])?;
+    let (near, far) = connection(&client, &server, service_address())?;
+    let traffic = (
+        datagrams(&client, service_address(), 4, CALM, None)?,
+        writer(near, 4096, Duration::from_millis(1)),
+        reader(far, 65_536, Duration::ZERO),
+    );
+    Ok(Planted::in_namespace(server)
+        .suffered_by(service.pid())
+        .keep(traffic)
+        .keep(service)
+        .keep(client))
+}
+
+pub(super) const TINY_BUFFER: Fault = Fault {
+    id: "tiny receive buffer",
+    planted: "An echo service with SO_RCVBUF of 4 KiB, which holds about nine datagrams, and bursts of 64 every millisecond.",
+    speaks: &["udp-rcvbuf-drop"],
+    may: &[],
+    how: How::Here(tiny_buffer),
+};
+
+fn tiny_buffer(program: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let service = serve_udp(program, &server, &["--rcvbuf", "4KiB"])?;
+    let traffic = datagrams(&client, service_address(), 1, Pace::Bursts(64), None)?;
+    Ok(Planted::in_namespace(server)
+        .keep(traffic)
+        .keep(service)
+        .keep(client))
+}
+
+pub(super) const SLOW_READER: Fault = Fault {
+    id: "receive-buffer drops",
+    planted: "A receive buffer as the kernel gives it, four datagrams a millisecond, and a reader that does something \
+              else for a millisecond after each.",
+    speaks: &["udp-rcvbuf-drop"],
+    may: &[],
+    how: How::Here(slow_reader),
+};
+
+fn slow_reader(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let socket = server.run(|| UdpSocket::bind(service_address()))?;
+    let traffic = (
+        datagrams(&client, service_address(), 4, CALM, None)?,
+        sink(socket, Duration::from_millis(1))?,
+    );
+    Ok(Planted::in_namespace(server).keep(traffic).keep(client))
+}
+
+pub(super) const SHARED_SOCKET: Fault = Fault {
+    id: "one shared UDP socket",
+    planted: "Many softirq CPUs deliver to one socket and spin on its lock.",
+    speaks: &["udp-socket-lock"],
+    may: &[],
+    how: How::Elsewhere {
+        why: "two CPUs do not fight enough. With a flood from each of them to one socket of two threads, 0.43 % of \
+              softirq samples spun (Linux 6.18, which also collects datagrams in a queue per node before it takes the \
+              lock); the line is at 10 %.",
+        judged: "cases/two-node-82599-steered/expected.md",
+    },
+};
