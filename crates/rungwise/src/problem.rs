@@ -37,7 +37,13 @@ pub(crate) fn words(error: &anyhow::Error) -> String {
             line = format!("{line}: {cause}");
         }
     }
-    line
+    without_orders(&line)
+}
+
+/// Names and texts of others stand in messages; a terminal must not take orders from them.
+fn without_orders(text: &str) -> String {
+    let order = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    text.replace(order, "\u{fffd}")
 }
 
 /// The exit code that an error asks for.
@@ -60,6 +66,8 @@ mod tests {
         let told = format!("cannot open it: {error}");
         let error = anyhow::Error::new(error).context(told.clone());
         assert_eq!(words(&error), told);
+        let error = anyhow::anyhow!("a\u{1b}[2Jb\u{9b}31m\nc");
+        assert_eq!(words(&error), "a\u{fffd}[2Jb\u{fffd}31m\nc");
         let error = anyhow::anyhow!("inner").context("outer");
         assert_eq!(words(&error), "outer: inner");
     }

@@ -1,26 +1,79 @@
-//! `rungwise explain`: what a knob does, when it helps, what it costs, how it is undone, where that is from.
+//! `rungwise explain`: what is known of a rule, a knob or a probe, from the registries that the program itself uses.
 
+use rungwise_knobs::KNOBS;
 use rungwise_model::Exit;
+use rungwise_probes::PROBES;
+use rungwise_rules::RULES;
+use rungwise_rules::change::CHANGES;
 
 use super::{Format, Global};
-use crate::problem::Problem;
 
-/// Explain a knob by its id.
+/// Explain a rule, a knob or a probe by its id.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Id of a knob, such as `net.rps_cpus`; `rungwise knob list` shows all.
+    /// Its id: a rule such as `udp-socket-lock`, a knob such as `net.rps_cpus`, a probe such as `softnet-stat`.
     id: String,
 }
 
+/// Least likeness of an id that is offered for a slip; the same as for knobs alone.
+const LIKE: f64 = 0.8;
+
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
-    let knob =
-        rungwise_knobs::find(&args.id).map_err(|error| Problem::with(error.exit(), error))?;
-    let page = knob.page();
+    let id = args.id.as_str();
+    let Some((kind, page)) = page(id) else {
+        let near = ids()
+            .map(|known| (strsim::jaro_winkler(known, id), known))
+            .filter(|(likeness, _)| *likeness > LIKE)
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map_or_else(
+                || {
+                    "; `rungwise check` names rules, `rungwise knob list` shows the knobs"
+                        .to_owned()
+                },
+                |(_, known)| format!("; did you mean {known}?"),
+            );
+        anyhow::bail!("cannot explain '{id}': no rule, knob or probe has this id{near}");
+    };
     if global.format == Format::Json {
-        let document = serde_json::json!({ "id": knob.id, "page": page });
+        let document = serde_json::json!({ "id": id, "kind": kind, "page": page });
         global.emit(&format!("{document:#}\n"))?;
     } else {
         global.emit(&page)?;
     }
     Ok(Exit::Done)
+}
+
+fn page(id: &str) -> Option<(&'static str, String)> {
+    let rule = RULES.iter().find(|rule| rule.id == id);
+    let change = CHANGES.iter().find(|change| change.id == id);
+    let knob = KNOBS.iter().find(|knob| knob.id == id);
+    let probe = PROBES.iter().find(|probe| probe.id == id);
+    rule.map(|rule| ("rule", rule.page()))
+        .or_else(|| change.map(|change| ("rule", change.page())))
+        .or_else(|| knob.map(|knob| ("knob", knob.page())))
+        .or_else(|| probe.map(|probe| ("probe", probe.page())))
+}
+
+fn ids() -> impl Iterator<Item = &'static str> {
+    let rules = RULES.iter().map(|rule| rule.id);
+    let changes = CHANGES.iter().map(|change| change.id);
+    let knobs = KNOBS.iter().map(|knob| knob.id);
+    let probes = PROBES.iter().map(|probe| probe.id);
+    rules.chain(changes).chain(knobs).chain(probes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn one_id_means_one_thing() {
+        let mut seen = BTreeSet::new();
+        for id in ids() {
+            assert!(seen.insert(id), "{id} twice");
+            assert!(page(id).is_some(), "{id}");
+        }
+    }
 }

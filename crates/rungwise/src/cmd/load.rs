@@ -235,7 +235,7 @@ fn report(
         Format::Json => json(&report)?,
         Format::Html => html::page(&format!("Load of {}", report.target), &blocks),
         Format::Markdown => markdown::render(&blocks),
-        Format::Text => {
+        Format::Text | Format::Sarif => {
             let color = global.output.is_none() && global.color_on(&std::io::stdout());
             terminal::render(&blocks, output::width(), color)
         }

@@ -1,5 +1,8 @@
 //! The verbs, one file each; their arguments live beside their code.
 
+mod capture;
+mod check;
+mod compare;
 mod explain;
 mod knob;
 mod load;
@@ -27,7 +30,7 @@ pub(crate) struct Cli {
 /// Options that every verb takes.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// How the result is printed.
+    /// How the result is printed; `sarif` for code-scanning pages, of `check` alone.
     #[arg(long, value_enum, default_value_t = Format::Text, global = true)]
     pub(crate) format: Format,
     /// Write the result to FILE instead of standard output.
@@ -50,6 +53,8 @@ pub(crate) enum Format {
     Json,
     Markdown,
     Html,
+    // A doc comment here would turn every help text into its long form.
+    Sarif,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,6 +66,12 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Find the bottleneck: judge this host, a process on it, or a capture of another.
+    Check(check::Args),
+    /// Record what `check` reads, to judge it later, elsewhere, or as a bug report.
+    Capture(capture::Args),
+    /// What differs between two hosts, and which differences rules care about.
+    Compare(compare::Args),
     /// Climb a ladder on a service: change one thing at a time, measure in pairs, keep what helps.
     Tune(tune::Args),
     /// Drive a service and measure it.
@@ -71,7 +82,7 @@ pub(crate) enum Verb {
     Knob(knob::Args),
     /// Show the report of a run again, in any format.
     Report(report::Args),
-    /// Explain a knob: what it does, when it helps, what it costs, how it is undone.
+    /// Explain a rule, a knob or a probe.
     Explain(explain::Args),
     /// Print the completion script of a shell.
     Completions(meta::Completions),
@@ -81,7 +92,15 @@ pub(crate) enum Verb {
 
 impl Verb {
     pub(crate) fn run(&self, global: &Global) -> anyhow::Result<Exit> {
+        if global.format == Format::Sarif && !matches!(self, Self::Check(_)) {
+            anyhow::bail!(
+                "only the findings of `rungwise check` can be written as SARIF; use --format json"
+            );
+        }
         match self {
+            Self::Check(args) => check::run(args, global),
+            Self::Capture(args) => capture::run(args, global),
+            Self::Compare(args) => compare::run(args, global),
             Self::Tune(args) => tune::run(args, global),
             Self::Load(args) => load::run(args, global),
             Self::Serve(args) => serve::run(args, global),

@@ -23,7 +23,9 @@ pub(crate) fn tune(report: &TuneReport, global: &Global) -> anyhow::Result<()> {
         Format::Json => rungwise_report::json(report)?,
         Format::Html => html::page(&report.title, &blocks),
         Format::Markdown => markdown::render(&blocks),
-        Format::Text => terminal::render(&blocks, width(), global.color_on(&std::io::stdout())),
+        Format::Text | Format::Sarif => {
+            terminal::render(&blocks, width(), global.color_on(&std::io::stdout()))
+        }
     };
     global.emit(&text)
 }

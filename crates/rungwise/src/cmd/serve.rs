@@ -181,7 +181,7 @@ fn serve_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     };
     global.emit(&match global.format {
         Format::Json => json(envelope, address, &read_backs, &counters)?,
-        Format::Text | Format::Markdown | Format::Html => text(&counters),
+        Format::Text | Format::Markdown | Format::Html | Format::Sarif => text(&counters),
     })?;
     Ok(exit)
 }

@@ -5,11 +5,12 @@ mod finish;
 mod live;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use rungwise_experiment::Error as ExperimentError;
 use rungwise_experiment::design::Design;
-use rungwise_experiment::lab::{Blueprint, Lab, Means};
+use rungwise_experiment::lab::{Blueprint, Lab, Looker, Means};
 use rungwise_experiment::ladder::{Climbed, climb};
 use rungwise_experiment::record::RunFolder;
 use rungwise_experiment::scenario::{self, Scenario, Topology};
@@ -22,7 +23,8 @@ use rungwise_host::{clock, environment, files, machine};
 use rungwise_model::Exit;
 
 use super::Global;
-use crate::problem::Problem;
+use super::capture::Looking;
+use crate::problem::{Problem, words};
 use finish::Ending;
 
 /// Climb a ladder on a service: change one thing at a time, measure in pairs, keep what helps.
@@ -31,7 +33,7 @@ use finish::Ending;
 /// guard process when the tool is killed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A scenario file, or the name of a built-in scenario (udp-echo).
+    /// A scenario file, or the name of a built-in scenario (udp-echo, udp-echo-auto).
     #[arg(required_unless_present = "resume")]
     scenario: Option<String>,
     /// Shorter runs and a single look at 8 pairs: under 90 s, shows large effects only.
@@ -74,7 +76,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         no_namespaces,
     };
     let blueprint = Blueprint::of(&scenario, &means)?;
-    let design = scenario.design(place(&blueprint));
+    let design = scenario.design(place(&blueprint), blueprint.places.device.as_deref());
     if let Some(begun) = begun {
         same_experiment(begun, &design)?;
     }
@@ -93,7 +95,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         })
         .map_err(|error| Problem::with(Exit::Precondition, error))?;
     let _lock = InstanceLock::acquire(&state).map_err(precondition)?;
-    let interrupt = Interrupt::install()?;
+    let interrupt = Arc::new(Interrupt::install()?);
 
     let mut folder = if let Some((folder, _)) = earlier {
         for line in folder.damaged() {
@@ -107,7 +109,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         folder
     };
     let mut lab = Lab::build(&blueprint, folder.earlier_s(), &state, interrupt.flag())
-        .map_err(|error| problem(error.into()))?;
+        .map_err(|error| problem(error.into()))?
+        .with_eyes(eyes(Arc::clone(&interrupt)));
     let mut climbed = Climbed::default();
     climbed.could_not.extend(lab.losses().iter().cloned());
     climbed.could_not.extend(folder.damaged().iter().cloned());
@@ -128,6 +131,25 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         path: &path,
     };
     conclude(ending, end, undone, global)
+}
+
+/// Stack samples per second and CPU of a look. Nothing is measured beside it, so it may cost the half percent that many
+/// samples in few seconds take.
+const LOOK_HZ: u32 = 499;
+
+/// What a look at the lab is: that of `check`, with the service as the process that matters.
+fn eyes(interrupt: Arc<Interrupt>) -> Box<Looker> {
+    Box::new(move |sight| {
+        let looking = Looking {
+            window: sight.window,
+            pid: sight.service,
+            no_stacks: false,
+            hz: LOOK_HZ,
+        };
+        looking
+            .look_at(sight.host, &interrupt)
+            .map_err(|error| words(&error))
+    })
 }
 
 /// Writes the report and settles the exit code. A failed undo outranks whatever ended the ladder, and that a report

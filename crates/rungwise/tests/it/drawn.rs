@@ -7,7 +7,7 @@ use crate::run::Bench;
 use crate::tune::SMALL;
 
 /// The page with a script of ours at its end that writes what it sees into the title.
-const PROBE: &str = r"<script>
+pub(crate) const PROBE: &str = r"<script>
   const page = document.documentElement;
   const wide = [...document.querySelectorAll('body *')].filter(e => {
     const box = e.getBoundingClientRect();
@@ -24,7 +24,7 @@ const PROBE: &str = r"<script>
   }));
 </script>";
 
-fn seen(bench: &Bench, page: &Path, width: u32) -> serde_json::Value {
+pub(crate) fn seen(bench: &Bench, page: &Path, width: u32) -> serde_json::Value {
     let output = Command::new("chromium")
         .args([
             "--headless",

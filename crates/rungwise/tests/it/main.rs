@@ -11,7 +11,9 @@
 mod cli;
 mod drawn;
 mod faults;
+mod judged;
 mod peers;
 mod run;
 mod traffic;
+mod trust;
 mod tune;

@@ -123,6 +123,66 @@ fn a_ladder_leaves_a_report_and_nothing_else() {
     bench.run(&["knob", "undo"]).expect(0);
 }
 
+/// The same service in its worst form, and nothing said of what to try.
+fn auto() -> String {
+    let (head, _) = SMALL.split_once("[baseline]").unwrap();
+    let head = head.replace("sockets = 2\ndepth = 4", "sockets = 8\ndepth = 16");
+    head.replace(
+        "[service.switches]\n",
+        "[service.switches]\n\"cpu.pin_threads\" = { on = [\"--pin\"] }\n\"sock.reuseport_bpf\" = { cbpf = [\"--steer\", \"cbpf\"] }\n",
+    )
+    .replace("name = \"small\"", "name = \"auto\"\nrungs = \"auto\"")
+        + "[auto]\nlook = \"1500ms\"\n"
+}
+
+#[test]
+fn a_ladder_finds_its_rungs_in_the_evidence_and_says_which_finding_asked() {
+    let bench = Bench::new();
+    let scenario = bench.write("auto.toml", &auto());
+    let before = Machine::now();
+    let ended = bench.run(&["tune", scenario.to_str().unwrap(), "--format", "json"]);
+    assert!(
+        matches!(ended.code, Some(0 | 1 | 3)),
+        "{:?}\n{}",
+        ended.code,
+        ended.stderr
+    );
+    before.assert_unchanged();
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_valid(&report, "tune");
+    let rungs = report["rungs"].as_array().unwrap();
+    // Kept or not depends on the machine; what is tried does not: each step of the cure was asked for.
+    for knob in ["sock.reuseport", "sock.reuseport_bpf", "cpu.pin_threads"] {
+        let tried = rungs.iter().any(|rung| {
+            let sets = rung["set"].as_array().unwrap();
+            rung["outcome"] != "observed" && sets.iter().any(|set| set[0] == knob)
+        });
+        assert!(tried, "{knob} was not tried: {rungs:#?}");
+    }
+    for rung in rungs.iter().filter(|rung| rung.get("asked").is_some()) {
+        let asked = &rung["asked"];
+        assert!(!asked["rule"].as_str().unwrap().is_empty(), "{asked}");
+        assert!(!asked["sentence"].as_str().unwrap().is_empty(), "{asked}");
+    }
+
+    // The evidence is in the folder and says the same again.
+    let folder = bench.run_folder();
+    let look = folder.join("look-00.rungwise");
+    let judged = bench.run(&["check", look.to_str().unwrap(), "--format", "json"]);
+    let judged: serde_json::Value = serde_json::from_str(&judged.stdout).unwrap();
+    let found = judged["findings"].as_array().unwrap();
+    assert!(
+        found
+            .iter()
+            .any(|finding| finding["rule"] == "udp-shared-socket" && finding["outcome"] == "watch"),
+        "{found:#?}"
+    );
+    let plan = std::fs::read_to_string(folder.join("plan.jsonl")).unwrap();
+    assert!(plan.lines().count() >= 2, "{plan}");
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("Why each change was tried"));
+}
+
 #[test]
 fn the_loopback_ladder_says_what_is_lost() {
     let bench = Bench::new();

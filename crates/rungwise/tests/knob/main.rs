@@ -521,3 +521,60 @@ fn a_journal_of_strangers_is_refused_and_never_a_panic() {
     bench.run(&["knob", "undo"]).with(0, &[]);
     assert!(bench.journals().is_empty());
 }
+
+/// A stored check whose findings ask for two knobs, one of them the service's.
+fn check(path: &Path) {
+    let asking = |rule: &str, turn: serde_json::Value| {
+        serde_json::json!({
+            "rule": rule, "outcome": "act", "subject": "device/lo", "severity": "high", "confidence": "high",
+            "sentence": format!("{rule} was found"), "evidence": [], "knobs": [turn], "missing": [],
+        })
+    };
+    let rp_filter =
+        serde_json::json!({ "id": "net.rp_filter", "device": "lo", "from": "0", "to": "2" });
+    let reuseport = serde_json::json!({ "id": "sock.reuseport", "from": null, "to": "on" });
+    let report = serde_json::json!({
+        "schema": 1, "tool": { "version": "0.1.0" }, "command": [], "started": "", "finished": "", "exit": 1,
+        "target": "this host", "window_s": 10.0,
+        "findings": [asking("fib-double", rp_filter), asking("udp-socket-lock", reuseport)],
+    });
+    std::fs::write(path, report.to_string()).unwrap();
+}
+
+#[test]
+fn what_a_check_asks_for_is_planned_applied_looked_at_again_and_exported() {
+    let bench = Bench::new();
+    let file = |name: &str| bench.scratch.path().join(name).display().to_string();
+    let (stored, plan, below) = (file("check.json"), file("plan.json"), file("etc"));
+    check(Path::new(&stored));
+    bench
+        .run(&["knob", "list", "--why", "--from", &stored])
+        .with(
+            0,
+            &["net.rp_filter of lo: now 0, recommended 2", "fib-double"],
+        );
+    bench
+        .run(&["knob", "plan", "--from", &stored, "-o", &plan])
+        .with(0, &["- 0\n    + 2", "not planned: sock.reuseport"]);
+    assert_eq!(bench.changed(), [""; 0]);
+    bench
+        .run(&["knob", "apply", &plan, "--evidence-for", "500ms"])
+        .with(0, &["fib-double on device/lo: the symptom is"]);
+    bench
+        .run(&["knob", "export", "--as", "sysctl.d"])
+        .with(0, &["net.ipv4.conf.lo.rp_filter = 2"]);
+    bench
+        .run(&["knob", "export", "--as", "cmdline"])
+        .with(0, &["left out: ", "nothing that this form has words for"]);
+    bench
+        .run(&[
+            "knob", "export", "--as", "sysctl.d", &plan, "--below", &below,
+        ])
+        .with(0, &["wrote "]);
+    assert!(Path::new(&below).join("etc/sysctl.d").is_dir());
+    bench.run(&["knob", "undo"]).with(0, &[]);
+    assert_eq!(bench.changed(), [""; 0]);
+    bench
+        .run(&["knob", "plan", "--from", &plan])
+        .with(2, &["cannot read", "as a check"]);
+}

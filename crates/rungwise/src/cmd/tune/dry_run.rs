@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rungwise_experiment::design::{Design, Part};
+use rungwise_experiment::design::{Auto, Design, Part};
 use rungwise_experiment::lab::Blueprint;
 
 /// The plan of a run.
@@ -49,6 +49,25 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
                 setting.knob, setting.side
             )?;
         }
+    }
+    if let Some(auto) = &design.auto {
+        writeln!(
+            text,
+            "rungs    found in looks of {:.1} s under load, before the first rung and after each: at most {}, and {} retries as a bundle",
+            auto.look_s,
+            auto.max_rungs,
+            Auto::BUNDLES
+        )?;
+        let switches: Vec<&str> = auto.switches.keys().map(String::as_str).collect();
+        writeln!(
+            text,
+            "         what the rules ask for of the machine, and of these switches: {}",
+            if switches.is_empty() {
+                "none".to_owned()
+            } else {
+                switches.join(", ")
+            }
+        )?;
     }
     for (index, step) in design.steps.iter().enumerate() {
         let part = match &step.part {

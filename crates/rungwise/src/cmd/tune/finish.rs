@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use rungwise_experiment::design::{Design, Guard};
+use rungwise_experiment::design::{Auto, Design, Guard};
 use rungwise_experiment::lab::Blueprint;
 use rungwise_experiment::ladder::Climbed;
+use rungwise_experiment::record::RunFolder;
 use rungwise_experiment::stage::Setting;
 use rungwise_host::live::Live;
 use rungwise_host::{clock, environment, files, machine};
@@ -63,7 +64,10 @@ impl Ending<'_> {
             "method": report.method,
         });
         let manifest = serde_json::to_vec_pretty(&manifest).context("cannot write the manifest")?;
+        let latency = RunFolder::latency(path)
+            .with_context(|| format!("cannot merge the latencies of {}", path.display()))?;
         let written = [
+            ("latency.hdr", latency.as_slice()),
             ("manifest.json", manifest.as_slice()),
             ("measurements.json", json.as_bytes()),
             ("report.html", page.as_bytes()),
@@ -143,7 +147,16 @@ fn judging(design: &Design) -> Vec<String> {
             Guard::P99 { at_most_us } => format!("p99 at most {at_most_us:.0} us"),
         })
         .collect();
-    vec![
+    let found = design.auto.as_ref().map(|auto| {
+        format!(
+            "rungs asked for by findings under load, in the order of their evidence, each from a look of {:.1} s (look-NN.rungwise in the run folder: `rungwise check` judges it again); at most {} rungs and {} bundles of {}; every decision is in plan.jsonl",
+            auto.look_s,
+            auto.max_rungs,
+            Auto::BUNDLES,
+            Auto::MEMBERS
+        )
+    });
+    let mut lines = vec![
         format!(
             "pairs of one run without and one run with the change, interleaved, order random and balanced, seed {}",
             judging.seed
@@ -176,7 +189,9 @@ fn judging(design: &Design) -> Vec<String> {
             judging.quiet_wait_s,
             judging.max_discards
         ),
-    ]
+    ];
+    lines.extend(found);
+    lines
 }
 
 /// Checksums of every file of the run folder, in the format of sha256sum(1).

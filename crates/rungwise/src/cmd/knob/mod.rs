@@ -4,6 +4,11 @@
 //! in the state directory says how to take it back, and a guard process takes it back at once if this
 //! one is killed half-way.
 
+mod asked;
+mod export;
+mod shown;
+mod undone;
+
 use std::fmt::Write as _;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -17,13 +22,19 @@ use rungwise_host::lock::InstanceLock;
 use rungwise_host::{clock, environment, files, machine};
 use rungwise_knobs::edit::Places;
 use rungwise_knobs::guard::{self, Guard};
-use rungwise_knobs::recovery::{self, Leftovers, Recovery};
-use rungwise_knobs::{Context, Drift, Error, KNOBS, Knob, Plan, Reading, Scope, Session, Settable};
+use rungwise_knobs::recovery::{self, Leftovers};
+use rungwise_knobs::{Context, Drift, Error, Plan, Session};
+use rungwise_model::check::Outcome;
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
 use serde::{Deserialize, Serialize};
 
+use self::asked::Asked;
+use self::undone::{Undone, UndoneJournal};
 use super::{Format, Global};
 use crate::problem::Problem;
+
+/// How long `list --why` looks at this host.
+const LOOK: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -40,6 +51,12 @@ enum What {
     List {
         #[command(flatten)]
         device: Device,
+        /// Only those that a finding asks for, with the value it recommends and the finding.
+        #[arg(long)]
+        why: bool,
+        /// Take the findings from a stored check instead of looking at this host for five seconds.
+        #[arg(long, value_name = "CHECK.json", requires = "why")]
+        from: Option<PathBuf>,
     },
     /// One knob: what it does, when it helps, what it costs, how it stands.
     Show {
@@ -63,6 +80,10 @@ enum What {
         /// Only show what would change.
         #[arg(long)]
         dry_run: bool,
+        /// Length of the looks before and after, which tell whether the symptom of a plan from a check went away;
+        /// `0s` for none.
+        #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration)]
+        evidence_for: Duration,
     },
     /// Compare with what was wished for; without a wish, with everything that is in force.
     Verify {
@@ -77,6 +98,18 @@ enum What {
         /// Accept what cannot be put back as it is, and close the journal.
         #[arg(long)]
         abandon: bool,
+    },
+    /// Print settings in the words of a tool that keeps them over a reboot: those of wishes, of a plan, or of what is in
+    /// force.
+    Export {
+        /// The tool.
+        #[arg(long = "as", value_enum, value_name = "FORM")]
+        form: export::Form,
+        #[command(flatten)]
+        wishes: OptionalWishes,
+        /// Write the files below DIR, under their own paths, instead of printing them.
+        #[arg(long, value_name = "DIR")]
+        below: Option<PathBuf>,
     },
     /// Watches over a journal; started by rungwise itself.
     #[command(hide = true)]
@@ -99,10 +132,20 @@ struct Device {
 #[derive(Debug, clap::Args)]
 struct Wishes {
     /// `ID=VALUE`, or a file that `knob plan -o FILE.json` wrote.
-    #[arg(required = true, value_name = "ID=VALUE|PLAN.json")]
-    wishes: Vec<String>,
+    #[arg(
+        id = "wishes",
+        required_unless_present = "from",
+        value_name = "ID=VALUE|PLAN.json"
+    )]
+    given: Vec<String>,
     #[command(flatten)]
     device: Device,
+    /// Take the wishes of the findings of a stored check (`rungwise check --format json -o CHECK.json`).
+    #[arg(long, value_name = "CHECK.json", conflicts_with = "wishes")]
+    from: Option<PathBuf>,
+    /// With --from: also what is only worth watching.
+    #[arg(long, requires = "from")]
+    also_watch: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -123,29 +166,15 @@ struct Document<T: Serialize> {
     body: T,
 }
 
-#[derive(Serialize)]
-struct KnobState {
-    id: &'static str,
-    scope: Scope,
-    risk: rungwise_knobs::Risk,
-    summary: &'static str,
-    values: &'static str,
-    /// Why rungwise does not turn it; absent where it does.
-    shown_only: Option<&'static str>,
-    current: Option<String>,
-    /// Why the current value is not known; absent where it is.
-    unknown: Option<String>,
-    readings: Vec<Reading>,
-}
-
-#[derive(Serialize)]
-struct KnobList {
-    knobs: Vec<KnobState>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Plans {
+#[derive(Default, Serialize, Deserialize)]
+struct Planned {
     plans: Vec<Plan>,
+    /// The findings that they answer to, where they come from a check.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    asked: Vec<Asked>,
+    /// What findings ask for and no plan holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<asked::LeftOut>,
 }
 
 #[derive(Serialize)]
@@ -154,30 +183,14 @@ struct Applied {
     changes: usize,
     journal: Option<PathBuf>,
     undone_after_s: Option<f64>,
+    /// Whether the symptoms went away; only for a plan from a check.
+    aftermath: Vec<asked::Aftermath>,
 }
 
 #[derive(Default, Serialize)]
 struct Verified {
     drift: Vec<Drift>,
     not_verified: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Undone {
-    journals: Vec<UndoneJournal>,
-}
-
-#[derive(Serialize)]
-struct UndoneJournal {
-    journal: PathBuf,
-    purpose: Option<String>,
-    closed: bool,
-    rebooted: bool,
-    still: Vec<String>,
-    damage: Vec<String>,
-    #[serde(flatten)]
-    undo: rungwise_knobs::Undo,
-    error: Option<String>,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
@@ -188,7 +201,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         state: args.state.as_deref(),
     };
     match &args.what {
-        What::List { device } => work.list(device),
+        What::List {
+            device, why: false, ..
+        } => work.list(device),
+        What::List { from, .. } => work.reasons(from.as_deref()),
         What::Show { id, device } => work.show(id, device),
         What::Plan { wishes }
         | What::Apply {
@@ -197,10 +213,18 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
             ..
         } => work.plan(wishes),
         What::Apply {
-            wishes, deadline, ..
-        } => work.apply(wishes, *deadline),
+            wishes,
+            deadline,
+            evidence_for,
+            ..
+        } => work.apply(wishes, *deadline, *evidence_for),
         What::Verify { wishes } => work.verify(wishes),
         What::Undo { journal, abandon } => work.undo(journal.as_deref(), *abandon),
+        What::Export {
+            form,
+            wishes,
+            below,
+        } => work.export(*form, wishes, below.as_deref()),
         What::Guard {
             journal,
             deadline_ms,
@@ -220,59 +244,32 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn list(&self, device: &Device) -> anyhow::Result<Exit> {
-        let cpus = cpus()?;
-        let context = Context::of_host(&Live, device.device.as_deref(), &cpus);
-        let knobs: Vec<_> = KNOBS.iter().map(|knob| state_of(knob, &context)).collect();
-        let mut text = String::new();
-        let width =
-            |column: fn(&KnobState) -> &str| knobs.iter().map(|knob| column(knob).len()).max();
-        let id = width(|knob| knob.id).unwrap_or(0);
-        for knob in &knobs {
-            let now = knob.current.as_deref().unwrap_or("-");
-            let _ = writeln!(
-                text,
-                "{:id$}  {:7}  {:10}  {now:<24}  {}{}",
-                knob.id,
-                knob.scope.name(),
-                knob.risk.name(),
-                knob.summary,
-                if knob.shown_only.is_some() {
-                    " (shown only)"
-                } else {
-                    ""
-                },
-            );
+    fn export(
+        &self,
+        form: export::Form,
+        wishes: &OptionalWishes,
+        below: Option<&Path>,
+    ) -> anyhow::Result<Exit> {
+        let plans = if wishes.wishes.is_empty() {
+            export::in_force(&self.state_dir()?).map_err(problem)?
+        } else {
+            plans(&wishes.wishes, &wishes.device)?.plans
+        };
+        let export = rungwise_knobs::export::export(form.into(), &plans).map_err(problem)?;
+        if let Some(folder) = below {
+            export::store(&export, folder)?;
         }
-        if device.device.is_none() {
-            text.push_str("\nname a device with --device to see the knobs of a device\n");
+        let text = export::told(&export, below);
+        for left in &export.left_out {
+            self.global
+                .say(&format!("left out: {}: {}", left.what, left.why));
         }
-        self.emit(Exit::Done, KnobList { knobs }, &text)
-    }
-
-    fn show(&self, id: &str, device: &Device) -> anyhow::Result<Exit> {
-        let knob = rungwise_knobs::find(id).map_err(problem)?;
-        let cpus = cpus()?;
-        let state = state_of(
-            knob,
-            &Context::of_host(&Live, device.device.as_deref(), &cpus),
-        );
-        let mut text = knob.page();
-        let now = state.current.as_ref().or(state.unknown.as_ref());
-        let _ = writeln!(
-            text,
-            "\n## Here and now\n\n{}\n",
-            now.map_or("", String::as_str)
-        );
-        for Reading { source, value } in &state.readings {
-            let _ = writeln!(text, "    {source}: {value}");
-        }
-        self.emit(Exit::Done, state, &text)
+        self.emit(Exit::Done, export, &text)
     }
 
     fn plan(&self, wishes: &Wishes) -> anyhow::Result<Exit> {
-        let plans = plans(&wishes.wishes, &wishes.device)?;
-        let text: String = plans.iter().map(Plan::diff).collect();
+        let plans = wishes.plans()?;
+        let text = plans.diff();
         let stored = self
             .global
             .output
@@ -280,14 +277,19 @@ impl Work<'_> {
             .is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
         if stored && self.global.format != Format::Json {
             self.global.say(text.trim_end());
-            self.global.emit(&self.json(Exit::Done, Plans { plans })?)?;
+            self.global.emit(&self.json(Exit::Done, plans)?)?;
             return Ok(Exit::Done);
         }
-        self.emit(Exit::Done, Plans { plans }, &text)
+        self.emit(Exit::Done, plans, &text)
     }
 
-    fn apply(&self, wishes: &Wishes, deadline: Option<Duration>) -> anyhow::Result<Exit> {
-        let plans = plans(&wishes.wishes, &wishes.device)?;
+    fn apply(
+        &self,
+        wishes: &Wishes,
+        deadline: Option<Duration>,
+        evidence_for: Duration,
+    ) -> anyhow::Result<Exit> {
+        let Planned { plans, asked, .. } = wishes.plans()?;
         if let Some(knob) = plans.iter().find(|plan| plan.service().next().is_some()) {
             let why = anyhow::anyhow!(
                 "cannot set {} here: it is a switch of the service; start `rungwise serve udp` with it, or name it in a scenario",
@@ -304,6 +306,10 @@ impl Work<'_> {
         }
         let mut text: String = plans.iter().map(Plan::diff).collect();
         let (state, _alone) = self.own_state()?;
+        let looks = !asked.is_empty() && !evidence_for.is_zero();
+        let before = looks
+            .then(|| asked::look(evidence_for, self.global))
+            .transpose()?;
         let mut session = Session::begin(&state, places, "knob apply").map_err(problem)?;
         let mut guard = Guard::spawn(session.journal(), deadline, None).map_err(problem)?;
         let applied = plans
@@ -346,11 +352,26 @@ impl Work<'_> {
             };
             Some(journal)
         };
+        // What is in force stays so whether or not the second look succeeds.
+        let aftermath = match before.filter(|_| changes > 0) {
+            Some(before) => match asked::look(evidence_for, self.global) {
+                Ok(after) => asked::aftermath(&asked, &before, &after),
+                Err(error) => {
+                    self.global.say(&format!("cannot look again: {error:#}"));
+                    Vec::new()
+                }
+            },
+            None => Vec::new(),
+        };
+        for symptom in &aftermath {
+            symptom.tell(&mut text);
+        }
         let applied = Applied {
             plans,
             changes,
             journal,
             undone_after_s: deadline.map(|deadline| deadline.as_secs_f64()),
+            aftermath,
         };
         let told = self.emit(Exit::Done, applied, &text);
         if changes == 0 {
@@ -393,16 +414,22 @@ impl Work<'_> {
             verified.drift = stand.drift;
             verified.not_verified.extend(stand.elsewhere);
         } else {
-            for plan in plans(&wishes.wishes, &wishes.device)? {
+            for plan in plans(&wishes.wishes, &wishes.device)?.plans {
                 let drift = plan.verify(&places).map_err(problem)?;
-                let switches = plan.service().count();
-                if switches > 0 {
+                let unseen = plan
+                    .edits
+                    .iter()
+                    .filter(|planned| !planned.edit.readable())
+                    .count();
+                if unseen > 0 {
                     known = false;
-                    verified
-                        .not_verified
-                        .push(format!("{}: known to the service alone", plan.knob));
+                    let who = match plan.service().next() {
+                        Some(_) => "known to the service alone",
+                        None => "known to whoever did it alone",
+                    };
+                    verified.not_verified.push(format!("{}: {who}", plan.knob));
                 }
-                holding += plan.edits.len() - switches - drift.len();
+                holding += plan.edits.len() - unseen - drift.len();
                 verified.drift.extend(drift);
             }
         }
@@ -498,7 +525,7 @@ impl Work<'_> {
     fn emit(&self, exit: Exit, body: impl Serialize, text: &str) -> anyhow::Result<Exit> {
         let text = match self.global.format {
             Format::Json => self.json(exit, body)?,
-            Format::Text | Format::Markdown | Format::Html => text.to_owned(),
+            Format::Text | Format::Markdown | Format::Html | Format::Sarif => text.to_owned(),
         };
         self.global.emit(&text)?;
         Ok(exit)
@@ -521,81 +548,6 @@ impl Work<'_> {
     }
 }
 
-impl From<Recovery> for UndoneJournal {
-    fn from(recovery: Recovery) -> Self {
-        Self {
-            journal: recovery.journal,
-            purpose: recovery.header.map(|header| header.purpose),
-            closed: recovery.closed,
-            rebooted: recovery.rebooted,
-            still: recovery.still,
-            damage: recovery
-                .damage
-                .iter()
-                .map(|damage| format!("line {}: {}", damage.line, damage.what))
-                .collect(),
-            undo: recovery.undo,
-            error: None,
-        }
-    }
-}
-
-impl UndoneJournal {
-    fn failed(journal: PathBuf, error: &Error) -> Self {
-        Self {
-            journal,
-            purpose: None,
-            closed: false,
-            rebooted: false,
-            still: Vec::new(),
-            damage: Vec::new(),
-            undo: rungwise_knobs::Undo::default(),
-            error: Some(error.to_string()),
-        }
-    }
-
-    fn tell(&self, text: &mut String) {
-        for restored in &self.undo.restored {
-            let _ = writeln!(
-                text,
-                "{}: {} on {} is '{}' again",
-                restored.knob, restored.target, restored.place, restored.value
-            );
-        }
-        for settled in &self.undo.settled {
-            let _ = writeln!(text, "{settled}");
-        }
-        for left in &self.undo.left {
-            let _ = writeln!(text, "{left}");
-        }
-        let journal = self.journal.display();
-        if self.rebooted {
-            let _ = writeln!(
-                text,
-                "{journal}: the machine has started again since, nothing was in force"
-            );
-        }
-        for still in &self.still {
-            let _ = writeln!(text, "{still} all the same, which is not our doing");
-        }
-        for damage in &self.damage {
-            let _ = writeln!(
-                text,
-                "{journal}: {damage}; a change that it told of may be in force"
-            );
-        }
-        if let Some(error) = &self.error {
-            let _ = writeln!(text, "{error}");
-        } else if !self.closed {
-            let _ = writeln!(
-                text,
-                "not everything is as before; the journal stays: {journal}; \
-                 to accept that: rungwise knob undo --abandon"
-            );
-        }
-    }
-}
-
 /// The guard's life. Nobody reads its words; what it could not put back stays in the journal.
 fn watch(journal: &Path, deadline: Option<Duration>, lab: Option<&Path>) -> anyhow::Result<Exit> {
     let input = std::io::stdin().as_fd().try_clone_to_owned()?;
@@ -609,51 +561,64 @@ fn watch(journal: &Path, deadline: Option<Duration>, lab: Option<&Path>) -> anyh
     }
 }
 
-fn state_of(knob: &'static Knob, context: &Context<'_>) -> KnobState {
-    let (current, unknown, readings) = match knob.current(context) {
-        Ok(current) => match current.value {
-            Ok(value) => (Some(value), None, current.readings),
-            Err(why) => (None, Some(why), current.readings),
-        },
-        Err(error) => (None, Some(error.to_string()), Vec::new()),
-    };
-    KnobState {
-        id: knob.id,
-        scope: knob.scope,
-        risk: knob.risk,
-        summary: knob.summary,
-        values: knob.values,
-        shown_only: match knob.settable {
-            Settable::Yes => None,
-            Settable::No(why) => Some(why),
-        },
-        current,
-        unknown,
-        readings,
-    }
-}
-
 /// Plans from wishes and from files, in the order given.
-fn plans(wishes: &[String], device: &Device) -> anyhow::Result<Vec<Plan>> {
+fn plans(wishes: &[String], device: &Device) -> anyhow::Result<Planned> {
     let cpus = cpus()?;
     let context = Context::of_host(&Live, device.device.as_deref(), &cpus);
-    let mut plans = Vec::new();
+    let mut all = Planned::default();
     for wish in wishes {
         if let Some((id, value)) = wish.split_once('=') {
             let knob = rungwise_knobs::find(id.trim()).map_err(problem)?;
-            plans.push(knob.plan(&context, value).map_err(problem)?);
+            all.plans.push(knob.plan(&context, value).map_err(problem)?);
         } else {
             let bytes = files::read(Path::new(wish))
                 .with_context(|| format!("'{wish}' is no ID=VALUE, and as a plan"))?;
-            let stored: Plans = serde_json::from_slice(&bytes).with_context(|| {
+            let stored: Planned = serde_json::from_slice(&bytes).with_context(|| {
                 format!(
                     "cannot read {wish} as a plan; make one with `rungwise knob plan -o {wish}`"
                 )
             })?;
-            plans.extend(stored.plans);
+            all.plans.extend(stored.plans);
+            all.asked.extend(stored.asked);
         }
     }
-    Ok(plans)
+    Ok(all)
+}
+
+impl Wishes {
+    /// Plans from wishes and files, or from what a check asks for.
+    fn plans(&self) -> anyhow::Result<Planned> {
+        let Some(check) = &self.from else {
+            return plans(&self.given, &self.device);
+        };
+        let least = if self.also_watch {
+            Outcome::Watch
+        } else {
+            Outcome::Act
+        };
+        let asked::FromFindings {
+            plans,
+            asked,
+            left_out,
+        } = asked::plans(&asked::stored(check)?, least, &cpus()?);
+        Ok(Planned {
+            plans,
+            asked,
+            left_out,
+        })
+    }
+}
+
+impl Planned {
+    /// What would change, for people.
+    fn diff(&self) -> String {
+        let mut text: String = self.plans.iter().map(Plan::diff).collect();
+        asked::tell_left_out(&self.left_out, &mut text);
+        if text.is_empty() {
+            text.push_str("no finding asks for a knob\n");
+        }
+        text
+    }
 }
 
 fn places() -> Places {

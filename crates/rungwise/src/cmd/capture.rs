@@ -1,0 +1,222 @@
+//! `rungwise capture`: what `check` would read, as one file; and the looking itself, which both share.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rungwise_host::live::Live;
+use rungwise_host::signals::Interrupt;
+use rungwise_host::{Host, clock, environment};
+use rungwise_knobs::edit::Place;
+use rungwise_knobs::journal::Pending;
+use rungwise_knobs::recovery;
+use rungwise_model::kernel::{Answer, KeptSetting};
+use rungwise_model::{Exit, units};
+use rungwise_probes::capture::{Process, Reply};
+use rungwise_probes::{Capture, bundle, gather, mask};
+use rungwise_profile::{Counter, Options, Sampler};
+
+use super::Global;
+use crate::problem::{Problem, words};
+
+/// Longest that kernel events are counted: at a million drops a second even counting costs.
+const EVENTS_FOR: Duration = Duration::from_secs(2);
+
+/// How a machine is looked at.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Looking {
+    /// Length of the window; `0s` looks once, and then no rate is known.
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = units::duration)]
+    pub(crate) window: Duration,
+    /// The process that matters: its threads, sockets, CPUs, limits and control group as well.
+    #[arg(long)]
+    pub(crate) pid: Option<u32>,
+    /// Do not sample kernel stacks and count no kernel events.
+    #[arg(long)]
+    pub(crate) no_stacks: bool,
+    /// Stack samples per second and CPU.
+    #[arg(long, value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) hz: u32,
+}
+
+/// Record what `check` reads, to judge it later, elsewhere, or as a bug report: `rungwise check FILE`.
+///
+/// Secrets are masked while recording: environments and command lines of processes are never read, and a value
+/// after a name such as password or token is replaced wherever it stands.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    looking: Looking,
+    /// Replace addresses and the host name by stand-ins, the same one for the same each time.
+    #[arg(long)]
+    mask_addresses: bool,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    let Some(path) = &global.output else {
+        anyhow::bail!("name the file to write: rungwise capture -o host.rungwise");
+    };
+    let interrupt = Interrupt::install()?;
+    let mut capture = args.looking.look(&interrupt, global)?;
+    if args.mask_addresses {
+        mask::addresses(&mut capture);
+    }
+    let packed = bundle::pack(&capture)?;
+    rungwise_host::files::replace(path, &packed)
+        .with_context(|| format!("cannot write the capture to {}", path.display()))?;
+    let (looks, files) = (
+        capture.moments.len(),
+        capture
+            .moments
+            .last()
+            .map_or(0, |moment| moment.files.len()),
+    );
+    global.say(&format!(
+        "{}: {} bytes, {looks} looks, {files} files; judge it with: rungwise check {}",
+        path.display(),
+        packed.len(),
+        path.display()
+    ));
+    Ok(if interrupt.raised() {
+        Exit::Interrupted
+    } else {
+        Exit::Done
+    })
+}
+
+impl Looking {
+    /// The usual look, for that long.
+    pub(crate) fn over(window: Duration) -> Self {
+        Self {
+            window,
+            pid: None,
+            no_stacks: false,
+            hz: 99,
+        }
+    }
+
+    /// Looks at this host for the window; secrets are masked already.
+    pub(crate) fn look(&self, interrupt: &Interrupt, global: &Global) -> anyhow::Result<Capture> {
+        if !self.window.is_zero() {
+            global.say(&format!(
+                "looking at this host for {} ...",
+                rungwise_report::numbers::span(self.window.as_secs_f64())
+            ));
+        }
+        self.look_at(&Live, interrupt)
+    }
+
+    /// The same at one place of this host, in silence.
+    pub(crate) fn look_at(
+        &self,
+        host: &dyn Host,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Capture> {
+        let process = self.pid.map(process).transpose()?;
+        let watch = Watch::start(self);
+        let mut capture = gather::gather(
+            host,
+            process,
+            self.window,
+            // A signal ends the window early, not the judgement.
+            |due| !interrupt.wait(due).unwrap_or(true),
+            clock::now,
+        );
+        watch.stop(&mut capture);
+        if let Some(last) = capture.moments.last_mut() {
+            let reply = settings().map_or_else(Reply::Failed, Reply::Answer);
+            last.answers.insert("settings".to_owned(), reply);
+        }
+        mask::secrets(&mut capture);
+        Ok(capture)
+    }
+}
+
+/// The process with this pid.
+fn process(pid: u32) -> anyhow::Result<Process> {
+    let name = Live
+        .text(Path::new(&format!("/proc/{pid}/comm")))
+        .map_err(|_| {
+            let why = anyhow::anyhow!("cannot look at pid {pid}: there is no such process");
+            Problem::with(Exit::Precondition, why)
+        })?;
+    Ok(Process { pid, name })
+}
+
+/// What open journals hold in force, and how it stands now.
+fn settings() -> Result<Answer, String> {
+    let read = || -> anyhow::Result<Vec<KeptSetting>> {
+        let boot_id = recovery::boot_id(&Live)?;
+        let mut kept = Vec::new();
+        for open in recovery::open(&environment::state_dir()?)? {
+            // After a reboot nothing of it is in force.
+            let recovered = open.recovered;
+            if recovered
+                .header
+                .is_none_or(|header| header.boot_id != boot_id)
+            {
+                continue;
+            }
+            let ours = recovered
+                .pending
+                .into_iter()
+                .filter(|pending| pending.intent.place == Place::Host);
+            kept.extend(ours.map(
+                |Pending {
+                     intent, readback, ..
+                 }| KeptSetting {
+                    found: intent.edit.current(&Live).ok(),
+                    target: intent.edit.target(),
+                    wanted: readback.unwrap_or_else(|| intent.edit.value().into_owned()),
+                    knob: intent.knob,
+                },
+            ));
+        }
+        Ok(kept)
+    };
+    read().map(Answer::Settings).map_err(|error| words(&error))
+}
+
+/// What runs beside the looks: the stack sampler for the whole window, the event counters for a part of it.
+struct Watch {
+    sampler: Result<Sampler, String>,
+    counter: Result<Counter, String>,
+}
+
+impl Watch {
+    fn start(looking: &Looking) -> Self {
+        let off = if looking.no_stacks {
+            Some("switched off by --no-stacks")
+        } else if looking.window.is_zero() {
+            Some("a single look has no time to sample; look for some seconds: --for 10s")
+        } else {
+            None
+        };
+        if let Some(why) = off {
+            return Self {
+                sampler: Err(why.to_owned()),
+                counter: Err(why.to_owned()),
+            };
+        }
+        let options = Options {
+            hz: looking.hz,
+            pid: None,
+        };
+        Self {
+            sampler: Sampler::start(&options).map_err(|error| error.to_string()),
+            counter: Counter::start(EVENTS_FOR).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Adds what was seen to the last look.
+    fn stop(self, capture: &mut Capture) {
+        let stacks = self.sampler.map(|sampler| Answer::Stacks(sampler.stop()));
+        let events = self.counter.map(|counter| Answer::Events(counter.stop()));
+        if let Some(last) = capture.moments.last_mut() {
+            for (name, answer) in [("stacks", stacks), ("events", events)] {
+                let reply = answer.map_or_else(Reply::Failed, Reply::Answer);
+                last.answers.insert(name.to_owned(), reply);
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! `rungwise check`: where the bottleneck of a host is, on which evidence, what to do, and what could not be seen.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use rungwise_host::recorded::Recorded;
+use rungwise_host::signals::Interrupt;
+use rungwise_host::{BaseChain, Feature, Host, clock, environment, files, live::Live};
+use rungwise_knobs::Context;
+use rungwise_model::check::{CheckReport, Finding, Outcome, Turn};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::kernel::Answer;
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
+use rungwise_probes::capture::{Raw, Reply};
+use rungwise_probes::{Capture, bundle};
+use rungwise_report::{check, html, json, markdown, sarif, terminal};
+use rungwise_rules::Rule;
+
+use super::capture::Looking;
+use super::{Format, Global, output};
+
+/// Find the bottleneck: judge this host, a process on it, or a capture of another.
+///
+/// Without TARGET this host is looked at for ten seconds; nothing is changed. Exit status: 0 nothing to act on,
+/// 1 findings at or above --fail-on, 3 no rule could be decided.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A capture to judge instead of this host (`rungwise capture -o host.rungwise`).
+    target: Option<PathBuf>,
+    #[command(flatten)]
+    looking: Looking,
+    /// Least outcome that ends with status 1.
+    #[arg(long, value_enum, default_value_t = FailOn::Act)]
+    fail_on: FailOn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Act,
+    Watch,
+    Never,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    let started = clock::utc_now();
+    let interrupt = Interrupt::install()?;
+    let (capture, target) = if let Some(path) = &args.target {
+        (open(path)?, path.display().to_string())
+    } else {
+        let capture = args.looking.look(&interrupt, global)?;
+        let target = capture.process.as_ref().map_or_else(
+            || "this host".to_owned(),
+            |process| format!("pid {} ({}) on this host", process.pid, process.name),
+        );
+        (capture, target)
+    };
+    let evidence = rungwise_probes::evidence(&capture);
+    let mut findings = rungwise_rules::judge(&evidence);
+    if args.target.is_some() {
+        stand(&mut findings, &replay(&capture), &evidence);
+    } else {
+        stand(&mut findings, &Live, &evidence);
+    }
+    let exit = if interrupt.raised() {
+        Exit::Interrupted
+    } else {
+        exit(&findings, args.fail_on)
+    };
+    let report = CheckReport {
+        envelope: Envelope {
+            schema: SCHEMA_VERSION,
+            tool: Tool {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            command: environment::argv(),
+            started,
+            finished: clock::utc_now(),
+            exit,
+        },
+        target,
+        host: capture.machine.hostname.clone(),
+        window_s: evidence.seconds(),
+        findings,
+    };
+    let about = about();
+    let blocks = check::blocks(&report, &evidence, &about);
+    global.emit(&match global.format {
+        Format::Json => json(&report)?,
+        Format::Html => html::page(&format!("Check of {}", report.target), &blocks),
+        Format::Markdown => markdown::render(&blocks),
+        Format::Sarif => sarif::render(&report, &about)?,
+        Format::Text => terminal::render(
+            &blocks,
+            output::width(),
+            global.color_on(&std::io::stdout()),
+        ),
+    })?;
+    Ok(exit)
+}
+
+/// What the report says of each rule beyond its findings.
+pub(super) fn about() -> Vec<check::About> {
+    rungwise_rules::RULES
+        .iter()
+        .copied()
+        .map(about_rule)
+        .collect()
+}
+
+fn about_rule(rule: &Rule) -> check::About {
+    check::About {
+        id: rule.id.to_owned(),
+        topic: rule.topic.to_owned(),
+        summary: rule.summary.to_owned(),
+        page: rule.page(),
+        needs: rule.needs.iter().map(|key| key.id.to_owned()).collect(),
+        knobs: rule.knobs.iter().map(|id| (*id).to_owned()).collect(),
+    }
+}
+
+/// What kind of file it is, is found out and never asked.
+pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
+    if !files::exists(path) {
+        anyhow::bail!("cannot judge {}: there is no such file", path.display());
+    }
+    bundle::read(path).with_context(|| format!("cannot judge {}", path.display()))
+}
+
+fn exit(findings: &[Finding], fail_on: FailOn) -> Exit {
+    let least = match fail_on {
+        FailOn::Act => Some(Outcome::Act),
+        FailOn::Watch => Some(Outcome::Watch),
+        FailOn::Never => None,
+    };
+    if least.is_some_and(|least| findings.iter().any(|finding| finding.outcome <= least)) {
+        Exit::Failed
+    } else if findings
+        .iter()
+        .all(|finding| finding.outcome == Outcome::Undecided)
+    {
+        Exit::Inconclusive
+    } else {
+        Exit::Done
+    }
+}
+
+/// Says of each knob that is asked for how it stands, and drops a wish that is fulfilled already.
+pub(super) fn stand(findings: &mut [Finding], host: &dyn Host, evidence: &Evidence) {
+    let cpus: Vec<usize> = evidence
+        .each(&rungwise_model::keys::CPU_BUSY)
+        .map(|all| {
+            all.iter()
+                .filter_map(|(cpu, _)| cpu.name().parse().ok())
+                .collect()
+        })
+        .unwrap_or_default();
+    for turn in findings.iter_mut().flat_map(|finding| &mut finding.knobs) {
+        let Ok(knob) = rungwise_knobs::find(&turn.id) else {
+            continue;
+        };
+        let context = Context::of_host(host, turn.device.as_deref(), &cpus);
+        turn.from = knob.current(&context).ok().and_then(|now| now.value.ok());
+    }
+    for finding in findings {
+        finding.knobs.retain(|turn| !fulfilled(turn, host, &cpus));
+    }
+}
+
+/// What the turn wishes for holds already: a wish may name a part of what the knob shows, so its plan is asked.
+fn fulfilled(turn: &Turn, host: &dyn Host, cpus: &[usize]) -> bool {
+    let (Ok(knob), Some(to)) = (rungwise_knobs::find(&turn.id), turn.to.as_deref()) else {
+        return false;
+    };
+    if turn.from.as_deref() == Some(to) {
+        return true;
+    }
+    let context = Context::of_host(host, turn.device.as_deref(), cpus);
+    knob.plan(&context, to)
+        .is_ok_and(|plan| !plan.edits.is_empty() && !plan.changes())
+}
+
+/// The files of the last look as a machine that knobs can be read on.
+pub(super) fn replay(capture: &Capture) -> Recorded {
+    let mut host = Recorded::new("the captured host", 0);
+    let Some(last) = capture.moments.last() else {
+        return host;
+    };
+    for (path, raw) in &last.files {
+        if let Raw::Text(text) = raw {
+            host = host.file(path, text.trim_end());
+        }
+    }
+    if let Some(Reply::Answer(Answer::Netfilter(chains))) = last.answers.get("netfilter") {
+        for chain in chains.iter().filter(|chain| !chain.hook.is_empty()) {
+            host = host.with_chain(BaseChain {
+                family: chain.family.clone(),
+                table: chain.table.clone(),
+                chain: chain.chain.clone(),
+                hook: chain.hook.clone(),
+                rules: chain.rules,
+            });
+        }
+    }
+    if let Some(Reply::Answer(Answer::Devices(devices))) = last.answers.get("devices") {
+        for device in devices {
+            for (feature, (on, fixed)) in &device.features {
+                let (on, fixed) = (*on, *fixed);
+                host = host.with_feature(&device.name, feature, Feature { on, fixed });
+            }
+        }
+    }
+    host
+}

@@ -1,0 +1,124 @@
+//! `rungwise compare`: what differs between two captured hosts, and which differences rules care about.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rungwise_host::recorded::Recorded;
+use rungwise_host::{clock, environment};
+use rungwise_knobs::{Context, KNOBS};
+use rungwise_model::check::Finding;
+use rungwise_model::compare::CompareReport;
+use rungwise_model::evidence::Evidence;
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, keys};
+use rungwise_report::compare::{self, Side};
+use rungwise_report::{html, json, markdown, terminal};
+
+use super::{Format, Global, check, output};
+
+/// What differs between two hosts, and which differences rules care about.
+///
+/// Settings only: sysctls, devices and their features, drivers, interrupts, CPUs, memory, firmware, kernel. What is
+/// counted differs between any two looks and is left out. Differences are no failure: the exit status is 0.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A capture (`rungwise capture -o before.rungwise`).
+    before: PathBuf,
+    /// The capture to compare it with.
+    after: PathBuf,
+}
+
+/// One captured host, judged.
+struct Host {
+    name: String,
+    evidence: Evidence,
+    findings: Vec<Finding>,
+    replay: Recorded,
+}
+
+impl Host {
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        let capture = check::open(path)?;
+        let evidence = rungwise_probes::evidence(&capture);
+        Ok(Self {
+            name: path.display().to_string(),
+            findings: rungwise_rules::judge(&evidence),
+            replay: check::replay(&capture),
+            evidence,
+        })
+    }
+
+    fn side(&self) -> Side<'_> {
+        Side {
+            name: &self.name,
+            evidence: &self.evidence,
+            findings: &self.findings,
+        }
+    }
+
+    /// Knobs by the files that they turn, here.
+    fn knobs(&self) -> BTreeMap<String, String> {
+        let devices = self.evidence.each_words(&keys::DEVICE_KIND);
+        let devices: Vec<Option<&str>> = devices
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(device, _)| Some(device.name()))
+            .chain([None])
+            .collect();
+        let cpus: Vec<usize> = (0..self
+            .evidence
+            .each(&keys::CPU_BUSY)
+            .map_or(1, |all| all.len()))
+            .collect();
+        let mut knobs = BTreeMap::new();
+        for device in devices {
+            let context = Context::of_host(&self.replay, device, &cpus);
+            for knob in KNOBS {
+                let Ok(current) = knob.current(&context) else {
+                    continue;
+                };
+                for reading in current.readings {
+                    knobs.insert(reading.source, knob.id.to_owned());
+                }
+            }
+        }
+        knobs
+    }
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    let started = clock::utc_now();
+    let (before, after) = (Host::open(&args.before)?, Host::open(&args.after)?);
+    let mut knobs = before.knobs();
+    knobs.extend(after.knobs());
+    let all = compare::differences(&before.side(), &after.side(), &check::about(), &knobs);
+    let report = CompareReport {
+        envelope: Envelope {
+            schema: SCHEMA_VERSION,
+            tool: Tool {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            command: environment::argv(),
+            started,
+            finished: clock::utc_now(),
+            exit: Exit::Done,
+        },
+        sentence: compare::sentence(&before.name, &after.name, &all),
+        before: before.name,
+        after: after.name,
+        metrics: all.metrics,
+        findings: all.findings,
+        not_compared: all.not_compared,
+    };
+    let blocks = compare::blocks(&report);
+    global.emit(&match global.format {
+        Format::Json => json(&report)?,
+        Format::Html => html::page("Comparison of two hosts", &blocks),
+        Format::Markdown => markdown::render(&blocks),
+        Format::Text | Format::Sarif => terminal::render(
+            &blocks,
+            output::width(),
+            global.color_on(&std::io::stdout()),
+        ),
+    })?;
+    Ok(Exit::Done)
+}

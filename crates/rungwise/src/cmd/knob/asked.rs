@@ -1,0 +1,273 @@
+//! What a check asks for: its findings as wishes, and each wish with the finding behind it.
+//!
+//! A plan from a check holds what findings ask for with a value, and nothing else: what a person has to choose, what
+//! belongs to the service and what cannot be planned here is listed with the reason.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rungwise_host::live::Live;
+use rungwise_host::signals::Interrupt;
+use rungwise_host::{files, machine};
+use rungwise_knobs::{Context, Plan, Scope};
+use rungwise_model::check::{CheckReport, Finding, Outcome, Turn};
+use rungwise_model::evidence::Evidence;
+use rungwise_rules::RULES;
+use rungwise_rules::change::{self, Course};
+use serde::{Deserialize, Serialize};
+
+use crate::cmd::Global;
+use crate::cmd::capture::Looking;
+
+/// A finding that a plan answers to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Asked {
+    /// The rule.
+    pub(super) rule: String,
+    /// What it speaks of.
+    pub(super) subject: String,
+    /// What it says.
+    pub(super) sentence: String,
+    /// The knob it asks for.
+    pub(super) knob: String,
+}
+
+/// A wish of a finding that is in no plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LeftOut {
+    knob: String,
+    rule: String,
+    why: String,
+}
+
+/// Plans for what findings ask for.
+#[derive(Debug, Default)]
+pub(super) struct FromFindings {
+    pub(super) plans: Vec<Plan>,
+    pub(super) asked: Vec<Asked>,
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// The findings of a stored check (`rungwise check --format json`).
+pub(super) fn stored(path: &Path) -> anyhow::Result<Vec<Finding>> {
+    let bytes = files::read(path)?;
+    let report: CheckReport = serde_json::from_slice(&bytes).with_context(|| {
+        format!(
+            "cannot read {} as a check; make one with `rungwise check --format json -o {}`",
+            path.display(),
+            path.display()
+        )
+    })?;
+    let here = machine::fingerprint(&Live).hostname;
+    let elsewhere =
+        !report.target.ends_with("this host") || !(report.host.is_empty() || report.host == here);
+    anyhow::ensure!(
+        !elsewhere,
+        "cannot plan from {}: it judged {} (host '{}'), and this is '{here}'; plan where it was looked at",
+        path.display(),
+        report.target,
+        report.host
+    );
+    Ok(report.findings)
+}
+
+/// What this host shows in `window`.
+pub(super) fn look(window: Duration, global: &Global) -> anyhow::Result<Evidence> {
+    let capture = Looking::over(window).look(&Interrupt::install()?, global)?;
+    Ok(rungwise_probes::evidence(&capture))
+}
+
+/// Plans for the findings at or above `least`, the severest first.
+pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> FromFindings {
+    let mut all = FromFindings::default();
+    let mut wanted: Vec<(&str, Option<&str>, &str)> = Vec::new();
+    for finding in findings.iter().filter(|finding| finding.outcome <= least) {
+        for turn in &finding.knobs {
+            let leave = |why: String| LeftOut {
+                knob: turn.id.clone(),
+                rule: finding.rule.clone(),
+                why,
+            };
+            let Some(to) = turn.to.as_deref() else {
+                all.left_out
+                    .push(leave("its value is for a person to choose".to_owned()));
+                continue;
+            };
+            let device = turn.device.as_deref();
+            let before = wanted
+                .iter()
+                .find(|(knob, on, _)| *knob == turn.id && *on == device);
+            match before {
+                Some((_, _, same)) if *same == to => {}
+                Some((_, _, other)) => {
+                    let why = format!("a severer finding asks for {other} instead of {to}");
+                    all.left_out.push(leave(why));
+                    continue;
+                }
+                None => match plan(turn, to, cpus) {
+                    Ok(plan) => {
+                        wanted.push((&turn.id, device, to));
+                        all.plans.push(plan);
+                    }
+                    Err(why) => {
+                        all.left_out.push(leave(why));
+                        continue;
+                    }
+                },
+            }
+            all.asked.push(Asked {
+                rule: finding.rule.clone(),
+                subject: finding.subject.clone(),
+                sentence: finding.sentence.clone(),
+                knob: turn.id.clone(),
+            });
+        }
+    }
+    all
+}
+
+fn plan(turn: &Turn, to: &str, cpus: &[usize]) -> Result<Plan, String> {
+    let knob = rungwise_knobs::find(&turn.id).map_err(|error| error.to_string())?;
+    if knob.scope == Scope::Service {
+        return Err(format!(
+            "it is a switch of the service: start it with {to}, or name it in a scenario and let `rungwise tune` prove it"
+        ));
+    }
+    let context = Context::of_host(&Live, turn.device.as_deref(), cpus);
+    let plan = knob.plan(&context, to).map_err(|error| error.to_string())?;
+    // One thing that only a person can do would make the engine refuse all of them.
+    if let Some(text) = plan.by_hand().next() {
+        return Err(format!("a person does it: {text}"));
+    }
+    Ok(plan)
+}
+
+/// What is not planned, for people.
+pub(super) fn tell_left_out(left_out: &[LeftOut], text: &mut String) {
+    for LeftOut { knob, rule, why } in left_out {
+        let _ = writeln!(text, "not planned: {knob}, asked for by {rule}: {why}");
+    }
+}
+
+/// What became of a finding once its knob was turned.
+#[derive(Debug, Serialize)]
+pub(super) struct Aftermath {
+    rule: String,
+    subject: String,
+    /// gone, weaker, unchanged, worse, or not decidable.
+    symptom: &'static str,
+    /// The rule's own number before and after, where it has one.
+    numbers: Option<(String, String)>,
+    /// What is to be done about it; from `knob-no-effect` and `bottleneck-moved`.
+    notes: Vec<String>,
+}
+
+/// Compares the evidence before the turn with that after it, for every rule that asked.
+pub(super) fn aftermath(asked: &[Asked], before: &Evidence, after: &Evidence) -> Vec<Aftermath> {
+    let steps = change::changed(before, after);
+    let mut seen = Vec::new();
+    let mut all = Vec::new();
+    for one in asked {
+        if seen.contains(&&one.rule) {
+            continue;
+        }
+        seen.push(&one.rule);
+        let step = steps.iter().find(|step| step.rule == one.rule);
+        let symptom = match step.map(|step| step.course) {
+            Some(Course::Gone) => "gone",
+            Some(Course::Eased) => "weaker",
+            Some(Course::Same) => "unchanged",
+            Some(Course::Worse | Course::Come) => "worse",
+            Some(Course::Unknown) | None => "not decidable",
+        };
+        let rule = RULES.iter().find(|rule| rule.id == one.rule);
+        let notes = rule.map_or_else(Vec::new, |rule| {
+            change::judge(rule, before, after)
+                .into_iter()
+                .filter(|finding| finding.outcome <= Outcome::Watch)
+                .map(|finding| finding.sentence)
+                .collect()
+        });
+        all.push(Aftermath {
+            rule: one.rule.clone(),
+            subject: one.subject.clone(),
+            symptom,
+            numbers: step.and_then(|step| step.numbers.clone()),
+            notes,
+        });
+    }
+    all
+}
+
+impl Aftermath {
+    /// One line, and what follows from it.
+    pub(super) fn tell(&self, text: &mut String) {
+        let numbers = self
+            .numbers
+            .as_ref()
+            .map_or_else(String::new, |(before, after)| {
+                format!(": {before} before, {after} after")
+            });
+        let _ = writeln!(
+            text,
+            "{} on {}: the symptom is {}{numbers}",
+            self.rule, self.subject, self.symptom
+        );
+        for note in &self.notes {
+            let _ = writeln!(text, "  {note}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::evidence::Subject;
+
+    use super::*;
+
+    fn asking(rule: &str, knob: &str, to: &str) -> Finding {
+        let mut finding = Finding::act(&Subject::host(), "too small").turn(knob, to);
+        rule.clone_into(&mut finding.rule);
+        finding
+    }
+
+    #[test]
+    fn one_knob_is_planned_once_and_a_second_value_is_left_out_with_the_reason() {
+        let findings = [
+            asking("a", "net.netdev_max_backlog", "600"),
+            asking("b", "net.netdev_max_backlog", "600"),
+            asking("c", "net.netdev_max_backlog", "900"),
+        ];
+        let all = plans(&findings, Outcome::Act, &[0]);
+        assert_eq!(all.plans.len(), 1, "{:?}", all.left_out);
+        assert_eq!(all.asked.len(), 2);
+        assert_eq!(all.left_out.len(), 1);
+        assert!(all.left_out[0].why.contains("asks for 600"));
+    }
+
+    #[test]
+    fn a_switch_of_the_service_and_a_choice_are_not_planned() {
+        let findings = [
+            asking("a", "sock.reuseport", "on"),
+            Finding::act(&Subject::host(), "full").consider("net.conntrack"),
+            asking("b", "net.irqbalance_stop", "ban"),
+        ];
+        let all = plans(&findings, Outcome::Act, &[0]);
+        assert!(all.plans.is_empty());
+        let whys: Vec<&str> = all.left_out.iter().map(|left| left.why.as_str()).collect();
+        assert!(whys[0].contains("switch of the service"), "{whys:?}");
+        assert!(whys[1].contains("person to choose"), "{whys:?}");
+        assert!(!whys[2].is_empty(), "{whys:?}");
+    }
+
+    #[test]
+    fn what_is_only_worth_watching_is_planned_on_request() {
+        let mut finding = asking("a", "net.netdev_max_backlog", "600");
+        finding.outcome = Outcome::Watch;
+        let findings = [finding];
+        assert!(plans(&findings, Outcome::Act, &[0]).plans.is_empty());
+        assert_eq!(plans(&findings, Outcome::Watch, &[0]).plans.len(), 1);
+    }
+}

@@ -1,0 +1,119 @@
+//! `rungwise knob export`: what is in force, or what is wished for, in the words of tools that keep it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Component, Path};
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use rungwise_host::files;
+use rungwise_host::live::Live;
+use rungwise_knobs::export::Export;
+use rungwise_knobs::{Plan, PlannedEdit, Result, recovery};
+
+/// The tools, as the command line names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    #[value(name = "sysctl.d")]
+    SysctlD,
+    Udev,
+    Tuned,
+    Systemd,
+    Cmdline,
+    Ansible,
+}
+
+impl From<Form> for rungwise_knobs::export::Form {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::SysctlD => Self::SysctlD,
+            Form::Udev => Self::Udev,
+            Form::Tuned => Self::Tuned,
+            Form::Systemd => Self::Systemd,
+            Form::Cmdline => Self::Cmdline,
+            Form::Ansible => Self::Ansible,
+        }
+    }
+}
+
+/// What open journals of this boot hold in force, a plan per knob; of each target the last word.
+pub(super) fn in_force(state: &Path) -> Result<Vec<Plan>> {
+    let boot_id = recovery::boot_id(&Live)?;
+    let mut open = recovery::open(state)?;
+    // Newest first; what was set last is what holds.
+    open.reverse();
+    let mut edits: BTreeMap<(String, String), PlannedEdit> = BTreeMap::new();
+    for open in open {
+        let recovered = open.recovered;
+        if recovered
+            .header
+            .is_none_or(|header| header.boot_id != boot_id)
+        {
+            continue;
+        }
+        for pending in recovered.pending {
+            let intent = pending.intent;
+            edits.insert(
+                (intent.knob, intent.edit.target()),
+                PlannedEdit {
+                    place: intent.place,
+                    edit: intent.edit,
+                    before: Some(intent.before),
+                },
+            );
+        }
+    }
+    let mut plans: BTreeMap<String, Plan> = BTreeMap::new();
+    for ((knob, _), edit) in edits {
+        plans
+            .entry(knob.clone())
+            .or_insert_with(|| Plan {
+                knob,
+                wish: "in force".to_owned(),
+                edits: Vec::new(),
+                notes: Vec::new(),
+            })
+            .edits
+            .push(edit);
+    }
+    Ok(plans.into_values().collect())
+}
+
+/// Writes each file below `folder`.
+pub(super) fn store(export: &Export, folder: &Path) -> anyhow::Result<()> {
+    for file in &export.files {
+        // Below the folder and nowhere else, whatever the path says.
+        let inside = Path::new(&file.path)
+            .components()
+            .filter(|part| matches!(part, Component::Normal(_)));
+        let path = inside.fold(folder.to_owned(), |path, part| path.join(part));
+        if let Some(parent) = path.parent() {
+            files::create_dir_all(parent)?;
+        }
+        files::replace(&path, file.text.as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The files with their paths, or where they were written.
+pub(super) fn told(export: &Export, below: Option<&Path>) -> String {
+    if export.files.is_empty() {
+        return "nothing that this form has words for\n".to_owned();
+    }
+    let files = export.files.iter();
+    match below {
+        Some(folder) => {
+            let mut text = String::new();
+            for file in files {
+                let path = folder.join(file.path.trim_start_matches('/'));
+                let _ = writeln!(text, "wrote {}", path.display());
+            }
+            text
+        }
+        None => files
+            .map(|file| format!("# {}\n{}\n", file.path, file.text.trim_end()))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    }
+}

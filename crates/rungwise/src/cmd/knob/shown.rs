@@ -1,0 +1,174 @@
+//! `knob list` and `knob show`: how knobs stand here, and which a finding asks for.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use rungwise_host::live::Live;
+use rungwise_knobs::{Context, KNOBS, Knob, Reading, Scope, Settable};
+use rungwise_model::Exit;
+use rungwise_model::check::Outcome;
+use serde::Serialize;
+
+use super::{Device, LOOK, Work, asked, cpus, problem};
+
+#[derive(Serialize)]
+struct KnobState {
+    id: &'static str,
+    scope: Scope,
+    risk: rungwise_knobs::Risk,
+    summary: &'static str,
+    values: &'static str,
+    /// Why rungwise does not turn it; absent where it does.
+    shown_only: Option<&'static str>,
+    current: Option<String>,
+    /// Why the current value is not known; absent where it is.
+    unknown: Option<String>,
+    readings: Vec<Reading>,
+}
+
+#[derive(Serialize)]
+struct KnobList {
+    knobs: Vec<KnobState>,
+}
+
+#[derive(Serialize)]
+struct Reasons {
+    knobs: Vec<Reason>,
+}
+
+/// A knob that a finding asks for.
+#[derive(Serialize)]
+struct Reason {
+    id: String,
+    device: Option<String>,
+    current: Option<String>,
+    recommended: Option<String>,
+    rule: String,
+    subject: String,
+    sentence: String,
+}
+
+impl Work<'_> {
+    pub(super) fn list(&self, device: &Device) -> anyhow::Result<Exit> {
+        let cpus = cpus()?;
+        let context = Context::of_host(&Live, device.device.as_deref(), &cpus);
+        let knobs: Vec<_> = KNOBS.iter().map(|knob| state_of(knob, &context)).collect();
+        let mut text = String::new();
+        let width =
+            |column: fn(&KnobState) -> &str| knobs.iter().map(|knob| column(knob).len()).max();
+        let id = width(|knob| knob.id).unwrap_or(0);
+        for knob in &knobs {
+            let now = knob.current.as_deref().unwrap_or("-");
+            let _ = writeln!(
+                text,
+                "{:id$}  {:7}  {:10}  {now:<24}  {}{}",
+                knob.id,
+                knob.scope.name(),
+                knob.risk.name(),
+                knob.summary,
+                if knob.shown_only.is_some() {
+                    " (shown only)"
+                } else {
+                    ""
+                },
+            );
+        }
+        if device.device.is_none() {
+            text.push_str("\nname a device with --device to see the knobs of a device\n");
+        }
+        self.emit(Exit::Done, KnobList { knobs }, &text)
+    }
+
+    /// What findings ask for, severest first.
+    pub(super) fn reasons(&self, from: Option<&Path>) -> anyhow::Result<Exit> {
+        let findings = match from {
+            Some(check) => asked::stored(check)?,
+            None => rungwise_rules::judge(&asked::look(LOOK, self.global)?),
+        };
+        let cpus = cpus()?;
+        let mut knobs = Vec::new();
+        let mut text = String::new();
+        for finding in findings
+            .iter()
+            .filter(|finding| finding.outcome <= Outcome::Watch)
+        {
+            for turn in &finding.knobs {
+                let context = Context::of_host(&Live, turn.device.as_deref(), &cpus);
+                let current = rungwise_knobs::find(&turn.id)
+                    .and_then(|knob| knob.current(&context))
+                    .ok()
+                    .and_then(|now| now.value.ok());
+                let of = turn
+                    .device
+                    .as_deref()
+                    .map_or_else(String::new, |device| format!(" of {device}"));
+                let _ = writeln!(
+                    text,
+                    "{}{of}: now {}, recommended {}\n    {}: {}",
+                    turn.id,
+                    current.as_deref().unwrap_or("not known"),
+                    turn.to.as_deref().unwrap_or("for you to choose"),
+                    finding.rule,
+                    finding.sentence
+                );
+                knobs.push(Reason {
+                    id: turn.id.clone(),
+                    device: turn.device.clone(),
+                    current,
+                    recommended: turn.to.clone(),
+                    rule: finding.rule.clone(),
+                    subject: finding.subject.clone(),
+                    sentence: finding.sentence.clone(),
+                });
+            }
+        }
+        if knobs.is_empty() {
+            text.push_str("no finding asks for a knob\n");
+        }
+        self.emit(Exit::Done, Reasons { knobs }, &text)
+    }
+
+    pub(super) fn show(&self, id: &str, device: &Device) -> anyhow::Result<Exit> {
+        let knob = rungwise_knobs::find(id).map_err(problem)?;
+        let cpus = cpus()?;
+        let state = state_of(
+            knob,
+            &Context::of_host(&Live, device.device.as_deref(), &cpus),
+        );
+        let mut text = knob.page();
+        let now = state.current.as_ref().or(state.unknown.as_ref());
+        let _ = writeln!(
+            text,
+            "\n## Here and now\n\n{}\n",
+            now.map_or("", String::as_str)
+        );
+        for Reading { source, value } in &state.readings {
+            let _ = writeln!(text, "    {source}: {value}");
+        }
+        self.emit(Exit::Done, state, &text)
+    }
+}
+
+fn state_of(knob: &'static Knob, context: &Context<'_>) -> KnobState {
+    let (current, unknown, readings) = match knob.current(context) {
+        Ok(current) => match current.value {
+            Ok(value) => (Some(value), None, current.readings),
+            Err(why) => (None, Some(why), current.readings),
+        },
+        Err(error) => (None, Some(error.to_string()), Vec::new()),
+    };
+    KnobState {
+        id: knob.id,
+        scope: knob.scope,
+        risk: knob.risk,
+        summary: knob.summary,
+        values: knob.values,
+        shown_only: match knob.settable {
+            Settable::Yes => None,
+            Settable::No(why) => Some(why),
+        },
+        current,
+        unknown,
+        readings,
+    }
+}

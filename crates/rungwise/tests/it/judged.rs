@@ -1,0 +1,147 @@
+//! `check` and `compare` on told hosts: the report in every form, and what differs between two.
+
+use std::path::PathBuf;
+
+use crate::drawn::{self, PROBE};
+use crate::run::{Bench, Ended};
+use crate::tune::assert_valid;
+
+/// The server of the reference case, before and after its interrupts were dealt out.
+const CONCENTRATED: &str = "two-node-82599";
+const SPREAD: &str = "two-node-82599-pinned";
+
+fn told(name: &str) -> String {
+    let cases = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../cases");
+    cases.join(name).to_str().unwrap().to_owned()
+}
+
+fn judged(bench: &Bench, name: &str, format: &str) -> Ended {
+    let ended = bench.run(&["check", &told(name), "--format", format]);
+    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.stderr);
+    ended
+}
+
+fn json(ended: &Ended) -> serde_json::Value {
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+#[test]
+fn on_a_terminal_a_check_is_read_in_one_go() {
+    let text = judged(&Bench::new(), CONCENTRATED, "text").stdout;
+    assert!(text.lines().count() < 170, "{text}");
+    for line in text.lines() {
+        // A command is pasted and never cut; without a terminal a line has 100 columns.
+        let pasted = line.starts_with("  → rungwise ");
+        assert!(pasted || line.chars().count() <= 100, "{line}");
+    }
+    let sections = [
+        "Act (",
+        "Could not measure (",
+        "Passed (",
+        "This host ─",
+        "CPUs ─",
+    ];
+    let places: Vec<_> = sections
+        .iter()
+        .map(|title| text.find(&format!("\n{title}")))
+        .collect();
+    assert!(places.iter().all(Option::is_some), "{places:?}");
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn a_check_keeps_to_its_schema_and_so_does_a_comparison() {
+    let bench = Bench::new();
+    for name in [CONCENTRATED, SPREAD, "healthy"] {
+        assert_valid(&json(&judged(&bench, name, "json")), "check");
+    }
+    let (before, after) = (told(CONCENTRATED), told(SPREAD));
+    let ended = bench.run(&["compare", &before, &after, "--format", "json"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_valid(&json(&ended), "compare");
+}
+
+#[test]
+fn sarif_names_each_rule_with_its_page() {
+    let bench = Bench::new();
+    let sarif = json(&judged(&bench, CONCENTRATED, "sarif"));
+    assert_eq!(sarif["version"], "2.1.0");
+    let run = &sarif["runs"][0];
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    let results = run["results"].as_array().unwrap();
+    assert!(!results.is_empty());
+    for result in results {
+        let rule = &rules[usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
+        assert_eq!(rule["id"], result["ruleId"]);
+        let page = rule["help"]["markdown"].as_str().unwrap();
+        assert!(page.contains("What to do"), "{page}");
+        let level = result["level"].as_str().unwrap();
+        assert!(["error", "warning", "note"].contains(&level), "{level}");
+        let subject = &result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"];
+        assert!(subject.as_str().is_some_and(|name| !name.is_empty()));
+    }
+}
+
+#[test]
+fn only_a_check_is_written_as_sarif() {
+    let ended = Bench::new().run(&["knob", "list", "--format", "sarif"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("rungwise check"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_host_does_not_differ_from_itself() {
+    let host = told(CONCENTRATED);
+    let ended = Bench::new().run(&["compare", &host, &host, "--format", "json"]);
+    let report = json(&ended);
+    assert_eq!(report["metrics"], serde_json::json!([]));
+    assert_eq!(report["findings"], serde_json::json!([]));
+    assert!(
+        report["sentence"]
+            .as_str()
+            .unwrap()
+            .starts_with("no setting differs")
+    );
+}
+
+#[test]
+fn a_comparison_names_what_was_turned_and_who_cares() {
+    let (before, after) = (told(CONCENTRATED), told(SPREAD));
+    let ended = Bench::new().run(&["compare", &before, &after, "--format", "json"]);
+    let report = json(&ended);
+    let metrics = report["metrics"].as_array().unwrap();
+    let affinity: Vec<_> = metrics
+        .iter()
+        .filter(|metric| metric["name"] == "irq.affinity")
+        .collect();
+    assert!(!affinity.is_empty(), "{report:#}");
+    for metric in affinity {
+        assert_eq!(metric["verdict"], "differs");
+        let rules = metric["rules"].as_array().unwrap();
+        assert!(rules.iter().any(|rule| rule == "irq-one-node"), "{metric}");
+    }
+    let findings = report["findings"].as_array().unwrap();
+    let cured = findings.iter().any(|finding| {
+        let clear = |side: &str| finding[side] == "clear";
+        finding["rule"] == "irq-one-node" && !clear("before") && clear("after")
+    });
+    assert!(cured, "{findings:#?}");
+}
+
+#[test]
+fn the_page_of_a_check_is_whole_and_fits_a_wide_and_a_narrow_window() {
+    let bench = Bench::new();
+    let html = judged(&bench, CONCENTRATED, "html").stdout;
+    for outside in ["<script", "src=\"http", "href=\"http", "@import", "url("] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+    let page = bench.write(
+        "probed.html",
+        &html.replace("</body>", &format!("{PROBE}</body>")),
+    );
+    for width in [1600, 500] {
+        let seen = drawn::seen(&bench, &page, width);
+        assert_eq!(seen["wide"], 0, "{width} px: {seen}");
+        assert_eq!(seen["scroll"], false, "{width} px: {seen}");
+    }
+}

@@ -1,0 +1,261 @@
+//! Surroundings that refuse: `check` ends well in all of them and says what it could not see, why, and what helps.
+//!
+//! System calls are refused by a seccomp filter, which is how container runtimes do it (seccomp(2)).
+#![expect(unsafe_code, reason = "a filter is installed between fork and exec")]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::{SHORT, document, lacks};
+use crate::run::{Bench, Ended, binary};
+
+const NOBODY: u32 = 65534;
+
+/// A system call, of a given first argument or of any, and what it is answered with.
+#[derive(Clone, Copy)]
+struct Refused {
+    call: libc::c_long,
+    first: Option<libc::c_int>,
+    errno: libc::c_int,
+}
+
+impl Refused {
+    const fn any(call: libc::c_long, errno: libc::c_int) -> Self {
+        Self {
+            call,
+            first: None,
+            errno,
+        }
+    }
+}
+
+/// The filter that refuses these calls and lets all others pass.
+fn filter(refused: &[Refused]) -> Vec<libc::sock_filter> {
+    // Offsets in struct seccomp_data; the low half of an argument comes first where bytes do.
+    const CALL: u32 = 0;
+    const FIRST: u32 = 16;
+    let step = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let load = |offset| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0);
+    let unless = |value, skip| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value, 0, skip);
+    let answer = |value| step(libc::BPF_RET | libc::BPF_K, value, 0, 0);
+    let mut program = Vec::new();
+    for refused in refused {
+        let errno = answer(libc::SECCOMP_RET_ERRNO | refused.errno as u32);
+        program.push(load(CALL));
+        match refused.first {
+            None => program.extend([unless(refused.call as u32, 1), errno]),
+            Some(first) => program.extend([
+                unless(refused.call as u32, 3),
+                load(FIRST),
+                unless(first as u32, 1),
+                errno,
+            ]),
+        }
+    }
+    program.push(answer(libc::SECCOMP_RET_ALLOW));
+    program
+}
+
+/// Lets `command` run without these calls.
+fn without<'c>(command: &'c mut Command, refused: &[Refused]) -> &'c mut Command {
+    let program = filter(refused);
+    let install = move || {
+        let filter = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_ptr().cast_mut(),
+        };
+        // SAFETY: prctl(2) is async-signal-safe; the program lives in the closure and is copied by the kernel.
+        let failed = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                || libc::prctl(
+                    libc::PR_SET_SECCOMP,
+                    libc::SECCOMP_MODE_FILTER,
+                    &raw const filter,
+                ) != 0
+        };
+        if failed {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(install) }
+}
+
+/// A copy of the program where everybody may run it, and a folder where everybody may write.
+fn in_public(bench: &Bench) -> PathBuf {
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let program = bench.path("rungwise");
+    std::fs::copy(binary(), &program).unwrap();
+    open(&program, 0o755);
+    open(bench.dir.path(), 0o777);
+    program
+}
+
+/// `check` in JSON, begun by `wrapped`: words of programs that run it in other surroundings.
+fn check(bench: &Bench, wrapped: &[&str]) -> Command {
+    let program = in_public(bench);
+    let mut words: Vec<String> = wrapped.iter().map(|word| (*word).to_owned()).collect();
+    words.push(program.display().to_string());
+    let mut command = Command::new(&words[0]);
+    command
+        .args(&words[1..])
+        .args(["check", "--quiet", "--format", "json"])
+        .args(SHORT)
+        .current_dir(bench.dir.path())
+        .env("RUNGWISE_STATE", bench.state())
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs it; what is lacked, in one text for searches.
+#[track_caller]
+fn told(command: &mut Command) -> String {
+    let ended = Ended::from(command.output().unwrap());
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    let report = document(&ended);
+    let lacks = lacks(&report);
+    assert!(!lacks.is_empty(), "nothing is lacked here?");
+    let lines: Vec<String> = lacks
+        .into_iter()
+        .map(|(rule, reason, remedy)| format!("{rule}: {reason}; {remedy}"))
+        .collect();
+    lines.join("\n")
+}
+
+#[track_caller]
+fn expect(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "'{word}' is not in\n{text}");
+    }
+}
+
+/// Tests that make namespaces or change users need root; without it they cannot pass.
+fn must_be_root() {
+    // SAFETY: only reads an id of the process.
+    let root = unsafe { libc::geteuid() } == 0;
+    assert!(root, "run the tests as root: they take rights away");
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_root_would_see() {
+    must_be_root();
+    let bench = Bench::new();
+    let mut command = check(&bench, &[]);
+    // std clears the supplementary groups where root changes the user.
+    command.uid(NOBODY).gid(NOBODY);
+    expect(&told(&mut command), &["not permitted", "run as root"]);
+}
+
+#[test]
+fn root_of_a_user_namespace_is_root_of_nothing_here() {
+    must_be_root();
+    let bench = Bench::new();
+    let mut command = check(&bench, &["unshare", "--user", "--map-root-user", "--net"]);
+    command.uid(NOBODY).gid(NOBODY);
+    told(&mut command);
+}
+
+#[test]
+fn without_perf_rules_of_stacks_are_undecided_and_say_why() {
+    let bench = Bench::new();
+    for errno in [libc::EACCES, libc::EPERM, libc::ENOSYS, libc::EOPNOTSUPP] {
+        let refused = [Refused::any(libc::SYS_perf_event_open, errno)];
+        let text = told(without(&mut check(&bench, &[]), &refused));
+        expect(&text, &["udp-socket-lock: ", "stack"]);
+    }
+}
+
+#[test]
+fn without_netlink_rules_of_sockets_and_devices_are_undecided_and_say_why() {
+    let bench = Bench::new();
+    for errno in [libc::EACCES, libc::EPERM, libc::EAFNOSUPPORT] {
+        let refused = [Refused {
+            call: libc::SYS_socket,
+            first: Some(libc::AF_NETLINK),
+            errno,
+        }];
+        let text = told(without(&mut check(&bench, &[]), &refused));
+        expect(&text, &["tcp-rwnd-limited: ", "tcp-recvq-pile: "]);
+    }
+}
+
+#[test]
+fn without_mounts_and_namespaces_kernel_events_are_missed_with_a_reason() {
+    let bench = Bench::new();
+    let refused = [libc::SYS_mount, libc::SYS_unshare, libc::SYS_setns]
+        .map(|call| Refused::any(call, libc::EPERM));
+    told(without(&mut check(&bench, &[]), &refused));
+}
+
+#[test]
+fn without_signals_for_others_links_of_descriptors_and_affinity_it_still_judges() {
+    let bench = Bench::new();
+    let refused = [
+        libc::SYS_readlinkat,
+        libc::SYS_sched_getaffinity,
+        libc::SYS_kill,
+        libc::SYS_ioctl,
+    ]
+    .map(|call| Refused::any(call, libc::EPERM));
+    told(without(&mut check(&bench, &[]), &refused));
+}
+
+#[test]
+fn a_network_namespace_is_judged_as_what_it_is() {
+    must_be_root();
+    let bench = Bench::new();
+    told(&mut check(&bench, &["unshare", "--net"]));
+}
+
+/// Runs the rest of its words after `prepare`, in namespaces of their own.
+fn contained(prepare: &str) -> [String; 9] {
+    let script = format!("{prepare}; exec \"$0\" \"$@\"");
+    let words = [
+        "unshare", "--mount", "--pid", "--fork", "--net", "--ipc", "sh", "-ec", &script,
+    ];
+    words.map(str::to_owned)
+}
+
+#[test]
+fn in_a_container_what_is_hidden_is_named() {
+    must_be_root();
+    let bench = Bench::new();
+    for prepare in [
+        // As runtimes do it: processes of its own, nothing writable.
+        "mount -t proc -o ro proc /proc; mount -t sysfs -o ro sysfs /sys",
+        // Masked paths are empty files and folders.
+        "mount -t proc proc /proc; mount --bind /dev/null /proc/interrupts; \
+         mount --bind /dev/null /proc/kallsyms; mount -t tmpfs none /sys/class; \
+         mount --bind /dev/null /proc/stat",
+        // chroots without either.
+        "umount -l /sys; mount -t proc proc /proc",
+        "mount -t proc proc /proc; mount -t tmpfs none /sys; mount -t tmpfs none /proc",
+    ] {
+        let words = contained(prepare);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        told(&mut check(&bench, &words));
+    }
+}
+
+#[test]
+fn where_nothing_is_mounted_nothing_is_passed_and_the_mount_is_the_remedy() {
+    must_be_root();
+    let bench = Bench::new();
+    let words = contained("mount -t tmpfs none /sys; mount -t tmpfs none /proc");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let text = told(&mut check(&bench, &words));
+    expect(
+        &text,
+        &["conntrack-full: ", "/proc is not mounted", "mount"],
+    );
+}

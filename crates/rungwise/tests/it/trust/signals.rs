@@ -1,0 +1,107 @@
+//! Ended from outside: a signal ends the window, not the judgement; a kill leaves nothing behind.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rungwise_probes::bundle;
+use rungwise_testkit::{Killed, Traced};
+
+use super::below;
+use crate::run::{Bench, Ended, Machine, binary, kill};
+
+/// Longer than any test may take: whoever waits for the window to end has failed.
+const LONG: &str = "1h";
+
+/// Starts it and waits until the window has begun, stack sampler and event counters included.
+fn looking(bench: &Bench, arguments: &[&str]) -> Child {
+    let mut child = bench.start(arguments);
+    let mut line = String::new();
+    // One line, without taking the pipe away: what follows it is little.
+    let mut said = BufReader::with_capacity(1, child.stderr.take().unwrap());
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("looking at this host"), "{line}");
+    child.stderr = Some(said.into_inner());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !samples(&child) && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    child
+}
+
+/// It holds descriptors of kernel events: the sampler runs. Never so where perf is refused.
+fn samples(child: &Child) -> bool {
+    let links = std::fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+    links
+        .flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .any(|link| link.to_string_lossy().contains("perf_event"))
+}
+
+#[test]
+fn a_signal_ends_the_window_and_what_was_seen_is_judged() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let bench = Bench::new();
+        let before = Machine::now();
+        let child = looking(&bench, &["check", "--for", LONG]);
+        kill(child.id().cast_signed(), signal);
+        Ended::from(child.wait_with_output().unwrap())
+            .expect(130)
+            .says(&["window"]);
+        before.assert_unchanged();
+        assert!(below(bench.dir.path()).is_empty());
+    }
+}
+
+#[test]
+fn a_signal_during_a_capture_leaves_a_whole_file_or_none() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let bench = Bench::new();
+        let before = Machine::now();
+        let child = looking(&bench, &["capture", "-o", "host.rungwise", "--for", LONG]);
+        kill(child.id().cast_signed(), signal);
+        Ended::from(child.wait_with_output().unwrap()).expect(130);
+        before.assert_unchanged();
+        let file = bench.path("host.rungwise");
+        assert_eq!(below(bench.dir.path()), std::slice::from_ref(&file));
+        let capture = bundle::read(&file).unwrap();
+        assert_eq!(capture.moments.len(), 2, "both ends of what there was");
+    }
+}
+
+#[test]
+fn a_kill_leaves_no_mount_no_event_and_no_file() {
+    let bench = Bench::new();
+    let before = Machine::now();
+    for arguments in [
+        &["check", "--for", LONG][..],
+        &["capture", "-o", "host.rungwise", "--for", LONG],
+    ] {
+        let child = looking(&bench, arguments);
+        kill(child.id().cast_signed(), libc::SIGKILL);
+        child.wait_with_output().unwrap();
+        before.assert_unchanged();
+        assert!(below(bench.dir.path()).is_empty());
+    }
+}
+
+#[test]
+fn killed_while_it_writes_a_capture_leaves_the_former_one_whole() {
+    let bench = Bench::new();
+    let file = bench.write("host.rungwise", "the former one");
+    for call in ["fsync", "rename"] {
+        for nth in 1..=3 {
+            let ended = Traced::kill_at(binary(), call, nth)
+                .args(["capture", "-q", "--no-stacks", "--for", "0s", "-o"])
+                .args([&file])
+                .env("RUNGWISE_STATE", bench.state())
+                .run();
+            let whole = bundle::read(&file).is_ok();
+            let former = std::fs::read(&file).unwrap() == b"the former one";
+            assert!(whole || former, "{call} {nth}");
+            if matches!(ended, Killed::EndedBefore(_)) {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Faults planted in namespaces: the right rule speaks, the others do not act. `docs/faults.md` is the table.
+//!
+//! A binary of its own, so that no other test runs beside it: rules that read the whole machine would see its load.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "tests start processes and look at files themselves, may fail, and print what check said of each fault"
+)]
+
+#[expect(dead_code, reason = "shared with the other tests of the binary")]
+#[path = "../it/run.rs"]
+mod run;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use rungwise_host::privilege::{self, Privilege};
+use rungwise_testkit::faults::{FAULTS, Fault, How, Planted, Result, page};
+use serde_json::Value;
+
+use run::{Bench, Ended, Machine, binary};
+
+/// Topics whose rules a fault in a namespace must not set off by mistake.
+const JUDGED: &[&str] = &["cpu", "device", "net", "tcp"];
+
+fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn the_right_rule_speaks_of_every_planted_fault_and_no_other_acts() {
+    let privilege = privilege::detect();
+    assert_eq!(
+        privilege,
+        Privilege::Root,
+        "run the tests as root: faults are planted in namespaces"
+    );
+    let bench = Bench::new();
+    // One by name, to work on it.
+    let wanted = std::env::var("RUNGWISE_FAULT").ok();
+    let known = |id: &String| FAULTS.iter().any(|fault| fault.id == id);
+    assert!(wanted.as_ref().is_none_or(known), "no fault {wanted:?}");
+    let machine = Machine::now();
+    let mut wrong = Vec::new();
+    for fault in FAULTS {
+        if wanted.as_ref().is_some_and(|id| id != fault.id) {
+            continue;
+        }
+        match fault.how {
+            How::Here(plant) => wrong.extend(stubborn(&bench, fault, plant)),
+            How::Elsewhere { why, judged } => {
+                eprintln!("NOT PLANTED {}: {why} Judged instead: {judged}", fault.id);
+                let cases = std::fs::read_to_string(checkout().join(judged)).unwrap();
+                assert!(cases.contains("act "), "{judged} has no finding that acts");
+            }
+        }
+    }
+    machine.assert_unchanged();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Whoever else uses the machine can hide a fault (no CPU is left to be flooded) and add signs of another.
+const ATTEMPTS: usize = 3;
+
+/// What is wrong with what `check` says, however often it is asked.
+fn stubborn(bench: &Bench, fault: &Fault, plant: fn(&Path) -> Result<Planted>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for attempt in 1..=ATTEMPTS {
+        wrong = match plant(binary()) {
+            Ok(planted) => judged(bench, fault, &planted),
+            Err(why) => vec![format!("{}: cannot be planted: {why}", fault.id)],
+        };
+        if wrong.is_empty() {
+            break;
+        }
+        eprintln!("attempt {attempt} of {ATTEMPTS}: {}", wrong.join("\n  "));
+    }
+    wrong
+}
+
+/// What is wrong with what `check` says.
+fn judged(bench: &Bench, fault: &Fault, planted: &Planted) -> Vec<String> {
+    let report = checked(bench, planted);
+    let findings = report["findings"].as_array().unwrap();
+    let said = |rule: &str| {
+        let of = findings.iter().filter(|finding| finding["rule"] == rule);
+        of.map(told).collect::<Vec<_>>().join("; ")
+    };
+    let mut wrong = Vec::new();
+    for rule in fault.speaks {
+        let speaks = findings.iter().any(|finding| {
+            finding["rule"] == *rule
+                && ["act", "watch"]
+                    .map(Value::from)
+                    .contains(&finding["outcome"])
+        });
+        if !speaks {
+            wrong.push(format!("{}: {rule} is silent: {}", fault.id, said(rule)));
+        }
+    }
+    for finding in findings
+        .iter()
+        .filter(|finding| finding["outcome"] == "act")
+    {
+        let rule = finding["rule"].as_str().unwrap();
+        let expected =
+            fault.speaks.contains(&rule) || fault.may.iter().any(|(may, _)| *may == rule);
+        if !expected && JUDGED.contains(&topic(rule)) {
+            wrong.push(format!("{}: {rule} speaks: {}", fault.id, told(finding)));
+        }
+    }
+    eprintln!("{}:", fault.id);
+    for finding in findings.iter().filter(|finding| {
+        ["act", "watch"]
+            .map(Value::from)
+            .contains(&finding["outcome"])
+    }) {
+        eprintln!("  {}", told(finding));
+    }
+    wrong
+}
+
+fn told(finding: &Value) -> String {
+    let word = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+    format!("{} {}: {}", word("outcome"), word("rule"), word("sentence"))
+}
+
+fn topic(rule: &str) -> &'static str {
+    let of = rungwise_rules::RULES.iter().find(|known| known.id == rule);
+    of.unwrap_or_else(|| panic!("no rule {rule}")).topic
+}
+
+/// The document of `check`, run inside.
+fn checked(bench: &Bench, planted: &Planted) -> Value {
+    // Five hundred samples are judged from on; two seconds at this rate are 2,000 on two CPUs.
+    let mut arguments = vec![
+        "check",
+        "--quiet",
+        "--for",
+        "2s",
+        "--hz",
+        "499",
+        "--fail-on",
+        "never",
+        "--format",
+        "json",
+    ];
+    let pid = planted.pid.map(|pid| pid.to_string());
+    if let Some(pid) = &pid {
+        arguments.extend(["--pid", pid.as_str()]);
+    }
+    let mut command = bench.command(&arguments);
+    // A process that the namespace's thread starts is in the namespace.
+    let output: Output = planted.namespace.run(move || command.output()).unwrap();
+    let ended = Ended::from(output).expect(0);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+#[test]
+fn every_rule_of_the_table_exists_and_the_page_is_fresh() {
+    for fault in FAULTS {
+        let may = fault.may.iter().map(|(rule, _)| rule);
+        for rule in fault.speaks.iter().chain(may) {
+            topic(rule);
+        }
+    }
+    let file = checkout().join("docs/faults.md");
+    if std::env::var_os("RUNGWISE_WRITE").is_some() {
+        std::fs::write(&file, page()).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        written == page(),
+        "docs/faults.md is stale: RUNGWISE_WRITE=1 cargo test -p rungwise --test planted"
+    );
+}
