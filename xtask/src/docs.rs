@@ -1,8 +1,8 @@
 //! `cargo xtask docs`: the pages that are generated from the types, the registry and the command line.
 //!
-//! Checked in and kept fresh by `--check`: JSON schemas, a page per knob, the command-line
-//! reference. Not checked in, because the binary prints them anywhere: man pages and completions,
-//! which go to `target/dist` for packagers.
+//! Checked in and kept fresh by `--check`: JSON schemas, a page per knob, rule and probe, the
+//! vocabulary of evidence, the command-line reference. Not checked in, because the binary prints
+//! them anywhere: man pages and completions, which go to `target/dist` for packagers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,8 +12,15 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::tree::Tree;
 
+mod evidence;
+
 /// Folders in which every file is generated; one that we no longer write is stale.
-const OWNED: &[&str] = &["docs/knobs/", "docs/schemas/"];
+const OWNED: &[&str] = &[
+    "docs/knobs/",
+    "docs/probes/",
+    "docs/rules/",
+    "docs/schemas/",
+];
 
 /// Shells for which completions are written.
 const SHELLS: &[&str] = &["bash", "fish", "zsh"];
@@ -27,6 +34,8 @@ pub fn run(tree: &Tree, check: bool) -> Result<ExitCode> {
     let mut pages = BTreeMap::new();
     schemas(&mut pages)?;
     knobs(&mut pages);
+    evidence::rules(tree, &mut pages)?;
+    evidence::probes(&mut pages);
     pages.insert("docs/cli.md".to_owned(), reference(&binary)?);
 
     let stale = stale(tree, &pages)?;
@@ -82,6 +91,14 @@ fn schemas(pages: &mut BTreeMap<String, String>) -> Result<()> {
             schemars::schema_for!(rungwise_model::load::LoadReport).to_value(),
         ),
         ("scenario", rungwise_experiment::scenario::schema()),
+        (
+            "check",
+            schemars::schema_for!(rungwise_model::check::CheckReport).to_value(),
+        ),
+        (
+            "compare",
+            schemars::schema_for!(rungwise_model::compare::CompareReport).to_value(),
+        ),
         (
             "tune",
             schemars::schema_for!(rungwise_model::tune::TuneReport).to_value(),

@@ -242,6 +242,58 @@ fn add_entry_by(
     ))
 }
 
+/// Adds `entry` to the slice of `registry` in the order of ids, which do not follow from the entries.
+fn enter_by_id(
+    draft: &mut Draft<'_>,
+    registry: &str,
+    opening: &str,
+    entry: &str,
+    id: &str,
+) -> Result<()> {
+    let known = ids(draft, registry, opening)?;
+    if known.iter().any(|(_, other)| other == id) {
+        bail!("cannot add {id}: it exists");
+    }
+    draft.edit(registry, "", |text| {
+        add_entry_by(text, opening, entry, |other| {
+            let found = known.iter().find(|(entry, _)| entry == other);
+            found.map_or_else(|| id.to_owned(), |(_, id)| id.clone())
+        })
+    })
+}
+
+/// Every entry of the slice with its id, which is read from the file of the entry.
+fn ids(draft: &Draft<'_>, registry: &str, opening: &str) -> Result<Vec<(String, String)>> {
+    let text = draft
+        .text(registry)
+        .with_context(|| format!("cannot read {registry}"))?;
+    let source = registry.trim_end_matches("/lib.rs");
+    let (_, rest) = text
+        .split_once(opening)
+        .with_context(|| format!("no slice of {registry} opens with `{opening}`"))?;
+    let inside = rest.split("];").next().unwrap_or_default();
+    let entries = inside.split(',').map(str::trim);
+    entries
+        .filter(|entry| !entry.is_empty())
+        .map(|entry| {
+            let id = id_of(draft, source, entry)
+                .with_context(|| format!("cannot find the id of `{entry}` below {source}"))?;
+            Ok((entry.to_owned(), id))
+        })
+        .collect()
+}
+
+/// The id of the entry `&topic::file::NAME`: the first text in the definition of `NAME`.
+fn id_of(draft: &Draft<'_>, source: &str, entry: &str) -> Option<String> {
+    let (path, name) = entry.strip_prefix('&')?.rsplit_once("::")?;
+    let path = format!("{source}/{}", path.replace("::", "/"));
+    let text = draft
+        .text(&format!("{path}.rs"))
+        .or_else(|| draft.text(&format!("{path}/mod.rs")))?;
+    let (_, definition) = text.split_once(&format!("static {name}: "))?;
+    Some(definition.split('"').nth(1)?.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,90 +1,45 @@
-//! The stub of a probe: `crates/probes/src/<subject>/<id>.rs` and its two registry lines.
-//!
-//! The first probe brings the crate along; a probe reads through `Host` and never changes a machine.
+//! The stub of a probe: `crates/probes/src/<subject>/<id>.rs`, its line in the subject and its place in the
+//! registry. A probe names its sources and makes evidence of their texts; it never reads a machine itself.
 
 use anyhow::Result;
 
-use super::{Draft, Id, STUB, enter};
+use super::{Draft, Id, STUB, add_mod, enter_by_id};
 
-const MANIFEST: &str = r#"[package]
-name = "rungwise-probes"
-description = "Host to Evidence: one probe, one file"
-version.workspace = true
-edition.workspace = true
-rust-version.workspace = true
-license.workspace = true
-publish.workspace = true
+const REGISTRY: &str = "crates/probes/src/lib.rs";
 
-[lints]
-workspace = true
-
-[dependencies]
-rungwise-host.workspace = true
-rungwise-model.workspace = true
-"#;
-
-const CRATE: &str = r"//! Host to Evidence: one file per probe, folders by subject.
-//!
-//! A probe never changes the machine and never panics on odd text; what is absent is a reading with
-//! a reason, not an error.
-
-use rungwise_host::Host;
-
-/// Each subject's probes.
-const SUBJECTS: &[&[&Probe]] = &[];
-
-/// Every probe, by subject.
-pub fn all() -> impl Iterator<Item = &'static Probe> {
-    SUBJECTS.iter().copied().flatten().copied()
-}
-
-/// Reads one source of a machine.
-#[derive(Debug)]
-pub struct Probe {
-    /// Names the source.
-    pub id: &'static str,
-    /// Keys of the readings it yields.
-    pub yields: &'static [&'static str],
-    /// Markdown: what it reads, what it costs, what it needs.
-    pub doc: &'static str,
-    /// Reads the machine.
-    pub collect: fn(&dyn Host) -> Vec<Reading>,
-}
-
-/// One value, or why there is none. {STUB}: unit, subject and window, as plain data in `rungwise-model`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
-    /// What was read.
-    pub key: &'static str,
-    /// The value, or the reason for its absence; never zero instead.
-    pub value: Result<f64, String>,
-    /// The file and the raw line.
-    pub source: String,
-}
+const SUBJECT: &str = "//! {STUB}: what the probes of {SUBJECT} have in common.
 ";
 
-const SUBJECT: &str = "//! Probes that read {SUBJECT}, sorted by id.
+const PROBE: &str = r#"//! `{ID}`: {STUB}, what it tells, the idea. Source: {STUB} (kernel file and version).
 
-use crate::Probe;
+use rungwise_model::evidence::{Evidence, Origin, Subject};
+use rungwise_model::keys;
 
-pub(crate) const PROBES: &[&Probe] = &[];
-";
+use crate::{Cost, Probe, Source, Window};
 
-const PROBE: &str = r#"//! `{ID}`: {STUB}, what this reads, the idea, the kernel file and version.
+const FILE: &str = "/proc/{STUB}";
 
-use rungwise_host::Host;
-
-use crate::{Probe, Reading};
-
-pub(crate) const PROBE: Probe = Probe {
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
     id: "{ID}",
-    yields: &[],
-    doc: "{STUB}: what it reads, what it costs, what it needs",
-    collect,
+    summary: "{STUB}",
+    cost: Cost::Free,
+    needs: &[],
+    sources: &[Source::once(FILE)],
+    yields: &[&keys::KERNEL_RELEASE],
+    derive,
+    doc: "{STUB}: what to know about the source, traps, kernel file and version",
 };
 
-fn collect(_host: &dyn Host) -> Vec<Reading> {
-    Vec::new()
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    match window.text(FILE) {
+        // A text of more than one word is parsed in rungwise-formats.
+        Ok(text) => {
+            let origin = Origin::new(FILE, text.trim());
+            evidence.text(&keys::KERNEL_RELEASE, Subject::host(), text.trim(), origin);
+        }
+        Err(why) => evidence.absent(PROBE.yields, &why, FILE),
+    }
 }
 "#;
 
@@ -96,29 +51,20 @@ pub(super) fn write(draft: &mut Draft<'_>, id: &str) -> Result<()> {
             .replace("{ID}", id.name)
             .replace("{SUBJECT}", id.folder)
     };
-    let home = "crates/probes";
-    if draft.text(&format!("{home}/Cargo.toml")).is_none() {
-        draft.create(format!("{home}/Cargo.toml"), MANIFEST)?;
-        draft.create(format!("{home}/src/lib.rs"), fill(CRATE))?;
-    }
-    draft.create(format!("{home}/src/{subject}/{module}.rs"), fill(PROBE))?;
-    let list = format!("{home}/src/{subject}/mod.rs");
+    let home = "crates/probes/src";
+    draft.create(format!("{home}/{subject}/{module}.rs"), fill(PROBE))?;
+    let list = format!("{home}/{subject}/mod.rs");
     if draft.text(&list).is_none() {
-        draft.edit(&format!("{home}/src/lib.rs"), CRATE, |text| {
-            enter(
-                text,
-                &subject,
-                "SUBJECTS: &[&[&Probe]] = &[",
-                &format!("{subject}::PROBES"),
-            )
+        draft.edit(REGISTRY, "", |text| {
+            // Its neighbours may be public; a subject is not.
+            let line = format!("\nmod {subject};");
+            Ok(add_mod(text, &subject)?.replace(&format!("\npub mod {subject};"), &line))
         })?;
     }
     draft.edit(&list, &fill(SUBJECT), |text| {
-        enter(
-            text,
-            &module,
-            "PROBES: &[&Probe] = &[",
-            &format!("&{module}::PROBE"),
-        )
-    })
+        let line = format!("\npub(crate) mod {module};");
+        Ok(add_mod(text, &module)?.replace(&format!("\nmod {module};"), &line))
+    })?;
+    let entry = format!("&{subject}::{module}::PROBE");
+    enter_by_id(draft, REGISTRY, "PROBES: &[&Probe] = &[", &entry, id.name)
 }

@@ -1,107 +1,100 @@
-//! The stub of a rule: `crates/rules/src/<topic>/<id>.rs`, its casebook, its two registry lines.
-//!
-//! The first rule brings the crate along; its `Evidence` is as small as a stub can be and says so.
+//! The stub of a rule: `crates/rules/src/<topic>/<id>.rs`, its casebook, its line in the topic and its place
+//! in the registry. A topic that is not there yet comes along.
 
 use anyhow::Result;
 
-use super::{Draft, Id, STUB, enter};
+use super::{Draft, Id, STUB, add_mod, enter_by_id};
 
-const MANIFEST: &str = r#"[package]
-name = "rungwise-rules"
-description = "Evidence to Outcome: one rule, one file, one casebook"
-version.workspace = true
-edition.workspace = true
-rust-version.workspace = true
-license.workspace = true
-publish.workspace = true
+const REGISTRY: &str = "crates/rules/src/lib.rs";
 
-[lints]
-workspace = true
-
-[dependencies]
-rungwise-model.workspace = true
-"#;
-
-const CRATE: &str = r"//! Evidence to Outcome: one file per rule, folders by topic, a casebook per rule.
-//!
-//! A rule is a pure function: the same evidence gives the same outcome, and silence is not one.
-
-/// Each topic's rules.
-const TOPICS: &[&[&Rule]] = &[];
-
-/// Every rule, by topic.
-pub fn all() -> impl Iterator<Item = &'static Rule> {
-    TOPICS.iter().copied().flatten().copied()
-}
-
-/// What is known about a machine: readings by key. {STUB}: unit, subject, window and source of
-/// each reading, as plain data in `rungwise-model`.
-pub type Evidence = std::collections::BTreeMap<String, f64>;
-
-/// A sickness that evidence can show.
-#[derive(Debug)]
-pub struct Rule {
-    /// Names the sickness.
-    pub id: &'static str,
-    /// Keys of the readings it needs.
-    pub keys: &'static [&'static str],
-    /// Markdown with the five headings of a rule.
-    pub doc: &'static str,
-    /// The judgement.
-    pub judge: fn(&Evidence) -> Outcome,
-}
-
-/// What a rule says.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// The sickness is there: one sentence with the cited reading.
-    Finding(String),
-    /// It is not: how far the reading is from the line, as a fraction of it.
-    Clear(f64),
-    /// What was missing.
-    Undecided(Vec<&'static str>),
-}
+const TOPIC: &str = "//! {STUB}: what the rules about {TOPIC} have in common.
 ";
 
-const TOPIC: &str = "//! Rules about {TOPIC}, sorted by id.
+const RULE: &str = r#"//! `{ID}`: {STUB}, what it looks for, the idea, the source (kernel file and version).
 
-use crate::Rule;
+use rungwise_model::check::Finding;
+use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::keys;
 
-pub(crate) const RULES: &[&Rule] = &[];
-";
+use crate::{Doc, Judgement, Rule, Threshold};
 
-const RULE: &str = r#"//! `{ID}`: {STUB}, what this is, the idea, the source.
+const SHARE: Threshold = Threshold {
+    name: "{STUB}",
+    value: 0.05,
+    origin: "{STUB}: a source, or `own guess` with its reason",
+};
 
-use crate::{Evidence, Outcome, Rule};
-
-pub(crate) const RULE: Rule = Rule {
+pub(crate) static RULE: Rule = Rule {
     id: "{ID}",
-    keys: &[],
-    doc: "
-# What it looks for
-{STUB}
-# Why it hurts
-{STUB}
-# What to do
-{STUB}
-# How it can be wrong
-{STUB}
-# Sources
-{STUB}
-",
+    topic: "{TOPIC}",
+    summary: "{STUB}",
+    needs: &[&keys::CPU_BUSY_MEAN],
+    thresholds: &[SHARE],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "{STUB}",
+        hurts: "{STUB}",
+        todo: "{STUB}",
+        wrong: "{STUB}",
+        sources: "{STUB}",
+    },
     judge,
 };
 
-fn judge(_evidence: &Evidence) -> Outcome {
-    Outcome::Undecided(RULE.keys.to_vec())
+fn judge(evidence: &Evidence) -> Judgement {
+    let share = evidence.host(&keys::CPU_BUSY_MEAN)?;
+    if !share.always(|share| share > SHARE.value) {
+        let clear = Finding::clear("{STUB}: what was seen instead")
+            .below(share.value, SHARE.value)
+            .cite(share.reading);
+        return Ok(vec![clear]);
+    }
+    Ok(vec![
+        Finding::act(&Subject::host(), "{STUB}: one sentence with the numbers")
+            .cite(share.reading)
+            .refuted_by("{STUB}"),
+    ])
 }
 "#;
 
-const CASEBOOK: &str = "# {ID}
+const CASEBOOK: &str = r#"# {ID}
 
-{STUB}: prose, an evidence block and the expected outcome for each; at least one Finding, one Clear, one
-Undecided, and one near miss on each side of the line.
-";
+## {STUB}: the sickness as it was seen
+
+{STUB}: where the figures come from. One more case for each: a near miss on either side of the line, and the known false
+alarm.
+
+```evidence
+window = 10s
+cpu.busy_mean host = 90% [89% 91% 90%]
+```
+
+```outcome
+act host medium medium:
+```
+
+## {STUB}: healthy
+
+```evidence
+window = 10s
+cpu.busy_mean host = 2%
+```
+
+```outcome
+clear
+```
+
+## {STUB}: not to be seen
+
+```evidence
+window = 10s
+cpu.busy_mean host = absent "not permitted"
+```
+
+```outcome
+undecided cpu.busy_mean
+```
+"#;
 
 pub(super) fn write(draft: &mut Draft<'_>, id: &str) -> Result<()> {
     let id = Id::split(id, '/', "tcp/accept-queue-overflow")?;
@@ -112,29 +105,21 @@ pub(super) fn write(draft: &mut Draft<'_>, id: &str) -> Result<()> {
             .replace("{TOPIC}", id.folder)
     };
     let home = "crates/rules";
-    if draft.text(&format!("{home}/Cargo.toml")).is_none() {
-        draft.create(format!("{home}/Cargo.toml"), MANIFEST)?;
-        draft.create(format!("{home}/src/lib.rs"), fill(CRATE))?;
-    }
     draft.create(format!("{home}/src/{topic}/{module}.rs"), fill(RULE))?;
     draft.create(format!("{home}/cases/{}.md", id.name), fill(CASEBOOK))?;
     let list = format!("{home}/src/{topic}/mod.rs");
     if draft.text(&list).is_none() {
-        draft.edit(&format!("{home}/src/lib.rs"), CRATE, |text| {
-            enter(
-                text,
-                &topic,
-                "TOPICS: &[&[&Rule]] = &[",
-                &format!("{topic}::RULES"),
-            )
+        draft.edit(REGISTRY, "", |text| {
+            // Its neighbours may be public; a topic is not.
+            let line = format!("\nmod {topic};");
+            Ok(add_mod(text, &topic)?.replace(&format!("\npub mod {topic};"), &line))
         })?;
     }
     draft.edit(&list, &fill(TOPIC), |text| {
-        enter(
-            text,
-            &module,
-            "RULES: &[&Rule] = &[",
-            &format!("&{module}::RULE"),
-        )
-    })
+        let line = format!("\npub(crate) mod {module};");
+        let text = add_mod(text, &module)?.replace(&format!("\nmod {module};"), &line);
+        Ok(text)
+    })?;
+    let entry = format!("&{topic}::{module}::RULE");
+    enter_by_id(draft, REGISTRY, "RULES: &[&Rule] = &[", &entry, id.name)
 }

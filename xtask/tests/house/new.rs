@@ -106,30 +106,42 @@ fn a_new_knob_compiles_and_stands_in_order_of_its_id() {
 }
 
 #[test]
-fn a_new_rule_brings_its_crate_and_its_casebook() {
-    adds(
+fn a_new_rule_compiles_in_order_of_its_id_and_brings_its_casebook() {
+    let copy = adds(
         "rule",
         &[
             "tcp/accept-queue-overflow",
             "tcp/zero-window",
-            "udp/buffer-errors",
+            "weather/buffer-errors",
         ],
         &[
             "crates/rules/src/tcp/accept_queue_overflow.rs",
+            "crates/rules/src/weather/buffer_errors.rs",
             "crates/rules/cases/accept-queue-overflow.md",
         ],
         "rungwise-rules",
     );
+    let registry = copy.tree().read("crates/rules/src/lib.rs").unwrap();
+    let at = |entry: &str| registry.find(entry).unwrap_or_else(|| panic!("no {entry}"));
+    assert!(at("&tcp::accept_queue_overflow::RULE") < at("&weather::buffer_errors::RULE"));
+    assert!(at("&weather::buffer_errors::RULE") < at("&cpu::cfs_throttled::RULE"));
+    assert!(at("&cpu::udp_thread_remote::RULE") < at("&tcp::zero_window::RULE"));
 }
 
 #[test]
-fn a_new_probe_brings_its_crate() {
-    adds(
+fn a_new_probe_compiles_and_stands_in_order_of_its_id() {
+    let copy = adds(
         "probe",
-        &["net/proc-net-snmp", "net/proc-net-softnet"],
-        &["crates/probes/src/net/proc_net_snmp.rs"],
+        &["net/proc-net-raw", "weather/proc-rain"],
+        &[
+            "crates/probes/src/net/proc_net_raw.rs",
+            "crates/probes/src/weather/proc_rain.rs",
+        ],
         "rungwise-probes",
     );
+    let registry = copy.tree().read("crates/probes/src/lib.rs").unwrap();
+    let at = |entry: &str| registry.find(entry).unwrap_or_else(|| panic!("no {entry}"));
+    assert!(at("&net::proc_net_raw::PROBE") < at("&weather::proc_rain::PROBE"));
 }
 
 #[test]

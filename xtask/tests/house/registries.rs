@@ -45,7 +45,7 @@ fn every_knob_page_has_its_headings_with_text_below() {
 }
 
 #[test]
-fn every_knob_file_is_entered_in_the_registry_and_in_its_scope() {
+fn every_knob_is_entered_in_the_registry_and_its_file_lies_in_its_scope() {
     let tree = Tree::ours();
     let registry = tree.read("crates/knobs/src/lib.rs").unwrap();
     let mut offenders = Vec::new();
@@ -54,24 +54,29 @@ fn every_knob_file_is_entered_in_the_registry_and_in_its_scope() {
         let Some(path) = file.strip_prefix("crates/knobs/src/") else {
             continue;
         };
-        if !text.contains("static KNOB: Knob") {
-            continue;
-        }
-        let entry = format!(
-            "&{}::KNOB,",
-            path.trim_end_matches(".rs").replace('/', "::")
-        );
-        if !registry.contains(&entry) {
-            offenders.push(format!("{file}: no entry {entry} in KNOBS"));
-        }
+        let module = path.trim_end_matches(".rs").replace('/', "::");
         let folder = path.split('/').next().unwrap_or_default();
-        let scope = text
-            .split_once("scope: Scope::")
-            .map_or("", |(_, rest)| rest);
-        if !scope.to_lowercase().starts_with(folder) {
-            offenders.push(format!("{file}: its scope is not {folder}"));
+        // One knob with logic of its own, or several plain ones of a subject.
+        let knobs = text
+            .split("pub(crate) static ")
+            .skip(1)
+            .filter_map(|rest| rest.split_once(": Knob = Knob {\n    id: \""));
+        for (name, rest) in knobs {
+            let entry = format!("&{module}::{name},");
+            if !registry.contains(&entry) {
+                offenders.push(format!("{file}: no entry {entry} in KNOBS"));
+            }
+            let id = rest.split('"').next().unwrap_or_default();
+            match rungwise_knobs::find(id) {
+                Ok(knob) if knob.scope.name() == folder => {}
+                Ok(knob) => offenders.push(format!(
+                    "{file}: the scope of {id} is {}, not {folder}",
+                    knob.scope.name()
+                )),
+                Err(error) => offenders.push(format!("{file}: {error}")),
+            }
+            ids.insert(entry);
         }
-        ids.insert(entry);
     }
     none_of(&offenders, "files of knobs");
     assert_eq!(
@@ -79,6 +84,90 @@ fn every_knob_file_is_entered_in_the_registry_and_in_its_scope() {
         rungwise_knobs::KNOBS.len(),
         "KNOBS has entries without a file"
     );
+}
+
+#[test]
+fn every_rule_and_every_probe_file_is_entered_in_its_registry() {
+    let tree = Tree::ours();
+    let mut offenders = Vec::new();
+    for (home, part) in [
+        ("crates/rules/src", "RULE: Rule"),
+        ("crates/probes/src", "PROBE: Probe"),
+    ] {
+        let registry = tree.read(format!("{home}/lib.rs")).unwrap();
+        let name = part.split(':').next().unwrap_or_default();
+        for (file, text) in texts(&tree, ".rs") {
+            let Some(path) = file.strip_prefix(&format!("{home}/")) else {
+                continue;
+            };
+            if !text.contains(&format!("static {part}")) {
+                continue;
+            }
+            let path = path.trim_end_matches(".rs").trim_end_matches("/mod");
+            let entry = format!("&{}::{name},", path.replace('/', "::"));
+            if !registry.contains(&entry) {
+                offenders.push(format!("{file}: no entry {entry}"));
+            }
+        }
+    }
+    none_of(&offenders, "files of rules and probes");
+}
+
+#[test]
+fn a_rule_has_the_id_of_its_file_and_the_topic_of_its_folder() {
+    let tree = Tree::ours();
+    let offenders: Vec<String> = rungwise_rules::RULES
+        .iter()
+        .map(|rule| {
+            format!(
+                "crates/rules/src/{}/{}.rs",
+                rule.topic,
+                rule.id.replace('-', "_")
+            )
+        })
+        .filter(|file| !tree.join(file).is_file())
+        .collect();
+    none_of(&offenders, "files that rules should stand in");
+}
+
+#[test]
+fn probes_are_sorted_and_their_ids_unique() {
+    let ids: Vec<&str> = rungwise_probes::PROBES
+        .iter()
+        .map(|probe| probe.id)
+        .collect();
+    assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
+}
+
+#[test]
+fn every_knob_that_a_rule_asks_for_exists() {
+    let knobs: BTreeSet<&str> = rungwise_knobs::KNOBS.iter().map(|knob| knob.id).collect();
+    let mut offenders = Vec::new();
+    for rule in rungwise_rules::RULES {
+        let unknown = rule.knobs.iter().filter(|id| !knobs.contains(**id));
+        offenders.extend(unknown.map(|id| format!("{}: {id}", rule.id)));
+    }
+    none_of(&offenders, "knobs that rules ask for");
+}
+
+/// Keys from load reports and thread dumps, which no probe of a host can yield.
+const OUTSIDE: &[&str] = &["client.", "jvm.", "latency."];
+
+#[test]
+fn every_key_that_a_rule_reads_is_yielded_by_a_probe() {
+    let yielded: BTreeSet<&str> = rungwise_probes::PROBES
+        .iter()
+        .flat_map(|probe| probe.yields)
+        .map(|key| key.id)
+        .collect();
+    let mut offenders = Vec::new();
+    for rule in rungwise_rules::RULES {
+        let unknown = rule.needs.iter().map(|key| key.id).filter(|id| {
+            !yielded.contains(id) && !OUTSIDE.iter().any(|prefix| id.starts_with(prefix))
+        });
+        offenders.extend(unknown.map(|id| format!("{}: {id}", rule.id)));
+    }
+    none_of(&offenders, "keys that nobody yields");
 }
 
 #[test]
