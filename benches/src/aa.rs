@@ -20,7 +20,6 @@ pub fn count(tool: &Rungwise, repeats: usize) -> Result<String> {
     for repeat in 0..repeats {
         let mut command = Command::new(tool.path());
         command.arg("tune").arg(&scenario).args([
-            "--quick",
             "--format",
             "json",
             "--quiet",
@@ -61,7 +60,7 @@ pub fn count(tool: &Rungwise, repeats: usize) -> Result<String> {
         .map(|(name, n)| format!("{n} {name}"))
         .collect();
     Ok(format!(
-        "\n## False keeps\n\n`rungwise tune benches/aa.toml --quick`, whose rungs change nothing, {repeats} times: **{kept} false keeps** in {rungs} rungs ({}). The \
+        "\n## False keeps\n\n`rungwise tune benches/aa.toml`, whose rungs change nothing, {repeats} times: **{kept} false keeps** in {rungs} rungs ({}). The \
          stated alpha is 1 % over a ladder. The interval of the A/A check held zero in {aa_clean} of {repeats}.\n",
         outcomes.join(", ")
     ))

@@ -1,18 +1,19 @@
-//! CPU time: of the whole machine from `/proc/stat`, of a process tree from `schedstat` (nanoseconds).
+//! CPU time of processes, from `schedstat` (nanoseconds).
 //!
-//! Foreign CPU is what the machine was busy beyond the programs under test, as a fraction of all CPUs. It
-//! qualifies every figure: a run with much of it says little.
+//! Foreign CPU is what every process but the programs under test used, kernel threads included, as a fraction
+//! of all CPUs. It qualifies every figure: a run with much of it says little. It is a census of processes and
+//! not the rest of `/proc/stat`, which is counted by ticks and miscounts programs that sleep and wake in step
+//! with them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
 /// A start from which use is counted.
 pub struct Window {
     began: Instant,
-    busy: Duration,
     servers: Vec<u32>,
-    served: Duration,
+    before: BTreeMap<u32, Duration>,
 }
 
 /// CPU use since a start.
@@ -28,26 +29,26 @@ impl Window {
     pub fn open(servers: &[u32]) -> Self {
         Self {
             began: Instant::now(),
-            busy: busy(),
             servers: servers.to_vec(),
-            served: servers.iter().map(|pid| of_tree(*pid)).sum(),
+            before: census(),
         }
     }
 
-    /// Ends the count; `client` is the CPU time of the client, which has ended.
-    pub fn close(&self, client: Duration) -> Use {
-        let server = self
-            .servers
-            .iter()
-            .map(|pid| of_tree(*pid))
-            .sum::<Duration>();
-        let server = server.saturating_sub(self.served);
+    /// Ends the count, after the client has ended.
+    pub fn close(&self) -> Use {
+        let ours: BTreeSet<u32> = self.servers.iter().flat_map(|pid| tree(*pid)).collect();
+        let (mut server, mut foreign) = (Duration::ZERO, Duration::ZERO);
+        for (pid, now) in census() {
+            let before = self.before.get(&pid).copied().unwrap_or_default();
+            let used = now.saturating_sub(before);
+            if ours.contains(&pid) {
+                server += used;
+            } else {
+                foreign += used;
+            }
+        }
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let all = self.began.elapsed().as_secs_f64() * cpus as f64;
-        let foreign = busy()
-            .saturating_sub(self.busy)
-            .saturating_sub(server)
-            .saturating_sub(client);
         Use {
             server,
             foreign: foreign.as_secs_f64() / all,
@@ -55,27 +56,16 @@ impl Window {
     }
 }
 
-/// Busy time of all CPUs since boot; ticks of 10 ms.
-fn busy() -> Duration {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let ticks: Vec<u64> = stat
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .skip(1)
-        .filter_map(|word| word.parse().ok())
-        .collect();
-    // user nice system idle iowait irq softirq steal; guest time is within user.
-    let busy: u64 = [0, 1, 2, 5, 6, 7]
-        .iter()
-        .filter_map(|at| ticks.get(*at))
-        .sum();
-    Duration::from_millis(busy * 10)
+/// Run time of every process there is.
+fn census() -> BTreeMap<u32, Duration> {
+    processes()
+        .into_iter()
+        .map(|(pid, _)| (pid, of_process(pid)))
+        .collect()
 }
 
-/// Run time of a process, its threads and its living descendants.
-fn of_tree(top: u32) -> Duration {
+/// A process and its living descendants.
+fn tree(top: u32) -> BTreeSet<u32> {
     let mut tree = BTreeSet::from([top]);
     let parents: Vec<(u32, u32)> = processes();
     loop {
@@ -89,7 +79,7 @@ fn of_tree(top: u32) -> Duration {
         }
         tree.extend(below);
     }
-    tree.into_iter().map(of_process).sum()
+    tree
 }
 
 fn of_process(pid: u32) -> Duration {

@@ -72,7 +72,7 @@ pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
                 ]);
                 command.args(["-t", &window.as_secs().to_string()]);
                 let done = process::run(&mut command, window + Duration::from_secs(30))?;
-                let used = cpu.close(done.cpu);
+                let used = cpu.close();
                 let said = Said::read(&done.stdout).with_context(|| {
                     format!("cannot read what sockperf printed:\n{}", done.stdout)
                 })?;

@@ -109,7 +109,7 @@ fn sides(
                 ]);
                 command.args(["-c", &SOCKETS.to_string(), "-q", "256"]);
                 let done = process::run(&mut command, window + Duration::from_secs(30))?;
-                let used = cpu.close(done.cpu);
+                let used = cpu.close();
                 let completed = figure(&done.stdout, "Queries completed:")?;
                 theirs.per_cpu_s.push(completed / done.cpu.as_secs_f64());
                 theirs

@@ -10,6 +10,7 @@
 
 mod aa;
 mod bare;
+mod check;
 mod cpu;
 mod depth1;
 mod dns;
@@ -26,13 +27,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
+const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
 
   dns      rungwise load udp --dns and dnsperf against the same nsd
   depth1   rungwise and sockperf ping-pong, each against its own echo server
   ladder   CPU per transaction of server and client, beside bare loops; same-flow bursts
   aa       repeats of tune with identical variants: false keeps
-  all      the four of them
+  check    CPU, time and memory of check: watching, one look, judging a capture
+  all      the five of them
 
   --rounds N    interleaved rounds of each comparison (5)
   --seconds N   length of each run (5)
@@ -65,6 +67,9 @@ fn run() -> Result<()> {
     if let Some(done) = bare::run_if_asked(&words) {
         return done;
     }
+    if let Some(done) = check::stand_if_asked(&words) {
+        return done;
+    }
     let args = parse(words.into_iter())?;
     process::stop_on_signals();
     machine::check_root()?;
@@ -95,6 +100,9 @@ fn run() -> Result<()> {
     if wanted("aa") {
         page += &aa::count(&tool, args.repeats)?;
     }
+    if wanted("check") {
+        page += &check::cost(&tool, args.rounds)?;
+    }
     match args.output {
         Some(path) => {
             std::fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
@@ -122,7 +130,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
                 .with_context(|| format!("{word} needs a value\n{USAGE}"))
         };
         match word.as_str() {
-            "dns" | "depth1" | "ladder" | "aa" | "all" => args.what = word,
+            "dns" | "depth1" | "ladder" | "aa" | "check" | "all" => args.what = word,
             "--rounds" => args.rounds = value()?.parse().context("--rounds takes a number")?,
             "--seconds" => {
                 args.window =

@@ -40,6 +40,8 @@ pub struct Finished {
     pub stderr: String,
     /// User and system time of the process and of the children it waited for.
     pub cpu: Duration,
+    /// Most memory that was resident at once.
+    pub peak_kib: f64,
     pub status: i32,
 }
 
@@ -85,7 +87,7 @@ pub fn run_any(command: &mut Command, limit: Duration) -> Result<Finished> {
         let mut text = Vec::new();
         err.read_to_end(&mut text).map(|_| text)
     });
-    let (status, cpu) = wait(child, limit).with_context(|| format!("{command:?}"))?;
+    let (status, cpu, peak_kib) = wait(child, limit).with_context(|| format!("{command:?}"))?;
     let text = |reader: thread::JoinHandle<std::io::Result<Vec<u8>>>| -> Result<String> {
         let bytes = reader
             .join()
@@ -96,12 +98,13 @@ pub fn run_any(command: &mut Command, limit: Duration) -> Result<Finished> {
         stdout: text(read_out)?,
         stderr: text(read_err)?,
         cpu,
+        peak_kib,
         status,
     })
 }
 
 /// Waits with wait4(2), which gives the CPU time of exactly this child.
-fn wait(child: Child, limit: Duration) -> Result<(i32, Duration)> {
+fn wait(child: Child, limit: Duration) -> Result<(i32, Duration, f64)> {
     let pid = libc::pid_t::try_from(child.id()).context("a pid beyond pid_t")?;
     let deadline = Instant::now() + limit;
     loop {
@@ -116,7 +119,8 @@ fn wait(child: Child, limit: Duration) -> Result<(i32, Duration)> {
             } else {
                 128 + libc::WTERMSIG(status)
             };
-            return Ok((code, time(usage.ru_utime) + time(usage.ru_stime)));
+            let cpu = time(usage.ru_utime) + time(usage.ru_stime);
+            return Ok((code, cpu, usage.ru_maxrss as f64));
         }
         if ended < 0 {
             return Err(std::io::Error::last_os_error()).context("cannot wait for a child");

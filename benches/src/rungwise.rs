@@ -110,7 +110,7 @@ pub fn drive(command: &mut Command, window: Duration, servers: &[u32]) -> Result
     let cpu = Window::open(servers);
     // Status 3 is a client that does not certify itself, which a closed loop on two CPUs may well do.
     let done = process::run_any(command, window + Duration::from_secs(30))?;
-    let used = cpu.close(done.cpu);
+    let used = cpu.close();
     let report: Value = serde_json::from_str(&done.stdout).with_context(|| {
         format!(
             "{command:?} ended with {}: {}",
