@@ -2,6 +2,20 @@
 //!
 //! A target takes any bytes. Beside not panicking it holds what must be true of the result.
 
+#[path = "../../crates/rules/tests/it/book.rs"]
+#[expect(
+    dead_code,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "the tests of the rules read the folder of casebooks and compare outcomes as well"
+)]
+mod book;
+mod hosts;
+mod kernel_texts;
+
+pub use hosts::{bundle, casebook};
+pub use kernel_texts::kernel_texts;
+
 use rungwise_experiment::scenario::Scenario;
 use rungwise_knobs::journal;
 use rungwise_load::dns;
@@ -84,8 +98,15 @@ mod tests {
     /// Changes of each seed that are tried; a few thousand take less than a second.
     const SHAKES: usize = 2000;
 
+    /// The same where each is judged by all rules, which takes some milliseconds.
+    const JUDGED: usize = 40;
+
     /// Runs a target on every file of some folders and on changed copies of them.
     fn shake(target: fn(&[u8]), folders: &[&str]) {
+        shake_often(target, folders, SHAKES);
+    }
+
+    fn shake_often(target: fn(&[u8]), folders: &[&str], shakes: usize) {
         let top = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut seeds = vec![Vec::new()];
         for folder in folders {
@@ -100,7 +121,7 @@ mod tests {
         let mut random = Xorshift(0x9e37_79b9_7f4a_7c15);
         for seed in &seeds {
             target(seed);
-            for _ in 0..SHAKES {
+            for _ in 0..shakes {
                 let mut bytes = seed.clone();
                 for _ in 0..=random.below(4) {
                     change(&mut bytes, &mut random);
@@ -178,5 +199,49 @@ mod tests {
     #[test]
     fn replies_near_the_seeds_are_checked_without_a_panic() {
         shake(super::dns_reply, &["seeds/dns_reply"]);
+    }
+
+    #[test]
+    fn texts_near_those_of_the_kernel_are_read_without_a_panic() {
+        shake(super::kernel_texts, &["seeds/kernel_texts"]);
+    }
+
+    #[test]
+    fn captures_near_the_seeds_are_judged_without_a_panic() {
+        shake_often(super::bundle, &["seeds/bundle"], 10 * JUDGED);
+    }
+
+    #[test]
+    fn casebooks_and_what_is_near_them_are_judged_without_a_panic() {
+        shake_often(super::casebook, &["../crates/rules/cases"], JUDGED);
+    }
+
+    #[test]
+    fn the_seeds_of_bundles_are_of_this_version() {
+        let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds/bundle");
+        for name in ["two-looks.json", "one-empty-look.json", "packed.rungwise"] {
+            let read = rungwise_probes::bundle::read(&top.join(name));
+            assert!(read.is_ok(), "{name}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn every_format_has_its_parser_in_the_list() {
+        let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let files = fs::read_dir(top.join("../crates/formats/src")).unwrap();
+        let mut modules: Vec<String> = files
+            .filter_map(|entry| {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                name.strip_suffix(".rs").map(str::to_owned)
+            })
+            // The crate itself, and what only others read through.
+            .filter(|name| !matches!(name.as_str(), "lib" | "columns"))
+            .collect();
+        modules.sort();
+        let listed: Vec<&str> = super::kernel_texts::PARSERS
+            .iter()
+            .map(|(name, _)| *name)
+            .collect();
+        assert_eq!(listed, modules);
     }
 }

@@ -1,0 +1,125 @@
+//! Every parser of a text of the kernel, by the name of its module in `rungwise_formats`.
+//!
+//! One list: a text is given to all of them, since none may panic on a text that is another file's.
+
+use std::hint::black_box;
+
+use rungwise_formats::{
+    cgroup, choice, cpuinfo, cpulist, diskstats, fields, flat, folded, interrupts, kallsyms,
+    loadavg, net_dev, numa_maps, per_cpu, pressure, queue_counter, smbios, snmp, softirqs, softnet,
+    stat, task, tracepoint,
+};
+
+/// A module, and what is done with a text.
+type Parser = (&'static str, fn(&str));
+
+/// Sorted by name; a module without an entry fails a test.
+pub(crate) static PARSERS: &[Parser] = &[
+    ("cgroup", |text| {
+        black_box(cgroup::membership(text, "cpu"));
+        black_box(cgroup::cpu_max(text));
+        let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+        black_box(cgroup::cfs_quota(first, rest));
+    }),
+    ("choice", |text| {
+        black_box(choice::selected(text));
+    }),
+    ("cpuinfo", |text| {
+        black_box(cpuinfo::parse(text));
+    }),
+    ("cpulist", |text| {
+        for cpus in [cpulist::parse(text), cpulist::parse_mask(text)] {
+            let Some(cpus) = cpus else { continue };
+            let written = cpulist::format(&cpus);
+            assert_eq!(cpulist::parse(&written), Some(cpus), "{written}");
+        }
+    }),
+    ("diskstats", |text| {
+        black_box(diskstats::parse(text));
+    }),
+    ("fields", |text| {
+        black_box(fields::number(text, "MemTotal"));
+    }),
+    ("flat", |text| {
+        black_box(flat::parse(text));
+    }),
+    ("folded", |text| {
+        let (stacks, _) = folded::parse(text);
+        let (again, refused) = folded::parse(&folded::write(&stacks));
+        assert_eq!((again, refused), (stacks, 0));
+    }),
+    ("interrupts", |text| {
+        let Some(table) = interrupts::parse(text) else {
+            return;
+        };
+        for row in &table.rows {
+            assert_eq!(row.counts.len(), table.cpus.len(), "{}", row.tag);
+        }
+    }),
+    ("kallsyms", |text| {
+        if let Ok(symbols) = kallsyms::Symbols::parse(text.to_owned()) {
+            black_box(symbols.function(u64::MAX / 2));
+        }
+    }),
+    ("loadavg", |text| {
+        black_box(loadavg::parse(text));
+    }),
+    ("net_dev", |text| {
+        black_box(net_dev::parse(text));
+    }),
+    ("numa_maps", |text| {
+        black_box(numa_maps::own_bytes(text));
+    }),
+    ("per_cpu", |text| {
+        black_box(per_cpu::sums(text, 16));
+        black_box(per_cpu::sums(text, 10));
+    }),
+    ("pressure", |text| {
+        black_box(pressure::parse(text));
+    }),
+    ("queue_counter", |text| {
+        black_box(queue_counter::parse(text));
+    }),
+    ("smbios", |text| {
+        if let Some(slots) = smbios::slots(text) {
+            black_box(smbios::channels(&slots));
+            let masked = smbios::without_identity(text).and_then(|text| smbios::slots(&text));
+            assert_eq!(masked, Some(slots));
+        }
+    }),
+    ("snmp", |text| {
+        black_box(snmp::parse(text));
+        black_box(snmp::parse6(text));
+        black_box(snmp::parse_sockstat(text));
+    }),
+    ("softirqs", |text| {
+        black_box(softirqs::parse(text, "NET_RX"));
+    }),
+    ("softnet", |text| {
+        black_box(softnet::parse(text));
+    }),
+    ("stat", |text| {
+        black_box(stat::parse(text));
+    }),
+    ("task", |text| {
+        black_box(task::stat(text));
+        black_box(task::schedstat(text));
+    }),
+    ("tracepoint", |text| {
+        let Some(format) = tracepoint::Format::parse(text) else {
+            return;
+        };
+        black_box(format.names("reason"));
+        if let Some(field) = format.field("reason") {
+            black_box(field.value(text.as_bytes()));
+        }
+    }),
+];
+
+/// A text that claims to be the kernel's. Bytes that are not UTF-8 are replaced, as the gatherer does it.
+pub fn kernel_texts(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for (_, parse) in PARSERS {
+        parse(&text);
+    }
+}
