@@ -6,8 +6,11 @@
 //! counters would halve that and could overflow in an hour-long run. One histogram per thread, merged
 //! afterwards; percentiles are never averaged.
 
+use std::time::Duration;
+
 use hdrhistogram::Histogram as Hdr;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer, V2Serializer};
 use rungwise_model::load::Quantiles;
 
 use crate::Error;
@@ -143,8 +146,44 @@ impl Histogram {
     }
 }
 
+/// One distribution of a log: its name, and the seconds that it was taken over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// What it is of; a comma or a space in it becomes an underscore, since the format has no room for them.
+    pub name: String,
+    /// The distribution.
+    pub histogram: Histogram,
+    /// Seconds of measurement in it.
+    pub seconds: f64,
+}
+
+/// The interval log of hdrhistogram.org, one tagged line per entry, nanoseconds: what `HistogramLogAnalyzer`
+/// and its kin read, and what another machine's can be merged with.
+pub fn log(comment: &str, entries: &[Entry]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder.add_comment(comment);
+    let mut log = builder
+        .begin_log_with(&mut text, &mut serializer)
+        .expect("writing to memory");
+    for entry in entries {
+        let name = entry.name.replace([',', ' ', '\r', '\n'], "_");
+        let seconds = Duration::try_from_secs_f64(entry.seconds).unwrap_or_default();
+        log.write_histogram(
+            &entry.histogram.inner,
+            Duration::ZERO,
+            seconds,
+            Tag::new(&name),
+        )
+        .expect("writing to memory, counts below 2^63");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     use proptest::prelude::*;
 
     use super::*;
@@ -247,5 +286,34 @@ mod tests {
             let _ = Histogram::from_bytes(&bytes);
             let _ = Histogram::from_bytes(&noise);
         }
+    }
+
+    #[test]
+    fn a_log_is_read_by_the_tools_of_the_format() {
+        let mut histogram = Histogram::new();
+        histogram.record_n(1_000_000, 7);
+        let entry = |name: &str| Entry {
+            name: name.to_owned(),
+            histogram: histogram.clone(),
+            seconds: 2.5,
+        };
+        let text = log("latency", &[entry("rung, one/a"), entry("rung/b")]);
+        let tags: Vec<_> = IntervalLogIterator::new(&text)
+            .filter_map(|entry| match entry.unwrap() {
+                LogEntry::Interval(interval) => Some((
+                    interval.tag().unwrap().as_str().to_owned(),
+                    interval.duration(),
+                )),
+                _ => None,
+            })
+            .collect();
+        let took = Duration::from_millis(2500);
+        assert_eq!(
+            tags,
+            [
+                ("rung__one/a".to_owned(), took),
+                ("rung/b".to_owned(), took)
+            ]
+        );
     }
 }
