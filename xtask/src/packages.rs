@@ -3,7 +3,8 @@
 //! A package counts as present when its program is found, whoever installed it, so the tests run
 //! on other distributions too. Installing is careful with a machine that is somebody's: nothing is
 //! removed (`--no-remove`), nothing recommended comes along, and the daemons among the packages are
-//! not started (`policy-rc.d`, see `invoke-rc.d(8)`).
+//! not started (`policy-rc.d`, see `invoke-rc.d(8)`). A package that would push out another one is not
+//! installed but unpacked below the target folder.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,15 @@ pub struct Package {
     pub program: &'static str,
     /// What the tests do with it.
     pub reason: &'static str,
+    /// Debian allows one such package at a time, so that it is only unpacked.
+    pub unpacked: Option<Unpacked>,
+}
+
+/// A package that is taken apart instead of installed.
+#[derive(Clone, Copy, Debug)]
+pub struct Unpacked {
+    /// The packages whose libraries it loads; these are installed.
+    pub libraries: &'static [&'static str],
 }
 
 /// Every package the tests need, sorted by name.
@@ -28,46 +38,64 @@ pub const PACKAGES: &[Package] = &[
         name: "bind9-dnsutils",
         program: "dig",
         reason: "a real DNS client must accept the replies of the DNS example",
+        unpacked: None,
     },
     Package {
         name: "chromium",
         program: "chromium",
         reason: "draws report.html wide, narrow, dark and printed",
+        unpacked: None,
     },
     Package {
         name: "chrony",
         program: "chronyd",
         reason: "a real NTP client must accept the replies of the SNTP example",
+        // Every time daemon conflicts with every other, and systemd-timesyncd is everywhere.
+        unpacked: Some(Unpacked {
+            libraries: &[
+                "libcap2",
+                "libedit2",
+                "libgnutls30",
+                "libnettle8",
+                "libseccomp2",
+            ],
+        }),
     },
     Package {
         name: "ethtool",
         program: "ethtool",
         reason: "second opinion on the device features that we set by ioctl",
+        unpacked: None,
     },
     Package {
         name: "faketime",
         program: "faketime",
         reason: "has the wall clock jump for one program",
+        unpacked: None,
     },
     Package {
         name: "iproute2",
         program: "ip",
         reason: "second opinion on the namespaces and devices that we make by netlink",
+        unpacked: None,
     },
     Package {
         name: "nftables",
         program: "nft",
         reason: "second opinion on the base chains that we read and plant by netlink",
+        unpacked: None,
     },
     Package {
         name: "nsd",
         program: "nsd",
         reason: "a real DNS server that `load udp --dns` drives",
+        unpacked: None,
     },
     Package {
         name: "strace",
         program: "strace",
         reason: "kills and fails the tool at chosen system calls",
+        unpacked: None,
     },
 ];
 
@@ -85,16 +113,33 @@ const PLACES: &[&str] = &[
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
-        .chain(PLACES.iter().map(PathBuf::from))
+        .chain(places())
         .map(|folder| folder.join(program))
         .find(|file| file.is_file())
+}
+
+fn places() -> impl Iterator<Item = PathBuf> {
+    let unpacked = unpacked_folder();
+    PLACES
+        .iter()
+        .map(PathBuf::from)
+        .chain([unpacked.join("usr/sbin"), unpacked.join("usr/bin")])
+}
+
+/// Where packages that are not installed are unpacked.
+fn unpacked_folder() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"),
+        PathBuf::from,
+    );
+    target.join("packages")
 }
 
 /// PATH with the places of [`find`] behind it, for the tests.
 pub fn path() -> Result<std::ffi::OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    for place in PLACES.iter().map(PathBuf::from) {
+    for place in places() {
         if !folders.contains(&place) {
             folders.push(place);
         }
@@ -113,26 +158,82 @@ pub fn missing() -> Vec<Package> {
 
 /// The commands that install `packages`, as a person would type them.
 pub fn command_line(packages: &[Package]) -> String {
-    let names: Vec<&str> = packages.iter().map(|package| package.name).collect();
-    format!(
-        "apt-get update && apt-get install --yes --no-install-recommends --no-remove {}",
-        names.join(" ")
-    )
+    let mut command = String::from("apt-get update");
+    let names = to_install(packages);
+    if !names.is_empty() {
+        command += " && apt-get install --yes --no-install-recommends --no-remove ";
+        command += &names.join(" ");
+    }
+    let folder = unpacked_folder();
+    for package in packages.iter().filter(|package| package.unpacked.is_some()) {
+        command += &format!(
+            " && apt-get download {name} && dpkg-deb --extract {name}_*.deb {}",
+            folder.display(),
+            name = package.name,
+        );
+    }
+    command
+}
+
+/// Names for `apt-get install`: packages, and the libraries of those that are unpacked.
+fn to_install(packages: &[Package]) -> Vec<&'static str> {
+    packages
+        .iter()
+        .flat_map(|package| match &package.unpacked {
+            Some(unpacked) => unpacked.libraries,
+            None => std::slice::from_ref(&package.name),
+        })
+        .copied()
+        .collect()
 }
 
 /// Installs `packages`; needs root and apt.
 pub fn install(packages: &[Package]) -> Result<()> {
     let _quiet = HoldServices::start()?;
-    apt(&["update", "--quiet"])?;
-    let mut args = vec![
-        "install",
-        "--yes",
-        "--quiet",
-        "--no-install-recommends",
-        "--no-remove",
-    ];
-    args.extend(packages.iter().map(|package| package.name));
-    apt(&args)
+    let here = Path::new(".");
+    apt(&["update", "--quiet"], here)?;
+    let names = to_install(packages);
+    if !names.is_empty() {
+        let mut args = vec![
+            "install",
+            "--yes",
+            "--quiet",
+            "--no-install-recommends",
+            "--no-remove",
+        ];
+        args.extend(names);
+        apt(&args, here)?;
+    }
+    packages
+        .iter()
+        .filter(|package| package.unpacked.is_some())
+        .try_for_each(unpack)
+}
+
+/// Downloads the archive and takes it apart; its scripts do not run.
+fn unpack(package: &Package) -> Result<()> {
+    let folder = unpacked_folder();
+    let archives = folder.join("archives").join(package.name);
+    std::fs::create_dir_all(&archives)
+        .with_context(|| format!("cannot create {}", archives.display()))?;
+    apt(&["download", package.name], &archives)?;
+    for archive in std::fs::read_dir(&archives)
+        .with_context(|| format!("cannot list {}", archives.display()))?
+    {
+        let archive = archive?.path();
+        let status = Command::new("dpkg-deb")
+            .arg("--extract")
+            .args([&archive, &folder])
+            .status()
+            .context("cannot run dpkg-deb")?;
+        if !status.success() {
+            bail!(
+                "cannot unpack {}: dpkg-deb ended with {status}",
+                archive.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Whether we may install: the effective user is root.
@@ -142,10 +243,11 @@ pub fn is_root() -> bool {
         .is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0)
 }
 
-fn apt(args: &[&str]) -> Result<()> {
+fn apt(args: &[&str], folder: &Path) -> Result<()> {
     eprintln!("xtask: apt-get {}", args.join(" "));
     let status = Command::new("apt-get")
         .args(args)
+        .current_dir(folder)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdin(std::process::Stdio::null())
         .status()
@@ -214,6 +316,14 @@ mod tests {
             command_line(&PACKAGES[..2]),
             "apt-get update && apt-get install --yes --no-install-recommends --no-remove bind9-dnsutils chromium"
         );
+    }
+
+    #[test]
+    fn a_package_that_would_push_out_another_is_unpacked() {
+        let chrony = PACKAGES.iter().find(|package| package.name == "chrony");
+        let command = command_line(&[*chrony.unwrap()]);
+        assert!(command.contains("install --yes --no-install-recommends --no-remove libcap2 "));
+        assert!(command.contains("apt-get download chrony && dpkg-deb --extract chrony_*.deb "));
     }
 
     #[test]

@@ -55,6 +55,7 @@ fn provide(no_install: bool) -> Result<bool> {
         name,
         program,
         reason,
+        ..
     } in &missing
     {
         eprintln!("  {name:16} {program}: {reason}");
