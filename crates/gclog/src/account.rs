@@ -1,0 +1,96 @@
+//! What became of every line.
+
+/// How many lines and bytes of a log were understood. Every byte is in exactly one of the three groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Lines that gave an event, or a part of one.
+    pub understood: Share,
+    /// Lines of a known form that say nothing that is asked for: `gc+heap` details, banners, empty lines.
+    pub ignored: Share,
+    /// Lines not understood: output of the application, damage, a format that nobody taught us.
+    pub unknown: Share,
+    /// The first few lines not understood.
+    pub samples: Vec<Sample>,
+    /// Bytes of zero at the start of lines, left by `copytruncate`; in `ignored`.
+    pub nul_bytes: u64,
+    /// The last line has no end: the log is cut, or still being written.
+    pub cut: bool,
+}
+
+/// Lines and their bytes with the line ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Lines.
+    pub lines: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A line that was not understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// From 1.
+    pub line: u64,
+    /// Its first 200 bytes, control characters replaced.
+    pub text: String,
+}
+
+/// What a line turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// It gave something.
+    Understood,
+    /// Known, and of no use.
+    Ignored,
+    /// Not known.
+    Unknown,
+}
+
+/// Lines kept as samples.
+const SAMPLES: usize = 10;
+/// Bytes kept of each.
+const SAMPLE_BYTES: usize = 200;
+
+impl Account {
+    /// Enters a line. `bytes` counts its end as well.
+    pub(crate) fn enter(&mut self, read: Read, line: u64, text: &[u8], bytes: u64) {
+        let share = match read {
+            Read::Understood => &mut self.understood,
+            Read::Ignored => &mut self.ignored,
+            Read::Unknown => {
+                if self.samples.len() < SAMPLES {
+                    self.samples.push(Sample {
+                        line,
+                        text: sample(text),
+                    });
+                }
+                &mut self.unknown
+            }
+        };
+        share.lines += 1;
+        share.bytes += bytes;
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> u64 {
+        self.understood.bytes + self.ignored.bytes + self.unknown.bytes
+    }
+
+    /// All lines.
+    pub fn lines(&self) -> u64 {
+        self.understood.lines + self.ignored.lines + self.unknown.lines
+    }
+}
+
+fn sample(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(SAMPLE_BYTES)])
+        .chars()
+        .map(|c| {
+            if c.is_control() {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                c
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,330 @@
+//! What a GC log says, one model for all collectors and all versions.
+//!
+//! Sizes are bytes, durations nanoseconds, both exactly as printed: `0.1193963 secs` is 119 396 300 ns.
+//! Nothing is made up: what a line did not print is `None`, never zero.
+
+use crate::names::Name;
+
+/// When something happened, by the clocks that the log prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// Nanoseconds since the JVM started.
+    pub uptime_ns: Option<u64>,
+    /// Nanoseconds since 1970, UTC.
+    pub wall_ns: Option<i64>,
+}
+
+/// The collector that a line, a set of lines or a flag names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Collector {
+    /// One thread, young and old.
+    Serial,
+    /// `PSYoungGen`, `ParOldGen`: throughput first.
+    Parallel,
+    /// Concurrent mark-sweep with ParNew or DefNew; gone since JDK 14.
+    Cms,
+    /// Garbage first.
+    G1,
+    /// ZGC of one generation, JDK 11 to 23.
+    Z,
+    /// Generational ZGC, from JDK 21.
+    GenerationalZ,
+    /// Shenandoah.
+    Shenandoah,
+    /// Generational Shenandoah, from JDK 24.
+    GenerationalShenandoah,
+    /// No collection at all.
+    Epsilon,
+}
+
+/// What a pause was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The young generation only, also when it starts a concurrent cycle or prepares mixed collections.
+    Young,
+    /// G1: young and some old regions.
+    Mixed,
+    /// The whole heap, threads stopped: `Full GC`, CMS's foreground collection, Shenandoah's degenerated
+    /// collection is not one of them.
+    Full,
+    /// Shenandoah: a concurrent cycle that ends with threads stopped.
+    Degenerated,
+    /// The first pause of a concurrent cycle: initial mark, mark start, init mark.
+    Start,
+    /// Marking ends: remark, mark end, final mark.
+    Remark,
+    /// G1's cleanup.
+    Cleanup,
+    /// Any other pause of a concurrent collector, such as relocate start, init and final evacuation.
+    Other,
+}
+
+/// Something that changed size in a collection. Bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Used before; CMS's initial mark and remark print only one figure, which stands here and in `after`.
+    pub before: Option<u64>,
+    /// Used after.
+    pub after: Option<u64>,
+    /// Capacity afterwards, or committed for metaspace.
+    pub capacity: Option<u64>,
+}
+
+/// A part of the heap, or what lies beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Area {
+    /// All of the Java heap.
+    Heap,
+    /// Young generation: Eden and survivors.
+    Young,
+    /// Where objects are born.
+    Eden,
+    /// Where young survivors wait.
+    Survivor,
+    /// Old or tenured generation.
+    Old,
+    /// G1: objects of half a region and more.
+    Humongous,
+    /// Permanent generation (to JDK 7) or metaspace.
+    Metaspace,
+}
+
+/// All areas, in the order of [`Areas`].
+pub const AREAS: [Area; 7] = [
+    Area::Heap,
+    Area::Young,
+    Area::Eden,
+    Area::Survivor,
+    Area::Old,
+    Area::Humongous,
+    Area::Metaspace,
+];
+
+/// What each area held before and after. An area that was not printed has nothing in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Areas([Change; AREAS.len()]);
+
+impl Areas {
+    /// What this area held.
+    pub fn get(&self, area: Area) -> Change {
+        self.0[area as usize]
+    }
+
+    /// For the parser: the same, to be filled.
+    pub fn at(&mut self, area: Area) -> &mut Change {
+        &mut self.0[area as usize]
+    }
+}
+
+/// CPU time of a collection, from `[Times: user=0.02 sys=0.02, real=0.12 secs]` or `User=0.01s Sys=0.17s Real=3.75s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cpu {
+    /// In the JVM, all threads of the collector.
+    pub user_ns: u64,
+    /// In the kernel for it.
+    pub sys_ns: u64,
+    /// Time on the wall, in steps of 10 ms.
+    pub real_ns: u64,
+}
+
+/// A phase inside a pause or a concurrent cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// As printed, without indentation, colon and time: `Evacuate Collection Set`, `Rescan (parallel)`.
+    pub name: Name,
+    /// How deep it is printed inside others, 0 for the outermost.
+    pub depth: u8,
+    /// How long, or the mean of the workers where it prints them.
+    pub duration_ns: u64,
+}
+
+/// Objects by the collections they have survived, from `- age 1: 3269544 bytes, 3269544 total`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ages {
+    /// `Desired survivor size`.
+    pub desired: Option<u64>,
+    /// `new threshold`: objects of that age are promoted next time.
+    pub threshold: Option<u32>,
+    /// `(max 15)`: the roof of the threshold; old JVMs print 2^31-1 or more.
+    pub max: Option<u64>,
+    /// Bytes of age 1, 2, ...
+    pub bytes: Vec<u64>,
+}
+
+/// References that a collection found, by kind: count and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct References {
+    /// `SoftReference`, `WeakReference`, `FinalReference`, `PhantomReference`, `JNI Weak Reference`.
+    pub kind: Name,
+    /// How many; nothing where only the time is printed.
+    pub count: Option<u64>,
+    /// How long it took.
+    pub duration_ns: Option<u64>,
+}
+
+/// What went wrong in a pause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Troubles {
+    /// `to-space exhausted`, `to-space overflow`, `Evacuation Failure`.
+    pub evacuation_failed: bool,
+    /// `promotion failed`.
+    pub promotion_failed: bool,
+    /// `concurrent mode failure`: CMS was not done in time.
+    pub concurrent_mode_failure: bool,
+    /// `concurrent mode interrupted`: somebody asked for a full collection meanwhile.
+    pub concurrent_mode_interrupted: bool,
+    /// The cause is `GCLocker Initiated GC`.
+    pub gc_locker: bool,
+}
+
+/// Threads stopped, for a collection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pause {
+    /// Line of the log where it is told, from 1: the one with its duration.
+    pub line: u64,
+    /// When it began. Unified logs stamp the end: the duration is taken off.
+    pub began: Stamp,
+    /// `GC(12)`, or `#12:` of `PrintGCID`.
+    pub id: Option<u64>,
+    /// As printed, with what is in brackets: `Pause Young (Normal) (G1 Evacuation Pause)`, `Y: Pause Mark Start (Major)`;
+    /// of JDK 5 to 8 a name in the same manner: `ParNew`, `GC remark`, `Full GC`, `PSYoungGen`, `GC pause (young)`.
+    pub name: Name,
+    /// What it was for.
+    pub kind: Kind,
+    /// Why it came, without brackets: `G1 Evacuation Pause`, `Allocation Failure`, `System.gc()`.
+    pub cause: Option<Name>,
+    /// It starts a concurrent cycle: `Concurrent Start`, `initial-mark`.
+    pub starts_cycle: bool,
+    /// How long threads were stopped. Nothing where the log is cut before the figure.
+    pub duration_ns: Option<u64>,
+    /// It lies within another pause whose duration holds this one's too, such as the young collection before
+    /// CMS's remark: not to be added to a total.
+    pub nested: bool,
+    /// What the areas held.
+    pub areas: Areas,
+    /// Bytes that moved from young to old, where the log lets it be reckoned exactly.
+    pub promoted: Option<u64>,
+    /// Of the young generation at that moment: used and capacity, as CMS's remark and initial mark print it
+    /// (`YG occupancy: 5803756 K (5872064 K)`).
+    pub young_occupancy: Option<(u64, u64)>,
+    /// CPU time.
+    pub cpu: Option<Cpu>,
+    /// Parts of it.
+    pub phases: Vec<Phase>,
+    /// Age table after it.
+    pub ages: Option<Ages>,
+    /// References processed.
+    pub references: Vec<References>,
+    /// Troubles.
+    pub troubles: Troubles,
+}
+
+/// Work of a collector while the application runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Concurrent {
+    /// Line of the log.
+    pub line: u64,
+    /// When it began.
+    pub began: Stamp,
+    /// `GC(12)`.
+    pub id: Option<u64>,
+    /// As printed: `CMS-concurrent-abortable-preclean`, `Concurrent Mark`, `Y: Concurrent Relocate`.
+    pub name: Name,
+    /// It is a whole cycle, not a part: `Concurrent Mark Cycle`, `Major Collection`, `Garbage Collection (Warmup)`.
+    pub cycle: bool,
+    /// Why, of a whole cycle.
+    pub cause: Option<Name>,
+    /// How long on the wall.
+    pub duration_ns: Option<u64>,
+    /// CPU time, of CMS's `0.019/0.019 secs` the first figure.
+    pub cpu_ns: Option<u64>,
+    /// It was given up: `concurrent mark abort`, `abort preclean due to time`.
+    pub aborted: bool,
+    /// What areas held, of a whole cycle that prints it.
+    pub areas: Areas,
+}
+
+/// Threads stopped, for whatever reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Safepoint {
+    /// Line of the log.
+    pub line: u64,
+    /// When it began, as near as the log tells.
+    pub began: Stamp,
+    /// The operation, where printed: `G1CollectForAllocation`, `RevokeBias`, `Cleanup`.
+    pub operation: Option<Name>,
+    /// Until all threads stood still.
+    pub reaching_ns: Option<u64>,
+    /// From the call to stop until all ran again.
+    pub total_ns: u64,
+}
+
+/// What the log tells of the JVM that wrote it, one fact at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact<'a> {
+    /// `17.0.15+6-Debian-1deb12u1`, `1.8.0_504-8u504-ga-1-b01`.
+    Version(&'a str),
+    /// The command line, or the flags, as printed.
+    Flags(&'a str),
+    /// Which collector: from `Using G1`, or the first line that only one of them prints.
+    Collector(Collector),
+    /// CPUs that the JVM sees.
+    Cpus(u64),
+    /// Memory of the machine or container, bytes.
+    Memory(u64),
+    /// Swap of the machine, bytes.
+    Swap(u64),
+    /// Size of a G1 or Shenandoah region, bytes.
+    RegionSize(u64),
+    /// Largest heap, bytes.
+    MaxHeap(u64),
+    /// Threads for pauses.
+    ParallelWorkers(u64),
+    /// Threads beside the application.
+    ConcurrentWorkers(u64),
+}
+
+/// One thing that the log says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event<'a> {
+    /// Another JVM writes from here on: uptime and GC numbers start anew. Not told of the first one.
+    Restart,
+    /// Of the JVM.
+    Fact(Fact<'a>),
+    /// A pause.
+    Pause(&'a Pause),
+    /// A concurrent phase or cycle.
+    Concurrent(&'a Concurrent),
+    /// A safepoint.
+    Safepoint(&'a Safepoint),
+    /// An application thread waited for memory: ZGC's `Allocation Stall (thread) 12.3ms`, Shenandoah's pacing.
+    Stall {
+        /// When.
+        at: Stamp,
+        /// The thread, where printed.
+        thread: Option<Name>,
+        /// How long.
+        duration_ns: u64,
+    },
+    /// How long the application ran since the last safepoint: `Application time: 0.9123603 seconds`.
+    Ran {
+        /// When it ended.
+        at: Stamp,
+        /// How long.
+        duration_ns: u64,
+    },
+    /// `java.lang.OutOfMemoryError` and its like.
+    OutOfMemory {
+        /// When.
+        at: Stamp,
+    },
+    /// Fragmentation of CMS's old generation, from `PrintFLSStatistics`.
+    FreeLists {
+        /// When.
+        at: Stamp,
+        /// Bytes.
+        free: u64,
+        /// Largest block in bytes.
+        largest: u64,
+    },
+}
