@@ -13,6 +13,8 @@ pub struct Account {
     pub samples: Vec<Sample>,
     /// Bytes of zero at the start of lines, left by `copytruncate`; in `ignored`.
     pub nul_bytes: u64,
+    /// Lines longer than 64 KiB, of which only the start was read.
+    pub long_lines: u64,
     /// The last line has no end: the log is cut, or still being written.
     pub cut: bool,
 }

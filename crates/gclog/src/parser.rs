@@ -1,0 +1,191 @@
+//! Bytes to events: cuts lines, decides for each of them which grammar it has, and keeps the account.
+
+use crate::account::{Account, Read};
+use crate::event::Event;
+use crate::lines::{Line, Lines};
+use crate::names::Names;
+use crate::preunified::Preunified;
+use crate::unified::Unified;
+
+/// Reads a GC log in pieces. Its memory does not grow with the log.
+#[derive(Debug, Default)]
+pub struct Parser {
+    lines: Lines,
+    inner: Inner,
+}
+
+/// Everything but the cutting of lines, so that both can be borrowed at once.
+#[derive(Debug, Default)]
+struct Inner {
+    account: Account,
+    line: u64,
+    names: Names,
+    clock: Clock,
+    unified: Unified,
+    preunified: Preunified,
+}
+
+impl Parser {
+    /// Nothing read yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads the next piece of the log, of any length, and tells the sink what it says. What a line tells may come
+    /// later than the line: a pause is told when nothing more about it can follow.
+    pub fn push(&mut self, piece: &[u8], sink: &mut impl FnMut(&Names, Event<'_>)) {
+        let inner = &mut self.inner;
+        self.lines.push(piece, |line| inner.line(line, sink));
+    }
+
+    /// Ends the log: tells what is still open, and gives the account of all lines.
+    pub fn finish(self, sink: &mut impl FnMut(&Names, Event<'_>)) -> Account {
+        let mut inner = self.inner;
+        self.lines.finish(|line| inner.line(line, sink));
+        let mut context = Context {
+            names: &mut inner.names,
+            clock: &mut inner.clock,
+            line: inner.line,
+            sink,
+        };
+        inner.preunified.finish(&mut context);
+        inner.unified.finish(&mut context);
+        inner.account
+    }
+
+    /// What became of the lines so far.
+    pub fn account(&self) -> &Account {
+        &self.inner.account
+    }
+
+    /// The names of the events so far.
+    pub fn names(&self) -> &Names {
+        &self.inner.names
+    }
+}
+
+impl Inner {
+    fn line(&mut self, line: Line<'_>, sink: &mut dyn FnMut(&Names, Event<'_>)) {
+        self.line += 1;
+        self.account.nul_bytes += line.nul_bytes;
+        self.account.ignored.bytes += line.nul_bytes;
+        self.account.long_lines += u64::from(line.long);
+        self.account.cut |= !line.ended;
+        let mut context = Context {
+            names: &mut self.names,
+            clock: &mut self.clock,
+            line: self.line,
+            sink,
+        };
+        let read = read(&mut self.unified, &mut self.preunified, &mut context, line.text);
+        self.account.enter(read, self.line, line.text, line.bytes);
+    }
+}
+
+/// Decorations make a line unified. Without them only `GC(` does at once; anything else is asked of the old
+/// grammars first, which have no line in common with undecorated unified ones but those of safepoints.
+fn read(unified: &mut Unified, preunified: &mut Preunified, context: &mut Context<'_>, text: &[u8]) -> Read {
+    if text.is_empty() {
+        return Read::Ignored;
+    }
+    if let Some(read) = unified.decorated(context, text) {
+        return read;
+    }
+    match preunified.line(context, text) {
+        Read::Unknown => unified.undecorated(context, text),
+        read => read,
+    }
+}
+
+/// What the grammars of lines share: names, time, the number of the line, and where events go.
+pub(crate) struct Context<'a> {
+    /// Names as printed.
+    pub(crate) names: &'a mut Names,
+    /// The clocks of the log.
+    pub(crate) clock: &'a mut Clock,
+    /// The line that is read, from 1.
+    pub(crate) line: u64,
+    sink: &'a mut dyn FnMut(&Names, Event<'_>),
+}
+
+impl Context<'_> {
+    /// Tells an event.
+    pub(crate) fn tell(&mut self, event: Event<'_>) {
+        (self.sink)(self.names, event);
+    }
+}
+
+/// Says by the uptime that another JVM writes.
+///
+/// Threads print their stamps a little out of order, and a damaged digit can throw one far ahead. So the uptime must
+/// fall by more than [`Clock::DISORDER_NS`] below both of the two before it; right after a header, which JDK 8 prints
+/// into every rotated file too, any fall will do.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    /// The last two, the later first.
+    last_ns: [u64; 2],
+    after_header: bool,
+}
+
+impl Clock {
+    /// A thread that waits for the log's lock may be late by this much; a guess, far above what the corpus shows.
+    const DISORDER_NS: u64 = 1_000_000_000;
+
+    /// A header was read, as a JVM prints it when it starts.
+    pub(crate) fn header(&mut self) {
+        self.after_header = true;
+    }
+
+    /// Takes note of an uptime. True if it shows that another JVM writes now; then whatever is open shall be told,
+    /// and [`Event::Restart`] after it.
+    pub(crate) fn restarted(&mut self, uptime_ns: u64) -> bool {
+        let before = self.last_ns[0].min(self.last_ns[1]);
+        let disorder = if self.after_header {
+            0
+        } else {
+            Self::DISORDER_NS
+        };
+        self.after_header = false;
+        let restarted = uptime_ns.saturating_add(disorder) < before;
+        self.last_ns = if restarted {
+            [uptime_ns; 2]
+        } else {
+            [uptime_ns, self.last_ns[0]]
+        };
+        restarted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_fall_of_the_uptime_is_a_restart() {
+        let mut clock = Clock::default();
+        for (uptime, expected) in [(5, false), (6, false), (1, true), (2, false)] {
+            assert_eq!(clock.restarted(uptime * SECOND), expected);
+        }
+    }
+
+    #[test]
+    fn disorder_and_one_damaged_stamp_are_none() {
+        let mut clock = Clock::default();
+        for tenths in [50, 60, 55, 61, 9000, 62, 63] {
+            assert!(!clock.restarted(tenths * SECOND / 10));
+        }
+    }
+
+    #[test]
+    fn after_a_header_any_fall_is_a_restart() {
+        let mut clock = Clock::default();
+        assert!(!clock.restarted(SECOND / 2));
+        assert!(!clock.restarted(SECOND * 6 / 10));
+        clock.header();
+        assert!(clock.restarted(SECOND / 10));
+        clock.header();
+        assert!(!clock.restarted(SECOND * 2 / 10));
+    }
+}
