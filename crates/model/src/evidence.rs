@@ -60,6 +60,8 @@ pub enum Kind {
     Connection,
     /// One value that a knob set: the knob and where.
     Setting,
+    /// One run of a JVM in a GC log, by its number there, from 1.
+    Jvm,
 }
 
 const KINDS: &[(Kind, &str)] = &[
@@ -76,6 +78,7 @@ const KINDS: &[(Kind, &str)] = &[
     (Kind::Port, "port"),
     (Kind::Connection, "connection"),
     (Kind::Setting, "setting"),
+    (Kind::Jvm, "jvm"),
 ];
 
 /// One thing of a kind; written `host`, `cpu/3`, `device/eth0`, `queue/eth0:rx-3`.

@@ -27,6 +27,7 @@ macro_rules! keys {
 }
 mod cpu;
 mod device;
+mod gc;
 mod memory;
 mod net;
 mod outside;
@@ -34,6 +35,7 @@ mod stack;
 
 pub use cpu::*;
 pub use device::*;
+pub use gc::*;
 pub use memory::*;
 pub use net::*;
 pub use outside::*;
@@ -41,7 +43,7 @@ pub use stack::*;
 
 /// All keys.
 pub fn all() -> impl Iterator<Item = &'static Key> {
-    [CPU, DEVICE, MEMORY, NET, OUTSIDE, STACK]
+    [CPU, DEVICE, GC, MEMORY, NET, OUTSIDE, STACK]
         .into_iter()
         .flatten()
         .copied()
