@@ -1,0 +1,160 @@
+//! The three lines that JDK 7 and 8 print at the start of a log and of every file of a rotated set.
+//!
+//! A header in the midst may be of the same JVM, which went on to another file, or of another one. Only the stamp behind
+//! it says so; until then its facts are kept back, so that they come after `Restart`.
+
+use super::Preunified;
+use super::cursor::Cursor;
+use crate::account::Read;
+use crate::event::{Collector, Event, Fact};
+use crate::parser::Context;
+
+/// A fact that waits.
+#[derive(Debug)]
+enum Kept {
+    Version(String),
+    Flags(String),
+    Other(Fact<'static>),
+}
+
+/// What is known of headers, and of whose they may be.
+#[derive(Debug, Default)]
+pub(super) struct Headers {
+    /// Facts that may be another JVM's: the next stamp says.
+    kept: Vec<Kept>,
+    /// There was an uptime in this log.
+    pub(super) has_uptime: bool,
+    /// There was an event of this JVM.
+    pub(super) has_told: bool,
+    /// A line says that a file of a rotated set begins.
+    rotated: bool,
+}
+
+/// Facts that wait at most; a header has some ten.
+const MOST: usize = 64;
+
+/// Flags that choose a collector.
+const COLLECTORS: &[(&str, Collector)] = &[
+    ("UseSerialGC", Collector::Serial),
+    ("UseParallelGC", Collector::Parallel),
+    ("UseParallelOldGC", Collector::Parallel),
+    ("UseConcMarkSweepGC", Collector::Cms),
+    ("UseG1GC", Collector::G1),
+    ("UseShenandoahGC", Collector::Shenandoah),
+];
+
+impl Preunified {
+    /// A line of a header. Nothing if it is none.
+    pub(super) fn header(&mut self, context: &mut Context<'_>, rest: &[u8]) -> Option<Read> {
+        if let Some(flags) = rest.strip_prefix(b"CommandLine flags: ") {
+            self.flags(context, text(flags.trim_ascii()));
+            return Some(Read::Understood);
+        }
+        if let Some(memory) = rest.strip_prefix(b"Memory: ") {
+            return self.memory(context, memory);
+        }
+        // `2017-04-16 10:00:56 GC log file created /var/log/gc.log.3`.
+        if rest.get(10) == Some(&b' ') && memchr::memmem::find(rest, b" GC log file ").is_some() {
+            self.headers.rotated = true;
+            return Some(Read::Ignored);
+        }
+        // `OpenJDK 64-Bit Server VM (25.504-b01) for linux-amd64 JRE (1.8.0_504-b01), built on ...`.
+        if !rest.starts_with(b"Java HotSpot") && !rest.starts_with(b"OpenJDK") {
+            return None;
+        }
+        let jre = memchr::memmem::find(rest, b" JRE (")?;
+        let mut cursor = Cursor::new(rest);
+        cursor.skip(jre + b" JRE (".len());
+        let version = text(cursor.bracket()?);
+        let rotated = std::mem::take(&mut self.headers.rotated);
+        context.clock.header();
+        if self.headers.has_told && !self.headers.has_uptime && !rotated {
+            self.restart(context);
+        }
+        let wide = memchr::memmem::find(&rest[..jre], b"64-Bit").is_some();
+        self.word = if wide { 8 } else { 4 };
+        self.keep(context, Kept::Version(version.to_owned()));
+        Some(Read::Understood)
+    }
+
+    fn flags(&mut self, context: &mut Context<'_>, flags: &str) {
+        self.keep(context, Kept::Flags(flags.to_owned()));
+        for flag in flags.split_ascii_whitespace() {
+            let Some(flag) = flag.strip_prefix("-XX:") else {
+                continue;
+            };
+            if let Some(name) = flag.strip_prefix('+') {
+                let collector = COLLECTORS.iter().find(|(other, _)| *other == name);
+                if let Some((_, collector)) = collector {
+                    self.keep(context, Kept::Other(Fact::Collector(*collector)));
+                }
+                continue;
+            }
+            let Some((name, value)) = flag.split_once('=') else {
+                continue;
+            };
+            let Ok(value) = value.parse() else {
+                continue;
+            };
+            let fact = match name {
+                "MaxHeapSize" => Fact::MaxHeap(value),
+                "ParallelGCThreads" => Fact::ParallelWorkers(value),
+                "ConcGCThreads" => Fact::ConcurrentWorkers(value),
+                "G1HeapRegionSize" => Fact::RegionSize(value),
+                _ => continue,
+            };
+            self.keep(context, Kept::Other(fact));
+        }
+    }
+
+    /// `4k page, physical 24684092k(17265556k free), swap 0k(0k free)`.
+    fn memory(&mut self, context: &mut Context<'_>, memory: &[u8]) -> Option<Read> {
+        let mut cursor = Cursor::new(memory);
+        cursor.integer()?;
+        cursor.eat(b"k page, physical ").then_some(())?;
+        let physical = cursor.integer()?;
+        cursor.eat(b"k(").then_some(())?;
+        self.keep(
+            context,
+            Kept::Other(Fact::Memory(physical.saturating_mul(1024))),
+        );
+        if let Some(at) = memchr::memmem::find(cursor.rest(), b"swap ") {
+            cursor.skip(at + b"swap ".len());
+            if let Some(swap) = cursor.integer() {
+                self.keep(context, Kept::Other(Fact::Swap(swap.saturating_mul(1024))));
+            }
+        }
+        Some(Read::Understood)
+    }
+
+    /// Tells a fact, or keeps it until it is known whose it is.
+    fn keep(&mut self, context: &mut Context<'_>, fact: Kept) {
+        if self.headers.kept.len() < MOST {
+            self.headers.kept.push(fact);
+        }
+        if !self.headers.has_told {
+            self.tell_kept(context);
+        }
+    }
+
+    /// Tells what was kept back.
+    pub(super) fn tell_kept(&mut self, context: &mut Context<'_>) {
+        for kept in std::mem::take(&mut self.headers.kept) {
+            match kept {
+                Kept::Version(version) => context.tell(Event::Fact(Fact::Version(&version))),
+                Kept::Flags(flags) => context.tell(Event::Fact(Fact::Flags(&flags))),
+                Kept::Other(Fact::Collector(collector)) => self.collector(context, collector),
+                Kept::Other(Fact::RegionSize(bytes)) => self.region_size(context, bytes),
+                Kept::Other(fact) => context.tell(Event::Fact(fact)),
+            }
+        }
+    }
+}
+
+/// As text; up to the first byte that is none.
+fn text(bytes: &[u8]) -> &str {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    }
+}
