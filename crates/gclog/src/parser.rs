@@ -118,12 +118,14 @@ impl Context<'_> {
 /// Says by the uptime that another JVM writes.
 ///
 /// Threads print their stamps a little out of order, and a damaged digit can throw one far ahead. So the uptime must
-/// fall by more than [`Clock::DISORDER_NS`] below both of the two before it; right after a header, which JDK 8 prints
-/// into every rotated file too, any fall will do.
+/// fall by more than [`Clock::DISORDER_NS`] below both of the two before it. Right after a header it is enough that it
+/// falls to less than half of the highest: JDK 8 prints a header into every rotated file, where the uptime goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     /// The last two, the later first.
     last_ns: [u64; 2],
+    /// Since the JVM started, as far as the log tells.
+    highest_ns: u64,
     after_header: bool,
 }
 
@@ -140,18 +142,16 @@ impl Clock {
     /// and [`Event::Restart`] after it.
     pub(crate) fn restarted(&mut self, uptime_ns: u64) -> bool {
         let before = self.last_ns[0].min(self.last_ns[1]);
-        let disorder = if self.after_header {
-            0
-        } else {
-            Self::DISORDER_NS
-        };
+        let restarted = uptime_ns.saturating_add(Self::DISORDER_NS) < before
+            || self.after_header && uptime_ns < self.highest_ns / 2;
         self.after_header = false;
-        let restarted = uptime_ns.saturating_add(disorder) < before;
-        self.last_ns = if restarted {
-            [uptime_ns; 2]
+        if restarted {
+            self.last_ns = [uptime_ns; 2];
+            self.highest_ns = uptime_ns;
         } else {
-            [uptime_ns, self.last_ns[0]]
-        };
+            self.last_ns = [uptime_ns, self.last_ns[0]];
+            self.highest_ns = self.highest_ns.max(uptime_ns);
+        }
         restarted
     }
 }
@@ -179,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn after_a_header_any_fall_is_a_restart() {
+    fn a_header_alone_is_no_restart_and_a_fall_by_half_after_it_is() {
         let mut clock = Clock::default();
-        assert!(!clock.restarted(SECOND / 2));
         assert!(!clock.restarted(SECOND * 6 / 10));
         clock.header();
-        assert!(clock.restarted(SECOND / 10));
+        assert!(!clock.restarted(SECOND * 59 / 100));
         clock.header();
+        assert!(clock.restarted(SECOND / 10));
         assert!(!clock.restarted(SECOND * 2 / 10));
     }
 }

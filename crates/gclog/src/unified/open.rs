@@ -1,0 +1,373 @@
+//! Collections under way, by their number, and the last event, which waits for what may still follow it.
+//!
+//! What a collection prints before the line with its duration is gathered in a draft. The finished pause waits for
+//! its CPU time (`gc,cpu`), which comes right after it, and for the pause around it. It is told when anything else
+//! of its collection, another event or a safepoint comes. Buffers go round, so that nothing is allocated per pause.
+
+use crate::account::Read;
+use crate::event::{Ages, Area, Change, Concurrent, Cpu, Event, Kind, Pause, Stamp, Troubles};
+use crate::names::Name;
+use crate::number::{SECONDS, decimal};
+use crate::parser::Context;
+
+/// Collections that can be under way. HotSpot has two or three; more are left behind by damage.
+const MOST: usize = 16;
+
+/// What one collection has printed so far.
+#[derive(Debug)]
+pub(super) struct Draft {
+    id: u64,
+    /// Filled bit by bit; `name` and `kind` mean something once `stopped`.
+    pub(super) pause: Pause,
+    pub(super) ages: Ages,
+    pub(super) has_ages: bool,
+    /// G1: regions of Eden, survivors, old, humongous.
+    pub(super) regions: [Option<Regions>; 4],
+    /// Threads are stopped for it: a pause began, its end has not come.
+    stopped: bool,
+    /// Another pause lay within it.
+    around: bool,
+    /// When its cycle began.
+    pub(super) cycle_began: Option<Stamp>,
+    /// `Concurrent Mark Abort` was printed.
+    pub(super) aborted: bool,
+    /// Phases that have begun and not ended.
+    pub(super) phases_open: u8,
+    /// ZGC's tables: of which part of the heap the next row is, and what the rows said.
+    pub(super) section: Option<Area>,
+    pub(super) table: crate::event::Areas,
+    /// The kind of reference that the next count is of.
+    pub(super) reference: Option<Name>,
+    /// Line of the last use.
+    used: u64,
+}
+
+/// Numbers of regions of one sort.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Regions {
+    pub(super) before: u64,
+    pub(super) after: u64,
+    pub(super) capacity: Option<u64>,
+}
+
+/// Drafts and the waiting event.
+#[derive(Debug)]
+pub(super) struct Open {
+    drafts: Vec<Draft>,
+    /// Index of the draft used last; the next line is mostly of the same collection.
+    last: usize,
+    waiting: Waiting,
+    /// Of the waiting pause, also while nothing waits: its buffers are used again.
+    pause: Pause,
+    ages: Ages,
+    has_ages: bool,
+    concurrent: Concurrent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    Nothing,
+    Pause,
+    Concurrent,
+}
+
+impl Default for Open {
+    fn default() -> Self {
+        let name = Name::default();
+        Self {
+            drafts: Vec::new(),
+            last: 0,
+            waiting: Waiting::Nothing,
+            pause: blank(),
+            ages: Ages::default(),
+            has_ages: false,
+            concurrent: Concurrent {
+                line: 0,
+                began: Stamp::default(),
+                id: None,
+                name,
+                cycle: false,
+                cause: None,
+                duration_ns: None,
+                cpu_ns: None,
+                aborted: false,
+                areas: crate::event::Areas::default(),
+            },
+        }
+    }
+}
+
+impl Draft {
+    fn new(id: u64) -> Self {
+        Self {
+            id,
+            pause: blank(),
+            ages: Ages::default(),
+            has_ages: false,
+            regions: [None; 4],
+            stopped: false,
+            around: false,
+            cycle_began: None,
+            aborted: false,
+            phases_open: 0,
+            section: None,
+            table: crate::event::Areas::default(),
+            reference: None,
+            used: 0,
+        }
+    }
+
+    /// Forgets everything but the buffers.
+    fn renew(&mut self, id: u64) {
+        self.id = id;
+        self.renew_pause();
+        self.cycle_began = None;
+        self.aborted = false;
+        self.section = None;
+        self.table = crate::event::Areas::default();
+    }
+
+    /// Forgets what belongs to one pause.
+    fn renew_pause(&mut self) {
+        clear(&mut self.pause);
+        clear_ages(&mut self.ages);
+        self.has_ages = false;
+        self.regions = [None; 4];
+        self.stopped = false;
+        self.around = false;
+        self.phases_open = 0;
+        self.reference = None;
+    }
+}
+
+impl Open {
+    /// The draft of a collection, a new one if there is none.
+    pub(super) fn draft(&mut self, context: &mut Context<'_>, id: u64) -> &mut Draft {
+        if self.drafts.get(self.last).is_none_or(|draft| draft.id != id) {
+            self.last = self.place(context, id);
+        }
+        let draft = &mut self.drafts[self.last];
+        draft.used = context.line;
+        draft
+    }
+
+    /// The draft of a collection, if it has one.
+    pub(super) fn known(&mut self, id: u64) -> Option<&mut Draft> {
+        self.drafts.iter_mut().find(|draft| draft.id == id)
+    }
+
+    /// The draft of the pause that began last and has not ended: what a line without a number belongs to.
+    pub(super) fn stopped(&mut self) -> Option<&mut Draft> {
+        self.drafts
+            .iter_mut()
+            .filter(|draft| draft.stopped)
+            .max_by_key(|draft| draft.used)
+    }
+
+    fn place(&mut self, context: &mut Context<'_>, id: u64) -> usize {
+        if let Some(place) = self.drafts.iter().position(|draft| draft.id == id) {
+            return place;
+        }
+        if self.drafts.len() < MOST {
+            self.drafts.push(Draft::new(id));
+            return self.drafts.len() - 1;
+        }
+        let oldest = (0..MOST)
+            .min_by_key(|place| self.drafts[*place].used)
+            .unwrap_or(0);
+        self.give_up(context, oldest);
+        self.drafts[oldest].renew(id);
+        oldest
+    }
+
+    /// Tells a pause of which only the beginning was printed.
+    fn give_up(&mut self, context: &mut Context<'_>, place: usize) {
+        if self.drafts[place].stopped {
+            self.tell(context);
+            let draft = &mut self.drafts[place];
+            if draft.has_ages {
+                draft.pause.ages = Some(std::mem::take(&mut draft.ages));
+            }
+            context.tell(Event::Pause(&draft.pause));
+            draft.renew_pause();
+        }
+    }
+
+    /// A pause begins: the draft to name it in. What was printed under its number before was not of it.
+    pub(super) fn begin(&mut self, context: &mut Context<'_>, id: u64) -> &mut Draft {
+        self.tell(context);
+        let draft = self.draft(context, id);
+        draft.renew_pause();
+        draft.stopped = true;
+        draft
+    }
+
+    /// A pause has ended; its draft holds all but what stands here. It waits now.
+    pub(super) fn end(&mut self, context: &mut Context<'_>, id: u64, kind: Kind, final_remark: bool) -> &mut Pause {
+        // One that waits may lie within this one, known by their numbers: a young collection that turns into a full
+        // one takes the lower number and is printed after it.
+        if self.waiting == Waiting::Pause
+            && kind == Kind::Young
+            && self.pause.kind == Kind::Full
+            && self.pause.id.is_some_and(|inner| inner == id + 1)
+            && self.pause.duration_ns.is_some()
+        {
+            self.pause.nested = true;
+            self.draft(context, id).around = true;
+        }
+        self.tell(context);
+        // Or this one lies within another that has begun.
+        let mut nested = final_remark;
+        for outer in &mut self.drafts {
+            if outer.stopped && outer.id != id {
+                let within = match outer.pause.kind {
+                    Kind::Young => kind == Kind::Full && outer.id + 1 == id,
+                    Kind::Remark => final_remark,
+                    _ => false,
+                };
+                outer.around |= within;
+                nested |= within;
+            }
+        }
+        let place = self.place(context, id);
+        self.last = place;
+        let draft = &mut self.drafts[place];
+        draft.used = context.line;
+        std::mem::swap(&mut draft.pause, &mut self.pause);
+        std::mem::swap(&mut draft.ages, &mut self.ages);
+        self.has_ages = draft.has_ages;
+        if kind == Kind::Young && !draft.around {
+            self.pause.promoted = promoted(&self.pause);
+        }
+        draft.renew_pause();
+        self.pause.nested = nested;
+        self.pause.kind = kind;
+        self.waiting = Waiting::Pause;
+        &mut self.pause
+    }
+
+    /// A concurrent phase or cycle has ended. It waits now.
+    pub(super) fn concurrent(&mut self, context: &mut Context<'_>, concurrent: Concurrent) {
+        self.tell(context);
+        self.concurrent = concurrent;
+        self.waiting = Waiting::Concurrent;
+    }
+
+    /// CMS prints what its sweep has left after all concurrent phases; it goes to the last of them.
+    pub(super) fn swept(&mut self, id: u64, change: Change) -> bool {
+        let fits = self.waiting == Waiting::Concurrent && self.concurrent.id == Some(id);
+        if fits {
+            *self.concurrent.areas.at(Area::Old) = change;
+        }
+        fits
+    }
+
+    /// `User=0.02s Sys=0.01s Real=0.01s`.
+    pub(super) fn cpu(&mut self, id: u64, text: &[u8]) -> Read {
+        let Some(cpu) = cpu(text) else {
+            return Read::Unknown;
+        };
+        match self.waiting {
+            Waiting::Pause if self.pause.id == Some(id) && self.pause.cpu.is_none() => {
+                self.pause.cpu = Some(cpu);
+            }
+            Waiting::Concurrent if self.concurrent.id == Some(id) => {
+                self.concurrent.cpu_ns = cpu.user_ns.checked_add(cpu.sys_ns);
+            }
+            _ => return Read::Ignored,
+        }
+        Read::Understood
+    }
+
+    /// Tells what waits: nothing more about it can follow.
+    pub(super) fn tell(&mut self, context: &mut Context<'_>) {
+        match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
+            Waiting::Nothing => {}
+            Waiting::Pause => {
+                if self.has_ages {
+                    self.pause.ages = Some(std::mem::take(&mut self.ages));
+                }
+                context.tell(Event::Pause(&self.pause));
+                self.ages = self.pause.ages.take().unwrap_or_default();
+                clear_ages(&mut self.ages);
+                clear(&mut self.pause);
+            }
+            Waiting::Concurrent => context.tell(Event::Concurrent(&self.concurrent)),
+        }
+    }
+
+    /// Tells everything, also pauses of which only the beginning was printed.
+    pub(super) fn finish(&mut self, context: &mut Context<'_>) {
+        self.tell(context);
+        for place in 0..self.drafts.len() {
+            self.give_up(context, place);
+        }
+        self.drafts.clear();
+    }
+}
+
+/// What the old generation gained in a young collection, where both sizes are printed in K.
+fn promoted(pause: &Pause) -> Option<u64> {
+    let old = pause.areas.get(Area::Old);
+    // G1's sizes are counts of regions, which say nothing of what is in them.
+    if pause.areas.get(Area::Eden).after.is_some() && pause.areas.get(Area::Young).capacity.is_none() {
+        return None;
+    }
+    old.after?.checked_sub(old.before?)
+}
+
+/// Nothing of a pause.
+fn blank() -> Pause {
+    Pause {
+        line: 0,
+        began: Stamp::default(),
+        id: None,
+        name: Name::default(),
+        kind: Kind::Other,
+        cause: None,
+        starts_cycle: false,
+        duration_ns: None,
+        nested: false,
+        areas: crate::event::Areas::default(),
+        promoted: None,
+        young_occupancy: None,
+        cpu: None,
+        phases: Vec::new(),
+        ages: None,
+        references: Vec::new(),
+        troubles: Troubles::default(),
+    }
+}
+
+/// Makes it blank and keeps its buffers.
+fn clear(pause: &mut Pause) {
+    let mut phases = std::mem::take(&mut pause.phases);
+    let mut references = std::mem::take(&mut pause.references);
+    phases.clear();
+    references.clear();
+    *pause = Pause {
+        phases,
+        references,
+        ..blank()
+    };
+}
+
+fn clear_ages(ages: &mut Ages) {
+    let mut bytes = std::mem::take(&mut ages.bytes);
+    bytes.clear();
+    *ages = Ages {
+        bytes,
+        ..Ages::default()
+    };
+}
+
+fn cpu(text: &[u8]) -> Option<Cpu> {
+    let (user_ns, rest) = decimal(text.strip_prefix(b"User=")?, SECONDS)?;
+    let (sys_ns, rest) = decimal(rest.strip_prefix(b"s Sys=")?, SECONDS)?;
+    let (real_ns, rest) = decimal(rest.strip_prefix(b"s Real=")?, SECONDS)?;
+    rest.starts_with(b"s").then_some(Cpu {
+        user_ns,
+        sys_ns,
+        real_ns,
+    })
+}

@@ -1,0 +1,428 @@
+//! Lines of pauses, concurrent phases, cycles and stalls: title, sizes, duration.
+//!
+//! `Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 3.524ms` is printed by `GCTraceTime` when the scope ends,
+//! and without the figures when it begins. ZGC prints `14M(5%)->12M(4%) 0.072s` after a cycle.
+
+use memchr::{memchr, memmem, memrchr};
+
+use super::{Message, Unified};
+use crate::account::Read;
+use crate::event::{Area, Areas, Change, Collector, Concurrent, Event, Fact, Kind, Stamp};
+use crate::number::{MILLISECONDS, SECONDS, change, decimal, size, whole};
+use crate::parser::Context;
+
+/// A line cut into its parts.
+struct Line<'a> {
+    /// `Pause Young (Normal) (G1 Evacuation Pause)`.
+    title: &'a [u8],
+    heap: Option<Change>,
+    duration_ns: Option<u64>,
+}
+
+impl<'a> Line<'a> {
+    fn read(text: &'a [u8]) -> Self {
+        let mut title = text.trim_ascii_end();
+        let mut duration_ns = None;
+        let number = match title {
+            [number @ .., b'm', b's'] => Some((number, MILLISECONDS)),
+            [number @ .., b's'] => Some((number, SECONDS)),
+            _ => None,
+        };
+        if let Some((number, places)) = number {
+            // Some print a space before the unit.
+            let number = number.trim_ascii_end();
+            let start = memrchr(b' ', number).map_or(0, |at| at + 1);
+            if let Some((value, [])) = decimal(&number[start..], places) {
+                duration_ns = Some(value);
+                title = number[..start].trim_ascii_end();
+            }
+        }
+        let mut heap = None;
+        let start = memrchr(b' ', title).map_or(0, |at| at + 1);
+        if let Some(sizes) = sizes(&title[start..]) {
+            heap = Some(sizes);
+            title = title[..start].trim_ascii_end();
+        }
+        Self {
+            title,
+            heap,
+            duration_ns,
+        }
+    }
+}
+
+/// `24M->4M(256M)`, or of ZGC `14M(5%)->12M(4%)`, with nothing behind it.
+fn sizes(text: &[u8]) -> Option<Change> {
+    if let Some((before, after, capacity, [])) = change(text) {
+        return Some(Change {
+            before: Some(before),
+            after: Some(after),
+            capacity,
+        });
+    }
+    let (before, rest) = size(text)?;
+    let rest = percent(rest)?.strip_prefix(b"->")?;
+    let (after, rest) = size(rest)?;
+    percent(rest)?.is_empty().then_some(Change {
+        before: Some(before),
+        after: Some(after),
+        capacity: None,
+    })
+}
+
+/// What follows `(5%)`.
+fn percent(text: &[u8]) -> Option<&[u8]> {
+    let (_, rest) = whole(text.strip_prefix(b"(")?)?;
+    rest.strip_prefix(b"%)")
+}
+
+/// `Pause ...`, also behind `Y: `.
+pub(super) fn stopped(unified: &mut Unified, context: &mut Context<'_>, id: u64, message: Message<'_>) -> Read {
+    let line = Line::read(message.text);
+    let stamp = unified.at(context, &message);
+    let (kind, starts_cycle) = kind(line.title);
+    if stamp.uptime_ns.is_none() && matches!(kind, Kind::Young | Kind::Mixed | Kind::Full) {
+        // Without an uptime only the numbers tell of a new JVM; a collection within another is one ahead.
+        const DISORDER: u64 = 8;
+        if unified.last_id.is_some_and(|last| id + DISORDER < last) {
+            unified.restart(context);
+        }
+        unified.last_id = Some(id);
+    }
+    if let Some(collector) = collector(line.title) {
+        unified.found(context, collector);
+    }
+    let name = context.names.number(line.title);
+    let cause = cause(line.title).map(|cause| (context.names.number(cause), cause == b"GCLocker Initiated GC"));
+    let Some(duration) = line.duration_ns else {
+        let draft = unified.open.begin(context, id);
+        let pause = &mut draft.pause;
+        pause.line = context.line;
+        pause.id = Some(id);
+        pause.name = name;
+        pause.kind = kind;
+        pause.starts_cycle = starts_cycle;
+        pause.began = stamp;
+        pause.cause = cause.map(|cause| cause.0);
+        return Read::Understood;
+    };
+    let region_bytes = unified.region_bytes;
+    let draft = unified.open.draft(context, id);
+    super::areas::settle(draft, region_bytes, line.heap);
+    let final_remark = memmem::find(line.title, b"(CMS Final Remark)").is_some();
+    let pause = unified.open.end(context, id, kind, final_remark);
+    pause.line = context.line;
+    pause.id = Some(id);
+    pause.name = name;
+    pause.starts_cycle = starts_cycle;
+    pause.began = before(stamp, duration);
+    pause.duration_ns = Some(duration);
+    if let Some((cause, locker)) = cause {
+        pause.cause = Some(cause);
+        pause.troubles.gc_locker = locker;
+    }
+    pause.troubles.evacuation_failed |= memmem::find(line.title, b"(Evacuation Failure").is_some();
+    if let Some(heap) = line.heap {
+        *pause.areas.at(Area::Heap) = heap;
+    }
+    Read::Understood
+}
+
+/// What a pause is for, and whether it starts a concurrent cycle.
+fn kind(title: &[u8]) -> (Kind, bool) {
+    let name = match title {
+        [b'Y' | b'y' | b'O', b':', b' ', name @ ..] => name,
+        name => name,
+    };
+    let name = name.strip_prefix(b"Pause ").unwrap_or(name);
+    let starts = |start: &[u8]| name.starts_with(start);
+    if starts(b"Young (Mixed)") || starts(b"Mixed") {
+        (Kind::Mixed, false)
+    } else if starts(b"Young") {
+        (Kind::Young, starts(b"Young (Concurrent Start)"))
+    } else if starts(b"Initial Mark (") {
+        // G1 of JDK 9 and 10: a young collection.
+        (Kind::Young, true)
+    } else if starts(b"Full") {
+        (Kind::Full, false)
+    } else if starts(b"Degenerated") {
+        (Kind::Degenerated, false)
+    } else if starts(b"Initial Mark") || starts(b"Init Mark") || starts(b"Mark Start") {
+        (Kind::Start, true)
+    } else if starts(b"Remark") || starts(b"Final Mark") || starts(b"Mark End") {
+        (Kind::Remark, false)
+    } else if starts(b"Cleanup") {
+        (Kind::Cleanup, false)
+    } else {
+        (Kind::Other, false)
+    }
+}
+
+/// A collector that alone prints such a title.
+fn collector(title: &[u8]) -> Option<Collector> {
+    let starts = |start: &[u8]| title.starts_with(start);
+    if memmem::find(title, b"(G1 ").is_some() || starts(b"Pause Cleanup") {
+        Some(Collector::G1)
+    } else if starts(b"Pause Mark Start") || starts(b"Pause Mark End") || starts(b"Pause Relocate Start") {
+        Some(Collector::Z)
+    } else if starts(b"Pause Init") && !starts(b"Pause Initial") {
+        Some(if memmem::find(title, b"(Young)").is_some() {
+            Collector::GenerationalShenandoah
+        } else {
+            Collector::Shenandoah
+        })
+    } else {
+        None
+    }
+}
+
+/// The cause in the last brackets of a title. Shenandoah and ZGC name parts of the heap and of the work there.
+fn cause(title: &[u8]) -> Option<&[u8]> {
+    let head = [&b"Pause Young ("[..], b"Pause Mixed (", b"Pause Initial Mark (", b"Pause Full ("];
+    if !head.iter().any(|head| title.starts_with(head)) {
+        return None;
+    }
+    let (mut group, before) = last_group(title)?;
+    if group.starts_with(b"Evacuation Failure") {
+        group = last_group(before)?.0;
+    }
+    let sort: [&[u8]; 4] = [b"Normal", b"Mixed", b"Prepare Mixed", b"Concurrent Start"];
+    (!sort.contains(&group)).then_some(group)
+}
+
+/// What is in the last brackets, which may hold brackets, and what stands before them.
+fn last_group(title: &[u8]) -> Option<(&[u8], &[u8])> {
+    let inner = title.strip_suffix(b")")?;
+    let mut depth = 1u32;
+    for (at, byte) in inner.iter().enumerate().rev() {
+        match byte {
+            b')' => depth += 1,
+            b'(' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some((&inner[at + 1..], inner[..at].trim_ascii_end()));
+        }
+    }
+    None
+}
+
+/// The stamp of the end, less the duration.
+fn before(stamp: Stamp, duration_ns: u64) -> Stamp {
+    Stamp {
+        uptime_ns: stamp.uptime_ns.map(|end| end.saturating_sub(duration_ns)),
+        wall_ns: stamp
+            .wall_ns
+            .map(|end| end.saturating_sub_unsigned(duration_ns)),
+    }
+}
+
+/// `Concurrent ...`, also behind `Y: `; `Coalescing and filling`.
+pub(super) fn beside(unified: &mut Unified, context: &mut Context<'_>, id: u64, message: Message<'_>) -> Read {
+    let z = matches!(unified.collector, Some(Collector::Z | Collector::GenerationalZ));
+    if z && message.decorations.fine || memmem::find(message.text, b" (ZWorker").is_some() {
+        // What single workers did inside of a phase that is told as a whole.
+        return Read::Ignored;
+    }
+    let text = message.text.trim_ascii_end();
+    if text == b"Concurrent Mark Abort" {
+        unified.open.draft(context, id).aborted = true;
+        return Read::Understood;
+    }
+    if text.starts_with(b"Concurrent mode failure") || text.starts_with(b"Concurrent mode interrupted") {
+        return trouble(unified, text);
+    }
+    let line = Line::read(text);
+    let stamp = unified.at(context, &message);
+    let cycle = matches!(
+        line.title,
+        b"Concurrent Cycle" | b"Concurrent Mark Cycle" | b"Concurrent Undo Cycle"
+    );
+    let Some(duration) = line.duration_ns else {
+        unified.open.tell(context);
+        if cycle {
+            unified.open.draft(context, id).cycle_began = Some(stamp);
+        }
+        return Read::Understood;
+    };
+    // `Concurrent Mark (7.245s, 7.312s) 66.512ms`: when it began and ended, by the uptime.
+    let title = match last_group(line.title) {
+        Some((group, before)) if group.first().is_some_and(u8::is_ascii_digit) => before,
+        _ => line.title,
+    };
+    let aborted = unified.open.known(id).is_some_and(|draft| draft.aborted)
+        && (cycle || title == b"Concurrent Mark");
+    let mut areas = Areas::default();
+    if let Some(heap) = line.heap {
+        *areas.at(Area::Heap) = heap;
+    }
+    let concurrent = Concurrent {
+        line: context.line,
+        began: before(stamp, duration),
+        id: Some(id),
+        name: context.names.number(title),
+        cycle,
+        cause: None,
+        duration_ns: Some(duration),
+        cpu_ns: None,
+        aborted,
+        areas,
+    };
+    unified.open.concurrent(context, concurrent);
+    Read::Understood
+}
+
+/// Starts of the lines of whole cycles of ZGC.
+const CYCLES: [&[u8]; 3] = [b"Garbage Collection (", b"Major Collection (", b"Minor Collection ("];
+
+/// A line of a whole cycle of ZGC.
+pub(super) fn is_cycle(text: &[u8]) -> bool {
+    CYCLES.iter().any(|start| text.starts_with(start))
+}
+
+/// `Major Collection (Proactive) 104M(10%)->36M(4%) 0.072s`; of a generation `Y: Young Generation ...`.
+pub(super) fn cycle(unified: &mut Unified, context: &mut Context<'_>, id: u64, message: Message<'_>) -> Read {
+    let stamp = unified.at(context, &message);
+    let whole = is_cycle(message.text);
+    let generational = !message.text.starts_with(b"Garbage");
+    unified.found(
+        context,
+        if generational {
+            Collector::GenerationalZ
+        } else {
+            Collector::Z
+        },
+    );
+    let text = message.text.trim_ascii_end();
+    let (text, aborted) = match text.strip_suffix(b" Aborted") {
+        Some(text) => (text, true),
+        None => (text, false),
+    };
+    let line = Line::read(text);
+    unified.open.tell(context);
+    let draft = unified.open.draft(context, id);
+    if line.heap.is_none() && line.duration_ns.is_none() && !aborted {
+        if whole {
+            draft.cycle_began = Some(stamp);
+        }
+        draft.table = Areas::default();
+        return Read::Understood;
+    }
+    let since = draft.cycle_began.filter(|_| whole);
+    let mut areas = std::mem::take(&mut draft.table);
+    if let Some(heap) = line.heap {
+        let heap_area = areas.at(Area::Heap);
+        heap_area.before = heap.before;
+        heap_area.after = heap.after;
+    }
+    // Up to JDK 20 the line has no duration; the stamps of its begin and end have.
+    let between = since.and_then(|since| stamp.uptime_ns?.checked_sub(since.uptime_ns?));
+    let duration_ns = line.duration_ns.or(between);
+    let began = match (since, duration_ns) {
+        (Some(since), _) => since,
+        (None, Some(duration)) => before(stamp, duration),
+        (None, None) => Stamp::default(),
+    };
+    let cause = last_group(line.title)
+        .filter(|_| whole)
+        .map(|(cause, _)| context.names.number(cause));
+    let concurrent = Concurrent {
+        line: context.line,
+        began,
+        id: Some(id),
+        name: context.names.number(line.title),
+        cycle: whole,
+        cause,
+        duration_ns,
+        cpu_ns: None,
+        aborted,
+        areas,
+    };
+    unified.open.concurrent(context, concurrent);
+    Read::Understood
+}
+
+/// Messages of the tag `gc` without a number: troubles, stalls, memory that is out.
+pub(super) fn stall(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>) -> Read {
+    let text = message.text.trim_ascii_end();
+    if text.starts_with(b"Out Of Memory (") || text.starts_with(b"java.lang.OutOfMemoryError") {
+        let at = unified.at(context, &message);
+        context.tell(Event::OutOfMemory { at });
+        return Read::Understood;
+    }
+    if text.starts_with(b"Promotion failed") || text.starts_with(b"Concurrent mode ") {
+        return trouble(unified, text);
+    }
+    if !text.starts_with(b"Allocation Stall (") {
+        return Read::Unknown;
+    }
+    let line = Line::read(text);
+    let Some(duration_ns) = line.duration_ns else {
+        return Read::Ignored;
+    };
+    let at = unified.at(context, &message);
+    let thread = last_group(line.title).map(|(thread, _)| context.names.number(thread));
+    context.tell(Event::Stall {
+        at,
+        thread,
+        duration_ns,
+    });
+    Read::Understood
+}
+
+/// A trouble of the pause that is under way.
+fn trouble(unified: &mut Unified, text: &[u8]) -> Read {
+    let Some(draft) = unified.open.stopped() else {
+        return Read::Ignored;
+    };
+    let troubles = &mut draft.pause.troubles;
+    if text.starts_with(b"Promotion failed") {
+        troubles.promotion_failed = true;
+    } else if text.starts_with(b"Concurrent mode failure") {
+        troubles.concurrent_mode_failure = true;
+    } else {
+        troubles.concurrent_mode_interrupted = true;
+    }
+    Read::Understood
+}
+
+/// `Allocation pacing accrued:` of Shenandoah and its rows, `12 of  2248 ms (  0.5%): worker-3`, since the last
+/// cycle. Sums and means of all threads are left out; other tables are not read.
+pub(super) fn pacing(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>) -> Read {
+    let text = message.text.trim_ascii();
+    if text.starts_with(b"Allocation pacing accrued") {
+        unified.pacing = true;
+        return Read::Understood;
+    }
+    if !unified.pacing {
+        return Read::Ignored;
+    }
+    let Some((value, thread)) = paced(text) else {
+        unified.pacing = false;
+        return Read::Ignored;
+    };
+    if thread.starts_with(b"<") || value == 0 {
+        return Read::Ignored;
+    }
+    let at = unified.at(context, &message);
+    let thread = Some(context.names.number(thread));
+    context.tell(Event::Stall {
+        at,
+        thread,
+        duration_ns: value,
+    });
+    Read::Understood
+}
+
+fn paced(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (value, rest) = decimal(text, MILLISECONDS)?;
+    let rest = rest.strip_prefix(b" of ")?;
+    let at = memchr(b':', rest)?;
+    Some((value, rest[at + 1..].trim_ascii_start()))
+}
+
+/// A fact, told.
+pub(super) fn fact(context: &mut Context<'_>, fact: Fact<'_>) -> Read {
+    context.tell(Event::Fact(fact));
+    Read::Understood
+}

@@ -1,0 +1,119 @@
+//! Safepoints: threads stopped, for a collection or anything else.
+//!
+//! JDK 9 to 12: `Entering safepoint region: RevokeBias`, then `Total time for which application threads were stopped:
+//! 0.0007182 seconds, Stopping threads took: 0.0006814 seconds`, and `Application time:` before them. From 13 on one
+//! line: `Safepoint "RevokeBias", Time since last: 123 ns, Reaching safepoint: 12 ns, ..., Total: 345 ns`.
+//! Source: `runtime/safepoint.cpp`, `SafepointTracing`.
+
+use memchr::{memchr, memmem};
+
+use super::{Message, Unified};
+use crate::account::Read;
+use crate::event::{Event, Safepoint, Stamp};
+use crate::names::Name;
+use crate::number::{SECONDS, decimal, whole};
+use crate::parser::Context;
+
+/// The operation for which the threads were stopped, until the line with the time.
+#[derive(Debug, Default)]
+pub(super) struct Region {
+    operation: Option<Name>,
+}
+
+/// Reads a line of a safepoint.
+pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>) -> Read {
+    let text = message.text;
+    if let Some(rest) = text.strip_prefix(b"Safepoint \"") {
+        return one_line(unified, context, message, rest);
+    }
+    if let Some(rest) = text.strip_prefix(b"Total time for which application threads were stopped: ") {
+        return stopped(unified, context, message, rest);
+    }
+    if let Some(rest) = text.strip_prefix(b"Application time: ") {
+        let Some((duration_ns, _)) = decimal(rest, SECONDS) else {
+            return Read::Unknown;
+        };
+        let at = unified.at(context, &message);
+        unified.open.tell(context);
+        context.tell(Event::Ran { at, duration_ns });
+        return Read::Understood;
+    }
+    if let Some(rest) = text.strip_prefix(b"Entering safepoint region: ") {
+        unified.safepoint.operation = Some(context.names.number(rest.trim_ascii_end()));
+        return Read::Understood;
+    }
+    if text.starts_with(b"Leaving safepoint region") {
+        return Read::Understood;
+    }
+    Read::Unknown
+}
+
+/// What follows `Total time for which application threads were stopped: `.
+fn stopped(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>, text: &[u8]) -> Read {
+    let Some((total_ns, rest)) = decimal(text, SECONDS) else {
+        return Read::Unknown;
+    };
+    let reaching_ns = rest
+        .strip_prefix(b" seconds, Stopping threads took: ")
+        .and_then(|rest| decimal(rest, SECONDS))
+        .map(|(value, _)| value);
+    let operation = unified.safepoint.operation.take();
+    tell(unified, context, &message, operation, reaching_ns, total_ns);
+    Read::Understood
+}
+
+/// What follows `Safepoint "`.
+fn one_line(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>, text: &[u8]) -> Read {
+    let Some(end) = memchr(b'"', text) else {
+        return Read::Unknown;
+    };
+    let (operation, rest) = (&text[..end], &text[end + 1..]);
+    let Some(total_ns) = figure(rest, b" Total: ") else {
+        return Read::Unknown;
+    };
+    let operation = Some(context.names.number(operation));
+    if let Some(duration_ns) = figure(rest, b" Time since last: ") {
+        // From the end of the last safepoint to the beginning of this one.
+        let end = unified.at(context, &message);
+        unified.open.tell(context);
+        let at = before(end, total_ns);
+        context.tell(Event::Ran { at, duration_ns });
+    }
+    let reaching_ns = figure(rest, b" Reaching safepoint: ");
+    tell(unified, context, &message, operation, reaching_ns, total_ns);
+    Read::Understood
+}
+
+/// The nanoseconds behind a label.
+fn figure(text: &[u8], label: &[u8]) -> Option<u64> {
+    let at = memmem::find(text, label)?;
+    let (value, rest) = whole(text[at + label.len()..].trim_ascii_start())?;
+    rest.starts_with(b" ns").then_some(value)
+}
+
+fn tell(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    message: &Message<'_>,
+    operation: Option<Name>,
+    reaching_ns: Option<u64>,
+    total_ns: u64,
+) {
+    let end = unified.at(context, message);
+    unified.open.tell(context);
+    let safepoint = Safepoint {
+        line: context.line,
+        began: before(end, total_ns),
+        operation,
+        reaching_ns,
+        total_ns,
+    };
+    context.tell(Event::Safepoint(&safepoint));
+}
+
+fn before(end: Stamp, total_ns: u64) -> Stamp {
+    Stamp {
+        uptime_ns: end.uptime_ns.map(|end| end.saturating_sub(total_ns)),
+        wall_ns: end.wall_ns.map(|end| end.saturating_sub_unsigned(total_ns)),
+    }
+}
