@@ -11,7 +11,12 @@ const WHOLE: usize = 19;
 /// A date at the start of the text, and what follows it. Without a zone it is taken as UTC.
 pub(crate) fn wall(text: &[u8]) -> Option<(i64, &[u8])> {
     let (head, mut rest) = text.split_at_checked(WHOLE)?;
-    if head[4] != b'-' || head[7] != b'-' || head[10] != b'T' || head[13] != b':' || head[16] != b':' {
+    if head[4] != b'-'
+        || head[7] != b'-'
+        || head[10] != b'T'
+        || head[13] != b':'
+        || head[16] != b':'
+    {
         return None;
     }
     let year = pair(head, 0)? * 100 + pair(head, 2)?;
@@ -44,7 +49,12 @@ pub(crate) fn wall(text: &[u8]) -> Option<(i64, &[u8])> {
         _ => {}
     }
     let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 - offset;
-    Some((seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)?, rest))
+    Some((
+        seconds
+            .checked_mul(1_000_000_000)?
+            .checked_add(nanoseconds)?,
+        rest,
+    ))
 }
 
 /// Days from 1970-01-01.
@@ -73,9 +83,18 @@ mod tests {
     #[test]
     fn the_zone_is_taken_off() {
         let utc = 1_763_780_140_123_000_000;
-        assert_eq!(wall(b"2025-11-22T02:55:40.123+0000]"), Some((utc, &b"]"[..])));
-        assert_eq!(wall(b"2025-11-22T03:55:40.123+0100: "), Some((utc, &b": "[..])));
-        assert_eq!(wall(b"2025-11-21T21:25:40,123-05:30"), Some((utc, &b""[..])));
+        assert_eq!(
+            wall(b"2025-11-22T02:55:40.123+0000]"),
+            Some((utc, &b"]"[..]))
+        );
+        assert_eq!(
+            wall(b"2025-11-22T03:55:40.123+0100: "),
+            Some((utc, &b": "[..]))
+        );
+        assert_eq!(
+            wall(b"2025-11-21T21:25:40,123-05:30"),
+            Some((utc, &b""[..]))
+        );
         assert_eq!(wall(b"2025-11-22T02:55:40.123Z"), Some((utc, &b""[..])));
     }
 

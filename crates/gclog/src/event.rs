@@ -163,6 +163,10 @@ pub struct References {
 }
 
 /// What went wrong in a pause.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "troubles that come in any combination"
+)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Troubles {
     /// `to-space exhausted`, `to-space overflow`, `Evacuation Failure`.

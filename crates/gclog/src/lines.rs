@@ -140,7 +140,10 @@ mod tests {
 
     #[test]
     fn zeros_before_a_line_are_counted_and_not_kept() {
-        assert_eq!(read(&[b"\0\0\0", b"\0one\n"]), [(b"one".to_vec(), 4, 4, false, true)]);
+        assert_eq!(
+            read(&[b"\0\0\0", b"\0one\n"]),
+            [(b"one".to_vec(), 4, 4, false, true)]
+        );
         assert_eq!(read(&[b"\0\0"]), [(b"".to_vec(), 0, 2, false, false)]);
     }
 
@@ -149,7 +152,13 @@ mod tests {
         for extra in [0, 1, 2, 1000] {
             let mut text = vec![b'x'; LONGEST + extra];
             text.extend(b"\r\nnext\n");
-            let expected = (vec![b'x'; LONGEST], (LONGEST + extra + 2) as u64, 0, extra > 0, true);
+            let expected = (
+                vec![b'x'; LONGEST],
+                (LONGEST + extra + 2) as u64,
+                0,
+                extra > 0,
+                true,
+            );
             for size in [text.len(), 1000, LONGEST, LONGEST + 1] {
                 let pieces: Vec<&[u8]> = text.chunks(size).collect();
                 let seen = read(&pieces);

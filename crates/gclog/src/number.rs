@@ -6,8 +6,22 @@
 pub(crate) const SECONDS: u32 = 9;
 /// Milliseconds.
 pub(crate) const MILLISECONDS: u32 = 6;
-/// Microseconds.
-pub(crate) const MICROSECONDS: u32 = 3;
+
+/// Powers of ten.
+const TENS: [u64; 10] = [
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+    1_000_000_000,
+];
+/// As many digits always fit.
+const DIGITS: usize = 19;
 
 /// A whole number.
 pub(crate) fn whole(text: &[u8]) -> Option<(u64, &[u8])> {
@@ -16,46 +30,35 @@ pub(crate) fn whole(text: &[u8]) -> Option<(u64, &[u8])> {
     while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0'))
         && digit < 10
     {
-        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
         at += 1;
     }
-    (at > 0).then(|| (value, &text[at..]))
+    (1..=DIGITS).contains(&at).then(|| (value, &text[at..]))
 }
 
-/// `12`, `0.5` or `0,5`, times ten to the power of `places`. Digits beyond that are dropped: a log of HotSpot
-/// prints none.
+/// `12`, `0.5` or `0,5`, times ten to the power of `places`, 9 at most. Digits beyond that are dropped: a log of
+/// HotSpot prints none.
 pub(crate) fn decimal(text: &[u8], places: u32) -> Option<(u64, &[u8])> {
-    let (mut value, mut rest) = whole(text)?;
-    let mut left = places;
-    if let [b'.' | b',', fraction @ ..] = rest
-        && fraction.first().is_some_and(u8::is_ascii_digit)
-    {
-        let digits = fraction
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
-        for byte in &fraction[..digits.min(places as usize)] {
-            value = value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
-            left -= 1;
-        }
-        rest = &fraction[digits..];
-    }
-    Some((value.checked_mul(10u64.checked_pow(left)?)?, rest))
-}
-
-/// A duration with its unit: `3.524ms`, `0.123s`, `12us`, `1ns`, also with a space before the unit. Nanoseconds.
-pub(crate) fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
-    let (_, unit) = decimal(text, 0)?;
-    let unit = unit.strip_prefix(b" ").unwrap_or(unit);
-    let (places, rest) = match unit {
-        [b'm', b's', rest @ ..] => (MILLISECONDS, rest),
-        [b'u', b's', rest @ ..] => (MICROSECONDS, rest),
-        [b'n', b's', rest @ ..] => (0, rest),
-        [b's', rest @ ..] => (SECONDS, rest),
-        _ => return None,
+    let (value, rest) = whole(text)?;
+    let value = value.checked_mul(*TENS.get(places as usize)?)?;
+    let [b'.' | b',', fraction @ ..] = rest else {
+        return Some((value, rest));
     };
-    let (value, _) = decimal(text, places)?;
-    Some((value, rest))
+    let (mut left, mut part, mut at) = (places as usize, 0, 0);
+    while let Some(digit) = fraction.get(at).map(|byte| byte.wrapping_sub(b'0'))
+        && digit < 10
+    {
+        if left > 0 {
+            left -= 1;
+            part += u64::from(digit) * TENS[left];
+        }
+        at += 1;
+    }
+    if at == 0 {
+        // The mark ends a clause.
+        return Some((value, rest));
+    }
+    Some((value.checked_add(part)?, &fraction[at..]))
 }
 
 /// A size with its unit: `24M`, `1234.5K`, `24 K`, `512B`, `17M`; bytes, rounded to the nearest where a fraction
@@ -114,14 +117,14 @@ mod tests {
 
     #[test]
     fn a_duration_is_exact_with_point_or_comma() {
-        assert_eq!(decimal(b"0.1193963 secs", SECONDS), Some((119_396_300, &b" secs"[..])));
-        assert_eq!(decimal(b"0,1193963 secs", SECONDS), Some((119_396_300, &b" secs"[..])));
-        assert_eq!(duration(b"3.524ms)"), Some((3_524_000, &b")"[..])));
-        assert_eq!(duration(b"3,524ms"), Some((3_524_000, &b""[..])));
-        assert_eq!(duration(b"12 us"), Some((12_000, &b""[..])));
-        assert_eq!(duration(b"129087ns"), Some((129_087, &b""[..])));
-        assert_eq!(duration(b"0.001s"), Some((1_000_000, &b""[..])));
-        assert_eq!(duration(b"0.00000000019s"), Some((0, &b""[..])));
+        assert_eq!(
+            decimal(b"0.1193963 secs", SECONDS),
+            Some((119_396_300, &b" secs"[..]))
+        );
+        assert_eq!(
+            decimal(b"0,1193963 secs", SECONDS),
+            Some((119_396_300, &b" secs"[..]))
+        );
     }
 
     #[test]
@@ -131,7 +134,6 @@ mod tests {
         assert_eq!(whole(b"99999999999999999999"), None);
         assert_eq!(decimal(b".5", SECONDS), None);
         assert_eq!(decimal(b"99999999999.5", SECONDS), None);
-        assert_eq!(duration(b"12"), None);
         assert_eq!(size(b"12"), None);
         assert_eq!(size(b"12Many"), None);
         assert_eq!(size(b"99999999999999T"), None);
@@ -139,7 +141,10 @@ mod tests {
 
     #[test]
     fn a_comma_that_ends_a_clause_is_no_decimal_mark() {
-        assert_eq!(decimal(b"12, 13", SECONDS), Some((12_000_000_000, &b", 13"[..])));
+        assert_eq!(
+            decimal(b"12, 13", SECONDS),
+            Some((12_000_000_000, &b", 13"[..]))
+        );
     }
 
     #[test]
@@ -158,7 +163,10 @@ mod tests {
             change(b"24M->4M(256M) 3.5ms"),
             Some((24 << 20, 4 << 20, Some(256 << 20), &b" 3.5ms"[..]))
         );
-        assert_eq!(change(b"24M->4M 3.5ms"), Some((24 << 20, 4 << 20, None, &b" 3.5ms"[..])));
+        assert_eq!(
+            change(b"24M->4M 3.5ms"),
+            Some((24 << 20, 4 << 20, None, &b" 3.5ms"[..]))
+        );
         assert_eq!(change(b"24->4(20)"), None);
     }
 }

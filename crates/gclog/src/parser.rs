@@ -77,14 +77,24 @@ impl Inner {
             line: self.line,
             sink,
         };
-        let read = read(&mut self.unified, &mut self.preunified, &mut context, line.text);
+        let read = read(
+            &mut self.unified,
+            &mut self.preunified,
+            &mut context,
+            line.text,
+        );
         self.account.enter(read, self.line, line.text, line.bytes);
     }
 }
 
 /// Decorations make a line unified. Without them only `GC(` does at once; anything else is asked of the old
 /// grammars first, which have no line in common with undecorated unified ones but those of safepoints.
-fn read(unified: &mut Unified, preunified: &mut Preunified, context: &mut Context<'_>, text: &[u8]) -> Read {
+fn read(
+    unified: &mut Unified,
+    preunified: &mut Preunified,
+    context: &mut Context<'_>,
+    text: &[u8],
+) -> Read {
     if text.is_empty() {
         return Read::Ignored;
     }

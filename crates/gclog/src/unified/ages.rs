@@ -12,7 +12,9 @@ const MOST: usize = 64;
 
 /// A line of a table begins like this.
 pub(super) fn is_part(text: &[u8]) -> bool {
-    text.starts_with(b"- age ") || text.starts_with(b"Desired survivor size ") || text.starts_with(b"Age table")
+    text.starts_with(b"- age ")
+        || text.starts_with(b"Desired survivor size ")
+        || text.starts_with(b"Age table")
 }
 
 /// Reads a line of a table.

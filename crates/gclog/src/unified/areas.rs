@@ -26,9 +26,10 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, id: u64, te
         b"ParNew" | b"DefNew" | b"PSYoungGen" => Area::Young,
         b"CMS" | b"Tenured" | b"ParOldGen" | b"PSOldGen" | b"Old" => Area::Old,
         b"Metaspace" => Area::Metaspace,
-        b"Archive regions" => return Read::Ignored,
         b"Used" | b"Capacity" => return row(unified, context, id, name, rest),
-        b"Heap before GC invocations" | b"Heap after GC invocations" => return Read::Ignored,
+        b"Archive regions" | b"Heap before GC invocations" | b"Heap after GC invocations" => {
+            return Read::Ignored;
+        }
         _ => return block(unified, context, text),
     };
     let Some((change, rest)) = change(rest) else {
@@ -95,7 +96,13 @@ fn capacity(text: &[u8]) -> (Option<u64>, &[u8]) {
 }
 
 /// `14->0(10)` of G1.
-fn regions(unified: &mut Unified, context: &mut Context<'_>, id: u64, sort: usize, text: &[u8]) -> Read {
+fn regions(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    id: u64,
+    sort: usize,
+    text: &[u8],
+) -> Read {
     let Some(counts) = counts(text) else {
         return Read::Unknown;
     };
@@ -166,22 +173,7 @@ fn inferred(regions: &[Option<Regions>; 4], used: u64) -> Option<u64> {
 }
 
 /// Rows of `Heap before GC` blocks: only the size of a region is taken, `region size 1024K, 5 young (5120K), ...`.
-fn block(unified: &mut Unified, context: &mut Context<'_>, text: &[u8]) -> Read {
-    const BLOCK: [&[u8]; 13] = [
-        b"garbage-first heap",
-        b"def new generation",
-        b"tenured generation",
-        b"par new generation",
-        b"concurrent mark-sweep",
-        b"PSYoungGen ",
-        b"ParOldGen ",
-        b"eden space",
-        b"from space",
-        b"to ",
-        b"the space",
-        b"object space",
-        b"class space",
-    ];
+pub(super) fn block(unified: &mut Unified, context: &mut Context<'_>, text: &[u8]) -> Read {
     let text = text.trim_ascii_start();
     if let Some(rest) = text.strip_prefix(b"region size ") {
         if let Some((bytes, _)) = size(rest) {
@@ -189,7 +181,7 @@ fn block(unified: &mut Unified, context: &mut Context<'_>, text: &[u8]) -> Read 
         }
         return Read::Unknown;
     }
-    if BLOCK.iter().any(|start| text.starts_with(start)) || text.starts_with(b"Metaspace ") {
+    if super::noise::is_row(text) {
         return Read::Ignored;
     }
     Read::Unknown
@@ -205,7 +197,12 @@ pub(super) fn region(unified: &mut Unified, context: &mut Context<'_>, bytes: u6
 }
 
 /// Heads of the tables of generational ZGC; nothing else that begins like them.
-pub(super) fn section(unified: &mut Unified, context: &mut Context<'_>, id: u64, text: &[u8]) -> Read {
+pub(super) fn section(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    id: u64,
+    text: &[u8],
+) -> Read {
     let area = if text.starts_with(b"Young Generation Statistics") {
         Area::Young
     } else if text.starts_with(b"Old Generation Statistics") {
@@ -219,7 +216,13 @@ pub(super) fn section(unified: &mut Unified, context: &mut Context<'_>, id: u64,
 
 /// A row of ZGC: at mark start, mark end, relocate start, relocate end, then highest and lowest. The first table of a
 /// generation is of the heap; only it has a row of capacities, which comes first.
-fn row(unified: &mut Unified, context: &mut Context<'_>, id: u64, name: &[u8], text: &[u8]) -> Read {
+fn row(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    id: u64,
+    name: &[u8],
+    text: &[u8],
+) -> Read {
     let mut columns = [None; 4];
     let mut rest = text;
     for column in &mut columns {

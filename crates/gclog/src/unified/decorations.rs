@@ -13,78 +13,184 @@ use crate::number::{MILLISECONDS, SECONDS, decimal};
 
 /// A group is not longer than this: the longest are five tags, or a host.
 const LONGEST_GROUP: usize = 256;
+/// Length of `2025-11-22T02:55:40.123+0000`.
+const DATE: usize = 28;
 /// Milliseconds above this (the year 2001) are those of a date, not of an uptime.
 const FIRST_DATE_MS: u64 = 1_000_000_000_000;
 
-/// What was printed before a message, as text: most messages never need to know their time.
+/// What was printed before a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Decorations<'a> {
-    date: Option<&'a [u8]>,
-    /// Number and the power of ten of its unit.
-    uptime: Option<(&'a [u8], u32)>,
-    wall_ms: Option<&'a [u8]>,
-    /// Without padding: `gc,start`.
-    pub(crate) tags: &'a [u8],
+pub(super) struct Decorations {
+    /// When the line was printed.
+    pub(super) stamp: Stamp,
+    /// What the tags say.
+    pub(super) subject: Subject,
     /// The level is debug or trace.
-    pub(crate) fine: bool,
+    pub(super) fine: bool,
 }
 
-impl<'a> Decorations<'a> {
+/// What the tags say about a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// No tags.
+    #[default]
+    Any,
+    /// `gc`: the line of a pause, of a cycle, of a stall.
+    Gc,
+    /// Tags of the collectors with details, some of which are wanted.
+    Detail,
+    /// `gc,phases`.
+    Phases,
+    /// `gc,phases,start`.
+    PhaseStarts,
+    /// `gc,phases,ref`.
+    References,
+    /// `gc,stats`: tables of ZGC and Shenandoah.
+    Stats,
+    /// `safepoint`.
+    Safepoint,
+    /// Nothing under these tags is asked for.
+    Quiet,
+}
+
+impl Subject {
+    fn of(tags: &[u8]) -> Self {
+        let Some(rest) = tags.strip_prefix(b"gc") else {
+            return match tags {
+                b"safepoint" => Self::Safepoint,
+                b"arguments" => Self::Detail,
+                _ => Self::Quiet,
+            };
+        };
+        match rest {
+            b"" => Self::Gc,
+            b",phases" => Self::Phases,
+            b",phases,start" => Self::PhaseStarts,
+            b",phases,ref" => Self::References,
+            b",start" | b",heap" | b",metaspace" | b",age" | b",cpu" | b",marking" | b",init"
+            | b",ref" | b",heap,coops" | b",promotion" => Self::Detail,
+            b",stats" => Self::Stats,
+            _ => Self::Quiet,
+        }
+    }
+}
+
+/// The decorations of the last line. A collection prints dozens of lines in a millisecond, many of them under the same
+/// tags: most lines begin with the very bytes of the line before, or with the same times.
+#[derive(Debug)]
+pub(super) struct Reader {
+    /// Groups of the last line, and the space behind them.
+    text: [u8; Self::KEPT],
+    length: usize,
+    /// How much of it are times, from the beginning.
+    times: usize,
+    decorations: Decorations,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self {
+            text: [0; Self::KEPT],
+            length: 0,
+            times: 0,
+            decorations: Decorations::default(),
+        }
+    }
+}
+
+/// What one group turned out to be.
+enum Group {
+    /// A time.
+    Time,
+    /// It can be nothing but a decoration.
+    Sure,
+    /// It may be one.
+    Unsure,
+}
+
+impl Reader {
+    /// Longer ones are read anew each time.
+    const KEPT: usize = 160;
+
     /// The decorations at the start of a line, and the message behind them. Nothing if there are none, or if none
     /// of them can only be a decoration.
-    pub(crate) fn read(text: &'a [u8]) -> Option<(Self, &'a [u8])> {
-        let mut decorations = Self::default();
-        let mut sure = false;
-        let mut rest = text;
-        while let Some(inner) = rest.strip_prefix(b"[") {
-            let end = memchr(b']', &inner[..inner.len().min(LONGEST_GROUP)])?;
-            sure |= decorations.group(&inner[..end])?;
-            rest = &inner[end + 1..];
+    pub(super) fn read<'a>(&mut self, text: &'a [u8]) -> Option<(Decorations, &'a [u8])> {
+        let last = &self.text[..self.length];
+        if self.length > 0 && text.starts_with(last) {
+            return Some((self.decorations, &text[self.length..]));
         }
-        sure.then(|| (decorations, rest.strip_prefix(b" ").unwrap_or(rest)))
+        let mut decorations = Decorations::default();
+        let (mut sure, mut at) = (false, 0);
+        if self.times > 0 && text.starts_with(&self.text[..self.times]) {
+            decorations.stamp = self.decorations.stamp;
+            (sure, at) = (true, self.times);
+        }
+        let mut times = at;
+        while text.get(at) == Some(&b'[') {
+            let inner = &text[at + 1..];
+            // What nearly every line has, before a search: `info`, lengths of other levels and of a date.
+            let end = match inner {
+                [b'i', b'n', b'f', b'o', b']', ..] => {
+                    (sure, at) = (true, at + 6);
+                    continue;
+                }
+                [b'i', b'n', b'f', b'o', b' ', b']', ..] => {
+                    (sure, at) = (true, at + 7);
+                    continue;
+                }
+                [_, _, _, _, b']', ..] => 4,
+                [_, _, _, _, _, b']', ..] => 5,
+                _ if inner.get(DATE) == Some(&b']') && inner[10] == b'T' => DATE,
+                _ => memchr(b']', &inner[..inner.len().min(LONGEST_GROUP)])?,
+            };
+            let group = decorations.group(&inner[..end])?;
+            sure |= !matches!(group, Group::Unsure);
+            let before = at;
+            at += end + 2;
+            if matches!(group, Group::Time) && times == before {
+                times = at;
+            }
+        }
+        if !sure {
+            return None;
+        }
+        if text.get(at) != Some(&b' ') {
+            return Some((decorations, &text[at..]));
+        }
+        at += 1;
+        if at <= Self::KEPT {
+            self.text[..at].copy_from_slice(&text[..at]);
+            self.length = at;
+            self.times = times;
+            self.decorations = decorations;
+        }
+        Some((decorations, &text[at..]))
     }
+}
 
-    /// Takes in one group. True if it can only be a decoration; nothing if it cannot be one.
-    fn group(&mut self, group: &'a [u8]) -> Option<bool> {
+impl Decorations {
+    /// Takes in one group; nothing if it cannot be one.
+    fn group(&mut self, group: &[u8]) -> Option<Group> {
         let group = group.trim_ascii_end();
         let (first, last) = (*group.first()?, *group.last()?);
         if first.is_ascii_digit() {
-            if group.len() > 18 && group[10] == b'T' && group[4] == b'-' {
-                self.date = Some(group);
-                return Some(true);
+            if group.len() > 18 && group[10] == b'T' {
+                self.stamp.wall_ns = Some(date::wall(group)?.0);
+                return Some(Group::Time);
             }
-            if last == b's' {
-                let number = &group[..group.len() - 1];
-                let (number, places) = match number {
-                    [number @ .., b'm'] => (number, MILLISECONDS),
-                    [number @ .., b'n'] => (number, 0),
-                    number => (number, SECONDS),
-                };
-                if number
-                    .iter()
-                    .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b','))
-                {
-                    // Both kinds of milliseconds look alike. Nanoseconds are taken as uptime.
-                    if places == MILLISECONDS
-                        && decimal(number, 0).is_some_and(|(value, _)| value > FIRST_DATE_MS)
-                    {
-                        self.wall_ms = Some(number);
-                    } else {
-                        self.uptime = Some((number, places));
-                    }
-                    return Some(true);
-                }
+            if last == b's' && self.time(&group[..group.len() - 1]).is_some() {
+                return Some(Group::Time);
             }
         }
         match group {
             [b'g', b'c'] | [b'g', b'c', b',', ..] => {
-                self.tags = group;
-                Some(true)
+                self.subject = Subject::of(group);
+                Some(Group::Sure)
             }
-            b"info" | b"warning" | b"error" => Some(true),
+            b"info" | b"warning" | b"error" => Some(Group::Sure),
             b"debug" | b"trace" => {
                 self.fine = true;
-                Some(true)
+                Some(Group::Sure)
             }
             _ if group
                 .iter()
@@ -93,28 +199,37 @@ impl<'a> Decorations<'a> {
                 None
             }
             _ if first.is_ascii_alphabetic() => {
-                self.tags = group;
-                Some(group.starts_with(b"safepoint"))
+                // Of tags and a host the tags stand last.
+                self.subject = Subject::of(group);
+                Some(match self.subject {
+                    Subject::Safepoint => Group::Sure,
+                    _ => Group::Unsure,
+                })
             }
-            _ => Some(false),
+            _ => Some(Group::Unsure),
         }
     }
 
-    /// When the line was printed.
-    pub(crate) fn stamp(&self) -> Stamp {
-        let wall_ns = match (self.date, self.wall_ms) {
-            (Some(date), _) => date::wall(date).map(|(value, _)| value),
-            (None, Some(number)) => decimal(number, MILLISECONDS)
-                .and_then(|(value, _)| i64::try_from(value).ok()),
-            (None, None) => None,
+    /// A number without the `s` of its unit.
+    fn time(&mut self, text: &[u8]) -> Option<()> {
+        let (number, places) = match text {
+            [number @ .., b'm'] => (number, MILLISECONDS),
+            [number @ .., b'n'] => (number, 0),
+            number => (number, SECONDS),
         };
-        Stamp {
-            uptime_ns: self
-                .uptime
-                .and_then(|(number, places)| decimal(number, places))
-                .map(|(value, _)| value),
-            wall_ns,
+        // Both kinds of milliseconds look alike. Nanoseconds are taken as uptime.
+        if places == MILLISECONDS && decimal(number, 0)?.0 > FIRST_DATE_MS {
+            let (value, rest) = decimal(number, MILLISECONDS)?;
+            let value = i64::try_from(value).ok()?;
+            self.stamp.wall_ns = self.stamp.wall_ns.or(Some(value));
+            return rest.is_empty().then_some(());
         }
+        let (value, rest) = decimal(number, places)?;
+        if !rest.is_empty() {
+            return None;
+        }
+        self.stamp.uptime_ns = Some(value);
+        Some(())
     }
 }
 
@@ -122,13 +237,37 @@ impl<'a> Decorations<'a> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Option<(Stamp, String, String)> {
-        let (decorations, message) = Decorations::read(text.as_bytes())?;
+    fn read(text: &str) -> Option<(Stamp, Subject, String)> {
+        let (decorations, message) = Reader::default().read(text.as_bytes())?;
         Some((
-            decorations.stamp(),
-            String::from_utf8_lossy(decorations.tags).into_owned(),
+            decorations.stamp,
+            decorations.subject,
             String::from_utf8_lossy(message).into_owned(),
         ))
+    }
+
+    #[test]
+    fn what_the_last_line_began_with_does_not_change_what_a_line_is() {
+        let lines = [
+            "[0.512s][info ][gc,phases] GC(0) x",
+            "[0.512s][info ][gc,phases] GC(0) y",
+            "[0.512s][debug][gc,phases] GC(0) y",
+            "[0.512s][info ][gc,phases][x] GC(0) y",
+            "[0.512s][gc] GC(0) y",
+            "[0.512s]",
+            "[0.512s][",
+            "[0.513s][info ][gc,heap] GC(0) y",
+            "[0.512s][info ][gc,phases]GC(0) x",
+        ];
+        let mut reader = Reader::default();
+        for (first, second) in lines.iter().flat_map(|a| lines.iter().map(move |b| (a, b))) {
+            reader.read(first.as_bytes());
+            let (fresh, after) = (
+                Reader::default().read(second.as_bytes()),
+                reader.read(second.as_bytes()),
+            );
+            assert_eq!(after, fresh, "{second} after {first}");
+        }
     }
 
     #[test]
@@ -145,19 +284,20 @@ mod tests {
             "[gc][info][0.512s] GC(0) x",
             "[host-7.example.org][0.512s][gc] GC(0) x",
         ] {
-            let (stamp, tags, message) = read(line).unwrap();
+            let (stamp, subject, message) = read(line).unwrap();
             assert_eq!((stamp, message.as_str()), (uptime, "GC(0) x"), "{line}");
-            assert_eq!(tags, "gc", "{line}");
+            assert_eq!(subject, Subject::Gc, "{line}");
         }
     }
 
     #[test]
     fn a_date_goes_with_an_uptime() {
-        let (stamp, tags, message) =
-            read("[2026-11-21T11:37:57.369+0000][1763725077369ms][0.029s][info][gc,start ]   x").unwrap();
+        let (stamp, subject, message) =
+            read("[2026-11-21T11:37:57.369+0000][1763725077369ms][0.029s][info][gc,start ]   x")
+                .unwrap();
         assert_eq!(stamp.uptime_ns, Some(29_000_000));
         assert_eq!(stamp.wall_ns, Some(1_795_261_077_369_000_000));
-        assert_eq!((tags.as_str(), message.as_str()), ("gc,start", "  x"));
+        assert_eq!((subject, message.as_str()), (Subject::Detail, "  x"));
     }
 
     #[test]

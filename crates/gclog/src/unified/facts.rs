@@ -27,7 +27,9 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, message: Me
         b"CommandLine flags" | b"jvm_args" => return text_fact(context, rest, Fact::Flags),
         b"CPUs" => cpus(rest).map(Fact::Cpus),
         b"Memory" => bytes().map(Fact::Memory),
-        b"Heap Region Size" | b"Heap region size" => return found_region(unified, context, bytes()),
+        b"Heap Region Size" | b"Heap region size" => {
+            return found_region(unified, context, bytes());
+        }
         b"Region size in bytes" => return found_region(unified, context, number()),
         b"Regions" => {
             // `800 x 512K`
@@ -44,12 +46,15 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, message: Me
             let at = memmem::find(rest, b"size: ").and_then(|at| size(&rest[at + 6..]));
             at.map(|(value, _)| Fact::MaxHeap(value))
         }
-        b"Parallel Workers" | b"Parallel GC threads" | b"ParallelGCThreads" | b"Runtime Workers" => {
-            number().map(Fact::ParallelWorkers)
-        }
-        b"Concurrent Workers" | b"Concurrent GC threads" | b"ConcGCThreads" | b"GC Workers" | b"GC Workers Max" => {
-            number().map(Fact::ConcurrentWorkers)
-        }
+        b"Parallel Workers"
+        | b"Parallel GC threads"
+        | b"ParallelGCThreads"
+        | b"Runtime Workers" => number().map(Fact::ParallelWorkers),
+        b"Concurrent Workers"
+        | b"Concurrent GC threads"
+        | b"ConcGCThreads"
+        | b"GC Workers"
+        | b"GC Workers Max" => number().map(Fact::ConcurrentWorkers),
         b"Workers" | b"GC threads" => {
             // `2 parallel, 1 concurrent`
             let Some((parallel, after)) = whole(rest) else {
@@ -80,7 +85,12 @@ fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// `Using G1`, and lines without a colon.
-fn using(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>, text: &[u8]) -> Read {
+fn using(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    message: Message<'_>,
+    text: &[u8],
+) -> Read {
     let collector = match text {
         b"Using Serial" => Collector::Serial,
         b"Using Parallel" => Collector::Parallel,
@@ -94,7 +104,9 @@ fn using(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>,
             // `Minimum heap 8388608  Initial heap 134217728  Maximum heap 134217728`
             const LABEL: &[u8] = b"Maximum heap ";
             let most = memmem::find(text, LABEL).and_then(|at| whole(&text[at + LABEL.len()..]));
-            return most.map_or(Read::Unknown, |(value, _)| fact(context, Fact::MaxHeap(value)));
+            return most.map_or(Read::Unknown, |(value, _)| {
+                fact(context, Fact::MaxHeap(value))
+            });
         }
         _ => return Read::Unknown,
     };
@@ -111,7 +123,9 @@ fn using(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>,
 }
 
 fn found_region(unified: &mut Unified, context: &mut Context<'_>, bytes: Option<u64>) -> Read {
-    bytes.map_or(Read::Unknown, |bytes| areas::region(unified, context, bytes))
+    bytes.map_or(Read::Unknown, |bytes| {
+        areas::region(unified, context, bytes)
+    })
 }
 
 /// `2 total, 2 available`: those that the JVM may use.

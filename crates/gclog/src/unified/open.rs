@@ -14,6 +14,10 @@ use crate::parser::Context;
 const MOST: usize = 16;
 
 /// What one collection has printed so far.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is set by a line of its own, in any order"
+)]
 #[derive(Debug)]
 pub(super) struct Draft {
     id: u64,
@@ -143,7 +147,11 @@ impl Draft {
 impl Open {
     /// The draft of a collection, a new one if there is none.
     pub(super) fn draft(&mut self, context: &mut Context<'_>, id: u64) -> &mut Draft {
-        if self.drafts.get(self.last).is_none_or(|draft| draft.id != id) {
+        if self
+            .drafts
+            .get(self.last)
+            .is_none_or(|draft| draft.id != id)
+        {
             self.last = self.place(context, id);
         }
         let draft = &mut self.drafts[self.last];
@@ -203,7 +211,13 @@ impl Open {
     }
 
     /// A pause has ended; its draft holds all but what stands here. It waits now.
-    pub(super) fn end(&mut self, context: &mut Context<'_>, id: u64, kind: Kind, final_remark: bool) -> &mut Pause {
+    pub(super) fn end(
+        &mut self,
+        context: &mut Context<'_>,
+        id: u64,
+        kind: Kind,
+        final_remark: bool,
+    ) -> &mut Pause {
         // One that waits may lie within this one, known by their numbers: a young collection that turns into a full
         // one takes the lower number and is printed after it.
         if self.waiting == Waiting::Pause
@@ -247,9 +261,9 @@ impl Open {
     }
 
     /// A concurrent phase or cycle has ended. It waits now.
-    pub(super) fn concurrent(&mut self, context: &mut Context<'_>, concurrent: Concurrent) {
+    pub(super) fn concurrent(&mut self, context: &mut Context<'_>, concurrent: &Concurrent) {
         self.tell(context);
-        self.concurrent = concurrent;
+        self.concurrent = *concurrent;
         self.waiting = Waiting::Concurrent;
     }
 
@@ -310,7 +324,9 @@ impl Open {
 fn promoted(pause: &Pause) -> Option<u64> {
     let old = pause.areas.get(Area::Old);
     // G1's sizes are counts of regions, which say nothing of what is in them.
-    if pause.areas.get(Area::Eden).after.is_some() && pause.areas.get(Area::Young).capacity.is_none() {
+    if pause.areas.get(Area::Eden).after.is_some()
+        && pause.areas.get(Area::Young).capacity.is_none()
+    {
         return None;
     }
     old.after?.checked_sub(old.before?)

@@ -77,7 +77,12 @@ fn percent(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// `Pause ...`, also behind `Y: `.
-pub(super) fn stopped(unified: &mut Unified, context: &mut Context<'_>, id: u64, message: Message<'_>) -> Read {
+pub(super) fn stopped(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    id: u64,
+    message: Message<'_>,
+) -> Read {
     let line = Line::read(message.text);
     let stamp = unified.at(context, &message);
     let (kind, starts_cycle) = kind(line.title);
@@ -89,11 +94,18 @@ pub(super) fn stopped(unified: &mut Unified, context: &mut Context<'_>, id: u64,
         }
         unified.last_id = Some(id);
     }
-    if let Some(collector) = collector(line.title) {
+    if !matches!(unified.collector, Some(found) if found != Collector::Shenandoah)
+        && let Some(collector) = collector(line.title)
+    {
         unified.found(context, collector);
     }
     let name = context.names.number(line.title);
-    let cause = cause(line.title).map(|cause| (context.names.number(cause), cause == b"GCLocker Initiated GC"));
+    let cause = cause(line.title).map(|cause| {
+        (
+            context.names.number(cause),
+            cause == b"GCLocker Initiated GC",
+        )
+    });
     let Some(duration) = line.duration_ns else {
         let draft = unified.open.begin(context, id);
         let pause = &mut draft.pause;
@@ -109,7 +121,7 @@ pub(super) fn stopped(unified: &mut Unified, context: &mut Context<'_>, id: u64,
     let region_bytes = unified.region_bytes;
     let draft = unified.open.draft(context, id);
     super::areas::settle(draft, region_bytes, line.heap);
-    let final_remark = memmem::find(line.title, b"(CMS Final Remark)").is_some();
+    let final_remark = line.title.ends_with(b"(CMS Final Remark)");
     let pause = unified.open.end(context, id, kind, final_remark);
     pause.line = context.line;
     pause.id = Some(id);
@@ -121,7 +133,7 @@ pub(super) fn stopped(unified: &mut Unified, context: &mut Context<'_>, id: u64,
         pause.cause = Some(cause);
         pause.troubles.gc_locker = locker;
     }
-    pause.troubles.evacuation_failed |= memmem::find(line.title, b"(Evacuation Failure").is_some();
+    pause.troubles.evacuation_failed |= evacuation_failed(line.title);
     if let Some(heap) = line.heap {
         *pause.areas.at(Area::Heap) = heap;
     }
@@ -131,8 +143,7 @@ pub(super) fn stopped(unified: &mut Unified, context: &mut Context<'_>, id: u64,
 /// What a pause is for, and whether it starts a concurrent cycle.
 fn kind(title: &[u8]) -> (Kind, bool) {
     let name = match title {
-        [b'Y' | b'y' | b'O', b':', b' ', name @ ..] => name,
-        name => name,
+        [b'Y' | b'y' | b'O', b':', b' ', name @ ..] | name => name,
     };
     let name = name.strip_prefix(b"Pause ").unwrap_or(name);
     let starts = |start: &[u8]| name.starts_with(start);
@@ -163,7 +174,10 @@ fn collector(title: &[u8]) -> Option<Collector> {
     let starts = |start: &[u8]| title.starts_with(start);
     if memmem::find(title, b"(G1 ").is_some() || starts(b"Pause Cleanup") {
         Some(Collector::G1)
-    } else if starts(b"Pause Mark Start") || starts(b"Pause Mark End") || starts(b"Pause Relocate Start") {
+    } else if starts(b"Pause Mark Start")
+        || starts(b"Pause Mark End")
+        || starts(b"Pause Relocate Start")
+    {
         Some(Collector::Z)
     } else if starts(b"Pause Init") && !starts(b"Pause Initial") {
         Some(if memmem::find(title, b"(Young)").is_some() {
@@ -178,7 +192,12 @@ fn collector(title: &[u8]) -> Option<Collector> {
 
 /// The cause in the last brackets of a title. Shenandoah and ZGC name parts of the heap and of the work there.
 fn cause(title: &[u8]) -> Option<&[u8]> {
-    let head = [&b"Pause Young ("[..], b"Pause Mixed (", b"Pause Initial Mark (", b"Pause Full ("];
+    let head = [
+        &b"Pause Young ("[..],
+        b"Pause Mixed (",
+        b"Pause Initial Mark (",
+        b"Pause Full (",
+    ];
     if !head.iter().any(|head| title.starts_with(head)) {
         return None;
     }
@@ -188,6 +207,11 @@ fn cause(title: &[u8]) -> Option<&[u8]> {
     }
     let sort: [&[u8]; 4] = [b"Normal", b"Mixed", b"Prepare Mixed", b"Concurrent Start"];
     (!sort.contains(&group)).then_some(group)
+}
+
+/// `(Evacuation Failure: Allocation)` stands last, from JDK 22 on.
+fn evacuation_failed(title: &[u8]) -> bool {
+    last_group(title).is_some_and(|(group, _)| group.starts_with(b"Evacuation Failure"))
 }
 
 /// What is in the last brackets, which may hold brackets, and what stands before them.
@@ -218,9 +242,17 @@ fn before(stamp: Stamp, duration_ns: u64) -> Stamp {
 }
 
 /// `Concurrent ...`, also behind `Y: `; `Coalescing and filling`.
-pub(super) fn beside(unified: &mut Unified, context: &mut Context<'_>, id: u64, message: Message<'_>) -> Read {
-    let z = matches!(unified.collector, Some(Collector::Z | Collector::GenerationalZ));
-    if z && message.decorations.fine || memmem::find(message.text, b" (ZWorker").is_some() {
+pub(super) fn beside(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    id: u64,
+    message: Message<'_>,
+) -> Read {
+    let z = matches!(
+        unified.collector,
+        Some(Collector::Z | Collector::GenerationalZ)
+    );
+    if z && (message.fine || memmem::find(message.text, b" (ZWorker").is_some()) {
         // What single workers did inside of a phase that is told as a whole.
         return Read::Ignored;
     }
@@ -229,7 +261,9 @@ pub(super) fn beside(unified: &mut Unified, context: &mut Context<'_>, id: u64, 
         unified.open.draft(context, id).aborted = true;
         return Read::Understood;
     }
-    if text.starts_with(b"Concurrent mode failure") || text.starts_with(b"Concurrent mode interrupted") {
+    if text.starts_with(b"Concurrent mode failure")
+        || text.starts_with(b"Concurrent mode interrupted")
+    {
         return trouble(unified, text);
     }
     let line = Line::read(text);
@@ -268,12 +302,16 @@ pub(super) fn beside(unified: &mut Unified, context: &mut Context<'_>, id: u64, 
         aborted,
         areas,
     };
-    unified.open.concurrent(context, concurrent);
+    unified.open.concurrent(context, &concurrent);
     Read::Understood
 }
 
 /// Starts of the lines of whole cycles of ZGC.
-const CYCLES: [&[u8]; 3] = [b"Garbage Collection (", b"Major Collection (", b"Minor Collection ("];
+const CYCLES: [&[u8]; 3] = [
+    b"Garbage Collection (",
+    b"Major Collection (",
+    b"Minor Collection (",
+];
 
 /// A line of a whole cycle of ZGC.
 pub(super) fn is_cycle(text: &[u8]) -> bool {
@@ -281,7 +319,12 @@ pub(super) fn is_cycle(text: &[u8]) -> bool {
 }
 
 /// `Major Collection (Proactive) 104M(10%)->36M(4%) 0.072s`; of a generation `Y: Young Generation ...`.
-pub(super) fn cycle(unified: &mut Unified, context: &mut Context<'_>, id: u64, message: Message<'_>) -> Read {
+pub(super) fn cycle(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    id: u64,
+    message: Message<'_>,
+) -> Read {
     let stamp = unified.at(context, &message);
     let whole = is_cycle(message.text);
     let generational = !message.text.starts_with(b"Garbage");
@@ -338,12 +381,16 @@ pub(super) fn cycle(unified: &mut Unified, context: &mut Context<'_>, id: u64, m
         aborted,
         areas,
     };
-    unified.open.concurrent(context, concurrent);
+    unified.open.concurrent(context, &concurrent);
     Read::Understood
 }
 
 /// Messages of the tag `gc` without a number: troubles, stalls, memory that is out.
-pub(super) fn stall(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>) -> Read {
+pub(super) fn stall(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    message: Message<'_>,
+) -> Read {
     let text = message.text.trim_ascii_end();
     if text.starts_with(b"Out Of Memory (") || text.starts_with(b"java.lang.OutOfMemoryError") {
         let at = unified.at(context, &message);
@@ -388,7 +435,11 @@ fn trouble(unified: &mut Unified, text: &[u8]) -> Read {
 
 /// `Allocation pacing accrued:` of Shenandoah and its rows, `12 of  2248 ms (  0.5%): worker-3`, since the last
 /// cycle. Sums and means of all threads are left out; other tables are not read.
-pub(super) fn pacing(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>) -> Read {
+pub(super) fn pacing(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    message: Message<'_>,
+) -> Read {
     let text = message.text.trim_ascii();
     if text.starts_with(b"Allocation pacing accrued") {
         unified.pacing = true;

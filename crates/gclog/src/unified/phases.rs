@@ -6,7 +6,8 @@
 
 use memchr::{memchr, memmem, memrchr};
 
-use super::{Message, Subject, Unified};
+use super::decorations::Subject;
+use super::{Message, Unified};
 use crate::account::Read;
 use crate::event::{Phase, References};
 use crate::number::{MILLISECONDS, decimal, whole};
@@ -26,7 +27,12 @@ pub(super) fn start(unified: &mut Unified, id: u64) -> Read {
 }
 
 /// A phase has ended.
-pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, id: u64, message: Message<'_>) -> Read {
+pub(super) fn line(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    id: u64,
+    message: Message<'_>,
+) -> Read {
     let text = message.text.trim_ascii_start();
     let spaces = message.text.len() - text.len();
     let Some((name, duration_ns)) = phase(text) else {
@@ -74,7 +80,12 @@ fn phase(text: &[u8]) -> Option<(&[u8], u64)> {
 }
 
 /// `SoftReference:`, then `Discovered: 7` and `Cleared: 0`.
-pub(super) fn reference(unified: &mut Unified, context: &mut Context<'_>, id: u64, text: &[u8]) -> Read {
+pub(super) fn reference(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    id: u64,
+    text: &[u8],
+) -> Read {
     let text = text.trim_ascii();
     if let Some(kind) = text.strip_suffix(b":")
         && kind.ends_with(b"Reference")
@@ -110,9 +121,21 @@ mod tests {
     #[test]
     fn phases_of_all_forms_have_a_name_and_a_duration() {
         for (text, name, ns) in [
-            ("Evacuate Collection Set: 51.60ms", "Evacuate Collection Set", 51_600_000),
-            ("Evacuate Collection Set: 2.3 ms", "Evacuate Collection Set", 2_300_000),
-            ("Phase 1: Mark live objects 2,902ms", "Phase 1: Mark live objects", 2_902_000),
+            (
+                "Evacuate Collection Set: 51.60ms",
+                "Evacuate Collection Set",
+                51_600_000,
+            ),
+            (
+                "Evacuate Collection Set: 2.3 ms",
+                "Evacuate Collection Set",
+                2_300_000,
+            ),
+            (
+                "Phase 1: Mark live objects 2,902ms",
+                "Phase 1: Mark live objects",
+                2_902_000,
+            ),
             (
                 "Object Copy (ms):         Min:  1.9, Avg:  2.8, Max:  3.5, Diff:  1.6, Sum: 22.7, Workers: 8",
                 "Object Copy",

@@ -5,7 +5,7 @@
 //! line: `Safepoint "RevokeBias", Time since last: 123 ns, Reaching safepoint: 12 ns, ..., Total: 345 ns`.
 //! Source: `runtime/safepoint.cpp`, `SafepointTracing`.
 
-use memchr::{memchr, memmem};
+use memchr::memchr;
 
 use super::{Message, Unified};
 use crate::account::Read;
@@ -26,7 +26,9 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, message: Me
     if let Some(rest) = text.strip_prefix(b"Safepoint \"") {
         return one_line(unified, context, message, rest);
     }
-    if let Some(rest) = text.strip_prefix(b"Total time for which application threads were stopped: ") {
+    if let Some(rest) =
+        text.strip_prefix(b"Total time for which application threads were stopped: ")
+    {
         return stopped(unified, context, message, rest);
     }
     if let Some(rest) = text.strip_prefix(b"Application time: ") {
@@ -49,7 +51,12 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, message: Me
 }
 
 /// What follows `Total time for which application threads were stopped: `.
-fn stopped(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>, text: &[u8]) -> Read {
+fn stopped(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    message: Message<'_>,
+    text: &[u8],
+) -> Read {
     let Some((total_ns, rest)) = decimal(text, SECONDS) else {
         return Read::Unknown;
     };
@@ -63,32 +70,67 @@ fn stopped(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_
 }
 
 /// What follows `Safepoint "`.
-fn one_line(unified: &mut Unified, context: &mut Context<'_>, message: Message<'_>, text: &[u8]) -> Read {
+fn one_line(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    message: Message<'_>,
+    text: &[u8],
+) -> Read {
     let Some(end) = memchr(b'"', text) else {
         return Read::Unknown;
     };
-    let (operation, rest) = (&text[..end], &text[end + 1..]);
-    let Some(total_ns) = figure(rest, b" Total: ") else {
+    let (operation, figures) = (&text[..end], Figures::read(&text[end + 1..]));
+    let Some(total_ns) = figures.total else {
         return Read::Unknown;
     };
     let operation = Some(context.names.number(operation));
-    if let Some(duration_ns) = figure(rest, b" Time since last: ") {
+    if let Some(duration_ns) = figures.since_last {
         // From the end of the last safepoint to the beginning of this one.
         let end = unified.at(context, &message);
         unified.open.tell(context);
         let at = before(end, total_ns);
         context.tell(Event::Ran { at, duration_ns });
     }
-    let reaching_ns = figure(rest, b" Reaching safepoint: ");
-    tell(unified, context, &message, operation, reaching_ns, total_ns);
+    tell(
+        unified,
+        context,
+        &message,
+        operation,
+        figures.reaching,
+        total_ns,
+    );
     Read::Understood
 }
 
-/// The nanoseconds behind a label.
-fn figure(text: &[u8], label: &[u8]) -> Option<u64> {
-    let at = memmem::find(text, label)?;
-    let (value, rest) = whole(text[at + label.len()..].trim_ascii_start())?;
-    rest.starts_with(b" ns").then_some(value)
+/// `, Time since last: 123 ns, Reaching safepoint: 12 ns, ..., Total: 345 ns`, each in nanoseconds.
+#[derive(Debug, Default)]
+struct Figures {
+    since_last: Option<u64>,
+    reaching: Option<u64>,
+    total: Option<u64>,
+}
+
+impl Figures {
+    fn read(text: &[u8]) -> Self {
+        let mut figures = Self::default();
+        let mut rest = text;
+        while let Some(at) = memchr(b':', rest) {
+            let label = &rest[..at];
+            rest = rest[at + 1..].trim_ascii_start();
+            let Some((value, after)) = whole(rest).filter(|(_, after)| after.starts_with(b" ns"))
+            else {
+                continue;
+            };
+            rest = &after[3..];
+            match label {
+                b", Time since last" => figures.since_last = Some(value),
+                b", Reaching safepoint" => figures.reaching = Some(value),
+                b", Total" => figures.total = Some(value),
+                _ => {}
+            }
+        }
+        figures
+    }
 }
 
 fn tell(

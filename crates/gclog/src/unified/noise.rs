@@ -1,0 +1,219 @@
+//! Messages that are known and say nothing that is asked for.
+//!
+//! Where tags are printed they tell so, but `-Xlog:gc*:...:uptime` prints none. Then it is the words by which noise is
+//! told from what the application prints, so that the account can call unknown what is unknown.
+
+use memchr::memmem;
+
+/// How they begin.
+const STARTS: &[&[u8]] = &[
+    b"---",
+    b"===",
+    b"Adaptive CSet",
+    b"AdaptiveSize",
+    b"Added expensive regions",
+    b"Address Space",
+    b"Alignments:",
+    b"All times are wall-clock",
+    b"Allocated:",
+    b"Allocation pacing",
+    b"At end of",
+    b"At start of update refs",
+    b"Attempt",
+    b"Available",
+    b"Average",
+    b"Base_footprint",
+    b"CDS archive",
+    b"Cancelling",
+    b"Capacity:",
+    b"CardTable entry size",
+    b"Chosen CSet",
+    b"Cleaned string",
+    b"Clearing All SoftReferences",
+    b"Collectable Garbage",
+    b"Collector:",
+    b"Compressed Oops:",
+    b"Compressed class space",
+    b"Concurrent Refinement Workers",
+    b"Concurrent refinement",
+    b"Consider -XX",
+    b"Contention:",
+    b"Critical:",
+    b"Desired",
+    b"Discovered  references",
+    b"Discovered references",
+    b"Encoding Range",
+    b"Encountered references",
+    b"Enqueued    references",
+    b"Enqueued references",
+    b"Evacuation Targets",
+    b"Expand the heap",
+    b"Failed to allocate",
+    b"Final:",
+    b"Finish ",
+    b"Free Set",
+    b"Free headroom",
+    b"Free:",
+    b"GC STATISTICS",
+    b"Garbage:",
+    b"Good progress",
+    b"Heap Backing",
+    b"Heap Initial Capacity",
+    b"Heap Min Capacity",
+    b"Heap Region Count",
+    b"Heap address",
+    b"Heap backed",
+    b"Heuristics",
+    b"Humongous Object Threshold",
+    b"Initial Capacity",
+    b"Initialize mark stack",
+    b"Klass ",
+    b"Large Page",
+    b"Live:",
+    b"Live_space",
+    b"Load:",
+    b"MMU",
+    b"Major Collection:",
+    b"Mark Stack Usage",
+    b"Mark:",
+    b"Medium Page",
+    b"Memory:",
+    b"Metaspace:",
+    b"Min Capacity",
+    b"Min heap equals",
+    b"Minor Collection:",
+    b"Minor_pause",
+    b"NMethods:",
+    b"NUMA Support",
+    b"Narrow klass",
+    b"Old Generation:",
+    b"Old eden_size",
+    b"PSAdaptiveSizePolicy",
+    b"PSYoungGen::",
+    b"Pacer for",
+    b"Pacing delays are measured",
+    b"Page Size",
+    b"Periodic GC",
+    b"Phantom:",
+    b"Phase:",
+    b"Pre-mapping",
+    b"Pre-touch",
+    b"Protection zone",
+    b"Reclaimed:",
+    b"Regions:",
+    b"Relocation Stall",
+    b"Relocation:",
+    b"Request concurrent cycle",
+    b"Reserve:",
+    b"Reserved Space",
+    b"Running G1",
+    b"Runtime Workers",
+    b"Safepointing mechanism",
+    b"Shenandoah GC mode",
+    b"Skipped phase",
+    b"Soft Max",
+    b"Soft:",
+    b"Start GC cycle",
+    b"Subphase:",
+    b"System:",
+    b"TLAB",
+    b"Target occupancy",
+    b"Total",
+    b"Trigger",
+    b"Uncommit",
+    b"Updated Refinement",
+    b"UseCompressedClassPointers",
+    b"Using ",
+    b"Weak:",
+    b"Workers:",
+    b"Young Generation:",
+    b"Young generation size",
+    b"all workers. Dividing",
+    b"capacities are the right sizes",
+    b"continue mixed",
+    b"do not continue mixed",
+    b"eden:",
+    b"from:",
+    b"minor pause",
+    b"observed pacing delays",
+    b"old_gen_capacity",
+    b"request ",
+    b"to:",
+];
+
+/// Rows of the heap that is printed before and after collections and at the end of a JVM.
+const ROWS: &[&[u8]] = &[
+    b"Metaspace  ",
+    b"PSOldGen ",
+    b"PSYoungGen ",
+    b"ParOldGen ",
+    b"class space",
+    b"concurrent mark-sweep",
+    b"def new generation",
+    b"eden space",
+    b"from space",
+    b"garbage-first heap",
+    b"object space",
+    b"par new generation",
+    b"tenured generation",
+    b"the space",
+    b"to   space",
+];
+
+/// A message of this kind.
+pub(super) fn is_quiet(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    text == b"Heap"
+        || STARTS.iter().any(|start| text.starts_with(start))
+        || is_row(text)
+        || is_statistics(text)
+}
+
+/// A row of a heap; `text` has no indentation.
+pub(super) fn is_row(text: &[u8]) -> bool {
+    ROWS.iter().any(|start| text.starts_with(start))
+}
+
+/// Rows of the statistics of Shenandoah and ZGC, such as `Weak References   26451 us` and `Last 10s   Last 10m`.
+fn is_statistics(text: &[u8]) -> bool {
+    let has = |what: &[u8]| memmem::find(text, what).is_some();
+    match text.first() {
+        None => true,
+        Some(b'L') => text.starts_with(b"Last 10s "),
+        Some(b'A') if text.starts_with(b"Avg / Max ") => true,
+        Some(b'"') => text.starts_with(b"\"(G)\" (gross)") || text.starts_with(b"\"(N)\" (net)"),
+        _ => {
+            text.ends_with(b" us")
+                || has(b" us, workers (us): ")
+                || has(b" us, parallelism: ")
+                || has(b" us) (n = ")
+                || (has(b" ms (") && has(b"%): "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_are_quiet_and_prose_is_not() {
+        for text in [
+            "  Update Region States                8 us",
+            "CMR: CLDG Roots    27 us, workers (us): ---, 27, ---,",
+            "Concurrent Reset   =    0.004 s (a =     4879 us) (n = 1)",
+            " Last 10s              Last 10m              Last 10h                Total",
+            " garbage-first heap   total 204800K, used 68989K [0x00000000f0000000, 0x0000000100000000)",
+            "Heap",
+        ] {
+            assert!(is_quiet(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "Started server in 12 ms",
+            "Heap dump file created",
+            "Lasting 10s",
+        ] {
+            assert!(!is_quiet(text.as_bytes()), "{text}");
+        }
+    }
+}
