@@ -37,10 +37,11 @@ mod wait;
 pub use error::{Error, Result};
 pub use setting::DeviceSetting;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use rungwise_model::kernel::{Answer, Question};
+use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
 
 /// A netfilter base chain: the hook at which the kernel walks rules for every packet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,6 +107,33 @@ pub trait Host: Send + Sync {
     fn ask(&self, question: Question) -> io::Result<Answer> {
         let _ = question;
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The TCP sockets that listen, and of the others those in `wanted` that are still there: [`Question::Tcp`] of a
+    /// few, at a part of its cost.
+    fn tcp_among(&self, wanted: &[TcpSocket]) -> io::Result<Vec<TcpSocket>> {
+        match self.ask(Question::Tcp)? {
+            Answer::Tcp(mut sockets) => {
+                // 10: TCP_LISTEN of net/tcp_states.h.
+                sockets.retain(|socket| {
+                    socket.state == 10 || wanted.iter().any(|wanted| wanted.is_same(socket))
+                });
+                Ok(sockets)
+            }
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Who has these sockets open, by inode: [`Question::Owners`] of a few, at a part of its cost. A socket that
+    /// no process has open, as far as can be seen, is left out.
+    fn owners_of(&self, sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {
+        match self.ask(Question::Owners)? {
+            Answer::Owners(mut owners) => {
+                owners.retain(|inode, _| sockets.contains(inode));
+                Ok(owners)
+            }
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
     }
 
     /// A setting of a device that no file holds, in the spelling of [`DeviceSetting::normal`].

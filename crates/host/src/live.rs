@@ -6,12 +6,13 @@
 //! through `/proc/thread-self/net`.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use rungwise_model::kernel::{Answer, Question};
+use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
 
 use crate::{BaseChain, DeviceSetting, Feature, Host, ask, ethtool, files, nft, thread};
 
@@ -77,6 +78,14 @@ impl Host for Live {
 
     fn ask(&self, question: Question) -> io::Result<Answer> {
         ask::answer(question)
+    }
+
+    fn tcp_among(&self, wanted: &[TcpSocket]) -> io::Result<Vec<TcpSocket>> {
+        ask::tcp_among(wanted)
+    }
+
+    fn owners_of(&self, sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {
+        ask::owners_of(sockets)
     }
 
     fn device_setting(&self, device: &str, setting: DeviceSetting) -> io::Result<String> {

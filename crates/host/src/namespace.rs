@@ -12,6 +12,7 @@
     reason = "unshare, setns and mount have no safe door in std"
 )]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
@@ -24,7 +25,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rungwise_model::kernel::{Answer, Question};
+use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
 
 use crate::error::{Error, Result};
 use crate::live::Live;
@@ -208,6 +209,16 @@ impl Host for Namespace {
 
     fn ask(&self, question: Question) -> io::Result<Answer> {
         self.run(move || Live.ask(question))
+    }
+
+    fn tcp_among(&self, wanted: &[TcpSocket]) -> io::Result<Vec<TcpSocket>> {
+        let wanted = wanted.to_vec();
+        self.run(move || Live.tcp_among(&wanted))
+    }
+
+    fn owners_of(&self, sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {
+        let sockets = sockets.clone();
+        self.run(move || Live.owners_of(&sockets))
     }
 
     fn device_setting(&self, device: &str, setting: DeviceSetting) -> io::Result<String> {

@@ -137,6 +137,13 @@ pub struct TcpSocket {
     pub info: Option<TcpInfo>,
 }
 
+impl TcpSocket {
+    /// Whether `other` is the same socket, seen at another time.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.local, self.remote, self.inode) == (other.local, other.remote, other.inode)
+    }
+}
+
 /// Memory of a socket (`INET_DIAG_SKMEMINFO`), bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketMemory {

@@ -9,9 +9,10 @@ mod devices;
 mod owners;
 mod sockets;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use rungwise_model::kernel::{Answer, Question};
+use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
 
 use crate::{nft, qdisc};
 
@@ -24,6 +25,16 @@ pub(crate) fn answer(question: Question) -> io::Result<Answer> {
         Question::Qdiscs => Answer::Qdiscs(qdisc::list()?),
         Question::Netfilter => Answer::Netfilter(nft::chains()?),
         Question::Audit => Answer::Audit(audit::status()?),
-        Question::Owners => Answer::Owners(owners::owners()?),
+        Question::Owners => Answer::Owners(owners::all()?),
     })
+}
+
+/// Who has these sockets open, by inode.
+pub(crate) fn owners_of(sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {
+    owners::of(sockets)
+}
+
+/// The TCP sockets that listen, and of the others these.
+pub(crate) fn tcp_among(wanted: &[TcpSocket]) -> io::Result<Vec<TcpSocket>> {
+    sockets::tcp_among(wanted)
 }

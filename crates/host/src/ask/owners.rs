@@ -2,38 +2,68 @@
 //!
 //! A socket shows as a link to `socket:[INODE]`. Of several processes that share one, the one with the
 //! lowest pid is named: the parent, as a rule. Processes that may not be looked into are skipped, and one
-//! that ends meanwhile has no sockets any more. Each descriptor costs about 5 us, nearly all of it in the
-//! kernel, however it is looked up. Source: proc(5), `sockfs_dname` of net/socket.c.
+//! that ends meanwhile has no sockets any more. Each descriptor costs some microseconds, nearly all of them in
+//! the kernel, which makes an inode for each that is looked at; so who wants few sockets names them, and the
+//! search ends with the last of them. Source: proc(5), `sockfs_dname` of net/socket.c, fs/proc/fd.c.
+#![expect(unsafe_code, reason = "readlinkat has no safe door in std")]
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, CString};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
 use rungwise_model::kernel::Owner;
 
+/// Longest link that is read whole: `socket:[` and 20 digits are shorter, and what is longer is no socket.
+const LINK: usize = 32;
+
 /// Owners by inode, of every network namespace: inodes of sockets are unique on the machine.
-pub(super) fn owners() -> io::Result<BTreeMap<u64, Owner>> {
+pub(super) fn all() -> io::Result<BTreeMap<u64, Owner>> {
+    find(None)
+}
+
+/// Owners of these sockets by inode; one that no process has open, as far as can be seen, is left out.
+pub(super) fn of(sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {
+    find(Some(sockets))
+}
+
+fn find(wanted: Option<&BTreeSet<u64>>) -> io::Result<BTreeMap<u64, Owner>> {
+    let mut owners = BTreeMap::new();
+    let found_all =
+        |owners: &BTreeMap<u64, Owner>| wanted.is_some_and(|wanted| owners.len() == wanted.len());
+    if found_all(&owners) {
+        return Ok(owners);
+    }
     let mut pids: Vec<u32> = fs::read_dir("/proc")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
     pids.sort_unstable();
-    let mut owners = BTreeMap::new();
     for pid in pids {
         let process = Path::new("/proc").join(pid.to_string());
-        let Ok(descriptors) = fs::read_dir(process.join("fd")) else {
+        let folder = process.join("fd");
+        let Ok(descriptors) = fs::read_dir(&folder) else {
+            continue;
+        };
+        let mut descriptors = descriptors.flatten().peekable();
+        // A thread of the kernel has none.
+        if descriptors.peek().is_none() {
+            continue;
+        }
+        // A link is looked up from here, and not by its whole path each time.
+        let Ok(folder) = File::open(&folder) else {
             continue;
         };
         let mut name = None;
-        for descriptor in descriptors.flatten() {
-            let Some(inode) = fs::read_link(descriptor.path())
-                .ok()
-                .and_then(|link| inode_of(link.as_os_str()))
-            else {
+        for descriptor in descriptors {
+            let number = CString::new(descriptor.file_name().into_vec());
+            let inode = number.ok().and_then(|number| socket(&folder, &number));
+            let Some(inode) = inode else { continue };
+            if wanted.is_some_and(|wanted| !wanted.contains(&inode)) {
                 continue;
-            };
+            }
             let name: &String = name.get_or_insert_with(|| {
                 // It ended since: a socket without a name is still one with a pid.
                 let comm = fs::read(process.join("comm")).unwrap_or_default();
@@ -43,43 +73,78 @@ pub(super) fn owners() -> io::Result<BTreeMap<u64, Owner>> {
                 pid,
                 name: name.clone(),
             });
+            if found_all(&owners) {
+                return Ok(owners);
+            }
         }
     }
     Ok(owners)
 }
 
+/// The inode of the socket behind a link in `folder`; nothing if it is another file, or gone.
+fn socket(folder: impl AsFd, name: &CStr) -> Option<u64> {
+    let mut link = [0_u8; LINK];
+    // SAFETY: the name ends in a zero, and the kernel writes at most as many bytes as the buffer has.
+    let length = unsafe {
+        libc::readlinkat(
+            folder.as_fd().as_raw_fd(),
+            name.as_ptr(),
+            link.as_mut_ptr().cast(),
+            link.len(),
+        )
+    };
+    inode_of(link.get(..usize::try_from(length).ok()?)?)
+}
+
 /// The number in `socket:[4242]`.
-fn inode_of(link: &OsStr) -> Option<u64> {
-    let inside = link
-        .as_bytes()
-        .strip_prefix(b"socket:[")?
-        .strip_suffix(b"]")?;
+fn inode_of(link: &[u8]) -> Option<u64> {
+    let inside = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
     std::str::from_utf8(inside).ok()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
     use std::os::unix::fs::MetadataExt as _;
 
     use super::*;
 
+    fn inode(socket: &UdpSocket) -> u64 {
+        let link = format!("/proc/self/fd/{}", socket.as_raw_fd());
+        fs::metadata(link).unwrap().ino()
+    }
+
     #[test]
     fn a_link_to_a_socket_names_its_inode() {
-        assert_eq!(inode_of(OsStr::new("socket:[4242]")), Some(4242));
+        assert_eq!(inode_of(b"socket:[4242]"), Some(4242));
         for other in ["pipe:[4242]", "socket:[]", "socket:[4242", "/dev/null", ""] {
-            assert_eq!(inode_of(OsStr::new(other)), None, "{other}");
+            assert_eq!(inode_of(other.as_bytes()), None, "{other}");
         }
     }
 
     #[test]
+    fn the_longest_number_of_an_inode_fits() {
+        let longest = format!("socket:[{}]", u64::MAX);
+        assert!(longest.len() <= LINK);
+        assert_eq!(inode_of(longest.as_bytes()), Some(u64::MAX));
+    }
+
+    #[test]
     fn a_socket_of_this_process_is_found() {
-        use std::os::fd::AsRawFd as _;
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let link = format!("/proc/self/fd/{}", socket.as_raw_fd());
-        let inode = fs::metadata(link).unwrap().ino();
-        let owner = &owners().unwrap()[&inode];
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let owner = &all().unwrap()[&inode(&socket)];
         assert_eq!(owner.pid, std::process::id());
         let comm = fs::read_to_string("/proc/self/comm").unwrap();
         assert_eq!(owner.name, comm.trim_end());
+    }
+
+    #[test]
+    fn only_the_wanted_sockets_are_told_and_none_that_nobody_has() {
+        let sockets = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let [wanted, other] = [0, 1].map(|at: usize| inode(&sockets[at]));
+        let found = of(&[wanted, u64::MAX].into()).unwrap();
+        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [wanted]);
+        assert_ne!(wanted, other);
+        assert_eq!(of(&BTreeSet::new()).unwrap(), BTreeMap::new());
     }
 }

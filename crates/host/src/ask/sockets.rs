@@ -1,6 +1,6 @@
 //! TCP and UDP sockets by `sock_diag`: queues, buffers, drops and `tcp_info`.
 //!
-//! One dump per address family, in every state, time-wait included. The kernel gives `tcp_info` as long as
+//! One dump per address family, in every state, time-wait included; single sockets are asked for by their ends. The kernel gives `tcp_info` as long as
 //! it knows it, so each field is read by its offset and absent beyond the end. Each socket is read out of
 //! the dump as it passes by: 100,000 of them are 60 MB of messages and 30 MB here.
 //! Source: `linux/inet_diag.h`, linux/tcp.h and `inet_diag_dump_icsk` of Linux 6.18.
@@ -23,38 +23,98 @@ const ALL_STATES: u32 = 0xffe;
 const LISTEN: u8 = 10;
 /// struct `inet_diag_msg`.
 const FIXED: usize = 72;
+/// struct `inet_diag_req_v2`.
+const REQUEST: usize = 56;
+/// Single sockets asked for together: the answers, of 2 KB at most with all that the kernel keeps beside them, wait in
+/// the receive buffer of 208 KiB (net.core.rmem_default).
+const AT_ONCE: usize = 64;
 
 /// All TCP sockets.
 pub(super) fn tcp() -> io::Result<Vec<TcpSocket>> {
     let mut sockets = Vec::new();
-    dump(libc::IPPROTO_TCP, INET_DIAG_INFO, |message| {
+    dump(libc::IPPROTO_TCP, ALL_STATES, INET_DIAG_INFO, |message| {
         sockets.extend(tcp_socket(message));
     })?;
     Ok(sockets)
 }
 
+/// All TCP sockets that listen, and of the others those that are given, as far as they are still there.
+pub(super) fn tcp_among(wanted: &[TcpSocket]) -> io::Result<Vec<TcpSocket>> {
+    let mut sockets = Vec::new();
+    let listening = 1 << LISTEN;
+    dump(libc::IPPROTO_TCP, listening, INET_DIAG_INFO, |message| {
+        sockets.extend(tcp_socket(message));
+    })?;
+    for some in wanted.chunks(AT_ONCE) {
+        let mut request = Request::default();
+        for socket in some {
+            request.message(SOCK_DIAG_BY_FAMILY, 0, &request_for(socket));
+        }
+        match request.each(SOCK_DIAG, |message| sockets.extend(tcp_socket(message))) {
+            Ok(()) => {}
+            // One of them was closed meanwhile; the others were told all the same.
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+            Err(error) => return Err(explained(error)),
+        }
+    }
+    Ok(sockets)
+}
+
+/// struct `inet_diag_req_v2` of one TCP socket, with whatever cookie.
+fn request_for(socket: &TcpSocket) -> [u8; REQUEST] {
+    let (local, remote) = (socket.local, socket.remote);
+    // The ends of a socket of IPv6 that carries IPv4 are found by their IPv4 addresses as well.
+    let family = match local.address {
+        IpAddr::V4(_) => libc::AF_INET,
+        IpAddr::V6(_) => libc::AF_INET6,
+    };
+    let mut fixed = request(family, libc::IPPROTO_TCP, ALL_STATES, INET_DIAG_INFO);
+    fixed[8..10].copy_from_slice(&local.port.to_be_bytes());
+    fixed[10..12].copy_from_slice(&remote.port.to_be_bytes());
+    for (at, end) in [(12, local.address), (28, remote.address)] {
+        match end {
+            IpAddr::V4(address) => fixed[at..at + 4].copy_from_slice(&address.octets()),
+            IpAddr::V6(address) => fixed[at..at + 16].copy_from_slice(&address.octets()),
+        }
+    }
+    fixed[48..56].fill(0xff);
+    fixed
+}
+
+/// struct `inet_diag_req_v2`: family, protocol, extensions, padding, states, and a socket id (ports, addresses,
+/// interface, cookie) that is left open. Memory is asked for always, `extension` besides.
+fn request(
+    family: libc::c_int,
+    protocol: libc::c_int,
+    states: u32,
+    extension: u16,
+) -> [u8; REQUEST] {
+    let extensions = 1 << (INET_DIAG_SKMEMINFO - 1) | 1 << (extension - 1);
+    let mut fixed = [0; REQUEST];
+    fixed[..3].copy_from_slice(&[family as u8, protocol as u8, extensions]);
+    fixed[4..8].copy_from_slice(&states.to_ne_bytes());
+    fixed
+}
+
 /// All UDP sockets.
 pub(super) fn udp() -> io::Result<Vec<UdpSocket>> {
     let mut sockets = Vec::new();
-    dump(libc::IPPROTO_UDP, INET_DIAG_SKMEMINFO, |message| {
+    let extension = INET_DIAG_SKMEMINFO;
+    dump(libc::IPPROTO_UDP, ALL_STATES, extension, |message| {
         sockets.extend(udp_socket(message));
     })?;
     Ok(sockets)
 }
 
-/// Both address families; memory is asked for always, `extension` besides.
+/// Sockets of both address families.
 fn dump(
     protocol: libc::c_int,
+    states: u32,
     extension: u16,
     mut take: impl FnMut(&Message<'_>),
 ) -> io::Result<()> {
-    let extensions = 1 << (INET_DIAG_SKMEMINFO - 1) | 1 << (extension - 1);
     for family in [libc::AF_INET, libc::AF_INET6] {
-        // struct inet_diag_req_v2: family, protocol, extensions, padding, states, and a socket id that
-        // a dump leaves open.
-        let mut fixed = [0; 56];
-        fixed[..3].copy_from_slice(&[family as u8, protocol as u8, extensions]);
-        fixed[4..8].copy_from_slice(&ALL_STATES.to_ne_bytes());
+        let fixed = request(family, protocol, states, extension);
         let mut request = Request::default();
         request.message(SOCK_DIAG_BY_FAMILY, DUMP, &fixed);
         match request.each(SOCK_DIAG, &mut take) {

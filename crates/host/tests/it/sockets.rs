@@ -1,5 +1,6 @@
 //! Sockets as `sock_diag` lists them, with one trouble each, and as `ss` shows them.
 
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd as _;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use rungwise_host::Host;
 use rungwise_host::namespace::Namespace;
-use rungwise_model::kernel::{Answer, Question, TcpSocket, UdpSocket as Udp};
+use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket, UdpSocket as Udp};
 
 use crate::peers::said_in;
 use crate::{eventually, root_or_skip};
@@ -204,6 +205,81 @@ fn a_mapped_address_is_shown_as_what_it_is() {
 }
 
 #[test]
+fn single_connections_are_told_beside_the_listeners() {
+    if !root_or_skip("single_connections_are_told_beside_the_listeners") {
+        return;
+    }
+    let lab = Namespace::create("among").unwrap();
+    let (_listener, client, server) = connected(&lab);
+    // IPv4 within a socket of IPv6 is asked for by its IPv4 addresses.
+    let (_six, mapped, accepted) = lab.run(|| {
+        let listener = TcpListener::bind("[::]:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        (listener, client, server)
+    });
+    let all = tcp(&lab);
+    let at = |local: SocketAddr, remote: SocketAddr| {
+        let named = |socket: &&TcpSocket| {
+            socket.local.port == local.port() && socket.remote.port == remote.port()
+        };
+        all.iter().find(named).unwrap().clone()
+    };
+    let client_end = at(client.local_addr().unwrap(), client.peer_addr().unwrap());
+    let mapped_end = at(
+        accepted.local_addr().unwrap(),
+        accepted.peer_addr().unwrap(),
+    );
+    let gone = TcpSocket {
+        remote: "127.0.0.1:1".parse().unwrap(),
+        ..client_end.clone()
+    };
+    let found = lab
+        .tcp_among(&[gone, client_end.clone(), mapped_end.clone()])
+        .unwrap();
+    let (listening, others): (Vec<_>, Vec<_>) =
+        found.iter().partition(|socket| socket.state == LISTEN);
+    assert_eq!(listening.len(), 2);
+    // The kernel offers the listener in the place of a connection that is gone.
+    let others: Vec<_> = others
+        .into_iter()
+        .filter(|socket| {
+            [&client_end, &mapped_end]
+                .iter()
+                .any(|end| end.is_same(socket))
+        })
+        .collect();
+    assert_eq!(others.len(), 2, "{found:?}");
+    assert!(others.iter().all(|socket| socket.info.is_some()));
+    drop((client, server, mapped, accepted));
+}
+
+#[test]
+fn more_single_connections_than_fit_one_answer_are_all_told() {
+    if !root_or_skip("more_single_connections_than_fit_one_answer_are_all_told") {
+        return;
+    }
+    let lab = Namespace::create("many").unwrap();
+    let kept = lab.run(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let pair = |_| {
+            let client = TcpStream::connect(address).unwrap();
+            (client, listener.accept().unwrap().0)
+        };
+        let pairs: Vec<_> = (0..100).map(pair).collect();
+        (listener, pairs)
+    });
+    let mut open = tcp(&lab);
+    open.retain(|socket| socket.state == ESTABLISHED);
+    assert_eq!(open.len(), 200);
+    let found = lab.tcp_among(&open).unwrap();
+    assert_eq!(found.len(), 201);
+    drop(kept);
+}
+
+#[test]
 fn a_namespace_lists_its_own_sockets_and_their_owner_is_found() {
     if !root_or_skip("a_namespace_lists_its_own_sockets_and_their_owner_is_found") {
         return;
@@ -220,6 +296,16 @@ fn a_namespace_lists_its_own_sockets_and_their_owner_is_found() {
         panic!("owners");
     };
     assert_eq!(owners[&listed.inode].pid, std::process::id());
+    let sought = [listed.inode].into();
+    assert_eq!(
+        other.owners_of(&sought).unwrap(),
+        owners_of(&owners, listed.inode)
+    );
+}
+
+/// The owner of this socket alone.
+fn owners_of(all: &BTreeMap<u64, Owner>, inode: u64) -> BTreeMap<u64, Owner> {
+    [(inode, all[&inode].clone())].into()
 }
 
 #[test]
