@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use rungwise_formats::{
     cgroup, choice, cpuinfo, cpulist, diskstats, fields, flat, folded, interrupts, kallsyms,
-    loadavg, net_dev, numa_maps, per_cpu, pressure, queue_counter, smbios, snmp, softirqs, softnet,
+    loadavg, net_dev, numa_maps, per_cpu, pressure, queue_counter, schedstat, smbios, snmp, softirqs, softnet,
     stat, task, tracepoint,
 };
 
@@ -79,6 +79,9 @@ pub(crate) static PARSERS: &[Parser] = &[
     }),
     ("queue_counter", |text| {
         black_box(queue_counter::parse(text));
+    }),
+    ("schedstat", |text| {
+        black_box(schedstat::parse(text));
     }),
     ("smbios", |text| {
         if let Some(slots) = smbios::slots(text) {

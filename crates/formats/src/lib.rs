@@ -20,6 +20,7 @@ pub mod numa_maps;
 pub mod per_cpu;
 pub mod pressure;
 pub mod queue_counter;
+pub mod schedstat;
 pub mod smbios;
 pub mod snmp;
 pub mod softirqs;
