@@ -12,6 +12,7 @@ pub mod envelope;
 pub mod evidence;
 pub mod evidence_text;
 pub mod exit;
+pub mod gc;
 pub mod kernel;
 pub mod keys;
 pub mod load;

@@ -1,0 +1,681 @@
+//! What a GC log tells: the document of `jvm gc`.
+//!
+//! A log may hold several runs of a JVM. Time does not go on from one to the next, so every statistic is of one
+//! [`Run`]; the sums over all runs stand beside them. What the log does not tell is null, never zero. Milliseconds are
+//! nanoseconds of the log divided by a million: nothing is lost below a hundred days.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Envelope;
+use crate::check::Finding;
+
+/// The document of `jvm gc`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GcReport {
+    /// Common fields.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// The JVM of the longest run.
+    pub jvm: Jvm,
+    /// What became of every line.
+    pub account: Account,
+    /// Pauses of all runs together.
+    pub pauses: AllPauses,
+    /// Share of the time of all runs without collection pauses; null where the log has no clock.
+    pub throughput: Option<f64>,
+    /// Mean over the time of which it is known.
+    pub allocation_bytes_per_s: Option<f64>,
+    /// Mean over the time of which it is known.
+    pub promotion_bytes_per_s: Option<f64>,
+    /// Each run of a JVM, in the order of the log.
+    pub runs: Vec<Run>,
+    /// Runs that are not listed because there are too many; they are in `pauses` only.
+    pub runs_left_out: u64,
+    /// What the rules say.
+    pub findings: Vec<Finding>,
+}
+
+/// What the log tells of the JVM that wrote it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Jvm {
+    /// As printed: `17.0.15+6-Debian-1deb12u1`.
+    pub version: Option<String>,
+    /// `Serial`, `Parallel`, `CMS`, `G1`, `ZGC`, `generational ZGC`, `Shenandoah`, `generational Shenandoah`, `Epsilon`.
+    pub collector: Option<String>,
+    /// Command line or flags, as printed.
+    pub flags: Option<String>,
+    /// CPUs that the JVM sees.
+    pub cpus: Option<u64>,
+    /// Memory of the machine or container.
+    pub memory_bytes: Option<u64>,
+    /// Swap of the machine.
+    pub swap_bytes: Option<u64>,
+    /// Size of a region of G1 or Shenandoah.
+    pub region_bytes: Option<u64>,
+    /// Largest heap.
+    pub max_heap_bytes: Option<u64>,
+    /// Threads for pauses.
+    pub parallel_workers: Option<u64>,
+    /// Threads beside the application.
+    pub concurrent_workers: Option<u64>,
+}
+
+/// What became of every line of the log. Every byte is in exactly one of the three groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Account {
+    /// Bytes of the log.
+    pub bytes: u64,
+    /// Bytes of lines that gave something.
+    pub understood: u64,
+    /// Bytes of lines of a known form that say nothing that is asked for.
+    pub ignored: u64,
+    /// Bytes of lines not understood.
+    pub unknown: u64,
+    /// Lines of the log.
+    pub lines: u64,
+    /// Lines that gave something.
+    pub understood_lines: u64,
+    /// Lines ignored on purpose.
+    pub ignored_lines: u64,
+    /// Lines not understood.
+    pub unknown_lines: u64,
+    /// The last line has no end: the log is cut, or still being written.
+    pub cut: bool,
+    /// The first few lines not understood.
+    pub samples: Vec<Sample>,
+}
+
+/// A line that was not understood.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// Its number, from 1.
+    pub line: u64,
+    /// Its beginning.
+    pub text: String,
+}
+
+/// Pauses of all runs together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AllPauses {
+    /// Pauses with a duration, those within other pauses included.
+    pub count: u64,
+    /// The longest.
+    pub longest_ms: f64,
+    /// Sum, those within other pauses left out: their time is in the other's already.
+    pub total_ms: f64,
+    /// By name as printed, with its cause: `Pause Young (Normal) (G1 Evacuation Pause)`.
+    pub by_type: BTreeMap<String, Total>,
+}
+
+/// How many and how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Total {
+    /// How many.
+    pub count: u64,
+    /// Sum, exact.
+    pub total_ms: f64,
+    /// Longest, exact.
+    pub longest_ms: f64,
+}
+
+/// A distribution of durations. Count, sum, least and longest are exact, quantiles within 0.4 %.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spread {
+    /// How many.
+    pub count: u64,
+    /// Sum, exact.
+    pub total_ms: f64,
+    /// Shortest, exact.
+    pub min_ms: f64,
+    /// Mean.
+    pub mean_ms: f64,
+    /// Median.
+    pub p50_ms: f64,
+    /// 90th percentile.
+    pub p90_ms: f64,
+    /// 95th percentile.
+    pub p95_ms: f64,
+    /// 99th percentile.
+    pub p99_ms: f64,
+    /// 99.9th percentile.
+    pub p999_ms: f64,
+    /// Longest, exact.
+    pub longest_ms: f64,
+}
+
+impl From<Spread> for Total {
+    fn from(spread: Spread) -> Self {
+        Self {
+            count: spread.count,
+            total_ms: spread.total_ms,
+            longest_ms: spread.longest_ms,
+        }
+    }
+}
+
+/// One thing that happened, with the line that tells it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Moment {
+    /// Line of the log, from 1; null where what is told has none.
+    pub line: Option<u64>,
+    /// Seconds on the clock of the run: uptime where the log has it, else since its first stamp.
+    pub at_s: Option<f64>,
+    /// Name as printed.
+    pub name: String,
+    /// Cause, where told.
+    pub cause: Option<String>,
+    /// How long.
+    pub duration_ms: Option<f64>,
+    /// Heap in use before.
+    pub heap_before_bytes: Option<u64>,
+    /// Heap in use after.
+    pub heap_after_bytes: Option<u64>,
+}
+
+/// How a quantity went over the run, in a fixed number of steps of equal length at most; steps without a value are left
+/// out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Course {
+    /// Length of a step, seconds.
+    pub step_s: f64,
+    /// The steps, oldest first.
+    pub points: Vec<Point>,
+}
+
+/// One step of a [`Course`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Point {
+    /// Mean time of the values, seconds on the clock of the run.
+    pub at_s: f64,
+    /// Least value.
+    pub min: f64,
+    /// Mean value.
+    pub mean: f64,
+    /// Largest value.
+    pub max: f64,
+    /// Values.
+    pub count: u64,
+}
+
+/// A growth with its 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Slope {
+    /// The growth.
+    pub point: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// One run of a JVM.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    /// Its number in the log, from 1.
+    pub number: u64,
+    /// What it tells of itself.
+    pub jvm: Jvm,
+    /// The log begins with the JVM, so time and allocation count from uptime zero.
+    pub whole: bool,
+    /// Beginning of what the log covers, seconds on the clock of the run; null where the log has no clock.
+    pub began_s: Option<f64>,
+    /// The same in milliseconds since 1970, UTC, where the log prints dates.
+    pub began_unix_ms: Option<i64>,
+    /// Length of what the log covers; null where the log has no clock.
+    pub seconds: Option<f64>,
+    /// Pauses.
+    pub pauses: Pauses,
+    /// Share of the time without pauses.
+    pub throughput: Option<Throughput>,
+    /// Bytes that the application allocated.
+    pub allocation: Option<Rate>,
+    /// Bytes that young collections moved to the old generation.
+    pub promotion: Option<Promotion>,
+    /// Age tables.
+    pub ages: Option<AgeTable>,
+    /// What survives old collections.
+    pub live: Option<LiveSet>,
+    /// Heap and its parts.
+    pub heap: Heap,
+    /// Old collections: full ones and concurrent cycles.
+    pub old: OldCollections,
+    /// Remarks of CMS and G1.
+    pub remark: Option<Remarks>,
+    /// Concurrent phases and cycles, by name.
+    pub concurrent: BTreeMap<String, Concurrent>,
+    /// Safepoints of all kinds.
+    pub safepoints: Option<Safepoints>,
+    /// CPU time of the pauses.
+    pub cpu: Option<CpuUse>,
+    /// References processed, by kind.
+    pub references: BTreeMap<String, References>,
+    /// Threads that waited for memory.
+    pub stalls: Option<Stalls>,
+    /// Free lists of CMS's old generation.
+    pub fragmentation: Option<Fragmentation>,
+    /// What went wrong.
+    pub troubles: Troubles,
+}
+
+/// Pauses of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pauses {
+    /// Those with a duration that do not lie within another.
+    pub all: Spread,
+    /// Those within another pause, such as the young collection before a remark.
+    pub nested: Total,
+    /// Those whose duration the log does not tell.
+    pub unfinished: u64,
+    /// By name as printed, with its cause; nested ones included.
+    pub by_type: BTreeMap<String, Spread>,
+    /// By what they are for: `young`, `mixed`, `full`, `degenerated`, `start`, `remark`, `cleanup`, `other`.
+    pub by_kind: BTreeMap<String, Spread>,
+    /// By cause.
+    pub by_cause: BTreeMap<String, Spread>,
+    /// Parts of the pauses, by name of the pause.
+    pub phases: BTreeMap<String, Vec<Phase>>,
+    /// The longest ones, longest first.
+    pub longest: Vec<Moment>,
+    /// Parts of the longest one.
+    pub longest_phases: Vec<PhaseOfOne>,
+    /// Longest pause of each step, milliseconds.
+    pub course: Course,
+    /// Pauses by duration: upper end of a step, milliseconds, and how many.
+    pub histogram: Vec<(f64, u64)>,
+    /// Time from one young collection's start to the next.
+    pub young_interval: Option<Spread>,
+    /// Young pauses along the run, milliseconds.
+    pub young_course: Course,
+    /// How the young pause grows with what was in the young generation.
+    pub young_cost: Option<Cost>,
+    /// Collections for metaspace that came more than five minutes after the run began.
+    pub metadata_late: u64,
+    /// Full collections by cause.
+    pub full_causes: BTreeMap<String, Total>,
+}
+
+/// A phase of all pauses of one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Phase {
+    /// As printed.
+    pub name: String,
+    /// How deep it lies within others, 0 for the outermost.
+    pub depth: u8,
+    /// How long.
+    pub time: Spread,
+}
+
+/// A phase of one pause.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseOfOne {
+    /// As printed.
+    pub name: String,
+    /// How deep it lies within others.
+    pub depth: u8,
+    /// How long.
+    pub duration_ms: f64,
+}
+
+/// What a pause costs per GiB in the young generation: least squares over the pauses, with a 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cost {
+    /// Pauses.
+    pub count: u64,
+    /// Seconds of pause per GiB.
+    pub s_per_gib: Slope,
+    /// Seconds of an empty young generation.
+    pub base_s: f64,
+    /// Share of the pauses' variation that it explains.
+    pub explained: f64,
+}
+
+/// Share of the time without pauses.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Throughput {
+    /// Of the whole run.
+    pub whole: f64,
+    /// Of the worst window.
+    pub worst: f64,
+    /// Length of that window, seconds: 60, or the run.
+    pub worst_window_s: f64,
+    /// Its end, seconds on the clock of the run.
+    pub worst_until_s: f64,
+}
+
+/// A rate over the time of which it is known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rate {
+    /// Bytes in that time.
+    pub bytes: u64,
+    /// That time, seconds.
+    pub known_s: f64,
+    /// Mean.
+    pub bytes_per_s: f64,
+    /// Largest mean of a span of ten seconds or more that begins and ends at collections; spans do not overlap.
+    pub peak_bytes_per_s: Option<f64>,
+    /// Where that span ended.
+    pub peak: Option<Moment>,
+    /// The first and the last collection that it is reckoned from.
+    pub ends: Vec<Moment>,
+}
+
+/// What young collections moved to the old generation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Promotion {
+    /// Rate over the time between the collections of which it is known; null where the log has no clock.
+    pub rate: Option<Rate>,
+    /// Collections of which it is known.
+    pub collections: u64,
+    /// Mean of a collection.
+    pub mean_bytes: f64,
+    /// Most of a collection.
+    pub largest_bytes: u64,
+    /// That collection.
+    pub largest: Moment,
+}
+
+/// The age tables of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgeTable {
+    /// Tables.
+    pub count: u64,
+    /// The last one's collection.
+    pub last: Moment,
+    /// Mean bytes of age 1, 2, ...; a table that does not print an age counts as zero there.
+    pub mean_bytes: Vec<f64>,
+    /// Share of the bytes of age 1, 2, ... that the next table still has at the next age. Null where no table had any.
+    pub survival: Vec<Option<f64>>,
+    /// Desired survivor size, mean.
+    pub desired_bytes: Option<f64>,
+    /// Threshold, mean.
+    pub threshold: Option<f64>,
+    /// Roof of the threshold, last.
+    pub threshold_max: Option<u64>,
+    /// Tables with a threshold below its roof.
+    pub lowered: u64,
+    /// Tables whose bytes exceed the desired size.
+    pub overflows: u64,
+    /// Tables with a desired size.
+    pub with_desired: u64,
+    /// Tables with a threshold.
+    pub with_threshold: u64,
+}
+
+/// What a live set is known from, the surest first.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LiveSource {
+    /// The heap after full collections.
+    #[default]
+    Full,
+    /// The heap after whole cycles of a collector that moves everything concurrently.
+    Cycle,
+    /// CMS: the old generation after a sweep.
+    Sweep,
+    /// G1: the heap after the last of some mixed collections; holds what was not worth collecting.
+    Mixed,
+    /// G1: the heap after a remark; holds everything but regions without a live object.
+    Remark,
+}
+
+impl LiveSource {
+    /// As in the document.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Cycle => "cycle",
+            Self::Sweep => "sweep",
+            Self::Mixed => "mixed",
+            Self::Remark => "remark",
+        }
+    }
+}
+
+/// What survives old collections.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveSet {
+    /// What it is known from.
+    pub source: LiveSource,
+    /// Collections that it is known from.
+    pub samples: u64,
+    /// After the last of them.
+    pub last_bytes: u64,
+    /// Least.
+    pub min_bytes: u64,
+    /// Most.
+    pub max_bytes: u64,
+    /// The most that there is room for, where known.
+    pub room_bytes: Option<u64>,
+    /// Growth per hour, bytes; null below five steps of the course.
+    pub bytes_per_hour: Option<Slope>,
+    /// The last collection.
+    pub last: Moment,
+    /// All of them.
+    pub course: Course,
+}
+
+/// Heap and its parts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Heap {
+    /// By part: `heap`, `young`, `eden`, `survivor`, `old`, `humongous`, `metaspace`.
+    pub parts: BTreeMap<String, Part>,
+    /// Bytes by which a young collection empties the young generation, mean; about the size of Eden.
+    pub eden_freed_bytes: Option<f64>,
+    /// In use in the young generation after a young collection, mean.
+    pub survivors_bytes: Option<f64>,
+    /// Most that humongous objects took of the heap's capacity.
+    pub humongous_share: Option<f64>,
+    /// When that was.
+    pub humongous: Option<Moment>,
+    /// Growth of metaspace per hour over the second half of the run, bytes.
+    pub metaspace_bytes_per_hour: Option<Slope>,
+}
+
+/// A part of the heap.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Part {
+    /// Before collections.
+    pub before: Course,
+    /// After collections.
+    pub after: Course,
+    /// Most that was in use.
+    pub peak_bytes: u64,
+    /// In use after the last collection.
+    pub last_bytes: Option<u64>,
+    /// Capacity, last seen.
+    pub capacity_bytes: Option<u64>,
+    /// Capacity, largest seen.
+    pub largest_capacity_bytes: Option<u64>,
+    /// The last collection that tells of it.
+    pub last: Moment,
+}
+
+/// Full collections and concurrent cycles.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OldCollections {
+    /// Concurrent cycles that ended.
+    pub cycles: u64,
+    /// Their length.
+    pub cycle_length: Option<Spread>,
+    /// Occupancy when they began, mean: of the old generation with CMS, else of the heap.
+    pub occupancy: Option<f64>,
+    /// The last of those beginnings.
+    pub occupancy_at: Option<Moment>,
+    /// Time from the start of one old collection to the next.
+    pub interval: Option<Spread>,
+    /// Share of the old generation that one frees, mean.
+    pub reclaimed: Option<f64>,
+    /// The last collection that is in this mean.
+    pub reclaimed_at: Option<Moment>,
+}
+
+/// Remarks of CMS and G1, a young collection within them left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Remarks {
+    /// How long.
+    pub time: Spread,
+    /// Those with a young collection within them.
+    pub scavenged: u64,
+    /// The longest.
+    pub longest: Moment,
+    /// How long the longest was without the young collection within it.
+    pub longest_own_ms: f64,
+    /// Its parts.
+    pub longest_phases: Vec<PhaseOfOne>,
+    /// What lay in the young generation at the longest.
+    pub longest_young_bytes: Option<u64>,
+    /// Capacity of the young generation at the longest.
+    pub longest_young_capacity_bytes: Option<u64>,
+    /// How they grow with what lies in the young generation.
+    pub young_cost: Option<Cost>,
+}
+
+/// A concurrent phase or cycle.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Concurrent {
+    /// How long on the wall.
+    pub time: Spread,
+    /// CPU time, where printed.
+    pub cpu_ms: Option<f64>,
+    /// Given up.
+    pub aborted: u64,
+    /// It is a whole cycle, not a part of one.
+    pub cycle: bool,
+    /// Without a duration.
+    pub unfinished: u64,
+    /// The last one given up.
+    pub last_aborted: Option<Moment>,
+}
+
+/// Safepoints of all kinds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Safepoints {
+    /// From the call to stop until all ran again.
+    pub stopped: Spread,
+    /// Until all threads stood still, where printed.
+    pub reaching: Option<Spread>,
+    /// Longest time to stop the threads.
+    pub reaching_longest: Option<Moment>,
+    /// Longest safepoint for something else than a collection; of all where operations are not printed.
+    pub longest: Option<Moment>,
+    /// Stopped time that is in no collection pause.
+    pub outside_ms: f64,
+    /// Share of the run in which threads were stopped; null where the log has no clock.
+    pub share: Option<f64>,
+    /// Time in which the application ran, where printed.
+    pub ran_ms: Option<f64>,
+    /// By operation, where printed.
+    pub operations: BTreeMap<String, Operation>,
+}
+
+/// Safepoints of one operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Operation {
+    /// It is part of a collection.
+    pub collection: bool,
+    /// From the call to stop until all ran again.
+    pub stopped: Spread,
+    /// Until all threads stood still.
+    pub reaching: Option<Spread>,
+}
+
+/// CPU time of the pauses that print it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuUse {
+    /// Pauses with a CPU line, nested ones left out.
+    pub pauses: u64,
+    /// In the JVM.
+    pub user_ms: f64,
+    /// In the kernel.
+    pub sys_ms: f64,
+    /// On the wall.
+    pub real_ms: f64,
+    /// Those of 50 ms and more: the log's steps of 10 ms say nothing of shorter ones.
+    pub judged: u64,
+    /// Of those: in the JVM.
+    pub judged_user_ms: f64,
+    /// Of those: in the kernel.
+    pub judged_sys_ms: f64,
+    /// Of those: on the wall.
+    pub judged_real_ms: f64,
+    /// Of those: user and sys below real by more than the rounding.
+    pub inverted: u64,
+    /// Of those: sys above user.
+    pub sys_heavy: u64,
+    /// The longest judged one.
+    pub judged_longest: Option<Moment>,
+    /// The longest inverted one.
+    pub inverted_longest: Option<Moment>,
+    /// The longest with sys above user.
+    pub sys_longest: Option<Moment>,
+}
+
+/// References of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct References {
+    /// Found in all collections.
+    pub count: u64,
+    /// Most in one collection.
+    pub most: u64,
+    /// Time, where printed.
+    pub time: Option<Spread>,
+}
+
+/// Threads that waited for memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stalls {
+    /// How long.
+    pub time: Spread,
+    /// By thread, where printed.
+    pub threads: BTreeMap<String, Total>,
+    /// The longest; its name is the thread.
+    pub longest: Moment,
+}
+
+/// Free lists of CMS's old generation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Fragmentation {
+    /// Free, last.
+    pub free_bytes: u64,
+    /// Largest free block, last.
+    pub largest_bytes: u64,
+    /// Largest block as a share of all that is free.
+    pub course: Course,
+    /// The last statement.
+    pub last: Moment,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Troubles {
+    /// `to-space exhausted`, `to-space overflow`, `Evacuation Failure`.
+    pub evacuation_failed: Trouble,
+    /// `promotion failed`.
+    pub promotion_failed: Trouble,
+    /// `concurrent mode failure`.
+    pub concurrent_mode_failure: Trouble,
+    /// `concurrent mode interrupted`.
+    pub concurrent_mode_interrupted: Trouble,
+    /// `GCLocker Initiated GC`.
+    pub gc_locker: Trouble,
+    /// `OutOfMemoryError`.
+    pub out_of_memory: Trouble,
+}
+
+/// One sort of trouble.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trouble {
+    /// How often.
+    pub count: u64,
+    /// Time of the pauses it came in, those within others included.
+    pub total_ms: f64,
+    /// The first.
+    pub first: Option<Moment>,
+    /// The longest.
+    pub longest: Option<Moment>,
+}
