@@ -93,7 +93,7 @@ pub fn median(sample: &[f64]) -> Option<f64> {
 }
 
 /// Quantile `p` of Student's t with `freedom` degrees of freedom.
-pub(crate) fn student_t(p: f64, freedom: usize) -> f64 {
+pub fn student_t(p: f64, freedom: usize) -> f64 {
     StudentsT::new(0.0, 1.0, freedom as f64)
         .expect("one degree of freedom or more")
         .inverse_cdf(p)
