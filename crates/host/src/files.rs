@@ -3,21 +3,32 @@
 //! Durable means: when the call returns, a power cut no longer loses it. That takes an fsync of the
 //! file *and*, for a new or renamed name, of its directory (fsync(2)). A full disk is an error of
 //! its own, [`Error::NoSpace`](crate::Error::NoSpace), because a journal that cannot be written forbids the edit.
-#![expect(unsafe_code, reason = "geteuid has no safe door in std")]
+#![expect(
+    unsafe_code,
+    reason = "geteuid has no safe door in std, nor has linkat for a file without a name"
+)]
 
+use std::ffi::CString;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
 /// Replaces `path` with `bytes` in one step: a reader sees the old file or the new one, never half.
 ///
+/// The bytes are written to a file without a name, which a killed process leaves to the kernel. It gets its name when
+/// it is whole; over a file that is there by a second name `PATH.PID.new` and a rename, because no system call does
+/// that in one. Whoever is killed between those two leaves that name, and the next to replace `path` removes it.
+///
 /// A device, a pipe or a link stays what it is and is written to: renaming over `/dev/null` would take it
 /// from the whole machine.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+    let there = fs::symlink_metadata(path);
+    if there.as_ref().is_ok_and(|there| !there.is_file()) {
         return OpenOptions::new()
             .write(true)
             .truncate(true)
@@ -25,21 +36,107 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
             .and_then(|mut file| file.write_all(bytes))
             .map_err(Error::file("write", path));
     }
-    let dir = parent(path);
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let temporary = dir.join(name);
+    if there.is_ok() {
+        sweep(path);
+    }
+    let temporary = named(path, &std::process::id().to_string());
     // Left by a process of our number, or a link that somebody put in the way: never written through.
     let _ = fs::remove_file(&temporary);
-    let written = File::create_new(&temporary)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&temporary, path));
+    let written = write_unnamed(path, &temporary, bytes).and_then(|named| {
+        if named {
+            Ok(())
+        } else {
+            write_named(path, &temporary, bytes)
+        }
+    });
     if written.is_err() {
         // The error worth reporting is the one above; a leftover is removed as far as possible.
         let _ = fs::remove_file(&temporary);
         return written.map_err(Error::file("write", path));
     }
-    sync_dir(dir).map_err(Error::file("sync the directory of", path))
+    sync_dir(parent(path)).map_err(Error::file("sync the directory of", path))
+}
+
+/// The usual way of [`replace`]. Not every file system has files without a name (`O_TMPFILE`), and they get theirs
+/// through `/proc`: false where that cannot be.
+fn write_unnamed(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let unnamed = OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_TMPFILE)
+        .open(parent(path));
+    let Ok(mut file) = unnamed else {
+        // If it is for another reason, the other way will tell it better.
+        return Ok(false);
+    };
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    match link(&file, path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // Held until it has its last name, so that nobody takes it for a leftover; where nothing can be held,
+            // nobody removes leftovers either.
+            let _ = file.lock();
+            link(&file, temporary)?;
+            fs::rename(temporary, path)?;
+            Ok(true)
+        }
+        Err(_) => Ok(false),
+    }
+}
+
+/// The other way of [`replace`].
+fn write_named(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create_new(temporary)?;
+    let _ = file.lock();
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(temporary, path)
+}
+
+/// Gives an open file without a name the name `path`.
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    let open = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: both names are zero-terminated strings that outlive the call.
+    let linked = unsafe {
+        libc::linkat(
+            libc::AT_FDCWD,
+            open.as_ptr(),
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            libc::AT_SYMLINK_FOLLOW,
+        )
+    };
+    if linked == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The second name of [`replace`] in the process `pid`.
+fn named(path: &Path, pid: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{pid}.new"));
+    path.with_file_name(name)
+}
+
+/// Removes what killed processes left beside `path`: plain files with a second name that nobody holds.
+fn sweep(path: &Path) {
+    let own = path.file_name().unwrap_or_default().to_string_lossy();
+    let left = |name: &str| -> Option<PathBuf> {
+        let pid = name.strip_prefix(&*own)?.strip_prefix('.')?;
+        let pid = pid.strip_suffix(".new")?;
+        let number = pid.bytes().all(|byte| byte.is_ascii_digit()) && !pid.is_empty();
+        number.then(|| named(path, pid))
+    };
+    // What cannot be listed, opened or removed stays; the file itself is what counts.
+    let names = list(parent(path)).unwrap_or_default();
+    for leftover in names.iter().filter_map(|name| left(name)) {
+        if is_plain(&leftover) && File::open(&leftover).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(&leftover);
+        }
+    }
 }
 
 /// Makes a rename or a new file in `dir` survive a power cut.
@@ -270,12 +367,47 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, victim) = (dir.path().join("result"), dir.path().join("victim"));
         replace(&victim, b"precious").unwrap();
-        let temporary = dir
-            .path()
-            .join(format!("result.{}.new", std::process::id()));
-        std::os::unix::fs::symlink(&victim, &temporary).unwrap();
+        let temporary = named(&path, &std::process::id().to_string());
+        for text in ["new", "newer"] {
+            std::os::unix::fs::symlink(&victim, &temporary).unwrap();
+            replace(&path, text.as_bytes()).unwrap();
+            assert_eq!(read(&victim).unwrap(), b"precious");
+            assert_eq!(read(&path).unwrap(), text.as_bytes());
+            assert!(!temporary.is_symlink());
+        }
+    }
+
+    #[test]
+    fn without_files_that_have_no_name_it_is_written_under_a_second_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("result");
+        for text in ["one", "two"] {
+            write_named(&path, &named(&path, "1"), text.as_bytes()).unwrap();
+            assert_eq!(read(&path).unwrap(), text.as_bytes());
+        }
+        assert_eq!(list(dir.path()).unwrap(), ["result"]);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_goes_and_what_is_held_or_named_otherwise_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("result");
+        let others = ["other.7.new", "result.7.old", "result.new", "result.x7.new"];
+        for name in others
+            .iter()
+            .chain(&["result", "result.7.new", "result.8.new"])
+        {
+            fs::write(dir.path().join(name), "text").unwrap();
+        }
+        let held = File::open(dir.path().join("result.8.new")).unwrap();
+        held.lock().unwrap();
+        std::os::unix::fs::symlink("other.7.new", dir.path().join("result.9.new")).unwrap();
         replace(&path, b"new").unwrap();
-        assert_eq!(read(&victim).unwrap(), b"precious");
-        assert_eq!(read(&path).unwrap(), b"new");
+        let mut stays = [&others[..], &["result", "result.8.new", "result.9.new"]].concat();
+        stays.sort_unstable();
+        assert_eq!(list(dir.path()).unwrap(), stays);
+        drop(held);
+        replace(&path, b"newer").unwrap();
+        assert!(!exists(&dir.path().join("result.8.new")));
     }
 }
