@@ -1,7 +1,7 @@
 //! Queueing disciplines by rtnetlink: all of them with their counters, and the root of a device.
 //!
 //! A root that nobody configured has the handle `0:`; it was made by the kernel (`net.core.default_qdisc`,
-//! `mq` over several queues). What [`set_root`] puts there carries a handle of its own, [`OURS`], so that it
+//! `mq` over several queues). What [`set_root`] puts there carries a handle of its own, one of [`OURS`], so that it
 //! can be told from what an administrator configured with limits and classes, which is never replaced: its
 //! parameters could not be restored. Source: linux/rtnetlink.h, `gen_stats.h`, `net/sched/sch_api.c` of
 //! Linux 6.18.
@@ -27,8 +27,10 @@ const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
 const STATS_PACKETS64: u16 = 8;
 const ROOT: u32 = 0xffff_ffff;
-/// Handle of a root that we put there; any other number would do, this one spells "rw".
-const OURS: u32 = 0x7277_0000;
+/// Handles of a root that we put there; any other numbers would do, the first spells "rw". Two, because one
+/// handle cannot change its kind: what replaces ours comes with the other, in one request, and whoever dies
+/// before or after it leaves one of the two there.
+const OURS: [u32; 2] = [0x7277_0000, 0x7278_0000];
 /// struct tcmsg: family, padding, index, handle, parent, info.
 const FIXED: usize = 20;
 
@@ -55,27 +57,15 @@ pub(crate) fn list() -> io::Result<Vec<Qdisc>> {
 
 /// The root of a device, as [`crate::DeviceSetting::RootQdisc`] spells it.
 pub(crate) fn root(device: &str) -> io::Result<String> {
-    let wanted = link::index(device)?;
-    let mut found = None;
-    dump(|message| {
-        let fixed = message.fixed(FIXED);
-        if number32(fixed, 4) == Some(wanted)
-            && number32(fixed, 12) == Some(ROOT)
-            && let Some((_, qdisc)) = qdisc(message)
-        {
-            found = number32(fixed, 8).map(|handle| (handle, qdisc));
-        }
-    })?;
-    Ok(match found {
-        None | Some((0, _)) => DEFAULT.to_owned(),
-        Some((OURS, qdisc)) => qdisc.kind,
-        Some((_, qdisc)) => format!("{} {}", qdisc.kind, qdisc.handle),
-    })
+    Ok(spell(found(link::index(device)?)?.as_ref()))
 }
 
-/// Puts a qdisc with its defaults at the root, or gives the choice back to the kernel.
+/// Puts a qdisc with its defaults at the root, or gives the choice back to the kernel: one request, so that there
+/// is no moment at which neither is there.
 pub(crate) fn set_root(device: &str, value: &str) -> io::Result<()> {
-    let before = root(device)?;
+    let index = link::index(device)?;
+    let found = found(index)?;
+    let before = spell(found.as_ref());
     if before == value {
         return Ok(());
     }
@@ -91,27 +81,42 @@ pub(crate) fn set_root(device: &str, value: &str) -> io::Result<()> {
             "a qdisc is set by its kind alone, with its defaults",
         ));
     }
-    let index = link::index(device)?;
-    // One handle cannot change its kind, so ours goes before another comes.
-    if before != DEFAULT {
-        change(index, DELETE_QDISC, 0, None)?;
-    }
+    let there = found.map_or(0, |(handle, _)| handle);
     if value == DEFAULT {
-        return Ok(());
+        return change(index, DELETE_QDISC, 0, there, None);
     }
-    let put = |kind: &str| change(index, NEW_QDISC, CREATE | REPLACE, Some(kind));
-    put(value).inspect_err(|_| {
-        if before != DEFAULT {
-            // The error above is the one to tell.
-            let _ = put(&before);
-        }
-    })
+    let other = OURS.into_iter().find(|ours| *ours != there);
+    let other = other.expect("there are two");
+    change(index, NEW_QDISC, CREATE | REPLACE, other, Some(value))
 }
 
-/// One request about our root; the kernel refuses to delete a root with another handle.
-fn change(index: u32, kind: u16, flags: u16, qdisc: Option<&str>) -> io::Result<()> {
+/// Handle and kind of the root that somebody put there; absent where the kernel chose.
+fn found(wanted: u32) -> io::Result<Option<(u32, Qdisc)>> {
+    let mut found = None;
+    dump(|message| {
+        let fixed = message.fixed(FIXED);
+        if number32(fixed, 4) == Some(wanted)
+            && number32(fixed, 12) == Some(ROOT)
+            && let Some((_, qdisc)) = qdisc(message)
+        {
+            found = number32(fixed, 8).map(|handle| (handle, qdisc));
+        }
+    })?;
+    Ok(found.filter(|(handle, _)| *handle != 0))
+}
+
+fn spell(found: Option<&(u32, Qdisc)>) -> String {
+    match found {
+        None => DEFAULT.to_owned(),
+        Some((handle, qdisc)) if OURS.contains(handle) => qdisc.kind.clone(),
+        Some((_, qdisc)) => format!("{} {}", qdisc.kind, qdisc.handle),
+    }
+}
+
+/// One request about the root; the kernel refuses to delete a root with another handle.
+fn change(index: u32, kind: u16, flags: u16, handle: u32, qdisc: Option<&str>) -> io::Result<()> {
     let mut request = Request::default();
-    request.message(kind, ACK | flags, &traffic_control(index, OURS));
+    request.message(kind, ACK | flags, &traffic_control(index, handle));
     if let Some(qdisc) = qdisc {
         request.text(TCA_KIND, qdisc);
     }
@@ -218,7 +223,7 @@ mod tests {
         };
         let mut request = Request::default();
         request
-            .message(NEW_QDISC, 0, &traffic_control(3, OURS))
+            .message(NEW_QDISC, 0, &traffic_control(3, OURS[0]))
             .text(TCA_KIND, "fq")
             .nested(TCA_STATS2, |stats| {
                 stats
