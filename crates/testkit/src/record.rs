@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rungwise_host::{Host, files};
+use rungwise_host::{DeviceSetting, Host, files};
 
 /// Everything that rungwise could have left behind, as text by name.
 pub type Record = BTreeMap<String, String>;
 
 /// What the knobs touch on a device's queue.
-const QUEUE_FILES: [&str; 3] = ["rps_cpus", "rps_flow_cnt", "xps_cpus"];
+const QUEUE_FILES: [&str; 4] = ["rps_cpus", "rps_flow_cnt", "xps_cpus", "xps_rxqs"];
 
 /// What they touch on a device.
-const DEVICE_FILES: [&str; 4] = [
+const DEVICE_FILES: [&str; 6] = [
+    "mtu",
+    "tx_queue_len",
     "threaded",
     "napi_defer_hard_irqs",
     "gro_flush_timeout",
@@ -28,7 +30,7 @@ const FEATURES: [&str; 5] = [
     "tx-tcp-segmentation",
 ];
 
-/// Reads all settings below `/proc/sys/net`, queues, features and chains of `host`, and the names of
+/// Reads all settings below `/proc/sys/net`, of devices and their queues, and chains of `host`, and the names of
 /// network namespaces. What cannot be read is recorded as such.
 pub fn record(host: &dyn Host) -> Record {
     let mut record = Record::new();
@@ -46,6 +48,11 @@ pub fn record(host: &dyn Host) -> Record {
                     &dir.join("queues").join(&queue).join(name),
                     &mut record,
                 );
+            }
+        }
+        for setting in DeviceSetting::ALL {
+            if let Ok(value) = host.device_setting(&device, setting) {
+                record.insert(format!("{setting} of {device}"), value);
             }
         }
         for feature in FEATURES {
