@@ -32,6 +32,9 @@ pub enum Stored {
     /// One of two files that count the same in different units: a write makes the other one read 0, and 0
     /// itself is refused (`vm.dirty_bytes`).
     Twin(&'static str),
+    /// The scheduler of a disk, one of these; a choice makes `nr_requests` beside it twice the default of 128, or
+    /// 128 with none.
+    Scheduler(&'static [&'static str]),
 }
 
 /// Ends a run at a given step, as SIGKILL would: from then on nothing succeeds any more.
@@ -286,12 +289,19 @@ impl Host for Recorded {
                 return Err(io::Error::from_raw_os_error(*errno));
             }
             let entry = state.files.get_mut(path).ok_or_else(absent)?;
-            let text = std::str::from_utf8(value).map_err(|_| invalid())?;
-            entry.value = keep(entry.stored, text.trim())?;
-            if let Stored::Twin(other) = entry.stored
-                && let Some(other) = state.files.get_mut(Path::new(other))
-            {
-                "0".clone_into(&mut other.value);
+            let text = std::str::from_utf8(value).map_err(|_| invalid())?.trim();
+            let kept = keep(entry.stored, text)?;
+            let changed = std::mem::replace(&mut entry.value, kept) != entry.value;
+            let (other, reset) = match entry.stored {
+                Stored::Twin(other) => (PathBuf::from(other), "0"),
+                Stored::Scheduler(_) if changed => {
+                    let started = if text == "none" { "128" } else { "256" };
+                    (path.with_file_name("nr_requests"), started)
+                }
+                _ => return Ok(()),
+            };
+            if let Some(other) = state.files.get_mut(&other) {
+                reset.clone_into(&mut other.value);
             }
             Ok(())
         })
@@ -420,7 +430,7 @@ fn keep(stored: Stored, text: &str) -> io::Result<String> {
     match stored {
         Stored::Twin(_) if text == "0" => Err(invalid()),
         Stored::Plain | Stored::Twin(_) => Ok(text.to_owned()),
-        Stored::Choice(words) => {
+        Stored::Choice(words) | Stored::Scheduler(words) => {
             if !words.contains(&text) {
                 return Err(invalid());
             }

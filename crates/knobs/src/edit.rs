@@ -13,9 +13,11 @@ use rungwise_host::{DeviceSetting, Host};
 use serde::{Deserialize, Serialize};
 
 use crate::by_hand::{self, Way};
+use crate::elevator;
 use crate::mask;
 use crate::target::{self, Form};
 
+pub use crate::elevator::Elevator;
 pub use crate::thread::Thread;
 pub use crate::twins::Twins;
 
@@ -81,6 +83,13 @@ pub enum Edit {
         /// `bytes=NUMBER` or `percent=NUMBER`: the one in force.
         value: String,
     },
+    /// The scheduler of a disk, which takes the length of the queue along with it.
+    Scheduler {
+        /// The disk.
+        elevator: Elevator,
+        /// `bfq`, or as it was found `bfq nr_requests=256`.
+        value: String,
+    },
     /// A thread may run on these CPUs.
     Affinity {
         /// The thread.
@@ -118,6 +127,7 @@ impl Edit {
                 device, setting, ..
             } => format!("{setting} of {device}"),
             Self::Twin { files, .. } => format!("{} or {}", files.bytes, files.percent),
+            Self::Scheduler { elevator, .. } => elevator.file(),
             Self::Affinity { thread, .. } => thread.to_string(),
             Self::ByHand { way, .. } => way.place().to_owned(),
             Self::Service { switch, .. } => format!("switch {switch} of the service"),
@@ -131,6 +141,7 @@ impl Edit {
             | Self::Keep { value, .. }
             | Self::Setting { value, .. }
             | Self::Twin { value, .. }
+            | Self::Scheduler { value, .. }
             | Self::Affinity { value, .. }
             | Self::Service { value, .. } => value.into(),
             Self::ByHand { text, .. } => text.into(),
@@ -179,6 +190,7 @@ impl Edit {
                 device, setting, ..
             } => host.device_setting(device, *setting),
             Self::Twin { files, .. } => files.current(host),
+            Self::Scheduler { elevator, .. } => elevator.current(host),
             Self::Affinity { thread, .. } => thread.cpus(host),
             Self::ByHand {
                 way: Way::CommandLine,
@@ -206,6 +218,7 @@ impl Edit {
                 device, setting, ..
             } => host.set_device(device, *setting, value),
             Self::Twin { files, .. } => files.write(host, value),
+            Self::Scheduler { elevator, .. } => elevator.write(host, value),
             Self::Affinity { thread, .. } => thread.pin(host, value),
             Self::ByHand { .. } => Err(by_a_person()),
             Self::Service { .. } => Err(not_a_service()),
@@ -220,6 +233,7 @@ impl Edit {
                     || Form::Words.same(one, other),
                     |form| form.same(one, other),
                 ),
+            Self::Scheduler { .. } => elevator::same(one, other),
             Self::Affinity { .. } => Form::CpuList.same(one, other),
             Self::Setting { setting, .. } => match (setting.normal(one), setting.normal(other)) {
                 (Some(one), Some(other)) => one == other,
@@ -247,6 +261,7 @@ impl Edit {
             Self::Setting { setting, .. } => setting.normal(value).is_some(),
             // 0 is nothing that the kernel takes back.
             Self::Twin { .. } => Twins::parse(value).is_some_and(|(_, number)| number > 0),
+            Self::Scheduler { .. } => elevator::parse(value).is_some(),
             Self::Affinity { .. } => mask::parse_list(value).is_ok(),
             Self::ByHand { .. } | Self::Service { .. } => true,
         }
@@ -256,6 +271,12 @@ impl Edit {
     pub(crate) fn was_reset(&self, found: &str) -> bool {
         matches!(self, Self::Keep { .. })
             && (mask::parse(found).is_some_and(|cpus| cpus.is_empty()) || found.trim() == "0")
+    }
+
+    /// `found` is neither the value that holds nor `before`, and yet nobody else's: an undo that writes twice was
+    /// killed in between.
+    pub(crate) fn is_half_back(&self, host: &dyn Host, found: &str, before: &str) -> bool {
+        matches!(self, Self::Scheduler { elevator, .. } if elevator.is_half_back(host, found, before))
     }
 
     /// The kernel tells how this target stands. It does not tell of a switch of the service, nor of most

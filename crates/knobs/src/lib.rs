@@ -11,6 +11,7 @@
 
 pub mod by_hand;
 pub mod edit;
+mod elevator;
 pub mod engine;
 mod error;
 pub mod export;

@@ -24,6 +24,8 @@ pub enum Target {
     Setting(DeviceSetting),
     /// Twin files of one quantity, bytes and percent, of which one is in force.
     Twin(&'static str, &'static str),
+    /// The scheduler of any disk, with the length of its queue.
+    Scheduler,
     /// The CPUs of a thread.
     Affinity,
     /// A switch of the service.
@@ -54,6 +56,9 @@ impl Target {
             ) => known == setting && is_name(device),
             (Self::Twin(bytes, percent), Edit::Twin { files, .. }) => {
                 files.bytes == *bytes && files.percent == *percent
+            }
+            (Self::Scheduler, Edit::Scheduler { elevator, .. }) => {
+                *place == Place::Host && matches("/sys/block/*", &elevator.disk)
             }
             (Self::Affinity, Edit::Affinity { .. }) => *place == Place::Host,
             (Self::Switch(known), Edit::Service { switch, .. }) => known == switch,

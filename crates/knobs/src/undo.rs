@@ -174,9 +174,12 @@ pub(crate) fn run(places: &Places, pending: &[Pending], mut record: impl FnMut(u
 }
 
 fn ours(pending: &Pending) -> std::borrow::Cow<'_, str> {
+    let edit = &pending.intent.edit;
     match &pending.readback {
+        // A queue that somebody has lengthened since goes with our scheduler all the same.
+        Some(_) if matches!(edit, Edit::Scheduler { .. }) => edit.value(),
         Some(readback) => readback.into(),
-        None => pending.intent.edit.value(),
+        None => edit.value(),
     }
 }
 
@@ -228,7 +231,10 @@ fn settle(places: &Places, pending: &Pending) -> Result<Settled, Why> {
     if edit.same(&found, &intent.before) {
         return Ok(Settled::As("held its old value"));
     }
-    if !edit.same(&found, &ours(pending)) && !edit.was_reset(&found) {
+    if !edit.same(&found, &ours(pending))
+        && !edit.was_reset(&found)
+        && !edit.is_half_back(host, &found, &intent.before)
+    {
         return Err(Why::Foreign { found });
     }
     edit.write(host, &intent.before).map_err(failed)?;

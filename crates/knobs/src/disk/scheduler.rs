@@ -1,6 +1,7 @@
 //! The scheduler of a block device, and what it does to the number of requests.
 
 use crate::Result;
+use crate::edit::{Edit, Elevator};
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
 use crate::turn::{self, Turn};
@@ -19,12 +20,16 @@ pub(crate) static KNOB: Knob = Knob {
                 writes starve reads.",
         costs: "Another distribution of latencies. The queue is emptied first, and disk.nr_requests falls back to what \
                 the new scheduler starts with.",
-        undone: "The former scheduler is chosen again, with what it starts with: set disk.nr_requests again if it was \
-                 not that; the plan names it.",
-        sources: "Documentation/block/switching-sched.rst (Linux); no clear gain in the reference case of the bank.",
+        undone: "The former scheduler is chosen again, and then disk.nr_requests is set to what it was. A number that \
+                 somebody has set for the new scheduler goes with it.",
+        sources: "Documentation/block/switching-sched.rst, block/elevator.c (Linux 6.18); no clear gain in the reference case of the bank.",
     },
     by_hand: &[],
-    writes: &[Target::File("/sys/block/*/queue/scheduler", Form::Choice)],
+    // The file tells what the disk offers; written is the pair.
+    writes: &[
+        Target::File("/sys/block/*/queue/scheduler", Form::Choice),
+        Target::Scheduler,
+    ],
     turn: Turn::Own { read, draft },
 };
 
@@ -33,13 +38,18 @@ fn read(context: &Context<'_>) -> Result<Current> {
 }
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
-    let draft = turn::draft_file(&KNOB, context, wish)?;
-    let mut requests = Vec::new();
-    for path in context.files(&KNOB, "/sys/block/*/queue/nr_requests")? {
-        requests.push(context.read_machine(&KNOB, &path)?.value);
+    let mut draft = turn::draft_file(&KNOB, context, wish)?;
+    for (_, edit) in &mut draft.edits {
+        if let Edit::WriteFile { path, value } = edit
+            && let Some(elevator) = Elevator::of(path)
+        {
+            *edit = Edit::Scheduler {
+                elevator,
+                value: std::mem::take(value),
+            };
+        }
     }
-    Ok(draft.note(format!(
-        "nr_requests is {} now and becomes what the new scheduler starts with",
-        requests.join(", ")
-    )))
+    Ok(draft.note(
+        "nr_requests becomes what the new scheduler starts with; the undo puts back what it is now",
+    ))
 }

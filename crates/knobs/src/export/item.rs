@@ -4,6 +4,7 @@ use rungwise_host::DeviceSetting;
 
 use crate::by_hand::Way;
 use crate::edit::Edit;
+use crate::elevator;
 
 /// A setting, and the wish that it comes from.
 #[derive(Clone, Debug)]
@@ -66,6 +67,10 @@ impl Item {
             Edit::WriteFile { path, .. } | Edit::Keep { path, .. } => Self::of_file(path, value),
             Edit::Twin { files, .. } => match files.file(&value) {
                 Some((path, number)) => Self::of_file(path, number.to_string()),
+                None => fleeting(edit, "its value is not understood"),
+            },
+            Edit::Scheduler { elevator, .. } => match elevator::parse(&value) {
+                Some((scheduler, _)) => Self::of_file(&elevator.file(), scheduler.to_owned()),
                 None => fleeting(edit, "its value is not understood"),
             },
             Edit::Feature {

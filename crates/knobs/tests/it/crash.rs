@@ -38,6 +38,11 @@ const WISHES: &[(&str, &str)] = &[
     ("mem.thp", "never"),
     ("cpu.pin_threads", "4242:each:0-1"),
     ("virt.container_cpuset", "0"),
+    // A scheduler and the number that it takes along.
+    ("disk.nr_requests", "64"),
+    ("disk.scheduler", "none"),
+    ("disk.nr_requests", "100"),
+    ("disk.scheduler", "bfq"),
 ];
 
 /// Runs the steps until the fuse blows; the disk and the machine are what is left.

@@ -1,7 +1,8 @@
 //! The engine under faults: refusals, values that do not take, third parties, a full disk.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rungwise_host::Host as _;
 use rungwise_knobs::engine::Keeper;
 use rungwise_knobs::journal::{self, Entry};
 use rungwise_knobs::{Error, Why, recovery};
@@ -10,6 +11,7 @@ use crate::memory::{Disk, Machines, MemoryLog, header, keeper};
 
 const RPS0: &str = "/sys/class/net/veth0/queues/rx-0/rps_cpus";
 const RPS1: &str = "/sys/class/net/veth0/queues/rx-1/rps_cpus";
+const REQUESTS: &str = "/sys/block/vda/queue/nr_requests";
 const EPERM: i32 = 1;
 const EIO: i32 = 5;
 
@@ -326,4 +328,42 @@ fn verify_names_the_knob_and_both_values() {
         recovery::verify(&recovered.pending, &machines.places()).drift[0].found,
         "1"
     );
+}
+
+#[test]
+fn a_scheduler_comes_back_with_the_length_of_its_queue() {
+    let machines = Machines::new();
+    let before = machines.snapshot();
+    let disk = Disk::default();
+    let mut keeper = keeper(&disk);
+    let plan = machines.plan_host("disk.scheduler", "none");
+    let applied = keeper.apply(&machines.places(), &plan).unwrap();
+    assert_eq!(applied.changes[0].before, "mq-deadline nr_requests=192");
+    assert_eq!(applied.changes[0].after, "none nr_requests=128");
+    // Somebody shortens the queue of our scheduler; that goes with it.
+    machines.host.set(REQUESTS, "16");
+    assert_eq!(plan.verify(&machines.places()).unwrap(), []);
+    let undo = keeper.undo(&machines.places(), None);
+    assert!(undo.complete(), "{}", undo.left_in_words());
+    assert_eq!(machines.snapshot(), before);
+}
+
+#[test]
+fn a_scheduler_that_somebody_else_chose_since_stays_with_its_queue() {
+    let machines = Machines::new();
+    let disk = Disk::default();
+    let mut keeper = keeper(&disk);
+    let plan = machines.plan_host("disk.scheduler", "none");
+    let _ = keeper.apply(&machines.places(), &plan).unwrap();
+    let scheduler = Path::new("/sys/block/vda/queue/scheduler");
+    machines.host.write(scheduler, b"bfq").unwrap();
+    let undo = keeper.undo(&machines.places(), None);
+    assert_eq!(undo.left.len(), 1);
+    assert_eq!(
+        undo.left[0].why,
+        Why::Foreign {
+            found: "bfq nr_requests=256".to_owned()
+        }
+    );
+    assert_eq!(machines.host.snapshot()[REQUESTS], "256");
 }

@@ -2,7 +2,7 @@
 
 use rungwise_host::DeviceSetting;
 use rungwise_knobs::by_hand::Way;
-use rungwise_knobs::edit::{Edit, Twins};
+use rungwise_knobs::edit::{Edit, Elevator, Twins};
 use rungwise_knobs::journal::{self, Entry, Intent, Line};
 use rungwise_knobs::{Error, Place, Plan, PlannedEdit, Why, recovery};
 
@@ -82,6 +82,26 @@ fn forged() -> Vec<Intent> {
             },
             before: "percent=20".to_owned(),
             ..file("mem.dirty", "", "")
+        },
+        Intent {
+            edit: Edit::Scheduler {
+                elevator: Elevator {
+                    disk: "/sys/block/../../proc/sys/kernel".to_owned(),
+                },
+                value: "none".to_owned(),
+            },
+            before: "none nr_requests=64".to_owned(),
+            ..file("disk.scheduler", "", "")
+        },
+        Intent {
+            edit: Edit::Scheduler {
+                elevator: Elevator {
+                    disk: "/sys/block/vda".to_owned(),
+                },
+                value: "none nr_requests=|/tmp/x".to_owned(),
+            },
+            before: "none nr_requests=64".to_owned(),
+            ..file("disk.scheduler", "", "")
         },
         Intent {
             edit: Edit::Setting {

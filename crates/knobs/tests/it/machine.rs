@@ -89,7 +89,8 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 const QUEUE_FILES: &[(&str, &str)] = &[
-    ("nr_requests", "256"),
+    // Not what the scheduler starts with.
+    ("nr_requests", "192"),
     ("read_ahead_kb", "128"),
     ("rq_affinity", "1"),
     ("wbt_lat_usec", "2000"),
@@ -168,10 +169,11 @@ fn disk(mut host: Recorded) -> Recorded {
         host = host.file(&format!("{disk}/queue/{name}"), value);
     }
     host.file(&format!("{disk}/device/queue_depth"), "32")
+        .file(&format!("{disk}/mq/0/nr_tags"), "128")
         .stored(
             &format!("{disk}/queue/scheduler"),
             "none [mq-deadline] kyber bfq",
-            Stored::Choice(SCHEDULERS),
+            Stored::Scheduler(SCHEDULERS),
         )
 }
 
