@@ -43,7 +43,7 @@ impl Preunified {
         }
         self.collector(context, Collector::Cms);
         // Full details of the pause before it may still come when this is printed in the midst of them.
-        let interrupted = self.open.last().is_some_and(super::pauses::Open::is_in_old);
+        let interrupted = self.open.last().is_some_and(|open| open.is_in_old());
         let aborted = interrupted || std::mem::take(&mut self.abort_due_to_time);
         let now = self.stamps.take();
         let mut phase = Concurrent {
@@ -60,5 +60,78 @@ impl Preunified {
         };
         self.phase_ends(context, now, &mut phase);
         Step::Gave
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::told;
+
+    #[test]
+    fn a_phase_began_when_it_said_so() {
+        let log = "2.000: [CMS-concurrent-mark-start]\n\
+            2.760: [CMS-concurrent-mark: 0.753/0.754 secs] [Times: user=1.27 sys=0.12, real=0.76 secs]\n\
+            3.000: [CMS-concurrent-sweep: 0.500/0.900 secs]\n";
+        assert_eq!(
+            told(log)[1..],
+            [
+                "CMS-concurrent-mark at 2000 ms, Some(754000000) ns",
+                "CMS-concurrent-sweep at 2100 ms, Some(900000000) ns",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_preclean_that_was_given_up_says_so_in_front_of_its_stamp() {
+        let log = " CMS: abort preclean due to time 8.500: [CMS-concurrent-abortable-preclean: 5.197/5.210 secs]\n";
+        assert_eq!(
+            told(log)[1],
+            "CMS-concurrent-abortable-preclean at 3290 ms, Some(5210000000) ns, aborted"
+        );
+    }
+
+    #[test]
+    fn a_phase_that_a_full_collection_ends_is_printed_within_it() {
+        let log = "9.000: [Full GC 9.000: [CMS9.010: [CMS-concurrent-sweep: 0.033/0.300 secs] [Times: user=0.02 sys=0.00, real=0.03 secs]\n \
+            (concurrent mode failure): 96131K->48565K(98304K), 0.0623217 secs] 108343K->48565K(127808K), [CMS Perm : 2978K->2977K(21248K)], 0.0906253 secs]\n";
+        assert_eq!(
+            told(log)[1..],
+            [
+                "CMS-concurrent-sweep at 8710 ms, Some(300000000) ns, aborted",
+                "Full GC Full at 9000 ms, 90625300 ns, Heap 108343->48565K, Old 96131->48565K, Metaspace 2978->2977K, CMS 62321700",
+            ]
+        );
+    }
+
+    #[test]
+    fn without_details_initial_mark_and_remark_take_turns() {
+        let log = "1.000: [GC 3K(9K), 0.1000000 secs]\n2.000: [GC 4K(9K), 0.1000000 secs]\n\
+            3.000: [GC 5K(9K), 0.1000000 secs]\n4.000: [Full GC 6K->3K(9K), 0.1000000 secs]\n\
+            5.000: [GC 7K(9K), 0.1000000 secs]\n6.000: [GC (CMS Initial Mark) 7K(9K), 0.1000000 secs]\n";
+        let names: Vec<String> = told(log)
+            .iter()
+            .filter_map(|line| Some(line.split_once(' ')?.0.to_owned()))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "CMS-initial-mark",
+                "CMS-remark",
+                "CMS-initial-mark",
+                "Full",
+                "CMS-initial-mark",
+                "CMS-initial-mark"
+            ]
+        );
+    }
+
+    #[test]
+    fn parts_of_parts_stand_below_them() {
+        let log = "5.000: [GC[YG occupancy: 18497 K (29504 K)]5.000: [Rescan (non-parallel) 5.000: [grey object rescan, 0.0000010 secs]5.000: [root rescan, 0.0600000 secs], 0.0700000 secs]5.070: [weak refs processing, 0.0000030 secs] [1 CMS-remark: 2202K(3145K)] 20699K(9751K), 0.0800000 secs]\n";
+        assert_eq!(
+            told(log)[1],
+            "CMS-remark Remark at 5000 ms, 80000000 ns, Heap 20699->20699K, Old 2202->2202K, \
+             Rescan (non-parallel) 70000000, >grey object rescan 1000, >root rescan 60000000, weak refs processing 3000"
+        );
     }
 }

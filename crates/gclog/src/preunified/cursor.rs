@@ -4,6 +4,9 @@
 
 use crate::number;
 
+/// Bytes in which a bracket must end. Without a limit a line of brackets that never end would be read again and again.
+const NEAR: usize = 512;
+
 /// A place in a line.
 pub(super) struct Cursor<'t> {
     text: &'t [u8],
@@ -22,35 +25,43 @@ pub(super) struct Figures {
 }
 
 impl<'t> Cursor<'t> {
+    #[inline]
     pub(super) fn new(text: &'t [u8]) -> Self {
         Self { text, at: 0 }
     }
 
+    #[inline]
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
+    #[inline]
     pub(super) fn text(&self) -> &'t [u8] {
         self.text
     }
 
+    #[inline]
     pub(super) fn rest(&self) -> &'t [u8] {
         &self.text[self.at..]
     }
 
+    #[inline]
     pub(super) fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
     /// Goes to a place of the whole text.
+    #[inline]
     pub(super) fn jump(&mut self, at: usize) {
         self.at = at.min(self.text.len());
     }
 
+    #[inline]
     pub(super) fn skip(&mut self, bytes: usize) {
         self.jump(self.at + bytes);
     }
 
+    #[inline]
     pub(super) fn skip_spaces(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t')) {
             self.at += 1;
@@ -58,6 +69,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Steps over `expected` if it stands here.
+    #[inline]
     pub(super) fn eat(&mut self, expected: &[u8]) -> bool {
         let there = self.rest().starts_with(expected);
         if there {
@@ -66,10 +78,10 @@ impl<'t> Cursor<'t> {
         there
     }
 
-    /// What stands before the next `end`, and steps over both.
+    /// What stands before the next `end`, which is near, and steps over both.
     pub(super) fn until(&mut self, end: u8) -> Option<&'t [u8]> {
         let rest = self.rest();
-        let length = memchr::memchr(end, rest)?;
+        let length = memchr::memchr(end, &rest[..rest.len().min(NEAR)])?;
         self.at += length + 1;
         Some(&rest[..length])
     }
@@ -78,7 +90,7 @@ impl<'t> Cursor<'t> {
     pub(super) fn bracket(&mut self) -> Option<&'t [u8]> {
         let rest = self.rest();
         let mut depth = 1_u32;
-        for (length, byte) in rest.iter().enumerate() {
+        for (length, byte) in rest.iter().take(NEAR).enumerate() {
             match byte {
                 b'(' => depth += 1,
                 b')' => depth -= 1,
@@ -93,20 +105,24 @@ impl<'t> Cursor<'t> {
     }
 
     /// A whole number.
+    #[inline]
     pub(super) fn integer(&mut self) -> Option<u64> {
         self.take(number::whole(self.rest()))
     }
 
     /// Seconds such as `0.1193963`, in nanoseconds.
+    #[inline]
     pub(super) fn seconds(&mut self) -> Option<u64> {
         self.take(number::decimal(self.rest(), number::SECONDS))
     }
 
     /// Milliseconds such as `24.5`, in nanoseconds.
+    #[inline]
     pub(super) fn millis(&mut self) -> Option<u64> {
         self.take(number::decimal(self.rest(), number::MILLISECONDS))
     }
 
+    #[inline]
     fn take(&mut self, read: Option<(u64, &'t [u8])>) -> Option<u64> {
         let (value, rest) = read?;
         self.at = self.text.len() - rest.len();
@@ -127,11 +143,20 @@ impl<'t> Cursor<'t> {
     }
 
     /// `5803756K`, `4756927 K`, `24.0M`, `0.0B` in bytes.
+    #[inline]
     pub(super) fn size(&mut self) -> Option<u64> {
+        let (whole, rest) = number::whole(self.rest())?;
+        // Nearly all sizes are whole KiB.
+        if let [b'K', next @ ..] = rest
+            && !next.first().is_some_and(u8::is_ascii_alphanumeric)
+        {
+            return self.take(Some((whole.checked_mul(1024)?, next)));
+        }
         self.take(number::size(self.rest()))
     }
 
     /// Sizes with what belongs to them.
+    #[inline]
     pub(super) fn figures(&mut self) -> Option<Figures> {
         let before = self.size()?;
         let mut figures = Figures {
@@ -200,7 +225,7 @@ fn thousandths(text: &[u8]) -> Option<(u64, &[u8])> {
 mod tests {
     use super::*;
 
-    fn at<'t>(text: &'t str) -> Cursor<'t> {
+    fn at(text: &str) -> Cursor<'_> {
         Cursor::new(text.as_bytes())
     }
 

@@ -61,6 +61,20 @@ const PARTS: &[&str] = &[
     "System Dictionary Unloading",
     "Parallel Unloading",
     "Deallocate Metadata",
+    // PrintParallelOldGCPhaseTimes
+    "pre compact",
+    "marking phase",
+    "par mark",
+    "reference processing",
+    "summary phase",
+    "adjust roots",
+    "compaction phase",
+    "drain task setup",
+    "dense prefix task setup",
+    "steal task setup",
+    "par compact",
+    "deferred updates",
+    "post compact",
 ];
 
 /// Bytes before a bracket that are searched for its stamps: two dates and two uptimes.
@@ -243,9 +257,10 @@ impl Preunified {
 
     /// `[ParNew`, `[PSYoungGen: 16384K->2528K(18944K)]`, `[CMS Perm : 2472K->2471K(21248K)]`.
     fn generation(&mut self, context: &mut Context<'_>, cursor: &mut Cursor<'_>) -> Option<Step> {
-        let (name, area, collector) = GENERATIONS
-            .iter()
-            .find(|(name, ..)| cursor.eat(name.as_bytes()))?;
+        let first = cursor.peek();
+        let (name, area, collector) = GENERATIONS.iter().find(|(name, ..)| {
+            name.as_bytes().first() == first.as_ref() && cursor.eat(name.as_bytes())
+        })?;
         if self.open.is_empty() {
             return Some(self.metaspace_behind(*area, cursor));
         }
@@ -620,4 +635,118 @@ fn is_of_a_policy(text: &[u8]) -> bool {
     ]
     .iter()
     .any(|start| text.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::{pause, told};
+
+    #[test]
+    fn a_young_collection_is_one_line() {
+        assert_eq!(
+            told(
+                "1.402: [GC 1.402: [ParNew: 29504K->3264K(29504K), 0.0488156 secs] 62016K->52969K(127808K), 0.0489000 secs] [Times: user=0.02 sys=0.00, real=0.05 secs]\n"
+            ),
+            [
+                "ParNew Young at 1402 ms, 48900000 ns, Heap 62016->52969K, Young 29504->3264K, ParNew 48815600"
+            ]
+        );
+    }
+
+    #[test]
+    fn without_details_and_stamps_a_collection_is_a_collection() {
+        assert_eq!(
+            told(
+                "[GC 325407K->83000K(776768K), 0.2300771 secs]\n[Full GC 267628K->83769K(776768K), 1.8479984 secs]\n"
+            ),
+            [
+                "GC Young at ? ms, 230077100 ns, Heap 325407->83000K",
+                "Full GC Full at ? ms, 1847998400 ns, Heap 267628->83769K",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_failed_promotion_and_what_follows_are_one_full_collection() {
+        let log = "2.0: x\n\
+            3.471: [GC (Allocation Failure) 3.471: [ParNew (0: promotion failure size = 34)  (promotion failed): 29502K->29502K(29504K), 0.0282188 secs]3.500: [CMSCMS: Large block 0x00000000fce6cd18\n\
+            : 96131K->48565K(98304K), 0.0623217 secs] 108343K->48565K(127808K), [Metaspace: 2978K->2978K(1056768K)], 0.0906253 secs]\n";
+        let pause = pause(log);
+        assert!(pause.troubles.promotion_failed && !pause.troubles.concurrent_mode_failure);
+        assert_eq!(pause.promoted, None);
+        // What JDK 8 prints in brackets behind metaspace is what was reserved.
+        assert_eq!(pause.areas.get(crate::Area::Metaspace).capacity, None);
+        assert_eq!(
+            told(log)[1],
+            "ParNew+CMS Full at 3471 ms, 90625300 ns, Allocation Failure, Heap 108343->48565K, Young 29502->29502K, \
+             Old 96131->48565K, Metaspace 2978->2978K, ParNew 28218800, CMS 62321700"
+        );
+    }
+
+    #[test]
+    fn a_parallel_collection_may_run_out_of_room() {
+        let pause = pause(
+            "98.780: [GC-- [PSYoungGen: 98816K->98816K(114688K)] 99327K->99327K(115200K), 0.0277870 secs]\n",
+        );
+        assert!(pause.troubles.promotion_failed);
+    }
+
+    #[test]
+    fn references_are_counted_with_cleaners_among_the_phantoms() {
+        let pause = pause(
+            "0.844: [GC (System.gc()) 0.855: [SoftReference, 0 refs, 0.0000230 secs]0.855: [PhantomReference, 1 refs, 2 refs, 0.0000030 secs]0.855: [JNI Weak Reference, 0.0000090 secs][PSYoungGen: 98816K->98K(114688K)] 99327K->993K(115200K), 0.0277870 secs]\n",
+        );
+        let counts: Vec<Option<u64>> = pause.references.iter().map(|kind| kind.count).collect();
+        assert_eq!(counts, [Some(0), Some(3), None]);
+        assert_eq!(pause.references[2].duration_ns, Some(9000));
+    }
+
+    #[test]
+    fn a_collection_that_loses_its_end_has_no_duration() {
+        assert_eq!(
+            told(
+                "1.000: [GC 1.000: [ParNew: 29504K->3264K(29504K), 0.0488156 secs]\n2.000: [GC 12K->3K(40K), 0.1000000 secs]\n"
+            ),
+            [
+                "ParNew Young at 1000 ms, cut, Young 29504->3264K, ParNew 48815600",
+                "GC Young at 2000 ms, 100000000 ns, Heap 12->3K",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_ids_of_print_gc_id_belong_to_their_pauses() {
+        let log = "1.000: #7: [GC pause (G1 Evacuation Pause) (young), 0.0087570 secs]\n";
+        assert_eq!(pause(log).id, Some(7));
+    }
+
+    #[test]
+    fn what_an_application_prints_in_front_is_stepped_over() {
+        assert_eq!(
+            told("INFO stdout 12.345: [GC 325407K->83000K(776768K), 0.2300771 secs]\n"),
+            ["GC Young at 12345 ms, 230077100 ns, Heap 325407->83000K"]
+        );
+        assert_eq!(
+            told("INFO took 12.345: done [main] [GC]\n"),
+            ["? INFO took 12.345: done [main] [GC]"]
+        );
+    }
+
+    #[test]
+    fn a_line_of_nothing_but_openings_takes_no_time_and_no_memory() {
+        for open in [
+            "(",
+            "[",
+            "[GC",
+            "[Pause ",
+            "[GC concurrent-",
+            "[GC (",
+            "1.000",
+            "[GC x 1.000: ",
+        ] {
+            let log = open.repeat(60_000 / open.len()) + "\n";
+            let events = told(&log);
+            assert!(events.len() < 30_000, "{open}");
+        }
+    }
 }

@@ -38,18 +38,18 @@ impl Statistics {
 
 /// Lines that belong to these statistics.
 pub(super) fn is_row(rest: &[u8]) -> bool {
-    [
-        &b"Total Free Space: "[..],
-        b"Max   Chunk Size: ",
-        b"Number of Blocks: ",
-        b"Av.  Block  Size: ",
-        b"Tree      Height: ",
-        b"Statistics for IndexedFreeLists:",
-        b"----------------",
-        b"free=",
-    ]
-    .iter()
-    .any(|start| rest.starts_with(start))
+    match rest.first() {
+        Some(b'T') => {
+            rest.starts_with(b"Total Free Space: ") || rest.starts_with(b"Tree      Height: ")
+        }
+        Some(b'M') => rest.starts_with(b"Max   Chunk Size: "),
+        Some(b'N') => rest.starts_with(b"Number of Blocks: "),
+        Some(b'A') => rest.starts_with(b"Av.  Block  Size: "),
+        Some(b'S') => rest.starts_with(b"Statistics for IndexedFreeLists:"),
+        Some(b'-') => rest.starts_with(b"----------------"),
+        Some(b'f') => rest.starts_with(b"free="),
+        _ => false,
+    }
 }
 
 impl Preunified {

@@ -7,7 +7,7 @@
 use super::Preunified;
 use super::cursor::{Cursor, Figures};
 use super::flow::Step;
-use super::pauses::{Held, enter};
+use super::pauses::enter;
 use crate::account::Read;
 use crate::event::{Area, Areas, Change, Collector, Concurrent, Phase, Stamp};
 use crate::names::Name;
@@ -144,11 +144,10 @@ impl Preunified {
         if !cursor.eat(b"]") {
             return Step::Strange;
         }
-        let heap = |held: &mut Held| enter(held.pause.areas.at(Area::Heap), figures);
-        match self.held.as_mut().filter(|held| held.is_of_g1()) {
-            Some(held) => heap(held),
-            None => return Step::Passed,
-        }
+        let Some(held) = self.held.as_mut().filter(|held| held.is_of_g1()) else {
+            return Step::Passed;
+        };
+        enter(held.pause.areas.at(Area::Heap), figures);
         Step::Gave
     }
 
@@ -221,4 +220,90 @@ fn mean(cursor: &mut Cursor<'_>) -> Option<u64> {
 /// Three blanks stand before the outermost details.
 fn depth(indent: usize) -> u8 {
     u8::try_from((indent / 3).saturating_sub(1)).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::{pause, told};
+    use super::*;
+
+    #[test]
+    fn details_are_phases_with_the_mean_of_the_workers() {
+        let log = "3.793: [GC pause (G1 Evacuation Pause) (young), 0.0266615 secs]\n   \
+            [Parallel Time: 18.9 ms, GC Workers: 4]\n      \
+            [GC Worker Start (ms): Min: 3793.7, Avg: 3793.8, Max: 3793.9, Diff: 0.2]\n      \
+            [Object Copy (ms): Min: 15,6, Avg: 16,0, Max: 17,1, Diff: 1,5, Sum: 64,0]\n         \
+            [Processed Buffers: Min: 0, Avg: 0.2, Max: 1, Diff: 1, Sum: 2]\n   \
+            [Other: 7.7 ms]\n   \
+            [Eden: 102.0M(102.0M)->0.0B(89.0M) Survivors: 0.0B->13.0M Heap: 102.0M(2048.0M)->14.5M(2048.0M)]\n \
+            [Times: user=0.01 sys=0.01, real=0.03 secs] \n";
+        assert_eq!(
+            told(log)[1],
+            "GC pause (young) Young at 3793 ms, 26661500 ns, G1 Evacuation Pause, Heap 104448->14848K, Eden 104448->0K, \
+             Survivor 0->13312K, Parallel Time 18900000, >Object Copy 16000000, Other 7700000"
+        );
+    }
+
+    #[test]
+    fn jdk_6_prints_the_mean_on_a_line_of_its_own() {
+        let log = "0.169: [GC pause (young), 0.00582962 secs]\n   [Parallel Time:   5.7 ms]\n      \
+            [Update RS (ms):  0.0  0.0  0.4\n       Avg:   0.2, Min:   0.0, Max:   0.4]\n         \
+            [Processed Buffers : 0 9 0 0\n          Sum: 9, Avg: 2, Min: 0, Max: 9]\n   \
+            [ 8192K->8096K(64M)]\n";
+        assert_eq!(
+            told(log)[1..],
+            [
+                "GC pause (young) Young at 169 ms, 5829620 ns, Heap 8192->8096K, Parallel Time 5700000, >Update RS 200000"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cycle_that_begins_in_the_midst_of_its_pause_does_no_harm() {
+        let log = "0.388: [GC pause (young) (initial-mark) 10080K->10080K(16M)0.390: [GC concurrent-mark-start]\n\
+            , 0.0013065 secs]\n4.853: [GC pause (young)4.853: [GC concurrent-mark-end, 0.0064246 sec]\n \
+            150M->150M(256M), 0.0136035 secs]\n";
+        assert_eq!(
+            told(log)[1..],
+            [
+                "GC pause (young) (initial-mark) Young at 388 ms, 1306500 ns, Heap 10080->10080K",
+                "GC concurrent-mark at 390 ms, Some(6424600) ns",
+                "GC pause (young) Young at 4853 ms, 13603500 ns, Heap 153600->153600K",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_table_of_ages_stands_in_the_midst_of_a_pause() {
+        let pause = pause(
+            "6.395: [GC pause (young)\nDesired survivor size 6815744 bytes, new threshold 1 (max 15)\n\
+             - age   1:    7343368 bytes,    7343368 total\n- age   3:        100 bytes,    7343468 total\n\
+             - age 900:        100 bytes,    7343468 total\n (to-space exhausted), 0.0417761 secs]\n",
+        );
+        let ages = pause.ages.unwrap();
+        assert_eq!(
+            (ages.desired, ages.threshold, ages.max),
+            (Some(6_815_744), Some(1), Some(15))
+        );
+        assert_eq!(ages.bytes, [7_343_368, 0, 100]);
+        assert_eq!(pause.duration_ns, Some(41_776_100));
+        assert!(pause.troubles.evacuation_failed);
+    }
+
+    #[test]
+    fn a_cycle_that_is_given_up_has_no_duration() {
+        assert_eq!(
+            told("1.000: [GC concurrent-mark-start]\n2.000: [GC concurrent-mark-abort]\n")[1],
+            "GC concurrent-mark at 1000 ms, None ns, aborted"
+        );
+    }
+
+    #[test]
+    fn details_without_their_pause_give_nothing() {
+        assert_eq!(
+            told("   [Other: 7.7 ms]\n   [Eden: 1.0M(1.0M)->0.0B(1.0M) Survivors: 0.0B->1.0M]\n"),
+            [""; 0]
+        );
+        assert_eq!(depth(0), 0);
+    }
 }

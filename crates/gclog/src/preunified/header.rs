@@ -3,6 +3,8 @@
 //! A header in the midst may be of the same JVM, which went on to another file, or of another one. Only the stamp behind
 //! it says so; until then its facts are kept back, so that they come after `Restart`.
 
+use memchr::memmem;
+
 use super::Preunified;
 use super::cursor::Cursor;
 use crate::account::Read;
@@ -24,7 +26,7 @@ pub(super) struct Headers {
     kept: Vec<Kept>,
     /// There was an uptime in this log.
     pub(super) has_uptime: bool,
-    /// There was an event of this JVM.
+    /// There was something of this JVM besides its header.
     pub(super) has_told: bool,
     /// A line says that a file of a rotated set begins.
     rotated: bool,
@@ -46,6 +48,13 @@ const COLLECTORS: &[(&str, Collector)] = &[
 impl Preunified {
     /// A line of a header. Nothing if it is none.
     pub(super) fn header(&mut self, context: &mut Context<'_>, rest: &[u8]) -> Option<Read> {
+        // `2017-04-16 10:00:56 GC log file created /var/log/gc.log.3`.
+        if rest[0].is_ascii_digit() {
+            let rotation =
+                rest.get(10) == Some(&b' ') && memmem::find(rest, b" GC log file ").is_some();
+            self.headers.rotated |= rotation;
+            return rotation.then_some(Read::Ignored);
+        }
         if let Some(flags) = rest.strip_prefix(b"CommandLine flags: ") {
             self.flags(context, text(flags.trim_ascii()));
             return Some(Read::Understood);
@@ -53,16 +62,11 @@ impl Preunified {
         if let Some(memory) = rest.strip_prefix(b"Memory: ") {
             return self.memory(context, memory);
         }
-        // `2017-04-16 10:00:56 GC log file created /var/log/gc.log.3`.
-        if rest.get(10) == Some(&b' ') && memchr::memmem::find(rest, b" GC log file ").is_some() {
-            self.headers.rotated = true;
-            return Some(Read::Ignored);
-        }
         // `OpenJDK 64-Bit Server VM (25.504-b01) for linux-amd64 JRE (1.8.0_504-b01), built on ...`.
         if !rest.starts_with(b"Java HotSpot") && !rest.starts_with(b"OpenJDK") {
             return None;
         }
-        let jre = memchr::memmem::find(rest, b" JRE (")?;
+        let jre = memmem::find(rest, b" JRE (")?;
         let mut cursor = Cursor::new(rest);
         cursor.skip(jre + b" JRE (".len());
         let version = text(cursor.bracket()?);
@@ -71,7 +75,7 @@ impl Preunified {
         if self.headers.has_told && !self.headers.has_uptime && !rotated {
             self.restart(context);
         }
-        let wide = memchr::memmem::find(&rest[..jre], b"64-Bit").is_some();
+        let wide = memmem::find(&rest[..jre], b"64-Bit").is_some();
         self.word = if wide { 8 } else { 4 };
         self.keep(context, Kept::Version(version.to_owned()));
         Some(Read::Understood)
@@ -118,7 +122,7 @@ impl Preunified {
             context,
             Kept::Other(Fact::Memory(physical.saturating_mul(1024))),
         );
-        if let Some(at) = memchr::memmem::find(cursor.rest(), b"swap ") {
+        if let Some(at) = memmem::find(cursor.rest(), b"swap ") {
             cursor.skip(at + b"swap ".len());
             if let Some(swap) = cursor.integer() {
                 self.keep(context, Kept::Other(Fact::Swap(swap.saturating_mul(1024))));
@@ -139,6 +143,9 @@ impl Preunified {
 
     /// Tells what was kept back.
     pub(super) fn tell_kept(&mut self, context: &mut Context<'_>) {
+        if self.headers.kept.is_empty() {
+            return;
+        }
         for kept in std::mem::take(&mut self.headers.kept) {
             match kept {
                 Kept::Version(version) => context.tell(Event::Fact(Fact::Version(&version))),
@@ -156,5 +163,52 @@ fn text(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::told;
+
+    const HEADER: &str = "OpenJDK 64-Bit Server VM (25.504-b01) for linux-amd64 JRE (1.8.0_504-b01), built on Aug 20 2026\n\
+        Memory: 4k page, physical 1024k(512k free), swap 0k(0k free)\n\
+        CommandLine flags: -XX:MaxHeapSize=134217728 -XX:+UseG1GC \n";
+
+    #[test]
+    fn a_header_is_told_as_facts() {
+        assert_eq!(
+            told(HEADER),
+            [
+                "Fact(Version(\"1.8.0_504-b01\"))",
+                "Fact(Memory(1048576))",
+                "Fact(Swap(0))",
+                "Fact(Flags(\"-XX:MaxHeapSize=134217728 -XX:+UseG1GC\"))",
+                "Fact(MaxHeap(134217728))",
+                "Fact(Collector(G1))",
+            ]
+        );
+    }
+
+    #[test]
+    fn facts_of_the_next_jvm_come_after_the_restart() {
+        let log = format!(
+            "9.000: [GC 2K->1K(9K), 0.1000000 secs]\n{HEADER}1.000: [GC 2K->1K(9K), 0.1000000 secs]\n"
+        );
+        let told = told(&log);
+        assert_eq!(told[1], "Restart");
+        assert_eq!(told[2], "Fact(Version(\"1.8.0_504-b01\"))");
+        assert!(told[8].starts_with("GC Young at 1000 ms"));
+    }
+
+    #[test]
+    fn without_uptimes_a_header_in_the_midst_is_another_jvm_unless_a_set_was_rotated() {
+        let pause = "2026-11-21T11:37:17.293+0000: [GC 2K->1K(9K), 0.1000000 secs]\n";
+        let restarts = |log: &str| told(log).iter().filter(|line| *line == "Restart").count();
+        assert_eq!(restarts(&format!("{HEADER}{pause}{HEADER}{pause}")), 1);
+        let rotation = "2026-11-21 11:37:30 GC log file created gc.log.1\n";
+        assert_eq!(
+            restarts(&format!("{HEADER}{pause}{rotation}{HEADER}{pause}")),
+            0
+        );
     }
 }

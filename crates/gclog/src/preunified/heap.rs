@@ -45,9 +45,7 @@ const GENERATIONS: &[(&str, Area, Option<Collector>)] = &[
 
 /// Rows that say nothing more.
 const OTHERS: &[&str] = &[
-    "to   space",
     "to space",
-    "class space",
     "data space",
     "object space",
     "the space",
@@ -71,7 +69,10 @@ impl Preunified {
         cursor.jump(usize::MAX);
         if block == Block::Before {
             self.tell_held(context);
-            self.heap_before = Some(Areas::default());
+            let mut next = self.next.take().unwrap_or_else(|| self.draft());
+            next.heap_before = Areas::default();
+            next.waits_for_heap = true;
+            self.next = Some(next);
         }
         self.block = Some(block);
         Step::Gave
@@ -90,9 +91,23 @@ impl Preunified {
     /// A row of a block, or of the heap that the JVM prints at its end. Nothing if it is none.
     pub(super) fn heap_row(&mut self, context: &mut Context<'_>, rest: &[u8]) -> Option<Read> {
         let mut cursor = Cursor::new(rest);
+        if cursor.eat(b"eden space ") {
+            let (used, capacity) = between(&mut cursor)?;
+            return Some(self.enter_row(Area::Eden, used, Some(capacity)));
+        }
+        if cursor.eat(b"from space ") {
+            let (used, capacity) = between(&mut cursor)?;
+            return Some(self.enter_row(Area::Survivor, used, Some(capacity)));
+        }
+        if cursor.eat(b"Metaspace ") {
+            return self.metaspace_row(&mut cursor);
+        }
+        if cursor.eat(b"to   space ") || cursor.eat(b"class space ") {
+            return Some(Read::Ignored);
+        }
         if let Some((_, area, collector)) = GENERATIONS
             .iter()
-            .find(|(name, ..)| cursor.eat(name.as_bytes()))
+            .find(|(name, ..)| name.as_bytes()[0] == rest[0] && cursor.eat(name.as_bytes()))
         {
             cursor.skip_spaces();
             cursor.eat(b"total ").then_some(())?;
@@ -106,17 +121,6 @@ impl Preunified {
                 self.collector(context, *collector);
             }
             return Some(self.enter_row(*area, used, Some(capacity)));
-        }
-        if cursor.eat(b"eden space ") {
-            let (used, capacity) = between(&mut cursor)?;
-            return Some(self.enter_row(Area::Eden, used, Some(capacity)));
-        }
-        if cursor.eat(b"from space ") {
-            let (used, capacity) = between(&mut cursor)?;
-            return Some(self.enter_row(Area::Survivor, used, Some(capacity)));
-        }
-        if cursor.eat(b"Metaspace ") {
-            return self.metaspace_row(&mut cursor);
         }
         if cursor.eat(b"region size ") {
             let (region, young, survivor) = Self::young_regions(&mut cursor)?;
@@ -161,10 +165,10 @@ impl Preunified {
         }
         cursor.eat(b"used ").then_some(())?;
         let used = cursor.size()?;
-        let committed = memchr::memmem::find(cursor.rest(), b"committed ").and_then(|at| {
-            cursor.skip(at + b"committed ".len());
-            cursor.size()
-        });
+        if cursor.eat(b", capacity ") {
+            cursor.size()?;
+        }
+        let committed = cursor.eat(b", committed ").then(|| cursor.size()).flatten();
         Some(self.enter_row(Area::Metaspace, used, committed))
     }
 
@@ -179,9 +183,9 @@ impl Preunified {
     }
 
     fn enter_row(&mut self, area: Area, used: u64, capacity: Option<u64>) -> Read {
-        match (self.block, &mut self.heap_before, &mut self.held) {
-            (Some(Block::Before), Some(areas), _) => {
-                *areas.at(area) = Change {
+        match (self.block, &mut self.next, &mut self.held) {
+            (Some(Block::Before), Some(next), _) => {
+                *next.heap_before.at(area) = Change {
                     before: Some(used),
                     after: None,
                     capacity,

@@ -24,26 +24,36 @@ mod pauses;
 mod shenandoah;
 mod stamps;
 mod stopped;
+#[cfg(test)]
+mod told;
+
+use memchr::memmem;
 
 use crate::account::Read;
-use crate::event::{Areas, Collector, Concurrent, Event, Fact, Stamp};
+use crate::event::{Collector, Concurrent, Event, Fact, Stamp};
 use crate::names::Name;
 use crate::parser::Context;
 use header::Headers;
-use pauses::{Head, Held, Mark, Open, Spare};
+use pauses::{Draft, Head, Mark};
 use stamps::Stamps;
 
 /// Reads lines of JDK 5 to 8. Its memory does not grow with the log.
 #[derive(Debug)]
+#[expect(
+    clippy::vec_box,
+    reason = "drafts go from one place to the next, and are large"
+)]
 pub(crate) struct Preunified {
     stamps: Stamps,
     /// `#12: `, waiting for its bracket.
     id: Option<u64>,
     /// Pauses under way, the outermost first.
-    open: Vec<Open>,
-    /// The pause that was closed last.
-    held: Option<Held>,
-    spare: Vec<Spare>,
+    open: Vec<Box<Draft>>,
+    /// The pause that was closed last, and may still get something.
+    held: Option<Box<Draft>>,
+    /// The pause to come, of which `{Heap before GC` told something.
+    next: Option<Box<Draft>>,
+    spare: Vec<Box<Draft>>,
     /// Concurrent phases under way.
     under_way: Vec<(Name, Stamp)>,
     /// `CMS: abort preclean due to time` was printed, the phase is not closed yet.
@@ -52,8 +62,6 @@ pub(crate) struct Preunified {
     marked: bool,
     /// The block of `PrintHeapAtGC` that is being printed.
     block: Option<heap::Block>,
-    /// What `{Heap before GC` said, until the pause opens.
-    heap_before: Option<Areas>,
     fls: fls::Statistics,
     /// A table of JDK 6's G1, whose mean stands on the next line.
     mean_of: Option<g1::Detail>,
@@ -63,6 +71,8 @@ pub(crate) struct Preunified {
     word: u64,
     collector: Option<Collector>,
     region_size: Option<u64>,
+    /// A line with plain blanks.
+    plain: Vec<u8>,
 }
 
 /// Indented lines that give nothing.
@@ -74,6 +84,8 @@ enum Listing {
     Shenandoah,
 }
 
+/// A blank that does not break, in UTF-8.
+const NO_BREAK: &[u8] = "\u{a0}".as_bytes();
 /// Pauses, parts and phases whose lists wait to be used again.
 const MOST_SPARE: usize = 4;
 /// Concurrent phases under way; G1 has five at most.
@@ -86,12 +98,12 @@ impl Default for Preunified {
             id: None,
             open: Vec::new(),
             held: None,
+            next: None,
             spare: Vec::new(),
             under_way: Vec::new(),
             abort_due_to_time: false,
             marked: false,
             block: None,
-            heap_before: None,
             fls: fls::Statistics::default(),
             mean_of: None,
             listing: None,
@@ -99,6 +111,7 @@ impl Default for Preunified {
             word: 8,
             collector: None,
             region_size: None,
+            plain: Vec::new(),
         }
     }
 }
@@ -110,11 +123,15 @@ impl Preunified {
             .iter()
             .take_while(|byte| matches!(byte, b' ' | b'\t'))
             .count();
-        let read = self.dispatch(context, text, indent);
-        if self.held.as_ref().is_some_and(Held::is_complete) {
+        let mut read = self.dispatch(context, text, indent);
+        if read == Read::Unknown && memmem::find(text, NO_BREAK).is_some() {
+            read = self.without_no_break(context, text);
+        }
+        if self.held.as_ref().is_some_and(|held| held.is_complete()) {
             self.tell_held(context);
         }
         self.stamps.line_ends();
+        self.id = None;
         if read != Read::Unknown {
             return read;
         }
@@ -131,6 +148,23 @@ impl Preunified {
         self.tell_statistics(context);
         self.tell_kept(context);
         self.tell_cut(context);
+    }
+
+    /// A log that was copied out of a page of the web, where blanks in a row became blanks that do not break.
+    fn without_no_break(&mut self, context: &mut Context<'_>, text: &[u8]) -> Read {
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.clear();
+        let mut from = 0;
+        for at in memmem::find_iter(text, NO_BREAK) {
+            plain.extend_from_slice(&text[from..at]);
+            plain.push(b' ');
+            from = at + NO_BREAK.len();
+        }
+        plain.extend_from_slice(&text[from..]);
+        let indent = plain.iter().take_while(|byte| **byte == b' ').count();
+        let read = self.dispatch(context, &plain, indent);
+        self.plain = plain;
+        read
     }
 
     /// Lines that are told by their first bytes go where they belong, all others are fragments.
@@ -181,7 +215,7 @@ impl Preunified {
         self.abort_due_to_time = false;
         self.marked = false;
         self.block = None;
-        self.heap_before = None;
+        self.next = None;
         self.collector = None;
         self.region_size = None;
         self.headers.has_told = false;
@@ -212,14 +246,18 @@ impl Preunified {
             self.tell_cut(context);
         }
         self.tell_kept(context);
+        self.headers.has_told = true;
         self.block = None;
         self.fls.begin();
-        let name = context.names.number(b"GC");
-        let spare = self.spare.pop().unwrap_or_default();
-        let mut open = Open::new(spare, head, context.line, self.stamps.take(), name);
-        open.pause.id = self.id.take();
-        open.heap_before = self.heap_before.take();
-        self.open.push(open);
+        let mut draft = self.next.take().unwrap_or_else(|| self.draft());
+        draft.begin(head, context.line, self.stamps.take());
+        draft.pause.id = self.id.take();
+        self.open.push(draft);
+    }
+
+    /// A pause to be put together.
+    fn draft(&mut self) -> Box<Draft> {
+        self.spare.pop().unwrap_or_default()
     }
 
     /// The innermost pause is over.
@@ -231,13 +269,13 @@ impl Preunified {
         open.pause.line = context.line;
         self.guess_mark(context, &mut open);
         let nested = !self.open.is_empty();
-        let held = open.close(context.names, duration_ns, nested);
-        self.held = Some(held);
+        open.close(context.names, duration_ns, nested);
+        self.held = Some(open);
     }
 
     /// Says which pause of CMS it is that printed one figure and no details: by its cause, or in turns. A collection
     /// of the old generation ends the concurrent cycle, so that an initial mark is next.
-    fn guess_mark(&mut self, context: &Context<'_>, open: &mut Open) {
+    fn guess_mark(&mut self, context: &Context<'_>, open: &mut Draft) {
         if open.head == Head::Gc && open.single && open.mark.is_none() {
             let cause = open.pause.cause.map(|cause| context.names.get(cause));
             open.mark = Some(match cause {
@@ -256,11 +294,11 @@ impl Preunified {
 
     /// Tells the pause that was closed last.
     fn tell_held(&mut self, context: &mut Context<'_>) {
-        if let Some(held) = self.held.take() {
-            self.headers.has_told = true;
+        if let Some(mut held) = self.held.take() {
             context.tell(Event::Pause(&held.pause));
             if self.spare.len() < MOST_SPARE {
-                self.spare.push(Spare::from(held));
+                held.clear();
+                self.spare.push(held);
             }
         }
     }
@@ -268,9 +306,10 @@ impl Preunified {
     /// Tells the closed pause and, without a duration, those that have lost their end.
     fn tell_cut(&mut self, context: &mut Context<'_>) {
         self.tell_held(context);
-        while let Some(open) = self.open.pop() {
+        while let Some(mut open) = self.open.pop() {
             let nested = !self.open.is_empty();
-            self.held = Some(open.close(context.names, None, nested));
+            open.close(context.names, None, nested);
+            self.held = Some(open);
             self.tell_held(context);
         }
     }

@@ -14,13 +14,35 @@ const STARTS: &[&str] = &[
     // CMS
     "CMS: Large ",
     "GC locker: Trying a full collection because scavenge failed",
+    // PrintStringDeduplicationStatistics
+    "[Last Exec: ",
+    "[Total Exec: ",
+    "[Inspected: ",
+    "[Skipped: ",
+    "[Hashed: ",
+    "[Known: ",
+    "[New: ",
+    "[Deduplicated: ",
+    "[Young: ",
+    "[Old: ",
+    "[Table]",
+    "[Memory Usage: ",
+    "[Size: ",
+    "[Entries: ",
+    "[Resize Count: ",
+    "[Rehash Count: ",
+    "[Age Threshold: ",
+    "[Queue]",
+    "[Dropped: ",
+    // Shenandoah, also before anything tells that it is it
+    "Cancelling GC: ",
+    "Cancelling concurrent GC: ",
 ];
 
 /// The same of Shenandoah. Some are so common that they count only where Shenandoah is known to write.
 const STARTS_OF_SHENANDOAH: &[&str] = &[
     "Trigger: ",
     "Free: ",
-    "Cancelling ",
     "Failed to allocate ",
     "Collectable Garbage: ",
     "Adaptive CSet Selection",
@@ -78,6 +100,9 @@ fn is_of_its_statistics(text: &[u8]) -> bool {
         || has(b" us, parallelism: ")
         || has(b" us, workers (us): ")
         || has(b" us) (n = ")
+        || text.ends_with(b" user requested GCs")
+        || text.ends_with(b" degenerated concurrent markings")
+        || text.ends_with(b" degenerated update references")
         || (has(b" ms (") && has(b"%): "))
 }
 

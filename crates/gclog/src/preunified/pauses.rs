@@ -48,9 +48,9 @@ pub(super) enum Mark {
     Final,
 }
 
-/// A pause that is not closed yet.
+/// A pause that is put together. Boxed and used again, since it is large.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct Draft {
     pub(super) pause: Pause,
     pub(super) head: Head,
     parts: Vec<Part>,
@@ -65,7 +65,9 @@ pub(super) struct Open {
     /// The heap was printed with one figure: initial mark or remark.
     pub(super) single: bool,
     /// What `{Heap before GC` said.
-    pub(super) heap_before: Option<Areas>,
+    pub(super) heap_before: Areas,
+    /// `Heap after GC` will come, as `{Heap before GC` did.
+    pub(super) waits_for_heap: bool,
 }
 
 /// A bracket within a pause.
@@ -77,19 +79,82 @@ struct Part {
     phases: usize,
 }
 
-/// A pause that is closed, and may still get something.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub(super) pause: Pause,
-    pub(super) head: Head,
-    parts: Vec<Part>,
-    ages: Vec<u64>,
-    /// `Heap after GC` will come, as `{Heap before GC` did.
-    pub(super) waits_for_heap: bool,
+impl Default for Draft {
+    fn default() -> Self {
+        Self {
+            pause: Pause {
+                line: 0,
+                began: Stamp::default(),
+                id: None,
+                name: Name::default(),
+                kind: Kind::Other,
+                cause: None,
+                starts_cycle: false,
+                duration_ns: None,
+                nested: false,
+                areas: Areas::default(),
+                promoted: None,
+                young_occupancy: None,
+                cpu: None,
+                phases: Vec::new(),
+                ages: None,
+                references: Vec::new(),
+                troubles: Troubles::default(),
+            },
+            head: Head::Gc,
+            parts: Vec::new(),
+            ages: Vec::new(),
+            young: None,
+            old: None,
+            mark: None,
+            mixed: None,
+            single: false,
+            heap_before: Areas::default(),
+            waits_for_heap: false,
+        }
+    }
 }
 
-impl Held {
-    /// Nothing more about it comes.
+impl Draft {
+    /// Forgets everything, and keeps its lists to be filled again.
+    pub(super) fn clear(&mut self) {
+        let pause = &mut self.pause;
+        pause.id = None;
+        pause.kind = Kind::Other;
+        pause.cause = None;
+        pause.starts_cycle = false;
+        pause.duration_ns = None;
+        pause.nested = false;
+        pause.areas = Areas::default();
+        pause.promoted = None;
+        pause.young_occupancy = None;
+        pause.cpu = None;
+        pause.phases.clear();
+        pause.references.clear();
+        pause.troubles = Troubles::default();
+        if let Some(ages) = pause.ages.take() {
+            self.ages = ages.bytes;
+        }
+        self.parts.clear();
+        self.young = None;
+        self.old = None;
+        self.mark = None;
+        self.mixed = None;
+        self.single = false;
+        if self.waits_for_heap {
+            self.heap_before = Areas::default();
+        }
+        self.waits_for_heap = false;
+    }
+
+    /// It begins here.
+    pub(super) fn begin(&mut self, head: Head, line: u64, began: Stamp) {
+        self.head = head;
+        self.pause.line = line;
+        self.pause.began = began;
+    }
+
+    /// Nothing more about it comes, when it is closed.
     pub(super) fn is_complete(&self) -> bool {
         self.pause.cpu.is_some() && !self.waits_for_heap
     }
@@ -100,66 +165,6 @@ impl Held {
             self.head,
             Head::G1 | Head::Full | Head::Remark | Head::Cleanup
         )
-    }
-}
-
-/// Lists of a pause that was told, to be filled again.
-#[derive(Debug, Default)]
-pub(super) struct Spare {
-    parts: Vec<Part>,
-    phases: Vec<Phase>,
-    references: Vec<References>,
-    ages: Vec<u64>,
-}
-
-impl From<Held> for Spare {
-    fn from(mut held: Held) -> Self {
-        held.parts.clear();
-        held.pause.phases.clear();
-        held.pause.references.clear();
-        let mut ages = held.pause.ages.map_or(held.ages, |ages| ages.bytes);
-        ages.clear();
-        Self {
-            parts: held.parts,
-            phases: held.pause.phases,
-            references: held.pause.references,
-            ages,
-        }
-    }
-}
-
-impl Open {
-    pub(super) fn new(spare: Spare, head: Head, line: u64, began: Stamp, name: Name) -> Self {
-        Self {
-            pause: Pause {
-                line,
-                began,
-                id: None,
-                name,
-                kind: Kind::Other,
-                cause: None,
-                starts_cycle: false,
-                duration_ns: None,
-                nested: false,
-                areas: Areas::default(),
-                promoted: None,
-                young_occupancy: None,
-                cpu: None,
-                phases: spare.phases,
-                ages: None,
-                references: spare.references,
-                troubles: Troubles::default(),
-            },
-            head,
-            parts: spare.parts,
-            ages: spare.ages,
-            young: None,
-            old: None,
-            mark: None,
-            mixed: None,
-            single: false,
-            heap_before: None,
-        }
     }
 
     /// It is the remark of CMS, within which a young collection may be printed.
@@ -276,12 +281,7 @@ impl Open {
     }
 
     /// The pause is over, or cut.
-    pub(super) fn close(
-        mut self,
-        names: &mut Names,
-        duration_ns: Option<u64>,
-        nested: bool,
-    ) -> Held {
+    pub(super) fn close(&mut self, names: &mut Names, duration_ns: Option<u64>, nested: bool) {
         let pause = &mut self.pause;
         pause.duration_ns = duration_ns;
         pause.nested = nested;
@@ -314,19 +314,11 @@ impl Open {
         if kind == Kind::Young && pause.promoted.is_none() {
             pause.promoted = promoted(&pause.areas);
         }
-        let waits_for_heap = self.heap_before.is_some();
-        if let Some(before) = self.heap_before {
+        if self.waits_for_heap {
             for area in AREAS {
-                let (printed, block) = (pause.areas.at(area), before.get(area));
-                printed.before = printed.before.or(block.before);
+                let printed = pause.areas.at(area);
+                printed.before = printed.before.or(self.heap_before.get(area).before);
             }
-        }
-        Held {
-            pause: self.pause,
-            head: self.head,
-            parts: self.parts,
-            ages: self.ages,
-            waits_for_heap,
         }
     }
 }
@@ -346,6 +338,6 @@ fn promoted(areas: &Areas) -> Option<u64> {
 }
 
 /// Whether a pause may be opened within these.
-pub(super) fn may_nest(open: &[Open]) -> bool {
-    open.len() < DEEPEST && open.last().is_some_and(Open::is_remark)
+pub(super) fn may_nest(open: &[Box<Draft>]) -> bool {
+    open.len() < DEEPEST && open.last().is_some_and(|open| open.is_remark())
 }

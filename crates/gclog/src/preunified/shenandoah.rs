@@ -4,7 +4,7 @@ use super::Preunified;
 use super::before;
 use super::cursor::Cursor;
 use super::flow::Step;
-use super::pauses::{Head, Open, enter};
+use super::pauses::{Head, enter};
 use crate::event::{Area, Areas, Collector, Concurrent, Kind, Stamp};
 use crate::parser::Context;
 
@@ -77,11 +77,14 @@ impl Preunified {
         };
         self.tell_cut(context);
         self.tell_kept(context);
-        let spare = self.spare.pop().unwrap_or_default();
-        let mut open = Open::new(spare, Head::Shenandoah, context.line, began, number);
-        open.pause.areas = areas;
-        open.pause.kind = kind(name);
-        self.held = Some(open.close(context.names, Some(duration_ns), false));
+        self.headers.has_told = true;
+        let mut draft = self.draft();
+        draft.begin(Head::Shenandoah, context.line, began);
+        draft.pause.name = number;
+        draft.pause.areas = areas;
+        draft.pause.kind = kind(name);
+        draft.close(context.names, Some(duration_ns), false);
+        self.held = Some(draft);
         Step::Gave
     }
 }
@@ -97,4 +100,27 @@ fn kind(name: &[u8]) -> Kind {
         .iter()
         .find(|(start, _)| name.starts_with(start))
         .map_or(Kind::Other, |(_, kind)| *kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::told;
+
+    #[test]
+    fn pauses_and_phases_began_at_their_start_lines() {
+        let log = "2.469: [Pause Init Mark (process weakrefs), start]\n    Using 2 of 2 workers for init marking\n\
+            2.472: [Pause Init Mark (process weakrefs), 3.341 ms]\n2.472: [Concurrent marking, start]\n\
+            3.338: [Concurrent marking, 866.393 ms]\n3.344: [Concurrent cleanup 1613M->1361M(1636M), 0.092 ms]\n\
+            120839.710: [Pause Full 1589M->1002M(1690M), 4077.274 ms]\nPause Full GC (G)   4085272 us\n\
+            , [Metaspace: 282195K->281648K(1314816K)]\n";
+        assert_eq!(
+            told(log)[1..],
+            [
+                "Pause Init Mark (process weakrefs) Start at 2469 ms, 3341000 ns",
+                "Concurrent marking at 2472 ms, Some(866393000) ns",
+                "Concurrent cleanup at 3343 ms, Some(92000) ns",
+                "Pause Full Full at 120835632 ms, 4077274000 ns, Heap 1627136->1026048K, Metaspace 282195->281648K",
+            ]
+        );
+    }
 }

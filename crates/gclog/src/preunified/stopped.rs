@@ -47,3 +47,49 @@ impl Preunified {
         Step::Gave
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::told;
+
+    #[test]
+    fn a_stop_began_before_its_stamp() {
+        assert_eq!(
+            told(
+                "0.632: Total time for which application threads were stopped: 0.0520000 seconds, Stopping threads took: 0.0000243 seconds\n\
+                  Application time: 5.9951640 seconds\n"
+            ),
+            [
+                "stopped at 580 ms, 52000000 ns",
+                "ran until ? ms, 5995164000 ns"
+            ]
+        );
+    }
+
+    #[test]
+    fn stamps_of_two_threads_in_a_row_belong_to_both() {
+        let log = "132.743132.744: : Application time: 0.0033510 seconds\n[GC concurrent-root-region-scan-end, 0.0040000 secs]\n\
+            652.538: 652.540Total time for which application threads were stopped: 0.0060000 seconds\n: [GC concurrent-mark-start]\n\
+            653.540: [GC concurrent-mark-end, 1.0000000 secs]\n";
+        assert_eq!(
+            told(log),
+            [
+                "ran until 132743 ms, 3351000 ns",
+                "Fact(Collector(G1))",
+                "GC concurrent-root-region-scan at 132740 ms, Some(4000000) ns",
+                "stopped at 652532 ms, 6000000 ns",
+                "GC concurrent-mark at 652540 ms, Some(1000000000) ns",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_line_that_lies_within_another_is_found() {
+        assert_eq!(
+            told(
+                "  to Application time: 0.0006573 seconds\n space 57472K, 0% used [0x30e80000,0x30e80000,0x346a0000)\n"
+            ),
+            ["ran until ? ms, 657300 ns"]
+        );
+    }
+}

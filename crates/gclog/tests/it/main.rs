@@ -1,0 +1,6 @@
+//! Tests over the corpus.
+
+mod corpus;
+mod preunified;
+mod splits;
+mod unified;
