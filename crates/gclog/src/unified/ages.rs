@@ -60,3 +60,36 @@ fn desired(text: &[u8]) -> Option<(u64, u64, u64)> {
     let (max, _) = whole(rest.strip_prefix(b" (max threshold ")?)?;
     Some((desired, threshold, max))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::told;
+    use crate::event::Ages;
+
+    #[test]
+    fn a_table_belongs_to_the_pause_after_it() {
+        let told = told(
+            "[1s][gc,age] GC(0) Desired survivor size 4194304 bytes, new threshold 1 (max threshold 6)\n\
+             [1s][gc,age] GC(0) Age table with threshold 1 (max threshold 6)\n\
+             [1s][gc,age] GC(0) - age   1:    8135336 bytes,    8135336 total\n\
+             [1s][gc,age] GC(0) - age   2:        100 bytes,    8135436 total\n\
+             [1s][gc] GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n\
+             [2s][gc] GC(1) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n\
+             [3s][gc,age] GC(2) Age table:\n\
+             [3s][gc,age] GC(2) - age   1:          7 bytes,          7 total\n\
+             [3s][gc] GC(2) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n",
+        );
+        let ages: Vec<_> = told.pauses.into_iter().map(|pause| pause.ages).collect();
+        let first = Ages {
+            desired: Some(4_194_304),
+            threshold: Some(1),
+            max: Some(6),
+            bytes: vec![8_135_336, 100],
+        };
+        let last = Ages {
+            bytes: vec![7],
+            ..Ages::default()
+        };
+        assert_eq!(ages, [Some(first), None, Some(last)]);
+    }
+}

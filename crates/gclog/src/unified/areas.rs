@@ -247,3 +247,105 @@ fn row(
     }
     Read::Understood
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::told;
+    use super::*;
+
+    fn area(pause: &crate::event::Pause, area: Area) -> (Option<u64>, Option<u64>, Option<u64>) {
+        let change = pause.areas.get(area);
+        (change.before, change.after, change.capacity)
+    }
+
+    #[test]
+    fn generations_of_both_forms_are_read_and_what_was_promoted_is_exact() {
+        let told = told(
+            "[1s][gc,heap] GC(0) ParNew: 65536K->8192K(73728K)\n\
+             [1s][gc,heap] GC(0) CMS: 100K->15362K(122880K)\n\
+             [1s][gc,metaspace] GC(0) Metaspace: 5081K->5080K(1056768K)\n\
+             [1s][gc] GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n\
+             [2s][gc,heap] GC(1) DefNew: 34944K(39296K)->4352K(39297K) Eden: 34944K(34945K)->0K(34946K) From: 1K(4352K)->4352K(4353K)\n\
+             [2s][gc,heap] GC(1) Tenured: 0K(87424K)->12242K(87425K)\n\
+             [2s][gc,metaspace] GC(1) Metaspace: 546K(704K)->547K(705K) NonClass: 498K(576K)->498K(576K) Class: 48K(128K)->48K(128K)\n\
+             [2s][gc] GC(1) Pause Young (Allocation Failure) 34M->16M(123M) 26.529ms\n",
+        );
+        let [first, second] = &told.pauses[..] else {
+            panic!("{:?}", told.titles());
+        };
+        let k = |count: u64| Some(count << 10);
+        assert_eq!(area(first, Area::Young), (k(65536), k(8192), k(73728)));
+        assert_eq!(area(first, Area::Old), (k(100), k(15362), k(122_880)));
+        assert_eq!(
+            area(first, Area::Metaspace),
+            (k(5081), k(5080), k(1_056_768))
+        );
+        assert_eq!(first.promoted, k(15262));
+        assert_eq!(area(second, Area::Young), (k(34944), k(4352), k(39297)));
+        assert_eq!(area(second, Area::Eden), (k(34944), k(0), k(34946)));
+        assert_eq!(area(second, Area::Survivor), (k(1), k(4352), k(4353)));
+        assert_eq!(area(second, Area::Metaspace), (k(546), k(547), k(705)));
+        assert_eq!(second.promoted, k(12242));
+    }
+
+    const REGIONS: &str = "[1s][gc,heap] GC(0) Eden regions: 14->0(10)\n\
+                           [1s][gc,heap] GC(0) Survivor regions: 0->2(2)\n\
+                           [1s][gc,heap] GC(0) Old regions: 2->7\n\
+                           [1s][gc,heap] GC(0) Archive regions: 2->2\n\
+                           [1s][gc,heap] GC(0) Humongous regions: 52->0\n";
+
+    #[test]
+    fn regions_are_bytes_where_the_header_tells_their_size() {
+        let told = told(&format!(
+            "[0.4s][gc,init] Heap Region Size: 4M\n{REGIONS}\
+             [1s][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 267M->28M(1024M) 55.764ms\n"
+        ));
+        let m = |count: u64| Some(count << 20);
+        let pause = &told.pauses[0];
+        assert_eq!(area(pause, Area::Eden), (m(56), m(0), m(40)));
+        assert_eq!(area(pause, Area::Young), (m(56), m(8), None));
+        assert_eq!(area(pause, Area::Old), (m(8), m(28), None));
+        assert_eq!(area(pause, Area::Humongous), (m(208), m(0), None));
+        assert_eq!(pause.promoted, None);
+        assert!(told.others.contains(&"RegionSize(4194304)".to_owned()));
+    }
+
+    #[test]
+    fn without_a_header_the_size_of_a_region_follows_from_what_they_hold() {
+        let before = |heap: &str| {
+            let told = told(&format!(
+                "{REGIONS}[1s][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) {heap}->28M(1024M) 55.764ms\n"
+            ));
+            told.pauses[0].areas.get(Area::Eden).before
+        };
+        // 68 regions.
+        assert_eq!(before("260M"), Some(56 << 20));
+        assert_eq!(before("130M"), Some(28 << 20));
+        assert_eq!(before("60M"), Some(14 << 20));
+        // Half empty: 1 or 2 MiB might both be.
+        assert_eq!(before("80M"), None);
+    }
+
+    #[test]
+    fn tables_of_zgc_give_the_heap_and_the_generation() {
+        let told = told(
+            "[1s][gc,heap] GC(0) Y: Heap Statistics:\n\
+             [1s][gc,heap] GC(0) Y:                Mark Start          Mark End        Relocate Start      Relocate End           High               Low      \n\
+             [1s][gc,heap] GC(0) Y:  Capacity:      300M (100%)        300M (100%)        300M (100%)        301M (100%)        300M (100%)        300M (100%)\n\
+             [1s][gc,heap] GC(0) Y:      Used:       14M (5%)           16M (5%)           16M (5%)           12M (4%)           18M (6%)           12M (4%)  \n\
+             [1s][gc,heap] GC(0) Y: Young Generation Statistics:\n\
+             [1s][gc,heap] GC(0) Y:      Used:       13M (5%)           16M (5%)           16M (5%)            4M (1%)     \n\
+             [1s][gc,heap] GC(0) Y:      Live:         -                 4M (1%)            4M (1%)            0M (0%)     \n\
+             [1s][gc,phases] GC(0) Y: Young Generation (Promote All) 14M(5%)->12M(4%) 0.072s\n",
+        );
+        let young = told.concurrent[0];
+        assert_eq!(told.name(young.name), "Y: Young Generation (Promote All)");
+        assert_eq!((young.cycle, young.duration_ns), (false, Some(72_000_000)));
+        let (heap, part) = (young.areas.get(Area::Heap), young.areas.get(Area::Young));
+        assert_eq!(
+            (heap.before, heap.after, heap.capacity),
+            (Some(14 << 20), Some(12 << 20), Some(301 << 20))
+        );
+        assert_eq!((part.before, part.after), (Some(13 << 20), Some(4 << 20)));
+    }
+}

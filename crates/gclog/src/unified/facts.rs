@@ -111,9 +111,8 @@ fn using(
         _ => return Read::Unknown,
     };
     context.clock.header();
-    let known = unified.collector;
     let stamp = unified.at(context, &message);
-    if stamp.uptime_ns.is_none() && known.is_some() && unified.last_id.is_some() {
+    if stamp.uptime_ns.is_none() && unified.last_id.is_some() {
         // Without an uptime a second header is all that shows another JVM.
         unified.restart(context);
     }
@@ -139,5 +138,74 @@ fn text_fact<'a>(context: &mut Context<'_>, text: &'a [u8], make: fn(&'a str) ->
     match std::str::from_utf8(text) {
         Ok(text) => fact(context, make(text)),
         Err(_) => Read::Ignored,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::told;
+
+    #[test]
+    fn a_header_tells_the_jvm_and_its_machine() {
+        let told = told(
+            "[0.2s][info][gc     ] Using G1\n\
+             [0.4s][info][gc,init] Version: 25.0.3+9-LTS (release)\n\
+             [0.4s][info][gc,init] CPUs: 4 total, 2 available\n\
+             [0.4s][info][gc,init] Memory: 24105M\n\
+             [0.4s][info][gc,init] NUMA Support: Disabled\n\
+             [0.4s][info][gc,init] Heap Region Size: 1M\n\
+             [0.4s][info][gc,init] Heap Max Capacity: 256M\n\
+             [0.4s][info][gc,init] Parallel Workers: 2\n\
+             [0.4s][info][gc,init] Concurrent Workers: 1\n\
+             [0.4s][info][arguments] jvm_args: -Xmx256m -XX:+UseG1GC\n",
+        );
+        assert_eq!(
+            told.others,
+            [
+                "Collector(G1)",
+                "Version(\"25.0.3+9-LTS\")",
+                "Cpus(2)",
+                "Memory(25275924480)",
+                "RegionSize(1048576)",
+                "MaxHeap(268435456)",
+                "ParallelWorkers(2)",
+                "ConcurrentWorkers(1)",
+                "Flags(\"-Xmx256m -XX:+UseG1GC\")",
+            ]
+        );
+    }
+
+    #[test]
+    fn headers_of_older_jvms_say_it_in_other_words() {
+        let told = told(
+            "[0.1s][gc,init] Regions: 1200 x 256K\n\
+             [0.1s][gc,init] Initialize Shenandoah heap: 300M initial, 4M min, 301M max\n\
+             [0.1s][gc,init] GC threads: 2 parallel, 1 concurrent\n\
+             [0.1s][gc,heap,coops] Heap address: 0x00000007fc000000, size: 64 MB, Compressed Oops mode: Zero based, Oop shift amount: 3\n\
+             [0.1s][gc,heap] Minimum heap 8388608  Initial heap 134217728  Maximum heap 134217729\n",
+        );
+        assert_eq!(
+            told.others,
+            [
+                "RegionSize(262144)",
+                "MaxHeap(315621376)",
+                "ParallelWorkers(2)",
+                "ConcurrentWorkers(1)",
+                "MaxHeap(67108864)",
+                "MaxHeap(134217729)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_mode_of_generations_is_told_after_the_name() {
+        let told = told(
+            "[0.1s][gc] Using Shenandoah\n\
+             [0.1s][gc,init] Mode: Generational\n",
+        );
+        assert_eq!(
+            told.others,
+            ["Collector(Shenandoah)", "Collector(GenerationalShenandoah)"]
+        );
     }
 }

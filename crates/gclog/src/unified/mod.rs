@@ -14,6 +14,8 @@ mod open;
 mod pause;
 mod phases;
 mod safepoint;
+#[cfg(test)]
+mod told;
 
 use memchr::memchr_iter;
 use memchr::memmem;
@@ -210,7 +212,7 @@ impl Unified {
             },
             Subject::Quiet => Read::Ignored,
             Subject::Stats => pause::pacing(self, context, message),
-            Subject::Detail => match facts::line(self, context, message) {
+            Subject::Detail => match self.gc_without_number(context, message) {
                 Read::Unknown => Read::Ignored,
                 read => read,
             },
@@ -290,4 +292,59 @@ fn number(text: &[u8]) -> Option<(u64, &[u8])> {
 fn out_of_memory(text: &[u8]) -> bool {
     memmem::find(text, b"java.lang.OutOfMemoryError").is_some()
         && memmem::find(text, b"Caused by:").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told::{read, told};
+
+    const PAUSE: &str = "GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 3.524ms";
+
+    #[test]
+    fn a_message_is_found_behind_what_others_put_before_it() {
+        for line in [
+            PAUSE.to_owned(),
+            format!("[0.512s][info][gc] {PAUSE}"),
+            format!("2026-11-22 03:00:00 stdout F [0.512s][info][gc] {PAUSE}"),
+            format!("Nov 22 03:00:00 host java[4711]: [0.512s][info][gc] {PAUSE}"),
+            format!("no line end[0.512s][info][gc] {PAUSE}"),
+            format!(r#"{{"log":"[0.512s][info][gc] {PAUSE}\n","stream":"stdout"}}"#),
+        ] {
+            let told = told(&line);
+            assert_eq!(
+                told.titles(),
+                ["Pause Young (Normal) (G1 Evacuation Pause)"],
+                "{line}"
+            );
+            assert_eq!(told.pauses[0].duration_ns, Some(3_524_000), "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_of_the_application_are_unknown() {
+        let (told, account) = read(
+            "[main] INFO  org.example.Service - started in 12 ms\n\
+             [info] Compiling 3 sources\n\
+             [2026-11-22T03:00:00.000+0000] request took 5ms\n",
+        );
+        assert_eq!((told.pauses.len(), told.others.len()), (0, 0));
+        assert_eq!(account.unknown.lines, 3);
+    }
+
+    #[test]
+    fn another_jvm_is_told_by_uptime_by_number_or_by_header() {
+        let pause = |stamp: &str, id: u32| {
+            format!("{stamp} GC({id}) Pause Young (Allocation Failure) 4M->1M(9M) 1.000ms\n")
+        };
+        let date = "[2026-11-22T03:00:00.000+0000]";
+        for log in [
+            pause("[5.0s]", 7) + &pause("[6.0s]", 8) + &pause("[0.5s]", 0),
+            pause(date, 20) + &pause(date, 21) + &pause(date, 0),
+            pause(date, 1) + &pause(date, 2) + date + " Using Serial\n" + &pause(date, 0),
+        ] {
+            let (told, _) = read(&log);
+            let restarts = told.others.iter().filter(|other| *other == "Restart");
+            assert_eq!(restarts.count(), 1, "{log}");
+        }
+    }
 }

@@ -17,11 +17,12 @@ const STARTS: &[&[u8]] = &[
     b"All times are wall-clock",
     b"Allocated:",
     b"Allocation pacing",
-    b"At end of",
+    b"At end of Concurrent ",
     b"At start of update refs",
-    b"Attempt",
-    b"Available",
-    b"Average",
+    b"Attempt heap ",
+    b"Attempting full compaction",
+    b"Available space",
+    b"Available: ",
     b"Base_footprint",
     b"CDS archive",
     b"Cancelling",
@@ -39,7 +40,6 @@ const STARTS: &[&[u8]] = &[
     b"Consider -XX",
     b"Contention:",
     b"Critical:",
-    b"Desired",
     b"Discovered  references",
     b"Discovered references",
     b"Encoding Range",
@@ -50,7 +50,8 @@ const STARTS: &[&[u8]] = &[
     b"Expand the heap",
     b"Failed to allocate",
     b"Final:",
-    b"Finish ",
+    b"Finish adding old regions",
+    b"Finish choosing CSet",
     b"Free Set",
     b"Free headroom",
     b"Free:",
@@ -63,7 +64,8 @@ const STARTS: &[&[u8]] = &[
     b"Heap Region Count",
     b"Heap address",
     b"Heap backed",
-    b"Heuristics",
+    b"Heuristics ergonomically",
+    b"Heuristics: ",
     b"Humongous Object Threshold",
     b"Initial Capacity",
     b"Initialize mark stack",
@@ -118,12 +120,11 @@ const STARTS: &[&[u8]] = &[
     b"System:",
     b"TLAB",
     b"Target occupancy",
-    b"Total",
     b"Trigger",
     b"Uncommit",
     b"Updated Refinement",
     b"UseCompressedClassPointers",
-    b"Using ",
+    b"Using legacy single-generation mode",
     b"Weak:",
     b"Workers:",
     b"Young Generation:",
@@ -132,13 +133,14 @@ const STARTS: &[&[u8]] = &[
     b"capacities are the right sizes",
     b"continue mixed",
     b"do not continue mixed",
-    b"eden:",
-    b"from:",
+    b"eden: [",
+    b"from: [",
     b"minor pause",
     b"observed pacing delays",
     b"old_gen_capacity",
-    b"request ",
-    b"to:",
+    b"request mixed gcs",
+    b"request young-only gcs",
+    b"to: [",
 ];
 
 /// Rows of the heap that is printed before and after collections and at the end of a JVM.
@@ -164,6 +166,7 @@ const ROWS: &[&[u8]] = &[
 pub(super) fn is_quiet(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     text == b"Heap"
+        || is_workers(text)
         || STARTS.iter().any(|start| text.starts_with(start))
         || is_row(text)
         || is_statistics(text)
@@ -172,6 +175,13 @@ pub(super) fn is_quiet(text: &[u8]) -> bool {
 /// A row of a heap; `text` has no indentation.
 pub(super) fn is_row(text: &[u8]) -> bool {
     ROWS.iter().any(|start| text.starts_with(start))
+}
+
+/// `Using 2 workers of 2 for evacuation`, `Using 1 of 1 workers for init marking`.
+fn is_workers(text: &[u8]) -> bool {
+    text.strip_prefix(b"Using ")
+        .and_then(<[u8]>::first)
+        .is_some_and(u8::is_ascii_digit)
 }
 
 /// Rows of the statistics of Shenandoah and ZGC, such as `Weak References   26451 us` and `Last 10s   Last 10m`.

@@ -387,3 +387,113 @@ fn cpu(text: &[u8]) -> Option<Cpu> {
         real_ns,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::told;
+    use super::*;
+
+    #[test]
+    fn cpu_time_goes_to_the_pause_before_it() {
+        let told = told(
+            "[1.3s][gc    ] GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n\
+             [1.3s][gc,cpu] GC(0) User=0.01s Sys=0.02s Real=0.06s\n\
+             [1.4s][gc    ] GC(1) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n\
+             [1.4s][gc,cpu] GC(7) User=9.01s Sys=9.02s Real=9.06s\n",
+        );
+        let cpu = told.pauses[0].cpu.unwrap();
+        assert_eq!(
+            (cpu.user_ns, cpu.sys_ns, cpu.real_ns),
+            (10_000_000, 20_000_000, 60_000_000)
+        );
+        assert_eq!(told.pauses[1].cpu, None);
+    }
+
+    #[test]
+    fn a_young_collection_lies_within_the_remark_that_began_before_it() {
+        let told = told(
+            "[0.642s][gc,start] GC(2) Pause Remark\n\
+             [0.642s][gc,start] GC(3) Pause Young (CMS Final Remark)\n\
+             [0.642s][gc,heap ] GC(3) ParNew: 5923K->5921K(46080K)\n\
+             [0.642s][gc      ] GC(3) Pause Young (CMS Final Remark) 53M->53M(95M) 0.040ms\n\
+             [0.642s][gc,cpu  ] GC(3) User=0.07s Sys=0.00s Real=0.00s\n\
+             [0.646s][gc      ] GC(2) Pause Remark 53M->53M(95M) 3.259ms\n",
+        );
+        assert_eq!(
+            told.titles(),
+            ["Pause Young (CMS Final Remark)", "Pause Remark"]
+        );
+        let nested: Vec<bool> = told.pauses.iter().map(|pause| pause.nested).collect();
+        assert_eq!(nested, [true, false]);
+        assert_eq!(told.pauses[1].areas.get(Area::Young).before, None);
+    }
+
+    #[test]
+    fn a_full_collection_lies_within_the_young_one_that_turned_into_it() {
+        let lines = "[5.789s][gc] GC(4) Pause Full (Allocation Failure) 215M->132M(247M) 146.153ms\n\
+                     [5.789s][gc,heap] GC(3) Tenured: 142112K->135957K(174784K)\n\
+                     [5.789s][gc] GC(3) Pause Young (Allocation Failure) 215M->132M(247M) 146.211ms\n\
+                     [6.789s][gc] GC(5) Pause Full (System.gc()) 215M->132M(247M) 146.153ms\n";
+        let begun = "[5.643s][gc,start] GC(3) Pause Young (Allocation Failure)\n\
+                     [5.643s][gc,start] GC(4) Pause Full (Allocation Failure)\n";
+        for log in [lines.to_owned(), format!("{begun}{lines}")] {
+            let told = told(&log);
+            let nested: Vec<bool> = told.pauses.iter().map(|pause| pause.nested).collect();
+            assert_eq!(nested, [true, false, false], "{log}");
+            // What the full collection moved is in the figures of both.
+            assert_eq!(told.pauses[1].promoted, None);
+        }
+    }
+
+    #[test]
+    fn the_loss_of_an_end_makes_nothing_nested() {
+        let told = told(
+            "[1s][gc,start] GC(0) Pause Young (Normal) (G1 Evacuation Pause)\n\
+             [2s][gc] GC(1) Pause Full (System.gc()) 9M->1M(9M) 5.000ms\n\
+             [3s][gc] GC(2) Pause Full (System.gc()) 9M->1M(9M) 5.000ms\n",
+        );
+        let durations: Vec<_> = told
+            .pauses
+            .iter()
+            .filter(|pause| !pause.nested)
+            .map(|pause| pause.duration_ns)
+            .collect();
+        assert!(durations.contains(&Some(5_000_000)));
+        // The one without an end is told at the end of the log.
+        assert_eq!(durations.last(), Some(&None));
+    }
+
+    #[test]
+    fn collections_left_open_do_not_pile_up() {
+        let log: Vec<String> = (0..1000)
+            .map(|id| format!("[{id}s][gc,start] GC({}) Pause Remark\n", id * 2))
+            .collect();
+        assert_eq!(told(&log.concat()).pauses.len(), 1000);
+    }
+
+    #[test]
+    fn a_cut_log_has_a_pause_without_a_duration() {
+        let told = told(
+            "[1.5s][gc,start] GC(7) Pause Full (System.gc())\n[1.6s][gc,age] GC(7) - age   1: 5 bytes, 5 total\n",
+        );
+        let pause = &told.pauses[0];
+        assert_eq!((pause.id, pause.duration_ns), (Some(7), None));
+        assert_eq!(pause.began.uptime_ns, Some(1_500_000_000));
+        assert_eq!(
+            pause.ages.as_ref().map(|ages| ages.bytes.clone()),
+            Some(vec![5])
+        );
+    }
+
+    #[test]
+    fn what_the_sweep_left_goes_to_the_last_phase_of_the_cycle() {
+        let told = told(
+            "[0.6s][gc] GC(2) Concurrent Reset 0.046ms\n\
+             [0.6s][gc,cpu] GC(2) User=0.04s Sys=0.01s Real=0.00s\n\
+             [0.6s][gc,heap] GC(2) Old: 48865K->34645K(51200K)\n",
+        );
+        let reset = told.concurrent[0];
+        assert_eq!(reset.cpu_ns, Some(50_000_000));
+        assert_eq!(reset.areas.get(Area::Old).after, Some(34645 << 10));
+    }
+}

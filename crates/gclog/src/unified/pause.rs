@@ -477,3 +477,179 @@ pub(super) fn fact(context: &mut Context<'_>, fact: Fact<'_>) -> Read {
     context.tell(Event::Fact(fact));
     Read::Understood
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::told::{read, told};
+    use super::*;
+
+    #[test]
+    fn titles_of_all_collectors_have_their_kind_and_cause() {
+        for (title, expected, cause) in [
+            (
+                "Pause Young (Allocation Failure)",
+                (Kind::Young, false),
+                "Allocation Failure",
+            ),
+            (
+                "Pause Young (Normal) (G1 Evacuation Pause)",
+                (Kind::Young, false),
+                "G1 Evacuation Pause",
+            ),
+            (
+                "Pause Young (Concurrent Start) (G1 Humongous Allocation) (Evacuation Failure: Allocation)",
+                (Kind::Young, true),
+                "G1 Humongous Allocation",
+            ),
+            (
+                "Pause Young (Prepare Mixed) (GCLocker Initiated GC)",
+                (Kind::Young, false),
+                "GCLocker Initiated GC",
+            ),
+            (
+                "Pause Young (Mixed) (G1 Evacuation Pause)",
+                (Kind::Mixed, false),
+                "G1 Evacuation Pause",
+            ),
+            (
+                "Pause Mixed (G1 Evacuation Pause)",
+                (Kind::Mixed, false),
+                "G1 Evacuation Pause",
+            ),
+            (
+                "Pause Initial Mark (G1 Evacuation Pause)",
+                (Kind::Young, true),
+                "G1 Evacuation Pause",
+            ),
+            ("Pause Initial Mark", (Kind::Start, true), ""),
+            (
+                "Pause Full (System.gc())",
+                (Kind::Full, false),
+                "System.gc()",
+            ),
+            ("Pause Full", (Kind::Full, false), ""),
+            (
+                "Pause Degenerated GC (Outside of Cycle)",
+                (Kind::Degenerated, false),
+                "",
+            ),
+            ("Pause Init Mark (unload classes)", (Kind::Start, true), ""),
+            ("Pause Final Mark (Young)", (Kind::Remark, false), ""),
+            ("Pause Init Update Refs", (Kind::Other, false), ""),
+            ("y: Pause Mark Start", (Kind::Start, true), ""),
+            ("Y: Pause Mark Start (Major)", (Kind::Start, true), ""),
+            ("O: Pause Mark End", (Kind::Remark, false), ""),
+            ("Pause Relocate Start", (Kind::Other, false), ""),
+            ("Pause Remark", (Kind::Remark, false), ""),
+            ("Pause Cleanup", (Kind::Cleanup, false), ""),
+        ] {
+            assert_eq!(kind(title.as_bytes()), expected, "{title}");
+            let found = super::cause(title.as_bytes()).unwrap_or_default();
+            assert_eq!(String::from_utf8_lossy(found), cause, "{title}");
+        }
+    }
+
+    #[test]
+    fn a_pause_began_its_duration_before_its_line() {
+        let told = told(
+            "[2026-11-21T11:37:58.674+0000][1.334s][gc] GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 65,253 ms\n",
+        );
+        let pause = &told.pauses[0];
+        assert_eq!(pause.duration_ns, Some(65_253_000));
+        assert_eq!(pause.began.uptime_ns, Some(1_268_747_000));
+        assert_eq!(pause.began.wall_ns, Some(1_795_261_078_608_747_000));
+        let heap = pause.areas.get(Area::Heap);
+        assert_eq!(
+            (heap.before, heap.after, heap.capacity),
+            (Some(64 << 20), Some(23 << 20), Some(192 << 20))
+        );
+    }
+
+    #[test]
+    fn troubles_are_those_of_the_pause_they_were_printed_in() {
+        let told = told(
+            "[1s][gc,start    ] GC(0) Pause Young (Allocation Failure)\n\
+             [1s][gc,promotion] Promotion failed\n\
+             [1s][gc          ] GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 1.000ms\n\
+             [2s][gc          ] GC(1) To-space exhausted\n\
+             [2s][gc          ] GC(1) Pause Young (Normal) (GCLocker Initiated GC) 64M->23M(192M) 1.000ms\n\
+             [3s][gc          ] GC(2) Pause Young (Normal) (G1 Evacuation Pause) (Evacuation Failure: Pinned) 6M->2M(9M) 1.000ms\n\
+             [4s][gc          ] GC(3) Pause Young (Normal) (G1 Evacuation Pause) 6M->2M(9M) 1.000ms\n",
+        );
+        let troubles: Vec<_> = told.pauses.iter().map(|pause| pause.troubles).collect();
+        assert!(troubles[0].promotion_failed && !troubles[0].evacuation_failed);
+        assert!(
+            troubles[1].evacuation_failed && troubles[1].gc_locker && !troubles[1].promotion_failed
+        );
+        assert!(troubles[2].evacuation_failed);
+        assert_eq!(troubles[3], crate::event::Troubles::default());
+    }
+
+    #[test]
+    fn a_cycle_that_was_given_up_says_so() {
+        let told = told(
+            "[1s][gc] GC(5) Concurrent Mark Cycle\n\
+             [1s][gc,marking] GC(5) Concurrent Mark Abort\n\
+             [1s][gc] GC(5) Concurrent Mark Cycle 27.000ms\n\
+             [2s][gc] GC(6) Concurrent Mark (7.245s)\n\
+             [2s][gc] GC(6) Concurrent Mark (7.245s, 7.312s) 66.512ms\n\
+             [2s][gc] GC(6) Concurrent Mark Cycle 27.000ms\n",
+        );
+        let seen: Vec<_> = told
+            .concurrent
+            .iter()
+            .map(|one| (told.name(one.name), one.cycle, one.aborted, one.duration_ns))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("Concurrent Mark Cycle", true, true, Some(27_000_000)),
+                ("Concurrent Mark", false, false, Some(66_512_000)),
+                ("Concurrent Mark Cycle", true, false, Some(27_000_000)),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cycle_without_a_duration_lasts_from_its_begin_to_its_end() {
+        let told = told(
+            "[1.930s][gc,start] GC(0) Garbage Collection (Warmup)\n\
+             [1.947s][gc,phases] GC(0) Concurrent Mark 17.167ms\n\
+             [1.977s][gc] GC(0) Garbage Collection (Warmup) 40M(10%)->20M(5%)\n",
+        );
+        let cycle = told.concurrent[1];
+        assert_eq!(cycle.duration_ns, Some(47_000_000));
+        assert_eq!(cycle.began.uptime_ns, Some(1_930_000_000));
+        assert_eq!(cycle.cause.map(|cause| told.name(cause)), Some("Warmup"));
+        assert_eq!(cycle.areas.get(Area::Heap).after, Some(20 << 20));
+    }
+
+    #[test]
+    fn threads_that_waited_for_memory_are_named() {
+        let told = told(
+            "[7.7s][info][gc] Allocation Stall (Task Scheduler (1)-7) 12.345ms\n\
+             [8.0s][info][gc,stats] Allocation pacing accrued:\n\
+             [8.0s][info][gc,stats]      13 of  2248 ms (  0.5%): <total>\n\
+             [8.0s][info][gc,stats]      13 of  2248 ms (  0.5%): worker-3\n\
+             [8.0s][info][gc,stats]       0 of  2248 ms (  0.0%): worker-4\n",
+        );
+        assert_eq!(
+            told.others,
+            [
+                "Some(\"Task Scheduler (1)-7\") 12345000",
+                "Some(\"worker-3\") 13000000"
+            ]
+        );
+    }
+
+    #[test]
+    fn memory_that_is_out_is_told_once_per_thread_and_not_per_cause() {
+        let (told, account) = read(
+            "[9.1s] Out Of Memory (thread 8)\n\
+             Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space\n\
+             Caused by: java.lang.OutOfMemoryError: Java heap space\n",
+        );
+        assert_eq!(told.others.len(), 2, "{:?}", told.others);
+        assert_eq!(account.unknown.lines, 1);
+    }
+}
