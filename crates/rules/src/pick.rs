@@ -13,15 +13,3 @@ pub(crate) fn largest<'a>(
         .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))
         .ok_or_else(|| evidence.missing(key, &Subject::host()))
 }
-
-/// The middle of these numbers, the mean of the middle two; nothing of nothing.
-pub(crate) fn median(mut numbers: Vec<f64>) -> Option<f64> {
-    numbers.sort_by(f64::total_cmp);
-    let middle = numbers.len() / 2;
-    let upper = *numbers.get(middle)?;
-    Some(if numbers.len() % 2 == 1 {
-        upper
-    } else {
-        f64::midpoint(numbers[middle - 1], upper)
-    })
-}

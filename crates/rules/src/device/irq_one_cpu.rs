@@ -4,9 +4,12 @@
 //! the packet. One CPU that does it all is a limit that no total of CPU use shows. Loopback and veth without
 //! NAPI run `NET_RX` on the CPU of the sender, which is no matter of interrupts and is left alone.
 
+use std::collections::BTreeMap;
+
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
+use rungwise_model::evidence::{Evidence, Missing, Quantity, Reading, Subject};
 use rungwise_model::keys;
+use rungwise_stats::interval::median;
 
 use super::irqs::{self, Irq};
 use super::rps_needed;
@@ -39,7 +42,7 @@ const HANDING: Threshold = Threshold {
 const OF_DEVICE: Threshold = Threshold {
     name: "packets of the device, as a share of those the CPU took",
     value: 0.5,
-    origin: "own guess: below it, most packets came over loopback or veth and not by interrupt",
+    origin: "own guess: below it, most packets came another way",
 };
 
 /// `irq-one-cpu`
@@ -50,6 +53,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::CPU_ONLINE,
         &keys::CPU_SOFTIRQ,
+        &keys::DEVICE_KIND,
         &keys::DEVICE_RX_PACKETS,
         &keys::IRQ_BUSIEST_CPU,
         &keys::IRQ_DEVICE,
@@ -83,14 +87,18 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "One CPU with more than 60 % of the NET_RX soft interrupts and more than 50 % of its time in \
                     softirq, in each third of the window, while the median of the other CPUs is below 10 %. Or receive \
-                    steering that names one CPU, which takes more than 60 % of the packets.",
+                    steering of all queues of a device to one CPU, which takes more than 60 % of the packets of the host, \
+                    half of these or more from that device; no interrupt need be known for that.",
         hurts: "That CPU is the ceiling of all traffic, and threads that share it starve; the mean of all CPUs \
                 looks idle.",
-        todo: "More queues, if the driver offers them; the interrupts of the queues on different CPUs; receive \
-               steering where there is one queue only; in a guest, ask for a network device with several queues.",
+        todo: "More queues, if the driver offers them: they come with interrupts of their own, so look where these went \
+               before placing any. The interrupts of the queues on different CPUs; receive steering where there is one \
+               queue only; in a guest, ask for a network device with several queues.",
         wrong: "Busy polling moves the work into the process, where it is not seen here. Managed interrupts (NVMe \
                 style, some NICs) refuse to be moved (EIO). Traffic over loopback or a veth without NAPI runs on \
-                the CPU of its sender: it is told apart by packets that no interrupting device delivered.",
+                the CPU of its sender: it is told apart by packets that no interrupting device delivered. From a \
+                network namespace the interrupts of the host's cards cannot be told: where all devices are virtual and \
+                their packets are those of the CPU, nothing in the namespace is at fault, and the host may still be.",
         sources: "Documentation/networking/scaling.rst (Linux); Terway issue 90; redpanda issue 10444; a bank's \
                   guest with a single queue, where spreading brought nothing because softirq was not the limit.",
     },
@@ -133,7 +141,7 @@ impl Concentration<'_> {
 pub(super) fn concentration(evidence: &Evidence) -> Result<Concentration<'_>, Missing> {
     let (cpu, share) = pick::largest(evidence, &keys::SOFTIRQ_NET_RX_SHARE)?;
     let softirq = evidence.quantity(&keys::CPU_SOFTIRQ, cpu)?;
-    let others = evidence
+    let others: Vec<f64> = evidence
         .each(&keys::CPU_SOFTIRQ)?
         .into_iter()
         .filter(|(other, _)| *other != cpu)
@@ -143,7 +151,7 @@ pub(super) fn concentration(evidence: &Evidence) -> Result<Concentration<'_>, Mi
         cpu,
         share,
         softirq,
-        others: pick::median(others),
+        others: median(&others),
     })
 }
 
@@ -151,8 +159,10 @@ pub(super) fn concentration(evidence: &Evidence) -> Result<Concentration<'_>, Mi
 pub(super) enum Cause<'a> {
     /// Interrupts of this device go there.
     Interrupts(&'a str, Vec<Irq<'a>>),
-    /// No interrupt: the sender runs there, or receive steering names it.
+    /// Interrupts of devices are known, and it is none of them: the sender runs there.
     Local,
+    /// All devices here are virtual, and these are their packets: whoever sends or forwards them runs there.
+    Virtual,
 }
 
 /// What brings the packets to the CPU.
@@ -161,37 +171,71 @@ pub(super) fn cause<'a>(
     seen: &Concentration<'_>,
 ) -> Result<Cause<'a>, Missing> {
     let taken = evidence.quantity(&keys::SOFTNET_PROCESSED, seen.cpu)?.value;
-    let irqs = irqs::of_devices(evidence);
-    if let Ok(irqs) = &irqs {
-        let here = |irq: &Irq<'_>| irq.cpu(evidence) == seen.number();
-        if let Some((device, irqs)) = irqs::most_frequent(irqs, here) {
-            let subject = Subject::device(device);
-            let packets = evidence.quantity(&keys::DEVICE_RX_PACKETS, &subject)?;
-            if packets.value >= OF_DEVICE.value * taken {
-                return Ok(Cause::Interrupts(device, irqs));
-            }
+    let irqs = match irqs::of_devices(evidence) {
+        Ok(irqs) => irqs,
+        Err(_) if only_virtual(evidence, taken) => return Ok(Cause::Virtual),
+        Err(missing) => return Err(missing),
+    };
+    let here = |irq: &Irq<'_>| irq.cpu(evidence) == seen.number();
+    if let Some((device, irqs)) = irqs::most_frequent(&irqs, here) {
+        let subject = Subject::device(device);
+        let packets = evidence.quantity(&keys::DEVICE_RX_PACKETS, &subject)?;
+        if packets.value >= OF_DEVICE.value * taken {
+            return Ok(Cause::Interrupts(device, irqs));
         }
     }
-    irqs.map(|_| Cause::Local)
+    Ok(Cause::Local)
 }
 
-/// The device whose receive steering names this CPU alone, and how often that wakes it.
+/// No device here has hardware below it, so none can interrupt, and together they brought the packets `taken`.
+fn only_virtual(evidence: &Evidence, taken: f64) -> bool {
+    let (Ok(kinds), Ok(packets)) = (
+        evidence.each_words(&keys::DEVICE_KIND),
+        evidence.each(&keys::DEVICE_RX_PACKETS),
+    ) else {
+        return false;
+    };
+    let is_virtual = |device: &Subject| {
+        let mut kinds = kinds.iter();
+        kinds.any(|(of, kind)| *of == device && kind.value != "hardware")
+    };
+    let brought: f64 = packets.iter().map(|(_, rate)| rate.value).sum();
+    kinds.iter().all(|(device, _)| is_virtual(device))
+        && packets.iter().all(|(device, _)| is_virtual(device))
+        && brought >= OF_DEVICE.value * taken
+}
+
+/// The device whose receive steering names this CPU alone, for all its queues, and what shows that the packets come
+/// from there: their number, or where that is not known, that steering wakes the CPU.
+///
+/// Wake-ups alone prove nothing either way. A CPU that never gets to the end of its backlog is not woken at all
+/// (`enqueue_to_backlog` in net/core/dev.c): it is at its limit, and the count stands still.
 fn steered<'a>(
     evidence: &'a Evidence,
     seen: &Concentration<'_>,
-) -> Option<(&'a str, Quantity<'a>)> {
+    taken: f64,
+) -> Option<(&'a str, &'a Reading)> {
+    let mut devices: BTreeMap<&str, bool> = BTreeMap::new();
+    for (queue, mask) in evidence.each_words(&keys::RPS_MASK).ok()? {
+        if let Some((device, _)) = queue.name().rsplit_once(':') {
+            let cpus = say::parse_cpus(mask.value);
+            let alone = seen
+                .number()
+                .is_some_and(|number| cpus.iter().eq([&number]));
+            *devices.entry(device).or_insert(true) &= alone;
+        }
+    }
     let woken = evidence
         .quantity(&keys::SOFTNET_RECEIVED_RPS, seen.cpu)
         .ok()
-        .filter(|woken| woken.value > 0.0)?;
-    let masks = evidence.each_words(&keys::RPS_MASK).ok()?;
-    masks.into_iter().find_map(|(queue, mask)| {
-        let (device, _) = queue.name().rsplit_once(':')?;
-        let alone = evidence
-            .quantity(&keys::RPS_CPUS, &Subject::device(device))
-            .is_ok_and(|cpus| cpus.value < 1.5);
-        let named = say::parse_cpus(mask.value).into_iter().next() == seen.number();
-        (alone && named && !mask.value.is_empty()).then_some((device, woken))
+        .filter(|woken| woken.value > 0.0);
+    let named = devices.into_iter().filter(|(_, alone)| *alone);
+    named.map(|(device, _)| device).find_map(|device| {
+        let packets = evidence.quantity(&keys::DEVICE_RX_PACKETS, &Subject::device(device));
+        let shown = packets.map_or(woken, |packets| {
+            (packets.value >= OF_DEVICE.value * taken).then_some(packets)
+        });
+        Some((device, shown?.reading))
     })
 }
 
@@ -204,6 +248,7 @@ fn steered_to_one(evidence: &Evidence) -> Option<Finding> {
     let softirq = evidence.each(&keys::CPU_SOFTIRQ).ok()?;
     let (_, own) = softirq.iter().find(|(of, _)| *of == cpu)?;
     let others = softirq.iter().filter(|(of, _)| *of != cpu);
+    let others: Vec<f64> = others.map(|(_, time)| time.value).collect();
     let seen = Concentration {
         cpu,
         share: Quantity {
@@ -211,14 +256,14 @@ fn steered_to_one(evidence: &Evidence) -> Option<Finding> {
             reading: most.reading,
         },
         softirq: *own,
-        others: pick::median(others.map(|(_, time)| time.value).collect()),
+        others: median(&others),
     };
     let others = seen.others?;
     let holds = seen.share.value > SHARE.value
         && seen.softirq.always(|time| time > SOFTIRQ.value)
         && others < HANDING.value;
-    let (device, woken) = steered(evidence, &seen)?;
-    holds.then(|| by_steering(&seen, others, device, woken))
+    let (device, shown) = steered(evidence, &seen, most.value)?;
+    holds.then(|| by_steering(&seen, others, device, shown))
 }
 
 fn judge(evidence: &Evidence) -> Judgement {
@@ -260,6 +305,12 @@ fn judge(evidence: &Evidence) -> Judgement {
             say::percent(seen.share.value)
         ))
         .cite(seen.share.reading),
+        Cause::Virtual => Finding::clear(format!(
+            "CPU {cpu} takes {} of NET_RX, over devices that are all virtual: these run where somebody sends or \
+             forwards to them, so nothing here puts them on one CPU; if they come over a card, look on its host",
+            say::percent(seen.share.value)
+        ))
+        .cite(seen.share.reading),
     };
     Ok(vec![finding])
 }
@@ -281,12 +332,7 @@ fn found(seen: &Concentration<'_>, sentence: String) -> Finding {
         ))
 }
 
-fn by_steering(
-    seen: &Concentration<'_>,
-    others: f64,
-    device: &str,
-    woken: Quantity<'_>,
-) -> Finding {
+fn by_steering(seen: &Concentration<'_>, others: f64, device: &str, shown: &Reading) -> Finding {
     let sentence = format!(
         "receive steering of {device} sends all packets to CPU {}: {} of those of this host, {} of its time in \
          softirq, while the other CPUs spend {}",
@@ -297,7 +343,7 @@ fn by_steering(
     );
     found(seen, sentence)
         .confidence(Grade::High)
-        .cite(woken.reading)
+        .cite(shown)
         .turn_device("net.rps_cpus", device, "all")
 }
 
@@ -336,12 +382,13 @@ fn by_interrupts(
     {
         offers_more = true;
         let wanted = format!("{:.0}", most.value.min(cpus.value));
+        // New queues come with new interrupts: where to place them can be said when they are there.
         finding = finding
             .cite(most.reading)
-            .turn_device("net.queues", device, wanted);
-    }
-    // A single queue stays a single queue, wherever the interrupts of its two directions go.
-    if irqs.len() > 1 && queues.is_none_or(|queues| queues.value > 1.5) {
+            .turn_device("net.queues", device, wanted)
+            .consider_device("net.irq_affinity", device);
+    } else if irqs.len() > 1 && queues.is_none_or(|queues| queues.value > 1.5) {
+        // A single queue stays a single queue, wherever the interrupts of its two directions go.
         finding = finding.turn_device("net.irq_affinity", device, "spread");
     }
     // With a queue for each CPU, steering would only deal the packets twice (rps-harmful).

@@ -39,6 +39,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::CPU_ONLINE,
         &keys::CPU_SOFTIRQ,
+        &keys::DEVICE_KIND,
         &keys::DEVICE_RX_PACKETS,
         &keys::IRQ_BUSIEST_CPU,
         &keys::IRQ_DEVICE,

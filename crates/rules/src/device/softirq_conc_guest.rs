@@ -31,6 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::CPU_BUSY,
         &keys::CPU_SOFTIRQ,
+        &keys::DEVICE_KIND,
         &keys::DEVICE_RX_PACKETS,
         &keys::IRQ_BUSIEST_CPU,
         &keys::IRQ_DEVICE,

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
+use rungwise_stats::interval::median;
 
 use crate::{Doc, Judgement, Rule, Threshold, pick, say};
 
@@ -110,7 +111,8 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
 
     let round_trips = evidence.each(&keys::TCP_RTT).unwrap_or_default();
-    let round_trip = pick::median(round_trips.iter().map(|(_, trip)| trip.value).collect());
+    let round_trips: Vec<f64> = round_trips.iter().map(|(_, trip)| trip.value).collect();
+    let round_trip = median(&round_trips);
     let far = round_trip.is_some_and(|median| median > NEAR.value);
     let mut sentence = format!("{share} of the TCP segments were sent again");
     if timeouts.value > 0.0 {
