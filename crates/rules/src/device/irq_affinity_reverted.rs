@@ -4,7 +4,7 @@
 //! and kept is then gone without a word.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::evidence::{Evidence, Missing, Subject};
 use rungwise_model::keys;
 
 use crate::{Doc, Judgement, Rule, Threshold, say};
@@ -37,7 +37,8 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "The placement that was measured is not the one in force.",
         todo: "Ban the interrupts of the device in irqbalance, or stop it, and place them again.",
         wrong: "A device that was reset, or a CPU that went offline, moves interrupts as well; without a balancer that \
-                is the likelier cause, and it is only worth watching.",
+                is the likelier cause, and it is only worth watching. An interrupt that is gone cannot be read; the \
+                others are judged without it, and it is named.",
         sources: "The bank's write-up: 'if not stopped, irqbalance reassigns'; redpanda issue 17005 (a ban list that \
                   was not honoured).",
     },
@@ -53,13 +54,18 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     let settings = evidence.each_words(&keys::SETTING_WANTED)?;
     let balancer = evidence.words(&keys::IRQ_BALANCER, &Subject::host())?;
-    let mut findings = Vec::new();
-    let mut kept = 0;
+    let (mut findings, mut kept, mut unread) = (Vec::new(), 0, Vec::new());
     for (setting, wanted) in settings {
         if !WRITERS.iter().any(|knob| setting.name().starts_with(knob)) {
             continue;
         }
-        let found = evidence.words(&keys::SETTING_FOUND, setting)?;
+        let found = match evidence.words(&keys::SETTING_FOUND, setting) {
+            Ok(found) => found,
+            Err(missing) => {
+                unread.push(missing);
+                continue;
+            }
+        };
         if say::parse_cpus(wanted.value) == say::parse_cpus(found.value) {
             kept += 1;
             continue;
@@ -92,13 +98,30 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
     }
     if findings.is_empty() {
-        findings.push(Finding::clear(match kept {
-            0 => "no open journal placed an interrupt".to_owned(),
-            kept => format!(
+        findings.push(match (kept, unread.first()) {
+            (0, Some(missing)) => return Err(missing.clone()),
+            (0, None) => Finding::clear("no open journal placed an interrupt"),
+            (kept, _) => Finding::clear(format!(
                 "{} still there",
                 say::count(f64::from(kept), "placed interrupt")
-            ),
-        }));
+            )),
+        });
+    }
+    if let (Some(last), false) = (findings.last_mut(), unread.is_empty()) {
+        last.sentence += &not_read(&unread);
     }
     Ok(findings)
+}
+
+/// `; net.irq_affinity:irq/42 was placed too and cannot be read`
+fn not_read(unread: &[Missing]) -> String {
+    let names: Vec<_> = unread
+        .iter()
+        .map(|missing| missing.subject.name())
+        .collect();
+    let were = if names.len() == 1 { "was" } else { "were" };
+    format!(
+        "; {} {were} placed too and cannot be read",
+        names.join(", ")
+    )
 }
