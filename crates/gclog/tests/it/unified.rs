@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use flate2::read::DeflateDecoder;
-use rungwise_gclog::{Account, Event, Names, Parser};
+use rungwise_gclog::{Account, Event, Kind, Names, Parser};
 use serde_json::Value;
 
 use crate::corpus;
@@ -17,6 +17,8 @@ type Sums = (u64, u64, u64);
 struct Seen {
     /// By name.
     pauses: BTreeMap<String, Sums>,
+    /// Those with a duration, by what they were for.
+    kinds: BTreeMap<Kind, u64>,
     /// Those within others.
     nested: u64,
     safepoints: u64,
@@ -37,6 +39,7 @@ fn read(log: &[u8]) -> (Seen, Account) {
                     .or_default();
                 *sums = (sums.0 + 1, sums.1 + duration, sums.2.max(duration));
                 seen.nested += u64::from(pause.nested);
+                *seen.kinds.entry(pause.kind).or_default() += 1;
             }
         }
         Event::Safepoint(_) => seen.safepoints += 1,
@@ -190,4 +193,55 @@ fn collections_within_others_are_nested_and_no_others() {
     let (seen, _) = read(&corpus::log("lab_cms-jdk11-scavenge-before-remark.log.gz"));
     let inner = seen.pauses["Pause Young (CMS Final Remark)"].0;
     assert_eq!((seen.nested, inner), (inner, seen.pauses["Pause Remark"].0));
+}
+
+#[test]
+fn the_jvms_own_counters_are_met() {
+    let mut checked = 0;
+    for (name, file) in corpus::truth() {
+        let Some(Value::Object(beans)) = file["truth"]["jvm_mxbeans"].get("gc") else {
+            continue;
+        };
+        if file["truth"]["count"]["style"] != "unified" {
+            continue;
+        }
+        let seen = read(&bytes(&name)).0;
+        let of = |kinds: &[Kind]| -> u64 {
+            kinds
+                .iter()
+                .map(|kind| seen.kinds.get(kind).copied().unwrap_or(0))
+                .sum()
+        };
+        let all: u64 = seen.kinds.values().sum();
+        let (mut pauses, mut counts_pauses) = (0, false);
+        for (bean, figures) in beans {
+            let count = number(figures, "count");
+            let ours = match bean.as_str() {
+                "Copy" | "ParNew" | "PS Scavenge" | "G1 Young Generation" => {
+                    of(&[Kind::Young, Kind::Mixed])
+                }
+                "MarkSweepCompact" | "PS MarkSweep" | "G1 Old Generation" => of(&[Kind::Full]),
+                "G1 Concurrent GC" => of(&[Kind::Remark, Kind::Cleanup]),
+                // Of ZGC of JDK 11 the bean of that name counts cycles.
+                "ConcurrentMarkSweep" | "ZGC" | "ZGC Cycles" => of(&[Kind::Start]),
+                bean if bean.ends_with(" Pauses") => {
+                    counts_pauses = true;
+                    pauses += count;
+                    continue;
+                }
+                // A cycle may end without all of its pauses.
+                bean if bean.ends_with(" Cycles") => continue,
+                bean => panic!("{name}: {bean}"),
+            };
+            assert_eq!(ours, count, "{name}: {bean}");
+            checked += 1;
+        }
+        if counts_pauses {
+            // The pause of a collection that the end of the JVM cut short is in the log and not in its counters.
+            pauses += u64::from(name == "own_jdk21-genzgc.log");
+            assert_eq!(all, pauses, "{name}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 20, "{checked} counters");
 }
