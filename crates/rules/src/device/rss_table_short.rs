@@ -5,7 +5,7 @@
 //! table can name 16, which `ethtool -X equal 20` answers with EINVAL.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
+use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject, Words};
 use rungwise_model::keys;
 
 use super::rps_needed;
@@ -36,6 +36,11 @@ const TRAFFIC: Threshold = Threshold {
     origin: "rule rss-skew-flows: below it, the CPU that is short of time is not short for this device",
 };
 
+/// Driver, entries of its table, and the most queues that these can name, of hardware that is known for its limit: the
+/// 82598, 82599 and X540. An X550 has 512 entries and names 64. Source: `ixgbe_rss_indir_tbl_entries` and
+/// `ixgbe_rss_indir_tbl_max` in ixgbe (`ixgbe_ethtool.c`, Linux 6.18).
+const REACH: &[(&str, u32, u32)] = &[("ixgbe", 128, 16)];
+
 /// `rss-table-short`
 pub(crate) static RULE: Rule = Rule {
     id: "rss-table-short",
@@ -44,6 +49,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::CPU_ONLINE,
         &keys::CPU_SOFTIRQ,
+        &keys::DEVICE_DRIVER,
         &keys::DEVICE_RX_PACKETS,
         &keys::DEVICE_UP,
         &keys::FLOWS_COUNT,
@@ -52,6 +58,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::QUEUES_RX,
         &keys::RPS_CPUS,
         &keys::RSS_TABLE_QUEUES,
+        &keys::RSS_TABLE_SIZE,
         &keys::SOFTIRQ_NET_RX_CPUS,
         &keys::STACK_SAMPLES,
         &keys::STACK_SOFTIRQ_SAMPLES,
@@ -73,8 +80,8 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "A device whose indirection table names fewer queues than are in use. Queues without packets, with \
                     at least 4 flows per queue, confirm it.",
         hurts: "The CPUs of the queues that are left out take no packets.",
-        todo: "Deal the table over all queues. Where the device refuses (the table cannot name so many), steer the rest \
-               by RPS, or choose a device with as many queues as cores.",
+        todo: "Deal the table over all queues. Where the device refuses (the table cannot name so many, as is known of \
+               the 82599), steer the rest by RPS, or choose a device with as many queues as cores.",
         wrong: "Queues may be left out for n-tuple filters or busy-polling programs, or made up for by \
                 receive steering. Empty queues alone prove nothing: \
                 a few flows look the same, so the table is asked. A device that hardly receives is only worth watching, whatever \
@@ -90,6 +97,19 @@ struct Short<'a> {
     device: &'a Subject,
     named: Quantity<'a>,
     queues: Quantity<'a>,
+}
+
+impl Short<'_> {
+    /// The driver, where its hardware is known and the table names as many queues as it can.
+    fn limit<'e>(&self, evidence: &'e Evidence) -> Option<Words<'e>> {
+        let driver = evidence.words(&keys::DEVICE_DRIVER, self.device).ok()?;
+        let size = evidence.quantity(&keys::RSS_TABLE_SIZE, self.device).ok()?;
+        let name = driver.value.split_whitespace().next()?;
+        let reached = REACH.iter().any(|(known, entries, most)| {
+            name == *known && size.value as u32 == *entries && self.named.value as u32 >= *most
+        });
+        reached.then_some(driver)
+    }
 }
 
 fn judge(evidence: &Evidence) -> Judgement {
@@ -144,17 +164,19 @@ fn found(
     let device = short.device.name();
     let empty = empty_queues(evidence, short);
     let seen = match &empty {
-        Some((count, _)) => format!(
-            ", and {} get next to no packets",
-            say::count(*count as f64, "queue")
-        ),
+        Some((1, _)) => ", and 1 queue gets next to no packets".to_owned(),
+        Some((count, _)) => format!(", and {count} queues get next to no packets"),
         None => String::new(),
     };
+    let limit = short.limit(evidence);
     let sentence = format!(
-        "the RSS table of {device} names {} of {}{seen}",
+        "the RSS table of {device} names {} of {}{}{seen}",
         say::whole(short.named.value),
-        say::count(short.queues.value, "queue")
+        say::count(short.queues.value, "queue"),
+        limit.map_or("", |_| " (its hardware can name no more)")
     );
+    let cpus = evidence.host(&keys::CPU_ONLINE)?;
+    let reaches_all = short.named.value >= cpus.value;
     let steered = evidence.quantity(&keys::RPS_CPUS, short.device).ok();
     let made_up = steered.filter(|cpus| cpus.value > 0.5);
     let quiet = evidence
@@ -171,7 +193,7 @@ fn found(
     } else if steered.is_none() {
         let sentence = format!("{sentence}; whether receive steering makes up for it is not known");
         Finding::watch(short.device, sentence)
-    } else if softirq.value > PRESSED.value && !quiet {
+    } else if softirq.value > PRESSED.value && !quiet && !(limit.is_some() && reaches_all) {
         Finding::act(short.device, sentence).severity(Grade::High)
     } else {
         Finding::watch(short.device, sentence).severity(Grade::Low)
@@ -188,16 +210,23 @@ fn found(
     if let Some((_, example)) = empty {
         finding = finding.cite(example.reading);
     }
-    let equal = format!("equal {:.0}", short.queues.value);
-    finding = finding.turn_device("net.rss_table", device, equal);
-    let cpus = evidence.host(&keys::CPU_ONLINE)?;
-    if steered.is_some_and(|cpus| cpus.value < 0.5)
-        && short.named.value < cpus.value
-        && rps_needed::is_safe(evidence).unwrap_or(false)
-    {
-        finding = finding.turn_device("net.rps_cpus", device, "all");
+    let steer = steered.is_some_and(|cpus| cpus.value < 0.5)
+        && !reaches_all
+        && rps_needed::is_safe(evidence).unwrap_or(false);
+    // A plan is carried out whole or not at all, and a device may refuse a table: never ask for both at once.
+    if let Some(driver) = limit {
+        finding = finding.cite(driver.reading);
+        if steer {
+            finding = finding.turn_device("net.rps_cpus", device, "all");
+        }
+    } else {
+        let equal = format!("equal {:.0}", short.queues.value);
+        finding = finding.turn_device("net.rss_table", device, equal);
+        if steer {
+            finding = finding.consider_device("net.rps_cpus", device);
+        }
     }
-    if short.named.value < cpus.value {
+    if !reaches_all {
         finding = finding.consider("bios.nic_queues");
     }
     Ok(udp_socket_lock::not_alone(evidence, finding))
