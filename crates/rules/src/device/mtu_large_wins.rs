@@ -1,7 +1,7 @@
 //! `mtu-large-wins`: full packets of 1500 bytes on a busy link; larger ones would be fewer.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::Evidence;
+use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::{Doc, Judgement, Rule, Threshold, pick, say};
@@ -30,6 +30,12 @@ const SOFTIRQ: Threshold = Threshold {
     origin: "own guess: packets cost a good part of a CPU",
 };
 
+const TRAFFIC: Threshold = Threshold {
+    name: "packets per second of the device, both directions",
+    value: 1000.0,
+    origin: "own guess: a thousandth of a CPU at 1 us each; fewer of them would not be felt",
+};
+
 /// `mtu-large-wins`
 pub(crate) static RULE: Rule = Rule {
     id: "mtu-large-wins",
@@ -41,13 +47,15 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DEVICE_KIND,
         &keys::DEVICE_MTU,
         &keys::DEVICE_PACKET_SIZE,
+        &keys::DEVICE_RX_PACKETS,
+        &keys::DEVICE_TX_PACKETS,
         &keys::DEVICE_USE,
     ],
-    thresholds: &[SIZE, SMALL, USE, SOFTIRQ],
+    thresholds: &[SIZE, SMALL, USE, SOFTIRQ, TRAFFIC],
     knobs: &["net.mtu"],
     doc: Doc {
-        looks_for: "A hardware device with MTU 1500, packets of more than 1300 bytes on average, and a link above 60 % \
-                    or a CPU above 30 % softirq.",
+        looks_for: "A hardware device with MTU 1500, at least 1,000 packets/s of more than 1300 bytes on average, and a \
+                    link above 60 % or a CPU above 30 % softirq.",
         hurts: "The stack and the interrupts work per packet.",
         todo: "MTU 9000 on a closed network.",
         wrong: "Every hop has to take part, which cannot be seen from here, so it is never more than worth watching. GRO \
@@ -58,7 +66,11 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn judge(evidence: &Evidence) -> Judgement {
-    let sizes = evidence.each(&keys::DEVICE_PACKET_SIZE)?;
+    let sizes = match evidence.each(&keys::DEVICE_PACKET_SIZE) {
+        Ok(sizes) => sizes,
+        // A device without packets has no size of them.
+        Err(missing) => return Ok(vec![all_quiet(evidence).ok_or(missing)?]),
+    };
     let (_, softirq) = pick::largest(evidence, &keys::CPU_SOFTIRQ)?;
     let pressed = softirq.value > SOFTIRQ.value;
     let (mut findings, mut nearest) = (Vec::new(), None::<(String, f64)>);
@@ -69,7 +81,8 @@ fn judge(evidence: &Evidence) -> Judgement {
         let Ok(mtu) = evidence.quantity(&keys::DEVICE_MTU, device) else {
             continue;
         };
-        if !hardware || mtu.value > SMALL.value {
+        let quiet = packets(evidence, device).is_some_and(|(rate, _)| rate < TRAFFIC.value);
+        if !hardware || mtu.value > SMALL.value || quiet {
             continue;
         }
         let filled = size.value / mtu.value.max(1.0);
@@ -110,8 +123,44 @@ fn judge(evidence: &Evidence) -> Judgement {
     if findings.is_empty() {
         findings.push(match nearest {
             Some((sentence, filled)) => Finding::clear(sentence).below(filled, SIZE.value),
-            None => Finding::clear("no hardware device with MTU 1500 carries packets"),
+            None => Finding::clear(
+                "no hardware device with MTU 1500 carries packets enough for their size to matter",
+            ),
         });
     }
     Ok(findings)
+}
+
+/// Packets per second of a device in both directions, with the larger of the two.
+fn packets<'a>(evidence: &'a Evidence, device: &Subject) -> Option<(f64, Quantity<'a>)> {
+    let received = evidence.quantity(&keys::DEVICE_RX_PACKETS, device).ok()?;
+    let sent = evidence.quantity(&keys::DEVICE_TX_PACKETS, device).ok()?;
+    let larger = if received.value > sent.value {
+        received
+    } else {
+        sent
+    };
+    Some((received.value + sent.value, larger))
+}
+
+/// Every device is known to carry next to nothing.
+fn all_quiet(evidence: &Evidence) -> Option<Finding> {
+    let devices = evidence.each(&keys::DEVICE_RX_PACKETS).ok()?;
+    let rates: Option<Vec<_>> = devices
+        .into_iter()
+        .map(|(device, _)| Some((device, packets(evidence, device)?)))
+        .collect();
+    let (device, (rate, larger)) = rates?
+        .into_iter()
+        .max_by(|(_, (a, _)), (_, (b, _))| a.total_cmp(b))?;
+    let sentence = format!(
+        "too little traffic for the size of packets to matter: {} carries most, {}",
+        device.name(),
+        say::rate(rate)
+    );
+    (rate < TRAFFIC.value).then(|| {
+        Finding::clear(sentence)
+            .below(rate, TRAFFIC.value)
+            .cite(larger.reading)
+    })
 }

@@ -89,7 +89,15 @@ struct Skew<'a> {
 }
 
 fn judge(evidence: &Evidence) -> Judgement {
-    let Some(worst) = skews(evidence)?
+    let skews = match skews(evidence) {
+        Ok(skews) => skews,
+        // Queues without packets have no shares, and many drivers do not count by queue.
+        Err(missing) if missing.key == keys::QUEUE_SHARE.id => {
+            return Ok(vec![too_quiet(evidence).ok_or(missing)?]);
+        }
+        Err(missing) => return Err(missing),
+    };
+    let Some(worst) = skews
         .into_iter()
         .max_by(|a, b| a.factor.total_cmp(&b.factor))
     else {
@@ -184,6 +192,31 @@ fn judge(evidence: &Evidence) -> Judgement {
         };
     }
     Ok(vec![finding])
+}
+
+/// No device that could have a skew is known to take more than accidents.
+fn too_quiet(evidence: &Evidence) -> Option<Finding> {
+    let devices = evidence.each(&keys::DEVICE_RX_PACKETS).ok()?;
+    let several = devices.into_iter().filter(|(device, _)| {
+        let queues = evidence.quantity(&keys::QUEUES_RX, device);
+        !queues.is_ok_and(|queues| queues.value < 1.5)
+    });
+    let Some((device, packets)) = several.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))
+    else {
+        return Some(Finding::clear(
+            "no device has several receive queues, so none can be unequal",
+        ));
+    };
+    let sentence = format!(
+        "too little traffic for shares of queues to mean something: {} takes most of those with several queues, {}",
+        device.name(),
+        say::rate(packets.value)
+    );
+    (packets.value <= TRAFFIC.value).then(|| {
+        Finding::clear(sentence)
+            .below(packets.value, TRAFFIC.value)
+            .cite(packets.reading)
+    })
 }
 
 /// The largest receive queue of each device with several queues and enough packets.
