@@ -19,15 +19,27 @@ const UNREAD: &str = "nobody reads the socket that is flooded";
 
 pub(super) const ONE_CPU: Fault = Fault {
     id: "steering to one CPU",
-    planted: "CPU 1 floods a device whose receive steering names CPU 0 alone.",
+    planted: "CPU 1 floods a device whose receive steering names CPU 0 alone, where 800 nft rules in the input chain are \
+              work for each datagram. CPU 0 hardly gets to the end of its backlog, so it is hardly ever woken.",
     speaks: &["irq-one-cpu"],
-    may: &[],
-    how: How::Elsewhere {
-        why: "planted between namespaces, the rule spoke in some looks and stayed undecided in others (no interrupt of a \
-              network device is visible there), for a reason not yet found.",
-        judged: "crates/rules/cases/irq-one-cpu.md",
-    },
+    may: &[
+        ("nf-rules-hot", "the rules are what CPU 0 has to do"),
+        (
+            "slab-hot",
+            "each packet that is dropped was made and is freed, and CPU 1 does little else",
+        ),
+        ("softnet-drop", "CPU 1 hands over more than CPU 0 can take"),
+        ("udp-rcvbuf-drop", UNREAD),
+    ],
+    how: How::Here(one_cpu),
 };
+
+fn one_cpu(_: &Path) -> Result<Planted> {
+    let lab = Lab::new()?;
+    run(&lab.server, NFT, filter())?;
+    lab.steer("1")?;
+    flooded(lab)
+}
 
 /// Datagrams from CPU 1 to a socket that nobody reads: the sender shares its CPU with no reader, and what the other
 /// CPU does is softirqs alone.
