@@ -10,6 +10,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::load::GeneratorReport;
+
 /// One question to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -54,6 +56,8 @@ pub enum Answer {
     Events(Events),
     /// What open journals of rungwise hold in force.
     Settings(Vec<KeptSetting>),
+    /// What the load generator told of itself.
+    Load(Box<GeneratorReport>),
 }
 
 /// An address with a port, printed and stored as `10.0.0.1:80` or `[::1]:80`. An IPv4 address that came

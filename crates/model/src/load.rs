@@ -33,13 +33,36 @@ pub struct Latency {
     pub uncorrected: Quantiles,
 }
 
+/// The generator's threads count as never waiting from this share of the window on; a convention.
+pub const SATURATED: f64 = 0.95;
+/// A server at or above this share of its CPUs is the bottleneck, whatever the client does; a convention.
+pub const SERVER_BUSY: f64 = 0.95;
+/// Up to this idle share of the CPUs that client and server both use, the machine as a whole is the bottleneck; a
+/// convention.
+pub const ROOM: f64 = 0.05;
+/// More drops per reply than this spoil the loss count; small against the 2 % that a ladder resolves.
+pub const DROPS: f64 = 0.001;
+/// More late sends than this, and the schedule was not the one that was asked for; likewise.
+pub const LATE: f64 = 0.01;
+
 /// The generator's own cost and health. Without `certified` a measurement enters no verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientHealth {
     /// CPU microseconds of the generator's threads per completed transaction.
     pub cpu_us_per_tx: f64,
+    /// Share of the window in which the generator's threads ran or waited for a CPU, polling for a near send not counted.
+    /// Absent in documents of before it was told.
+    #[serde(default)]
+    pub busy: Option<f64>,
     /// The generator's threads never waited: the rate may be theirs and not the server's.
     pub saturated: bool,
+    /// CPU time of the server as a fraction of the CPUs it may use; absent where nobody named the server.
+    #[serde(default)]
+    pub server_busy: Option<f64>,
+    /// Idle share of the CPUs that generator and server both run on; absent where they share none, or where it is not
+    /// known.
+    #[serde(default)]
+    pub shared_idle: Option<f64>,
     /// Busy CPU of neither generator nor server, as a fraction of all CPUs; absent where it cannot be read.
     pub foreign_cpu: Option<f64>,
     /// The measurement may be used.
@@ -48,6 +71,9 @@ pub struct ClientHealth {
     pub reasons: Vec<String>,
     /// Share of open-loop sends that left more than 1 ms after their intended start.
     pub late_sends: f64,
+    /// Most late sends waited for a reply to free their slot, and not for the generator.
+    #[serde(default)]
+    pub starved: bool,
     /// Replies dropped by the kernel at the generator's own sockets.
     pub socket_drops: u64,
 }
@@ -106,4 +132,28 @@ pub struct LoadReport {
     /// What was measured.
     #[serde(flatten)]
     pub measurement: Measurement,
+}
+
+/// What a load generator told of itself, as it stands beside what was seen of the machine it loaded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorReport {
+    /// Length of the measured window, seconds.
+    pub window_s: f64,
+    /// Replies per second over the window.
+    pub achieved_per_s: f64,
+    /// Replies that came in time, to requests of the window.
+    pub received: u64,
+    /// Its cost and health.
+    pub client: ClientHealth,
+}
+
+impl From<&Measurement> for GeneratorReport {
+    fn from(measurement: &Measurement) -> Self {
+        Self {
+            window_s: measurement.window_s,
+            achieved_per_s: measurement.achieved_per_s,
+            received: measurement.received,
+            client: measurement.client.clone(),
+        }
+    }
 }

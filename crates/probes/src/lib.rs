@@ -12,6 +12,7 @@ mod enter;
 mod error;
 mod firmware;
 pub mod gather;
+pub mod load_report;
 pub mod mask;
 mod memory;
 mod net;
@@ -40,6 +41,7 @@ pub static PROBES: &[&Probe] = &[
     &settings::PROBE,
     &cpu::kernel::PROBE,
     &cpu::ksoftirqd::PROBE,
+    &load_report::PROBE,
     &net::netfilter::PROBE,
     &net::conntrack::PROBE,
     &cpu::numa::PROBE,

@@ -55,6 +55,7 @@ pub fn secrets(capture: &mut Capture) {
                         setting.found.iter_mut().for_each(hide);
                     }
                 }
+                Reply::Answer(Answer::Load(load)) => load.client.reasons.iter_mut().for_each(hide),
                 Reply::Answer(_) => {}
             }
         }
@@ -164,7 +165,8 @@ impl StandIns {
             | Answer::Audit(_)
             | Answer::Owners(_)
             | Answer::Stacks(_)
-            | Answer::Events(_) => {}
+            | Answer::Events(_)
+            | Answer::Load(_) => {}
         }
     }
 

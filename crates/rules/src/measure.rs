@@ -38,7 +38,7 @@ const fn less(key: &'static Key) -> Measure {
 /// By rule, sorted.
 const MEASURES: &[(&str, Measure)] = &[
     ("cfs-throttled", more(&keys::CGROUP_THROTTLED)),
-    ("client-bound", more(&keys::CLIENT_CPU)),
+    ("client-bound", more(&keys::CLIENT_BUSY)),
     ("conntrack-full", more(&keys::CONNTRACK_USE)),
     ("cstate-latency", more(&keys::LATENCY_LOW_LOAD)),
     ("direct-reclaim", more(&keys::MEMORY_ALLOCSTALL)),

@@ -1,6 +1,7 @@
 //! A look at the machine while the load runs.
 //!
-//! The lab knows where and when to look; how, whoever built it knows (probes, samplers, masks), and hands in.
+//! The lab knows where and when to look; how, whoever built it knows (probes, samplers, masks), and hands in. What the
+//! generator measured meanwhile comes with the look: whether the load was the limit, only the generator knows.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +9,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use rungwise_host::Host;
-use rungwise_load::udp::{self, Edge, Hooks, Workload};
+use rungwise_load::udp::{self, Completed, Edge, Hooks, Workload};
 use rungwise_probes::Capture;
 
 use crate::stage::StageError;
@@ -29,17 +30,19 @@ pub struct Sight<'a> {
 /// Looks at the machine; why not, where that cannot be had.
 pub type Looker = dyn FnMut(&Sight<'_>) -> Result<Capture, String>;
 
-/// Calls `look` once the load has warmed up, and ends with the load.
+/// Calls `look` once the load has warmed up, and ends with the load; `at_edge` is called at both ends of its window.
 pub(super) fn under_load(
     workload: &Workload,
     entry: &(dyn Fn(usize) -> io::Result<()> + Sync),
+    at_edge: &(dyn Fn(Edge) + Sync),
     interrupted: &AtomicBool,
     look: impl FnOnce() -> Result<Capture, String>,
-) -> Result<Capture, StageError> {
+) -> Result<(Capture, Completed), StageError> {
     std::thread::scope(|scope| {
         let (warm, warmed) = channel();
         let load = scope.spawn(move || {
             let on_edge = |edge: Edge| {
+                at_edge(edge);
                 if matches!(edge, Edge::Began) {
                     // Nobody listens any more only where the look is over.
                     let _ = warm.send(());
@@ -60,7 +63,7 @@ pub(super) fn under_load(
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match (loaded, looked) {
-            (Ok(_), Some(Ok(capture))) => Ok(capture),
+            (Ok(completed), Some(Ok(capture))) => Ok((capture, completed)),
             (Ok(_), Some(Err(why))) => Err(StageError::Unavailable(why)),
             (Ok(_), None) => Err(StageError::Broken(
                 "the generator ended without a measured window".to_owned(),

@@ -20,9 +20,10 @@ use rungwise_host::clock;
 use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
 use rungwise_load::Error as LoadError;
 use rungwise_load::udp::{self, Edge, Hooks, Stop, Surroundings, Workload};
+use rungwise_model::load::GeneratorReport;
 use rungwise_model::machine::CpuWindow;
 use rungwise_model::tune::Run;
-use rungwise_probes::Capture;
+use rungwise_probes::{Capture, load_report};
 
 pub use self::blueprint::{Blueprint, Means};
 use self::knobs::Knobs;
@@ -115,6 +116,15 @@ impl Lab {
         self.running.ensure(&self.topology, variant)
     }
 
+    /// What the generator cannot see itself. Client and server are on this machine, wherever they were put on it.
+    fn surroundings(&self, cpu: &CpuWindow) -> Surroundings {
+        Surroundings {
+            foreign_cpu: Some(cpu.foreign),
+            server_busy: Some(cpu.service_cpu_s / (cpu.seconds * self.cpus as f64)),
+            shared_idle: Some(shared_idle(cpu, self.cpus)),
+        }
+    }
+
     fn workload(&self, variant: &Variant, seed: u64) -> Workload {
         let mut workload = self.workload.clone();
         workload.seed = seed;
@@ -164,8 +174,7 @@ impl Stage for Lab {
             &Surroundings {
                 // Judged by the pair's gate, whose limit is the scenario's; a pair that it refuses may still count by cost.
                 foreign_cpu: None,
-                server_busy: Some(cpu.service_cpu_s / (cpu.seconds * self.cpus as f64)),
-                shared_cpus: true,
+                ..self.surroundings(&cpu)
             },
         );
         let measured = &completed.measurement;
@@ -214,10 +223,19 @@ impl Stage for Lab {
         // The load outlasts the look, whose ends take their time.
         workload.stop = Stop::After(window + look::MARGIN);
         let entry = self.topology.client_entry();
-        let looked = look::under_load(&workload, &*entry, &self.interrupted, || looker(&sight));
+        let sources = self.running.cpu_sources();
+        let cpu = Mutex::new(Window::Before);
+        let at_edge = |edge: Edge| cpu.lock().expect("no holder panics").at(edge, &sources);
+        let looked = look::under_load(&workload, &*entry, &at_edge, &self.interrupted, || {
+            looker(&sight)
+        });
         self.check_interrupt()?;
         self.running.still_alive()?;
-        looked
+        let (mut capture, mut completed) = looked?;
+        let cpu = cpu.into_inner().expect("no holder panics").closed()?;
+        udp::certify(&mut completed, &self.surroundings(&cpu));
+        load_report::put(&mut capture, GeneratorReport::from(&completed.measurement));
+        Ok(capture)
     }
 
     fn foreign_now(&mut self) -> Result<f64, StageError> {
@@ -270,6 +288,18 @@ impl From<rungwise_host::Error> for StageError {
     }
 }
 
+/// Idle share of the CPUs that both sides may use, as far as the kernel's clock tells it from none: in doubt no run is
+/// taken for a limit of the client.
+fn shared_idle(window: &CpuWindow, cpus: usize) -> f64 {
+    let mut idle: Vec<f64> = window.per_cpu.iter().map(|split| split.idle).collect();
+    // Where only some CPUs may be used, the busiest are these.
+    idle.sort_by(f64::total_cmp);
+    idle.truncate(cpus);
+    let mean = idle.iter().sum::<f64>() / idle.len().max(1) as f64;
+    let unsure = cpu::resolution(Duration::from_secs_f64(window.seconds.max(0.0)));
+    (mean - unsure).max(0.0)
+}
+
 /// The sources of a lab whose client is this process.
 fn sources(service: Option<u32>) -> Vec<CpuSource> {
     service
@@ -277,4 +307,36 @@ fn sources(service: Option<u32>) -> Vec<CpuSource> {
         .into_iter()
         .chain([CpuSource::own(Owner::Client)])
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::machine::CpuSplit;
+
+    use super::*;
+
+    fn window(seconds: f64, idle: &[f64]) -> CpuWindow {
+        CpuWindow {
+            seconds,
+            per_cpu: idle
+                .iter()
+                .map(|idle| CpuSplit {
+                    idle: *idle,
+                    ..CpuSplit::default()
+                })
+                .collect(),
+            ..CpuWindow::default()
+        }
+    }
+
+    #[test]
+    fn room_is_what_the_clock_can_tell_from_none_on_the_cpus_that_may_be_used() {
+        let long = |idle: &[f64], cpus| shared_idle(&window(4.0, idle), cpus);
+        assert!((long(&[0.5, 0.7], 2) - 0.595).abs() < 1e-9);
+        // The other two belong to somebody else.
+        assert!((long(&[0.0, 1.0, 1.0, 0.01], 2)).abs() < 1e-9);
+        // Of 50 ms, 40 % may be rounding.
+        assert!(shared_idle(&window(0.05, &[0.3, 0.4]), 2).abs() < 1e-9);
+        assert!(shared_idle(&window(0.0, &[]), 2).abs() < 1e-9);
+    }
 }

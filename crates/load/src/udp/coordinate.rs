@@ -511,8 +511,10 @@ fn complete(
             } else {
                 0.0
             },
+            busy: Some(busy),
             saturated: busy >= SATURATED,
             late_sends: (tally.late_sends + unsent) as f64 / due,
+            starved: 2 * (tally.starved_sends + unsent) > tally.late_sends + unsent,
             socket_drops: tally.socket_drops,
             ..ClientHealth::default()
         },
@@ -523,7 +525,5 @@ fn complete(
         corrected: tally.corrected.clone(),
         uncorrected: tally.uncorrected.clone(),
         client_cpu_s: cpu_ns / SECOND as f64,
-        busy,
-        starved: 2 * (tally.starved_sends + unsent) > tally.late_sends + unsent,
     })
 }

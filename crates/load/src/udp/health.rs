@@ -6,19 +6,13 @@
 //! others are conventions, small against the 2 % that the ladder resolves.
 
 use rungwise_model::load::ClientHealth;
+// The rule `client-bound` draws the same lines.
+pub use rungwise_model::load::{DROPS, LATE, ROOM, SATURATED, SERVER_BUSY};
 
 use super::Completed;
 
-/// The threads count as never waiting from this share of the window on.
-pub const SATURATED: f64 = 0.95;
-/// A server at or above this share of its CPUs is the bottleneck, whatever the client does.
-pub const SERVER_BUSY: f64 = 0.95;
 /// More foreign CPU than this spoils a run.
 pub const FOREIGN: f64 = 0.05;
-/// More drops per reply than this spoil the loss count.
-pub const DROPS: f64 = 0.001;
-/// More late sends than this, and the schedule was not the one that was asked for.
-pub const LATE: f64 = 0.01;
 
 /// What the generator cannot see itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,8 +21,16 @@ pub struct Surroundings {
     pub foreign_cpu: Option<f64>,
     /// CPU seconds of the server during the window, over window times CPUs that it may use.
     pub server_busy: Option<f64>,
-    /// Client and server share CPUs and left none of them idle, so the machine as a whole is the limit.
-    pub shared_cpus: bool,
+    /// Idle share of the CPUs that client and server both run on; absent where they share none, or nobody knows.
+    /// Where none was idle the machine as a whole is the limit.
+    pub shared_idle: Option<f64>,
+}
+
+impl Surroundings {
+    /// What the one side used, the other lacked.
+    fn machine_was_full(&self) -> bool {
+        self.shared_idle.is_some_and(|idle| idle <= ROOM)
+    }
 }
 
 /// Decides whether `completed` may be used and writes the reasons why not.
@@ -44,13 +46,13 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
         );
     }
     if client.saturated {
-        let busy = percent(completed.busy);
+        let busy = percent(client.busy.unwrap_or(SATURATED));
         match around.server_busy {
             None => reasons.push(format!(
                 "the generator's threads were busy {busy} of the time and the server's load is unknown, so the \
                  rate may be the client's own limit; add --threads, or take the generator to another machine"
             )),
-            Some(server) if server < SERVER_BUSY && !around.shared_cpus => reasons.push(format!(
+            Some(server) if server < SERVER_BUSY && !around.machine_was_full() => reasons.push(format!(
                 "the generator's threads were busy {busy} of the time but the server only {}, so the rate is the \
                  client's own limit; add --threads, or give the generator more CPUs",
                 percent(server)
@@ -77,7 +79,7 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
     if client.late_sends > LATE {
         let late = percent(client.late_sends);
         let limit = percent(LATE);
-        reasons.push(if completed.starved {
+        reasons.push(if client.starved {
             format!(
                 "{late} of the requests left more than 1 ms late (limit {limit}), most of them because every slot waited \
                  for a reply, so the server saw less load than offered; raise --sockets or --depth, or lower --rate"
@@ -90,6 +92,8 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
         });
     }
     measurement.client = ClientHealth {
+        server_busy: around.server_busy,
+        shared_idle: around.shared_idle,
         foreign_cpu: around.foreign_cpu,
         certified: reasons.is_empty(),
         reasons,
@@ -111,17 +115,15 @@ mod tests {
     use super::*;
 
     fn completed(change: impl FnOnce(&mut Completed)) -> Completed {
-        let mut completed = Completed {
-            busy: 0.5,
-            ..Completed::default()
-        };
+        let mut completed = Completed::default();
+        completed.measurement.client.busy = Some(0.5);
         completed.measurement.received = 10_000;
         change(&mut completed);
         completed
     }
 
     fn saturated(completed: &mut Completed) {
-        completed.busy = 0.99;
+        completed.measurement.client.busy = Some(0.99);
         completed.measurement.client.saturated = true;
     }
 
@@ -148,20 +150,44 @@ mod tests {
 
     #[test]
     fn a_busy_client_is_certified_only_beside_a_busy_server_or_on_shared_cpus() {
-        let around = |server_busy, shared_cpus| Surroundings {
+        let around = |server_busy, shared_idle| Surroundings {
             foreign_cpu: Some(0.0),
             server_busy,
-            shared_cpus,
+            shared_idle,
         };
-        expect(completed(saturated), around(None, false), Some("unknown"));
-        expect(completed(saturated), around(None, true), Some("unknown"));
+        expect(completed(saturated), around(None, None), Some("unknown"));
+        let full = Some(0.0);
+        expect(completed(saturated), around(None, full), Some("unknown"));
         expect(
             completed(saturated),
-            around(Some(0.94), false),
+            around(Some(0.94), None),
             Some("server only 94 %"),
         );
-        expect(completed(saturated), around(Some(0.95), false), None);
-        expect(completed(saturated), around(Some(0.5), true), None);
+        expect(completed(saturated), around(Some(0.95), None), None);
+        expect(completed(saturated), around(Some(0.5), full), None);
+        let room = Some(0.06);
+        expect(
+            completed(saturated),
+            around(Some(0.5), room),
+            Some("server only 50 %"),
+        );
+    }
+
+    #[test]
+    fn the_report_keeps_what_the_certificate_rests_on() {
+        let mut completed = completed(saturated);
+        certify(
+            &mut completed,
+            &Surroundings {
+                foreign_cpu: Some(0.01),
+                server_busy: Some(0.4),
+                shared_idle: Some(0.3),
+            },
+        );
+        let client = &completed.measurement.client;
+        assert_eq!(client.server_busy, Some(0.4));
+        assert_eq!(client.shared_idle, Some(0.3));
+        assert_eq!(client.foreign_cpu, Some(0.01));
     }
 
     #[test]
@@ -195,7 +221,7 @@ mod tests {
         );
         let starved = |c: &mut Completed| {
             c.measurement.client.late_sends = 0.5;
-            c.starved = true;
+            c.measurement.client.starved = true;
         };
         expect(completed(starved), none, Some("every slot waited"));
         expect(

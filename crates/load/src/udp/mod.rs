@@ -22,7 +22,7 @@ use std::time::Duration;
 use rungwise_model::load::{Measurement, Second};
 use rungwise_stats::histogram::Histogram;
 
-pub use health::{DROPS, FOREIGN, LATE, SATURATED, SERVER_BUSY, Surroundings, certify};
+pub use health::{DROPS, FOREIGN, LATE, ROOM, SATURATED, SERVER_BUSY, Surroundings, certify};
 pub use payload::{HEADER, Payload};
 
 use crate::Error;
@@ -135,11 +135,6 @@ pub struct Completed {
     pub uncorrected: Histogram,
     /// CPU seconds of the generator's threads within the window.
     pub client_cpu_s: f64,
-    /// Share of the window in which the threads were on a CPU or waited for one, polling for the next send
-    /// not counted.
-    pub busy: f64,
-    /// Most late sends waited for a free slot, not for the generator.
-    pub starved: bool,
 }
 
 /// Drives `workload` and measures it.

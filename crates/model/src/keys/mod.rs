@@ -28,6 +28,7 @@ macro_rules! keys {
 mod cpu;
 mod device;
 mod gc;
+mod load;
 mod memory;
 mod net;
 mod outside;
@@ -36,6 +37,7 @@ mod stack;
 pub use cpu::*;
 pub use device::*;
 pub use gc::*;
+pub use load::*;
 pub use memory::*;
 pub use net::*;
 pub use outside::*;
@@ -43,7 +45,7 @@ pub use stack::*;
 
 /// All keys.
 pub fn all() -> impl Iterator<Item = &'static Key> {
-    [CPU, DEVICE, GC, MEMORY, NET, OUTSIDE, STACK]
+    [CPU, DEVICE, GC, LOAD, MEMORY, NET, OUTSIDE, STACK]
         .into_iter()
         .flatten()
         .copied()

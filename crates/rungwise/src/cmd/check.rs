@@ -1,5 +1,7 @@
 //! `rungwise check`: where the bottleneck of a host is, on which evidence, what to do, and what could not be seen.
 
+mod generator;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -13,7 +15,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::kernel::Answer;
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
 use rungwise_probes::capture::{Raw, Reply};
-use rungwise_probes::{Capture, bundle};
+use rungwise_probes::{Capture, bundle, load_report};
 use rungwise_report::{check, html, json, markdown, sarif, terminal};
 use rungwise_rules::Rule;
 
@@ -30,6 +32,10 @@ pub(crate) struct Args {
     target: Option<PathBuf>,
     #[command(flatten)]
     looking: Looking,
+    /// What the load generator said that drove the service meanwhile (`rungwise load udp ... --format json -o load.json`):
+    /// whether the service was the limit, or the generator.
+    #[arg(long, value_name = "REPORT")]
+    load: Option<PathBuf>,
     /// Least outcome that ends with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
@@ -44,8 +50,10 @@ enum FailOn {
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
+    // A wrong file is told before the look, not after it.
+    let heard = args.load.as_deref().map(generator::read).transpose()?;
     let interrupt = Interrupt::install()?;
-    let (capture, target) = if let Some(path) = &args.target {
+    let (mut capture, target) = if let Some(path) = &args.target {
         (open(path)?, path.display().to_string())
     } else {
         let capture = args.looking.look(&interrupt, global)?;
@@ -55,6 +63,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         );
         (capture, target)
     };
+    if let Some(heard) = heard {
+        global.say(&format!(
+            "rungwise: the load ran from {} to {}; its report says something of this look only if the same load ran then",
+            heard.started, heard.finished
+        ));
+        load_report::put(&mut capture, heard.report);
+    }
     let evidence = rungwise_probes::evidence(&capture);
     let mut findings = rungwise_rules::judge(&evidence);
     if args.target.is_some() {

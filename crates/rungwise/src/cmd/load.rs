@@ -13,8 +13,7 @@ use rungwise_host::cpu::{CpuMeter, CpuSource, Owner};
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{clock, environment, files, machine};
 use rungwise_load::udp::{
-    Arrival, Completed, Edge, Hooks, Payload, SERVER_BUSY, Stop, Surroundings, Workload, certify,
-    run_watched,
+    Arrival, Completed, Edge, Hooks, Payload, Stop, Surroundings, Workload, certify, run_watched,
 };
 use rungwise_load::{Error, dns};
 use rungwise_model::load::{LoadReport, Second};
@@ -197,9 +196,9 @@ fn judge(completed: &mut Completed, cpu: Option<&CpuWindow>, here: bool, server_
     let around = Surroundings {
         foreign_cpu: foreign.map(|cpu| cpu.foreign),
         server_busy: server.map(|cpu| cpu.service_cpu_s / (cpu.seconds * cpus(cpu))),
-        shared_cpus: server.is_some_and(|cpu| {
+        shared_idle: server.map(|cpu| {
             let idle: f64 = cpu.per_cpu.iter().map(|split| split.idle).sum();
-            idle / cpus(cpu) <= 1.0 - SERVER_BUSY
+            idle / cpus(cpu)
         }),
     };
     certify(completed, &around);
@@ -506,10 +505,8 @@ mod tests {
     #[test]
     fn a_busy_client_beside_an_idle_cpu_is_the_clients_own_limit() {
         let certified = |idle: [f64; 2], server_known| {
-            let mut completed = Completed {
-                busy: 1.0,
-                ..Completed::default()
-            };
+            let mut completed = Completed::default();
+            completed.measurement.client.busy = Some(1.0);
             completed.measurement.received = 1000;
             completed.measurement.client.saturated = true;
             let cpu = CpuWindow {

@@ -10,7 +10,7 @@ use crate::tune::assert_valid;
 const CONCENTRATED: &str = "two-node-82599";
 const SPREAD: &str = "two-node-82599-pinned";
 
-fn told(name: &str) -> String {
+pub(crate) fn told(name: &str) -> String {
     let cases = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../cases");
     cases.join(name).to_str().unwrap().to_owned()
 }
@@ -143,5 +143,90 @@ fn the_page_of_a_check_is_whole_and_fits_a_wide_and_a_narrow_window() {
         let seen = drawn::seen(&bench, &page, width);
         assert_eq!(seen["wide"], 0, "{width} px: {seen}");
         assert_eq!(seen["scroll"], false, "{width} px: {seen}");
+    }
+}
+
+/// What `client-bound` says of a host beside this report.
+fn of_the_client(bench: &Bench, report: &std::path::Path) -> serde_json::Value {
+    let host = told("healthy");
+    let load = report.to_str().unwrap();
+    let ended = bench.run(&["check", &host, "--load", load, "--format", "json"]);
+    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("2026-01-02T03:04:05Z"),
+        "when the load ran is not told: {}",
+        ended.stderr
+    );
+    let report = json(&ended);
+    assert_valid(&report, "check");
+    let findings = report["findings"].as_array().unwrap();
+    let mut ours = findings
+        .iter()
+        .filter(|finding| finding["rule"] == "client-bound");
+    let finding = ours.next().unwrap().clone();
+    assert!(ours.next().is_none());
+    finding
+}
+
+/// A load report whose generator was busy for this share of its window, beside a service with room.
+fn load_report(bench: &Bench, name: &str, busy: f64) -> PathBuf {
+    let quantiles = r#"{"p50":80.0,"p90":90.0,"p99":120.0,"p999":200.0,"max":400.0}"#;
+    let saturated = busy >= 0.95;
+    let reasons = if saturated {
+        r#"["it was full"]"#
+    } else {
+        "[]"
+    };
+    bench.write(
+        name,
+        &format!(
+            r#"{{"schema":1,"tool":{{"version":"0.1.0"}},"command":["rungwise","load","udp"],"started":"2026-01-02T03:04:05Z",
+            "finished":"2026-01-02T03:04:16Z","exit":0,"target":"10.0.0.1:9000","offered_per_s":null,"achieved_per_s":90000.0,
+            "window_s":10.0,"sent":900000,"received":900000,"lost":0,"errors":{{}},
+            "latency_us":{{"corrected":{quantiles},"uncorrected":{quantiles}}},
+            "client":{{"cpu_us_per_tx":10.0,"busy":{busy},"saturated":{saturated},"server_busy":0.3,"shared_idle":0.4,
+            "foreign_cpu":0.01,"certified":{},"reasons":{reasons},"late_sends":0.0,"starved":false,"socket_drops":0}},
+            "seconds":[]}}"#,
+            !saturated
+        ),
+    )
+}
+
+#[test]
+fn with_the_report_of_the_load_a_check_says_whose_limit_was_measured() {
+    let bench = Bench::new();
+    let full = of_the_client(&bench, &load_report(&bench, "full.json", 0.99));
+    assert_eq!(full["outcome"], "watch");
+    assert_eq!(full["confidence"], "high");
+    let sentence = full["sentence"].as_str().unwrap();
+    assert!(
+        sentence.contains("its threads never waited (99 % of the window)"),
+        "{sentence}"
+    );
+    let lines = full["evidence"].as_array().unwrap();
+    assert_eq!(lines[0]["source"], "report of the load generator");
+    let free = of_the_client(&bench, &load_report(&bench, "free.json", 0.5));
+    assert_eq!(free["outcome"], "clear");
+}
+
+#[test]
+fn a_file_that_is_no_load_report_is_refused_before_anything_is_looked_at() {
+    let bench = Bench::new();
+    let checked = bench.write("check.json", r#"{"schema":1,"findings":[]}"#);
+    let cut = bench.write("cut.json", r#"{"schema":1,"target":"#);
+    let capture = told("guest-2cpu-udp") + "/host.rungwise";
+    let nowhere = bench.path("nowhere.json");
+    for (file, why) in [
+        (checked.to_str().unwrap(), "it is the report of a check"),
+        (cut.to_str().unwrap(), "it is no JSON document"),
+        (&capture, "it is a capture"),
+        (nowhere.to_str().unwrap(), "there is no such file"),
+        (bench.dir.path().to_str().unwrap(), "it is a folder"),
+    ] {
+        let ended = bench.run(&["check", "--load", file]).expect(2);
+        let said = &ended.stderr;
+        assert!(said.contains(why), "{said}");
+        assert!(said.contains("rungwise load udp"), "{said}");
+        assert!(!said.contains("looking at"), "{said}");
     }
 }

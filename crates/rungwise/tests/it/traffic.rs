@@ -5,6 +5,7 @@ use std::process::{Child, Output};
 
 use serde_json::Value;
 
+use crate::judged::told;
 use crate::run::{Bench, Ended, kill};
 use crate::tune::assert_valid;
 
@@ -129,6 +130,29 @@ fn load_prints_one_document_with_every_promised_field() {
         assert_eq!(count("sent"), count("received") + count("lost"));
     }
     server.end(libc::SIGTERM).expect(0);
+}
+
+#[test]
+fn what_a_load_says_of_its_generator_a_check_takes_in() {
+    let bench = Bench::new();
+    let server = Serving::start(&bench, &["--listen", "127.0.0.1:0"]);
+    let pid = server.child.id().to_string();
+    let report = bench.path("load.json");
+    let report = report.to_str().unwrap();
+    let fixed = ["--server-pid", &pid, "--for", "300ms", "--format", "json"];
+    let load = [&["load", "udp", &server.address, "-o", report], &fixed[..]].concat();
+    let ended = bench.run(&load);
+    assert!(matches!(ended.code, Some(0 | 3)), "{}", ended.stderr);
+    server.end(libc::SIGTERM).expect(0);
+    let host = told("healthy");
+    let ended = bench.run(&["check", &host, "--load", report, "--format", "json"]);
+    let check: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let findings = check["findings"].as_array().unwrap();
+    let client = findings
+        .iter()
+        .find(|finding| finding["rule"] == "client-bound")
+        .unwrap();
+    assert_ne!(client["outcome"], "undecided", "{client:#}");
 }
 
 #[test]

@@ -177,6 +177,12 @@ fn a_ladder_finds_its_rungs_in_the_evidence_and_says_which_finding_asked() {
             .any(|finding| finding["rule"] == "udp-shared-socket" && finding["outcome"] == "watch"),
         "{found:#?}"
     );
+    // What the generator told of itself is in the look.
+    let client = found
+        .iter()
+        .find(|finding| finding["rule"] == "client-bound")
+        .unwrap();
+    assert_ne!(client["outcome"], "undecided", "{client:#}");
     let plan = std::fs::read_to_string(folder.join("plan.jsonl")).unwrap();
     assert!(plan.lines().count() >= 2, "{plan}");
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();

@@ -1,0 +1,247 @@
+//! What the load generator told of itself: the part of its report that says whose limit was measured.
+//!
+//! Nobody who looks at the machine can know it. A ladder measures and looks in one, and `check --load` is given the
+//! report; both put it beside what they saw, so that a capture tells it too.
+
+use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
+use rungwise_model::kernel::Answer;
+use rungwise_model::keys;
+use rungwise_model::load::GeneratorReport;
+
+use crate::capture::{Capture, Reply};
+use crate::enter;
+use crate::probe::{Cost, Probe};
+use crate::window::Window;
+
+/// Where it comes from, for people.
+const SOURCE: &str = "report of the load generator";
+
+/// The name of its answer in a capture.
+const ANSWER: &str = "load";
+
+/// `load-report`
+pub(crate) static PROBE: Probe = Probe {
+    id: "load-report",
+    summary: "what the load generator told of itself: was it the limit",
+    cost: Cost::Free,
+    needs: &[],
+    sources: &[],
+    yields: &[
+        &keys::CLIENT_BUSY,
+        &keys::CLIENT_CERTIFIED,
+        &keys::CLIENT_CPU,
+        &keys::CLIENT_DROPS,
+        &keys::CLIENT_LATE_SENDS,
+        &keys::CLIENT_SERVER_BUSY,
+        &keys::CLIENT_SHARED_IDLE,
+        &keys::CLIENT_STARVED,
+    ],
+    derive,
+    doc: "It comes from a report of `rungwise load` that `check --load` is given, and from `tune` where the rules choose the \
+          rungs, which measures and looks in one. Its window is that of the generator: a report that was made at another time \
+          than the look says nothing of it, and `check --load` cannot tell.",
+};
+
+/// Puts what the generator told beside what was seen while it ran.
+pub fn put(capture: &mut Capture, report: GeneratorReport) {
+    if let Some(last) = capture.moments.last_mut() {
+        let reply = Reply::Answer(Answer::Load(Box::new(report)));
+        last.answers.insert(ANSWER.to_owned(), reply);
+    }
+}
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    let load = match window.answer(ANSWER) {
+        Ok(Answer::Load(load)) => load,
+        Ok(_) => return evidence.absent(PROBE.yields, &none_given(), SOURCE),
+        Err(why) => {
+            let last = window.moments().last();
+            let failed = last.is_some_and(|moment| moment.answers.contains_key(ANSWER));
+            let why = if failed { why } else { none_given() };
+            return evidence.absent(PROBE.yields, &why, SOURCE);
+        }
+    };
+    let client = &load.client;
+    let mut number = |key: &'static Key, value: Result<f64, Absence>, line: String| {
+        enter::number(
+            evidence,
+            key,
+            Subject::host(),
+            value,
+            Origin::new(SOURCE, line),
+        );
+    };
+    number(
+        &keys::CLIENT_BUSY,
+        client.busy.ok_or_else(older),
+        client
+            .busy
+            .map_or_else(String::new, |busy| format!("client.busy {busy:.4}")),
+    );
+    number(
+        &keys::CLIENT_CPU,
+        Ok(client.cpu_us_per_tx * load.achieved_per_s / 1e6),
+        format!(
+            "client.cpu_us_per_tx {:.4}, achieved_per_s {:.0}",
+            client.cpu_us_per_tx, load.achieved_per_s
+        ),
+    );
+    number(
+        &keys::CLIENT_DROPS,
+        Ok(client.socket_drops as f64 / load.received.max(1) as f64),
+        format!(
+            "client.socket_drops {}, received {}",
+            client.socket_drops, load.received
+        ),
+    );
+    let late = format!(
+        "client.late_sends {:.5}, client.starved {}",
+        client.late_sends, client.starved
+    );
+    number(
+        &keys::CLIENT_LATE_SENDS,
+        Ok(client.late_sends),
+        late.clone(),
+    );
+    number(
+        &keys::CLIENT_STARVED,
+        Ok(f64::from(u8::from(client.starved))),
+        late,
+    );
+    for (key, name, share) in [
+        (&keys::CLIENT_SERVER_BUSY, "server_busy", client.server_busy),
+        (&keys::CLIENT_SHARED_IDLE, "shared_idle", client.shared_idle),
+    ] {
+        let line = share.map_or_else(String::new, |share| format!("client.{name} {share:.4}"));
+        number(key, share.ok_or_else(unnamed), line);
+    }
+    evidence.text(
+        &keys::CLIENT_CERTIFIED,
+        Subject::host(),
+        certificate(load),
+        Origin::new(SOURCE, format!("client.certified {}", client.certified)),
+    );
+}
+
+/// `yes`, or why not.
+fn certificate(load: &GeneratorReport) -> String {
+    if load.client.certified {
+        "yes".to_owned()
+    } else {
+        format!("no: {}", load.client.reasons.join("; "))
+    }
+}
+
+fn none_given() -> Absence {
+    Absence::because("it stands in the report of the load generator, and none was given").remedy(
+        "give it: rungwise load udp ... --format json -o load.json, then rungwise check --load load.json",
+    )
+}
+
+fn older() -> Absence {
+    Absence::because("the load report was written by a version that did not tell it")
+        .remedy("measure again with this version")
+}
+
+fn unnamed() -> Absence {
+    Absence::because("the load report does not say which process the server was").remedy(
+        "name it where generator and server share a machine: rungwise load udp --server-pid PID",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::evidence::Value;
+    use rungwise_model::load::ClientHealth;
+
+    use super::*;
+    use crate::capture::Moment;
+
+    fn evidence(reply: Option<Reply>) -> Evidence {
+        let mut moment = Moment::default();
+        moment
+            .answers
+            .extend(reply.map(|reply| (ANSWER.to_owned(), reply)));
+        let capture = Capture {
+            moments: vec![moment],
+            ..Capture::default()
+        };
+        let mut evidence = Evidence::over(0.0);
+        derive(&Window::of(&capture), &mut evidence);
+        evidence
+    }
+
+    fn told(client: ClientHealth) -> Evidence {
+        evidence(Some(Reply::Answer(Answer::Load(Box::new(
+            GeneratorReport {
+                window_s: 4.0,
+                achieved_per_s: 500_000.0,
+                received: 2_000_000,
+                client,
+            },
+        )))))
+    }
+
+    #[test]
+    fn its_figures_become_readings_with_the_fields_they_come_from() {
+        let evidence = told(ClientHealth {
+            cpu_us_per_tx: 3.0,
+            busy: Some(0.97),
+            saturated: true,
+            server_busy: Some(0.4),
+            shared_idle: Some(0.25),
+            certified: false,
+            reasons: vec!["the client was full".to_owned()],
+            late_sends: 0.002,
+            socket_drops: 500,
+            ..ClientHealth::default()
+        });
+        let number = |key| evidence.host(key).unwrap().value;
+        assert!((number(&keys::CLIENT_BUSY) - 0.97).abs() < 1e-9);
+        assert!((number(&keys::CLIENT_CPU) - 1.5).abs() < 1e-9);
+        assert!((number(&keys::CLIENT_DROPS) - 0.00025).abs() < 1e-9);
+        assert!((number(&keys::CLIENT_SERVER_BUSY) - 0.4).abs() < 1e-9);
+        assert!((number(&keys::CLIENT_SHARED_IDLE) - 0.25).abs() < 1e-9);
+        let words = evidence
+            .words(&keys::CLIENT_CERTIFIED, &Subject::host())
+            .unwrap();
+        assert_eq!(words.value, "no: the client was full");
+        let drops = evidence.host(&keys::CLIENT_DROPS).unwrap().reading;
+        assert_eq!(
+            drops.origin.line,
+            "client.socket_drops 500, received 2000000"
+        );
+    }
+
+    #[test]
+    fn what_a_report_does_not_tell_is_absent_with_what_helps() {
+        let evidence = told(ClientHealth::default());
+        let why = |key| match &evidence.reading(key, &Subject::host()).unwrap().value {
+            Value::Absent(why) => why.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert!(why(&keys::CLIENT_BUSY).reason.contains("version"));
+        assert!(
+            why(&keys::CLIENT_SERVER_BUSY)
+                .remedy
+                .contains("--server-pid")
+        );
+    }
+
+    #[test]
+    fn without_a_report_every_key_says_how_to_give_one() {
+        for (reply, word) in [
+            (None, "none was given"),
+            (
+                Some(Reply::Failed("the generator died".to_owned())),
+                "the generator died",
+            ),
+        ] {
+            let evidence = evidence(reply);
+            for key in PROBE.yields {
+                let missing = evidence.missing(key, &Subject::host());
+                assert!(missing.why.reason.contains(word), "{}: {missing:?}", key.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! `check --load`: what the load generator told of itself, from a file of `rungwise load`.
+//!
+//! Many documents end in `.json`. One that is not the report of a load says what it is, and how to get one that is.
+
+use std::path::Path;
+
+use rungwise_host::files;
+use rungwise_model::SCHEMA_VERSION;
+use rungwise_model::load::{GeneratorReport, LoadReport};
+use rungwise_probes::bundle;
+use serde_json::Value;
+
+/// The longest that is read: a load of two weeks, which tells each second in about 100 bytes, is half of it.
+const LONGEST: u64 = 256 << 20;
+
+/// Other documents of rungwise, each by a field that only it has.
+const OTHERS: &[(&str, &str)] = &[
+    ("rungs", "the report of a ladder (rungwise tune)"),
+    ("findings", "the report of a check"),
+    ("plans", "a plan (rungwise knob plan)"),
+];
+
+/// What the report says of its generator, and when its load ran.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) report: GeneratorReport,
+    pub(super) started: String,
+    pub(super) finished: String,
+}
+
+/// Reads the report of a load.
+pub(super) fn read(path: &Path) -> anyhow::Result<Heard> {
+    bytes(path).and_then(|bytes| parse(&bytes)).map_err(|why| {
+        anyhow::anyhow!(
+            "cannot read {} as the report of a load: {why}; make one with \
+             `rungwise load udp ADDRESS:PORT --format json -o load.json`",
+            path.display()
+        )
+    })
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, String> {
+    if !files::exists(path) {
+        return Err("there is no such file".to_owned());
+    }
+    if files::is_folder(path) {
+        return Err("it is a folder".to_owned());
+    }
+    let bytes = files::read_at_most(path, LONGEST + 1).map_err(|error| match error {
+        rungwise_host::Error::System { source, .. } => source.to_string(),
+        other => other.to_string(),
+    })?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
+    }
+    Ok(bytes)
+}
+
+/// The reason, where these bytes are none.
+fn parse(bytes: &[u8]) -> Result<Heard, String> {
+    if bytes.trim_ascii().is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    if bundle::looks_like(bytes) {
+        return Err("it is a capture, which is judged itself (rungwise check FILE)".to_owned());
+    }
+    let document: Value = serde_json::from_slice(bytes)
+        .map_err(|error| format!("it is no JSON document ({error})"))?;
+    let schema = document.get("schema").and_then(Value::as_u64);
+    match schema {
+        None => return Err("it does not say its schema, as a document of rungwise does".to_owned()),
+        Some(newer) if newer > u64::from(SCHEMA_VERSION) => {
+            return Err(format!(
+                "a newer rungwise wrote it, with schema {newer}, and this one reads schema {SCHEMA_VERSION}"
+            ));
+        }
+        Some(_) => {}
+    }
+    if let Some((_, other)) = OTHERS
+        .iter()
+        .find(|(field, _)| document.get(field).is_some())
+    {
+        return Err(format!("it is {other}"));
+    }
+    let report: LoadReport = serde_json::from_value(document)
+        .map_err(|error| format!("it is another document, or damaged ({error})"))?;
+    let heard = GeneratorReport::from(&report.measurement);
+    match impossible(&heard) {
+        Some(figure) => Err(format!("{figure}, which no load measures")),
+        None => Ok(Heard {
+            report: heard,
+            started: report.envelope.started,
+            finished: report.envelope.finished,
+        }),
+    }
+}
+
+/// A figure that cannot have been measured: somebody wrote it.
+fn impossible(heard: &GeneratorReport) -> Option<String> {
+    let client = &heard.client;
+    if heard.window_s <= 0.0 {
+        return Some(format!("its window_s is {}", heard.window_s));
+    }
+    let amounts = [
+        ("achieved_per_s", Some(heard.achieved_per_s)),
+        ("client.cpu_us_per_tx", Some(client.cpu_us_per_tx)),
+        ("client.server_busy", client.server_busy),
+    ];
+    let shares = [
+        ("client.busy", client.busy),
+        ("client.late_sends", Some(client.late_sends)),
+        ("client.shared_idle", client.shared_idle),
+    ];
+    let amounts = amounts.map(|(name, value)| (name, value, f64::INFINITY));
+    let shares = shares.map(|(name, value)| (name, value, 1.0));
+    amounts
+        .into_iter()
+        .chain(shares)
+        .filter_map(|(name, value, most)| Some((name, value?, most)))
+        .find(|(_, value, most)| !(0.0..=*most).contains(value))
+        .map(|(name, value, _)| format!("its {name} is {value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::load::{ClientHealth, Measurement};
+    use rungwise_model::{Envelope, Exit, Tool};
+
+    use super::*;
+
+    fn document(change: impl FnOnce(&mut Measurement)) -> Vec<u8> {
+        let mut measurement = Measurement {
+            achieved_per_s: 1000.0,
+            window_s: 2.0,
+            received: 2000,
+            client: ClientHealth {
+                busy: Some(0.97),
+                certified: true,
+                ..ClientHealth::default()
+            },
+            ..Measurement::default()
+        };
+        change(&mut measurement);
+        let report = LoadReport {
+            envelope: Envelope {
+                schema: SCHEMA_VERSION,
+                tool: Tool {
+                    version: "0.1.0".to_owned(),
+                },
+                command: Vec::new(),
+                started: "2026-01-02T03:04:05Z".to_owned(),
+                finished: "2026-01-02T03:04:08Z".to_owned(),
+                exit: Exit::Done,
+            },
+            target: "127.0.0.1:9000".to_owned(),
+            measurement,
+        };
+        serde_json::to_vec(&report).unwrap()
+    }
+
+    #[test]
+    fn the_report_of_a_load_is_read() {
+        let heard = parse(&document(|_| {})).unwrap();
+        assert_eq!(heard.report.received, 2000);
+        assert_eq!(heard.report.client.busy, Some(0.97));
+        assert_eq!(heard.started, "2026-01-02T03:04:05Z");
+    }
+
+    #[test]
+    fn a_report_of_before_it_told_all_of_it_is_read() {
+        let mut old: Value = serde_json::from_slice(&document(|_| {})).unwrap();
+        let client = old["client"].as_object_mut().unwrap();
+        for newer in ["busy", "server_busy", "shared_idle", "starved"] {
+            assert!(client.remove(newer).is_some(), "{newer}");
+        }
+        let heard = parse(old.to_string().as_bytes()).unwrap();
+        assert_eq!(heard.report.client.busy, None);
+    }
+
+    #[test]
+    fn what_is_none_is_refused_with_what_it_is() {
+        let impossible = document(|measurement| measurement.client.busy = Some(1.5));
+        let nothing = document(|measurement| measurement.window_s = 0.0);
+        for (bytes, why) in [
+            (&b" \n"[..], "it is empty"),
+            (b"latency 12 ms", "no JSON document"),
+            (b"{}", "does not say its schema"),
+            (br#"{"schema":9}"#, "a newer rungwise"),
+            (br#"{"schema":1,"rungs":[]}"#, "the report of a ladder"),
+            (br#"{"schema":1,"findings":[]}"#, "the report of a check"),
+            (br#"{"schema":1,"plans":[]}"#, "a plan"),
+            (
+                br#"{"schema":1,"target":"x"}"#,
+                "another document, or damaged",
+            ),
+            (br#"{"rungwise_capture":1}"#, "it is a capture"),
+            (&[0x1f, 0x8b, 8], "it is a capture"),
+            (&impossible, "its client.busy is 1.5"),
+            (&nothing, "its window_s is 0"),
+        ] {
+            let said = parse(bytes).unwrap_err();
+            assert!(said.contains(why), "{why}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_path_to_no_report_is_told_with_how_to_make_one() {
+        for (path, why) in [
+            ("/", "it is a folder"),
+            ("/dev/null", "it is empty"),
+            ("/nonexistent", "there is no such file"),
+        ] {
+            let said = read(Path::new(path)).unwrap_err().to_string();
+            assert!(
+                said.starts_with(&format!(
+                    "cannot read {path} as the report of a load: {why}"
+                )),
+                "{said}"
+            );
+            assert!(said.ends_with("-o load.json`"), "{said}");
+        }
+    }
+}
