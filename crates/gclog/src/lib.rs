@@ -34,6 +34,7 @@ mod names;
 mod number;
 mod parser;
 mod preunified;
+mod summary;
 mod unified;
 
 pub use account::{Account, Sample, Share};
@@ -43,3 +44,4 @@ pub use event::{
 };
 pub use names::{Name, Names};
 pub use parser::Parser;
+pub use summary::{Summarizer, Summary, evidence};

@@ -1,0 +1,164 @@
+//! How a quantity went over a run: least, mean and largest value of each of a fixed number of steps.
+//!
+//! The steps begin short. When time runs past the last one, neighbours merge in pairs and all become twice as long, so
+//! memory is the same for a minute and for a month.
+
+use rungwise_model::gc;
+
+use super::clock::{SECOND, seconds};
+
+/// Steps at most: as many as a chart has room for.
+const STEPS: i64 = 512;
+/// Length of a step at the beginning.
+const FIRST: i64 = SECOND / 10;
+
+#[derive(Debug, Default)]
+pub(super) struct Course {
+    /// Time of the first value.
+    origin: i64,
+    /// Length of a step; 0 while there is no value.
+    step: i64,
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Step {
+    count: u64,
+    /// Sum of the times since the origin, seconds.
+    times: f64,
+    sum: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Step {
+    fn add(&mut self, other: Self) {
+        if self.count == 0 {
+            *self = other;
+        } else if other.count > 0 {
+            self.count += other.count;
+            self.times += other.times;
+            self.sum += other.sum;
+            self.min = self.min.min(other.min);
+            self.max = self.max.max(other.max);
+        }
+    }
+}
+
+impl Course {
+    /// Enters a value, if it has a time. One from before the first counts as there.
+    pub(super) fn add(&mut self, at: Option<i64>, value: f64) {
+        let Some(at) = at else { return };
+        if self.step == 0 {
+            (self.origin, self.step) = (at, FIRST);
+        }
+        let since = at.saturating_sub(self.origin).max(0);
+        while since / self.step >= STEPS {
+            self.halve();
+        }
+        let index = (since / self.step) as usize;
+        if self.steps.len() <= index {
+            self.steps.resize(index + 1, Step::default());
+        }
+        self.steps[index].add(Step {
+            count: 1,
+            times: seconds(since),
+            sum: value,
+            min: value,
+            max: value,
+        });
+    }
+
+    pub(super) fn course(&self) -> gc::Course {
+        let began = seconds(self.origin);
+        let points = self.steps.iter().filter(|step| step.count > 0);
+        gc::Course {
+            step_s: seconds(self.step),
+            points: points
+                .map(|step| gc::Point {
+                    at_s: began + step.times / step.count as f64,
+                    min: step.min,
+                    mean: step.sum / step.count as f64,
+                    max: step.max,
+                    count: step.count,
+                })
+                .collect(),
+        }
+    }
+
+    fn halve(&mut self) {
+        let half = self.steps.len().div_ceil(2);
+        for index in 0..half {
+            let mut merged = self.steps[2 * index];
+            merged.add(self.steps.get(2 * index + 1).copied().unwrap_or_default());
+            self.steps[index] = merged;
+        }
+        self.steps.truncate(half);
+        self.step = self.step.saturating_mul(2);
+    }
+}
+
+/// The means of a course in at most `parts` runs of neighbours, oldest first: the series of a reading.
+pub(super) fn parts(course: &gc::Course, parts: usize) -> Vec<f64> {
+    let size = course.points.len().div_ceil(parts.max(1)).max(1);
+    let chunks = course.points.chunks(size);
+    chunks
+        .map(|points| {
+            let count: u64 = points.iter().map(|point| point.count).sum();
+            let sum: f64 = points.iter().map(|p| p.mean * p.count as f64).sum();
+            sum / count as f64
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::float_cmp,
+    reason = "extremes are the values themselves, not near them"
+)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_month_takes_no_more_steps_than_a_minute() {
+        let mut course = Course::default();
+        for minute in 0..43_200 {
+            course.add(Some(minute * 60 * SECOND), minute as f64);
+        }
+        let told = course.course();
+        assert!(told.points.len() <= 512 && told.points.len() > 128);
+        assert_eq!(told.points[0].min, 0.0);
+        assert_eq!(told.points.last().unwrap().max, 43_199.0);
+        assert_eq!(told.points.iter().map(|p| p.count).sum::<u64>(), 43_200);
+    }
+
+    #[test]
+    fn a_series_has_the_mean_of_each_part() {
+        let mut course = Course::default();
+        for second in 0..8 {
+            course.add(Some(second * SECOND), second as f64);
+        }
+        assert_eq!(parts(&course.course(), 4), [0.5, 2.5, 4.5, 6.5]);
+        assert!(parts(&gc::Course::default(), 4).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn merging_loses_no_value_and_no_extreme(
+            values in prop::collection::vec((0..i64::MAX / 2, -1e9..1e9f64), 1..100),
+        ) {
+            let mut course = Course::default();
+            for (at, value) in &values {
+                course.add(Some(*at), *value);
+            }
+            let points = course.course().points;
+            let least = values.iter().map(|v| v.1).fold(f64::MAX, f64::min);
+            let most = values.iter().map(|v| v.1).fold(f64::MIN, f64::max);
+            prop_assert_eq!(points.iter().map(|p| p.min).fold(f64::MAX, f64::min), least);
+            prop_assert_eq!(points.iter().map(|p| p.max).fold(f64::MIN, f64::max), most);
+            prop_assert_eq!(points.iter().map(|p| p.count).sum::<u64>(), values.len() as u64);
+        }
+    }
+}

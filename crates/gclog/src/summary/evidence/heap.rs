@@ -1,0 +1,246 @@
+//! Evidence of the heap: allocation, promotion, ages, live set, old collections, metaspace, fragmentation.
+
+use rungwise_model::keys;
+
+use super::super::course::parts;
+use super::why::Why;
+use super::{From, Teller, counted};
+
+/// Parts of a run that a course is told in.
+const PARTS: usize = 8;
+/// Seconds in an hour.
+const HOUR: f64 = 3600.0;
+
+impl Teller<'_> {
+    pub(super) fn heap(&mut self) {
+        self.capacities();
+        self.allocation();
+        self.promotion();
+        self.ages();
+        self.live();
+        self.old();
+        self.metaspace();
+        self.fragmentation();
+    }
+
+    fn capacities(&mut self) {
+        let heap = &self.run.heap;
+        for (key, part) in [
+            (&keys::GC_HEAP_CAPACITY, "heap"),
+            (&keys::GC_OLD_CAPACITY, "old"),
+            (&keys::GC_YOUNG_CAPACITY, "young"),
+        ] {
+            let part = heap.parts.get(part);
+            let capacity = part.and_then(|part| part.capacity_bytes);
+            let from = From::maybe("the last that tells it", part.map(|part| &part.last));
+            let capacity = capacity.map(|bytes| bytes as f64);
+            self.number(key, capacity, from, Why::Capacity);
+        }
+        let whole = heap.parts.get("heap");
+        let from = match self.run.jvm.max_heap_bytes {
+            Some(_) => From::words("as the log tells of the JVM"),
+            None => From::maybe("the largest capacity seen", whole.map(|part| &part.last)),
+        };
+        let most = self.largest_heap().map(|bytes| bytes as f64);
+        self.number(&keys::GC_HEAP_MAX, most, from, Why::Capacity);
+        let young = heap.parts.get("young").map(|part| &part.last);
+        let from = From::maybe("mean of the young collections, the last", young);
+        let why = Why::YoungSizes;
+        self.number(&keys::GC_EDEN_FREED, heap.eden_freed_bytes, from, why);
+        self.number(&keys::GC_SURVIVORS, heap.survivors_bytes, from, why);
+        let from = From::maybe("the most", heap.humongous.as_ref());
+        let share = heap.humongous_share;
+        self.number(&keys::GC_HUMONGOUS_SHARE, share, from, Why::Humongous);
+    }
+
+    fn allocation(&mut self) {
+        let rate = self.run.allocation.as_ref();
+        let words = rate.map_or_else(String::new, |rate| {
+            format!("{} bytes in {:.3} s, the last", rate.bytes, rate.known_s)
+        });
+        let from = From::maybe(&words, rate.and_then(|rate| rate.ends.last()));
+        let mean = rate.map(|rate| rate.bytes_per_s);
+        self.number(&keys::GC_ALLOCATION_RATE, mean, from, Why::Sizes);
+        let known = rate.zip(self.run.seconds.filter(|seconds| *seconds > 0.0));
+        let known = known.map(|(rate, seconds)| (rate.known_s / seconds).min(1.0));
+        self.number(&keys::GC_ALLOCATION_KNOWN, known, from, Why::Sizes);
+        let from = From::maybe("the end of the span", rate.and_then(|r| r.peak.as_ref()));
+        let peak = rate.and_then(|rate| rate.peak_bytes_per_s);
+        let why = if rate.is_some() {
+            Why::Span
+        } else {
+            Why::Sizes
+        };
+        self.number(&keys::GC_ALLOCATION_PEAK, peak, from, why);
+    }
+
+    fn largest_heap(&self) -> Option<u64> {
+        let seen = self.run.heap.parts.get("heap");
+        let seen = seen.and_then(|part| part.largest_capacity_bytes);
+        self.run.jvm.max_heap_bytes.or(seen)
+    }
+
+    fn promotion(&mut self) {
+        let promotion = self.run.promotion.as_ref();
+        let words = promotion.map_or_else(String::new, |promotion| {
+            let count = promotion.collections;
+            format!("{}, the most", counted(count, "collection", "collections"))
+        });
+        let largest = promotion.map(|promotion| &promotion.largest);
+        let from = From::maybe(&words, largest);
+        let why = Why::Promotion;
+        let mean = promotion.map(|promotion| promotion.mean_bytes);
+        self.number(&keys::GC_PROMOTED, mean, from, why);
+        let old = self.run.heap.parts.get("old");
+        let old = old.and_then(|part| part.largest_capacity_bytes);
+        let old = old.or_else(|| self.largest_heap());
+        let most = promotion
+            .zip(old.filter(|bytes| *bytes > 0))
+            .map(|(promotion, old)| promotion.largest_bytes as f64 / old as f64);
+        let why = if promotion.is_some() {
+            Why::Capacity
+        } else {
+            why
+        };
+        self.number(&keys::GC_PROMOTED_LARGEST, most, from, why);
+        let rate = promotion.and_then(|promotion| promotion.rate.as_ref());
+        let from = From::maybe(&words, largest);
+        let mean = rate.map(|rate| rate.bytes_per_s);
+        self.number(&keys::GC_PROMOTION_RATE, mean, from, Why::Promotion);
+        let from = From::maybe("the end of the span", rate.and_then(|r| r.peak.as_ref()));
+        let peak = rate.and_then(|rate| rate.peak_bytes_per_s);
+        let why = if rate.is_some() {
+            Why::Span
+        } else {
+            Why::Promotion
+        };
+        self.number(&keys::GC_PROMOTION_PEAK, peak, from, why);
+    }
+
+    fn ages(&mut self) {
+        let ages = self.run.ages.as_ref();
+        let count = ages.map_or(0, |ages| ages.count);
+        let words = format!("{}, the last", counted(count, "age table", "age tables"));
+        let from = From::maybe(&words, ages.map(|ages| &ages.last));
+        let why = Why::Ages;
+        self.number(&keys::GC_AGE_TABLES, ages.map(|_| count as f64), from, why);
+        let desired = ages.and_then(|ages| ages.desired_bytes);
+        self.number(&keys::GC_AGE_DESIRED, desired, from, why);
+        let over = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        let overflows = ages.and_then(|ages| over(ages.overflows, ages.with_desired));
+        self.number(&keys::GC_AGE_OVERFLOWS, overflows, from, why);
+        let threshold = ages.and_then(|ages| ages.threshold);
+        self.number(&keys::GC_AGE_THRESHOLD, threshold, from, why);
+        let lowered = ages.and_then(|ages| {
+            let roof = ages.threshold_max.is_some();
+            over(ages.lowered, ages.with_threshold).filter(|_| roof)
+        });
+        self.number(&keys::GC_AGE_THRESHOLD_LOWERED, lowered, from, why);
+        let roof = ages.and_then(|ages| ages.threshold_max);
+        let roof = roof.map(|roof| roof as f64);
+        self.number(&keys::GC_AGE_THRESHOLD_MAX, roof, from, why);
+    }
+
+    fn live(&mut self) {
+        let live = self.run.live.as_ref();
+        let words = live.map_or_else(String::new, |live| {
+            let count = counted(live.samples, "old collection", "old collections");
+            format!("{count} ({}), the last", live.source.word())
+        });
+        let from = From::maybe(&words, live.map(|live| &live.last));
+        let why = Why::Live;
+        let course = live.map(|live| parts(&live.course, PARTS));
+        let last = live.map(|live| live.last_bytes as f64);
+        self.series(&keys::GC_LIVE, last, course.unwrap_or_default(), from, why);
+        let samples = live.map(|live| live.samples as f64);
+        self.number(&keys::GC_LIVE_SAMPLES, samples, from, why);
+        let source = live.map(|live| live.source.word().to_owned());
+        self.text(&keys::GC_LIVE_SOURCE, source, from, why);
+        let share = live.and_then(|live| {
+            let room = live.room_bytes.filter(|room| *room > 0)?;
+            Some(live.last_bytes as f64 / room as f64)
+        });
+        let lacks = if live.is_some() { Why::Capacity } else { why };
+        self.number(&keys::GC_LIVE_SHARE, share, from, lacks);
+        let slope = live.and_then(|live| live.bytes_per_hour);
+        let lacks = if live.is_some() { Why::LiveSlope } else { why };
+        for (key, per_hour) in [
+            (&keys::GC_LIVE_SLOPE, slope.map(|slope| slope.point)),
+            (&keys::GC_LIVE_SLOPE_LOW, slope.map(|slope| slope.low)),
+            (&keys::GC_LIVE_SLOPE_HIGH, slope.map(|slope| slope.high)),
+        ] {
+            self.number(key, per_hour.map(|bytes| bytes / HOUR), from, lacks);
+        }
+    }
+
+    fn old(&mut self) {
+        let old = &self.run.old;
+        let words = counted(old.cycles, "concurrent cycle", "concurrent cycles");
+        let from = From::words(&words);
+        let cycles = Some(old.cycles as f64);
+        self.number(&keys::GC_CYCLES, cycles, from, Why::Cycle);
+        let length = old.cycle_length.map(|spread| spread.mean_ms / 1e3);
+        self.number(&keys::GC_CYCLE_LENGTH, length, from, Why::Cycle);
+        let from = From::maybe("mean of the starts, the last", old.occupancy_at.as_ref());
+        let share = old.occupancy;
+        self.number(&keys::GC_CYCLE_OCCUPANCY, share, from, Why::Cycle);
+        let interval = old.interval.map(|spread| spread.mean_ms / 1e3);
+        let words = old.interval.map_or(0, |spread| spread.count);
+        let words = format!("mean of {}", counted(words, "interval", "intervals"));
+        let from = From::words(&words);
+        self.number(&keys::GC_OLD_INTERVAL, interval, from, Why::Live);
+        let last = old.reclaimed_at.as_ref();
+        let from = From::maybe("mean of the old collections, the last", last);
+        self.number(&keys::GC_OLD_RECLAIMED, old.reclaimed, from, Why::Live);
+    }
+
+    fn metaspace(&mut self) {
+        let part = self.run.heap.parts.get("metaspace");
+        let from = From::maybe("the last that tells it", part.map(|part| &part.last));
+        let why = Why::Metaspace;
+        let last = part.and_then(|part| part.last_bytes);
+        let course = part.map(|part| parts(&part.after, PARTS));
+        let last = last.map(|bytes| bytes as f64);
+        self.series(
+            &keys::GC_METASPACE,
+            last,
+            course.unwrap_or_default(),
+            from,
+            why,
+        );
+        let capacity = part.and_then(|part| part.capacity_bytes);
+        let capacity = capacity.map(|bytes| bytes as f64);
+        self.number(&keys::GC_METASPACE_CAPACITY, capacity, from, why);
+        let slope = self.run.heap.metaspace_bytes_per_hour;
+        let why = if part.is_some() {
+            Why::MetaspaceSlope
+        } else {
+            why
+        };
+        let point = slope.map(|slope| slope.point / HOUR);
+        self.number(&keys::GC_METASPACE_SLOPE, point, from, why);
+        let low = slope.map(|slope| slope.low / HOUR);
+        self.number(&keys::GC_METASPACE_SLOPE_LOW, low, from, why);
+    }
+
+    fn fragmentation(&mut self) {
+        let lists = self.run.fragmentation.as_ref();
+        let words = lists.map_or_else(String::new, |lists| {
+            format!(
+                "largest block {} of {} bytes free, the last",
+                lists.largest_bytes, lists.free_bytes
+            )
+        });
+        let from = From::maybe(&words, lists.map(|lists| &lists.last));
+        let course = lists.map(|lists| parts(&lists.course, PARTS));
+        let share = lists.filter(|lists| lists.free_bytes > 0);
+        let share = share.map(|lists| lists.largest_bytes as f64 / lists.free_bytes as f64);
+        self.series(
+            &keys::GC_FREE_LARGEST,
+            share,
+            course.unwrap_or_default(),
+            from,
+            Why::FreeLists,
+        );
+    }
+}

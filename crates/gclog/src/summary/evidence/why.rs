@@ -1,0 +1,139 @@
+//! Why something is not told, and what to add so that the next log tells it.
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Why {
+    Ages,
+    Capacity,
+    Cause,
+    Clock,
+    Cpu,
+    Cycle,
+    FewRemarks,
+    FreeLists,
+    Goal,
+    Header,
+    Humongous,
+    Live,
+    LiveSlope,
+    Metaspace,
+    MetaspaceSlope,
+    NoPause,
+    NoRemark,
+    NoYoung,
+    Phases,
+    Promotion,
+    RemarkYoung,
+    Reaching,
+    Safepoints,
+    Sizes,
+    Span,
+    YoungCost,
+    YoungSizes,
+}
+
+impl Why {
+    /// The reason and what a person can do.
+    pub(super) fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Ages => (
+                "the log holds no age tables",
+                "add -Xlog:gc+age=trace (JDK 8: -XX:+PrintTenuringDistribution)",
+            ),
+            Self::Capacity => (
+                "the log does not tell this capacity",
+                "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails -XX:+PrintHeapAtGC)",
+            ),
+            Self::Cause => (
+                "the log does not tell why collections came",
+                "add -XX:+PrintGCCause (JDK 7u40 and later; JDK 8 has it on)",
+            ),
+            Self::Clock => (
+                "the lines of the log have no time, or all the same",
+                "add the decoration uptime (JDK 8: -XX:+PrintGCTimeStamps)",
+            ),
+            Self::Cpu => (
+                "no pause of 50 ms and more with a CPU line",
+                "add -Xlog:gc+cpu (JDK 8: -XX:+PrintGCDetails)",
+            ),
+            Self::Cycle => ("no concurrent cycle in the log", "read a longer log"),
+            Self::FewRemarks => (
+                "fewer than five remarks that tell what lay in the young generation, or it was always the same",
+                "read a longer log",
+            ),
+            Self::FreeLists => (
+                "the log does not tell of free lists",
+                "with CMS, add -XX:PrintFLSStatistics=1",
+            ),
+            Self::Goal => (
+                "nobody told how long a pause may be",
+                "give --slo, such as --slo 200ms",
+            ),
+            Self::Header => (
+                "the log does not tell it",
+                "add -Xlog:gc*,gc+init,arguments and read the log from its beginning (JDK 8 prints a header by itself)",
+            ),
+            Self::Humongous => (
+                "the log does not tell of humongous objects",
+                "with G1, add -Xlog:gc+heap",
+            ),
+            Self::Live => (
+                "no collection of the old generation that tells what is left",
+                "read a longer log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)",
+            ),
+            Self::LiveSlope => (
+                "too few old collections at different times to tell a growth",
+                "read a longer log",
+            ),
+            Self::Metaspace => (
+                "the log does not tell of metaspace",
+                "add -Xlog:gc+metaspace (JDK 8: -XX:+PrintHeapAtGC)",
+            ),
+            Self::MetaspaceSlope => (
+                "too few collections in the second half of the run that tell of metaspace",
+                "read a longer log; add -Xlog:gc+metaspace",
+            ),
+            Self::NoPause => (
+                "the log holds no pause with a duration",
+                "read a longer log",
+            ),
+            Self::NoRemark => ("the log holds no remark of CMS or G1", "read a longer log"),
+            Self::NoYoung => ("too few young collections in the log", "read a longer log"),
+            Self::Phases => (
+                "the log does not tell the parts of this pause",
+                "add -Xlog:gc+phases=debug (JDK 8: -XX:+PrintGCDetails)",
+            ),
+            Self::Promotion => (
+                "no young collection tells what it promoted",
+                "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)",
+            ),
+            Self::RemarkYoung => (
+                "the remark does not tell what lay in the young generation",
+                "with CMS, add -XX:+PrintGCDetails",
+            ),
+            Self::Reaching => (
+                "the log does not tell how long it took to stop the threads",
+                "add -Xlog:safepoint (JDK 8: -XX:+PrintGCApplicationStoppedTime)",
+            ),
+            Self::Safepoints => (
+                "the log holds no safepoints",
+                "add -Xlog:safepoint (JDK 8: -XX:+PrintGCApplicationStoppedTime)",
+            ),
+            Self::Sizes => (
+                "too few collections that tell the heap before and after",
+                "read a longer log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)",
+            ),
+            Self::Span => (
+                "no span of ten seconds between collections of which it is known",
+                "read a longer log",
+            ),
+            Self::YoungCost => (
+                "fewer than five young collections that tell the size of the young generation, or it was always the same",
+                "read a longer log",
+            ),
+            Self::YoungSizes => (
+                "no collection tells what lay in the young generation",
+                "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintGCDetails)",
+            ),
+        }
+    }
+}

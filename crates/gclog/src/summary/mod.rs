@@ -1,0 +1,286 @@
+//! Events to statistics, in one pass and in memory that does not grow with the log.
+//!
+//! ```
+//! use rungwise_gclog::{Parser, Summarizer};
+//!
+//! let log = b"[0.512s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 3.524ms\n";
+//! let mut summarizer = Summarizer::new();
+//! let mut parser = Parser::new();
+//! parser.push(log, &mut |names, event| summarizer.event(names, event));
+//! parser.finish(&mut |names, event| summarizer.event(names, event));
+//! let summary = summarizer.summary();
+//! assert_eq!(summary.pauses.total_ms, 3.524);
+//! ```
+//!
+//! Each run of a JVM is reckoned by itself, since time does not go on from one to the next. Durations are kept in sketches
+//! with exact count, sum and extremes; what has a course over time is kept in steps that merge as time goes on. What was
+//! not told is left out, never taken as zero.
+
+mod ages;
+mod book;
+mod clock;
+mod course;
+mod evidence;
+mod heap;
+mod old;
+mod pauses;
+mod run;
+mod slope;
+mod spread;
+mod stops;
+mod troubles;
+mod worst;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rungwise_model::gc;
+
+use crate::event::{Collector, Event, Fact};
+use crate::names::Names;
+use book::{Book, Table};
+use run::Run;
+use spread::ms;
+
+pub use evidence::evidence;
+
+/// Runs that are told one by one. A log with more is one of a service that dies at once and is started again; the first
+/// ones tell why.
+const RUNS: usize = 32;
+
+/// Takes the events of one log, or of one rotated set, in their order.
+#[derive(Debug, Default)]
+pub struct Summarizer {
+    book: Book,
+    done: Vec<gc::Run>,
+    left_out: u64,
+    run: Run,
+    /// Facts since the last event: a JVM prints them before its first stamp shows that it is another one.
+    facts: gc::Jvm,
+    collector: Option<Collector>,
+    totals: Table<Exact>,
+    all: Exact,
+}
+
+/// Of all runs together.
+#[derive(Debug, Default)]
+struct Exact {
+    count: u64,
+    sum: u128,
+    longest: u64,
+}
+
+impl Exact {
+    fn total(&self) -> gc::Total {
+        gc::Total {
+            count: self.count,
+            total_ms: self.sum as f64 / 1e6,
+            longest_ms: ms(self.longest),
+        }
+    }
+
+    fn add(&mut self, ns: u64, nested: bool) {
+        self.count += 1;
+        self.longest = self.longest.max(ns);
+        if !nested {
+            self.sum += u128::from(ns);
+        }
+    }
+}
+
+impl Summarizer {
+    /// Nothing seen yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next event, with the names of the parser that tells it: one parser for all events.
+    pub fn event(&mut self, names: &Names, event: Event<'_>) {
+        match event {
+            Event::Restart => self.restart(),
+            Event::Fact(fact) => self.fact(fact),
+            event => {
+                self.settle();
+                if let Event::Pause(pause) = event
+                    && let Some(ns) = pause.duration_ns
+                {
+                    self.all.add(ns, pause.nested);
+                    let total = self.totals.at(&mut self.book, names, pause.name);
+                    total.add(ns, false);
+                }
+                self.run.event(&mut self.book, names, event);
+            }
+        }
+    }
+
+    /// What was seen so far; more may follow.
+    pub fn summary(&self) -> Summary {
+        let mut runs = self.done.clone();
+        let mut left_out = self.left_out;
+        if self.run.begun || runs.is_empty() {
+            if runs.len() < RUNS {
+                let mut last = self.run.told(&self.book, runs.len() as u64 + 1);
+                overlay(&mut last.jvm, &self.facts);
+                runs.push(last);
+            } else {
+                left_out += 1;
+            }
+        }
+        let all = self.all.total();
+        Summary {
+            runs,
+            runs_left_out: left_out,
+            pauses: gc::AllPauses {
+                count: all.count,
+                longest_ms: all.longest_ms,
+                total_ms: all.total_ms,
+                by_type: self.totals.map(&self.book, Exact::total),
+            },
+            quotes: BTreeMap::new(),
+        }
+    }
+
+    fn restart(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        if run.begun {
+            if self.done.len() < RUNS {
+                let number = self.done.len() as u64 + 1;
+                self.done.push(run.told(&self.book, number));
+            } else {
+                self.left_out += 1;
+            }
+        } else {
+            // Nothing but facts so far: they are of the JVM that begins.
+            let mut facts = run.facts;
+            overlay(&mut facts, &self.facts);
+            self.facts = facts;
+        }
+        self.settle();
+    }
+
+    fn fact(&mut self, fact: Fact<'_>) {
+        let facts = &mut self.facts;
+        match fact {
+            Fact::Version(text) => facts.version = Some(text.to_owned()),
+            Fact::Flags(text) => facts.flags = Some(text.to_owned()),
+            Fact::Collector(collector) => {
+                facts.collector = Some(collector_word(collector).to_owned());
+                self.collector = Some(collector);
+            }
+            Fact::Cpus(count) => facts.cpus = Some(count),
+            Fact::Memory(bytes) => facts.memory_bytes = Some(bytes),
+            Fact::Swap(bytes) => facts.swap_bytes = Some(bytes),
+            Fact::RegionSize(bytes) => facts.region_bytes = Some(bytes),
+            Fact::MaxHeap(bytes) => facts.max_heap_bytes = Some(bytes),
+            Fact::ParallelWorkers(count) => facts.parallel_workers = Some(count),
+            Fact::ConcurrentWorkers(count) => facts.concurrent_workers = Some(count),
+        }
+    }
+
+    /// Another event of the same JVM: the facts are its own.
+    fn settle(&mut self) {
+        if self.facts != gc::Jvm::default() {
+            overlay(&mut self.run.facts, &std::mem::take(&mut self.facts));
+        }
+        self.run.collector = self.collector.take().or(self.run.collector);
+    }
+}
+
+/// Enters what `newer` tells.
+fn overlay(facts: &mut gc::Jvm, newer: &gc::Jvm) {
+    fn newest<T: Clone>(known: &mut Option<T>, newer: Option<&T>) {
+        if let Some(newer) = newer {
+            *known = Some(newer.clone());
+        }
+    }
+    newest(&mut facts.version, newer.version.as_ref());
+    newest(&mut facts.collector, newer.collector.as_ref());
+    newest(&mut facts.flags, newer.flags.as_ref());
+    newest(&mut facts.cpus, newer.cpus.as_ref());
+    newest(&mut facts.memory_bytes, newer.memory_bytes.as_ref());
+    newest(&mut facts.swap_bytes, newer.swap_bytes.as_ref());
+    newest(&mut facts.region_bytes, newer.region_bytes.as_ref());
+    newest(&mut facts.max_heap_bytes, newer.max_heap_bytes.as_ref());
+    newest(&mut facts.parallel_workers, newer.parallel_workers.as_ref());
+    newest(
+        &mut facts.concurrent_workers,
+        newer.concurrent_workers.as_ref(),
+    );
+}
+
+fn collector_word(collector: Collector) -> &'static str {
+    match collector {
+        Collector::Serial => "Serial",
+        Collector::Parallel => "Parallel",
+        Collector::Cms => "CMS",
+        Collector::G1 => "G1",
+        Collector::Z => "ZGC",
+        Collector::GenerationalZ => "generational ZGC",
+        Collector::Shenandoah => "Shenandoah",
+        Collector::GenerationalShenandoah => "generational Shenandoah",
+        Collector::Epsilon => "Epsilon",
+    }
+}
+
+/// Statistics of a log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Each run of a JVM, in the order of the log. At least one, which may be empty.
+    pub runs: Vec<gc::Run>,
+    /// Runs that are not listed because there are too many; their pauses are in `pauses`.
+    pub runs_left_out: u64,
+    /// Pauses of all runs.
+    pub pauses: gc::AllPauses,
+    quotes: BTreeMap<u64, String>,
+}
+
+impl Summary {
+    /// The run that the log covers the longest time of.
+    pub fn longest_run(&self) -> Option<&gc::Run> {
+        let seconds = |run: &gc::Run| run.seconds.unwrap_or(0.0);
+        let better = |a: &&gc::Run, b: &&gc::Run| seconds(a).total_cmp(&seconds(b));
+        self.runs.iter().max_by(better)
+    }
+
+    /// Share of the time of all listed runs without pauses.
+    pub fn throughput(&self) -> Option<f64> {
+        let known = |run: &gc::Run| Some((run.throughput.as_ref()?.whole, run.seconds?));
+        let (mut free, mut all) = (0.0, 0.0);
+        for (share, seconds) in self.runs.iter().filter_map(known) {
+            free += share * seconds;
+            all += seconds;
+        }
+        (all > 0.0).then(|| free / all)
+    }
+
+    /// Bytes allocated per second, over the time of all listed runs of which it is known.
+    pub fn allocation_bytes_per_s(&self) -> Option<f64> {
+        mean_rate(self.runs.iter().filter_map(|run| run.allocation.as_ref()))
+    }
+
+    /// Bytes promoted per second, likewise.
+    pub fn promotion_bytes_per_s(&self) -> Option<f64> {
+        let promotions = self.runs.iter().filter_map(|run| run.promotion.as_ref());
+        mean_rate(promotions.filter_map(|promotion| promotion.rate.as_ref()))
+    }
+
+    /// Numbers of the lines that [`evidence`] will cite. Who has the log at hand reads them again and gives their text to
+    /// [`Summary::quote`]; without it a citation tells what the line said in the words of the event.
+    pub fn cited(&self) -> BTreeSet<u64> {
+        evidence::with_lines(self).1
+    }
+
+    /// The text of a line that is cited.
+    pub fn quote(&mut self, line: u64, text: &str) {
+        self.quotes.insert(line, text.trim().to_owned());
+    }
+}
+
+fn mean_rate<'a>(rates: impl Iterator<Item = &'a gc::Rate>) -> Option<f64> {
+    let (bytes, seconds) = rates.fold((0.0, 0.0), |(bytes, seconds), rate| {
+        (bytes + rate.bytes as f64, seconds + rate.known_s)
+    });
+    (seconds > 0.0).then(|| bytes / seconds)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,394 @@
+//! Old collections: what survives them, how often they come, how full the heap is when they begin, and remarks.
+//!
+//! A live set is only known after somebody looked at all of it, so each collector has its own moment for it; see
+//! [`gc::LiveSource`]. The moments are not mixed: a mean over two of them would compare unlike things.
+
+use rungwise_model::gc::{self, LiveSource};
+
+use super::book::{Book, Mark};
+use super::course::Course;
+use super::heap::{Mean, Window, young_of};
+use super::pauses::phases_of_one;
+use super::slope::{FEWEST, Fit, over_time};
+use super::spread::{Distribution, ms};
+use crate::event::{Area, Areas, Collector, Concurrent, Kind, Pause, Phase};
+
+/// Seconds in an hour.
+const HOUR: f64 = 3600.0;
+
+/// A growth per second as one per hour.
+pub(super) fn per_hour(slope: gc::Slope) -> gc::Slope {
+    gc::Slope {
+        point: slope.point * HOUR,
+        low: slope.low * HOUR,
+        high: slope.high * HOUR,
+    }
+}
+
+const SOURCES: [LiveSource; 5] = [
+    LiveSource::Full,
+    LiveSource::Cycle,
+    LiveSource::Sweep,
+    LiveSource::Mixed,
+    LiveSource::Remark,
+];
+
+#[derive(Debug, Default)]
+pub(super) struct Old {
+    sources: [Source; SOURCES.len()],
+    /// The last mixed collection of a row that may go on.
+    mixed: Option<(Mark, Window, Areas)>,
+    /// CMS has swept; the next collection tells what is left.
+    swept: bool,
+    /// Most that the old generation held since the last old collection.
+    peak: Option<u64>,
+    reclaimed: Mean,
+    reclaimed_at: Option<Mark>,
+    cycles: Cycles,
+}
+
+#[derive(Debug, Default)]
+struct Source {
+    count: u64,
+    min: u64,
+    max: u64,
+    last: u64,
+    mark: Mark,
+    course: Course,
+}
+
+#[derive(Debug, Default)]
+struct Cycles {
+    count: u64,
+    length: Distribution,
+    occupancy: Mean,
+    occupancy_at: Option<Mark>,
+    began: Option<i64>,
+    /// When the last thing ended that shows that a cycle was brought to its end.
+    closed: Option<i64>,
+    /// The log tells whole cycles; then parts of them need not be put together.
+    told_whole: bool,
+    interval: Distribution,
+    last_start: Option<i64>,
+}
+
+impl Old {
+    pub(super) fn pause(
+        &mut self,
+        pause: &Pause,
+        mark: Mark,
+        window: Window,
+        collector: Option<Collector>,
+    ) {
+        if pause.nested {
+            return;
+        }
+        let areas = &pause.areas;
+        let old = old_of(areas, collector);
+        if pause.kind != Kind::Mixed
+            && let Some((mark, window, areas)) = self.mixed.take()
+        {
+            self.sample(
+                LiveSource::Mixed,
+                areas.get(Area::Heap).after,
+                areas.get(Area::Old).after,
+                mark,
+                window.ended,
+            );
+        }
+        if self.swept && pause.kind != Kind::Full && old.0.is_some() {
+            self.swept = false;
+            self.sample(LiveSource::Sweep, old.0, old.0, mark, window.began);
+        }
+        self.peak = self.peak.max(old.0);
+        match pause.kind {
+            Kind::Full => {
+                let heap = areas.get(Area::Heap).after.or(old.1);
+                self.sample(LiveSource::Full, heap, old.1, mark, window.ended);
+                self.swept = false;
+                self.cycles.began = None;
+                self.cycles.start(mark);
+            }
+            Kind::Mixed => self.mixed = Some((mark, window, *areas)),
+            Kind::Remark if collector == Some(Collector::G1) => {
+                let heap = areas.get(Area::Heap).after;
+                self.sample(LiveSource::Remark, heap, None, mark, window.ended);
+            }
+            _ => {}
+        }
+        self.peak = self.peak.max(old.1);
+        // ZGC tells its cycles as one, and its mark starts are of young cycles as well.
+        let z = moves_concurrently(collector) && !is_shenandoah(collector);
+        if !z && (pause.starts_cycle || pause.kind == Kind::Start) {
+            self.cycles.pause_starts(pause, mark, window, collector);
+        }
+        if pause.kind == Kind::Cleanup {
+            self.cycles.closed = window.ended;
+        }
+    }
+
+    pub(super) fn concurrent(
+        &mut self,
+        concurrent: &Concurrent,
+        name: &str,
+        mark: Mark,
+        window: Window,
+        collector: Option<Collector>,
+        room: Option<u64>,
+    ) {
+        let name = name.to_ascii_lowercase();
+        if concurrent.aborted {
+            return;
+        }
+        let heap = concurrent.areas.get(Area::Heap);
+        // Of generational collectors: a young cycle, or one of the two parts of a major one.
+        let part = ["minor", "young", "y:", "o:"]
+            .iter()
+            .any(|word| name.contains(word));
+        if concurrent.cycle && !part {
+            if moves_concurrently(collector) {
+                self.sample(LiveSource::Cycle, heap.after, None, mark, window.ended);
+            }
+            self.cycles.whole(concurrent, mark, window, room);
+        } else if is_shenandoah(collector) && name.contains("cleanup") && !part {
+            self.sample(LiveSource::Cycle, heap.after, None, mark, window.ended);
+        }
+        if name.contains("sweep") {
+            self.swept = collector == Some(Collector::Cms);
+        }
+        // Shenandoah resets before a cycle begins, CMS after it.
+        let resets = name.contains("reset") && collector == Some(Collector::Cms);
+        if resets || name.contains("sweep") || name.contains("cleanup") {
+            self.cycles.closed = window.ended;
+        }
+    }
+
+    fn sample(
+        &mut self,
+        of: LiveSource,
+        bytes: Option<u64>,
+        old: Option<u64>,
+        mark: Mark,
+        at: Option<i64>,
+    ) {
+        if let (Some(left), Some(peak @ 1..)) = (old, self.peak) {
+            self.reclaimed
+                .add(1.0 - left.min(peak) as f64 / peak as f64);
+            self.reclaimed_at = Some(mark);
+            self.peak = Some(left);
+        }
+        let Some(bytes) = bytes else { return };
+        let source = &mut self.sources[of as usize];
+        source.min = if source.count == 0 {
+            bytes
+        } else {
+            source.min.min(bytes)
+        };
+        source.max = source.max.max(bytes);
+        source.count += 1;
+        source.last = bytes;
+        source.mark = mark;
+        source.course.add(at, bytes as f64);
+    }
+
+    /// The source with enough samples for a slope, the surest first; else the one with most.
+    pub(super) fn live(&self, book: &Book, room: [Option<u64>; 2]) -> Option<gc::LiveSet> {
+        let all = SOURCES.iter().zip(&self.sources);
+        let enough = |source: &Source| source.count.min(FEWEST as u64);
+        let (of, source) = all
+            .filter(|(_, source)| source.count > 0)
+            .max_by_key(|(of, source)| (enough(source), std::cmp::Reverse(**of)))?;
+        let course = source.course.course();
+        let [heap, old] = room;
+        Some(gc::LiveSet {
+            source: *of,
+            samples: source.count,
+            last_bytes: source.last,
+            min_bytes: source.min,
+            max_bytes: source.max,
+            room_bytes: if *of == LiveSource::Sweep { old } else { heap },
+            bytes_per_hour: over_time(&course, f64::MIN).map(per_hour),
+            last: source.mark.moment(book),
+            course,
+        })
+    }
+
+    pub(super) fn told(&self, book: &Book) -> gc::OldCollections {
+        let mut cycles = self.cycles.count;
+        let mut length = self.cycles.length.some();
+        // The last cycle has ended, and no other begun that would have said so.
+        if let Some(last) = self.cycles.open_length() {
+            cycles += 1;
+            length = length.or_else(|| {
+                let mut one = Distribution::default();
+                one.add(last);
+                one.some()
+            });
+        }
+        gc::OldCollections {
+            cycles,
+            cycle_length: length,
+            occupancy: self.cycles.occupancy.mean(),
+            occupancy_at: self.cycles.occupancy_at.map(|mark| mark.moment(book)),
+            interval: self.cycles.interval.some(),
+            reclaimed: self.reclaimed.mean(),
+            reclaimed_at: self.reclaimed_at.map(|mark| mark.moment(book)),
+        }
+    }
+}
+
+impl Cycles {
+    /// An old collection begins.
+    fn start(&mut self, mark: Mark) {
+        if let (Some(last), Some(at)) = (self.last_start, mark.at)
+            && last <= at
+        {
+            self.interval.add((at - last) as u64);
+        }
+        self.last_start = mark.at.or(self.last_start);
+    }
+
+    fn pause_starts(
+        &mut self,
+        pause: &Pause,
+        mark: Mark,
+        window: Window,
+        collector: Option<Collector>,
+    ) {
+        if let Some(length) = self.open_length() {
+            self.count += 1;
+            self.length.add(length);
+        }
+        self.closed = None;
+        self.began = window.began;
+        self.start(mark);
+        let area = if collector == Some(Collector::Cms) {
+            Area::Old
+        } else {
+            Area::Heap
+        };
+        let change = pause.areas.get(area);
+        self.occupied(change.before, change.capacity, mark);
+    }
+
+    /// A cycle that the log tells as one.
+    fn whole(&mut self, concurrent: &Concurrent, mark: Mark, window: Window, room: Option<u64>) {
+        self.told_whole = true;
+        let Some(ns) = concurrent.duration_ns else {
+            return;
+        };
+        self.count += 1;
+        self.length.add(ns);
+        let heap = concurrent.areas.get(Area::Heap);
+        if heap.before.is_some() {
+            if self.last_start < window.began {
+                self.start(mark);
+            }
+            self.occupied(heap.before, heap.capacity.or(room), mark);
+        }
+    }
+
+    fn occupied(&mut self, used: Option<u64>, capacity: Option<u64>, mark: Mark) {
+        if let (Some(used), Some(capacity @ 1..)) = (used, capacity) {
+            self.occupancy.add(used as f64 / capacity as f64);
+            self.occupancy_at = Some(mark);
+        }
+    }
+
+    fn open_length(&self) -> Option<u64> {
+        let length = self.closed?.checked_sub(self.began?)?;
+        (!self.told_whole && length > 0).then_some(length as u64)
+    }
+}
+
+/// What the old generation held before and after: told, or the heap without the young generation where there is nothing
+/// else in the heap.
+fn old_of(areas: &Areas, collector: Option<Collector>) -> (Option<u64>, Option<u64>) {
+    let old = areas.get(Area::Old);
+    let two = matches!(
+        collector,
+        Some(Collector::Serial | Collector::Parallel | Collector::Cms)
+    );
+    let (heap, young) = (areas.get(Area::Heap), areas.get(Area::Young));
+    let rest = |heap: Option<u64>, young: Option<u64>| {
+        if two { heap?.checked_sub(young?) } else { None }
+    };
+    (
+        old.before.or_else(|| rest(heap.before, young.before)),
+        old.after.or_else(|| rest(heap.after, young.after)),
+    )
+}
+
+fn is_shenandoah(collector: Option<Collector>) -> bool {
+    matches!(
+        collector,
+        Some(Collector::Shenandoah | Collector::GenerationalShenandoah)
+    )
+}
+
+fn moves_concurrently(collector: Option<Collector>) -> bool {
+    is_shenandoah(collector) || matches!(collector, Some(Collector::Z | Collector::GenerationalZ))
+}
+
+/// Remarks, without the young collection that may lie within them.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    time: Distribution,
+    scavenged: u64,
+    longest: Option<(u64, Mark)>,
+    longest_phases: Vec<Phase>,
+    longest_young: Option<(u64, u64)>,
+    cost: Fit,
+    /// Of the nested pauses since the last one that was not: their time, and what the last left in the young generation.
+    inner: Option<(u64, Option<u64>)>,
+}
+
+impl Remarks {
+    pub(super) fn pause(&mut self, pause: &Pause, mark: Mark, collector: Option<Collector>) {
+        let young = young_of(&pause.areas);
+        if pause.nested {
+            let (ns, _) = self.inner.unwrap_or_default();
+            let sum = ns.saturating_add(pause.duration_ns.unwrap_or(0));
+            self.inner = Some((sum, young.after));
+            return;
+        }
+        let inner = self.inner.take();
+        if pause.kind != Kind::Remark || moves_concurrently(collector) {
+            return;
+        }
+        let Some(ns) = pause.duration_ns else { return };
+        let own = ns.saturating_sub(inner.map_or(0, |(ns, _)| ns));
+        self.time.add(own);
+        self.scavenged += u64::from(inner.is_some());
+        let occupancy = pause
+            .young_occupancy
+            .or_else(|| Some((young.after?, young.capacity?)));
+        // The figure that the log prints is of before the young collection within.
+        let left = match inner {
+            Some((_, left)) => left,
+            None => occupancy.map(|(used, _)| used),
+        };
+        if let Some(used) = left {
+            self.cost.add(used, own);
+        }
+        if self.longest.is_none_or(|(most, _)| most < own) {
+            self.longest = Some((own, mark));
+            self.longest_phases.clone_from(&pause.phases);
+            self.longest_young = occupancy.map(|(used, capacity)| (left.unwrap_or(used), capacity));
+        }
+    }
+
+    pub(super) fn told(&self, book: &Book) -> Option<gc::Remarks> {
+        let (own, mark) = self.longest?;
+        Some(gc::Remarks {
+            time: self.time.spread(),
+            scavenged: self.scavenged,
+            longest: mark.moment(book),
+            longest_own_ms: ms(own),
+            longest_phases: phases_of_one(book, &self.longest_phases),
+            longest_young_bytes: self.longest_young.map(|(used, _)| used),
+            longest_young_capacity_bytes: self.longest_young.map(|(_, capacity)| capacity),
+            young_cost: self.cost.cost(),
+        })
+    }
+}

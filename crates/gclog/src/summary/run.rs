@@ -1,0 +1,289 @@
+//! One run of a JVM: takes its events and hands each to those whom it concerns.
+
+use rungwise_model::gc;
+
+use super::ages::AgeTables;
+use super::book::{Book, Mark, Table};
+use super::clock::{Clock, SECOND, length, seconds};
+use super::heap::{Heap, Window};
+use super::old::{Old, Remarks};
+use super::pauses::{CpuUse, Pauses};
+use super::spread::{Distribution, ms};
+use super::stops::{Safepoints, Stalls};
+use super::troubles::{FreeLists, Troubles};
+use super::worst::{WINDOW, Worst};
+use crate::event::{Area, Collector, Concurrent, Event, Pause, References, Stamp};
+use crate::names::Names;
+
+/// A log whose first stamp is later than this lacks its beginning, where collections have no numbers that would tell;
+/// garbagecat draws the same line.
+const PARTIAL: i64 = 60 * SECOND;
+
+/// A stamp so far behind the last one may be damaged; if the next one is earlier again, the run did not last until there.
+const DOUBTFUL: i64 = 60 * SECOND;
+
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    pub(super) facts: gc::Jvm,
+    pub(super) collector: Option<Collector>,
+    /// Something other than a fact was told.
+    pub(super) begun: bool,
+    clock: Clock,
+    first: Option<i64>,
+    last: Option<i64>,
+    /// The last stamp that stretched the run by more than [`DOUBTFUL`], and the end of the run before it.
+    doubt: Option<(i64, Option<i64>)>,
+    whole: bool,
+    paused: bool,
+    pauses: Pauses,
+    cpu: CpuUse,
+    heap: Heap,
+    old: Old,
+    remarks: Remarks,
+    ages: AgeTables,
+    worst: Worst,
+    concurrent: Table<Phase>,
+    safepoints: Safepoints,
+    references: Table<Reference>,
+    stalls: Stalls,
+    free_lists: FreeLists,
+    troubles: Troubles,
+}
+
+#[derive(Debug, Default)]
+struct Phase {
+    time: Distribution,
+    cpu: Option<u64>,
+    aborted: u64,
+    cycle: bool,
+    unfinished: u64,
+    last_aborted: Option<Mark>,
+}
+
+#[derive(Debug, Default)]
+struct Reference {
+    count: u64,
+    most: u64,
+    time: Distribution,
+}
+
+impl Run {
+    /// Anything but a fact and a restart.
+    pub(super) fn event(&mut self, book: &mut Book, names: &Names, event: Event<'_>) {
+        self.begun = true;
+        match event {
+            Event::Restart | Event::Fact(_) => {}
+            Event::Pause(pause) => self.pause(book, names, pause),
+            Event::Concurrent(concurrent) => self.concurrent(book, names, concurrent),
+            Event::Safepoint(safepoint) => {
+                let window = self.window(safepoint.began, Some(safepoint.total_ns));
+                self.safepoints
+                    .safepoint(book, names, safepoint, window.began);
+            }
+            Event::Stall {
+                at,
+                thread,
+                duration_ns,
+            } => {
+                let at = self.window(at, None).began;
+                self.stalls.stall(book, names, thread, at, duration_ns);
+            }
+            Event::Ran { at, duration_ns } => {
+                self.window(at, None);
+                self.safepoints.ran(duration_ns);
+            }
+            Event::OutOfMemory { at } => {
+                let at = self.window(at, None).began;
+                self.troubles.out_of_memory(at);
+            }
+            Event::FreeLists { at, free, largest } => {
+                let at = self.window(at, None).began;
+                self.free_lists.see(at, free, largest);
+            }
+        }
+    }
+
+    fn pause(&mut self, book: &mut Book, names: &Names, pause: &Pause) {
+        let window = self.window(pause.began, pause.duration_ns);
+        let mark = Mark::of(pause, window.began);
+        book.keep(names, pause.name);
+        if let Some(cause) = pause.cause {
+            book.keep(names, cause);
+        }
+        if !std::mem::replace(&mut self.paused, true) {
+            let early = self.first.is_some_and(|first| first < PARTIAL);
+            let beginning = pause.id.map_or(early, |id| id == 0);
+            self.whole = self.clock.is_uptime() && beginning;
+        }
+        let since = self.lasted(window.began);
+        self.pauses.pause(book, names, pause, mark, since);
+        if let (false, Some(began), Some(ended)) = (pause.nested, window.began, window.ended) {
+            self.worst.stopped(began, ended);
+        }
+        if let (false, Some(cpu)) = (pause.nested, pause.cpu) {
+            self.cpu.pause(cpu, mark);
+        }
+        let collector = self.collector;
+        self.heap.pause(pause, mark, window, collector, self.whole);
+        self.old.pause(pause, mark, window, collector);
+        self.remarks.pause(pause, mark, collector);
+        self.ages.pause(pause, mark);
+        self.troubles.pause(pause, mark);
+        for references in &pause.references {
+            self.references(book, names, references);
+        }
+    }
+
+    fn concurrent(&mut self, book: &mut Book, names: &Names, concurrent: &Concurrent) {
+        let window = self.window(concurrent.began, concurrent.duration_ns);
+        let heap = concurrent.areas.get(Area::Heap);
+        let mark = Mark {
+            line: Some(concurrent.line),
+            at: window.began,
+            name: Some(concurrent.name),
+            cause: concurrent.cause,
+            duration: concurrent.duration_ns,
+            before: heap.before,
+            after: heap.after,
+        };
+        if let Some(cause) = concurrent.cause {
+            book.keep(names, cause);
+        }
+        let row = self.concurrent.at(book, names, concurrent.name);
+        row.cycle |= concurrent.cycle;
+        match concurrent.duration_ns {
+            Some(ns) => row.time.add(ns),
+            None => row.unfinished += 1,
+        }
+        if let Some(ns) = concurrent.cpu_ns {
+            row.cpu = Some(row.cpu.unwrap_or(0).saturating_add(ns));
+        }
+        if concurrent.aborted {
+            row.aborted += 1;
+            row.last_aborted = Some(mark);
+        }
+        let name = names.get(concurrent.name);
+        self.heap.concurrent(concurrent, name, mark, window);
+        let (room, _) = self.room();
+        self.old
+            .concurrent(concurrent, name, mark, window, self.collector, room);
+    }
+
+    fn references(&mut self, book: &mut Book, names: &Names, references: &References) {
+        let row = self.references.at(book, names, references.kind);
+        let count = references.count.unwrap_or(0);
+        row.count = row.count.saturating_add(count);
+        row.most = row.most.max(count);
+        if let Some(ns) = references.duration_ns {
+            row.time.add(ns);
+        }
+    }
+
+    /// Where something lies on the clock of the run, which is stretched to hold it.
+    fn window(&mut self, began: Stamp, duration: Option<u64>) -> Window {
+        let began = self.clock.at(began);
+        let ended = began.map(|began| began + duration.map_or(0, length));
+        if let (Some(began), Some(ended)) = (began, ended) {
+            self.first = Some(self.first.map_or(began, |first| first.min(began)));
+            if let Some((doubtful, before)) = self.doubt.take()
+                && began + SECOND < doubtful
+            {
+                self.last = before;
+            }
+            if self.last.is_some_and(|last| last + DOUBTFUL < began) {
+                self.doubt = Some((began, self.last));
+            }
+            self.last = self.last.max(Some(ended));
+        }
+        Window { began, ended }
+    }
+
+    /// How long the run had lasted then.
+    fn lasted(&self, at: Option<i64>) -> Option<i64> {
+        Some(at?.saturating_sub(self.began()?))
+    }
+
+    fn began(&self) -> Option<i64> {
+        self.first.map(|first| if self.whole { 0 } else { first })
+    }
+
+    /// The most that the heap and the old generation may hold, as far as it is known.
+    fn room(&self) -> (Option<u64>, Option<u64>) {
+        let heap = self.facts.max_heap_bytes;
+        (
+            heap.or_else(|| self.heap.largest(Area::Heap)),
+            self.heap.largest(Area::Old),
+        )
+    }
+
+    pub(super) fn told(&self, book: &Book, number: u64) -> gc::Run {
+        let began = self.began();
+        let span = began.zip(self.last);
+        let lasted = span.map(|(began, last)| seconds(last.saturating_sub(began)));
+        let (heap_room, old_room) = self.room();
+        let pauses_ms = self.pauses.all.sum_ms();
+        let run = span.map(|(began, last)| (seconds(began), seconds(last)));
+        gc::Run {
+            number,
+            jvm: self.facts.clone(),
+            whole: self.whole,
+            began_s: began.map(seconds),
+            began_unix_ms: self.clock.first_wall().map(|ns| ns.div_euclid(1_000_000)),
+            seconds: lasted,
+            pauses: self.pauses.told(book),
+            throughput: span.and_then(|(began, last)| self.throughput(pauses_ms, began, last)),
+            allocation: self.heap.allocation(book),
+            promotion: self.heap.promotion(book),
+            ages: self.ages.told(book),
+            live: self.old.live(book, [heap_room, old_room]),
+            heap: self.heap.told(book, run),
+            old: self.old.told(book),
+            remark: self.remarks.told(book),
+            concurrent: self.concurrent.map(book, |phase| told_phase(book, phase)),
+            safepoints: self.safepoints.told(book, pauses_ms, lasted),
+            cpu: self.cpu.told(book),
+            references: self.references.map(book, |row| gc::References {
+                count: row.count,
+                most: row.most,
+                time: row.time.some(),
+            }),
+            stalls: self.stalls.told(book),
+            fragmentation: self.free_lists.told(book),
+            troubles: self.troubles.told(book),
+        }
+    }
+
+    fn throughput(&self, pauses_ms: f64, began: i64, last: i64) -> Option<gc::Throughput> {
+        let lasted = seconds(last.saturating_sub(began));
+        if lasted <= 0.0 {
+            return None;
+        }
+        let whole = (1.0 - pauses_ms / 1e3 / lasted).max(0.0);
+        let told = self.worst.worst(last);
+        Some(told.map_or(
+            gc::Throughput {
+                whole,
+                worst: whole,
+                worst_window_s: lasted,
+                worst_until_s: seconds(last),
+            },
+            |(stopped, until)| gc::Throughput {
+                whole,
+                worst: (1.0 - stopped as f64 / WINDOW as f64).max(0.0),
+                worst_window_s: seconds(WINDOW),
+                worst_until_s: seconds(until),
+            },
+        ))
+    }
+}
+
+fn told_phase(book: &Book, phase: &Phase) -> gc::Concurrent {
+    gc::Concurrent {
+        time: phase.time.spread(),
+        cpu_ms: phase.cpu.map(ms),
+        aborted: phase.aborted,
+        cycle: phase.cycle,
+        unfinished: phase.unfinished,
+        last_aborted: phase.last_aborted.map(|mark| mark.moment(book)),
+    }
+}

@@ -1,0 +1,116 @@
+//! What went wrong, and what is told of CMS's free lists.
+
+use rungwise_model::gc;
+
+use super::book::{Book, Longest, Mark};
+use super::course::Course;
+use super::spread::ms;
+use crate::event::Pause;
+
+#[derive(Debug, Default)]
+pub(super) struct Troubles {
+    evacuation_failed: Trouble,
+    promotion_failed: Trouble,
+    concurrent_mode_failure: Trouble,
+    concurrent_mode_interrupted: Trouble,
+    gc_locker: Trouble,
+    out_of_memory: Trouble,
+}
+
+#[derive(Debug, Default)]
+struct Trouble {
+    count: u64,
+    total: u64,
+    first: Option<Mark>,
+    longest: Longest,
+}
+
+impl Trouble {
+    fn add(&mut self, mark: Mark) {
+        self.count += 1;
+        self.total = self.total.saturating_add(mark.duration.unwrap_or(0));
+        self.first = self.first.or(Some(mark));
+        self.longest.see(mark);
+    }
+
+    fn told(&self, book: &Book) -> gc::Trouble {
+        gc::Trouble {
+            count: self.count,
+            total_ms: ms(self.total),
+            first: self.first.map(|mark| mark.moment(book)),
+            longest: self.longest.moment(book),
+        }
+    }
+}
+
+impl Troubles {
+    pub(super) fn pause(&mut self, pause: &Pause, mark: Mark) {
+        let seen = &pause.troubles;
+        for (seen, trouble) in [
+            (seen.evacuation_failed, &mut self.evacuation_failed),
+            (seen.promotion_failed, &mut self.promotion_failed),
+            (
+                seen.concurrent_mode_failure,
+                &mut self.concurrent_mode_failure,
+            ),
+            (
+                seen.concurrent_mode_interrupted,
+                &mut self.concurrent_mode_interrupted,
+            ),
+            (seen.gc_locker, &mut self.gc_locker),
+        ] {
+            if seen {
+                trouble.add(mark);
+            }
+        }
+    }
+
+    pub(super) fn out_of_memory(&mut self, at: Option<i64>) {
+        self.out_of_memory.add(Mark {
+            at,
+            ..Mark::default()
+        });
+    }
+
+    pub(super) fn told(&self, book: &Book) -> gc::Troubles {
+        gc::Troubles {
+            evacuation_failed: self.evacuation_failed.told(book),
+            promotion_failed: self.promotion_failed.told(book),
+            concurrent_mode_failure: self.concurrent_mode_failure.told(book),
+            concurrent_mode_interrupted: self.concurrent_mode_interrupted.told(book),
+            gc_locker: self.gc_locker.told(book),
+            out_of_memory: self.out_of_memory.told(book),
+        }
+    }
+}
+
+/// Fragmentation of CMS's old generation.
+#[derive(Debug, Default)]
+pub(super) struct FreeLists {
+    last: Option<(u64, u64, Mark)>,
+    course: Course,
+}
+
+impl FreeLists {
+    pub(super) fn see(&mut self, at: Option<i64>, free: u64, largest: u64) {
+        let mark = Mark {
+            at,
+            ..Mark::default()
+        };
+        self.last = Some((free, largest, mark));
+        // A full generation is not a fragmented one.
+        if free > 0 {
+            self.course.add(at, largest as f64 / free as f64);
+        }
+    }
+
+    pub(super) fn told(&self, book: &Book) -> Option<gc::Fragmentation> {
+        let (free, largest, mark) = self.last?;
+        Some(gc::Fragmentation {
+            free_bytes: free,
+            largest_bytes: largest,
+            course: self.course.course(),
+            last: mark.moment(book),
+        })
+    }
+}
