@@ -6,12 +6,15 @@
 //! its finding went away has moved the trouble: what has come in its place is tried together with it (on the reference
 //! ladder steering alone cut 270,000 transactions/s to 17,000, and with `SO_REUSEPORT` made 2,540,000).
 //!
+//! A look also holds what the load generator told of itself. Where it was the limit, a rate says nothing of the service,
+//! and the ladder ends.
+//!
 //! Nothing here names a knob or a rule. Every look and every decision is on disk before it is acted on; a resumed
 //! ladder takes the same decisions from the same looks.
 
 use rungwise_knobs::{Risk, Scope, Settable};
 use rungwise_model::check::{Finding, Outcome as Found, Turn};
-use rungwise_model::tune::{Asked, Became, Outcome};
+use rungwise_model::tune::{Asked, Became, Outcome, Rung};
 use rungwise_probes::Capture;
 use rungwise_rules::change::{self, Course};
 
@@ -127,7 +130,14 @@ impl Climb<'_> {
         let start = self.climbed.final_variant.clone();
         let mut here = self.look(&mut search, &start)?;
         let mut findings = self.judged(&here)?;
-        while let Some(step) = search.next(&findings, &here, &self.climbed.final_variant) {
+        while self.climbed.client_limit.is_none() {
+            if let Some(limit) = rungwise_rules::client_limit(&findings) {
+                self.end_at_client(&here.file, &limit.sentence)?;
+                break;
+            }
+            let Some(step) = search.next(&findings, &here, &self.climbed.final_variant) else {
+                break;
+            };
             if search.rungs == auto.max_rungs {
                 let why = format!(
                     "{} was asked for by {} and not tried: [auto] max_rungs = {} was reached",
@@ -179,6 +189,7 @@ impl Climb<'_> {
         };
         let change = self.change(step, here, there.as_ref());
         told(rung.asked.as_mut(), change.as_ref());
+        let limit = self.client_limit(&mut rung, there.as_ref());
         let outcome = rung.outcome;
         self.finish(rung);
         if step.shared_lock && outcome != Outcome::Skipped {
@@ -193,6 +204,9 @@ impl Climb<'_> {
         }
         if outcome == Outcome::Skipped {
             return Ok(None);
+        }
+        if let Some((look, sentence)) = limit {
+            return self.end_at_client(&look, &sentence).map(|()| None);
         }
         let came = self.moved(step, here, there.as_ref(), findings);
         let partners = search.partners(step, &came, there.as_ref(), self);
@@ -239,14 +253,25 @@ impl Climb<'_> {
         };
         let change = self.change(step, here, there.as_ref());
         told(rung.asked.as_mut(), change.as_ref());
+        let limit = self.client_limit(&mut rung, there.as_ref());
         let kept = rung.outcome == Outcome::Kept;
         self.finish(rung);
         if !kept {
             self.not_kept.extend(members);
+            if let Some((look, sentence)) = limit {
+                self.end_at_client(&look, &sentence)?;
+            }
             return Ok(None);
         }
         self.keep(&bundle.id, with.clone());
         self.lock_left &= !bundle.shared_lock;
+        // What is in force is no partner for later steps.
+        self.not_kept
+            .retain(|earlier| !members.iter().any(|member| member.set == earlier.set));
+        if limit.is_some() {
+            // Nothing can be judged against the generator's own limit, not even what the bundle could do without.
+            return Ok(there);
+        }
         // Partners were asked for because the first was in force; it is the condition of them all and stays.
         let mut now = with.clone();
         for partner in partners.iter().rev() {
@@ -261,6 +286,32 @@ impl Climb<'_> {
             return Ok(Some(there));
         }
         self.look(search, &now).map(Some)
+    }
+
+    /// The load generator was the limit with the change of `rung` in force: by which look and finding. Then what was
+    /// measured with it is no judgement of the service, unless the rate rose in spite of it.
+    fn client_limit(&self, rung: &mut Rung, there: Option<&Look>) -> Option<(String, String)> {
+        let there = there?;
+        let findings = self.advice.findings(&there.capture);
+        let limit = rungwise_rules::client_limit(&findings)?;
+        if rung.outcome != Outcome::Kept {
+            rung.outcome = Outcome::Inconclusive;
+            rung.reason = format!("{}; but with it {}", rung.reason, limit.sentence);
+        }
+        Some((there.file.clone(), limit.sentence.clone()))
+    }
+
+    /// Nothing more is tried.
+    fn end_at_client(&mut self, look: &str, sentence: &str) -> Result<(), Error> {
+        self.record.decide(&Decision::ClientLimit {
+            look: look.to_owned(),
+            sentence: sentence.to_owned(),
+        })?;
+        self.climbed.could_not.push(format!(
+            "further changes, because {sentence}; give the generator more threads, or CPUs or a machine of its own"
+        ));
+        self.climbed.client_limit = Some(sentence.to_owned());
+        Ok(())
     }
 
     /// Looks at the machine with a change in force. Where that cannot be had, the ladder goes on without.
@@ -378,29 +429,41 @@ impl Search<'_> {
         there: Option<&Look>,
         climb: &Climb<'_>,
     ) -> Vec<Step> {
+        let now = &climb.climbed.final_variant;
+        let asked = there.into_iter().flat_map(|there| {
+            let asks = move |finding| asks(finding, &there.file, self.auto);
+            came.iter().flat_map(asks)
+        });
+        let asked = asked.filter_map(|ask| match ask {
+            Ask::Try(partner) => Some(partner),
+            Ask::Leave(_) => None,
+        });
+        let partners = adding_to(step, now, asked);
+        if !partners.is_empty() {
+            return partners;
+        }
         let rule = step.asked.as_ref().map(|asked| &asked.rule);
-        let with = climb.climbed.final_variant.with(&step.set);
-        let mut partners: Vec<Step> = Vec::new();
-        if let Some(there) = there {
-            for ask in came
-                .iter()
-                .flat_map(|finding| asks(finding, &there.file, self.auto))
-            {
-                if let Ask::Try(partner) = ask
-                    && with.with(&partner.set) != with
-                    && !partners.iter().any(|known| known.set == partner.set)
-                {
-                    partners.push(partner);
-                }
-            }
-        }
-        if partners.is_empty() {
-            let same = |earlier: &&Step| earlier.asked.as_ref().map(|asked| &asked.rule) == rule;
-            partners.extend(climb.not_kept.iter().filter(same).cloned());
-        }
-        partners.truncate(Auto::MEMBERS - 1);
-        partners
+        let same = |earlier: &&Step| earlier.asked.as_ref().map(|asked| &asked.rule) == rule;
+        adding_to(step, now, climb.not_kept.iter().filter(same).cloned())
     }
+}
+
+/// The first of `candidates` that add something to `step`: what holds already adds nothing, and of two values of one
+/// setting the second would only take the first away.
+fn adding_to(step: &Step, now: &Variant, candidates: impl Iterator<Item = Step>) -> Vec<Step> {
+    let mut partners: Vec<Step> = Vec::new();
+    for candidate in candidates {
+        let sets = |one: &Step| {
+            let mut settings = one.set.iter().map(|(setting, _)| setting);
+            settings.any(|setting| candidate.set.iter().any(|(own, _)| own == setting))
+        };
+        let taken = sets(step) || partners.iter().any(sets);
+        if !taken && now.with(&candidate.set) != *now {
+            partners.push(candidate);
+        }
+    }
+    partners.truncate(Auto::MEMBERS - 1);
+    partners
 }
 
 /// What a finding asks for, in its order.

@@ -37,6 +37,8 @@ pub struct Climbed {
     pub sentence: String,
     /// What could not be measured.
     pub could_not: Vec<String>,
+    /// The finding that the load generator was the limit, where the ladder ended for it.
+    pub client_limit: Option<String>,
 }
 
 /// Climbs the whole ladder of `design`.
@@ -333,6 +335,8 @@ impl<'a> Climb<'a> {
         let mut rung = self.judge(member, &id, &title, before, &after)?;
         rung.reference = None;
         rung.sign_differs = false;
+        // The finding asked for the member, and nobody for its end.
+        rung.asked = None;
         rung.set = back(&member.set, before, &after);
         let out = rung.outcome == Outcome::Kept;
         if out {
@@ -400,7 +404,12 @@ impl<'a> Climb<'a> {
             rungs.filter(|rung| wanted.contains(&rung.outcome)).count()
         };
         let decided = count(&[Outcome::Kept, Outcome::Reverted, Outcome::Same]);
-        let (verdict, sentence) = match (decided, count(&[Outcome::Inconclusive])) {
+        let open = count(&[Outcome::Inconclusive]);
+        let (verdict, sentence) = match (decided, open) {
+            _ if self.climbed.client_limit.is_some() => (
+                Verdict::Inconclusive,
+                "No change was shown to help; the first configuration stays.".to_owned(),
+            ),
             (0, _) => (
                 Verdict::Inconclusive,
                 "No change could be decided on this machine; the first configuration stays."
@@ -418,7 +427,17 @@ impl<'a> Climb<'a> {
             ),
         };
         self.climbed.verdict = Some(verdict);
-        self.climbed.sentence = sentence;
+        self.climbed.sentence = sentence + &self.why_no_further();
+    }
+
+    /// A sentence more, where the load generator ended the ladder.
+    fn why_no_further(&self) -> String {
+        self.climbed
+            .client_limit
+            .as_ref()
+            .map_or_else(String::new, |limit| {
+                format!(" Nothing further was tried, because {limit}.")
+            })
     }
 
     fn overall(&mut self, start: &Variant) -> Result<(), Error> {
@@ -476,7 +495,7 @@ impl<'a> Climb<'a> {
         };
         self.climbed.overall = compared.delta;
         self.climbed.verdict = Some(verdict);
-        self.climbed.sentence = sentence;
+        self.climbed.sentence = sentence + &self.why_no_further();
         let mut rung = self.row(
             &START,
             "overall",

@@ -65,6 +65,13 @@ pub enum Decision {
         /// The rungs.
         steps: Vec<Step>,
     },
+    /// To try nothing more, since the load generator was the limit.
+    ClientLimit {
+        /// File of the look that shows it.
+        look: String,
+        /// The finding.
+        sentence: String,
+    },
 }
 
 /// The file of a look in its run folder.

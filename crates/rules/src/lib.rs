@@ -25,7 +25,7 @@ mod virt;
 pub use page::pages;
 pub use rule::{Doc, Judgement, Rule, Threshold};
 
-use rungwise_model::check::Finding;
+use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_model::evidence::Evidence;
 
 /// All rules, sorted by id.
@@ -99,6 +99,15 @@ pub static RULES: &[&Rule] = &[
     &net::udp_socket_lock::RULE,
     &cpu::udp_thread_remote::RULE,
 ];
+
+/// The finding that the load generator was the limit, where it is sure enough that nothing else can be judged by the rate.
+pub fn client_limit(findings: &[Finding]) -> Option<&Finding> {
+    findings.iter().find(|finding| {
+        finding.rule == cpu::client_bound::RULE.id
+            && matches!(finding.outcome, Outcome::Act | Outcome::Watch)
+            && finding.confidence >= Grade::Medium
+    })
+}
 
 /// What all rules say of this evidence: act first, then watch, undecided, clear; the severest first.
 pub fn judge(evidence: &Evidence) -> Vec<Finding> {

@@ -10,13 +10,13 @@ use rungwise_experiment::record::{Decision, Forget, Record, RunFolder};
 use rungwise_experiment::stage::StageError;
 use rungwise_model::check::Finding;
 use rungwise_model::evidence::Subject;
-use rungwise_model::tune::{Became, Outcome};
+use rungwise_model::tune::{Became, Outcome, Verdict};
 use rungwise_probes::Capture;
 
 use crate::Silent;
 use crate::simulated::Simulated;
 
-/// A sickness: found where some knobs are on and others are not, and the switches it asks for.
+/// A sickness: found where some knobs are on and others are not, and the switches it asks for: `pin`, or `pin=off`.
 struct Sickness {
     rule: &'static str,
     with: &'static [&'static str],
@@ -38,7 +38,8 @@ impl Advice for Told {
                 let mut finding = sick
                     .asks
                     .iter()
-                    .fold(finding, |finding, knob| finding.turn(knob, "on"));
+                    .map(|ask| ask.split_once('=').unwrap_or((*ask, "on")))
+                    .fold(finding, |finding, (knob, to)| finding.turn(knob, to));
                 sick.rule.clone_into(&mut finding.rule);
                 finding
             })
@@ -193,6 +194,171 @@ fn what_nobody_asks_for_is_never_tried_and_nothing_twice() {
     end.unwrap();
     assert_eq!(ids(&climbed), ["start", "nothing=on"]);
     assert!(climbed.kept.is_empty());
+}
+
+/// The rule whose finding says that the load generator was the limit.
+const CLIENT: &str = "client-bound";
+
+fn sick(
+    rule: &'static str,
+    with: &'static [&'static str],
+    asks: &'static [&'static str],
+) -> Sickness {
+    Sickness {
+        rule,
+        with,
+        until: &["none"],
+        asks,
+    }
+}
+
+#[test]
+fn where_the_load_generator_is_the_limit_from_the_start_no_rung_is_tried() {
+    let told = Told(vec![sick("slow", &[], &["good"]), sick(CLIENT, &[], &[])]);
+    let mut stage = Simulated::new(36).effect("good", 3.0);
+    let (climbed, end) = climb(&design(8, &["good"]), &told, &mut stage, &mut Forget);
+    end.unwrap();
+    assert_eq!(ids(&climbed), ["start"]);
+    assert_eq!(climbed.verdict, Some(Verdict::Inconclusive));
+    let because = "Nothing further was tried, because client-bound hurts.";
+    assert!(climbed.sentence.ends_with(because), "{}", climbed.sentence);
+    let left = climbed.could_not.join("\n");
+    assert!(left.contains("give the generator more threads"), "{left}");
+}
+
+#[test]
+fn what_was_kept_before_the_load_generator_became_the_limit_stays_and_is_said_with_it() {
+    let told = Told(vec![
+        sick("slow", &[], &["good", "better"]),
+        sick(CLIENT, &["good"], &[]),
+    ]);
+    let mut stage = Simulated::new(37).effect("good", 1.4).effect("better", 1.4);
+    let (climbed, end) = climb(
+        &design(8, &["good", "better"]),
+        &told,
+        &mut stage,
+        &mut Forget,
+    );
+    end.unwrap();
+    assert_eq!(ids(&climbed), ["start", "good=on", "overall"]);
+    assert_eq!(climbed.kept, ["good=on"]);
+    assert_eq!(climbed.verdict, Some(Verdict::Better));
+    let because = "Nothing further was tried, because client-bound hurts.";
+    assert!(climbed.sentence.ends_with(because), "{}", climbed.sentence);
+}
+
+#[test]
+fn a_rung_whose_gain_the_load_generator_could_not_ask_for_is_not_judged_and_the_last() {
+    let told = Told(vec![
+        sick("slow", &[], &["capped", "better"]),
+        sick(CLIENT, &["capped"], &[]),
+    ]);
+    let mut stage = Simulated::new(38).effect("better", 1.4);
+    let (climbed, end) = climb(
+        &design(8, &["capped", "better"]),
+        &told,
+        &mut stage,
+        &mut Forget,
+    );
+    end.unwrap();
+    assert_eq!(ids(&climbed), ["start", "capped=on"]);
+    let rung = &climbed.rungs[1];
+    assert_eq!(rung.outcome, Outcome::Inconclusive);
+    assert!(
+        rung.reason.ends_with("but with it client-bound hurts"),
+        "{}",
+        rung.reason
+    );
+    assert_eq!(climbed.verdict, Some(Verdict::Inconclusive));
+}
+
+#[test]
+fn a_bundle_at_the_limit_of_the_load_generator_is_kept_whole() {
+    let told = Told(vec![
+        Sickness {
+            rule: "one-cpu",
+            with: &[],
+            until: &["rps"],
+            asks: &["rps"],
+        },
+        sick("one-socket", &["rps"], &["reuseport"]),
+        sick(CLIENT, &["rps", "reuseport"], &[]),
+    ]);
+    let mut stage = Simulated::new(39)
+        .effect("rps", 0.5)
+        .pair_effect("rps", "reuseport", 5.0);
+    let (climbed, end) = climb(
+        &design(8, &["rps", "reuseport"]),
+        &told,
+        &mut stage,
+        &mut Forget,
+    );
+    end.unwrap();
+    // What it could do without cannot be judged.
+    let tried = ["start", "rps=on", "rps=on+reuseport=on", "overall"];
+    assert_eq!(ids(&climbed), tried);
+    assert!(climbed.client_limit.is_some());
+}
+
+#[test]
+fn what_a_kept_bundle_holds_is_not_tried_again_with_a_later_step() {
+    let told = Told(vec![sick("free", &[], &["bpf", "pin", "gro"])]);
+    let mut stage = Simulated::new(40)
+        .effect("bpf", 0.8)
+        .pair_effect("bpf", "pin", 2.0)
+        .effect("gro", 0.9);
+    let design = design(8, &["bpf", "pin", "gro"]);
+    let (climbed, end) = climb(&design, &told, &mut stage, &mut Forget);
+    end.unwrap();
+    let tried = [
+        "start",
+        "bpf=on",
+        "pin=on",
+        "pin=on+bpf=on",
+        "pin=on+bpf=on-bpf=on",
+        "gro=on",
+        "overall",
+    ];
+    assert_eq!(ids(&climbed), tried);
+}
+
+#[test]
+fn a_partner_never_takes_back_what_its_bundle_is_about() {
+    let told = Told(vec![
+        Sickness {
+            rule: "one-cpu",
+            with: &[],
+            until: &["rps"],
+            asks: &["rps"],
+        },
+        sick("woken-twice", &["rps"], &["rps=off", "reuseport"]),
+    ]);
+    let mut stage = Simulated::new(41)
+        .effect("rps", 0.5)
+        .pair_effect("rps", "reuseport", 5.0);
+    let design = design(8, &["rps", "reuseport"]);
+    let (climbed, end) = climb(&design, &told, &mut stage, &mut Forget);
+    end.unwrap();
+    assert_eq!(
+        climbed.kept[0],
+        "rps=on+reuseport=on",
+        "{:?}",
+        ids(&climbed)
+    );
+}
+
+#[test]
+fn nobody_is_said_to_have_asked_for_the_end_of_a_bundles_member() {
+    let (told, mut stage) = reference();
+    let design = design(8, &["rps", "reuseport", "pin"]);
+    let (climbed, end) = climb(&design, &told, &mut stage, &mut Forget);
+    end.unwrap();
+    let asked = |id: &str| {
+        let rung = climbed.rungs.iter().find(|rung| rung.id == id).unwrap();
+        rung.asked.is_some()
+    };
+    assert!(asked("rps=on+reuseport=on"));
+    assert!(!asked("rps=on+reuseport=on-reuseport=on"));
 }
 
 #[test]

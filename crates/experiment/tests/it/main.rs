@@ -6,6 +6,7 @@
 )]
 
 mod auto;
+mod recorded;
 mod simulated;
 
 use rungwise_experiment::Error;
