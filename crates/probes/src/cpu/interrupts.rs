@@ -11,7 +11,7 @@ use rungwise_model::keys;
 
 use super::ownership::{self, INTERRUPTS, Ownership};
 use super::unreadable;
-use crate::{Cost, Probe, Rate, Source, Window};
+use crate::{Cost, Probe, Rate, Source, Window, enter};
 
 const AFFINITY: &str = "/proc/irq/*/smp_affinity_list";
 const EFFECTIVE: &str = "/proc/irq/*/effective_affinity_list";
@@ -51,7 +51,8 @@ The header of `/proc/interrupts` names the CPUs that are online; with one offlin
 interrupt without a handler is not shown at all, so a device that is down has none. The effective affinity is \
 the CPU that the chip was last programmed for: after a write to `smp_affinity_list` it follows at the next \
 interrupt only (measured on 6.18), and managed interrupts refuse the write (EIO). A hint of 0 and a hint of all \
-CPUs carry no information. A network device is found by its message interrupts, its PCI address, its virtio \
+CPUs carry no information. Counters have 32 bits and go round, which is taken into account; where one went back, \
+because the driver asked for its interrupts anew, that interrupt has no rate. A network device is found by its message interrupts, its PCI address, its virtio \
 device or its name, in that order; devices on USB and on the bus of Hyper-V have no rows of their own and are \
 not called unmatched. Function calls between CPUs (`CAL`) are also how RPS wakes another CPU; on x86 \
 TLB shootdowns are among them. \
@@ -90,7 +91,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             return evidence.absent(&without, &why, INTERRUPTS);
         }
     };
-    of_devices(first, last, &totals, evidence);
+    of_devices(window.seconds(), (first, last), &totals, evidence);
     for (key, description) in [
         (&keys::IPI_CALL, "Function call interrupts"),
         (&keys::IPI_RESCHEDULE, "Rescheduling interrupts"),
@@ -98,6 +99,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         between_cpus(last, &totals, evidence, key, description);
     }
 }
+
+/// Interrupts by what stands before the colon, or why their number is not known.
+type Totals<'a> = BTreeMap<&'a str, Result<Rate, Absence>>;
 
 fn numbered<'t, 'a>(table: &'t Interrupts<'a>) -> impl Iterator<Item = (u32, &'t Interrupt<'a>)> {
     let rows = table.rows.iter();
@@ -189,17 +193,25 @@ fn mask(text: &str) -> Option<String> {
 }
 
 fn of_devices(
-    first: &Interrupts<'_>,
-    last: &Interrupts<'_>,
-    totals: &BTreeMap<&str, Rate>,
+    seconds: f64,
+    (first, last): (&Interrupts<'_>, &Interrupts<'_>),
+    totals: &Totals<'_>,
     evidence: &mut Evidence,
 ) {
     let began: BTreeMap<&str, &Interrupt<'_>> =
         first.rows.iter().map(|row| (row.tag, row)).collect();
     let (mut found, mut any) = (false, false);
     for (number, row) in numbered(last) {
-        let Some(rate) = totals.get(row.tag) else {
-            continue;
+        let rate = match totals.get(row.tag) {
+            Some(Ok(rate)) => rate,
+            Some(Err(why)) => {
+                for key in [&keys::IRQ_RATE, &keys::IRQ_BUSIEST_CPU] {
+                    let origin = Origin::new(INTERRUPTS, format!("{number}: {}", row.name));
+                    enter::absent(evidence, key, subject(number), why.clone(), origin);
+                }
+                continue;
+            }
+            None => continue,
         };
         found = true;
         let origin = Origin::new(
@@ -209,7 +221,7 @@ fn of_devices(
         let series = rate.series.clone();
         evidence.series(&keys::IRQ_RATE, subject(number), rate.per_s, series, origin);
         let before = began.get(row.tag).map_or(&[][..], |row| &row.counts);
-        if let Some((cpu, took)) = busiest(&last.cpus, before, &row.counts) {
+        if let Some((cpu, took)) = busiest(&last.cpus, before, &row.counts, seconds) {
             any = true;
             let line = format!("CPU {cpu} took {took} of {}", rate.delta);
             let origin = Origin::new(INTERRUPTS, line);
@@ -227,29 +239,35 @@ fn of_devices(
 }
 
 /// The CPU with the most growth, and how much; the lowest of several. `None` if nothing grew.
-fn busiest(cpus: &[usize], before: &[u64], after: &[u64]) -> Option<(usize, u64)> {
+fn busiest(cpus: &[usize], before: &[u64], after: &[u64], seconds: f64) -> Option<(usize, u64)> {
     let ends = before.iter().zip(after);
     cpus.iter()
         .zip(ends)
-        .filter_map(|(cpu, (began, ended))| Some((*cpu, ended.checked_sub(*began)?)))
+        .filter_map(|(cpu, (began, ended))| {
+            Some((*cpu, ownership::grown(*began, *ended, seconds)?))
+        })
         .filter(|(_, grown)| *grown > 0)
         .max_by_key(|(cpu, grown)| (*grown, std::cmp::Reverse(*cpu)))
 }
 
 fn between_cpus(
     last: &Interrupts<'_>,
-    totals: &BTreeMap<&str, Rate>,
+    totals: &Totals<'_>,
     evidence: &mut Evidence,
     key: &'static Key,
     description: &str,
 ) {
     let row = last.rows.iter().find(|row| row.name == description);
-    if let Some((tag, rate)) = row.and_then(|row| totals.get_key_value(row.tag)) {
-        let origin = Origin::new(INTERRUPTS, format!("{tag} {}", rate.line()));
-        let series = rate.series.clone();
-        evidence.series(key, Subject::host(), rate.per_s, series, origin);
-    } else {
-        let why = Absence::because(format!("{INTERRUPTS} has no row '{description}'"));
-        evidence.absent(&[key], &why, INTERRUPTS);
+    match row.and_then(|row| totals.get_key_value(row.tag)) {
+        Some((tag, Ok(rate))) => {
+            let origin = Origin::new(INTERRUPTS, format!("{tag} {}", rate.line()));
+            let series = rate.series.clone();
+            evidence.series(key, Subject::host(), rate.per_s, series, origin);
+        }
+        Some((_, Err(why))) => evidence.absent(&[key], why, INTERRUPTS),
+        None => {
+            let why = Absence::because(format!("{INTERRUPTS} has no row '{description}'"));
+            evidence.absent(&[key], &why, INTERRUPTS);
+        }
     }
 }

@@ -1,15 +1,13 @@
-//! Which network device an interrupt belongs to.
+//! Interrupts of network devices: whose they are, and how often they come.
 //!
-//! The kernel does not say so in one place, and names differ by driver: `eth0-TxRx-3` (ixgbe), `virtio2-input.0`,
-//! `mlx5_comp3@pci:0000:3b:00.0`, `hns3-0000:7d:00.0-TxRx-3`. So four signs are tried, the surest first: the list
-//! of the device's message interrupts, its PCI address in the name or chip of the interrupt, its virtio device,
-//! its own name. A device that was renamed keeps the old name in its interrupts, which is why the name comes
-//! last. Source: drivers/pci/msi/, `drivers/virtio/virtio_pci_common.c` (`vp_request_msix_vectors`), kernel/irq/msi.c,
-//! Linux 6.18; since 5.17 the list of message interrupts may be empty.
+//! The signs of each device are taken from what was read; [`rungwise_host::interrupts`] judges by them, here and where
+//! interrupts are turned. Counters are `unsigned int` per interrupt and CPU (`kstat_irqs` in kernel/irq/, Linux 6.18) and
+//! go round; they go back as well, where a driver asks for its interrupts anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rungwise_formats::interrupts::{self, Interrupt};
+use rungwise_host::interrupts::{Devices, Shown, Signs};
 use rungwise_model::evidence::Absence;
 
 use crate::{Rate, Window};
@@ -29,117 +27,79 @@ pub(crate) const MESSAGES: &str = "/sys/class/net/*/device/msi_irqs/*";
 /// Network device of a virtio device; the file itself does not matter.
 pub(crate) const VIRTIO: &str = "/sys/bus/virtio/devices/*/net/*/ifindex";
 
+/// More interrupts per second than a CPU takes: own guess, at a microsecond each (entry, acknowledgement, exit). A
+/// counter that would have had to make more to go round went back instead.
+const MOST_PER_S: f64 = 1e6;
+
 /// Network devices with hardware below them.
 pub(crate) struct Ownership<'a> {
-    devices: BTreeMap<&'a str, Hardware<'a>>,
-}
-
-/// What is known of one device.
-#[derive(Default)]
-struct Hardware<'a> {
-    up: bool,
-    /// PCI address: `0000:3b:00.0`.
-    address: Option<&'a str>,
-    /// `virtio2`.
-    virtio: Option<&'a str>,
-    messages: BTreeSet<u32>,
-    /// On a bus whose devices have interrupts of their own. USB and the bus of Hyper-V are none.
-    interrupts: bool,
+    devices: Devices<'a>,
+    /// Those that are up, on a bus whose devices have interrupts of their own. USB and the bus of Hyper-V are none.
+    expected: BTreeSet<&'a str>,
 }
 
 impl<'a> Ownership<'a> {
     /// The devices of the last look.
     pub(crate) fn of(window: &Window<'a>) -> Self {
-        let mut devices: BTreeMap<&str, Hardware<'_>> = BTreeMap::new();
+        let (mut devices, mut expected) = (Devices::default(), BTreeSet::new());
         for (path, stars) in window.matching(BUS) {
             let ([name], Ok(text)) = (&stars[..], window.text(path)) else {
                 continue;
             };
-            let of = |field: &str| {
-                let mut lines = text.lines();
-                lines.find_map(|line| line.strip_prefix(field)?.strip_prefix('='))
-            };
+            *devices.entry(name) = Signs::of_bus(text);
             let state = window.text(&STATE.replace('*', name));
-            let bus = of("MODALIAS").and_then(|alias| alias.split(':').next());
-            let hardware = Hardware {
-                // Drivers that cannot see a carrier say `unknown`.
-                up: state.is_ok_and(|state| matches!(state.trim(), "up" | "unknown")),
-                address: of("PCI_SLOT_NAME"),
-                interrupts: matches!(bus, Some("pci" | "virtio" | "xen")),
-                ..Hardware::default()
-            };
-            devices.insert(name, hardware);
+            // Drivers that cannot see a carrier say `unknown`.
+            let up = state.is_ok_and(|state| matches!(state.trim(), "up" | "unknown"));
+            let alias = text.lines().find_map(|line| line.strip_prefix("MODALIAS="));
+            let bus = alias.and_then(|alias| alias.split(':').next());
+            if up && matches!(bus, Some("pci" | "virtio" | "xen")) {
+                expected.insert(*name);
+            }
         }
         for (_, stars) in window.matching(MESSAGES) {
             if let [device, number] = stars[..]
-                && let (Some(hardware), Ok(number)) = (devices.get_mut(device), number.parse())
+                && let (Some(signs), Ok(number)) = (devices.known(device), number.parse())
             {
-                hardware.messages.insert(number);
+                signs.messages.insert(number);
             }
         }
         for (_, stars) in window.matching(VIRTIO) {
             if let [virtio, device] = stars[..]
-                && let Some(hardware) = devices.get_mut(device)
+                && let Some(signs) = devices.known(device)
             {
-                hardware.virtio = Some(virtio);
+                signs.virtio = Some(virtio);
             }
         }
-        Self { devices }
+        Self { devices, expected }
     }
 
-    /// The devices that an interrupt may belong to, the likeliest first. Several where one PCI device has
-    /// several network devices.
+    /// The devices that an interrupt may belong to, the likeliest first.
     pub(crate) fn owners(&self, irq: &Interrupt<'_>) -> Vec<&'a str> {
-        let having = |sign: &dyn Fn(&Hardware<'_>) -> bool| -> Vec<&'a str> {
-            let devices = self.devices.iter();
-            let found = devices.filter(|(_, hardware)| sign(hardware));
-            found.map(|(name, _)| *name).collect()
-        };
-        let listed = having(&|device| {
-            irq.number
-                .is_some_and(|number| device.messages.contains(&number))
-        });
-        let addressed = having(&|device| {
-            device
-                .address
-                .is_some_and(|address| irq.chip.ends_with(address) || names(irq.name, address))
-        });
-        let virtio = having(&|device| {
-            device
-                .virtio
-                .is_some_and(|virtio| irq.name.starts_with(virtio) && names(irq.name, virtio))
-        });
-        let mut named: Vec<&'a str> = self.devices.keys().copied().collect();
-        named.retain(|device| names(irq.name, device));
-        named.sort_by_key(|device| std::cmp::Reverse(device.len()));
-
-        let signs = [listed, addressed, virtio, named.clone()];
-        let mut owners = signs
-            .into_iter()
-            .find(|found| !found.is_empty())
-            .unwrap_or_default();
-        owners.sort_by_key(|device| !named.contains(device));
-        owners
+        self.devices.owners(&Shown {
+            number: irq.number,
+            chip: irq.chip,
+            name: irq.name,
+        })
     }
 
     /// Devices that are up and ought to have interrupts: whether one of these is theirs.
     pub(crate) fn matched(&self, rows: &[Interrupt<'_>]) -> BTreeMap<&'a str, bool> {
         let owners: BTreeSet<&str> = rows.iter().flat_map(|row| self.owners(row)).collect();
-        self.devices
-            .iter()
-            .filter(|(_, hardware)| hardware.up && hardware.interrupts)
-            .map(|(name, _)| (*name, owners.contains(name)))
+        let expected = self.expected.iter();
+        expected
+            .map(|name| (*name, owners.contains(name)))
             .collect()
     }
 }
 
-/// Interrupts per second, of all rows together that `name` calls the same.
+/// Interrupts per second, of all rows together that `name` calls the same at the last look; why not, where a counter
+/// of them went back. Rows that were not there at every look are left out.
 ///
 /// A CPU that goes offline takes its column with it, so nothing is known of a window in which one came or went.
 pub(crate) fn rates_by<'a, K: Ord>(
     window: &Window<'a>,
     name: impl Fn(&Interrupt<'a>) -> Option<K>,
-) -> Result<BTreeMap<K, Rate>, Absence> {
+) -> Result<BTreeMap<K, Result<Rate, Absence>>, Absence> {
     let texts = window.texts(INTERRUPTS)?;
     let mut headers = texts.iter().map(|(_, text)| text.lines().next());
     let first = headers.next();
@@ -148,37 +108,105 @@ pub(crate) fn rates_by<'a, K: Ord>(
             "a CPU came or went during the window, and its counts with it",
         ));
     }
-    window.rates(INTERRUPTS, |text| {
-        let mut totals = BTreeMap::new();
-        for row in interrupts::parse(text).map_or(Vec::new(), |table| table.rows) {
-            if let Some(name) = name(&row) {
-                *totals.entry(name).or_insert(0.0) += row.total() as f64;
-            }
-        }
-        totals
+    // A single look has no rates, and says so.
+    window.rates::<()>(INTERRUPTS, |_| BTreeMap::new())?;
+    let looks: Vec<(f64, BTreeMap<&str, Interrupt<'a>>)> = texts
+        .into_iter()
+        .map(|(at, text)| {
+            let rows = interrupts::parse(text).map_or(Vec::new(), |table| table.rows);
+            (at, rows.into_iter().map(|row| (row.tag, row)).collect())
+        })
+        .collect();
+    let mut found: BTreeMap<K, Result<Rate, Absence>> = BTreeMap::new();
+    for (tag, row) in looks.last().into_iter().flat_map(|(_, rows)| rows) {
+        let course: Option<Vec<(f64, &Interrupt<'_>)>> = looks
+            .iter()
+            .map(|(at, rows)| Some((*at, rows.get(tag)?)))
+            .collect();
+        let (Some(name), Some(course)) = (name(row), course) else {
+            continue;
+        };
+        let rate = rate(&course).ok_or_else(|| {
+            Absence::because(format!(
+                "the counter of interrupt {tag} went back during the window, as when a driver asks for it anew"
+            ))
+        });
+        let sum = match (found.remove(&name), rate) {
+            (None, rate) => rate,
+            (Some(Ok(sum)), Ok(rate)) => Ok(plus(sum, &rate)),
+            (Some(Err(why)), _) | (_, Err(why)) => Err(why),
+        };
+        found.insert(name, sum);
+    }
+    Ok(found)
+}
+
+/// The rate of one interrupt; nothing if a counter of it went back.
+fn rate(course: &[(f64, &Interrupt<'_>)]) -> Option<Rate> {
+    let ((began, first), (ended, _)) = (course.first()?, course.last()?);
+    let grown: Vec<(u64, f64)> = course
+        .windows(2)
+        .map(|two| {
+            let ((from, before), (to, after)) = (&two[0], &two[1]);
+            let mut counts = before.counts.iter().zip(&after.counts);
+            let all = counts.try_fold(0_u64, |all, (before, after)| {
+                Some(all.saturating_add(grown(*before, *after, to - from)?))
+            })?;
+            Some((all, to - from))
+        })
+        .collect::<Option<_>>()?;
+    let begin = first.total() as f64;
+    let delta = grown.iter().map(|(all, _)| *all as f64).sum::<f64>();
+    let passed = grown.iter().all(|(_, seconds)| *seconds > 0.0);
+    (passed && ended > began).then(|| Rate {
+        ends: (begin, begin + delta),
+        delta,
+        per_s: delta / (ended - began),
+        series: (grown.iter())
+            .map(|(all, seconds)| *all as f64 / seconds)
+            .collect(),
     })
 }
 
-/// Interrupts per second of each network device that has any of its own.
+/// How much a counter of 32 bits grew in so many seconds, once round at most; nothing if it went back.
+pub(crate) fn grown(before: u64, after: u64, seconds: f64) -> Option<u64> {
+    after.checked_sub(before).or_else(|| {
+        let (before, after) = (u32::try_from(before).ok()?, u32::try_from(after).ok()?);
+        let round = after.wrapping_sub(before);
+        (f64::from(round) <= MOST_PER_S * seconds).then(|| u64::from(round))
+    })
+}
+
+/// Two rates of the same looks as one.
+fn plus(mut sum: Rate, added: &Rate) -> Rate {
+    sum.ends = (sum.ends.0 + added.ends.0, sum.ends.1 + added.ends.1);
+    sum.delta += added.delta;
+    sum.per_s += added.per_s;
+    let pairs = sum.series.iter_mut().zip(&added.series);
+    pairs.for_each(|(sum, added)| *sum += added);
+    sum
+}
+
+/// Interrupts per second of each network device that has any of its own, and none of whose counters went back.
 pub(crate) fn rates<'a>(window: &Window<'a>) -> Result<BTreeMap<&'a str, Rate>, Absence> {
     let ownership = Ownership::of(window);
     let rates = rates_by(window, |row| ownership.owners(row).first().copied())?;
-    if rates.is_empty() {
-        return Err(Absence::because(
-            "no row of /proc/interrupts could be matched to a network device",
-        ));
+    let mut why =
+        Absence::because("no row of /proc/interrupts could be matched to a network device");
+    let mut known = BTreeMap::new();
+    for (device, rate) in rates {
+        match rate {
+            Ok(rate) => {
+                known.insert(device, rate);
+            }
+            Err(unknown) => why = unknown,
+        }
     }
-    Ok(rates)
-}
-
-/// Whether `name` holds `part` with neither a letter nor a digit right before or behind it.
-fn names(name: &str, part: &str) -> bool {
-    let joins = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    !part.is_empty()
-        && name.match_indices(part).any(|(at, _)| {
-            let behind = &name[at + part.len()..];
-            !joins(name[..at].chars().next_back()) && !joins(behind.chars().next())
-        })
+    if known.is_empty() {
+        Err(why)
+    } else {
+        Ok(known)
+    }
 }
 
 #[cfg(test)]
@@ -186,63 +214,70 @@ mod tests {
     use super::*;
     use crate::capture::{Capture, Moment, Raw};
 
-    fn capture(files: &[(&str, &str)]) -> Capture {
-        let files = files
-            .iter()
-            .map(|(path, text)| ((*path).to_owned(), Raw::Text((*text).to_owned())));
-        Capture {
-            moments: vec![Moment {
-                files: files.collect(),
+    /// Ten seconds between looks at interrupts 24 and 25 of eth0, two CPUs each.
+    fn capture(looks: &[[[u64; 2]; 2]]) -> Capture {
+        let moment = |(index, [first, second]): (usize, &[[u64; 2]; 2])| {
+            let row = |number: u32, [left, right]: &[u64; 2]| {
+                format!("{number}: {left} {right} PCI-MSI {number}-edge eth0-TxRx-{number}\n")
+            };
+            let table = format!("  CPU0 CPU1\n{}{}", row(24, first), row(25, second));
+            let uevent = "MODALIAS=pci:v1\n".to_owned();
+            Moment {
+                at_s: index as f64 * 10.0,
+                files: [
+                    (INTERRUPTS.to_owned(), Raw::Text(table)),
+                    (BUS.replace('*', "eth0"), Raw::Text(uevent)),
+                ]
+                .into(),
                 ..Moment::default()
-            }],
+            }
+        };
+        Capture {
+            moments: looks.iter().enumerate().map(moment).collect(),
             ..Capture::default()
         }
     }
 
-    fn owners<'a>(capture: &'a Capture, number: u32, chip: &str, name: &str) -> Vec<&'a str> {
-        Ownership::of(&Window::of(capture)).owners(&Interrupt {
-            tag: "",
-            number: Some(number),
-            counts: Vec::new(),
-            chip,
-            name,
-        })
+    #[test]
+    fn a_counter_that_goes_round_keeps_its_device() {
+        let most = u64::from(u32::MAX);
+        let capture = capture(&[
+            [[most - 99, 7], [1000, 0]],
+            [[900, 7], [2000, 0]],
+            [[1900, 7], [2000, 500]],
+        ]);
+        let rates = rates(&Window::of(&capture)).unwrap();
+        let rate = &rates["eth0"];
+        assert_eq!((rate.delta, rate.per_s), (3500.0, 175.0));
+        assert_eq!(rate.series, [200.0, 150.0]);
     }
 
     #[test]
-    fn interrupts_are_known_by_list_address_virtio_or_name() {
-        let capture = capture(&[
-            ("/sys/class/net/eth1/device/uevent", "MODALIAS=virtio:x\n"),
-            ("/sys/bus/virtio/devices/virtio2/net/eth1/ifindex", "2\n"),
-            (
-                "/sys/class/net/ens5/device/uevent",
-                "DRIVER=mlx5_core\nPCI_SLOT_NAME=0000:3b:00.0\nMODALIAS=pci:v1\n",
-            ),
-            ("/sys/class/net/eth10/device/uevent", "MODALIAS=pci:v2\n"),
-            ("/sys/class/net/eth10/device/msi_irqs/77", "msix\n"),
-            ("/sys/class/net/lo/operstate", "unknown\n"),
-        ]);
-        let of = |number, chip, name| owners(&capture, number, chip, name);
-        assert_eq!(of(38, "PCI-MSI", "virtio2-input.0"), ["eth1"]);
-        assert!(of(38, "PCI-MSI", "virtio22-input.0").is_empty());
-        assert_eq!(of(50, "PCI-MSI", "mlx5_comp3@pci:0000:3b:00.0"), ["ens5"]);
-        assert_eq!(of(50, "PCI-MSIX-0000:3b:00.0", "anything"), ["ens5"]);
-        assert_eq!(of(77, "PCI-MSI", "old-name-TxRx-0"), ["eth10"]);
-        assert_eq!(of(60, "PCI-MSI", "eth10-TxRx-0"), ["eth10"]);
-        assert_eq!(of(60, "PCI-MSI", "i40e-eth1-TxRx-0"), ["eth1"]);
-        assert!(of(60, "PCI-MSI", "nvme0q1").is_empty());
-        assert!(of(60, "PCI-MSI", "").is_empty());
+    fn a_counter_that_was_set_back_leaves_its_device_out_and_says_so() {
+        let capture = capture(&[[[5000, 0], [10, 0]], [[20, 0], [30, 0]]]);
+        let window = Window::of(&capture);
+        let why = rates(&window).unwrap_err();
+        assert!(why.reason.contains("interrupt 24 went back"), "{why:?}");
+        let each = rates_by(&window, |row| row.number).unwrap();
+        assert!(each[&24].is_err());
+        assert_eq!(each[&25].as_ref().unwrap().series, [2.0]);
     }
 
     #[test]
-    fn of_several_devices_behind_one_address_the_named_one_comes_first() {
-        let uevent = "PCI_SLOT_NAME=0000:03:00.0\nMODALIAS=pci:v1\n";
-        let capture = capture(&[
-            ("/sys/class/net/eth2/device/uevent", uevent),
-            ("/sys/class/net/eth3/device/uevent", uevent),
-        ]);
-        let chip = "PCI-MSIX-0000:03:00.0";
-        assert_eq!(owners(&capture, 9, chip, "eth3-rx-0"), ["eth3", "eth2"]);
-        assert_eq!(owners(&capture, 9, chip, "mlx4-1"), ["eth2", "eth3"]);
+    fn no_counter_goes_round_faster_than_a_cpu_takes_interrupts() {
+        let most = u64::from(u32::MAX);
+        assert_eq!(grown(5, 9, 1.0), Some(4));
+        assert_eq!(grown(most, 0, 1.0), Some(1));
+        assert_eq!(grown(most - 999_999, 0, 1.0), Some(1_000_000));
+        assert_eq!(grown(most - 1_000_000, 0, 1.0), None);
+        // It never was one of 32 bits.
+        assert_eq!(grown(most + 9, 3, 1e6), None);
+    }
+
+    #[test]
+    fn one_look_has_no_rates() {
+        let capture = capture(&[[[1, 1], [1, 1]]]);
+        let why = rates(&Window::of(&capture)).unwrap_err();
+        assert!(why.reason.contains("both its ends"), "{why:?}");
     }
 }
