@@ -20,7 +20,9 @@ pub(crate) static KNOB: Knob = Knob {
     summary: "CPU that takes the interrupt of each queue of a device",
     values: "spread (queue i to the i-th CPU), a CPU list for all of them, or one list for each interrupt, with spaces",
     doc: Doc {
-        does: "The interrupt of a queue is delivered to one CPU of its list, and the softirq runs there.",
+        does: "The interrupt of a queue is delivered to one CPU of its list, and the softirq runs there. The interrupts of \
+               a device are known by its list of message interrupts, its PCI address, its virtio device or its name, as \
+               the rules know them.",
         helps: "When the interrupts of a device sit on one CPU or one NUMA node, and that CPU or node is full, while \
                 others idle.",
         costs: "Packets are handled far from the device's memory where they leave its node. irqbalance overwrites it \
