@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use rungwise_host::live::Live;
 use rungwise_host::signals::Interrupt;
-use rungwise_host::{Host, clock, environment};
+use rungwise_host::{Host, clock, environment, files};
 use rungwise_knobs::edit::Place;
 use rungwise_knobs::journal::Pending;
 use rungwise_knobs::recovery;
@@ -56,14 +55,32 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let Some(path) = &global.output else {
         anyhow::bail!("name the file to write: rungwise capture -o host.rungwise");
     };
+    // Told before the look, which takes its time.
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !files::is_folder(folder)) {
+        anyhow::bail!(
+            "cannot write the capture to {}: {} is no folder; make it, or name another file with -o",
+            path.display(),
+            folder.display()
+        );
+    }
+    if files::is_folder(path) {
+        anyhow::bail!(
+            "cannot write the capture to {}: it is a folder; name a file in it",
+            path.display()
+        );
+    }
     let interrupt = Interrupt::install()?;
     let mut capture = args.looking.look(&interrupt, global)?;
     if args.mask_addresses {
         mask::addresses(&mut capture);
     }
     let packed = bundle::pack(&capture)?;
-    rungwise_host::files::replace(path, &packed)
-        .with_context(|| format!("cannot write the capture to {}", path.display()))?;
+    files::replace(path, &packed).map_err(|error| {
+        anyhow::anyhow!("cannot keep the capture: {error}; name another file with -o")
+    })?;
     let (looks, files) = (
         capture.moments.len(),
         capture

@@ -8,6 +8,11 @@
     reason = "tests start the program and look at its files themselves"
 )]
 
+mod broken;
+mod capture;
+mod kinds;
+
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};

@@ -3,14 +3,14 @@
 //! A plan from a check holds what findings ask for with a value, and nothing else: what a person has to choose, what
 //! belongs to the service and what cannot be planned here is listed with the reason.
 
+use std::cmp::{Ordering, Reverse};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use rungwise_host::live::Live;
+use rungwise_host::machine;
 use rungwise_host::signals::Interrupt;
-use rungwise_host::{files, machine};
 use rungwise_knobs::{Context, Plan, Scope};
 use rungwise_model::check::{CheckReport, Finding, Outcome, Turn};
 use rungwise_model::evidence::Evidence;
@@ -18,6 +18,7 @@ use rungwise_rules::RULES;
 use rungwise_rules::change::{self, Course};
 use serde::{Deserialize, Serialize};
 
+use super::stored::Kind;
 use crate::cmd::Global;
 use crate::cmd::capture::Looking;
 
@@ -52,14 +53,7 @@ pub(super) struct FromFindings {
 
 /// The findings of a stored check (`rungwise check --format json`).
 pub(super) fn stored(path: &Path) -> anyhow::Result<Vec<Finding>> {
-    let bytes = files::read(path)?;
-    let report: CheckReport = serde_json::from_slice(&bytes).with_context(|| {
-        format!(
-            "cannot read {} as a check; make one with `rungwise check --format json -o {}`",
-            path.display(),
-            path.display()
-        )
-    })?;
+    let report: CheckReport = Kind::Check.read(path)?;
     let here = machine::fingerprint(&Live).hostname;
     let elsewhere =
         !report.target.ends_with("this host") || !(report.host.is_empty() || report.host == here);
@@ -106,7 +100,10 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
                     all.left_out.push(leave(why));
                     continue;
                 }
-                None => match plan(turn, to, cpus) {
+                None => match plan(turn, to, cpus).and_then(|plan| {
+                    // Two knobs may turn one file.
+                    super::conflict(&all.plans, &plan).map_or(Ok(plan), Err)
+                }) {
                     Ok(plan) => {
                         wanted.push((&turn.id, device, to));
                         all.plans.push(plan);
@@ -164,41 +161,77 @@ pub(super) struct Aftermath {
     notes: Vec<String>,
 }
 
-/// Compares the evidence before the turn with that after it, for every rule that asked.
+/// Compares the evidence before the turn with that after it, for every finding that asked.
 pub(super) fn aftermath(asked: &[Asked], before: &Evidence, after: &Evidence) -> Vec<Aftermath> {
     let steps = change::changed(before, after);
-    let mut seen = Vec::new();
-    let mut all = Vec::new();
+    let mut all: Vec<Aftermath> = Vec::new();
     for one in asked {
-        if seen.contains(&&one.rule) {
+        let told = |known: &Aftermath| known.rule == one.rule && known.subject == one.subject;
+        if all.iter().any(told) {
             continue;
         }
-        seen.push(&one.rule);
+        let rule = RULES.iter().find(|rule| rule.id == one.rule);
         let step = steps.iter().find(|step| step.rule == one.rule);
-        let symptom = match step.map(|step| step.course) {
+        // The rule as a whole is judged by its severest row, which may be about another device.
+        let own = |evidence: &Evidence| {
+            let found = rule.map_or_else(Vec::new, |rule| rule.findings(evidence));
+            found
+                .into_iter()
+                .find(|finding| finding.subject == one.subject && finding.outcome <= Outcome::Watch)
+        };
+        let about_it = step.is_some_and(|step| {
+            let rows = [&step.before, &step.after];
+            let found = rows.iter().filter(|row| row.outcome <= Outcome::Watch);
+            found.clone().count() > 0 && found.clone().all(|row| row.subject == one.subject)
+        });
+        let course = match step.map(|step| step.course) {
+            course if about_it => course,
+            None | Some(Course::Unknown) => None,
+            Some(_) => match (own(before), own(after)) {
+                (Some(_), None) => Some(Course::Gone),
+                (None, Some(_)) => Some(Course::Come),
+                (Some(was), Some(is)) => Some(by_weight(&was, &is)),
+                (None, None) => None,
+            },
+        };
+        let symptom = match course {
             Some(Course::Gone) => "gone",
             Some(Course::Eased) => "weaker",
             Some(Course::Same) => "unchanged",
             Some(Course::Worse | Course::Come) => "worse",
             Some(Course::Unknown) | None => "not decidable",
         };
-        let rule = RULES.iter().find(|rule| rule.id == one.rule);
-        let notes = rule.map_or_else(Vec::new, |rule| {
-            change::judge(rule, before, after)
-                .into_iter()
-                .filter(|finding| finding.outcome <= Outcome::Watch)
-                .map(|finding| finding.sentence)
-                .collect()
-        });
+        let first = all.iter().all(|known| known.rule != one.rule);
+        let notes = rule
+            .filter(|_| first && about_it)
+            .map_or_else(Vec::new, |rule| {
+                change::judge(rule, before, after)
+                    .into_iter()
+                    .filter(|finding| finding.outcome <= Outcome::Watch)
+                    .map(|finding| finding.sentence)
+                    .collect()
+            });
         all.push(Aftermath {
             rule: one.rule.clone(),
             subject: one.subject.clone(),
             symptom,
-            numbers: step.and_then(|step| step.numbers.clone()),
+            numbers: step
+                .filter(|_| about_it)
+                .and_then(|step| step.numbers.clone()),
             notes,
         });
     }
     all
+}
+
+/// Two rows about one subject, by what they weigh.
+fn by_weight(was: &Finding, is: &Finding) -> Course {
+    let weight = |row: &Finding| (Reverse(row.outcome), row.severity);
+    match weight(is).cmp(&weight(was)) {
+        Ordering::Less => Course::Eased,
+        Ordering::Equal => Course::Same,
+        Ordering::Greater => Course::Worse,
+    }
 }
 
 impl Aftermath {
@@ -223,7 +256,8 @@ impl Aftermath {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::evidence::Subject;
+    use rungwise_model::evidence::{Absence, Origin, Subject};
+    use rungwise_model::keys;
 
     use super::*;
 
@@ -269,5 +303,106 @@ mod tests {
         let findings = [finding];
         assert!(plans(&findings, Outcome::Act, &[0]).plans.is_empty());
         assert_eq!(plans(&findings, Outcome::Watch, &[0]).plans.len(), 1);
+    }
+
+    /// A host whose table of connections is so full, over the whole window.
+    fn tracking(share: f64) -> Evidence {
+        let mut evidence = Evidence::over(10.0);
+        let origin = || Origin::new("x", "y");
+        let parts = vec![share; 3];
+        evidence.series(
+            &keys::CONNTRACK_USE,
+            Subject::host(),
+            share,
+            parts,
+            origin(),
+        );
+        evidence.number(&keys::CONNTRACK_DROPPED, Subject::host(), 0.0, origin());
+        evidence
+    }
+
+    fn asked(rule: &str, subject: &str) -> Asked {
+        Asked {
+            rule: rule.to_owned(),
+            subject: subject.to_owned(),
+            sentence: String::new(),
+            knob: String::new(),
+        }
+    }
+
+    fn told(asked: &[Asked], before: &Evidence, after: &Evidence) -> String {
+        let mut text = String::new();
+        for symptom in aftermath(asked, before, after) {
+            symptom.tell(&mut text);
+        }
+        text
+    }
+
+    #[test]
+    fn a_symptom_is_gone_weaker_unchanged_worse_or_not_decidable() {
+        let full = [asked("conntrack-full", "host")];
+        let mut silent = Evidence::over(10.0);
+        silent.absent(
+            &[&keys::CONNTRACK_USE, &keys::CONNTRACK_DROPPED],
+            &Absence::because("it was not read"),
+            "x",
+        );
+        for (after, symptom) in [
+            (tracking(0.4), "gone"),
+            (tracking(0.88), "weaker: 97 % before, 88 % after"),
+            (tracking(0.97), "unchanged: 97 % before, 97 % after"),
+            (tracking(0.99), "worse: 97 % before, 99 % after"),
+            (silent, "not decidable"),
+        ] {
+            let said = told(&full, &tracking(0.97), &after);
+            let wanted = format!("conntrack-full on host: the symptom is {symptom}");
+            assert!(said.starts_with(&wanted), "{wanted}\n{said}");
+        }
+    }
+
+    #[test]
+    fn a_symptom_that_did_not_move_says_to_take_the_change_back() {
+        let full = [asked("conntrack-full", "host")];
+        let said = told(&full, &tracking(0.97), &tracking(0.97));
+        assert!(said.contains("take the change back"), "{said}");
+    }
+
+    #[test]
+    fn a_rule_that_does_not_exist_is_not_decidable() {
+        let unknown = [asked("no-such-rule", "host")];
+        let said = told(&unknown, &tracking(0.97), &tracking(0.4));
+        assert!(said.contains("not decidable"), "{said}");
+    }
+
+    /// A host whose devices lose this share of their packets for lack of a buffer.
+    fn losing(devices: &[(&str, f64)]) -> Evidence {
+        let mut evidence = Evidence::over(10.0);
+        for (device, share) in devices {
+            for (key, value) in [
+                (&keys::DEVICE_MISSED_SHARE, *share),
+                (&keys::DEVICE_MISSED, share * 1e6),
+                (&keys::RING_RX, 512.0),
+                (&keys::RING_RX_MAXIMUM, 4096.0),
+            ] {
+                let origin = Origin::new("x", "y");
+                evidence.series(key, Subject::device(device), value, vec![value; 3], origin);
+            }
+        }
+        evidence
+    }
+
+    #[test]
+    fn each_device_that_asked_is_judged_by_itself() {
+        let both = ["device/eth0", "device/eth1"].map(|device| asked("nic-ring-drop", device));
+        let before = losing(&[("eth0", 0.004), ("eth1", 0.003)]);
+        let after = losing(&[("eth0", 0.0), ("eth1", 0.003)]);
+        let said = told(&both, &before, &after);
+        let wanted = [
+            "nic-ring-drop on device/eth0: the symptom is gone\n",
+            "nic-ring-drop on device/eth1: the symptom is unchanged\n",
+        ];
+        for wanted in wanted {
+            assert!(said.contains(wanted), "{wanted}\n{said}");
+        }
     }
 }

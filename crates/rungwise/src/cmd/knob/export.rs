@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Component, Path};
 
-use anyhow::Context as _;
 use clap::ValueEnum;
 use rungwise_host::files;
 use rungwise_host::live::Live;
@@ -87,11 +86,9 @@ pub(super) fn store(export: &Export, folder: &Path) -> anyhow::Result<()> {
             .components()
             .filter(|part| matches!(part, Component::Normal(_)));
         let path = inside.fold(folder.to_owned(), |path, part| path.join(part));
-        if let Some(parent) = path.parent() {
-            files::create_dir_all(parent)?;
-        }
-        files::replace(&path, file.text.as_bytes())
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        let parent = path.parent().map_or(Ok(()), files::create_dir_all);
+        let stored = parent.and_then(|()| files::replace(&path, file.text.as_bytes()));
+        stored.map_err(|error| anyhow::anyhow!("{error}; name another folder with --below"))?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 mod asked;
 mod export;
 mod shown;
+mod stored;
 mod undone;
 
 use std::fmt::Write as _;
@@ -23,15 +24,16 @@ use rungwise_host::{clock, environment, files, machine};
 use rungwise_knobs::edit::Places;
 use rungwise_knobs::guard::{self, Guard};
 use rungwise_knobs::recovery::{self, Leftovers};
-use rungwise_knobs::{Context, Drift, Error, Plan, Session};
+use rungwise_knobs::{Context, Drift, Edit, Error, Plan, PlannedEdit, Session};
 use rungwise_model::check::Outcome;
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
 use serde::{Deserialize, Serialize};
 
 use self::asked::Asked;
+use self::stored::Kind;
 use self::undone::{Undone, UndoneJournal};
 use super::{Format, Global};
-use crate::problem::Problem;
+use crate::problem::{Problem, words};
 
 /// How long `list --why` looks at this host.
 const LOOK: Duration = Duration::from_secs(5);
@@ -168,6 +170,9 @@ struct Document<T: Serialize> {
 
 #[derive(Default, Serialize, Deserialize)]
 struct Planned {
+    /// Name of the host that was read for it; empty in plans of before it was told.
+    #[serde(default)]
+    host: String,
     plans: Vec<Plan>,
     /// The findings that they answer to, where they come from a check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -183,6 +188,9 @@ struct Applied {
     changes: usize,
     journal: Option<PathBuf>,
     undone_after_s: Option<f64>,
+    /// What findings ask for and was not applied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<asked::LeftOut>,
     /// Whether the symptoms went away; only for a plan from a check.
     aftermath: Vec<asked::Aftermath>,
 }
@@ -253,7 +261,7 @@ impl Work<'_> {
         let plans = if wishes.wishes.is_empty() {
             export::in_force(&self.state_dir()?).map_err(problem)?
         } else {
-            plans(&wishes.wishes, &wishes.device)?.plans
+            plans(&wishes.wishes, &wishes.device, Origin::Anywhere)?.plans
         };
         let export = rungwise_knobs::export::export(form.into(), &plans).map_err(problem)?;
         if let Some(folder) = below {
@@ -277,7 +285,7 @@ impl Work<'_> {
             .is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
         if stored && self.global.format != Format::Json {
             self.global.say(text.trim_end());
-            self.global.emit(&self.json(Exit::Done, plans)?)?;
+            self.put(&self.json(Exit::Done, plans)?)?;
             return Ok(Exit::Done);
         }
         self.emit(Exit::Done, plans, &text)
@@ -289,7 +297,12 @@ impl Work<'_> {
         deadline: Option<Duration>,
         evidence_for: Duration,
     ) -> anyhow::Result<Exit> {
-        let Planned { plans, asked, .. } = wishes.plans()?;
+        let Planned {
+            plans,
+            asked,
+            left_out,
+            ..
+        } = wishes.plans()?;
         if let Some(knob) = plans.iter().find(|plan| plan.service().next().is_some()) {
             let why = anyhow::anyhow!(
                 "cannot set {} here: it is a switch of the service; start `rungwise serve udp` with it, or name it in a scenario",
@@ -305,6 +318,7 @@ impl Work<'_> {
             }
         }
         let mut text: String = plans.iter().map(Plan::diff).collect();
+        asked::tell_left_out(&left_out, &mut text);
         let (state, _alone) = self.own_state()?;
         let looks = !asked.is_empty() && !evidence_for.is_zero();
         let before = looks
@@ -371,6 +385,7 @@ impl Work<'_> {
             changes,
             journal,
             undone_after_s: deadline.map(|deadline| deadline.as_secs_f64()),
+            left_out,
             aftermath,
         };
         let told = self.emit(Exit::Done, applied, &text);
@@ -414,7 +429,7 @@ impl Work<'_> {
             verified.drift = stand.drift;
             verified.not_verified.extend(stand.elsewhere);
         } else {
-            for plan in plans(&wishes.wishes, &wishes.device)?.plans {
+            for plan in plans(&wishes.wishes, &wishes.device, Origin::Anywhere)?.plans {
                 let drift = plan.verify(&places).map_err(problem)?;
                 let unseen = plan
                     .edits
@@ -527,8 +542,17 @@ impl Work<'_> {
             Format::Json => self.json(exit, body)?,
             Format::Text | Format::Markdown | Format::Html | Format::Sarif => text.to_owned(),
         };
-        self.global.emit(&text)?;
+        self.put(&text)?;
         Ok(exit)
+    }
+
+    /// Prints or writes a result.
+    fn put(&self, text: &str) -> anyhow::Result<()> {
+        let put = self.global.emit(text);
+        if self.global.output.is_none() {
+            return put;
+        }
+        put.map_err(|error| anyhow::anyhow!("{}; name another file with -o", words(&error)))
     }
 
     fn json(&self, exit: Exit, body: impl Serialize) -> anyhow::Result<String> {
@@ -561,35 +585,87 @@ fn watch(journal: &Path, deadline: Option<Duration>, lab: Option<&Path>) -> anyh
     }
 }
 
+/// Where a stored plan may come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// Only from this host: what it replaces was read there.
+    Here,
+    /// From any host: only what it wishes for counts.
+    Anywhere,
+}
+
 /// Plans from wishes and from files, in the order given.
-fn plans(wishes: &[String], device: &Device) -> anyhow::Result<Planned> {
+fn plans(wishes: &[String], device: &Device, origin: Origin) -> anyhow::Result<Planned> {
     let cpus = cpus()?;
     let context = Context::of_host(&Live, device.device.as_deref(), &cpus);
+    let here = machine::fingerprint(&Live).hostname;
     let mut all = Planned::default();
     for wish in wishes {
-        if let Some((id, value)) = wish.split_once('=') {
+        let more = if let Some((id, value)) = wish.split_once('=') {
             let knob = rungwise_knobs::find(id.trim()).map_err(problem)?;
-            all.plans.push(knob.plan(&context, value).map_err(problem)?);
+            vec![knob.plan(&context, value).map_err(problem)?]
         } else {
-            let bytes = files::read(Path::new(wish))
-                .with_context(|| format!("'{wish}' is no ID=VALUE, and as a plan"))?;
-            let stored: Planned = serde_json::from_slice(&bytes).with_context(|| {
-                format!(
-                    "cannot read {wish} as a plan; make one with `rungwise knob plan -o {wish}`"
-                )
-            })?;
-            all.plans.extend(stored.plans);
+            if let Ok(knob) = rungwise_knobs::find(wish) {
+                anyhow::bail!(
+                    "cannot plan {wish}: it is named without a value; write {wish}=VALUE, where VALUE is {}",
+                    knob.values
+                );
+            }
+            let stored: Planned = Kind::Plan.read(Path::new(wish))?;
+            anyhow::ensure!(
+                origin == Origin::Anywhere || [here.as_str(), ""].contains(&&*stored.host),
+                "cannot apply {wish}: it was planned on host '{}', and this is '{here}'; plan it here, or take it there",
+                stored.host
+            );
             all.asked.extend(stored.asked);
+            stored.plans
+        };
+        for plan in more {
+            if let Some(why) = conflict(&all.plans, &plan) {
+                anyhow::bail!(
+                    "cannot plan {} = {}: {why}; name each once, with all its parts",
+                    plan.knob,
+                    plan.wish
+                );
+            }
+            all.plans.push(plan);
         }
     }
+    all.host = here;
     Ok(all)
+}
+
+/// Why `plan` cannot hold beside those before it: both set one target, to different values.
+fn conflict(before: &[Plan], plan: &Plan) -> Option<String> {
+    // A mask that is kept stays as it is, and a person may have several things to do in one place.
+    let sets = |edit: &Edit| !matches!(edit, Edit::Keep { .. } | Edit::ByHand { .. });
+    for two in plan.edits.iter().filter(|planned| sets(&planned.edit)) {
+        let (target, wanted) = (two.edit.target(), two.edit.value());
+        let disagrees = |one: &&PlannedEdit| {
+            sets(&one.edit)
+                && one.place == two.place
+                && one.edit.target() == target
+                && !two.edit.same(&one.edit.value(), &wanted)
+        };
+        for other in before {
+            if let Some(one) = other.edits.iter().find(disagrees) {
+                return Some(format!(
+                    "it sets {target} to '{wanted}', and {} = {} sets it to '{}'",
+                    other.knob,
+                    other.wish,
+                    one.edit.value()
+                ));
+            }
+        }
+    }
+    None
 }
 
 impl Wishes {
     /// Plans from wishes and files, or from what a check asks for.
     fn plans(&self) -> anyhow::Result<Planned> {
         let Some(check) = &self.from else {
-            return plans(&self.given, &self.device);
+            return plans(&self.given, &self.device, Origin::Here);
         };
         let least = if self.also_watch {
             Outcome::Watch
@@ -602,6 +678,7 @@ impl Wishes {
             left_out,
         } = asked::plans(&asked::stored(check)?, least, &cpus()?);
         Ok(Planned {
+            host: machine::fingerprint(&Live).hostname,
             plans,
             asked,
             left_out,

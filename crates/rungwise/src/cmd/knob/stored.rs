@@ -1,0 +1,175 @@
+//! Documents that were stored: plans of `knob plan`, findings of `check`.
+//!
+//! Whoever names one may have named another file, one of another rungwise, or none. What is wrong with it is told
+//! before anything in it is believed.
+
+use std::path::Path;
+
+use rungwise_host::files;
+use rungwise_model::SCHEMA_VERSION;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+/// The longest that is read; a check of a host with thousands of sockets is a hundredth of it.
+const LONGEST: u64 = 64 << 20;
+
+/// What a document is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Plan,
+    Check,
+}
+
+/// Tells what a document is, whatever the rest of it.
+#[derive(Deserialize)]
+struct Head {
+    schema: Option<u32>,
+    plans: Option<IgnoredAny>,
+    findings: Option<IgnoredAny>,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "a plan",
+            Self::Check => "a check",
+        }
+    }
+
+    /// How a person gets one.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Plan => "make one with `rungwise knob plan ID=VALUE -o PLAN.json`",
+            Self::Check => "make one with `rungwise check --format json -o CHECK.json`",
+        }
+    }
+
+    /// Reads the document at `path`.
+    pub(super) fn read<T: DeserializeOwned>(self, path: &Path) -> anyhow::Result<T> {
+        let bytes = bytes(path);
+        bytes.and_then(|bytes| self.parse(&bytes)).map_err(|why| {
+            anyhow::anyhow!(
+                "cannot read {} as {}: {why}; {}",
+                path.display(),
+                self.name(),
+                self.remedy()
+            )
+        })
+    }
+
+    /// The reason, where these bytes are none.
+    fn parse<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, String> {
+        if bytes.trim_ascii().is_empty() {
+            return Err("it is empty".to_owned());
+        }
+        let head: Head = serde_json::from_slice(bytes)
+            .map_err(|error| format!("it is no JSON document of rungwise ({error})"))?;
+        match head.schema {
+            Some(SCHEMA_VERSION) => {}
+            Some(other) => {
+                let age = if other < SCHEMA_VERSION {
+                    "an older"
+                } else {
+                    "a newer"
+                };
+                return Err(format!(
+                    "{age} rungwise wrote it, with schema {other}, and this one reads schema {SCHEMA_VERSION}"
+                ));
+            }
+            None => return Err("it does not say its schema".to_owned()),
+        }
+        let wanted = match self {
+            Self::Plan => &head.plans,
+            Self::Check => &head.findings,
+        };
+        if wanted.is_none() {
+            return Err(match (self, &head.plans, &head.findings) {
+                (Self::Plan, _, Some(_)) => "it is a check; name it with --from".to_owned(),
+                (Self::Check, Some(_), _) => "it is a plan; name it without --from".to_owned(),
+                _ => "it is another document of rungwise".to_owned(),
+            });
+        }
+        serde_json::from_slice(bytes).map_err(|error| format!("it is damaged ({error})"))
+    }
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, String> {
+    if files::is_folder(path) {
+        return Err("it is a folder".to_owned());
+    }
+    let bytes = files::read_at_most(path, LONGEST + 1).map_err(|error| match error {
+        rungwise_host::Error::System { source, .. } => source.to_string(),
+        other => other.to_string(),
+    })?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Plans {
+        plans: Vec<String>,
+    }
+
+    fn refused(kind: Kind, text: &str) -> String {
+        kind.parse::<Plans>(text.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn a_document_of_this_schema_is_read() {
+        let read: Plans = Kind::Plan.parse(br#"{"schema":1,"plans":["a"]}"#).unwrap();
+        assert_eq!(read.plans, ["a"]);
+    }
+
+    #[test]
+    fn what_is_none_is_refused_with_what_it_is() {
+        for (kind, text, why) in [
+            (Kind::Plan, "", "empty"),
+            (Kind::Check, " \n", "empty"),
+            (Kind::Plan, "net.rp_filter = 2", "no JSON document"),
+            (Kind::Plan, "[]", "no JSON document"),
+            (Kind::Plan, "{", "no JSON document"),
+            (Kind::Plan, "{}", "does not say its schema"),
+            (
+                Kind::Plan,
+                r#"{"schema":0,"plans":[]}"#,
+                "an older rungwise",
+            ),
+            (
+                Kind::Check,
+                r#"{"schema":9,"findings":[]}"#,
+                "a newer rungwise",
+            ),
+            (Kind::Plan, r#"{"schema":1,"findings":[]}"#, "it is a check"),
+            (Kind::Check, r#"{"schema":1,"plans":[]}"#, "it is a plan"),
+            (Kind::Check, r#"{"schema":1}"#, "another document"),
+            (Kind::Plan, r#"{"schema":1,"plans":{}}"#, "it is damaged"),
+        ] {
+            let said = refused(kind, text);
+            assert!(said.contains(why), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_folder_a_device_without_end_and_nothing_at_all_are_told_apart() {
+        let said = |path: &str| {
+            let error = Kind::Plan.read::<Plans>(Path::new(path)).unwrap_err();
+            let said = error.to_string();
+            assert!(
+                said.starts_with(&format!("cannot read {path} as a plan: ")),
+                "{said}"
+            );
+            assert!(said.ends_with("-o PLAN.json`"), "{said}");
+            said
+        };
+        assert!(said("/").contains("it is a folder"));
+        assert!(said("/dev/zero").contains("longer than 64 MiB"));
+        assert!(said("/nonexistent").contains("No such file"));
+        assert!(said("/dev/null").contains("it is empty"));
+    }
+}
