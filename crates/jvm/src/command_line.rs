@@ -1,0 +1,447 @@
+//! A command line of the JVM as a list of options, from text or from the words of a process.
+//!
+//! `-Xmx`, `-Xms`, `-Xmn` and `-Xss` are other ways to set flags (`share/runtime/arguments.cpp`) and are read as such. A file
+//! of arguments (`@file`) is named and not read. What follows the main class or `-jar FILE` belongs to the application.
+
+use std::fmt;
+
+use crate::size;
+
+/// Where an option was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// On the command line.
+    Line,
+    /// In `JAVA_TOOL_OPTIONS`, which the JVM reads before its command line.
+    ToolOptions,
+    /// In `JDK_JAVA_OPTIONS`, which the launcher of JDK 9 and newer puts before its command line.
+    LauncherOptions,
+    /// In `_JAVA_OPTIONS`, which the JVM reads after its command line.
+    LateOptions,
+    /// In the header of a GC log: JDK 8 prints there what it decided by itself as well.
+    Log,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Line => "command line",
+            Self::ToolOptions => "JAVA_TOOL_OPTIONS",
+            Self::LauncherOptions => "JDK_JAVA_OPTIONS",
+            Self::LateOptions => "_JAVA_OPTIONS",
+            Self::Log => "header of the GC log",
+        })
+    }
+}
+
+/// A flag with its value as given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The flag: `MaxHeapSize`.
+    pub name: String,
+    value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Switch(bool),
+    Text(String),
+}
+
+impl Setting {
+    fn switch_of(name: &str, on: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            value: Value::Switch(on),
+        }
+    }
+
+    fn text_of(name: &str, text: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            value: Value::Text(text.to_owned()),
+        }
+    }
+
+    /// On or off, of what was written with `+` or `-`.
+    pub fn switch(&self) -> Option<bool> {
+        match self.value {
+            Value::Switch(on) => Some(on),
+            Value::Text(_) => None,
+        }
+    }
+
+    /// The text behind `=`; empty for a switch.
+    pub fn text(&self) -> &str {
+        match &self.value {
+            Value::Switch(_) => "",
+            Value::Text(text) => text,
+        }
+    }
+
+    /// The same as an integer, with its suffix reckoned in.
+    pub fn number(&self) -> Option<u64> {
+        size::bytes(self.text())
+    }
+}
+
+/// One option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// As written, without quotes: `-Xmx4g`.
+    pub written: String,
+    /// Where.
+    pub origin: Origin,
+    /// The flags that it sets; none for an option that is no flag.
+    pub sets: Vec<Setting>,
+}
+
+impl Given {
+    /// Reads one option.
+    pub fn new(written: impl Into<String>, origin: Origin) -> Self {
+        let written = written.into();
+        let sets = settings(&written);
+        Self {
+            written,
+            origin,
+            sets,
+        }
+    }
+
+    /// It is written `-XX:...`.
+    pub fn is_flag(&self) -> bool {
+        self.written.starts_with("-XX:") && !self.sets.is_empty()
+    }
+
+    /// A file of further options, which is not read.
+    pub fn argument_file(&self) -> Option<&str> {
+        let flags = self.written.strip_prefix("-XX:Flags=");
+        let options = self.written.strip_prefix("-XX:VMOptionsFile=");
+        self.written.strip_prefix('@').or(flags).or(options)
+    }
+}
+
+fn settings(written: &str) -> Vec<Setting> {
+    if let Some(flag) = written.strip_prefix("-XX:") {
+        if let Some(name) = flag.strip_prefix('+').filter(|name| is_name(name)) {
+            return vec![Setting::switch_of(name, true)];
+        }
+        if let Some(name) = flag.strip_prefix('-').filter(|name| is_name(name)) {
+            return vec![Setting::switch_of(name, false)];
+        }
+        // `-XX:OnError="..."` may hold anything; `:=` is an old way to write it.
+        let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
+        let name = name.strip_suffix(':').unwrap_or(name);
+        let name = name.trim_start_matches(['+', '-']);
+        return if is_name(name) {
+            vec![Setting::text_of(name, value)]
+        } else {
+            Vec::new()
+        };
+    }
+    let short = |prefix: &str| {
+        let text = written.strip_prefix(prefix)?;
+        text.starts_with(|c: char| c.is_ascii_digit())
+            .then_some(text)
+    };
+    if let Some(text) = short("-Xmx").or_else(|| short("-XX:MaxHeapSize=")) {
+        vec![Setting::text_of("MaxHeapSize", text)]
+    } else if let Some(text) = short("-Xms") {
+        vec![Setting::text_of("InitialHeapSize", text)]
+    } else if let Some(text) = short("-Xmn") {
+        vec![
+            Setting::text_of("NewSize", text),
+            Setting::text_of("MaxNewSize", text),
+        ]
+    } else if let Some(text) = short("-Xss") {
+        // The flag is in KiB, the option in bytes.
+        let kib = size::bytes(text).map(|bytes| (bytes / 1024).to_string());
+        kib.map(|kib| Setting::text_of("ThreadStackSize", &kib))
+            .into_iter()
+            .collect()
+    } else {
+        Vec::new()
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Options of the launcher whose value is the next word (JDK 25, `java --help`).
+const WITH_VALUE: &[&str] = &[
+    "-cp",
+    "-classpath",
+    "--class-path",
+    "-p",
+    "--module-path",
+    "--upgrade-module-path",
+    "--add-modules",
+    "--add-reads",
+    "--add-exports",
+    "--add-opens",
+    "--patch-module",
+    "--limit-modules",
+    "--enable-native-access",
+    "--describe-module",
+    "-d",
+];
+
+/// The options of a JVM in the order in which it reads them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// One per option.
+    pub options: Vec<Given>,
+}
+
+impl CommandLine {
+    /// Reads text as a shell does: white space between words, `'` and `"` around words, `\` before a character.
+    pub fn parse(text: &str) -> Self {
+        Self::of_words(words(text), Origin::Line)
+    }
+
+    /// Reads the words of a process, the program's name first or not.
+    pub fn of_words(words: impl IntoIterator<Item = String>, origin: Origin) -> Self {
+        let mut options: Vec<Given> = Vec::new();
+        let mut words = words.into_iter().peekable();
+        if words
+            .peek()
+            .is_some_and(|first| !first.starts_with(['-', '@']))
+        {
+            words.next();
+        }
+        while let Some(word) = words.next() {
+            let ends = matches!(word.as_str(), "-jar" | "-m" | "--module" | "--source")
+                || !word.starts_with(['-', '@']);
+            if ends {
+                break;
+            }
+            if WITH_VALUE.contains(&word.as_str()) {
+                let value = words.next().unwrap_or_default();
+                options.push(Given::new(format!("{word} {value}").trim_end(), origin));
+            } else {
+                options.push(Given::new(word, origin));
+            }
+        }
+        Self { options }
+    }
+
+    /// Adds the options of an environment variable, where the JVM reads them: before or after its command line.
+    pub fn add_variable(&mut self, text: &str, origin: Origin) {
+        // There are only options in a variable, no program and no main class.
+        let more = words(text).into_iter().map(|word| Given::new(word, origin));
+        if origin == Origin::LateOptions {
+            self.options.extend(more);
+        } else {
+            self.options.splice(0..0, more);
+        }
+    }
+
+    /// The last setting of a flag, which is the one that counts.
+    pub fn setting(&self, name: &str) -> Option<&Setting> {
+        let options = self.options.iter().rev();
+        options
+            .flat_map(|given| given.sets.iter().rev())
+            .find(|setting| setting.name == name)
+    }
+
+    /// The option that sets a flag last.
+    pub fn given(&self, name: &str) -> Option<&Given> {
+        let mut options = self.options.iter().rev();
+        options.find(|given| given.sets.iter().any(|setting| setting.name == name))
+    }
+
+    /// On or off, where it is set.
+    pub fn switch(&self, name: &str) -> Option<bool> {
+        self.setting(name)?.switch()
+    }
+
+    /// It is switched on here.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.switch(name) == Some(true)
+    }
+
+    /// A number that is set here, bytes for sizes.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.setting(name)?.number()
+    }
+
+    /// A number with a fraction that is set here.
+    pub fn decimal(&self, name: &str) -> Option<f64> {
+        self.setting(name)?.text().parse().ok()
+    }
+
+    /// The last option that begins so.
+    pub fn option(&self, prefix: &str) -> Option<&Given> {
+        self.options
+            .iter()
+            .rev()
+            .find(|given| given.written.starts_with(prefix))
+    }
+}
+
+impl fmt::Display for CommandLine {
+    /// One line that a shell reads back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, given) in self.options.iter().enumerate() {
+            let space = if index == 0 { "" } else { " " };
+            write!(f, "{space}{}", quoted(&given.written))?;
+        }
+        Ok(())
+    }
+}
+
+/// The option as a POSIX shell takes it for the words that it is.
+fn quoted(written: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/=@%+".contains(c);
+    let head = written.split(' ').next().unwrap_or_default();
+    if let Some(value) = written
+        .strip_prefix(head)
+        .filter(|_| WITH_VALUE.contains(&head))
+    {
+        let value = value.trim_start();
+        return if value.is_empty() {
+            head.to_owned()
+        } else {
+            format!("{head} {}", quoted(value))
+        };
+    }
+    if !written.is_empty() && written.chars().all(plain) {
+        written.to_owned()
+    } else {
+        format!("'{}'", written.replace('\'', r"'\''"))
+    }
+}
+
+/// Words of a line, quotes and backslashes taken off. A quote that is not closed ends with the text.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (None | Some('"'), '\\') => {
+                let next = characters.next();
+                // The end of a line that goes on in the next one.
+                if next != Some('\n') {
+                    word.get_or_insert_default().extend(next);
+                }
+            }
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> Vec<String> {
+        let line = CommandLine::parse(text);
+        line.options
+            .into_iter()
+            .map(|given| given.written)
+            .collect()
+    }
+
+    #[test]
+    fn short_options_set_flags_and_the_last_one_counts() {
+        let line = CommandLine::parse(
+            "-Xmx4g -Xmn1g -Xss512k -XX:MaxHeapSize=2g -XX:+UseG1GC -XX:-UseG1GC",
+        );
+        assert_eq!(line.number("MaxHeapSize"), Some(2 << 30));
+        assert_eq!(line.number("NewSize"), Some(1 << 30));
+        assert_eq!(line.number("MaxNewSize"), Some(1 << 30));
+        assert_eq!(line.number("ThreadStackSize"), Some(512));
+        assert_eq!(line.switch("UseG1GC"), Some(false));
+        assert_eq!(
+            line.given("MaxHeapSize").unwrap().written,
+            "-XX:MaxHeapSize=2g"
+        );
+    }
+
+    #[test]
+    fn what_follows_the_main_class_or_the_jar_belongs_to_the_application() {
+        for text in [
+            "java -Xmx1g -jar app.jar -Xmx9g",
+            "/usr/bin/java -Xmx1g Main -Xmx9g",
+            "-Xmx1g Main -Xmx9g",
+            "java -Xmx1g -m a/b -Xmx9g",
+        ] {
+            assert_eq!(written(text), ["-Xmx1g"], "{text}");
+        }
+        let with_path = written("java -cp a.jar:b.jar -Xmx1g --add-opens a/b=C Main -Xmx9g");
+        assert_eq!(
+            with_path,
+            ["-cp a.jar:b.jar", "-Xmx1g", "--add-opens a/b=C"]
+        );
+    }
+
+    #[test]
+    fn quotes_are_read_and_written_as_a_shell_does() {
+        let text = r#"-XX:OnError="kill -9 %p" '-Da=b c' -Dd="x\"y" -De=\ z"#;
+        let words = ["-XX:OnError=kill -9 %p", "-Da=b c", "-Dd=x\"y", "-De= z"];
+        assert_eq!(written(text), words);
+        let line = CommandLine::parse(text);
+        assert_eq!(CommandLine::parse(&line.to_string()), line);
+        let with_path = CommandLine::parse("-cp 'a b.jar' -Xmx1g");
+        assert_eq!(with_path.to_string(), "-cp 'a b.jar' -Xmx1g");
+        assert_eq!(written("-Xmx1g 'open -Xmx2g"), ["-Xmx1g"]);
+        assert_eq!(written("\"\" -Xmx1g"), ["-Xmx1g"]);
+    }
+
+    #[test]
+    fn variables_stand_where_the_jvm_reads_them() {
+        let mut line = CommandLine::parse("-Xmx2g");
+        line.add_variable("-Xmx1g", Origin::ToolOptions);
+        assert_eq!(line.number("MaxHeapSize"), Some(2 << 30));
+        line.add_variable("-Xmx3g", Origin::LateOptions);
+        assert_eq!(line.number("MaxHeapSize"), Some(3 << 30));
+    }
+
+    #[test]
+    fn files_of_arguments_are_named_and_not_read() {
+        let line = CommandLine::parse("java @app.args -XX:Flags=.hotspotrc -Xmx1g Main");
+        let files: Vec<_> = line
+            .options
+            .iter()
+            .filter_map(Given::argument_file)
+            .collect();
+        assert_eq!(files, ["app.args", ".hotspotrc"]);
+        assert_eq!(line.number("MaxHeapSize"), Some(1 << 30));
+    }
+
+    #[test]
+    fn odd_text_is_no_reason_to_panic() {
+        for text in [
+            "",
+            "-",
+            "-XX:",
+            "-XX:+",
+            "-XX:=",
+            "-XX:+=",
+            "-Xmx",
+            "-Xss9z",
+            "'",
+            "\\",
+            "@",
+            "-cp",
+            "-XX:+é=1",
+        ] {
+            let line = CommandLine::parse(text);
+            assert!(line.to_string().len() < 20);
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Advice: options that work as written and still are not what a person in charge of the service wants.
+
+use rungwise_model::check::{Finding, Grade};
+
+use super::{Case, Collector, Judgement, TAKE_OUT, act, add, clear, instead, watch, watch_all};
+use crate::release::Release;
+
+pub(super) const NEVER_PROMOTED: Judgement = Judgement {
+    id: "jvm-tenuring-threshold-too-high",
+    summary: "A tenuring threshold above 15",
+    looks_for: "`MaxTenuringThreshold` above 15. Objects have four bits for their age. JDK 8 refuses to start; JDK 11 and newer take \
+        16 and then never promote by age, so that survivors are copied until their space overflows, and refuse more; old updates \
+        of JDK 7 took any value as \"never\".",
+    remedy: "Set 15 or less. Whether a high threshold helps, the age table tells (`-Xlog:gc+age=trace`, \
+        `-XX:+PrintTenuringDistribution` on JDK 8).",
+    wrong: "16 can be meant: a service whose objects all die young or fit the survivors.",
+    sources: "HotSpot `markWord.hpp` (`age_bits` = 4); bounds as the JVMs of the tables print and enforce them.",
+    judge: never_promoted,
+};
+
+fn never_promoted(case: &Case) -> Vec<Finding> {
+    /// Four bits.
+    const OLDEST: u64 = 15;
+    let line = &case.line;
+    let (Some(given), Some(age)) = (
+        line.given("MaxTenuringThreshold"),
+        line.number("MaxTenuringThreshold"),
+    ) else {
+        return clear("the tenuring threshold is left to the JVM");
+    };
+    if age <= OLDEST {
+        return clear(format!("{age} fits the four bits of an object's age"));
+    }
+    let bounds = case
+        .table()
+        .find("MaxTenuringThreshold")
+        .and_then(|flag| flag.bounds);
+    let most = bounds
+        .and_then(|bounds| bounds.high)
+        .unwrap_or(OLDEST as f64);
+    let (severity, then) = if case.release < Release(8) {
+        (
+            Grade::Medium,
+            "old updates never promote by age then, newer ones refuse to start".to_owned(),
+        )
+    } else if age as f64 > most {
+        (
+            Grade::High,
+            format!("{} refuses to start, {most} is the most", case.release),
+        )
+    } else {
+        (
+            Grade::Medium,
+            "objects are then never promoted by age, only when the survivors overflow".to_owned(),
+        )
+    };
+    let finding = act(given, format!("{}: {then}", given.written)).severity(severity);
+    vec![
+        instead(finding, given, "-XX:MaxTenuringThreshold=15")
+            .refuted_by("an age table whose oldest age is empty"),
+    ]
+}
+
+pub(super) const CMS_START_GUESSED: Judgement = Judgement {
+    id: "cms-start-left-to-guesses",
+    summary: "The fraction at which CMS starts counts only for its first cycle",
+    looks_for: "`CMSInitiatingOccupancyFraction` without `UseCMSInitiatingOccupancyOnly`: after the first cycles CMS starts by its own \
+        estimate of promotion, which a burst makes late, and a late start ends in a `concurrent mode failure`.",
+    remedy: "Add `-XX:+UseCMSInitiatingOccupancyOnly`.",
+    wrong: "With steady load the estimate is good, and the fraction is a mere bound for the start.",
+    sources: "HotSpot (JDK 8) `ConcurrentMarkSweepGeneration::should_concurrent_collect`.",
+    judge: cms_start_guessed,
+};
+
+fn cms_start_guessed(case: &Case) -> Vec<Finding> {
+    if case.collector().0 != Collector::Cms {
+        return clear("CMS is not in use");
+    }
+    let line = &case.line;
+    let Some(given) = line.given("CMSInitiatingOccupancyFraction") else {
+        return clear("no fraction is set; CMS starts by its own estimate");
+    };
+    if line.is_on("UseCMSInitiatingOccupancyOnly") {
+        return clear("CMS starts at the fraction alone");
+    }
+    let sentence = format!(
+        "{} holds for the first cycles only: UseCMSInitiatingOccupancyOnly is missing",
+        given.written
+    );
+    let finding = act(given, sentence).confidence(Grade::High);
+    vec![
+        add(finding, "-XX:+UseCMSInitiatingOccupancyOnly")
+            .refuted_by("initial marks of the GC log that all start at the fraction"),
+    ]
+}
+
+pub(super) const ZGC_OF_ONE_GENERATION: Judgement = Judgement {
+    id: "zgc-of-one-generation",
+    summary: "ZGC without generations where the JDK has it with",
+    looks_for: "`UseZGC` on JDK 21 and 22 without `ZGenerational`, and `-XX:-ZGenerational` on 23. ZGC of one generation marks the \
+        whole heap each time; with generations it needs less CPU and heap for the same allocation rate.",
+    remedy: "Add `-XX:+ZGenerational`. From JDK 23 it is the default, from 24 there is no other.",
+    wrong: "A service whose objects all live long gains nothing and pays for the barriers.",
+    sources: "JEP 439 (JDK 21), JEP 474 (default, 23), JEP 490 (the other one removed, 24).",
+    judge: zgc_of_one_generation,
+};
+
+fn zgc_of_one_generation(case: &Case) -> Vec<Finding> {
+    let (line, release) = (&case.line, case.release);
+    let Some(given) = line
+        .given("UseZGC")
+        .filter(|_| case.collector().0 == Collector::Z)
+    else {
+        return clear("ZGC is not in use");
+    };
+    let generations = line.switch("ZGenerational");
+    let one = match release {
+        Release(21 | 22) => generations != Some(true),
+        Release(23) => generations == Some(false),
+        _ => false,
+    };
+    if !one {
+        let which = if release < Release(21) {
+            "has ZGC of one generation only"
+        } else {
+            "runs ZGC with generations"
+        };
+        return clear(format!("{release} {which}"));
+    }
+    let finding = watch(
+        given,
+        format!("{release} runs ZGC with one generation, and has it with two"),
+    );
+    vec![
+        add(finding, "-XX:+ZGenerational")
+            .refuted_by("CPU time and heap of both, measured in pairs under the same load"),
+    ]
+}
+
+pub(super) const HUGE_PAGES_LATE: Judgement = Judgement {
+    id: "jvm-huge-pages-at-run-time",
+    summary: "Huge pages are made while the service runs",
+    looks_for: "`UseTransparentHugePages` without `AlwaysPreTouch`: the kernel clears and compacts huge pages when the heap is first \
+        touched, inside young pauses and allocations.",
+    remedy: "Add `-XX:+AlwaysPreTouch` and set `-Xms` equal to `-Xmx`; the start becomes longer by the time to touch the heap.",
+    wrong: "A heap that soon reaches its size pays this only in the first minutes.",
+    sources: "Linux `Documentation/admin-guide/mm/transhuge.rst` (`defrag`); the wiki of ZGC on huge pages.",
+    judge: huge_pages_late,
+};
+
+fn huge_pages_late(case: &Case) -> Vec<Finding> {
+    let line = &case.line;
+    let Some(given) = line
+        .given("UseTransparentHugePages")
+        .filter(|_| line.is_on("UseTransparentHugePages"))
+    else {
+        return clear("transparent huge pages are not asked for");
+    };
+    if line.is_on("AlwaysPreTouch") {
+        return clear("the heap is touched before the service starts");
+    }
+    let sentence = format!(
+        "{}: huge pages are made inside pauses, since AlwaysPreTouch is missing",
+        given.written
+    );
+    let finding = watch(given, sentence).severity(Grade::Low);
+    vec![
+        add(finding, "-XX:+AlwaysPreTouch")
+            .refuted_by("no sys time in the pauses of the first minutes (GC log)"),
+    ]
+}
+
+pub(super) const GC_LOG_MISSING: Judgement = Judgement {
+    id: "gc-log-missing",
+    summary: "The JVM writes no GC log",
+    looks_for: "Neither `-Xlog:gc...` nor `-Xloggc` nor `-XX:+PrintGC...` nor `-verbose:gc`.",
+    remedy: "JDK 9 and newer: `-Xlog:gc*,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m`. JDK 8: `-Xloggc:gc.log \
+        -XX:+PrintGCDetails -XX:+PrintGCDateStamps` with rotation. It costs next to nothing.",
+    wrong: "An agent or JFR may record the collections instead.",
+    sources: "JEP 271; Oracle, The java Command, \"Enable Logging with the JVM Unified Logging Framework\".",
+    judge: gc_log_missing,
+};
+
+const LOG: &str = "-Xlog:gc*,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m";
+
+fn gc_log_missing(case: &Case) -> Vec<Finding> {
+    let line = &case.line;
+    let on = |prefix: &str| line.option(prefix).is_some();
+    let unified = line.options.iter().any(|given| {
+        let what = given
+            .written
+            .strip_prefix("-Xlog:")
+            .and_then(|rest| rest.split(':').next());
+        what.is_some_and(|what| {
+            what.split(',').any(|part| {
+                let part = part.trim();
+                (part.starts_with("gc") || part.starts_with("all") || part.starts_with("safepoint"))
+                    && !part.ends_with("=off")
+            })
+        })
+    });
+    let printed = line.is_on("PrintGC") || line.is_on("PrintGCDetails");
+    if unified
+        || printed
+        || on("-Xloggc:")
+        || on("-verbose:gc")
+        || on("-verbosegc")
+        || on("-Xlog:all")
+    {
+        return clear("a GC log is written");
+    }
+    let finding = watch_all("no GC log is written: what the next long pause was, nobody will know");
+    let finding = if case.release <= Release(8) {
+        let options = [
+            "-Xloggc:gc.log",
+            "-XX:+PrintGCDetails",
+            "-XX:+PrintGCDateStamps",
+        ];
+        options
+            .iter()
+            .fold(finding, |finding, option| add(finding, option))
+    } else {
+        add(finding, LOG)
+    };
+    vec![finding.refuted_by("a JFR recording that is kept")]
+}
+
+pub(super) const GC_LOG_UNBOUNDED: Judgement = Judgement {
+    id: "gc-log-unbounded",
+    summary: "The GC log of JDK 8 grows without end and is lost at the next start",
+    looks_for: "`-Xloggc` on JDK 8 without `UseGCLogFileRotation`: the file grows until the disk is full, and a restart writes over it. \
+        Unified logs (JDK 9 on) rotate by themselves, 5 files of 20 MB, unless `filecount=0`.",
+    remedy: "Add `-XX:+UseGCLogFileRotation -XX:NumberOfGCLogFiles=5 -XX:GCLogFileSize=20m`, and `%t` or `%p` in the name.",
+    wrong: "Something outside may rotate it (`copytruncate` leaves NULs, which are read over).",
+    sources: "JDK 8 `java` options; unified logging: `share/logging/logFileOutput.hpp`.",
+    judge: gc_log_unbounded,
+};
+
+fn gc_log_unbounded(case: &Case) -> Vec<Finding> {
+    let line = &case.line;
+    if case.release <= Release(8) {
+        let Some(given) = line.option("-Xloggc:") else {
+            return clear("no GC log is written to a file");
+        };
+        if line.is_on("UseGCLogFileRotation") {
+            return clear("the GC log is rotated");
+        }
+        let sentence = format!(
+            "{} grows without end and is written over at the next start",
+            given.written
+        );
+        let mut finding = watch(given, sentence).confidence(Grade::High);
+        for option in [
+            "-XX:+UseGCLogFileRotation",
+            "-XX:NumberOfGCLogFiles=5",
+            "-XX:GCLogFileSize=20m",
+        ] {
+            finding = add(finding, option);
+        }
+        return vec![finding.refuted_by("logrotate or the like takes care of the file")];
+    }
+    let endless = line.options.iter().find(|given| {
+        let log = given.written.starts_with("-Xlog:") && given.written.contains(':');
+        log && given
+            .written
+            .split([',', ':'])
+            .any(|part| part == "filecount=0")
+    });
+    match endless {
+        Some(given) => {
+            let finding = watch(
+                given,
+                format!(
+                    "{} does not rotate: the file grows without end",
+                    given.written
+                ),
+            );
+            let to = given
+                .written
+                .replace("filecount=0", "filecount=5,filesize=20m");
+            vec![
+                instead(finding, given, to)
+                    .refuted_by("logrotate or the like takes care of the file"),
+            ]
+        }
+        None => clear("unified logs rotate by themselves"),
+    }
+}
+
+pub(super) const HEAP_DUMP_MISSING: Judgement = Judgement {
+    id: "heap-dump-on-oom-missing",
+    summary: "An OutOfMemoryError leaves nothing to look at",
+    looks_for: "`HeapDumpOnOutOfMemoryError` not switched on.",
+    remedy: "Add `-XX:+HeapDumpOnOutOfMemoryError -XX:HeapDumpPath=DIR`; the folder needs room for the whole heap.",
+    wrong: "With a very large heap the dump keeps the service down for minutes, and it holds what is secret.",
+    sources: "HotSpot `share/runtime/globals.hpp`: off by default, manageable at run time.",
+    judge: heap_dump_missing,
+};
+
+fn heap_dump_missing(case: &Case) -> Vec<Finding> {
+    if case.line.is_on("HeapDumpOnOutOfMemoryError") {
+        return clear("an OutOfMemoryError leaves a heap dump");
+    }
+    let finding = watch_all("an OutOfMemoryError leaves nothing to look at").severity(Grade::Low);
+    let finding = match case.line.given("HeapDumpOnOutOfMemoryError") {
+        Some(given) => instead(finding, given, TAKE_OUT),
+        None => add(finding, "-XX:+HeapDumpOnOutOfMemoryError"),
+    };
+    vec![finding.refuted_by("an agent that takes the dump")]
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::check::Grade;
+    use rungwise_model::check::Outcome::{self, Act, Clear, Watch};
+
+    use super::super::{judge, outcome_of};
+    use super::*;
+    use crate::command_line::CommandLine;
+    use crate::machine::Machine;
+
+    fn outcome(release: u8, line: &str, rule: &str) -> Outcome {
+        outcome_of(release, line, Machine::default(), rule).0
+    }
+
+    #[test]
+    fn sixteen_stops_jdk_8_and_means_never_later() {
+        let rule = "jvm-tenuring-threshold-too-high";
+        let severity = |release, age| {
+            let case = Case {
+                release: Release(release),
+                line: CommandLine::parse(&format!("-XX:MaxTenuringThreshold={age}")),
+                machine: Machine::default(),
+            };
+            let found = judge(&case)
+                .into_iter()
+                .find(|finding| finding.rule == rule)
+                .unwrap();
+            (found.outcome, found.severity)
+        };
+        assert_eq!(severity(8, 16), (Act, Grade::High));
+        assert_eq!(severity(17, 16), (Act, Grade::Medium));
+        assert_eq!(severity(17, 17), (Act, Grade::High));
+        assert_eq!(severity(17, 15).0, Clear);
+    }
+
+    #[test]
+    fn the_fraction_of_cms_needs_its_switch() {
+        let rule = "cms-start-left-to-guesses";
+        let line = "-XX:+UseConcMarkSweepGC -XX:CMSInitiatingOccupancyFraction=70";
+        assert_eq!(outcome(8, line, rule), Act);
+        let both = format!("{line} -XX:+UseCMSInitiatingOccupancyOnly");
+        assert_eq!(outcome(8, &both, rule), Clear);
+        assert_eq!(
+            outcome(
+                8,
+                "-XX:+UseG1GC -XX:CMSInitiatingOccupancyFraction=70",
+                rule
+            ),
+            Clear
+        );
+    }
+
+    #[test]
+    fn zgc_of_one_generation_is_told_where_there_is_a_choice() {
+        let rule = "zgc-of-one-generation";
+        assert_eq!(outcome(21, "-XX:+UseZGC", rule), Watch);
+        assert_eq!(outcome(21, "-XX:+UseZGC -XX:+ZGenerational", rule), Clear);
+        assert_eq!(outcome(17, "-XX:+UseZGC", rule), Clear);
+        assert_eq!(outcome(25, "-XX:+UseZGC", rule), Clear);
+    }
+
+    #[test]
+    fn huge_pages_want_to_be_touched_early() {
+        let rule = "jvm-huge-pages-at-run-time";
+        assert_eq!(outcome(17, "-XX:+UseTransparentHugePages", rule), Watch);
+        assert_eq!(
+            outcome(17, "-XX:+UseTransparentHugePages -XX:+AlwaysPreTouch", rule),
+            Clear
+        );
+        assert_eq!(outcome(17, "-XX:-UseTransparentHugePages", rule), Clear);
+    }
+
+    #[test]
+    fn a_gc_log_is_seen_in_all_its_forms() {
+        let rule = "gc-log-missing";
+        for (release, line) in [
+            (17, "-Xlog:gc*:file=gc.log"),
+            (17, "-Xlog:safepoint,gc+age=trace"),
+            (8, "-Xloggc:gc.log"),
+            (8, "-XX:+PrintGCDetails"),
+            (17, "-verbose:gc"),
+        ] {
+            assert_eq!(outcome(release, line, rule), Clear, "{line}");
+        }
+        for line in [
+            "-Xlog:class+load",
+            "-Xlog:gc=off",
+            "-XX:-PrintGC",
+            "-Xlog:disable",
+        ] {
+            assert_eq!(outcome(17, line, rule), Watch, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_endless_gc_log_is_told() {
+        let rule = "gc-log-unbounded";
+        assert_eq!(outcome(8, "-Xloggc:gc.log", rule), Watch);
+        assert_eq!(
+            outcome(8, "-Xloggc:gc.log -XX:+UseGCLogFileRotation", rule),
+            Clear
+        );
+        assert_eq!(
+            outcome(17, "-Xlog:gc:file=gc.log::filecount=0", rule),
+            Watch
+        );
+        assert_eq!(
+            outcome(17, "-Xlog:gc:file=gc.log::filecount=3", rule),
+            Clear
+        );
+        assert_eq!(outcome(17, "-Xloggc:gc.log", rule), Clear);
+    }
+
+    #[test]
+    fn a_heap_dump_that_is_off_is_told() {
+        let rule = "heap-dump-on-oom-missing";
+        assert_eq!(outcome(17, "-XX:-HeapDumpOnOutOfMemoryError", rule), Watch);
+        assert_eq!(outcome(17, "-XX:+HeapDumpOnOutOfMemoryError", rule), Clear);
+    }
+}

@@ -1,0 +1,375 @@
+//! Options that do not go together: sizes that contradict, flags that another one makes useless, flags given twice.
+
+use rungwise_model::check::{Finding, Grade};
+
+use super::{Case, Collector, Judgement, TAKE_OUT, act, cite, instead, or_clear, watch};
+use crate::command_line::{Given, Origin};
+use crate::release::Release;
+use crate::table::{Default, Type};
+
+pub(super) const SIZES_CONTRADICT: Judgement = Judgement {
+    id: "jvm-sizes-contradict",
+    summary: "Two sizes that cannot both hold",
+    looks_for: "`-Xms` above `-Xmx` (HotSpot ends with `Initial heap size set to a larger value than the maximum heap size`), a \
+        young generation as large as the heap or larger (it is made smaller, JDK 8 with a warning, newer ones without), `NewSize` \
+        above `MaxNewSize`, `MetaspaceSize` above `MaxMetaspaceSize`, `InitialRAMPercentage` above `MaxRAMPercentage`, \
+        `MinHeapFreeRatio` above `MaxHeapFreeRatio`.",
+    remedy: "Decide which of the two is meant.",
+    wrong: "Values that an argument file overrides are not seen.",
+    sources: "HotSpot `share/gc/shared/gcArguments.cpp`, `genArguments.cpp`; tried on the JVMs of the tables.",
+    judge: sizes_contradict,
+};
+
+/// The smaller one, the larger one, and what `HotSpot` does when it is the other way round; `true` if it does not start.
+const ORDERED: &[(&str, &str, bool)] = &[
+    ("InitialHeapSize", "MaxHeapSize", true),
+    ("MinHeapSize", "MaxHeapSize", true),
+    ("NewSize", "MaxNewSize", false),
+    ("MetaspaceSize", "MaxMetaspaceSize", false),
+    ("MinHeapFreeRatio", "MaxHeapFreeRatio", true),
+    ("InitialRAMPercentage", "MaxRAMPercentage", false),
+];
+
+fn sizes_contradict(case: &Case) -> Vec<Finding> {
+    let line = &case.line;
+    let mut findings = Vec::new();
+    for (small, large, stops) in ORDERED {
+        let value = |name: &str| {
+            let whole = line.number(name).map(|number| number as f64);
+            whole.or_else(|| line.decimal(name))
+        };
+        let (Some(less), Some(more)) = (value(small), value(large)) else {
+            continue;
+        };
+        let (Some(first), Some(second)) = (line.given(small), line.given(large)) else {
+            continue;
+        };
+        if less > more {
+            let then = if *stops {
+                "refuses to start"
+            } else {
+                "sets one of them aside"
+            };
+            let sentence = format!(
+                "{} is more than {}: {} {then}",
+                first.written, second.written, case.release
+            );
+            let severity = if *stops { Grade::High } else { Grade::Medium };
+            findings.push(cite(
+                act(first, sentence)
+                    .severity(severity)
+                    .confidence(Grade::High),
+                second,
+            ));
+        }
+    }
+    let young = line.number("NewSize").or_else(|| line.number("MaxNewSize"));
+    if let (Some(young), Some(heap), Some(given), Some(whole)) = (
+        young,
+        line.number("MaxHeapSize"),
+        line.given("NewSize").or_else(|| line.given("MaxNewSize")),
+        line.given("MaxHeapSize"),
+    ) && young >= heap
+    {
+        let sentence = format!(
+            "{} leaves no old generation in {}: the JVM makes the young generation smaller",
+            given.written, whole.written
+        );
+        findings.push(cite(act(given, sentence).confidence(Grade::High), whole));
+    }
+    or_clear(findings, "no two sizes contradict each other")
+}
+
+pub(super) const WITHOUT_EFFECT: Judgement = Judgement {
+    id: "jvm-flag-without-effect",
+    summary: "A flag that another option makes useless, or that needs one that is missing",
+    looks_for: "`ExplicitGCInvokesConcurrent` with `DisableExplicitGC` (there is no explicit collection left to be concurrent), \
+        `MaxRAMPercentage` with `-Xmx`, `InitialRAMPercentage` with `-Xms`, `NewRatio` with `-Xmn`, `HeapDumpPath` without \
+        `HeapDumpOnOutOfMemoryError`, log rotation of JDK 8 without `-Xloggc`, `UseStringDeduplication` with a collector that \
+        cannot do it, compressed object pointers with ZGC.",
+    remedy: "Take one of the two out, or add what is missing.",
+    wrong: "Some such flags are kept on purpose for the day on which the other one goes.",
+    sources: "HotSpot `share/runtime/arguments.cpp` (`set_heap_size`), `share/gc/shared/gcCause.hpp`; JEP 192 (string \
+        deduplication, G1), JDK 18 release notes (ZGC, Parallel, Serial); ZGC has no compressed object pointers (JEP 333).",
+    judge: without_effect,
+};
+
+fn without_effect(case: &Case) -> Vec<Finding> {
+    let line = &case.line;
+    let (collector, _) = case.collector();
+    let mut findings = Vec::new();
+    let mut useless = |flag: &str, by: Option<&Given>, why: &str| {
+        if let Some(given) = line.given(flag) {
+            let finding = watch(given, format!("{} does nothing: {why}", given.written));
+            let finding = instead(finding.confidence(Grade::High), given, TAKE_OUT);
+            findings.push(match by {
+                Some(by) => cite(finding, by),
+                None => finding,
+            });
+        }
+    };
+    if line.is_on("DisableExplicitGC") {
+        for flag in [
+            "ExplicitGCInvokesConcurrent",
+            "ExplicitGCInvokesConcurrentAndUnloadsClasses",
+        ] {
+            if line.is_on(flag) {
+                let why =
+                    "DisableExplicitGC leaves no explicit collection that could be concurrent";
+                useless(flag, line.given("DisableExplicitGC"), why);
+            }
+        }
+    }
+    for (flag, by) in [
+        ("MaxRAMPercentage", "MaxHeapSize"),
+        ("MaxRAMFraction", "MaxHeapSize"),
+        ("InitialRAMPercentage", "InitialHeapSize"),
+        ("InitialRAMFraction", "InitialHeapSize"),
+    ] {
+        if let Some(other) = line.given(by) {
+            useless(flag, Some(other), "the size is set in bytes");
+        }
+    }
+    if let Some(fixed) = line
+        .given("NewSize")
+        .filter(|_| line.number("MaxNewSize").is_some())
+    {
+        useless(
+            "NewRatio",
+            Some(fixed),
+            "the young generation has a size in bytes",
+        );
+    }
+    if line.switch("HeapDumpOnOutOfMemoryError") != Some(true) {
+        useless("HeapDumpPath", None, "HeapDumpOnOutOfMemoryError is not on");
+    }
+    if case.release <= Release(8) && line.option("-Xloggc:").is_none() {
+        for flag in [
+            "UseGCLogFileRotation",
+            "NumberOfGCLogFiles",
+            "GCLogFileSize",
+        ] {
+            useless(flag, None, "there is no -Xloggc file to rotate");
+        }
+    }
+    let dedup = match collector {
+        Collector::G1 | Collector::Shenandoah => true,
+        Collector::Z | Collector::Parallel | Collector::Serial => case.release >= Release(18),
+        Collector::Cms | Collector::ParNew | Collector::Epsilon => false,
+    };
+    if line.is_on("UseStringDeduplication") && !dedup {
+        useless(
+            "UseStringDeduplication",
+            None,
+            &format!("{collector} cannot do it on {}", case.release),
+        );
+    }
+    if collector == Collector::Z && line.is_on("UseCompressedOops") {
+        useless(
+            "UseCompressedOops",
+            None,
+            "ZGC has no compressed object pointers",
+        );
+    }
+    or_clear(findings, "no flag makes another one useless")
+}
+
+pub(super) const OVERRIDDEN: Judgement = Judgement {
+    id: "jvm-flag-given-twice",
+    summary: "An option that stands there again later, so that the first one does not count",
+    looks_for: "Flags that are set more than once. HotSpot takes the last one without a word.",
+    remedy: "Keep one. With different values, find out which one its author meant: scripts and `JAVA_TOOL_OPTIONS` add options.",
+    wrong: "Start scripts append defaults and overrides on purpose.",
+    sources: "HotSpot reads options in their order: `JAVA_TOOL_OPTIONS`, command line, `_JAVA_OPTIONS`.",
+    judge: overridden,
+};
+
+fn overridden(case: &Case) -> Vec<Finding> {
+    let options = &case.line.options;
+    let mut findings = Vec::new();
+    for (at, given) in options.iter().enumerate() {
+        for setting in &given.sets {
+            let list = case
+                .table()
+                .find(&setting.name)
+                .is_some_and(|flag| flag.value == Type::List);
+            let later = options[at + 1..].iter().find_map(|later| {
+                let same = later.sets.iter().find(|other| other.name == setting.name)?;
+                Some((later, same))
+            });
+            let Some((later, same)) = later.filter(|_| !list) else {
+                continue;
+            };
+            let equal =
+                same == setting || (same.number().is_some() && same.number() == setting.number());
+            let finding = if equal {
+                watch(given, format!("{} is given twice", given.written)).severity(Grade::Low)
+            } else {
+                let from = format!("{}, in {}", later.written, later.origin);
+                watch(
+                    given,
+                    format!("{} does not count: {from}, comes later", given.written),
+                )
+            };
+            let finding = instead(
+                cite(finding.confidence(Grade::High), later),
+                given,
+                TAKE_OUT,
+            );
+            findings.push(finding);
+            // `-Xmn` sets two flags and is told once.
+            break;
+        }
+    }
+    or_clear(findings, "no option is given twice")
+}
+
+pub(super) const REDUNDANT: Judgement = Judgement {
+    id: "jvm-flag-is-the-default",
+    summary: "A flag that says what holds anyway",
+    looks_for: "Flags whose value is the default of this JDK. Defaults that the JVM decides at start, from the machine or the \
+        collector, are not compared.",
+    remedy: "Take it out, unless it is there so that a change of the default is seen.",
+    wrong: "Some write defaults down on purpose.",
+    sources: "The tables of `crates/jvm/data`, `-XX:+PrintFlagsInitial`.",
+    judge: redundant,
+};
+
+fn redundant(case: &Case) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // JDK 8 prints into the log what it decided itself: nobody wrote that.
+    let written = case
+        .line
+        .options
+        .iter()
+        .filter(|given| given.origin != Origin::Log);
+    for given in written.filter(|given| given.is_flag()) {
+        let Some(setting) = given.sets.first() else {
+            continue;
+        };
+        let Some(flag) = case.table().find(&setting.name) else {
+            continue;
+        };
+        let Default::Constant(default) = flag.default else {
+            continue;
+        };
+        let equal = match (flag.value, setting.switch()) {
+            (Type::Switch, Some(on)) => default == if on { "true" } else { "false" },
+            (Type::Signed(_) | Type::Unsigned(_), None) => {
+                setting.text() == default
+                    || (setting.number().is_some() && setting.number() == flag.default_number())
+            }
+            (Type::Double, None) => setting.text().parse::<f64>().ok() == default.parse().ok(),
+            _ => false,
+        };
+        // Unlocking is off by default and shown as such, and `-` of it is rare enough to be told.
+        if equal && flag.is_alive() {
+            let sentence = format!("{} is what {} does anyway", given.written, case.release);
+            let finding = watch(given, sentence)
+                .severity(Grade::Low)
+                .confidence(Grade::High);
+            findings.push(instead(finding, given, TAKE_OUT));
+        }
+    }
+    or_clear(findings, "no flag repeats a default")
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::check::Outcome::{self, Act, Clear, Watch};
+
+    use super::super::outcome_of;
+    use crate::machine::Machine;
+
+    fn outcome(release: u8, line: &str, rule: &str) -> Outcome {
+        outcome_of(release, line, Machine::default(), rule).0
+    }
+
+    #[test]
+    fn sizes_contradict_only_where_the_smaller_is_larger() {
+        let rule = "jvm-sizes-contradict";
+        for line in [
+            "-Xms2g -Xmx1g",
+            "-Xmx1g -Xmn1g",
+            "-XX:NewSize=2g -XX:MaxNewSize=1g",
+            "-XX:MetaspaceSize=256m -XX:MaxMetaspaceSize=128m",
+            "-XX:InitialRAMPercentage=60 -XX:MaxRAMPercentage=50.0",
+        ] {
+            assert_eq!(outcome(17, line, rule), Act, "{line}");
+        }
+        for line in [
+            "-Xms1g -Xmx1g",
+            "-Xmx1g -Xmn1023m",
+            "-XX:NewSize=1g -XX:MaxNewSize=1g",
+            "-XX:InitialRAMPercentage=50 -XX:MaxRAMPercentage=50.0",
+            "-Xms2g",
+        ] {
+            assert_eq!(outcome(17, line, rule), Clear, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_flag_that_another_one_kills_is_told() {
+        let rule = "jvm-flag-without-effect";
+        for (release, line) in [
+            (
+                17,
+                "-XX:+DisableExplicitGC -XX:+ExplicitGCInvokesConcurrent",
+            ),
+            (17, "-Xmx1g -XX:MaxRAMPercentage=50"),
+            (17, "-XX:HeapDumpPath=dumps"),
+            (8, "-XX:+UseGCLogFileRotation"),
+            (17, "-XX:+UseParallelGC -XX:+UseStringDeduplication"),
+            (17, "-Xmn1g -XX:NewRatio=2"),
+        ] {
+            assert_eq!(outcome(release, line, rule), Watch, "{line}");
+        }
+        for (release, line) in [
+            (
+                17,
+                "-XX:-DisableExplicitGC -XX:+ExplicitGCInvokesConcurrent",
+            ),
+            (17, "-Xms1g -XX:MaxRAMPercentage=50"),
+            (17, "-XX:HeapDumpPath=dumps -XX:+HeapDumpOnOutOfMemoryError"),
+            (8, "-XX:+UseGCLogFileRotation -Xloggc:gc.log"),
+            (21, "-XX:+UseParallelGC -XX:+UseStringDeduplication"),
+            (17, "-XX:NewSize=1g -XX:NewRatio=2"),
+        ] {
+            assert_eq!(outcome(release, line, rule), Clear, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_last_one_counts_and_lists_add_up() {
+        let rule = "jvm-flag-given-twice";
+        let (found, sentences) =
+            outcome_of(17, "-Xmx1g -XX:MaxHeapSize=2g", Machine::default(), rule);
+        assert_eq!(found, Watch);
+        assert!(
+            sentences[0].contains("-Xmx1g does not count"),
+            "{}",
+            sentences[0]
+        );
+        let (_, sentences) = outcome_of(17, "-Xmx1g -Xmx1024m", Machine::default(), rule);
+        assert!(sentences[0].contains("twice"), "{}", sentences[0]);
+        assert_eq!(
+            outcome(
+                17,
+                "-XX:CompileCommand=quiet -XX:CompileCommand=print,a.b",
+                rule
+            ),
+            Clear
+        );
+        assert_eq!(outcome(17, "-Xmx1g -Xms1g", rule), Clear);
+    }
+
+    #[test]
+    fn a_default_is_told_and_what_the_machine_decides_is_not() {
+        let rule = "jvm-flag-is-the-default";
+        assert_eq!(outcome(17, "-XX:SurvivorRatio=8", rule), Watch);
+        assert_eq!(outcome(17, "-XX:SurvivorRatio=7", rule), Clear);
+        assert_eq!(outcome(17, "-XX:+UseG1GC", rule), Clear);
+        assert_eq!(outcome(17, "-XX:-HeapDumpOnOutOfMemoryError", rule), Watch);
+        assert_eq!(outcome(17, "-XX:+HeapDumpOnOutOfMemoryError", rule), Clear);
+    }
+}

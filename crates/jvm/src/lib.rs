@@ -1,0 +1,34 @@
+//! What `HotSpot`'s flags mean: the tables of five JDKs as real JVMs printed them, a parser of command lines, judgements
+//! of them, and the way from one JDK to another.
+//!
+//! ```
+//! use rungwise_jvm::{Case, CommandLine, Machine, Release, judge};
+//! use rungwise_model::check::Outcome;
+//!
+//! let case = Case {
+//!     release: Release::parse("17.0.15").unwrap(),
+//!     line: CommandLine::parse("-Xmx4g -XX:+UseConcMarkSweepGC"),
+//!     machine: Machine::default(),
+//! };
+//! let findings = judge(&case);
+//! assert_eq!(findings[0].rule, "jvm-flag-removed");
+//! assert_eq!(findings[0].outcome, Outcome::Act);
+//! ```
+//!
+//! Pure: no file is opened, no process is started, no input makes it panic. The tables are part of the program and are
+//! read when the first flag is looked up, one JDK at a time.
+
+mod command_line;
+mod judge;
+mod machine;
+pub mod migrate;
+mod release;
+mod size;
+mod table;
+
+pub use command_line::{CommandLine, Given, Origin, Setting};
+pub use judge::{Case, Collector, JUDGEMENTS, Judgement, judge};
+pub use machine::Machine;
+pub use release::Release;
+pub use size::{bytes, shown};
+pub use table::{Bounds, Default, Flag, Kind, Table, Type};

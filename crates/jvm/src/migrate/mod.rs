@@ -1,0 +1,330 @@
+//! From one JDK to another: the same command line in the words of a newer JDK, step by step, each with its reason.
+//!
+//! An option that the new JDK takes without complaint stays as it is. The others go through [`rules::RULES`]; what no rule
+//! knows is taken out with the JVM's own words. GC logging of JDK 8 is many flags that become one `-Xlog`.
+
+mod logging;
+mod rules;
+
+use rungwise_model::check::Grade;
+
+use crate::command_line::{CommandLine, Given, Origin};
+use crate::judge::{Case, Collector, entry};
+use crate::machine::Machine;
+use crate::release::Release;
+use crate::table::{Flag, Kind};
+
+/// One change of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Options that go, as written.
+    pub out: Vec<String>,
+    /// Options that come in their place; empty where nothing has to.
+    pub into: Vec<String>,
+    /// Why.
+    pub why: String,
+    /// Where it is from.
+    pub source: &'static str,
+    /// How sure it is that the service behaves as before.
+    pub sure: Grade,
+}
+
+/// A command line for another JDK.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// What changed.
+    pub steps: Vec<Step>,
+    /// The new command line.
+    pub line: CommandLine,
+}
+
+/// Says the same in the words of the newer JDK `to`.
+pub fn migrate(line: &CommandLine, from: Release, to: Release) -> Migration {
+    let context = Context::new(line, from, to);
+    let mut steps: Vec<Step> = Vec::new();
+    let mut options: Vec<Given> = Vec::new();
+    let mut logged = false;
+    for given in &line.options {
+        if to >= Release(9) && logging::is_logging(given) {
+            if !logged {
+                let step = logging::step(line, from);
+                options.extend(
+                    step.into
+                        .iter()
+                        .map(|option| Given::new(option, given.origin)),
+                );
+                steps.push(step);
+                logged = true;
+            }
+            continue;
+        }
+        let Some(step) = context.step(given) else {
+            options.extend(context.unlock(given, &options));
+            options.push(given.clone());
+            continue;
+        };
+        for option in &step.into {
+            let new = Given::new(option, given.origin);
+            let there = options
+                .iter()
+                .chain(&line.options)
+                .any(|other| other.written == new.written);
+            if !there {
+                options.extend(context.unlock(&new, &options));
+                options.push(new);
+            }
+        }
+        steps.push(step);
+    }
+    Migration {
+        steps,
+        line: CommandLine { options },
+    }
+}
+
+/// What takes the place of one option on a JDK; `None` where nothing has to or nothing is known.
+pub(crate) fn successor(
+    line: &CommandLine,
+    given: &Given,
+    from: Release,
+    to: Release,
+) -> Option<Step> {
+    if to >= Release(9) && logging::is_logging(given) {
+        return Some(logging::step(line, from));
+    }
+    let context = Context::new(line, from, to);
+    context.by_rule(given)
+}
+
+/// What a rule looks at besides the option.
+pub(crate) struct Context {
+    pub(crate) to: Release,
+    /// The collector before.
+    pub(crate) collector: Collector,
+    /// The collector goes, and G1 comes in its place.
+    pub(crate) to_g1: bool,
+}
+
+impl Context {
+    fn new(line: &CommandLine, from: Release, to: Release) -> Self {
+        let case = Case {
+            release: from,
+            line: line.clone(),
+            machine: Machine::default(),
+        };
+        let (collector, _) = case.collector();
+        let cms_stays = to
+            .table()
+            .find("UseConcMarkSweepGC")
+            .is_some_and(Flag::is_alive);
+        Self {
+            to,
+            collector,
+            to_g1: collector == Collector::Cms && !cms_stays,
+        }
+    }
+
+    /// What becomes of an option that cannot or should not stay.
+    fn step(&self, given: &Given) -> Option<Step> {
+        let flag = entry(self.to.table(), given);
+        let refuses = flag.and_then(|flag| {
+            let setting = given.sets.first()?;
+            flag.refuses(setting)
+        });
+        let trouble = match flag {
+            None => given.is_flag(),
+            Some(flag) => !flag.is_alive() || flag.is_deprecated() || refuses.is_some(),
+        };
+        let superseded = self.to_g1 && rules::defeats_g1(given);
+        if !trouble && !superseded {
+            return None;
+        }
+        if let Some(step) = self.by_rule(given) {
+            return Some(step);
+        }
+        // Deprecated without a better way: it works, so it stays.
+        if flag.is_some_and(|flag| flag.is_deprecated() && refuses.is_none()) {
+            return None;
+        }
+        let known = Release::known().any(|release| entry(release.table(), given).is_some());
+        if !known {
+            // A slip, or a flag of another JVM: not ours to drop.
+            return None;
+        }
+        let words = Release::known()
+            .filter(|release| *release <= self.to)
+            .filter_map(|release| entry(release.table(), given))
+            .filter(|flag| matches!(flag.kind, Kind::Gone | Kind::Refused) || flag.is_deprecated())
+            .map(|flag| flag.words)
+            .last();
+        let why = match (refuses, words) {
+            (Some(refuses), _) => format!("{} refuses it: {refuses}", self.to),
+            (None, Some(words)) => format!("{} does without it; said of it: {words}", self.to),
+            (None, None) => format!(
+                "{} does not know it, and nothing is known that takes its place",
+                self.to
+            ),
+        };
+        Some(Step {
+            out: vec![given.written.clone()],
+            into: Vec::new(),
+            why,
+            source: "the tables of flags, asked of JVMs",
+            sure: Grade::Low,
+        })
+    }
+
+    fn by_rule(&self, given: &Given) -> Option<Step> {
+        let rule = rules::find(given)?;
+        let into = (rule.into)(self, given)?;
+        // A rule must not put back what it takes out, nor name what this JDK does not have.
+        let fits = into.iter().all(|option| {
+            let new = Given::new(option, Origin::Line);
+            let known = entry(self.to.table(), &new).is_some_and(Flag::is_alive);
+            *option != given.written && (known || !new.is_flag())
+        });
+        fits.then(|| Step {
+            out: vec![given.written.clone()],
+            into,
+            why: rule.why.to_owned(),
+            source: rule.source,
+            sure: rule.sure,
+        })
+    }
+
+    /// The option that has to stand before this one, where the new JDK calls it diagnostic or experimental.
+    fn unlock(&self, given: &Given, before: &[Given]) -> Option<Given> {
+        let flag = entry(self.to.table(), given)?;
+        let unlock = format!("-XX:+{}", flag.unlocked_by()?);
+        let there = before.iter().any(|other| other.written == unlock);
+        (!there).then(|| Given::new(unlock, given.origin))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::check::Outcome;
+
+    use super::*;
+    use crate::judge::judge;
+
+    fn moved(line: &str, from: u8, to: u8) -> String {
+        migrate(&CommandLine::parse(line), Release(from), Release(to))
+            .line
+            .to_string()
+    }
+
+    #[test]
+    fn cms_becomes_g1_with_a_pause_goal_and_without_fixed_sizes() {
+        let line = "-Xmx6g -Xmn2g -XX:+UseConcMarkSweepGC -XX:+UseParNewGC -XX:CMSInitiatingOccupancyFraction=70 \
+            -XX:+UseCMSInitiatingOccupancyOnly -XX:+CMSScavengeBeforeRemark -XX:+CMSParallelRemarkEnabled";
+        for to in [17, 21, 25] {
+            assert_eq!(moved(line, 8, to), "-Xmx6g -XX:+UseG1GC", "{to}");
+        }
+        // JDK 11 still has it.
+        assert!(moved(line, 8, 11).contains("-XX:+UseConcMarkSweepGC"));
+    }
+
+    #[test]
+    fn the_permanent_generation_becomes_metaspace() {
+        let line = "-XX:PermSize=128m -XX:MaxPermSize=256m";
+        assert_eq!(
+            moved(line, 7, 17),
+            "-XX:MetaspaceSize=128m -XX:MaxMetaspaceSize=256m"
+        );
+    }
+
+    #[test]
+    fn fractions_of_memory_become_percentages() {
+        assert_eq!(
+            moved("-XX:MaxRAMFraction=2", 8, 25),
+            "-XX:MaxRAMPercentage=50"
+        );
+        assert_eq!(
+            moved("-XX:MaxRAMFraction=3", 8, 17),
+            "-XX:MaxRAMPercentage=33.3"
+        );
+        assert_eq!(
+            moved("-XX:MaxRAMPercentage=50", 8, 17),
+            "-XX:MaxRAMPercentage=50"
+        );
+    }
+
+    #[test]
+    fn a_line_that_the_new_jdk_takes_stays_as_it_is() {
+        let line = "-Xms2g -Xmx2g -XX:+UseG1GC -XX:MaxGCPauseMillis=100 -Dx=y --add-opens a/b=C";
+        assert_eq!(
+            migrate(&CommandLine::parse(line), Release(11), Release(25)).steps,
+            []
+        );
+        assert_eq!(moved(line, 11, 25), line);
+    }
+
+    #[test]
+    fn a_flag_that_became_experimental_gets_its_key() {
+        let table = Release(17).table();
+        assert_eq!(
+            table.find("G1NewSizePercent").unwrap().kind,
+            Kind::Experimental
+        );
+        let line = moved("-XX:G1NewSizePercent=10", 8, 17);
+        assert_eq!(
+            line,
+            "-XX:+UnlockExperimentalVMOptions -XX:G1NewSizePercent=10"
+        );
+    }
+
+    #[test]
+    fn zgc_loses_the_switch_that_is_no_longer_one() {
+        assert_eq!(
+            moved("-XX:+UseZGC -XX:+ZGenerational", 21, 25),
+            "-XX:+UseZGC"
+        );
+    }
+
+    #[test]
+    fn every_flag_of_every_jdk_moves_to_a_line_that_the_new_one_starts_with() {
+        let stops = [
+            "jvm-flag-removed",
+            "jvm-flag-unknown",
+            "jvm-flag-locked",
+            "jvm-flag-wrong-value",
+            "jvm-flag-ignored",
+        ];
+        for from in Release::known() {
+            for to in Release::known().filter(|to| *to > from) {
+                for flag in from.table().flags().filter(|flag| flag.is_alive()) {
+                    let option = match (flag.value, flag.default) {
+                        (crate::Type::Switch, _) => format!("-XX:+{}", flag.name),
+                        (crate::Type::None, _) if flag.name.starts_with('-') => {
+                            flag.name.to_owned()
+                        }
+                        (crate::Type::None, _) => continue,
+                        (_, crate::Default::Constant(value)) if !value.is_empty() => {
+                            format!("-XX:{}={value}", flag.name)
+                        }
+                        _ => format!("-XX:{}=1", flag.name),
+                    };
+                    let case = Case {
+                        release: to,
+                        line: migrate(&CommandLine::parse(&option), from, to).line,
+                        machine: Machine::default(),
+                    };
+                    let found = judge(&case).into_iter().find(|finding| {
+                        finding.outcome == Outcome::Act && stops.contains(&finding.rule.as_str())
+                    });
+                    // A value that is no default may be out of bounds from the start.
+                    let tried = option.ends_with("=1");
+                    if let Some(finding) =
+                        found.filter(|finding| !(tried && finding.rule == "jvm-flag-wrong-value"))
+                    {
+                        panic!(
+                            "{option} from {from} to {to}: {} ({})",
+                            case.line, finding.sentence
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
