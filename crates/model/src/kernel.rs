@@ -402,6 +402,10 @@ pub struct Events {
     /// Seconds that system calls were counted for, where that is less: counting slows each of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syscall_seconds: Option<f64>,
+    /// Tasks that came from another CPU, by the CPU that they came to (perf's `cpu-migrations`); absent from captures
+    /// that did not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub migrations: Option<BTreeMap<u32, u64>>,
     /// Why an event could not be counted: event, then reason.
     pub refused: BTreeMap<String, String>,
 }

@@ -8,18 +8,22 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rungwise_formats::task;
 use rungwise_host::{Host, machine};
-use rungwise_model::kernel::Question;
+use rungwise_model::kernel::{Answer, Question};
 
-use crate::PROBES;
 use crate::capture::{Capture, Moment, Process, Raw, Reply};
 use crate::probe::{Source, What, When};
+use crate::{PROBES, Window, net};
 
 /// Looks per window, both ends included: three parts, so that what lasts can be told from what happened once.
 pub const LOOKS: u32 = 4;
 
 /// Suffix of a pattern whose files are not text; they are kept as lower-case hex.
 const HEX: &str = "#hex";
+
+/// Stands in a pattern for each process that has a told socket open.
+const OWNER: &str = "{owner}";
 
 /// No file that a probe reads is this long on a healthy machine; a longer one is cut here.
 const LONGEST: usize = 16 << 20;
@@ -62,30 +66,66 @@ pub fn gather(
     let since = || now().saturating_duration_since(began);
     let mut moments = Vec::new();
     if window.is_zero() {
-        moments.push(look(host, pid, Look::Only, 0.0));
+        moments.push(look(host, pid, Look::Only, &moments, 0.0));
     } else {
-        moments.push(look(host, pid, Look::First, 0.0));
+        moments.push(look(host, pid, Look::First, &moments, 0.0));
         for part in 1..LOOKS {
             let due = window * part / (LOOKS - 1);
             let goes_on = wait(due.saturating_sub(since()));
             let at_s = since().as_secs_f64();
             let last = part == LOOKS - 1 || !goes_on;
             let which = if last { Look::Last } else { Look::Between };
-            moments.push(look(host, pid, which, at_s));
+            moments.push(look(host, pid, which, &moments, at_s));
             if last {
                 break;
             }
         }
     }
-    Capture {
+    let mut capture = Capture {
         machine: machine::fingerprint(host),
         process,
         moments,
+    };
+    owners(host, &mut capture);
+    capture
+}
+
+/// Adds who has the sockets open that are told, and what is read of those processes.
+///
+/// It comes last, because which sockets are told is known only then: to look through all descriptors of all processes
+/// costs more than all else that is read.
+fn owners(host: &dyn Host, capture: &mut Capture) {
+    let sought = net::sought(&Window::of(capture));
+    let Some(last) = capture.moments.last_mut() else {
+        return;
+    };
+    let mut pids = BTreeSet::new();
+    let reply = match host.owners_of(&sought) {
+        Ok(owners) => {
+            pids.extend(owners.values().map(|owner| owner.pid));
+            Reply::Answer(Answer::Owners(owners))
+        }
+        Err(error) => Reply::Failed(reason(&error)),
+    };
+    last.answers
+        .insert(name(Question::Owners).to_owned(), reply);
+    let patterns = PROBES
+        .iter()
+        .flat_map(|probe| probe.sources)
+        .filter_map(|source| match source.what {
+            What::Files(pattern) if pattern.contains(OWNER) => Some(pattern),
+            _ => None,
+        });
+    for pattern in patterns {
+        for pid in &pids {
+            let path = pattern.replace(OWNER, &pid.to_string());
+            read_all(host, &path, None, last, &mut Folders::new());
+        }
     }
 }
 
-/// One look, `at_s` seconds after the first.
-pub fn look(host: &dyn Host, pid: Option<u32>, which: Look, at_s: f64) -> Moment {
+/// One look, `at_s` seconds after the first of those `before` it.
+fn look(host: &dyn Host, pid: Option<u32>, which: Look, before: &[Moment], at_s: f64) -> Moment {
     let sources: BTreeSet<Source> = PROBES
         .iter()
         .flat_map(|probe| probe.sources)
@@ -99,9 +139,25 @@ pub fn look(host: &dyn Host, pid: Option<u32>, which: Look, at_s: f64) -> Moment
     let mut folders = BTreeMap::new();
     for source in sources {
         match source.what {
+            // Those of the owners are asked for when all looks are taken.
+            What::Ask(Question::Owners) => {}
+            What::Files(pattern) if pattern.contains(OWNER) => {}
             What::Files(pattern) => read_all(host, pattern, pid, &mut moment, &mut folders),
+            What::Running(pattern) => {
+                let earlier = match source.when {
+                    When::Once => before.first(),
+                    When::Ends | When::Each => before.last(),
+                };
+                // At the first look nobody knows who runs; settings are read then if it is the only one.
+                if earlier.is_some() || source.when == When::Once {
+                    let paths = running(host, pattern, pid, earlier, &moment, &mut folders);
+                    for path in paths {
+                        read_one(host, &path, &mut moment);
+                    }
+                }
+            }
             What::Ask(question) => {
-                let reply = match host.ask(question) {
+                let reply = match ask(host, question, which, before) {
                     Ok(answer) => Reply::Answer(answer),
                     Err(error) => Reply::Failed(reason(&error)),
                 };
@@ -110,6 +166,51 @@ pub fn look(host: &dyn Host, pid: Option<u32>, which: Look, at_s: f64) -> Moment
         }
     }
     moment
+}
+
+/// The answer to a question; between the ends of the window, of a host with many sockets, a part of it.
+fn ask(host: &dyn Host, question: Question, which: Look, before: &[Moment]) -> io::Result<Answer> {
+    if (question, which) == (Question::Tcp, Look::Between)
+        && let Some(Reply::Answer(Answer::Tcp(first))) = before
+            .first()
+            .and_then(|first| first.answers.get(name(question)))
+        && let Some(some) = net::tcp::between(first)
+    {
+        return host.tcp_among(&some).map(Answer::Tcp);
+    }
+    host.ask(question)
+}
+
+/// The files of those threads of the process that ran or waited to run since the look `earlier`; of all, without one.
+fn running(
+    host: &dyn Host,
+    pattern: &str,
+    pid: Option<u32>,
+    earlier: Option<&Moment>,
+    now: &Moment,
+    folders: &mut Folders,
+) -> Vec<String> {
+    let Some(pid) = pid else { return Vec::new() };
+    let pattern = pattern.replace("{pid}", &pid.to_string());
+    // A process that has ended has no threads; the other sources tell.
+    let mut paths = expand(host, &pattern, folders).unwrap_or_default();
+    paths.retain(|path| {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let time = format!("{folder}/schedstat");
+        !earlier.is_some_and(|earlier| stood_still(&time, earlier, now))
+    });
+    paths
+}
+
+/// The thread with this `schedstat` did not get a CPU between the looks. Where the kernel does not count, every thread
+/// may have.
+fn stood_still(time: &str, earlier: &Moment, now: &Moment) -> bool {
+    match (earlier.files.get(time), now.files.get(time)) {
+        (Some(Raw::Text(before)), Some(Raw::Text(after))) => {
+            before == after && task::schedstat(after).is_some()
+        }
+        _ => false,
+    }
 }
 
 /// The name of a question in a capture.
@@ -157,15 +258,31 @@ fn read_all(
         if moment.files.contains_key(&path) {
             continue;
         }
-        let raw = match host.read(Path::new(&path)) {
-            Ok(bytes) => Raw::Text(text(&bytes, hex)),
-            // Processes, devices and the like come and go between the listing and the reading.
-            Err(error) if one_of_many && error.raw_os_error().is_some_and(is_gone) => continue,
-            Err(error) => Raw::Failed {
-                failed: reason(&error),
-            },
-        };
-        moment.files.insert(path, raw);
+        if let Some(raw) = raw(host, &path, hex, one_of_many) {
+            moment.files.insert(path, raw);
+        }
+    }
+}
+
+/// Reads one file of many, which may be gone by now.
+fn read_one(host: &dyn Host, path: &str, moment: &mut Moment) {
+    if moment.files.contains_key(path) {
+        return;
+    }
+    if let Some(raw) = raw(host, path, false, true) {
+        moment.files.insert(path.to_owned(), raw);
+    }
+}
+
+/// A file as it is to be kept; nothing if it is one of many and gone.
+fn raw(host: &dyn Host, path: &str, hex: bool, one_of_many: bool) -> Option<Raw> {
+    match host.read(Path::new(path)) {
+        Ok(bytes) => Some(Raw::Text(text(&bytes, hex))),
+        // Processes, devices and the like come and go between the listing and the reading.
+        Err(error) if one_of_many && error.raw_os_error().is_some_and(is_gone) => None,
+        Err(error) => Some(Raw::Failed {
+            failed: reason(&error),
+        }),
     }
 }
 
@@ -246,6 +363,7 @@ fn reason(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use rungwise_host::recorded::Recorded;
+    use rungwise_model::kernel::{Endpoint, Owner, TcpSocket};
 
     use super::*;
 
@@ -309,6 +427,102 @@ mod tests {
             moment.files.get("/proc/4/stat"),
             Some(&Raw::Text("34202862290a".to_owned()))
         );
+    }
+
+    /// All looks of a window at an invented host.
+    fn looked_at(host: &Recorded, pid: Option<u32>) -> Capture {
+        let clock = std::cell::Cell::new(rungwise_host::clock::now());
+        let wait = |by: Duration| {
+            clock.set(clock.get() + by);
+            true
+        };
+        let process = pid.map(|pid| Process {
+            pid,
+            name: "judged".to_owned(),
+        });
+        gather(host, process, Duration::from_secs(9), wait, || clock.get())
+    }
+
+    fn socket(port: u16, state: u8, rqueue: u32) -> TcpSocket {
+        TcpSocket {
+            local: Endpoint::new([10, 0, 0, 1].into(), 80),
+            remote: Endpoint::new([10, 0, 0, 2].into(), port),
+            state,
+            inode: u64::from(port),
+            rqueue,
+            ..TcpSocket::default()
+        }
+    }
+
+    fn tcp(moment: &Moment) -> Vec<u64> {
+        match &moment.answers["tcp"] {
+            Reply::Answer(Answer::Tcp(sockets)) => sockets.iter().map(|one| one.inode).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn of_many_sockets_those_that_may_pile_up_are_listed_between_the_ends() {
+        let mut sockets: Vec<_> = (1..=1_200).map(|port| socket(port, 1, 0)).collect();
+        sockets[6].rqueue = 5;
+        sockets.push(socket(2_000, 10, 0));
+        let host = invented().with_answer(Question::Tcp, Answer::Tcp(sockets));
+        let looks = looked_at(&host, None).moments;
+        let seen: Vec<usize> = looks.iter().map(|look| tcp(look).len()).collect();
+        assert_eq!(seen, [1_201, 2, 2, 1_201]);
+        assert_eq!(tcp(&looks[1]), [7, 2_000]);
+        let few = vec![socket(1, 1, 0), socket(2, 1, 0)];
+        let host = invented().with_answer(Question::Tcp, Answer::Tcp(few));
+        let looks = looked_at(&host, None).moments;
+        assert!(looks.iter().all(|look| tcp(look).len() == 2));
+    }
+
+    #[test]
+    fn owners_are_sought_of_sockets_that_carry_something_and_their_files_are_read() {
+        let owner = |pid| Owner {
+            pid,
+            name: "a".to_owned(),
+        };
+        let host = invented()
+            .file("/proc/17/cgroup", "0::/a")
+            .file("/proc/4/cgroup", "0::/b")
+            .with_answer(
+                Question::Tcp,
+                Answer::Tcp(vec![socket(1, 1, 0), socket(2, 1, 9)]),
+            )
+            .with_answer(
+                Question::Owners,
+                Answer::Owners([(1, owner(4)), (2, owner(17))].into()),
+            );
+        let capture = looked_at(&host, None);
+        let [first, .., last] = &capture.moments[..] else {
+            panic!("several looks");
+        };
+        let found = Reply::Answer(Answer::Owners([(2, owner(17))].into()));
+        assert_eq!(last.answers["owners"], found);
+        assert!(!first.answers.contains_key("owners"));
+        assert!(last.files.contains_key("/proc/17/cgroup"));
+        assert!(!last.files.contains_key("/proc/4/cgroup"));
+    }
+
+    #[test]
+    fn files_of_threads_that_stood_still_are_not_read_again() {
+        let host = invented()
+            .file("/proc/17/task/17/stat", "17 (a)")
+            .file("/proc/17/task/17/schedstat", "5 0 1")
+            .file("/proc/17/task/18/stat", "18 (b)")
+            // A kernel that does not count: this one may have run.
+            .file("/proc/17/task/18/schedstat", "0 0 0");
+        let looks = looked_at(&host, Some(17)).moments;
+        let read = |tid: u32| {
+            let path = format!("/proc/17/task/{tid}/stat");
+            looks
+                .iter()
+                .map(|look| look.files.contains_key(&path))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(read(17), [true, false, false, true]);
+        assert_eq!(read(18), [true; 4]);
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub static PROBES: &[&Probe] = &[
     &process::numa_maps::PROBE,
     &process::threads::PROBE,
     &memory::pressure::PROBE,
+    &cpu::schedstat::PROBE,
     &cpu::softirqs::PROBE,
     &cpu::proc_stat::PROBE,
     &sysctls::PROBE,

@@ -19,7 +19,7 @@ impl Probe {
             self.doc
         );
         for source in self.sources {
-            let _ = writeln!(page, "| {} | {} |", what(source), when(source.when));
+            let _ = writeln!(page, "| {} | {} |", what(source), when(source));
         }
         if self.sources.is_empty() {
             page += "| what a sampler saw | during the window |\n";
@@ -75,15 +75,17 @@ pub fn row_of(key: &Key) -> String {
 fn what(source: &Source) -> String {
     match source.what {
         What::Files(pattern) => format!("`{pattern}`"),
+        What::Running(pattern) => format!("`{pattern}` of threads that ran"),
         What::Ask(question) => format!("the kernel's answer: {question:?}").to_lowercase(),
     }
 }
 
-fn when(when: When) -> &'static str {
-    match when {
-        When::Once => "once, at the end",
-        When::Ends => "at both ends of the window",
-        When::Each => "four times: at both ends and between",
+fn when(source: &Source) -> &'static str {
+    match (source.what, source.when) {
+        (_, When::Once) => "once, at the end",
+        (What::Running(_), _) => "at each look after the first",
+        (_, When::Ends) => "at both ends of the window",
+        (_, When::Each) => "four times: at both ends and between",
     }
 }
 

@@ -66,8 +66,11 @@ pub struct Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// Files: `*` stands for a part of a name within one folder, `{pid}` for the process that is judged
-    /// (without one, the source is left out).
+    /// (without one, the source is left out), `{owner}` for each process that has a told socket open.
     Files(&'static str),
+    /// Files of the threads of the judged process, beside their `schedstat`: of those alone that ran or waited to run
+    /// since the look before (a setting, read once: since the first look). Of the others nothing has changed.
+    Running(&'static str),
     /// A question to the kernel.
     Ask(Question),
 }
@@ -105,6 +108,14 @@ impl Source {
         Self {
             what: What::Files(pattern),
             when: When::Each,
+        }
+    }
+
+    /// Files of threads that run, read when they have run.
+    pub const fn running(pattern: &'static str, when: When) -> Self {
+        Self {
+            what: What::Running(pattern),
+            when,
         }
     }
 

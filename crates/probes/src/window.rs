@@ -247,6 +247,29 @@ fn refusal(what: &str, failed: &str) -> Absence {
     }
 }
 
+/// Why an answer tells nothing that stands where the one to another question belongs.
+///
+/// Neither this host nor its captures have it so: a capture was changed by hand, or made by another version.
+pub(crate) fn misplaced(asked: &str, found: &Answer) -> Absence {
+    let kind = match found {
+        Answer::Tcp(_) => "TCP sockets",
+        Answer::Udp(_) => "UDP sockets",
+        Answer::Devices(_) => "network devices",
+        Answer::Qdiscs(_) => "queueing disciplines",
+        Answer::Netfilter(_) => "chains of nf_tables",
+        Answer::Audit(_) => "the state of the audit subsystem",
+        Answer::Owners(_) => "owners of sockets",
+        Answer::Stacks(_) => "kernel stacks",
+        Answer::Events(_) => "kernel events",
+        Answer::Settings(_) => "values that knobs set",
+        Answer::Load(_) => "what a load generator told of itself",
+    };
+    Absence::because(format!(
+        "under \"{asked}\" the capture holds {kind} instead"
+    ))
+    .remedy("record it anew: rungwise capture")
+}
+
 fn nothing_read() -> Absence {
     Absence::because("nothing was read")
 }

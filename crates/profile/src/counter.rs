@@ -1,4 +1,4 @@
-//! Kernel events of a part of the window: lock contention, dropped packets, system calls.
+//! Kernel events of a part of the window: lock contention, dropped packets, system calls, tasks that change their CPU.
 //!
 //! Each event is counted exactly on each CPU. Where its circumstances are wanted as well (the stack of a
 //! contended lock, the reason of a drop), a second event takes samples at a bounded rate, and their shares are
@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use perf_event::SampleFlag;
-use perf_event::events::Tracepoint;
+use perf_event::events::{Event, Software, Tracepoint};
 use rungwise_formats::kallsyms::Symbols;
 use rungwise_formats::tracepoint::{Field, Format};
 use rungwise_host::clock;
@@ -30,6 +30,8 @@ use crate::{symbols, tracefs};
 const CONTENTION: &str = "lock:contention_begin";
 const DROP: &str = "skb:kfree_skb";
 const SYSCALL: &str = "raw_syscalls:sys_enter";
+/// As perf-stat(1) calls it; counted by the scheduler itself, without a tracepoint.
+const MIGRATION: &str = "cpu-migrations";
 
 /// Samples per second, CPU and event at most; a prime, out of step with timers.
 const HZ: u64 = 997;
@@ -85,6 +87,9 @@ impl Counter {
         let mut contentions = watch(CONTENTION, Some(SampleFlag::CALLCHAIN));
         let drops = watch(DROP, Some(SampleFlag::RAW));
         let syscalls = watch(SYSCALL, None).map(|(watch, _)| watch);
+        let migrations = Watch::count(MIGRATION, Software::CPU_MIGRATIONS, &cpus)
+            .map_err(|error| refused.insert(MIGRATION.to_owned(), error.to_string()))
+            .ok();
         let mut symbols = None;
         if contentions.is_some() {
             match symbols::load(&Live) {
@@ -101,6 +106,7 @@ impl Counter {
             contentions: contentions.map(|(watch, _)| watch),
             drops: drops.map(|(watch, _)| watch),
             syscalls,
+            migrations,
             reason: format.field("reason").cloned(),
             tasks: Tasks::default(),
             stacks: Fold::default(),
@@ -143,6 +149,7 @@ impl Counter {
             drops: applied(reasons, counted.drops),
             syscalls: counted.syscalls,
             syscall_seconds: counted.syscall_seconds,
+            migrations: Some(counted.migrations).filter(|counts| !counts.is_empty()),
             refused: self.refused,
         }
     }
@@ -164,13 +171,12 @@ struct Watch {
 
 impl Watch {
     fn open(event: &str, id: u64, cpus: &[usize], sampled: Option<SampleFlag>) -> Result<Self> {
-        let tried = format!("count {event}");
-        let on_cpu = |cpu| perf::on_cpu(Tracepoint::with_id(id), cpu);
-        let exact = perf::on_each(cpus, &tried, |cpu| Ok((cpu as u32, on_cpu(cpu).build()?)))?;
+        let tracepoint = Tracepoint::with_id(id);
+        let counted = Self::count(event, tracepoint, cpus)?;
         let rings = match sampled {
             None => Vec::new(),
-            Some(extra) => perf::on_each(cpus, &tried, |cpu| {
-                let mut builder = on_cpu(cpu);
+            Some(extra) => perf::on_each(cpus, &format!("count {event}"), |cpu| {
+                let mut builder = perf::on_cpu(tracepoint, cpu);
                 // Stacks begin with the name of their task, drops do not.
                 let named = extra.contains(SampleFlag::CALLCHAIN);
                 builder.sample_frequency(HZ).comm(named).task(named);
@@ -178,7 +184,18 @@ impl Watch {
                 Ring::open(&mut builder, fields)
             })?,
         };
-        Ok(Self { exact, rings })
+        Ok(Self { rings, ..counted })
+    }
+
+    /// Counts only.
+    fn count(name: &str, event: impl Event + Copy, cpus: &[usize]) -> Result<Self> {
+        let exact = perf::on_each(cpus, &format!("count {name}"), |cpu| {
+            Ok((cpu as u32, perf::on_cpu(event, cpu).build()?))
+        })?;
+        Ok(Self {
+            exact,
+            rings: Vec::new(),
+        })
     }
 
     /// An event that cannot be switched on counts nothing; none has been seen to refuse.
@@ -220,6 +237,7 @@ struct Reader {
     contentions: Option<Watch>,
     drops: Option<Watch>,
     syscalls: Option<Watch>,
+    migrations: Option<Watch>,
     /// Where a record of a drop has its reason; kernels before 5.17 tell none.
     reason: Option<Field>,
     tasks: Tasks,
@@ -235,6 +253,7 @@ struct Counted {
     drops: u64,
     syscalls: BTreeMap<u32, u64>,
     syscall_seconds: Option<f64>,
+    migrations: BTreeMap<u32, u64>,
     stacks: Fold,
     reasons: BTreeMap<u64, u64>,
 }
@@ -272,13 +291,19 @@ impl Reader {
             drops: counts(self.drops).values().sum(),
             syscalls,
             syscall_seconds,
+            migrations: counts(self.migrations),
             stacks: self.stacks,
             reasons: self.reasons,
         }
     }
 
     fn each(&mut self, mut act: impl FnMut(&mut Watch)) {
-        let watches = [&mut self.contentions, &mut self.drops, &mut self.syscalls];
+        let watches = [
+            &mut self.contentions,
+            &mut self.drops,
+            &mut self.syscalls,
+            &mut self.migrations,
+        ];
         for watch in watches.into_iter().flatten() {
             act(watch);
         }

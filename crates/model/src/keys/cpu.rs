@@ -2,6 +2,7 @@
 
 keys! { CPU;
     CGROUP_OF_PROCESS = "cgroup.of_process", Text, Process, "Control group of the process in the tree of the CPU controller";
+    CGROUP_OWN = "cgroup.own", Text, Host, "Control group of this tool in the tree of the CPU controller, as /proc/self/cgroup names it";
     CGROUP_QUOTA = "cgroup.quota", Ratio, Cgroup, "CPU quota in CPUs";
     CGROUP_THROTTLED = "cgroup.throttled", Fraction, Cgroup, "Throttled periods as a share of all periods of the window";
     CGROUP_THROTTLED_TIME = "cgroup.throttled_time", Fraction, Cgroup, "Throttled time as a share of the window; adds up over CPUs, so it may exceed one";
@@ -16,10 +17,13 @@ keys! { CPU;
     CPU_IOWAIT = "cpu.iowait", Fraction, Cpu, "Share of the window idle with a disk request under way";
     CPU_IRQ = "cpu.irq", Fraction, Cpu, "Share of the window in hard interrupts";
     CPU_LOAD1 = "cpu.load1", Count, Host, "Load average over one minute";
+    CPU_MIGRATIONS = "cpu.migrations", PerSecond, Cpu, "Tasks that came to this CPU from another one";
     CPU_MODEL = "cpu.model", Text, Host, "CPU model name";
     CPU_NODE = "cpu.node", Count, Cpu, "NUMA node of the CPU";
     CPU_ONLINE = "cpu.online", Count, Host, "CPUs that are online";
     CPU_QUIET_VARIATION = "cpu.quiet_variation", Fraction, Host, "Standard deviation of cpu.busy_mean between the parts of the window";
+    CPU_RUN_DELAY = "cpu.run_delay", Fraction, Cpu, "Time that tasks waited for this CPU, as a share of their run time there plus their wait";
+    CPU_RUN_WAIT = "cpu.run_wait", Seconds, Cpu, "Mean wait of a task for its turn on this CPU";
     CPU_RUNNABLE = "cpu.runnable", Count, Host, "Tasks that run or wait for a CPU, at the end of the window, the reader among them";
     CPU_SMT = "cpu.smt", Text, Host, "Simultaneous multithreading: on, off, forceoff, notsupported, notimplemented";
     CPU_SOFTIRQ = "cpu.softirq", Fraction, Cpu, "Share of the window in soft interrupts, as /proc/stat sees it";

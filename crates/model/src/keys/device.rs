@@ -50,4 +50,6 @@ keys! { DEVICE;
     SOFTNET_SQUEEZED = "softnet.squeezed", PerSecond, Cpu, "Rounds that ended by budget or time with packets left";
     SOFTNET_SQUEEZED_SHARE = "softnet.squeezed_share", Fraction, Cpu, "Squeezed rounds as a share of packets processed";
     XPS_CPUS = "xps.cpus", Count, Device, "CPUs in any XPS mask of the device";
+    XPS_MASK = "xps.mask", Text, Queue, "CPUs that send through this queue by XPS, as a list; empty for none";
+    XPS_RXQS = "xps.rxqs", Text, Queue, "Receive queues whose answers leave through this queue by XPS, as a list; empty for none";
 }

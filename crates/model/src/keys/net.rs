@@ -43,7 +43,7 @@ keys! { NET;
     TCP_PROCESS = "tcp.process", Text, Connection, "Process that has it open: name and pid";
     TCP_RCVBUF = "tcp.rcvbuf", Bytes, Connection, "Receive buffer";
     TCP_RECVQ = "tcp.recvq", Bytes, Connection, "Bytes received and not yet read, median of the looks";
-    TCP_RECVQ_SHARE = "tcp.recvq_share", Fraction, Connection, "The same as a share of the receive buffer";
+    TCP_RECVQ_SHARE = "tcp.recvq_share", Fraction, Connection, "Memory of what was received and not yet read (rmem_alloc) as a share of the receive buffer, median of the looks";
     TCP_RETRANS_BYTES_SHARE = "tcp.retrans_bytes_share", Fraction, Connection, "Bytes sent again as a share of bytes sent";
     TCP_RETRANS_SHARE = "tcp.retrans_share", Fraction, Host, "Segments sent again as a share of all sent";
     TCP_RTT = "tcp.rtt", Seconds, Connection, "Smoothed round trip";

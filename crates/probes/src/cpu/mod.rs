@@ -12,6 +12,7 @@ pub(crate) mod ksoftirqd;
 pub(crate) mod numa;
 pub(crate) mod ownership;
 pub(crate) mod proc_stat;
+pub(crate) mod schedstat;
 pub(crate) mod softirqs;
 pub(crate) mod topology;
 pub(crate) mod virtualisation;

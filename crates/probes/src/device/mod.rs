@@ -18,6 +18,7 @@ use rungwise_model::evidence::{Absence, Kind, Subject};
 use rungwise_model::kernel::{Answer, NetDevice};
 
 use crate::Window;
+use crate::window::misplaced;
 
 /// What is cited for what rtnetlink and ethtool tell.
 const NETLINK: &str = "rtnetlink and ethtool";
@@ -26,7 +27,7 @@ const NETLINK: &str = "rtnetlink and ethtool";
 fn devices<'a>(window: &Window<'a>) -> Result<&'a [NetDevice], Absence> {
     match window.answer("devices")? {
         Answer::Devices(devices) => Ok(devices),
-        _ => Err(Absence::because("another answer")),
+        other => Err(misplaced("devices", other)),
     }
 }
 

@@ -14,6 +14,11 @@ use crate::{Cost, Probe, Source, Window, enter};
 
 const RPS: &str = "/sys/class/net/*/queues/rx-*/rps_cpus";
 const XPS: &str = "/sys/class/net/*/queues/tx-*/xps_cpus";
+/// Since Linux 4.18.
+const XPS_RXQS: &str = "/sys/class/net/*/queues/tx-*/xps_rxqs";
+
+/// Why a device shows no XPS.
+const SINGLE: &str = "the device has a single transmit queue, or the kernel no XPS";
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
@@ -25,54 +30,82 @@ pub(crate) static PROBE: Probe = Probe {
         Source::once(RPS),
         Source::once(TX_QUEUES),
         Source::once(XPS),
+        Source::once(XPS_RXQS),
     ],
-    yields: &[&keys::RPS_CPUS, &keys::RPS_MASK, &keys::XPS_CPUS],
+    yields: &[
+        &keys::RPS_CPUS,
+        &keys::RPS_MASK,
+        &keys::XPS_CPUS,
+        &keys::XPS_MASK,
+        &keys::XPS_RXQS,
+    ],
     derive,
     doc: "\
 A mask of 0 is no steering: RPS leaves the packet on the CPU that took the interrupt, and without XPS the flow's \
-hash picks the transmit queue. Some drivers (ixgbe, i40e, mlx5) set XPS themselves. A device with a single \
+hash picks the transmit queue. Where a queue names receive queues (`xps_rxqs`), these go before the CPUs. Some drivers (ixgbe, i40e, mlx5) set XPS themselves. A device with a single \
 transmit queue has no XPS: its file cannot even be read. Sources: net/core/net-sysfs.c of Linux 6.18; \
 Documentation/networking/scaling.rst.",
 };
 
-/// Masks of the queues of one device, by number of the queue.
+/// Masks of the queues of one device, by number of the queue: bits are CPUs, or receive queues.
 type Masks = BTreeMap<u32, Cpus>;
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let rps = masks(window, RPS);
     for (device, masks) in &rps {
         union(evidence, &keys::RPS_CPUS, device, "rx", masks);
-        for (number, cpus) in masks {
-            let path = RPS
-                .replacen('*', device, 1)
-                .replacen('*', &number.to_string(), 1);
-            let list = cpulist::format(cpus);
-            let origin = Origin::new(path, format!("'{list}'"));
-            evidence.text(&keys::RPS_MASK, queue(device, "rx", number), list, origin);
-        }
+        each(evidence, &keys::RPS_MASK, (device, "rx", RPS), masks);
     }
     let xps = masks(window, XPS);
     for (device, masks) in &xps {
         union(evidence, &keys::XPS_CPUS, device, "tx", masks);
+        each(evidence, &keys::XPS_MASK, (device, "tx", XPS), masks);
+    }
+    for (device, masks) in &masks(window, XPS_RXQS) {
+        each(evidence, &keys::XPS_RXQS, (device, "tx", XPS_RXQS), masks);
     }
     let shown = window.matching(TX_QUEUES);
     let shown: BTreeSet<&str> = shown
         .iter()
         .filter_map(|(_, stars)| stars.first().copied())
         .collect();
-    for device in shown.into_iter().filter(|device| !xps.contains_key(device)) {
-        let why = Absence::because("the device has a single transmit queue, or the kernel no XPS");
+    for device in shown.iter().filter(|device| !xps.contains_key(*device)) {
         let origin = Origin::new(XPS.replacen('*', device, 1), "");
         enter::absent(
             evidence,
             &keys::XPS_CPUS,
             Subject::device(device),
-            why,
+            Absence::because(SINGLE),
             origin,
         );
     }
+    if !shown.is_empty() {
+        let single = Absence::because(SINGLE);
+        enter::unless_told(evidence, &[&keys::XPS_MASK], &single, XPS);
+        let old = Absence::because(
+            "no device has several transmit queues, or the kernel knows no receive queues for XPS (before Linux 4.18)",
+        );
+        enter::unless_told(evidence, &[&keys::XPS_RXQS], &old, XPS_RXQS);
+    }
     let none = Absence::because("no device shows such queues below /sys/class/net");
     enter::unless_told(evidence, PROBE.yields, &none, "/sys/class/net");
+}
+
+/// The mask of each queue as a list.
+fn each(
+    evidence: &mut Evidence,
+    key: &'static Key,
+    (device, direction, pattern): (&str, &str, &str),
+    masks: &Masks,
+) {
+    for (number, mask) in masks {
+        let path = pattern
+            .replacen('*', device, 1)
+            .replacen('*', &number.to_string(), 1);
+        let list = cpulist::format(mask);
+        let origin = Origin::new(path, format!("'{list}'"));
+        evidence.text(key, queue(device, direction, number), list, origin);
+    }
 }
 
 /// Masks by device; a text that is no mask is left out.

@@ -12,6 +12,8 @@ use crate::{Cost, Probe, Source, Window, enter};
 
 const VENDORS: &str = "/sys/block/*/device/vendor";
 const MODELS: &str = "/sys/block/*/device/model";
+/// One for each hardware queue (Linux 3.16 and later).
+const HARDWARE: &str = "/sys/block/*/mq/*/nr_tags";
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
@@ -24,11 +26,13 @@ pub(crate) static PROBE: Probe = Probe {
         Source::once("/sys/block/*/queue/read_ahead_kb"),
         Source::once("/sys/block/*/queue/rotational"),
         Source::once(SCHEDULERS),
+        Source::once(HARDWARE),
         Source::once(VENDORS),
         Source::once(MODELS),
         Source::once(STATS),
     ],
     yields: &[
+        &keys::DISK_HARDWARE_QUEUES,
         &keys::DISK_NR_REQUESTS,
         &keys::DISK_READ_AHEAD,
         &keys::DISK_ROTATIONAL,
@@ -39,7 +43,9 @@ pub(crate) static PROBE: Probe = Probe {
     doc: "\
 `rotational` of a virtual disk is hearsay, and so are the queue and the scheduler of a device on top of others \
 (dm-0, md0). A disk counts as virtual by its name (vda, xvda, loop0, zram0, dm-0, md0, nbd0, rbd0) or by what it \
-says of its maker (QEMU, VMware, Microsoft, VirtualBox, Amazon, Google). Sources: block/blk-sysfs.c of \
+says of its maker (QEMU, VMware, Microsoft, VirtualBox, Amazon, Google). nr_requests holds for each hardware \
+queue. Adapters that share their tags between queues (megaraid_sas, mpt3sas) show several and have room for one queue's \
+requests only; nothing below /sys tells them apart. Sources: block/blk-sysfs.c of \
 Linux 6.18; Documentation/ABI/stable/sysfs-block.",
 };
 
@@ -100,11 +106,40 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             origin,
         );
 
+        let (value, line) = hardware_queues(window, disk);
+        let origin = Origin::new(format!("/sys/block/{disk}/mq"), line);
+        enter::number(
+            evidence,
+            &keys::DISK_HARDWARE_QUEUES,
+            subject(),
+            value,
+            origin,
+        );
+
         let maker = maker(window, disk);
         let is_virtual = f64::from(u8::from(is_virtual(disk, &maker)));
         let origin = Origin::new(format!("/sys/block/{disk}/device"), maker);
         evidence.number(&keys::DISK_VIRTUAL, subject(), is_virtual, origin);
     }
+}
+
+/// How many hardware queues the disk has, and what says so. A device on top of others has none.
+fn hardware_queues(window: &Window<'_>, disk: &str) -> (Result<f64, Absence>, String) {
+    let queues = window.matching(&HARDWARE.replacen('*', disk, 1));
+    let Some((_, last)) = queues.last() else {
+        let why = Absence::because("the disk shows no hardware queues of its own");
+        return (Err(why), String::new());
+    };
+    let tags: Vec<&str> = queues
+        .iter()
+        .filter_map(|(path, _)| Some(window.text(path).ok()?.trim()))
+        .collect();
+    let alike = tags.iter().all(|tag| Some(tag) == tags.first());
+    let line = match tags.first() {
+        Some(tag) if alike => format!("{} folders, nr_tags {tag}", queues.len()),
+        _ => format!("{} folders, the last {last:?}", queues.len()),
+    };
+    (Ok(queues.len() as f64), line)
 }
 
 /// What the disk says of its maker; many say nothing.

@@ -4,10 +4,11 @@
 //! taking part in its protocol, the files are read from which they are loaded. Sources: kernel/audit.c
 //! (Linux 6.18), auditctl(8).
 
-use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
+use rungwise_model::evidence::{Evidence, Origin, Subject};
 use rungwise_model::kernel::{Answer, Question};
 use rungwise_model::keys;
 
+use crate::window::misplaced;
 use crate::{Cost, Need, Probe, Source, When, Window};
 
 const STATE: &str = "AUDIT_GET (auditctl -s)";
@@ -49,11 +50,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
                 Origin::new(STATE, line),
             );
         }
-        Ok(_) => evidence.absent(
-            &[&keys::AUDIT_ENABLED],
-            &Absence::because("another answer"),
-            STATE,
-        ),
+        Ok(other) => {
+            evidence.absent(&[&keys::AUDIT_ENABLED], &misplaced("audit", other), STATE);
+        }
         Err(why) => evidence.absent(&[&keys::AUDIT_ENABLED], &why, STATE),
     }
     rules(window, evidence);

@@ -15,9 +15,17 @@ pub(crate) mod sysctl;
 pub(crate) mod tcp;
 pub(crate) mod udp;
 
+use std::collections::BTreeSet;
+
 use crate::Window;
 use crate::capture::Raw;
 use crate::window::shows;
+
+/// Inodes of the sockets whose processes the probes tell: the others are not worth the search.
+pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
+    let (tcp, udp) = (tcp::sought(window), udp::sought(window));
+    tcp.into_iter().chain(udp).collect()
+}
 
 /// The last look found that there is no such file: for a file that a module brings, that the module is not
 /// there. Other failures, a file that nobody tried to read, and a missing one where nothing of its folder can be

@@ -4,11 +4,12 @@
 //! every packet. The names of loaded tables stand in a file, the chains are read by netlink. Sources:
 //! `net/netfilter/x_tables.c`, `net/netfilter/nf_tables_api.c` (Linux 6.18).
 
-use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
+use rungwise_model::evidence::{Evidence, Origin, Subject};
 use rungwise_model::kernel::{Answer, Chain, Question};
 use rungwise_model::keys;
 
 use super::is_not_there;
+use crate::window::misplaced;
 use crate::{Cost, Need, Probe, Source, When, Window};
 
 const NETLINK: &str = "nf_tables netlink (nft list ruleset)";
@@ -59,7 +60,7 @@ Sources: nf_tables_api.c and x_tables.c of Linux 6.18.",
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     match window.answer("netfilter") {
         Ok(Answer::Netfilter(chains)) => count(chains, evidence),
-        Ok(_) => evidence.absent(PROBE.yields, &Absence::because("another answer"), NETLINK),
+        Ok(other) => evidence.absent(PROBE.yields, &misplaced("netfilter", other), NETLINK),
         Err(why) => evidence.absent(PROBE.yields, &why, NETLINK),
     }
     legacy(window, evidence);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rungwise_model::evidence::{Absence, Evidence, Key, Kind, Origin, Subject};
 use rungwise_model::kernel::{Answer, Endpoint, Owner};
 
+use crate::window::misplaced;
 use crate::{Window, enter};
 
 /// Sockets of which keys are yielded, of each kind of subject; there may be 100,000.
@@ -24,7 +25,7 @@ pub(super) fn connection(local: Endpoint, remote: Endpoint) -> Subject {
 pub(super) fn owners<'a>(window: &Window<'a>) -> Result<&'a BTreeMap<u64, Owner>, Absence> {
     match window.answer("owners")? {
         Answer::Owners(owners) => Ok(owners),
-        _ => Err(Absence::because("another answer")),
+        other => Err(misplaced("owners", other)),
     }
 }
 

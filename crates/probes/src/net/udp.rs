@@ -11,6 +11,7 @@ use rungwise_model::kernel::{Answer, Endpoint, Owner, Question, UdpSocket};
 use rungwise_model::keys;
 
 use super::port::{self, MOST};
+use crate::window::misplaced;
 use crate::{Cost, Need, Probe, Source, When, Window, enter};
 
 const SOURCE: &str = "sock_diag (ss -uanm)";
@@ -66,15 +67,12 @@ impl Address<'_> {
     }
 }
 
+/// Sockets at one look.
+type Look<'a> = (f64, &'a [UdpSocket]);
+
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
-    let looks: Vec<(f64, &[UdpSocket])> = match window.answers("udp") {
-        Ok(answers) => answers
-            .into_iter()
-            .filter_map(|(at, answer)| match answer {
-                Answer::Udp(sockets) => Some((at, &sockets[..])),
-                _ => None,
-            })
-            .collect(),
+    let looks = match looks(window) {
+        Ok(looks) => looks,
         Err(why) => return evidence.absent(PROBE.yields, &why, SOURCE),
     };
     let seconds = match (looks.first(), looks.last()) {
@@ -82,14 +80,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         _ => 0.0,
     };
     let owners = port::owners(window);
-    let mut addresses: Vec<_> = addresses(&looks).into_iter().collect();
-    addresses.sort_by(|(_, a), (_, b)| {
-        let dropped = b.dropped.unwrap_or(0).cmp(&a.dropped.unwrap_or(0));
-        dropped
-            .then_with(|| b.fullest().total_cmp(&a.fullest()))
-            .then_with(|| b.sockets.len().cmp(&a.sockets.len()))
-    });
-    for (local, address) in addresses.into_iter().take(MOST) {
+    for (local, address) in chosen(&looks) {
         let subject = port::port("udp", local);
         sockets(&subject, &address, seconds, evidence);
         if let Some(socket) = address.sockets.first() {
@@ -103,11 +94,48 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         }
         readers(window, &subject, &address, &owners, evidence);
     }
-    let none = Absence::because("no UDP socket tells it");
+    let none = match window.answer("udp") {
+        Ok(other) if looks.is_empty() => misplaced("udp", other),
+        _ => Absence::because("no UDP socket tells it"),
+    };
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
 
-fn addresses<'a>(looks: &[(f64, &'a [UdpSocket])]) -> BTreeMap<Endpoint, Address<'a>> {
+/// All looks that tell sockets.
+fn looks<'a>(window: &Window<'a>) -> Result<Vec<Look<'a>>, Absence> {
+    let answers = window.answers("udp")?.into_iter();
+    let sockets = |(at, answer): (f64, &'a Answer)| match answer {
+        Answer::Udp(sockets) => Some((at, &sockets[..])),
+        _ => None,
+    };
+    Ok(answers.filter_map(sockets).collect())
+}
+
+/// Inodes of the sockets whose processes are to be found: all of each address that is told.
+pub(super) fn sought(window: &Window<'_>) -> Vec<u64> {
+    let looks = looks(window).unwrap_or_default();
+    let addresses = chosen(&looks).into_iter();
+    addresses
+        .flat_map(|(_, address)| address.sockets)
+        .map(|socket| socket.inode)
+        .filter(|inode| *inode != 0)
+        .collect()
+}
+
+/// The addresses that are told, at most [`MOST`]: those with most drops, then the fullest, then most sockets.
+fn chosen<'a>(looks: &[Look<'a>]) -> Vec<(Endpoint, Address<'a>)> {
+    let mut addresses: Vec<_> = addresses(looks).into_iter().collect();
+    addresses.sort_by(|(_, a), (_, b)| {
+        let dropped = b.dropped.unwrap_or(0).cmp(&a.dropped.unwrap_or(0));
+        dropped
+            .then_with(|| b.fullest().total_cmp(&a.fullest()))
+            .then_with(|| b.sockets.len().cmp(&a.sockets.len()))
+    });
+    addresses.truncate(MOST);
+    addresses
+}
+
+fn addresses<'a>(looks: &[Look<'a>]) -> BTreeMap<Endpoint, Address<'a>> {
     let mut addresses: BTreeMap<Endpoint, Address<'a>> = BTreeMap::new();
     let Some((_, last)) = looks.last() else {
         return addresses;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use rungwise_formats::cgroup::{self, Quota};
+use rungwise_formats::cgroup::{self, Membership, Quota};
 use rungwise_formats::flat;
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
@@ -15,6 +15,8 @@ use super::unnamed;
 use crate::{Cost, Probe, Rate, Source, Window, enter};
 
 const MEMBERSHIP: &str = "/proc/{pid}/cgroup";
+const MEMBERSHIPS: &str = "/proc/*/cgroup";
+const OWN: &str = "/proc/self/cgroup";
 
 /// The folders of groups below the root of a tree, and the files that are read in each, of both versions.
 macro_rules! groups {
@@ -23,6 +25,8 @@ macro_rules! groups {
 
         static SOURCES: &[Source] = &[
             Source::once(MEMBERSHIP),
+            Source::once("/proc/{owner}/cgroup"),
+            Source::once(OWN),
             $(
                 Source::ends(concat!("/sys/fs/cgroup", $folder, "/cpu.stat")),
                 Source::once(concat!("/sys/fs/cgroup", $folder, "/cpu.max")),
@@ -68,6 +72,7 @@ pub(crate) static PROBE: Probe = Probe {
     sources: SOURCES,
     yields: &[
         &keys::CGROUP_OF_PROCESS,
+        &keys::CGROUP_OWN,
         &keys::CGROUP_QUOTA,
         &keys::CGROUP_THROTTLED,
         &keys::CGROUP_THROTTLED_TIME,
@@ -82,7 +87,9 @@ none has one, the root group stands for all with a throttled share of zero. A gr
 the groups above it as well. Throttled time adds up over CPUs, so its share of the window may exceed one. A burst \
 allowance (`cpu.max.burst`) is not read. Memory: of version 2 the events `high` and `max` of the group and those below \
 it, of version 1 `failcnt`; listed are groups whose count moved, and the root with zero if none did. Inside a \
-container only the container's own group is seen, and named `/`. \
+container only the container's own group is seen, and named `/`: the root of a host has no quota. What the host calls \
+it, `/proc/self/cgroup` tells unless the container has a namespace of its own for control groups. Groups are told of \
+the judged process and of those that have a told socket open. \
 Sources: kernel/sched/core.c, mm/memcontrol.c of Linux 6.18; Documentation/admin-guide/cgroup-v2.rst.",
 };
 
@@ -101,6 +108,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         }
         Err(why) => evidence.absent(PROBE.yields, &why, "/sys/fs/cgroup"),
     }
+    own(window, evidence);
+    of_owners(window, evidence);
     of_process(window, evidence);
 }
 
@@ -287,17 +296,45 @@ fn hits(text: &str) -> BTreeMap<(), f64> {
         .collect()
 }
 
+/// The group of this tool itself: what a container with the host's names is called there.
+fn own(window: &Window<'_>, evidence: &mut Evidence) {
+    let text = window.text(OWN);
+    let name = text
+        .clone()
+        .and_then(|text| group_of(text, OWN))
+        .map(|group| group.path);
+    let origin = Origin::new(OWN, text.unwrap_or_default().trim());
+    enter::text(evidence, &keys::CGROUP_OWN, Subject::host(), name, origin);
+}
+
+/// The group for CPU time that a text of `/proc/PID/cgroup` names.
+fn group_of<'a>(text: &'a str, path: &str) -> Result<Membership<'a>, Absence> {
+    cgroup::membership(text, "cpu")
+        .ok_or_else(|| Absence::because(format!("{path} names no group for CPU time")))
+}
+
+/// The groups of the processes that have a told socket open.
+fn of_owners(window: &Window<'_>, evidence: &mut Evidence) {
+    for (path, stars) in window.matching(MEMBERSHIPS) {
+        let pid: Option<u32> = stars.first().and_then(|pid| pid.parse().ok());
+        if let (Some(pid), Ok(text)) = (pid, window.text(path))
+            && let Ok(group) = group_of(text, path)
+        {
+            let subject = Subject::new(Kind::Process, pid);
+            let origin = Origin::new(path, text.trim());
+            evidence.text(&keys::CGROUP_OF_PROCESS, subject, group.path, origin);
+        }
+    }
+}
+
 fn of_process(window: &Window<'_>, evidence: &mut Evidence) {
     let key = &keys::CGROUP_OF_PROCESS;
     let Some(process) = &window.capture().process else {
-        return evidence.absent(&[key], &unnamed(), MEMBERSHIP);
+        return enter::unless_told(evidence, &[key], &unnamed(), MEMBERSHIP);
     };
     let path = MEMBERSHIP.replace("{pid}", &process.pid.to_string());
     let text = window.text(&path);
-    let group = text.clone().and_then(|text| {
-        cgroup::membership(text, "cpu")
-            .ok_or_else(|| Absence::because(format!("{path} names no group for CPU time")))
-    });
+    let group = text.clone().and_then(|text| group_of(text, &path));
     let subject = Subject::new(Kind::Process, process.pid);
     let origin = Origin::new(path.clone(), text.unwrap_or_default().trim());
     let name = group.clone().map(|group| group.path);

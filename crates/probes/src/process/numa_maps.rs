@@ -12,7 +12,7 @@ use rungwise_model::keys;
 
 use super::{stat_rates, unnamed};
 use crate::cpu::topology;
-use crate::{Cost, Need, Probe, Source, Window, enter};
+use crate::{Cost, Need, Probe, Source, When, Window, enter};
 
 const MAPS: &str = "/proc/{pid}/numa_maps";
 const STATS: &str = "/proc/{pid}/task/*/stat";
@@ -25,7 +25,8 @@ pub(crate) static PROBE: Probe = Probe {
     needs: &[Need::Root],
     sources: &[
         Source::once(MAPS),
-        Source::each(STATS),
+        Source::ends(STATS),
+        Source::running(STATS, When::Each),
         Source::once(topology::NODES),
     ],
     yields: &[&keys::NUMA_PROCESS_REMOTE],

@@ -27,7 +27,7 @@ pub(crate) static PROBE: Probe = Probe {
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
-        Source::each(STATS),
+        Source::ends(STATS),
         Source::ends(SCHEDSTATS),
         Source::once(STATUSES),
     ],

@@ -10,7 +10,8 @@ use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
 
 use super::{Ran, TICK, Used, no_counters, run_rates, stat_rates, unnamed};
-use crate::{Cost, Probe, Source, Window, enter};
+use crate::capture::Raw;
+use crate::{Cost, Probe, Source, When, Window, enter};
 
 const STATS: &str = "/proc/{pid}/task/*/stat";
 const SCHEDSTATS: &str = "/proc/{pid}/task/*/schedstat";
@@ -31,10 +32,11 @@ pub(crate) static PROBE: Probe = Probe {
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
-        Source::each(STATS),
+        Source::ends(STATS),
+        Source::running(STATS, When::Each),
         Source::each(SCHEDSTATS),
-        Source::ends(SCHEDS),
-        Source::once(STATUSES),
+        Source::running(SCHEDS, When::Each),
+        Source::running(STATUSES, When::Once),
         Source::each(SOFTIRQS),
     ],
     yields: &[
@@ -51,9 +53,10 @@ pub(crate) static PROBE: Probe = Probe {
     doc: "\
 Run time and run delay are nanoseconds from `schedstat` (where a kernel has none or fills it with zeros, run \
 time is in ticks of 10 ms and run delay absent). Run delay is time runnable without a CPU, throttling by a quota included. Migrations \
-come from `sched` (before Linux 6.15 only with CONFIG_SCHED_DEBUG). Where a thread ran is seen at the looks of the \
+come from `sched` (before Linux 6.15 only with CONFIG_SCHED_DEBUG), read whenever a thread was found to have run, so \
+their rate holds from the second of these looks on. Where a thread ran is seen at the looks of the \
 window only, four of them: a share of remote looks is a hint, not a count. Threads that did not run in the window \
-have no place. Threads that started or ended within the window have no rates. \
+have no place, and where they may run is not read. Threads that started or ended within the window have no rates. \
 Sources: fs/proc/array.c, fs/proc/base.c, kernel/sched/debug.c, kernel/sched/stats.h of Linux 6.18.",
 };
 
@@ -74,13 +77,15 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         return evidence.absent(PROBE.yields, &why, &format!("/proc/{}/task", process.pid));
     }
     let receivers = receivers(window);
+    let counts = counts_migrations(window, process.pid);
     // Of the threads that tell; why not, where none does.
     let mut total = Err(no_counters(window));
     for thread in &threads {
         let ran = run_rates(window, &thread.path("schedstat"));
-        settings(window, evidence, thread);
+        let still = matches!(&ran, Ok(ran) if ran.ran.delta + ran.waited.delta <= 0.0);
+        settings(window, evidence, thread, still);
         let busy = time(window, evidence, thread, &ran);
-        migrations(window, evidence, thread);
+        migrations(window, evidence, thread, still, counts);
         near(window, evidence, thread, busy, &receivers);
         total = match (total, ran) {
             (Ok((on, waited)), Ok(Ran { ran, waited: more })) => {
@@ -143,8 +148,19 @@ fn of(pattern: &str, pid: u32) -> String {
     pattern.replace("{pid}", &pid.to_string())
 }
 
+/// Some thread told its migrations: the kernel counts them.
+fn counts_migrations(window: &Window<'_>, pid: u32) -> bool {
+    let folder = format!("/proc/{pid}/task/");
+    window.moments().iter().any(|moment| {
+        let files = moment.files.range(folder.clone()..);
+        files
+            .take_while(|(path, _)| path.starts_with(&folder))
+            .any(|(path, raw)| path.ends_with("/sched") && matches!(raw, Raw::Text(_)))
+    })
+}
+
 /// Its name, where it may run, where it ran last.
-fn settings(window: &Window<'_>, evidence: &mut Evidence, thread: &Thread<'_>) {
+fn settings(window: &Window<'_>, evidence: &mut Evidence, thread: &Thread<'_>, still: bool) {
     const FIELD: &str = "Cpus_allowed_list";
     let subject = || thread.subject.clone();
     let stat = thread.path("stat");
@@ -156,10 +172,14 @@ fn settings(window: &Window<'_>, evidence: &mut Evidence, thread: &Thread<'_>) {
 
     let path = thread.path("status");
     let text = window.text(&path);
-    let allowed = text.clone().and_then(|text| {
-        fields::value(text, FIELD)
-            .ok_or_else(|| Absence::because(format!("{path} does not tell {FIELD}")))
-    });
+    let allowed = match text.clone() {
+        Ok(text) => fields::value(text, FIELD)
+            .ok_or_else(|| Absence::because(format!("{path} does not tell {FIELD}"))),
+        Err(_) if still => Err(Absence::because(
+            "it did not run in the window, so where it may run was not read",
+        )),
+        Err(why) => Err(why),
+    };
     let line = text.ok().and_then(|text| fields::line(text, FIELD));
     let origin = Origin::new(path.clone(), line.unwrap_or_default());
     enter::text(evidence, &keys::SCHED_ALLOWED, subject(), allowed, origin);
@@ -198,7 +218,14 @@ fn time(
     }
 }
 
-fn migrations(window: &Window<'_>, evidence: &mut Evidence, thread: &Thread<'_>) {
+/// Moves between CPUs. A thread that stood still made none; `counts`: the kernel counts them at all.
+fn migrations(
+    window: &Window<'_>,
+    evidence: &mut Evidence,
+    thread: &Thread<'_>,
+    still: bool,
+    counts: bool,
+) {
     const FIELD: &str = "se.nr_migrations";
     let path = thread.path("sched");
     let subject = thread.subject.clone();
@@ -211,9 +238,18 @@ fn migrations(window: &Window<'_>, evidence: &mut Evidence, thread: &Thread<'_>)
     let key = &keys::SCHED_MIGRATIONS;
     if let Some(rate) = rate.ok().and_then(|mut rates| rates.remove(&())) {
         enter::counter(evidence, key, subject, (&rate, 1.0), (&path, FIELD));
+    } else if still {
+        let origin = Origin::new(thread.path("schedstat"), "it did not run in the window");
+        evidence.number(key, subject, 0.0, origin);
     } else {
-        let why = match window.text(&path) {
+        let why = match window.texts(&path) {
+            Ok(texts) if texts.len() == 1 && window.moments().len() > 2 => {
+                Absence::because("it ran in one part of the window only, and was counted once")
+            }
             Ok(_) => no_counters(window),
+            Err(_) if counts => {
+                Absence::because("it ran in no two parts of the window, and was not counted")
+            }
             Err(_) => {
                 Absence::because("this kernel has no /proc/PID/task/TID/sched (CONFIG_SCHED_DEBUG)")
             }

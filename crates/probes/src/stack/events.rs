@@ -13,6 +13,7 @@ use rungwise_model::keys;
 
 use super::functions::{Functions, Set, Stack};
 use super::total;
+use crate::enter;
 use crate::probe::{Cost, Need, Probe, Source};
 use crate::window::Window;
 
@@ -22,6 +23,7 @@ const NAME: &str = "events";
 const CONTENTION: &str = "lock:contention_begin";
 const DROP: &str = "skb:kfree_skb";
 const SYSCALL: &str = "raw_syscalls:sys_enter";
+const MIGRATION: &str = "cpu-migrations";
 
 const SNMP: &str = "/proc/net/snmp";
 const SNMP6: &str = "/proc/net/snmp6";
@@ -32,11 +34,12 @@ const MOST_REASONS: usize = 8;
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "perf-events",
-    summary: "contended locks, dropped packets by reason and system calls, counted for a part of the window",
+    summary: "contended locks, dropped packets by reason, system calls and migrations, counted for a part of the window",
     cost: Cost::Sampled,
     needs: &[Need::Perf, Need::Tracefs],
     sources: &[Source::each(SNMP), Source::each(SNMP6)],
     yields: &[
+        &keys::CPU_MIGRATIONS,
         &keys::DROP_RATE,
         &keys::DROP_REASONS,
         &keys::LOCK_CONTENTIONS,
@@ -47,8 +50,8 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Tracepoints of the kernel, counted on every CPU for at most two seconds, and system calls until their rate is \
-known, because being counted slows each of them by some 170 ns. Counts are exact; stacks of contended locks and \
+Tracepoints of the kernel, counted on every CPU for at most two seconds (and tasks that change their CPU, which \
+the scheduler counts without one), and system calls until their rate is known, because being counted slows each of them by some 170 ns. Counts are exact; stacks of contended locks and \
 reasons of drops are samples of at most 997 a second and CPU, whose shares are applied to the count.
 
 Traps. `skb:kfree_skb` also counts packets that nobody meant to keep: NOT_SPECIFIED stands for callers that \
@@ -67,6 +70,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             tell_contentions(events, evidence);
             tell_drops(events, evidence);
             tell_calls(window, events, evidence);
+            tell_migrations(events, evidence);
         }
         Ok(Answer::Events(_)) => {
             let why = Absence::because("kernel events were counted for no time");
@@ -186,6 +190,24 @@ fn tell_calls(window: &Window<'_>, events: &Events, evidence: &mut Evidence) {
     }
 }
 
+fn tell_migrations(events: &Events, evidence: &mut Evidence) {
+    let key = &keys::CPU_MIGRATIONS;
+    if !counted(events, MIGRATION, &[key], evidence) {
+        return;
+    }
+    let Some(migrations) = &events.migrations else {
+        let why = Absence::because("the capture holds no count of tasks that changed their CPU");
+        return evidence.absent(&[key], &why, MIGRATION);
+    };
+    for (cpu, came) in migrations {
+        let rate = *came as f64 / events.seconds;
+        let origin = Origin::new(MIGRATION, format!("{came} in {:.2} s", events.seconds));
+        evidence.number(key, Subject::cpu(*cpu as usize), rate, origin);
+    }
+    let none = Absence::because("no CPU was counted");
+    enter::unless_told(evidence, &[key], &none, MIGRATION);
+}
+
 /// UDP datagrams that programs received and sent per second.
 fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
     let counted = |counters: snmp::Counters<'_>, protocol: &'static str| -> BTreeMap<(), f64> {
@@ -261,6 +283,7 @@ mod tests {
             drops: map(&[("NO_SOCKET", 10), ("SOCKET_RCVBUFF", 190)]),
             syscalls: [(0, 7500), (1, 2500)].into(),
             syscall_seconds: Some(0.5),
+            migrations: Some([(0, 300), (1, 20)].into()),
             refused: BTreeMap::new(),
         }
     }
@@ -314,6 +337,20 @@ mod tests {
     }
 
     #[test]
+    fn migrations_are_told_of_the_cpu_that_tasks_came_to() {
+        let evidence = evidence_of(events());
+        let rate = |cpu| evidence.quantity(&keys::CPU_MIGRATIONS, &Subject::cpu(cpu));
+        let rates = [0, 1].map(|cpu| rate(cpu).unwrap().value.round() as u64);
+        assert_eq!(rates, [150, 10]);
+        let old = evidence_of(Events {
+            migrations: None,
+            ..events()
+        });
+        let missing = old.missing(&keys::CPU_MIGRATIONS, &Subject::host());
+        assert!(missing.why.reason.contains("no count"));
+    }
+
+    #[test]
     fn an_event_that_was_refused_leaves_the_others_as_they_are() {
         let mut some = events();
         some.contentions.clear();
@@ -331,7 +368,7 @@ mod tests {
             let why = "tracefs is not mounted, and mounting it was not permitted; run as root";
             (event.to_owned(), why.to_owned())
         };
-        let all = [CONTENTION, DROP, SYSCALL].map(refused).into();
+        let all = [CONTENTION, DROP, MIGRATION, SYSCALL].map(refused).into();
         let nothing = Events {
             seconds: 1.0,
             refused: all,

@@ -56,7 +56,7 @@ fn where_nothing_was_read_every_key_says_why() {
 /// The paths of a probe on a machine where each star is `name`.
 fn paths(probe: &Probe, name: &str) -> Vec<String> {
     let paths = probe.sources.iter().filter_map(|source| match source.what {
-        What::Files(pattern) => Some(pattern),
+        What::Files(pattern) | What::Running(pattern) => Some(pattern),
         What::Ask(_) => None,
     });
     paths

@@ -5,4 +5,6 @@ mod every_probe;
 mod host_stories;
 mod net_answers;
 mod net_stories;
+mod owners;
+mod queues;
 mod story;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rungwise_profile::{Counter, Error, Options, Sampler};
-use rustix::thread::{Uid, set_thread_res_uid};
+use rustix::thread::{CpuSet, Uid, sched_getaffinity, sched_setaffinity, set_thread_res_uid};
 
 /// Longest time that a load runs; all of them end as soon as enough was seen.
 const MOST: Duration = Duration::from_secs(20);
@@ -164,6 +164,43 @@ fn counting_ends_when_its_time_is_over() {
 }
 
 #[test]
+fn tasks_that_change_their_cpu_are_counted_where_they_come_to() {
+    let allowed = sched_getaffinity(None).unwrap();
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|cpu| allowed.is_set(*cpu))
+        .collect();
+    let [one, other, ..] = cpus[..] else {
+        eprintln!("SKIPPED: a thread can move between two CPUs only");
+        return;
+    };
+    let counter = Counter::start(Duration::from_secs(5)).unwrap();
+    // The counting begins in a thread of its own: the load lasts long enough for it.
+    let until = Instant::now() + Duration::from_secs(1);
+    let mover = std::thread::spawn(move || {
+        let mut moves = 0_u64;
+        while Instant::now() < until {
+            for cpu in [one, other] {
+                let mut alone = CpuSet::new();
+                alone.set(cpu);
+                sched_setaffinity(None, &alone).unwrap();
+                moves += 1;
+            }
+        }
+        moves
+    });
+    let moves = mover.join().unwrap();
+    let events = counter.stop();
+    let Some(came) = events.migrations else {
+        eprintln!("SKIPPED: {:?}", events.refused);
+        return;
+    };
+    for cpu in [one, other] {
+        let came = came.get(&(cpu as u32)).copied().unwrap_or_default();
+        assert!(came * 10 > moves, "{came} of {moves} came to CPU {cpu}");
+    }
+}
+
+#[test]
 fn contended_locks_are_counted_with_their_stacks() {
     let counter = Counter::start(Duration::from_secs(5)).unwrap();
     // Three threads that write to one file, each write long enough to be met by another: they contend for
@@ -230,9 +267,10 @@ fn a_user_without_rights_is_told_which_switch_forbids_it() {
         text.contains(&value) && text.contains("; run as root"),
         "{text}"
     );
-    assert_eq!(counted.refused.len(), 3, "{counted:?}");
+    assert_eq!(counted.refused.len(), 4, "{counted:?}");
     for (event, why) in &counted.refused {
         assert!(why.contains("; run as root"), "{event}: {why}");
     }
     assert!(counted.syscalls.is_empty() && counted.drops.is_empty());
+    assert_eq!(counted.migrations, None);
 }

@@ -27,10 +27,6 @@ fn place(socket: &TcpSocket) -> Place {
     (socket.inode, socket.local.port, socket.remote.port)
 }
 
-fn is_same(one: &TcpSocket, other: &TcpSocket) -> bool {
-    (one.local, one.remote, one.inode) == (other.local, other.remote, other.inode)
-}
-
 fn is_connection(socket: &TcpSocket) -> bool {
     let open = [state::ESTABLISHED, state::FIN_WAIT1, state::CLOSE_WAIT];
     open.contains(&socket.state)
@@ -62,26 +58,64 @@ impl<'a> Connection<'a> {
             queued: u64::from(last.rqueue) + u64::from(last.wqueue),
         }
     }
+
+    /// Something moved on it, held it back or waits in it. Of a single look only what waits is known.
+    fn carries(&self) -> bool {
+        self.moved > 0 || self.limited > 0 || self.queued > 0
+    }
 }
 
-pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Evidence) {
-    let [(_, first), ..] = looks else { return };
-    let Some((_, last)) = looks.last() else {
-        return;
+/// All connections that are open at the last look.
+fn connections<'a>(looks: &[Look<'a>]) -> Vec<Connection<'a>> {
+    let [(_, first), .., (_, last)] = looks else {
+        let alone = looks.first().map_or(&[][..], |(_, alone)| alone);
+        let open = alone.iter().filter(|socket| is_connection(socket));
+        return open.map(|socket| Connection::of(None, socket)).collect();
     };
-    let mut before: HashMap<Place, &TcpSocket> = HashMap::new();
-    if looks.len() > 1 {
-        let open = first.iter().filter(|socket| is_connection(socket));
-        before.extend(open.map(|socket| (place(socket), socket)));
-    }
-    let connections: Vec<Connection<'_>> = last
-        .iter()
+    let open = first.iter().filter(|socket| is_connection(socket));
+    let before: HashMap<Place, &TcpSocket> = open.map(|socket| (place(socket), socket)).collect();
+    last.iter()
         .filter(|socket| is_connection(socket))
         .map(|socket| {
             let first = before.get(&place(socket)).copied();
-            Connection::of(first.filter(|first| is_same(first, socket)), socket)
+            Connection::of(first.filter(|first| first.is_same(socket)), socket)
         })
-        .collect();
+        .collect()
+}
+
+/// Connections of the first look that have something in a queue, those with most first, at most as many as are told:
+/// with an empty queue at one look none piles up.
+pub(super) fn queued(first: &[TcpSocket]) -> Vec<TcpSocket> {
+    let open = first.iter().filter(|socket| is_connection(socket));
+    let open: Vec<_> = open.map(|socket| Connection::of(None, socket)).collect();
+    let largest = top(&open, |connection| connection.queued, 1);
+    largest
+        .into_iter()
+        .map(|index| open[index].last.clone())
+        .collect()
+}
+
+/// Whether somebody wants to know its process: looking for it costs, and of one that carried nothing nobody asks.
+fn is_sought(looks: &[Look<'_>], connection: &Connection<'_>) -> bool {
+    looks.len() < 2 || connection.carries()
+}
+
+/// Inodes of the connections that are told and whose process is sought.
+pub(super) fn sought(looks: &[Look<'_>]) -> Vec<u64> {
+    let connections = connections(looks);
+    choose(&connections)
+        .into_iter()
+        .filter(|index| is_sought(looks, &connections[*index]))
+        .map(|index| connections[index].last.inode)
+        .filter(|inode| *inode != 0)
+        .collect()
+}
+
+pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Evidence) {
+    let Some((_, last)) = looks.last() else {
+        return;
+    };
+    let connections = connections(looks);
     flows(window, &connections, evidence);
     let chosen = choose(&connections);
     let courses = courses(looks, &connections, &chosen);
@@ -111,6 +145,16 @@ pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Eviden
                 socket.local.address, socket.remote.address
             ),
         );
+        if let Ok(known) = &owners
+            && !known.contains_key(&socket.inode)
+            && !is_sought(looks, &connections[at])
+        {
+            told.absent(
+                &keys::TCP_PROCESS,
+                "it carried nothing in the window, so its process was not looked for",
+            );
+            continue;
+        }
         port::owner(
             evidence,
             &keys::TCP_PROCESS,
@@ -183,7 +227,7 @@ fn courses<'a>(
     for (at, sockets) in looks {
         for socket in sockets.iter().filter(|socket| is_connection(socket)) {
             for course in wanted.get(&place(socket)).into_iter().flatten() {
-                if is_same(last(&chosen[*course]), socket) {
+                if last(&chosen[*course]).is_same(socket) {
                     courses[*course].push((*at, socket));
                 }
             }
@@ -336,10 +380,14 @@ impl Told<'_, '_> {
         let line = format!("skmem:(rb{},tb{})", memory.rcvbuf, memory.sndbuf);
         self.number(&keys::TCP_RCVBUF, f64::from(memory.rcvbuf), line.clone());
         self.number(&keys::TCP_SNDBUF, f64::from(memory.sndbuf), line);
-        self.queue(&keys::TCP_RECVQ_SHARE, "Recv-Q/rb", |socket| {
-            share_of(socket.rqueue, socket.memory?.rcvbuf)
+        // What counts against either buffer is memory (`tcp_try_rmem_schedule`, `sk_stream_memory_free`): of small
+        // messages, many times their bytes.
+        self.queue(&keys::TCP_RECVQ_SHARE, "r/rb of skmem", |socket| {
+            let memory = socket.memory?;
+            // Memory without a byte to read holds what came out of order: the program cannot take it.
+            let unread = if socket.rqueue > 0 { memory.rmem } else { 0 };
+            share_of(unread.max(socket.rqueue), memory.rcvbuf)
         });
-        // What counts against the buffer is memory (`sk_stream_memory_free`): of small messages, many times their bytes.
         self.queue(&keys::TCP_SENDQ_SHARE, "w/tb of skmem", |socket| {
             let memory = socket.memory?;
             share_of(memory.queued.max(socket.wqueue), memory.sndbuf)

@@ -12,12 +12,17 @@ use rungwise_model::evidence::{Absence, Evidence};
 use rungwise_model::kernel::{Answer, Question, TcpSocket};
 use rungwise_model::keys;
 
+use crate::window::misplaced;
 use crate::{Cost, Need, Probe, Source, When, Window, enter};
 
 /// What is cited as the source.
 const SOURCE: &str = "sock_diag (ss -tinm)";
 const CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+
+/// Sockets from which on not all are listed between the two ends of the window: to list one costs 2 us, and what is
+/// asked of all of them is what they did in the window as a whole.
+const MANY: usize = 1000;
 
 /// States of `include/net/tcp_states.h`.
 mod state {
@@ -77,7 +82,9 @@ the 50 with the longest queues. Counts are of all sockets. \
 rwnd_limited is the share of the time with data to send (busy_time) in which the peer's window was closed; it is \
 absent where a connection was busy for less than 10 ms of the window. sndbuf_limited misses a send buffer that \
 is far too small: with SO_SNDBUF 4608 it stayed 0 % at 2 MB/s (Linux 6.18), so look at the send queue beside \
-it. Queues are the median of the looks: one full look of four is a burst. Both ends of a connection within the \
+it. Queues are the median of the looks: one full look of four is a burst. On a host with more than 1000 sockets all \
+are listed at both ends of the window only; between them listeners, and the connections with something in a queue at \
+its begin. Both ends of a connection within the \
 host are sockets of their own. tcp.parallel counts connections between the same two addresses to the same port \
 of the server, which is the side that listens, else the side with the lower port. Restarts after idle are seen \
 only when a look lies before and another behind one, so their rate is a lower bound; BBR ignores that switch \
@@ -85,7 +92,9 @@ and lowers its window for reasons of its own, so with BBR they are absent. \
 \n\n\
 Flows are remote ends of connections and of connected UDP sockets, loopback left out; clients of an unconnected \
 UDP socket cannot be counted. Ports in use include TIME_WAIT and count one local address towards one remote \
-address and port. Processes of other users are told to root only. Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c \
+address and port. The process is looked for of connections that moved bytes, were limited or have something in a \
+queue: to look through all descriptors of all processes costs more than all else. Processes of other users are told to \
+root only. Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c \
 of Linux 6.18; ss(8).",
 };
 
@@ -93,18 +102,13 @@ of Linux 6.18; ss(8).",
 type Look<'a> = (f64, &'a [TcpSocket]);
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
-    let looks: Vec<Look<'_>> = match window.answers("tcp") {
-        Ok(answers) => answers
-            .into_iter()
-            .filter_map(|(at, answer)| match answer {
-                Answer::Tcp(sockets) => Some((at, &sockets[..])),
-                _ => None,
-            })
-            .collect(),
+    let looks = match looks(window) {
+        Ok(looks) => looks,
         Err(why) => return evidence.absent(PROBE.yields, &why, SOURCE),
     };
     let Some(&(_, last)) = looks.last() else {
-        let why = Absence::because("another answer");
+        let other = window.answer("tcp");
+        let why = other.map_or_else(|why| why, |other| misplaced("tcp", other));
         return evidence.absent(PROBE.yields, &why, SOURCE);
     };
     totals::add(window, last, evidence);
@@ -112,4 +116,25 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     connections::add(window, &looks, evidence);
     let none = Absence::because("no TCP connection tells it");
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
+}
+
+/// All looks that tell sockets.
+fn looks<'a>(window: &Window<'a>) -> Result<Vec<Look<'a>>, Absence> {
+    let answers = window.answers("tcp")?.into_iter();
+    let sockets = |(at, answer): (f64, &'a Answer)| match answer {
+        Answer::Tcp(sockets) => Some((at, &sockets[..])),
+        _ => None,
+    };
+    Ok(answers.filter_map(sockets).collect())
+}
+
+/// Inodes of the sockets whose process is to be found.
+pub(super) fn sought(window: &Window<'_>) -> Vec<u64> {
+    looks(window).map_or_else(|_| Vec::new(), |looks| connections::sought(&looks))
+}
+
+/// The connections to look at between the two ends of a window that began with these sockets; nothing where they are
+/// few enough to look at all.
+pub(crate) fn between(first: &[TcpSocket]) -> Option<Vec<TcpSocket>> {
+    (first.len() > MANY).then(|| connections::queued(first))
 }
