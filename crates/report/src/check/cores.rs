@@ -1,14 +1,18 @@
 //! The map of the CPUs: how busy each is and with what, which interrupts land there, whom the stack steers to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rungwise_model::evidence::{Evidence, Key, Subject};
 use rungwise_model::keys;
 
 use super::look::{self, number, words};
+use super::scheduling::table;
 use super::section;
 use crate::block::{Block, Cell, Chart, Column, Map, MapGroup, MapRow, Plot, Table};
 use crate::numbers;
+
+/// Transmit queues that a CPU names; more of them are counted by device.
+const QUEUES: usize = 2;
 
 /// The shares of a CPU, with their names.
 const SHARES: [(&str, &Key); 5] = [
@@ -25,8 +29,7 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
         return Vec::new();
     }
     let landing = landing(evidence);
-    let steered = steered(evidence);
-    let waits = waits(evidence);
+    let (waits, note) = waits(evidence);
     // A share that no CPU has is no column.
     let known: Vec<_> = SHARES
         .into_iter()
@@ -37,10 +40,14 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
         shares.push("waited");
     }
     // Words that no CPU has are no column either.
-    let beside: Vec<_> = [("interrupts of", landing), ("RPS from", steered)]
-        .into_iter()
-        .filter(|(_, map)| !map.is_empty())
-        .collect();
+    let beside: Vec<_> = [
+        ("interrupts of", landing),
+        ("RPS from", steered(evidence)),
+        ("XPS to", sending(evidence)),
+    ]
+    .into_iter()
+    .filter(|(_, map)| !map.is_empty())
+    .collect();
     let words: Vec<&'static str> = beside.iter().map(|(name, _)| *name).collect();
     let mut nodes: BTreeMap<Option<u64>, Vec<MapRow>> = BTreeMap::new();
     for cpu in &cpus {
@@ -76,18 +83,13 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
             rows,
         })
         .collect();
-    let waited = if waits.is_empty() {
-        ""
-    } else {
-        "; waited: longest run delay of a thread of the process last seen there"
-    };
-    vec![
+    let mut blocks = vec![
         section("cores", "CPUs"),
         Block::Chart(Box::new(Chart {
             id: "core-map",
             title,
             note: format!(
-                "Shares of the window; NET_RX: share of all receive soft interrupts of the host{waited}."
+                "Shares of the window; NET_RX: share of all receive soft interrupts of the host{note}."
             ),
             plot: Plot::Map(Map {
                 thing: "CPU",
@@ -97,7 +99,36 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
             }),
             data,
         })),
-    ]
+    ];
+    blocks.extend(times(evidence, &cpus).map(|table| Block::Long {
+        brief: String::new(),
+        summary: String::new(),
+        blocks: vec![Block::Table(table)],
+    }));
+    blocks
+}
+
+/// All that is known of the time of each CPU.
+fn times(evidence: &Evidence, cpus: &BTreeSet<Subject>) -> Option<Table> {
+    table(
+        evidence,
+        "Where the time of each CPU went, and what came to it",
+        "CPU",
+        None,
+        &[
+            ("User", "user", &keys::CPU_USER),
+            ("System", "system", &keys::CPU_SYSTEM),
+            ("Softirq", "softirq", &keys::CPU_SOFTIRQ),
+            ("Irq", "irq", &keys::CPU_IRQ),
+            ("Steal", "steal", &keys::CPU_STEAL),
+            ("Idle, disk pending", "iowait", &keys::CPU_IOWAIT),
+            ("ksoftirqd", "ksoftirqd", &keys::SOFTIRQ_KSOFTIRQD),
+            ("NET_RX", "net_rx_per_s", &keys::SOFTIRQ_NET_RX),
+            ("Packets", "packets_per_s", &keys::SOFTNET_PROCESSED),
+            ("System calls", "syscalls_per_s", &keys::SYSCALL_RATE),
+        ],
+        cpus.iter().cloned(),
+    )
 }
 
 /// States where the receive work is, because that is what the map is looked at for.
@@ -140,18 +171,52 @@ fn landing(evidence: &Evidence) -> BTreeMap<usize, Vec<&str>> {
 
 /// Devices by the CPUs in the RPS masks of their queues.
 fn steered(evidence: &Evidence) -> BTreeMap<usize, Vec<&str>> {
-    let mut steered: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
-    for (queue, mask) in evidence.each_words(&keys::RPS_MASK).unwrap_or_default() {
-        let device = queue.name().split(':').next().unwrap_or_default();
-        for cpu in look::cpus(mask.value) {
-            steered.entry(cpu).or_default().push(device);
-        }
-    }
-    steered
+    by_cpu(evidence, &keys::RPS_MASK, device_of)
 }
 
-/// Longest run delay among the threads last seen on each CPU.
-fn waits(evidence: &Evidence) -> BTreeMap<usize, f64> {
+/// Transmit queues by the CPUs that send through them by XPS; of a CPU with several, their devices.
+fn sending(evidence: &Evidence) -> BTreeMap<usize, Vec<&str>> {
+    let mut sending = by_cpu(evidence, &keys::XPS_MASK, Subject::name);
+    for queues in sending.values_mut().filter(|queues| queues.len() > QUEUES) {
+        for queue in queues {
+            *queue = queue.split(':').next().unwrap_or(queue);
+        }
+    }
+    sending
+}
+
+/// What queues are called by the CPUs in their masks.
+fn by_cpu<'e>(
+    evidence: &'e Evidence,
+    masks: &'static Key,
+    called: fn(&Subject) -> &str,
+) -> BTreeMap<usize, Vec<&'e str>> {
+    let mut cpus: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for (queue, mask) in evidence.each_words(masks).unwrap_or_default() {
+        for cpu in look::cpus(mask.value) {
+            cpus.entry(cpu).or_default().push(called(queue));
+        }
+    }
+    cpus
+}
+
+/// `eth0` of `eth0:rx-3`.
+fn device_of(queue: &Subject) -> &str {
+    queue.name().split(':').next().unwrap_or_default()
+}
+
+/// How long tasks waited for each CPU, and what that means: all of them where the kernel keeps it by CPU, else the
+/// longest wait among the threads of the process last seen there.
+fn waits(evidence: &Evidence) -> (BTreeMap<usize, f64>, &'static str) {
+    let by_cpu = evidence.each(&keys::CPU_RUN_DELAY).unwrap_or_default();
+    let all: BTreeMap<usize, f64> = by_cpu
+        .into_iter()
+        .filter_map(|(cpu, share)| Some((cpu.name().parse().ok()?, share.value)))
+        .collect();
+    if !all.is_empty() {
+        let note = "; waited: time that tasks waited for the CPU, of the time that they wanted it";
+        return (all, note);
+    }
     let mut waits: BTreeMap<usize, f64> = BTreeMap::new();
     for (thread, cpu) in evidence.each(&keys::SCHED_LAST_CPU).unwrap_or_default() {
         if let Some(delay) = number(evidence, &keys::SCHED_RUN_DELAY, thread) {
@@ -159,7 +224,12 @@ fn waits(evidence: &Evidence) -> BTreeMap<usize, f64> {
             *longest = longest.max(delay);
         }
     }
-    waits
+    let note = if waits.is_empty() {
+        ""
+    } else {
+        "; waited: longest run delay of a thread of the process last seen there"
+    };
+    (waits, note)
 }
 
 fn data(
@@ -192,5 +262,79 @@ fn data(
         caption: "What each CPU did".to_owned(),
         columns,
         rows,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::evidence::{Kind, Origin};
+
+    use super::*;
+
+    fn masks(masks: &[(&str, &str)]) -> Evidence {
+        let mut evidence = Evidence::over(10.0);
+        for (queue, cpus) in masks {
+            let queue = Subject::new(Kind::Queue, queue);
+            evidence.text(&keys::XPS_MASK, queue, *cpus, Origin::default());
+        }
+        evidence
+    }
+
+    #[test]
+    fn a_cpu_names_the_queues_that_it_sends_through() {
+        let evidence = masks(&[("eth0:tx-0", "0"), ("eth0:tx-1", "1"), ("eth1:tx-0", "0-1")]);
+        let sending = sending(&evidence);
+        assert_eq!(sending[&0], ["eth0:tx-0", "eth1:tx-0"]);
+        assert_eq!(sending[&1], ["eth0:tx-1", "eth1:tx-0"]);
+    }
+
+    #[test]
+    fn a_cpu_with_many_queues_names_their_devices() {
+        let evidence = masks(&[("eth0:tx-0", "0-1"), ("eth0:tx-1", "0"), ("eth0:tx-2", "0")]);
+        let sending = sending(&evidence);
+        assert_eq!(sending[&0], ["eth0"; 3]);
+        assert_eq!(sending[&1], ["eth0:tx-0"]);
+    }
+
+    #[test]
+    fn the_map_has_a_column_of_xps_where_there_is_any() {
+        let mut evidence = masks(&[("eth0:tx-0", "1")]);
+        let words = |evidence: &Evidence| match &blocks(evidence)[1] {
+            Block::Chart(chart) => match &chart.plot {
+                Plot::Map(map) => (map.words.clone(), map.groups[0].rows.clone()),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        for cpu in 0..2 {
+            evidence.number(&keys::CPU_BUSY, Subject::cpu(cpu), 0.5, Origin::default());
+        }
+        let (names, rows) = words(&evidence);
+        assert_eq!(names, ["XPS to"]);
+        assert_eq!(rows[1].words, ["eth0:tx-0"]);
+        let mut none = Evidence::over(10.0);
+        none.number(&keys::CPU_BUSY, Subject::cpu(0), 0.5, Origin::default());
+        assert!(words(&none).0.is_empty());
+    }
+
+    #[test]
+    fn what_the_kernel_keeps_by_cpu_goes_before_what_threads_tell() {
+        let mut evidence = Evidence::over(10.0);
+        let thread = Subject::new(Kind::Thread, "7:8");
+        let told = [
+            (&keys::SCHED_LAST_CPU, thread.clone(), 1.0),
+            (&keys::SCHED_RUN_DELAY, thread, 0.4),
+        ];
+        for (key, subject, value) in told {
+            evidence.number(key, subject, value, Origin::default());
+        }
+        assert_eq!(waits(&evidence).0, [(1, 0.4)].into());
+        evidence.number(
+            &keys::CPU_RUN_DELAY,
+            Subject::cpu(0),
+            0.25,
+            Origin::default(),
+        );
+        assert_eq!(waits(&evidence).0, [(0, 0.25)].into());
     }
 }

@@ -12,6 +12,9 @@ use crate::numbers;
 /// Rows of a table.
 const MOST: usize = 12;
 
+/// Queues of a table: those of a card with as many as a large host has CPUs, in one direction.
+const MOST_QUEUES: usize = 64;
+
 pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     let tiles = tiles(evidence);
     let facts = facts(evidence);
@@ -28,6 +31,7 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     let mut tables: Vec<Block> = [
         devices(evidence),
         device_setup(evidence),
+        queues(evidence),
         disks(evidence),
         ports(evidence),
         listeners(evidence),
@@ -84,6 +88,9 @@ fn tiles(evidence: &Evidence) -> Vec<Tile> {
         vec![
             value(&keys::MEMORY_TOTAL).map(|total| format!("of {total}")),
             value(&keys::MEMORY_SWAP_USED).map(|used| format!("{used} in swap")),
+            number(evidence, &keys::MEMORY_SWAP_OUT, &host)
+                .filter(|pages| *pages > 0.0)
+                .map(|pages| format!("{} pages swapped out", numbers::rate(pages))),
         ],
     );
     tile(
@@ -115,6 +122,8 @@ fn tiles(evidence: &Evidence) -> Vec<Tile> {
         vec![
             number(evidence, &keys::UDP_RCVBUF_DROPS, &host)
                 .map(|rate| format!("{} dropped at full buffers", numbers::rate(rate))),
+            number(evidence, &keys::UDP_SENT, &host)
+                .map(|rate| format!("{} sent", numbers::rate(rate))),
         ],
     );
     tiles
@@ -157,6 +166,11 @@ fn facts(evidence: &Evidence) -> Vec<(String, String)> {
         }),
         words(evidence, &keys::VIRT_CONTAINER, &host).map(|name| format!("container of {name}")),
     ]);
+    let held = |some, full, what: &str| {
+        let (some, full) = (value(some)?, value(full));
+        let all = full.map_or_else(String::new, |full| format!(", all of them {full}"));
+        Some(format!("some waited for {what} {some} of the time{all}"))
+    };
     let bare = evidence.words(&keys::VIRT_HYPERVISOR, &host).is_ok();
     [
         ("Kernel", value(&keys::KERNEL_RELEASE)),
@@ -179,10 +193,26 @@ fn facts(evidence: &Evidence) -> Vec<(String, String)> {
         ),
         ("Load average", value(&keys::CPU_LOAD1)),
         (
+            "Tasks held up",
+            joined(vec![
+                held(&keys::PSI_IO_SOME, &keys::PSI_IO_FULL, "a disk"),
+                held(&keys::PSI_MEMORY_SOME, &keys::PSI_MEMORY_FULL, "memory"),
+            ]),
+        ),
+        (
+            "Waits to be written",
+            value(&keys::MEMORY_DIRTY).map(|bytes| format!("{bytes} of memory")),
+        ),
+        ("IP packets in", value(&keys::IP_RECEIVED)),
+        (
             "Huge pages",
             joined(vec![
                 value(&keys::MEMORY_THP).map(|mode| format!("transparent {mode}")),
                 value(&keys::MEMORY_HUGEPAGES).map(|count| format!("{count} reserved")),
+                number(evidence, &keys::MEMORY_HUGEPAGES, &host)
+                    .filter(|reserved| *reserved > 0.0)
+                    .and_then(|_| value(&keys::MEMORY_HUGEPAGES_FREE))
+                    .map(|free| format!("{free} of them free")),
             ]),
         ),
         (
@@ -222,6 +252,7 @@ fn devices(evidence: &Evidence) -> Option<Table> {
             ("Of the link", "use", &keys::DEVICE_USE),
             ("Per packet", "packet_bytes", &keys::DEVICE_PACKET_SIZE),
             ("Missed", "missed_per_s", &keys::DEVICE_MISSED),
+            ("Dropped", "rx_dropped_per_s", &keys::DEVICE_RX_DROPPED),
             (
                 "Packets per interrupt",
                 "packets_per_irq",
@@ -257,6 +288,37 @@ fn device_setup(evidence: &Evidence) -> Option<Table> {
     )
 }
 
+/// The busiest queues; where no driver counts, those that steering is set for.
+fn queues(evidence: &Evidence) -> Option<Table> {
+    let mut subjects = look::largest(evidence, &keys::QUEUE_PACKETS, MOST_QUEUES);
+    if subjects.is_empty() {
+        let set = |queue: &Subject| {
+            [&keys::RPS_MASK, &keys::XPS_MASK, &keys::XPS_RXQS]
+                .into_iter()
+                .any(|key| words(evidence, key, queue).is_some())
+        };
+        let all = look::subjects(
+            evidence,
+            &[&keys::RPS_MASK, &keys::XPS_MASK, &keys::XPS_RXQS],
+        );
+        subjects.extend(all.into_iter().filter(set).take(MOST_QUEUES));
+    }
+    table(
+        evidence,
+        "Queues of network devices, the busiest first",
+        "Queue",
+        None,
+        &[
+            ("Packets", "packets_per_s", &keys::QUEUE_PACKETS),
+            ("Of the device", "share", &keys::QUEUE_SHARE),
+            ("RPS to CPUs", "rps_cpus", &keys::RPS_MASK),
+            ("XPS from CPUs", "xps_cpus", &keys::XPS_MASK),
+            ("XPS from receive queues", "xps_rxqs", &keys::XPS_RXQS),
+        ],
+        subjects.into_iter(),
+    )
+}
+
 fn disks(evidence: &Evidence) -> Option<Table> {
     let subjects = look::subjects(evidence, &[&keys::DISK_BUSY]);
     table(
@@ -271,6 +333,8 @@ fn disks(evidence: &Evidence) -> Option<Table> {
             ("Reads", "reads_per_s", &keys::DISK_READS),
             ("Writes", "writes_per_s", &keys::DISK_WRITES),
             ("Scheduler", "scheduler", &keys::DISK_SCHEDULER),
+            ("Queue length", "nr_requests", &keys::DISK_NR_REQUESTS),
+            ("Queues", "hardware_queues", &keys::DISK_HARDWARE_QUEUES),
             ("Read-ahead", "read_ahead_bytes", &keys::DISK_READ_AHEAD),
         ],
         subjects.into_iter().take(MOST),
@@ -330,7 +394,9 @@ fn connections(evidence: &Evidence) -> Option<Table> {
                 &keys::TCP_BYTES_RECEIVED,
             ),
             ("Round trip", "rtt_s", &keys::TCP_RTT),
+            ("Congestion window", "cwnd", &keys::TCP_CWND),
             ("Receive queue", "recvq_bytes", &keys::TCP_RECVQ),
+            ("Receive buffer", "rcvbuf_bytes", &keys::TCP_RCVBUF),
             ("Send queue", "sendq_bytes", &keys::TCP_SENDQ),
             ("Peer window shut", "rwnd_limited", &keys::TCP_RWND_LIMITED),
             (

@@ -1,11 +1,12 @@
 //! The report of `check`: what to act on, what to watch, what could not be measured, what passed; then the
-//! host itself, with a map of its CPUs, the way of its packets and who waited for a CPU.
+//! host itself, with a map of its CPUs, the way of its packets, who waited for a CPU and what the kernel was at.
 //!
 //! What the rules say is taken as it is: nothing is judged here.
 
 mod cards;
 mod cores;
 mod host;
+mod kernel;
 mod lacks;
 mod look;
 mod losses;
@@ -56,6 +57,7 @@ pub fn blocks(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Vec
     blocks.extend(cores::blocks(evidence));
     blocks.extend(losses::blocks(evidence));
     blocks.extend(scheduling::blocks(evidence));
+    blocks.extend(kernel::blocks(evidence));
     blocks
 }
 

@@ -20,12 +20,22 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     ]
     .into_iter()
     .map(|(name, key)| (name.to_owned(), fact(evidence, key)))
+    .chain([
+        ("Longest wait for one CPU".to_owned(), longest(evidence)),
+        ("Throttled by a quota".to_owned(), throttled(evidence)),
+    ])
+    .chain(between(evidence).map(|rates| ("Interrupts between CPUs".to_owned(), rates)))
     .collect();
-    let tables: Vec<Block> = [groups(evidence), processes(evidence), threads(evidence)]
-        .into_iter()
-        .flatten()
-        .map(Block::Table)
-        .collect();
+    let tables: Vec<Block> = [
+        cpus(evidence),
+        groups(evidence),
+        processes(evidence),
+        threads(evidence),
+    ]
+    .into_iter()
+    .flatten()
+    .map(Block::Table)
+    .collect();
     let mut blocks = vec![
         section("scheduling", "Waiting for a CPU"),
         Block::Facts(facts),
@@ -44,6 +54,86 @@ fn fact(evidence: &Evidence, key: &'static Key) -> String {
     let host = Subject::host();
     shown(evidence, key, &host)
         .unwrap_or_else(|| format!("not known: {}", evidence.missing(key, &host).why.reason))
+}
+
+/// The CPU that tasks waited for longest.
+fn longest(evidence: &Evidence) -> String {
+    let key = &keys::CPU_RUN_DELAY;
+    if let Err(missing) = evidence.each(key) {
+        let remedy = match missing.why.remedy.as_str() {
+            "" => String::new(),
+            remedy => format!("; {remedy}"),
+        };
+        return format!("not known: {}{remedy}", missing.why.reason);
+    }
+    let [cpu] = &look::largest(evidence, key, 1)[..] else {
+        return "no task waited".to_owned();
+    };
+    let share = number(evidence, key, cpu).map_or_else(String::new, numbers::share);
+    let each = shown(evidence, &keys::CPU_RUN_WAIT, cpu);
+    let each = each.map_or_else(String::new, |each| format!(", {each} for each turn"));
+    format!(
+        "CPU {}: {share} of the time that tasks wanted it{each}",
+        cpu.name()
+    )
+}
+
+/// The kernel counts throttling by group and not by CPU.
+fn throttled(evidence: &Evidence) -> String {
+    let key = &keys::CGROUP_THROTTLED;
+    match evidence.each(key) {
+        Ok(groups) => {
+            let stopped = groups.iter().filter(|(_, share)| share.value > 0.0).count();
+            match (stopped, &look::largest(evidence, key, 1)[..]) {
+                (1.., [most]) => format!(
+                    "{}, most of all {}; told by group, not by CPU",
+                    numbers::plural(stopped, "control group"),
+                    most.name()
+                ),
+                _ => "no control group".to_owned(),
+            }
+        }
+        Err(missing) => format!("not known: {}", missing.why.reason),
+    }
+}
+
+/// How often CPUs interrupted each other.
+fn between(evidence: &Evidence) -> Option<String> {
+    let host = Subject::host();
+    let parts: Vec<String> = [
+        (&keys::IPI_RESCHEDULE, "to reschedule"),
+        (&keys::IPI_CALL, "to call a function"),
+    ]
+    .into_iter()
+    .filter_map(|(key, why)| Some(format!("{} {why}", shown(evidence, key, &host)?)))
+    .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// The CPUs that were waited for longest; without that, those that most tasks came to.
+fn cpus(evidence: &Evidence) -> Option<Table> {
+    let by = [
+        &keys::CPU_RUN_DELAY,
+        &keys::CPU_STEAL,
+        &keys::CPU_MIGRATIONS,
+    ];
+    let subjects = by
+        .into_iter()
+        .map(|key| look::largest(evidence, key, MOST))
+        .find(|subjects| !subjects.is_empty())?;
+    table(
+        evidence,
+        "CPUs that tasks waited for; waited: share of the time that tasks wanted the CPU in which it had another one",
+        "CPU",
+        None,
+        &[
+            ("Waited", "run_delay", &keys::CPU_RUN_DELAY),
+            ("Each turn", "run_wait_s", &keys::CPU_RUN_WAIT),
+            ("Stolen", "steal", &keys::CPU_STEAL),
+            ("Tasks that came", "migrations_per_s", &keys::CPU_MIGRATIONS),
+        ],
+        subjects.into_iter(),
+    )
 }
 
 /// The one who waited longest, in a sentence.
@@ -194,4 +284,49 @@ pub(super) fn table(
         columns,
         rows,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::evidence::{Absence, Kind, Origin};
+
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_keeps_no_wait_by_cpu_says_so_with_what_helps() {
+        let mut evidence = Evidence::over(10.0);
+        let why = Absence::because("this kernel has no /proc/schedstat (CONFIG_SCHEDSTATS)")
+            .remedy("name a process, whose threads tell: --pid PID");
+        evidence.absent(&[&keys::CPU_RUN_DELAY], &why, "/proc/schedstat");
+        let said = longest(&evidence);
+        assert!(said.contains("CONFIG_SCHEDSTATS"), "{said}");
+        assert!(said.ends_with("--pid PID"), "{said}");
+    }
+
+    #[test]
+    fn the_cpu_that_was_waited_for_longest_is_named_with_its_wait() {
+        let mut evidence = Evidence::over(10.0);
+        for (cpu, share, wait) in [(0, 0.01, 1e-5), (3, 0.25, 2e-3)] {
+            let origin = Origin::default;
+            evidence.number(&keys::CPU_RUN_DELAY, Subject::cpu(cpu), share, origin());
+            evidence.number(&keys::CPU_RUN_WAIT, Subject::cpu(cpu), wait, origin());
+        }
+        let said = longest(&evidence);
+        assert!(said.starts_with("CPU 3: 25"), "{said}");
+        assert!(said.contains("for each turn"), "{said}");
+        let table = cpus(&evidence).expect("a table");
+        assert_eq!(table.rows[0][0].text, "3");
+    }
+
+    #[test]
+    fn throttling_is_told_by_group() {
+        let mut evidence = Evidence::over(10.0);
+        for (group, share) in [("/", 0.0), ("/docker/web", 0.4)] {
+            let subject = Subject::new(Kind::Cgroup, group);
+            evidence.number(&keys::CGROUP_THROTTLED, subject, share, Origin::default());
+        }
+        let said = throttled(&evidence);
+        assert!(said.contains("most of all /docker/web"), "{said}");
+        assert!(throttled(&Evidence::over(1.0)).starts_with("not known"));
+    }
 }
