@@ -9,6 +9,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
+use super::group;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const PERIODS: Threshold = Threshold {
@@ -34,6 +35,7 @@ pub(crate) static RULE: Rule = Rule {
     topic: "cpu",
     summary: "a control group is stopped by its CPU quota",
     needs: &[
+        &keys::CGROUP_OWN,
         &keys::CGROUP_QUOTA,
         &keys::CGROUP_THROTTLED,
         &keys::CGROUP_THROTTLED_TIME,
@@ -47,7 +49,8 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "When the quota of a period (100 ms as a rule) is used up, all threads of the group stop until the next one. \
             A request that meets the stop waits up to a period, whatever the machine has to spare.",
         todo: "Raise the quota or take it away (cpu.cfs_quota). A runtime that counts the machine's CPUs and not the \
-            quota's starts too many threads, which use up the quota at once: tell it (jvm.active_cpus).",
+            quota's starts too many threads, which use up the quota at once: tell it (jvm.active_cpus). Inside a container \
+            the quota shows and cannot be changed: the runtime or orchestrator outside sets it.",
         wrong: "A quota is a contract between tenants; raising it is the operator's to decide. One throttled period while \
             a service starts says nothing. Where the host itself is full, a larger quota only moves the wait.",
         sources: "Documentation/scheduler/sched-bwc.rst; Documentation/admin-guide/cgroup-v2.rst (cpu.stat, cpu.max).",
@@ -67,8 +70,8 @@ fn judge(evidence: &Evidence) -> Judgement {
             continue;
         }
         let mut sentence = format!(
-            "control group {} was throttled in {} of its periods",
-            group.name(),
+            "{} was throttled in {} of its periods",
+            group::named(group, evidence),
             say::percent(periods.value)
         );
         let quota = evidence.quantity(&keys::CGROUP_QUOTA, group).ok();
@@ -100,8 +103,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             finding = finding.cite(reading.reading);
         }
         findings.push(
-            finding
-                .consider_device("cpu.cfs_quota", group.name())
+            group::consider_quota(finding, group)
                 .consider("jvm.active_cpus")
                 .refuted_by(
                     "latency and rate stay the same with the quota taken away for a minute",

@@ -4,6 +4,7 @@ pub(crate) mod cfs_throttled;
 pub(crate) mod client_bound;
 pub(crate) mod cstate_latency;
 pub(crate) mod freq_low;
+pub(crate) mod group;
 pub(crate) mod idle_but_waiting;
 pub(crate) mod noise_gate;
 pub(crate) mod runq_delay;

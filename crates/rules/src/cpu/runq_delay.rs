@@ -5,9 +5,10 @@
 //! the rule asks why: the CPUs are full, the hypervisor took them, a quota did, or they are badly shared out.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
+use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
+use super::group;
 use crate::{Doc, Judgement, Rule, Threshold, process, say};
 
 const WAITS: Threshold = Threshold {
@@ -46,6 +47,7 @@ pub(crate) static RULE: Rule = Rule {
     summary: "threads wait for a CPU",
     needs: &[
         &keys::CGROUP_OF_PROCESS,
+        &keys::CGROUP_OWN,
         &keys::CGROUP_THROTTLED,
         &keys::CPU_BUSY_MEAN,
         &keys::CPU_SOFTIRQ,
@@ -148,29 +150,12 @@ fn cause(
     who: &str,
     thread: Option<&Subject>,
 ) -> Result<Finding, rungwise_model::evidence::Missing> {
-    // A quota holds back its group and those below it, and nobody else.
-    let own = thread.and_then(|thread| {
-        let process = Subject::new(Kind::Process, process::pid_of(thread));
-        evidence.words(&keys::CGROUP_OF_PROCESS, &process).ok()
-    });
-    let holds = |group: &str| {
-        own.is_none_or(|own| {
-            let below = own.value.strip_prefix(group.trim_end_matches('/'));
-            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
-    };
-    let throttled = evidence
-        .each(&keys::CGROUP_THROTTLED)
-        .ok()
-        .and_then(|groups| {
-            groups
-                .into_iter()
-                .find(|(group, share)| share.value > THROTTLED.value && holds(group.name()))
-        });
-    if let Some((group, share)) = throttled {
+    let own = thread.and_then(|thread| group::of_process(evidence, process::pid_of(thread)));
+    let holds = |group: &str| own.is_none_or(|own| group::holds(group, own));
+    if let Some((group, share)) = group::throttled(evidence, THROTTLED.value, holds) {
         let sentence = format!(
-            "{who}; control group {} is throttled by its quota in {} of its periods",
-            group.name(),
+            "{who}; {} is throttled by its quota in {} of its periods",
+            group::named(group, evidence),
             say::percent(share.value)
         );
         return Ok(Finding::watch(subject, sentence).cite(share.reading));

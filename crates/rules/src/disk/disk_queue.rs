@@ -2,7 +2,8 @@
 //!
 //! Three numbers must agree: the queue is nearly full, the disk is never without a request, and some task
 //! waits. The last is the guard: on the reference bank host queue and scheduler were tuned without any gain,
-//! because nobody waited for the disk.
+//! because nobody waited for the disk. A disk with several hardware queues has nr_requests places in each
+//! (`blk_mq_update_nr_requests` of block/blk-mq.c, Linux 6.18), and what iostats count is the sum over them.
 
 use std::fmt::Write as _;
 
@@ -42,6 +43,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::DISK_AWAIT,
         &keys::DISK_BUSY,
+        &keys::DISK_HARDWARE_QUEUES,
         &keys::DISK_NR_REQUESTS,
         &keys::DISK_QUEUE,
         &keys::DISK_SCHEDULER,
@@ -50,12 +52,14 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[FULL, BUSY, WAITING],
     knobs: &["disk.nr_requests", "disk.queue_depth", "disk.scheduler"],
     doc: Doc {
-        looks_for: "A mean queue above 80 % of nr_requests, a disk busy for more than 95 % of the window, and tasks that wait \
+        looks_for: "A mean queue above 80 % of nr_requests, times the number of hardware queues, a disk busy for more than 95 % of the window, and tasks that wait \
             for a disk in more than 10 % of the time.",
         hurts: "When the queue is full, the next writer stops in the kernel until a place is free, log writers included.",
         todo: "A longer queue lets an array or SSD sort and work in parallel (disk.nr_requests, disk.queue_depth). If the \
             disk itself is at its end, only fewer or other requests help.",
-        wrong: "A busy share of 100 % says nothing of a device that works on many requests at once. A queue that only a \
+        wrong: "A busy share of 100 % says nothing of a device that works on many requests at once. Of several hardware \
+            queues one may be full while the others have room: a single writer uses that of its CPU, and the mean over all \
+            does not show it. Adapters that share their tags between queues have less room than is reckoned here. A queue that only a \
             backup waits for harms nobody: the bank host's remedies here had no effect, because its service wrote little.",
         sources: "The reference bank host, section on disks; Documentation/admin-guide/iostats.rst; \
             Documentation/block/queue-sysfs.rst.",
@@ -69,8 +73,8 @@ fn judge(evidence: &Evidence) -> Judgement {
     let (mut fullest, mut seen) = (0.0_f64, 0);
     let mut missing = None;
     for (disk, queue) in queues {
-        let room = match evidence.quantity(&keys::DISK_NR_REQUESTS, disk) {
-            Ok(room) if room.value > 0.0 => room,
+        let each = match evidence.quantity(&keys::DISK_NR_REQUESTS, disk) {
+            Ok(each) if each.value > 0.0 => each,
             Ok(_) => continue,
             Err(why) => {
                 missing = missing.or(Some(why));
@@ -78,19 +82,26 @@ fn judge(evidence: &Evidence) -> Judgement {
             }
         };
         let busy = evidence.quantity(&keys::DISK_BUSY, disk)?;
+        // A kernel or a device that shows none has one.
+        let hardware = evidence.quantity(&keys::DISK_HARDWARE_QUEUES, disk).ok();
+        let number = hardware.map_or(1.0, |hardware| hardware.value.max(1.0));
+        let room = each.value * number;
         seen += 1;
-        let share = queue.value / room.value;
-        fullest = fullest.max(share);
-        let full = queue.always(|queue| queue / room.value > FULL.value);
+        fullest = fullest.max(queue.value / room);
+        let full = queue.always(|queue| queue / room > FULL.value);
         if !full || busy.value <= BUSY.value {
             continue;
         }
         let waiting = evidence.host(&keys::PSI_IO_SOME)?;
+        let places = if number > 1.0 {
+            format!("{number:.0} queues of {:.0} each", each.value)
+        } else {
+            format!("a queue of {:.0}", each.value)
+        };
         let mut sentence = format!(
-            "{} has {:.0} requests in a queue of {:.0} and is never idle",
+            "{} has {:.0} requests in {places} and is never idle",
             disk.name(),
-            queue.value,
-            room.value
+            queue.value
         );
         if waiting.value <= WAITING.value {
             let _ = write!(
@@ -122,15 +133,18 @@ fn judge(evidence: &Evidence) -> Judgement {
         finding = finding
             .severity(Grade::Medium)
             .cite(queue.reading)
-            .cite(room.reading)
+            .cite(each.reading)
             .cite(busy.reading)
             .cite(waiting.reading);
-        let longer = (room.value * 2.0).min(LONGEST);
+        if let Some(hardware) = hardware {
+            finding = finding.cite(hardware.reading);
+        }
+        let longer = (each.value * 2.0).min(LONGEST);
         let scheduler = evidence.words(&keys::DISK_SCHEDULER, disk).ok();
         if let Some(scheduler) = scheduler {
             finding = finding.cite(scheduler.reading);
         }
-        if longer > room.value {
+        if longer > each.value {
             // Without a scheduler the device's own depth is the most, and more is refused (blk_mq_update_nr_requests).
             finding = if scheduler.is_some_and(|scheduler| scheduler.value != "none") {
                 finding.turn_device("disk.nr_requests", disk.name(), format!("{longer:.0}"))

@@ -1,0 +1,78 @@
+//! Control groups as several rules meet them: which one holds a process back, and what a person calls it.
+//!
+//! A quota holds back its group and all groups below it. `/` has one only inside a container, where it is the
+//! container's own group under another name (Documentation/admin-guide/cgroup-v2.rst, Namespace).
+
+use rungwise_model::check::Finding;
+use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
+use rungwise_model::keys;
+
+/// What a container calls the group that it is in.
+const ROOT: &str = "/";
+
+/// The group of a process, where it is known.
+pub(crate) fn of_process<'e>(evidence: &'e Evidence, pid: &str) -> Option<&'e str> {
+    let process = Subject::new(Kind::Process, pid);
+    let group = evidence.words(&keys::CGROUP_OF_PROCESS, &process).ok()?;
+    Some(group.value)
+}
+
+/// The first group that is throttled in more than `above` of its periods and passes `holds`.
+pub(crate) fn throttled<'e>(
+    evidence: &'e Evidence,
+    above: f64,
+    holds: impl Fn(&str) -> bool,
+) -> Option<(&'e Subject, Quantity<'e>)> {
+    let groups = evidence.each(&keys::CGROUP_THROTTLED).ok()?;
+    groups
+        .into_iter()
+        .find(|(group, share)| share.value > above && holds(group.name()))
+}
+
+/// Whether a quota of `group` holds back what is in `own`.
+pub(crate) fn holds(group: &str, own: &str) -> bool {
+    let below = own.strip_prefix(group.trim_end_matches('/'));
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// `control group /docker/web`, or the container's own with its name on the host, where that shows.
+pub(crate) fn named(group: &Subject, evidence: &Evidence) -> String {
+    if group.name() != ROOT {
+        return format!("control group {}", group.name());
+    }
+    let own = evidence.words(&keys::CGROUP_OWN, &Subject::host());
+    match own {
+        Ok(own) if own.value != ROOT => {
+            format!("this container's control group ({} on its host)", own.value)
+        }
+        _ => "this container's control group".to_owned(),
+    }
+}
+
+/// Asks for another quota of the group: by its name where it has one that a knob can find.
+pub(crate) fn consider_quota(finding: Finding, group: &Subject) -> Finding {
+    match group.name() {
+        // Set from outside: the files of its own group are shown to a container to read.
+        ROOT => finding.consider("cpu.cfs_quota"),
+        name => finding.consider_device("cpu.cfs_quota", name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_holds_its_group_and_what_is_below_it() {
+        for (group, own, expected) in [
+            ("/docker/web", "/docker/web", true),
+            ("/docker/web", "/docker/web/worker", true),
+            ("/docker/web", "/docker/web2", false),
+            ("/docker/web", "/docker", false),
+            ("/", "/docker/web", true),
+            ("/", "/", true),
+        ] {
+            assert_eq!(holds(group, own), expected, "{group} {own}");
+        }
+    }
+}
