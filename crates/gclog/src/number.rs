@@ -24,6 +24,7 @@ const TENS: [u64; 10] = [
 const DIGITS: usize = 19;
 
 /// A whole number.
+#[inline]
 pub(crate) fn whole(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
     let mut at = 0;
@@ -38,6 +39,7 @@ pub(crate) fn whole(text: &[u8]) -> Option<(u64, &[u8])> {
 
 /// `12`, `0.5` or `0,5`, times ten to the power of `places`, 9 at most. Digits beyond that are dropped: a log of
 /// HotSpot prints none.
+#[inline]
 pub(crate) fn decimal(text: &[u8], places: u32) -> Option<(u64, &[u8])> {
     let (value, rest) = whole(text)?;
     let value = value.checked_mul(*TENS.get(places as usize)?)?;

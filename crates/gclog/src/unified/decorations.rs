@@ -110,7 +110,7 @@ enum Group {
 
 impl Reader {
     /// Longer ones are read anew each time.
-    const KEPT: usize = 160;
+    const KEPT: usize = 256;
 
     /// The decorations at the start of a line, and the message behind them. Nothing if there are none, or if none
     /// of them can only be a decoration.

@@ -64,6 +64,12 @@ impl Unified {
             self.bare = true;
             return Some(self.message(context, Decorations::default(), text));
         }
+        if let Some(rest) = text.strip_prefix(b"[ ")
+            && rest.trim_ascii_start().starts_with(b"]")
+        {
+            // JDK 25 goes on with a message of several lines below the width of its decorations.
+            return Some(Read::Ignored);
+        }
         let (decorations, message) = self.reader.read(text)?;
         Some(self.message(context, decorations, message))
     }
@@ -174,10 +180,11 @@ impl Unified {
         }
         match message.subject {
             Subject::Phases | Subject::Any => match phases::line(self, context, id, message) {
-                Read::Unknown if message.subject == Subject::Any && is_quiet(text) => Read::Ignored,
+                // Only HotSpot numbers its lines so. Without tags they may be of any of its hundreds of details.
+                Read::Unknown if text.is_ascii() => Read::Ignored,
                 read => read,
             },
-            Subject::Gc if !is_quiet(text) => Read::Unknown,
+            Subject::Gc if !message.fine && !is_quiet(text) => Read::Unknown,
             _ => Read::Ignored,
         }
     }
@@ -225,18 +232,19 @@ impl Unified {
     }
 
     fn gc_without_number(&mut self, context: &mut Context<'_>, message: Message<'_>) -> Read {
-        match facts::line(self, context, message) {
-            Read::Unknown => match pause::stall(self, context, message) {
-                Read::Unknown => match areas::block(self, context, message.text) {
-                    Read::Unknown
-                        if is_quiet(message.text) || message.subject == Subject::Phases =>
-                    {
-                        Read::Ignored
-                    }
-                    read => read,
-                },
-                read => read,
-            },
+        for reader in [facts::line, pause::stall] {
+            match reader(self, context, message) {
+                Read::Unknown => {}
+                read => return read,
+            }
+        }
+        let fine = message.fine && message.subject != Subject::Any;
+        match areas::block(self, context, message.text) {
+            Read::Unknown
+                if fine || message.subject == Subject::Phases || is_quiet(message.text) =>
+            {
+                Read::Ignored
+            }
             read => read,
         }
     }
@@ -346,5 +354,16 @@ mod tests {
             let restarts = told.others.iter().filter(|other| *other == "Restart");
             assert_eq!(restarts.count(), 1, "{log}");
         }
+    }
+
+    #[test]
+    fn details_without_tags_are_ignored_and_damage_is_not() {
+        let (_, account) = read(
+            "GC(1) SMC: something of no use\n\
+             [0.1s][debug][gc] Tenured: something of no use\n\
+             [                  ]   and its second line\n\
+             GC(1) Pa§se Young 4M->1M\n",
+        );
+        assert_eq!((account.ignored.lines, account.unknown.lines), (3, 1));
     }
 }
