@@ -54,7 +54,7 @@ impl Preunified {
             return Some(Read::Ignored);
         }
         let duration_ns = if in_ms {
-            if cursor.eat(b"Min: ") {
+            if cursor.peek() == Some(b'M') {
                 mean(&mut cursor)?
             } else {
                 let only = cursor.millis()?;
@@ -209,10 +209,13 @@ impl Preunified {
     }
 }
 
-/// The figure behind the next `Avg:`.
+/// The mean of `Min: 13.6, Avg: 14.9, ...`, `Sum: 9, Avg: 2, ...` or `Avg:   0.2, ...`.
 fn mean(cursor: &mut Cursor<'_>) -> Option<u64> {
-    let at = memchr::memmem::find(cursor.rest(), b"Avg:")?;
-    cursor.skip(at + b"Avg:".len());
+    if cursor.eat(b"Min: ") || cursor.eat(b"Sum: ") {
+        cursor.millis()?;
+        cursor.eat(b", ").then_some(())?;
+    }
+    cursor.eat(b"Avg:").then_some(())?;
     cursor.skip_spaces();
     cursor.millis()
 }

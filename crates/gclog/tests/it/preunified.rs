@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use rungwise_gclog::{
     Account, Area, Change, Concurrent, Event, Fact, Kind, Names, Parser, Pause, Safepoint,
 };
@@ -366,6 +367,24 @@ fn a_pause_within_a_pause_is_not_added_twice() {
 }
 
 #[test]
+fn what_was_promoted_by_the_sizes_is_what_the_jvm_counted() {
+    let told = of("own_jdk8-parallel-adaptive.log");
+    let mut pauses = 0;
+    for (_, pause) in told.pauses.iter().filter(|(name, _)| name == "PSYoungGen") {
+        // `AdaptiveSizePolicy::update_averages: ... promoted: 4767744`, in bytes.
+        let counted = pause.promoted.expect("the policy prints it");
+        let freed = |area: Area| {
+            let change = pause.areas.get(area);
+            change.before.zip(change.after).map(|(b, a)| b.abs_diff(a))
+        };
+        let (young, heap) = (freed(Area::Young).unwrap(), freed(Area::Heap).unwrap());
+        assert!((young - heap).abs_diff(counted) <= 2 * KIB);
+        pauses += 1;
+    }
+    assert_eq!(pauses, 38);
+}
+
+#[test]
 fn blocks_of_the_heap_give_what_the_pause_does_not_print() {
     let told = of("own_jdk8-cms-scavenge-before-remark.log");
     let young = told.pause("ParNew");
@@ -426,13 +445,9 @@ fn a_log_that_is_cut_at_any_line_gives_what_is_there() {
     for end in &ends {
         let head = read(&log[..*end]);
         let tail = read(&log[*end + 1..]);
-        // A line that both halves share can open a pause in one and close it in the other.
+        // Of a pause that is cut in two, both halves may be told, or none that has its name and its figure.
         let pauses = head.pauses.len() + tail.pauses.len();
-        assert!(
-            (whole.pauses.len()..=whole.pauses.len() + 1).contains(&pauses)
-                || whole.pauses.len() == pauses + 1,
-            "cut at {end}: {pauses}"
-        );
+        assert!(pauses.abs_diff(whole.pauses.len()) <= 1, "cut at {end}");
     }
     assert!(ends.len() > 30);
 }
@@ -522,4 +537,29 @@ fn a_header_tells_the_jvm_its_flags_and_its_machine() {
     }
     let fact = format!("{:?}", Fact::Swap(0));
     assert_eq!(told.facts.iter().filter(|other| **other == fact).count(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn damage_anywhere_loses_no_byte_and_stops_nothing(
+        file in prop::sample::select(vec![
+            "own_jdk8-cms-cmf.log",
+            "jifa_8CMSParser.log",
+            "jifa_8G1LogConcurrencyProblem.log",
+            "gcviewer_SampleSun1_6_0G1_PrintHeapAtGC.txt",
+            "gcviewer_SampleOpenJdk1_8_0-332.txt",
+        ]),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..40_usize, "[\\[\\](){}:,.0-9KMsec \\n\\x00-\\x1f-]{0,12}"), 1..30),
+    ) {
+        let mut log = corpus::log(file);
+        for (at, removed, added) in edits {
+            let at = at.index(log.len());
+            let end = (at + removed).min(log.len() - 1).max(at);
+            log.splice(at..end, added.into_bytes());
+        }
+        let account = read(&log).account;
+        prop_assert_eq!(account.bytes(), log.len() as u64);
+    }
 }
