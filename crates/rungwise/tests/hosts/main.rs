@@ -102,6 +102,34 @@ fn speaks(finding: &Finding) -> bool {
 }
 
 #[test]
+fn each_told_text_says_what_is_printed_reckoned_and_invented() {
+    let mut told = 0;
+    for host in hosts() {
+        let folder = cases().join(&host);
+        let names = files::list(&folder).expect("the folder of a host");
+        for path in names.iter().map(|name| folder.join(name)) {
+            if path.extension().is_none_or(|end| end != "txt") {
+                continue;
+            }
+            told += 1;
+            let text = text(&path);
+            let story = text.split("\n@ ").next().unwrap_or_default();
+            for word in ["Printed", "Reckoned", "Invented"] {
+                let says = story
+                    .lines()
+                    .any(|line| line.starts_with(word) && line.contains(": "));
+                assert!(
+                    says,
+                    "{}: the story does not say what is {word}",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(told > 8, "{told} texts");
+}
+
+#[test]
 fn each_host_has_the_findings_of_its_story_and_no_others() {
     let mut wrong = String::new();
     for host in hosts() {
