@@ -12,5 +12,6 @@
 pub mod docs;
 pub mod new;
 pub mod packages;
+pub mod prune;
 pub mod test;
 pub mod tree;

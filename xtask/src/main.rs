@@ -47,6 +47,17 @@ enum Chore {
         #[arg(long, value_enum, default_value_t = Scope::Netns)]
         scope: Scope,
     },
+    /// Take out of a recorded capture what belongs to others: their processes, spare devices, names in stacks.
+    Prune {
+        /// What `rungwise capture --mask-addresses` wrote.
+        capture: PathBuf,
+        /// The file to write; may be the same.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Let the kernel command line end after this word.
+        #[arg(long, value_name = "WORD")]
+        command_line_to: Option<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -56,6 +67,11 @@ fn main() -> ExitCode {
         Chore::Test { no_install, args } => xtask::test::run(&tree, no_install, &args),
         Chore::Docs { check } => xtask::docs::run(&tree, check),
         Chore::New { kind, id, scope } => xtask::new::run(&tree, kind, &id, scope),
+        Chore::Prune {
+            capture,
+            output,
+            command_line_to,
+        } => xtask::prune::run(&capture, &output, command_line_to.as_deref()),
     };
     match result {
         Ok(code) => code,
