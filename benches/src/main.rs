@@ -14,6 +14,7 @@ mod check;
 mod cpu;
 mod depth1;
 mod dns;
+mod gclog;
 mod lab;
 mod ladder;
 mod machine;
@@ -21,20 +22,21 @@ mod numbers;
 mod process;
 mod rungwise;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
+const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|gclog|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
 
   dns      rungwise load udp --dns and dnsperf against the same nsd
   depth1   rungwise and sockperf ping-pong, each against its own echo server
   ladder   CPU per transaction of server and client, beside bare loops; same-flow bursts
   aa       repeats of tune with identical variants: false keeps
   check    CPU, time and memory of check: watching, one look, judging a capture
-  all      the five of them
+  gclog    the parser of GC logs beside grep; needs neither root nor a build of rungwise
+  all      the six of them
 
   --rounds N    interleaved rounds of each comparison (5)
   --seconds N   length of each run (5)
@@ -70,8 +72,14 @@ fn run() -> Result<()> {
     if let Some(done) = check::stand_if_asked(&words) {
         return done;
     }
+    if let Some(done) = gclog::read_if_asked(&words) {
+        return done;
+    }
     let args = parse(words.into_iter())?;
     process::stop_on_signals();
+    if args.what == "gclog" {
+        return write(args.output.as_deref(), &gclog::speed(args.rounds)?);
+    }
     machine::check_root()?;
     let wanted = |name: &str| args.what == name || args.what == "all";
     let mut needed = vec![("ip", "iproute2"), ("taskset", "util-linux")];
@@ -103,9 +111,16 @@ fn run() -> Result<()> {
     if wanted("check") {
         page += &check::cost(&tool, args.rounds)?;
     }
-    match args.output {
+    if wanted("gclog") {
+        page += &gclog::speed(args.rounds)?;
+    }
+    write(args.output.as_deref(), &page)
+}
+
+fn write(output: Option<&Path>, page: &str) -> Result<()> {
+    match output {
         Some(path) => {
-            std::fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+            std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))
         }
         None => {
             print!("{page}");
@@ -130,7 +145,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
                 .with_context(|| format!("{word} needs a value\n{USAGE}"))
         };
         match word.as_str() {
-            "dns" | "depth1" | "ladder" | "aa" | "check" | "all" => args.what = word,
+            "dns" | "depth1" | "ladder" | "aa" | "check" | "gclog" | "all" => args.what = word,
             "--rounds" => args.rounds = value()?.parse().context("--rounds takes a number")?,
             "--seconds" => {
                 args.window =

@@ -1,0 +1,170 @@
+//! How fast GC logs are read: the parser as a process of its own, beside `grep -c` over the same file.
+//!
+//! The logs are of the corpus, repeated to 210 MB: two of G1, and one of CMS of JDK 8 with the print flags that
+//! Cassandra sets. They lie in the folder for temporary files, where both readers find them in the page cache. CPU time
+//! and memory are measured from outside, by `wait4(2)`; start and end of the process are in them.
+
+use std::fs::File;
+use std::io::{BufWriter, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use rungwise_gclog::{Event, Names, Parser};
+
+use crate::numbers::{median, ratios, spread};
+use crate::process;
+
+/// Word that starts a reader; not in the usage.
+const READER: &str = "read-gc-log";
+
+/// Size of a log.
+const BYTES: u64 = 210_000_000;
+
+/// Most time that a reader may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What is read, where it comes from, and what grep counts in it.
+const LOGS: &[(&str, &str, &str)] = &[
+    (
+        "G1, JDK 17, `gc*,gc+age=trace,safepoint`",
+        "own_jdk17-g1-tospace.log",
+        "] GC(",
+    ),
+    (
+        "G1, JDK 11, `gc*,safepoint,gc+ergo*=debug`",
+        "own_jdk11-g1.log.gz",
+        "] GC(",
+    ),
+    (
+        "CMS, JDK 8, all print flags",
+        "gctoolkit_preunified_cms_parnew_details_tenuring_180_fls_bob.log.gz",
+        "[ParNew",
+    ),
+];
+
+/// Reads a log if that is what this process was started for.
+pub fn read_if_asked(words: &[String]) -> Option<Result<()>> {
+    match words {
+        [word, path] if word == READER => Some(read(Path::new(path))),
+        _ => None,
+    }
+}
+
+fn read(path: &Path) -> Result<()> {
+    let mut file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let mut pauses = 0u64;
+    let mut stopped_ns = 0;
+    let mut sink = |_: &Names, event: Event<'_>| {
+        if let Event::Pause(pause) = event {
+            pauses += 1;
+            stopped_ns += pause.duration_ns.unwrap_or(0);
+        }
+    };
+    let mut parser = Parser::new();
+    let mut piece = vec![0; 256 * 1024];
+    loop {
+        let read = file.read(&mut piece)?;
+        if read == 0 {
+            break;
+        }
+        parser.push(&piece[..read], &mut sink);
+    }
+    let account = parser.finish(&mut sink);
+    println!(
+        "{pauses} pauses, {stopped_ns} ns, {} of {} lines unknown",
+        account.unknown.lines,
+        account.lines()
+    );
+    Ok(())
+}
+
+/// The speeds as Markdown.
+pub fn speed(rounds: usize) -> Result<String> {
+    let mut page = format!(
+        "\n## Reading GC logs\n\n`cargo run --release --manifest-path benches/Cargo.toml -- gclog --rounds {rounds}`\n\n\
+         Each log is {} MB; {rounds} rounds, parser and `grep -c -F` (C locale) in alternating order. MB per CPU second.\n\n\
+         | log | parser | grep -c | parser / grep | memory, MiB | what it found |\n|---|---|---|---|---|---|\n",
+        BYTES / 1_000_000
+    );
+    for (what, source, word) in LOGS {
+        let log = Scratch::of(source)?;
+        page += &row(what, &log.path, word, rounds)?;
+    }
+    Ok(page)
+}
+
+fn row(what: &str, path: &Path, word: &str, rounds: usize) -> Result<String> {
+    let megabytes = std::fs::metadata(path)?.len() as f64 / 1e6;
+    let (mut ours, mut theirs, mut memory) = (Vec::new(), Vec::new(), Vec::new());
+    let mut found = String::new();
+    for round in 0..rounds {
+        for turn in 0..2 {
+            if (round + turn) % 2 == 0 {
+                let mut command = Command::new(std::env::current_exe()?);
+                let done = process::run(command.arg(READER).arg(path), LIMIT)?;
+                ours.push(megabytes / done.cpu.as_secs_f64());
+                memory.push(done.peak_kib / 1024.0);
+                done.stdout.trim().clone_into(&mut found);
+            } else {
+                let mut command = Command::new("grep");
+                command
+                    .env("LC_ALL", "C")
+                    .args(["-c", "-F", word])
+                    .arg(path);
+                theirs.push(megabytes / process::run(&mut command, LIMIT)?.cpu.as_secs_f64());
+            }
+        }
+    }
+    Ok(format!(
+        "| {what} | {} | {} | {:.2} | {:.1} | {found} |\n",
+        spread(&ours, 0),
+        spread(&theirs, 0),
+        median(&ratios(&ours, &theirs)),
+        median(&memory)
+    ))
+}
+
+/// A log for one comparison, removed at its end.
+struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    /// A log of the corpus, repeated.
+    fn of(source: &str) -> Result<Self> {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/gclog/corpus");
+        let source = corpus.join(source);
+        let log = if source.extension().is_some_and(|end| end == "gz") {
+            let mut command = Command::new("gzip");
+            process::run(command.arg("-dc").arg(&source), LIMIT)?
+                .stdout
+                .into_bytes()
+        } else {
+            std::fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?
+        };
+        if log.is_empty() {
+            bail!("{} is empty", source.display());
+        }
+        let name = format!("rungwise-bench-{}.log", std::process::id());
+        let scratch = Self {
+            path: std::env::temp_dir().join(name),
+        };
+        let mut file = BufWriter::new(
+            File::create(&scratch.path)
+                .with_context(|| format!("cannot write {}", scratch.path.display()))?,
+        );
+        for _ in 0..BYTES.div_ceil(log.len() as u64) {
+            file.write_all(&log)?;
+        }
+        file.flush()?;
+        Ok(scratch)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
