@@ -42,7 +42,7 @@ impl Preunified {
             cpu(cursor);
         }
         self.collector(context, Collector::Cms);
-        // Full details of the pause before it may still come when this is printed in the midst of them.
+        // A collection with threads stopped took over in the midst of it.
         let interrupted = self.open.last().is_some_and(|open| open.is_in_old());
         let aborted = interrupted || std::mem::take(&mut self.abort_due_to_time);
         let now = self.stamps.take();
@@ -132,6 +132,34 @@ mod tests {
             told(log)[1],
             "CMS-remark Remark at 5000 ms, 80000000 ns, Heap 20699->20699K, Old 2202->2202K, \
              Rescan (non-parallel) 70000000, >grey object rescan 1000, >root rescan 60000000, weak refs processing 3000"
+        );
+    }
+
+    #[test]
+    fn a_young_collection_within_a_remark_is_nested() {
+        let log = "12.356: [GC (CMS Final Remark) [YG occupancy: 830K (1310K)]12.357: [GC (CMS Final Remark) 12.357: [ParNew: 830K->25K(1310K), 0.1302057 secs] 830K->36K(4980K), 0.1306264 secs]\n\
+            12.487: [Rescan (parallel) , 0.0173509 secs][1 CMS-remark: 10K(3670K)] 36K(4980K), 0.1787717 secs]\n";
+        assert_eq!(
+            told(log)[..3],
+            [
+                "ParNew Young at 12357 ms, 130626400 ns, CMS Final Remark, Heap 830->36K, Young 830->25K, nested, ParNew 130205700",
+                "Fact(Collector(Cms))",
+                "CMS-remark Remark at 12356 ms, 178771700 ns, CMS Final Remark, Heap 36->36K, Old 10->10K, Rescan (parallel) 17350900",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_remark_that_lost_its_end_holds_nothing_of_what_follows() {
+        let log = "12.000: [GC (CMS Final Remark) [YG occupancy: 830K (1310K)]\n\
+            20.000: [GC 830K->36K(4980K), 0.1000000 secs]\n21.000: [GC 830K->36K(4980K), 0.1000000 secs]\n";
+        assert_eq!(
+            told(log),
+            [
+                "CMS-remark Remark at 12000 ms, cut, CMS Final Remark",
+                "GC Young at 20000 ms, 100000000 ns, Heap 830->36K",
+                "GC Young at 21000 ms, 100000000 ns, Heap 830->36K",
+            ]
         );
     }
 }

@@ -240,17 +240,20 @@ impl Preunified {
 
     /// A pause begins. Unless it may lie within the open one, that one has lost its end.
     fn begin(&mut self, context: &mut Context<'_>, head: Head) {
-        if pauses::may_nest(&self.open) {
-            self.tell_held(context);
-        } else {
-            self.tell_cut(context);
+        let began = self.stamps.take();
+        match self.open.last_mut() {
+            Some(open) if head == Head::Gc && open.may_hold(began) => {
+                open.held_one = true;
+                self.tell_held(context);
+            }
+            _ => self.tell_cut(context),
         }
         self.tell_kept(context);
         self.headers.has_told = true;
         self.block = None;
         self.fls.begin();
         let mut draft = self.next.take().unwrap_or_else(|| self.draft());
-        draft.begin(head, context.line, self.stamps.take());
+        draft.begin(head, context.line, began);
         draft.pause.id = self.id.take();
         self.open.push(draft);
     }

@@ -11,8 +11,8 @@ use crate::event::{
 };
 use crate::names::{Name, Names};
 
-/// Pauses within pauses. One is known: the young collection in CMS's remark.
-const DEEPEST: usize = 4;
+/// The young collection is the first thing that a remark does; a guess, a hundred times what the corpus shows.
+const SCAVENGE_BEGINS_NS: u64 = 1_000_000_000;
 /// Parts within parts.
 const MOST_PARTS: usize = 16;
 /// Phases of one pause; HotSpot prints some thirty.
@@ -64,6 +64,8 @@ pub(super) struct Draft {
     pub(super) mixed: Option<&'static str>,
     /// The heap was printed with one figure: initial mark or remark.
     pub(super) single: bool,
+    /// There was a young collection within it.
+    pub(super) held_one: bool,
     /// What `{Heap before GC` said.
     pub(super) heap_before: Areas,
     /// `Heap after GC` will come, as `{Heap before GC` did.
@@ -109,6 +111,7 @@ impl Default for Draft {
             mark: None,
             mixed: None,
             single: false,
+            held_one: false,
             heap_before: Areas::default(),
             waits_for_heap: false,
         }
@@ -141,6 +144,7 @@ impl Draft {
         self.mark = None;
         self.mixed = None;
         self.single = false;
+        self.held_one = false;
         if self.waits_for_heap {
             self.heap_before = Areas::default();
         }
@@ -167,10 +171,21 @@ impl Draft {
         )
     }
 
-    /// It is the remark of CMS, within which a young collection may be printed.
-    pub(super) fn is_remark(&self) -> bool {
+    /// A collection that began then may lie within this pause: it is the remark of CMS, which has done nothing yet but
+    /// print how full the young generation is. A remark that lost its end must not swallow what comes after it.
+    pub(super) fn may_hold(&self, began: Stamp) -> bool {
+        let waited = self
+            .pause
+            .began
+            .uptime_ns
+            .zip(began.uptime_ns)
+            .map_or(0, |(remark, young)| young.abs_diff(remark));
         self.head == Head::Gc
-            && (self.pause.young_occupancy.is_some() || self.mark == Some(Mark::Final))
+            && self.pause.young_occupancy.is_some()
+            && self.pause.phases.is_empty()
+            && self.old.is_none()
+            && !self.held_one
+            && waited <= SCAVENGE_BEGINS_NS
     }
 
     /// A bracket opens.
@@ -299,6 +314,10 @@ impl Draft {
             Head::Gc => match (self.mark, self.old) {
                 (Some(Mark::Initial), _) => (Kind::Start, Some("CMS-initial-mark")),
                 (Some(Mark::Final), _) => (Kind::Remark, Some("CMS-remark")),
+                // Cut before it says so.
+                (None, None) if pause.young_occupancy.is_some() => {
+                    (Kind::Remark, Some("CMS-remark"))
+                }
                 (None, None) => (Kind::Young, Some(young)),
                 (None, Some(old)) => {
                     pause.name = names.number(format!("{young}+{old}").as_bytes());
@@ -335,9 +354,4 @@ fn promoted(areas: &Areas) -> Option<u64> {
     let (young, heap) = (areas.get(Area::Young), areas.get(Area::Heap));
     let freed = |change: Change| Some(i128::from(change.before?) - i128::from(change.after?));
     u64::try_from(freed(young)? - freed(heap)?).ok()
-}
-
-/// Whether a pause may be opened within these.
-pub(super) fn may_nest(open: &[Box<Draft>]) -> bool {
-    open.len() < DEEPEST && open.last().is_some_and(|open| open.is_remark())
 }
