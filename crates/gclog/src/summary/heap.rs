@@ -11,6 +11,7 @@ use rungwise_model::gc;
 use super::book::{Book, Mark};
 use super::clock::{SECOND, seconds};
 use super::course::Course;
+use super::old::Named;
 use crate::event::{AREAS, Area, Areas, Change, Collector, Concurrent, Kind, Pause};
 
 /// A span over which a peak is taken. JMC's rules judge the same length.
@@ -107,15 +108,14 @@ impl Heap {
     pub(super) fn concurrent(
         &mut self,
         concurrent: &Concurrent,
-        name: &str,
+        name: Named,
         mark: Mark,
         window: Window,
     ) {
         self.areas(&concurrent.areas, mark, window);
         let heap = concurrent.areas.get(Area::Heap);
         // A whole cycle frees as well, and an evacuation copies.
-        let name = name.to_ascii_lowercase();
-        let only_grows = !concurrent.cycle && (name.contains("mark") || name.contains("reset"));
+        let only_grows = !concurrent.cycle && name.only_looks();
         self.allocation.concurrent(heap, mark, window, only_grows);
     }
 

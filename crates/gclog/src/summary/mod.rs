@@ -56,6 +56,8 @@ pub struct Summarizer {
     run: Run,
     /// Facts since the last event: a JVM prints them before its first stamp shows that it is another one.
     facts: gc::Jvm,
+    /// There are such facts.
+    fresh: bool,
     collector: Option<Collector>,
     totals: Table<Exact>,
     all: Exact,
@@ -153,11 +155,14 @@ impl Summarizer {
             let mut facts = run.facts;
             overlay(&mut facts, &self.facts);
             self.facts = facts;
+            self.fresh = true;
+            self.collector = self.collector.or(run.collector);
         }
         self.settle();
     }
 
     fn fact(&mut self, fact: Fact<'_>) {
+        self.fresh = true;
         let facts = &mut self.facts;
         match fact {
             Fact::Version(text) => facts.version = Some(text.to_owned()),
@@ -178,9 +183,10 @@ impl Summarizer {
 
     /// Another event of the same JVM: the facts are its own.
     fn settle(&mut self) {
-        if self.facts != gc::Jvm::default() {
-            overlay(&mut self.run.facts, &std::mem::take(&mut self.facts));
+        if !std::mem::take(&mut self.fresh) {
+            return;
         }
+        overlay(&mut self.run.facts, &std::mem::take(&mut self.facts));
         self.run.collector = self.collector.take().or(self.run.collector);
     }
 }

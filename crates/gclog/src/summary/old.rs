@@ -33,6 +33,46 @@ const SOURCES: [LiveSource; 5] = [
     LiveSource::Remark,
 ];
 
+/// What the name of a concurrent phase says, over all collectors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named {
+    /// Of generational collectors: a young cycle, or one of the two parts of a major one.
+    part: bool,
+    work: Work,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Sweep,
+    Cleanup,
+    Reset,
+    Mark,
+    Other,
+}
+
+impl Named {
+    pub(super) fn of(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        let has = |word: &str| name.contains(word);
+        let works = [
+            ("sweep", Work::Sweep),
+            ("cleanup", Work::Cleanup),
+            ("reset", Work::Reset),
+            ("mark", Work::Mark),
+        ];
+        let work = works.into_iter().find(|(word, _)| has(word));
+        Self {
+            part: has("minor") || has("young") || has("y:") || has("o:"),
+            work: work.map_or(Work::Other, |(_, work)| work),
+        }
+    }
+
+    /// It neither frees nor copies: what is more in the heap afterwards the application allocated.
+    pub(super) fn only_looks(self) -> bool {
+        matches!(self.work, Work::Mark | Work::Reset)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Old {
     sources: [Source; SOURCES.len()],
@@ -130,35 +170,34 @@ impl Old {
     pub(super) fn concurrent(
         &mut self,
         concurrent: &Concurrent,
-        name: &str,
+        name: Named,
         mark: Mark,
         window: Window,
         collector: Option<Collector>,
         room: Option<u64>,
     ) {
-        let name = name.to_ascii_lowercase();
         if concurrent.aborted {
             return;
         }
         let heap = concurrent.areas.get(Area::Heap);
-        // Of generational collectors: a young cycle, or one of the two parts of a major one.
-        let part = ["minor", "young", "y:", "o:"]
-            .iter()
-            .any(|word| name.contains(word));
-        if concurrent.cycle && !part {
+        if concurrent.cycle && !name.part {
             if moves_concurrently(collector) {
                 self.sample(LiveSource::Cycle, heap.after, None, mark, window.ended);
             }
             self.cycles.whole(concurrent, mark, window, room);
-        } else if is_shenandoah(collector) && name.contains("cleanup") && !part {
+        } else if is_shenandoah(collector) && name.work == Work::Cleanup && !name.part {
             self.sample(LiveSource::Cycle, heap.after, None, mark, window.ended);
         }
-        if name.contains("sweep") {
+        if name.work == Work::Sweep {
             self.swept = collector == Some(Collector::Cms);
         }
         // Shenandoah resets before a cycle begins, CMS after it.
-        let resets = name.contains("reset") && collector == Some(Collector::Cms);
-        if resets || name.contains("sweep") || name.contains("cleanup") {
+        let ends = match name.work {
+            Work::Sweep | Work::Cleanup => true,
+            Work::Reset => collector == Some(Collector::Cms),
+            Work::Mark | Work::Other => false,
+        };
+        if ends {
             self.cycles.closed = window.ended;
         }
     }

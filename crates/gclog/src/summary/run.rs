@@ -6,7 +6,7 @@ use super::ages::AgeTables;
 use super::book::{Book, Mark, Table};
 use super::clock::{Clock, SECOND, length, seconds};
 use super::heap::{Heap, Window};
-use super::old::{Old, Remarks};
+use super::old::{Named, Old, Remarks};
 use super::pauses::{CpuUse, Pauses};
 use super::spread::{Distribution, ms};
 use super::stops::{Safepoints, Stalls};
@@ -58,6 +58,7 @@ struct Phase {
     cycle: bool,
     unfinished: u64,
     last_aborted: Option<Mark>,
+    named: Option<Named>,
 }
 
 #[derive(Debug, Default)]
@@ -162,7 +163,9 @@ impl Run {
             row.aborted += 1;
             row.last_aborted = Some(mark);
         }
-        let name = names.get(concurrent.name);
+        let name = *row
+            .named
+            .get_or_insert_with(|| Named::of(names.get(concurrent.name)));
         self.heap.concurrent(concurrent, name, mark, window);
         let (room, _) = self.room();
         self.old

@@ -3,4 +3,5 @@
 mod corpus;
 mod preunified;
 mod splits;
+mod summary;
 mod unified;

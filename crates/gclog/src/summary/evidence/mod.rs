@@ -41,10 +41,20 @@ pub(super) fn with_lines(summary: &Summary) -> (Evidence, BTreeSet<u64>) {
             lines: &mut lines,
         };
         teller.header();
-        teller.pauses();
-        teller.heap();
+        if tells_collections(run) {
+            teller.pauses();
+            teller.heap();
+        } else {
+            teller.without_collections();
+        }
     }
     (evidence, lines)
+}
+
+/// There are collections in the log. If not, it counted none, and a zero would say that it did.
+fn tells_collections(run: &gc::Run) -> bool {
+    let pauses = &run.pauses;
+    pauses.all.count + pauses.nested.count + pauses.unfinished > 0 || !run.concurrent.is_empty()
 }
 
 /// Tells the readings of one run.
@@ -147,6 +157,23 @@ impl Teller<'_> {
             }
         }
         Origin::new(SOURCE, text)
+    }
+
+    /// All that asks for collections is absent; a log of safepoints still tells of those.
+    fn without_collections(&mut self) {
+        for key in keys::all().filter(|key| key.id.starts_with("gc.") && key.of == Kind::Jvm) {
+            if self.evidence.reading(key, &self.subject).is_none() {
+                self.absent(key, Why::Nothing);
+            }
+        }
+        self.safepoints();
+        if self.run.stalls.is_some() {
+            self.stalls();
+        }
+        let run = self.run;
+        if run.troubles.out_of_memory.count > 0 {
+            self.trouble(&keys::GC_OUT_OF_MEMORY, &run.troubles.out_of_memory);
+        }
     }
 
     fn header(&mut self) {

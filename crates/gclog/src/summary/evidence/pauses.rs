@@ -256,6 +256,16 @@ impl Teller<'_> {
         );
     }
 
+    /// Of one sort of trouble.
+    pub(super) fn trouble(&mut self, key: &'static Key, trouble: &gc::Trouble) {
+        let words = match trouble.count {
+            0 => "looked for and not found".to_owned(),
+            count => format!("{count} of them, the longest"),
+        };
+        let from = From::maybe(&words, trouble.longest.as_ref());
+        self.number(key, Some(trouble.count as f64), from, Why::NoPause);
+    }
+
     fn troubles(&mut self) {
         let troubles = &self.run.troubles;
         for (key, trouble) in [
@@ -272,12 +282,7 @@ impl Teller<'_> {
             (&keys::GC_OUT_OF_MEMORY, &troubles.out_of_memory),
             (&keys::GC_PROMOTION_FAILURES, &troubles.promotion_failed),
         ] {
-            let words = match trouble.count {
-                0 => "looked for and not found".to_owned(),
-                count => format!("{count} of them, the longest"),
-            };
-            let from = From::maybe(&words, trouble.longest.as_ref());
-            self.number(key, Some(trouble.count as f64), from, Why::NoPause);
+            self.trouble(key, trouble);
         }
         // Abortable preclean is made to be aborted.
         let aborted = self.run.concurrent.iter();
@@ -387,7 +392,7 @@ impl Teller<'_> {
         self.number(&keys::GC_CPU_SYS, part, from, why);
     }
 
-    fn safepoints(&mut self) {
+    pub(super) fn safepoints(&mut self) {
         let points = self.run.safepoints.as_ref();
         let why = Why::Safepoints;
         let count = points.map_or(0, |points| points.stopped.count);
@@ -430,7 +435,7 @@ impl Teller<'_> {
         self.number(&keys::GC_SAFEPOINT_REACHING, part, from, why);
     }
 
-    fn stalls(&mut self) {
+    pub(super) fn stalls(&mut self) {
         let stalls = self.run.stalls.as_ref();
         let time = stalls.map(|stalls| stalls.time).unwrap_or_default();
         let words = match time.count {

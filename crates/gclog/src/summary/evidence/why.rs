@@ -20,6 +20,7 @@ pub(super) enum Why {
     NoPause,
     NoRemark,
     NoYoung,
+    Nothing,
     Phases,
     Promotion,
     RemarkYoung,
@@ -98,6 +99,10 @@ impl Why {
             ),
             Self::NoRemark => ("the log holds no remark of CMS or G1", "read a longer log"),
             Self::NoYoung => ("too few young collections in the log", "read a longer log"),
+            Self::Nothing => (
+                "the log holds no collection",
+                "see that it is a GC log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails), and read a longer log",
+            ),
             Self::Phases => (
                 "the log does not tell the parts of this pause",
                 "add -Xlog:gc+phases=debug (JDK 8: -XX:+PrintGCDetails)",

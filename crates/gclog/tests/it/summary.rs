@@ -1,0 +1,146 @@
+//! Statistics of the corpus against what the JVMs counted themselves, and the evidence that the seed's story needs.
+
+use rungwise_gclog::{Parser, Summarizer, Summary, evidence};
+use rungwise_model::evidence::Value::Absent;
+use rungwise_model::evidence::{Key, Kind, Subject};
+use rungwise_model::keys;
+use serde_json::Value;
+
+use crate::corpus;
+
+fn summary(name: &str) -> Summary {
+    let log = corpus::log(name);
+    let mut summarizer = Summarizer::new();
+    let mut parser = Parser::new();
+    parser.push(&log, &mut |names, event| summarizer.event(names, event));
+    parser.finish(&mut |names, event| summarizer.event(names, event));
+    let mut summary = summarizer.summary();
+    let cited = summary.cited();
+    for (number, line) in (1..).zip(log.split(|byte| *byte == b'\n')) {
+        if cited.contains(&number) {
+            summary.quote(number, &String::from_utf8_lossy(line));
+        }
+    }
+    summary
+}
+
+/// How far the estimate may be off. What is counted is room, so objects that waste some count for more; a collector that
+/// frees while the application runs hides what is allocated meanwhile.
+fn bounds(name: &str) -> Option<(f64, f64)> {
+    let moves_concurrently = name.contains("zgc") || name.contains("shen");
+    match name {
+        // Its humongous objects take whole regions: half as much again.
+        "own_jdk11-g1.log.gz" => Some((1.0, 1.5)),
+        // A folder.
+        "own_jdk25-g1/" => None,
+        _ if moves_concurrently => Some((0.9, 1.25)),
+        _ => Some((0.9, 1.05)),
+    }
+}
+
+#[test]
+fn allocation_is_near_what_the_threads_counted() {
+    let mut compared = 0;
+    for (name, file) in corpus::truth() {
+        let beans = &file["truth"]["jvm_mxbeans"];
+        let Some(allocated) = beans.get("worker_alloc_bytes").and_then(Value::as_f64) else {
+            continue;
+        };
+        let Some((low, high)) = bounds(&name) else {
+            continue;
+        };
+        let summary = summary(&name);
+        let [run] = &summary.runs[..] else {
+            panic!("{name}: {} runs", summary.runs.len())
+        };
+        let rate = run.allocation.as_ref().expect("collections with sizes");
+        let ratio = rate.bytes_per_s * run.seconds.expect("a clock") / allocated;
+        assert!(low <= ratio && ratio <= high, "{name}: {ratio:.3}");
+        compared += 1;
+    }
+    assert!(compared >= 19, "{compared} logs");
+}
+
+fn number(summary: &Summary, key: &'static Key) -> f64 {
+    let evidence = evidence(summary);
+    let found = evidence.quantity(key, &Subject::new(Kind::Jvm, 1));
+    found
+        .unwrap_or_else(|missing| panic!("{}: {}", key.id, missing.why.reason))
+        .value
+}
+
+fn near(found: f64, expected: f64) {
+    assert!(
+        (found / expected - 1.0).abs() < 1e-9,
+        "{found} is not {expected}"
+    );
+}
+
+#[test]
+fn the_remark_of_the_seed_was_rescanning_of_a_full_young_generation() {
+    let before = summary("seed-cms-remark-before.log");
+    near(number(&before, &keys::GC_REMARK_LONGEST), 18.176_961);
+    near(
+        number(&before, &keys::GC_REMARK_RESCAN),
+        18.162_148 / 18.176_961,
+    );
+    near(
+        number(&before, &keys::GC_REMARK_YOUNG),
+        4_756_927.0 * 1024.0,
+    );
+    near(
+        number(&before, &keys::GC_CYCLE_OCCUPANCY),
+        2_202_742.0 / 3_145_728.0,
+    );
+    let evidence = evidence(&before);
+    let reading = evidence.reading(&keys::GC_REMARK_LONGEST, &Subject::new(Kind::Jvm, 1));
+    let line = &reading.expect("it is told").origin.line;
+    assert!(
+        line.contains("line 13 of the log: 2016-08-27T17:26:24.334+0800")
+            && line.contains("18.1769610 secs"),
+        "{line}"
+    );
+
+    let after = summary("seed-cms-remark-after.log");
+    near(number(&after, &keys::GC_PAUSE_LONGEST), 0.126_442);
+    near(
+        number(&after, &keys::GC_REMARK_LONGEST),
+        0.126_442 - 0.066_961,
+    );
+    near(number(&after, &keys::GC_REMARK_SCAVENGED), 1.0);
+    near(number(&after, &keys::GC_REMARK_YOUNG), 70_533.0 * 1024.0);
+    near(number(&after, &keys::GC_PROMOTED), 2312.0 * 1024.0);
+    near(number(&after, &keys::GC_CYCLES), 1.0);
+}
+
+#[test]
+fn two_jvms_in_one_file_are_two_runs() {
+    let summary = summary("damaged_two-jvms-one-file.log");
+    let collectors: Vec<_> = summary
+        .runs
+        .iter()
+        .map(|run| run.jvm.collector.as_deref())
+        .collect();
+    assert_eq!(collectors, [Some("Parallel"), Some("G1")]);
+    assert_eq!(summary.pauses.count, 65);
+    let seconds = |run: usize| summary.runs[run].seconds.expect("a clock");
+    assert!(seconds(0) < 16.0 && seconds(1) < 22.0);
+}
+
+#[test]
+fn a_log_without_collections_tells_no_zeros() {
+    for name in ["damaged_empty.log", "damaged_not-a-gc-log.log"] {
+        let summary = summary(name);
+        assert_eq!(summary.runs.len(), 1);
+        let evidence = evidence(&summary);
+        let of_runs = evidence
+            .readings()
+            .filter(|reading| reading.key.of == Kind::Jvm);
+        for reading in of_runs {
+            assert!(
+                matches!(&reading.value, Absent(why) if !why.reason.is_empty()),
+                "{name}: {reading:?}"
+            );
+        }
+    }
+}
