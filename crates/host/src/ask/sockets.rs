@@ -26,7 +26,7 @@ const FIXED: usize = 72;
 /// struct `inet_diag_req_v2`.
 const REQUEST: usize = 56;
 /// Single sockets asked for together: the answers, of 2 KB at most with all that the kernel keeps beside them, wait in
-/// the receive buffer of 208 KiB (net.core.rmem_default).
+/// the receive buffer of 208 KiB (`net.core.rmem_default`).
 const AT_ONCE: usize = 64;
 
 /// All TCP sockets.

@@ -73,7 +73,7 @@ fn a_connection_that_carried_nothing_says_why_nobody_knows_its_process() {
 #[test]
 fn a_receive_queue_is_compared_with_its_buffer_by_memory() {
     let moments = [0, 5, 10].map(|at| {
-        let mut moment = look(at as f64);
+        let mut moment = look(f64::from(at));
         let sockets = vec![
             // A hundred bytes take 768 of the buffer.
             connection(1, 0, (6_500, 49_920)),

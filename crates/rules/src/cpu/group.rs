@@ -18,11 +18,11 @@ pub(crate) fn of_process<'e>(evidence: &'e Evidence, pid: &str) -> Option<&'e st
 }
 
 /// The first group that is throttled in more than `above` of its periods and passes `holds`.
-pub(crate) fn throttled<'e>(
-    evidence: &'e Evidence,
+pub(crate) fn throttled(
+    evidence: &Evidence,
     above: f64,
     holds: impl Fn(&str) -> bool,
-) -> Option<(&'e Subject, Quantity<'e>)> {
+) -> Option<(&Subject, Quantity<'_>)> {
     let groups = evidence.each(&keys::CGROUP_THROTTLED).ok()?;
     groups
         .into_iter()

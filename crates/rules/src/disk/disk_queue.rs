@@ -2,7 +2,7 @@
 //!
 //! Three numbers must agree: the queue is nearly full, the disk is never without a request, and some task
 //! waits. The last is the guard: on the reference bank host queue and scheduler were tuned without any gain,
-//! because nobody waited for the disk. A disk with several hardware queues has nr_requests places in each
+//! because nobody waited for the disk. A disk with several hardware queues has `nr_requests` places in each
 //! (`blk_mq_update_nr_requests` of block/blk-mq.c, Linux 6.18), and what iostats count is the sum over them.
 
 use std::fmt::Write as _;
