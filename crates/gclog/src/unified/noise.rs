@@ -190,14 +190,21 @@ pub(super) fn is_quiet(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     text == b"Heap"
         || is_workers(text)
-        || STARTS.iter().any(|start| text.starts_with(start))
+        || begins(text, STARTS)
         || is_row(text)
         || is_statistics(text)
 }
 
 /// A row of a heap; `text` has no indentation.
 pub(super) fn is_row(text: &[u8]) -> bool {
-    ROWS.iter().any(|start| text.starts_with(start))
+    begins(text, ROWS)
+}
+
+/// The text begins with one of these. The first byte decides mostly, and many lines of an application come here.
+fn begins(text: &[u8], starts: &[&[u8]]) -> bool {
+    starts
+        .iter()
+        .any(|start| start.first() == text.first() && text.starts_with(start))
 }
 
 /// `Using 2 workers of 2 for evacuation`, `Using 1 of 1 workers for init marking`.
