@@ -185,10 +185,13 @@ impl Table {
         let wanted = &written[..head(written)];
         // What is written like a flag is the same only if it is all the same.
         let open = wanted.ends_with([':', '=']) && wanted != "-XX:";
-        self.flags
-            .iter()
-            .take_while(|flag| flag.name.starts_with('-'))
-            .find(|flag| flag.name == written || (open && flag.name[..head(flag.name)] == *wanted))
+        let options = || {
+            let flags = self.flags.iter();
+            flags.take_while(|flag| flag.name.starts_with('-'))
+        };
+        options()
+            .find(|flag| flag.name == written)
+            .or_else(|| options().find(|flag| open && flag.name[..head(flag.name)] == *wanted))
     }
 
     /// All names, options first, then flags, each sorted.
@@ -309,6 +312,7 @@ impl Flag {
                 number as f64
             }
             Type::Double => match text.parse::<f64>() {
+                // Rust reads `inf` and `nan` too.
                 Ok(number) if number.is_finite() => number,
                 _ => return Some(format!("'{text}' is not a number")),
             },
@@ -439,6 +443,8 @@ mod tests {
                 .is_deprecated()
         );
         assert_eq!(table.find_option("-d64").unwrap().kind, Kind::Refused);
+        assert!(table.find_option("-Xverify:none").unwrap().is_deprecated());
+        assert!(!table.find_option("-Xverify:all").unwrap().is_deprecated());
         assert!(table.find_option("-Xmx1g").is_none());
         assert!(table.find_option("-XX:NoSuch=1").is_none());
         assert!(table.find_option("-Djava.home=x").is_none());

@@ -8,7 +8,7 @@ use super::{
 use crate::command_line::Given;
 use crate::migrate;
 use crate::release::Release;
-use crate::table::{Flag, Kind};
+use crate::table::{Flag, Kind, Type};
 
 const TABLES: &str = "The tables of `crates/jvm/data`: what a JVM of each release printed (`-XX:+PrintFlagsFinal`, \
     `-XX:+PrintFlagsRanges`) and said when it was given the flag; made by `cargo xtask jvm-flags`.";
@@ -382,7 +382,10 @@ fn wrong_value(case: &Case) -> Vec<Finding> {
             if setting.name == "MaxTenuringThreshold" && setting.number().is_some() {
                 continue;
             }
-            if let Some(why) = flag.refuses(setting) {
+            let why = flag.refuses(setting).or_else(|| {
+                (flag.value == Type::Double).then(|| old_fraction(case, setting.text()))?
+            });
+            if let Some(why) = why {
                 let sentence = format!(
                     "{} refuses to start with {}: {why}",
                     case.release, given.written
@@ -412,6 +415,16 @@ fn wrong_value(case: &Case) -> Vec<Finding> {
         }
     }
     or_clear(findings, "every value fits its flag")
+}
+
+/// How older releases read fractions, seen on 8u504, 11.0.13, 17.0.15 and 21.0.8: JDK 8 wants the point, and an exponent is
+/// taken by JDK 21 first.
+fn old_fraction(case: &Case, text: &str) -> Option<String> {
+    if case.release < Release(21) && text.contains(['e', 'E']) {
+        return Some(format!("'{text}' has an exponent"));
+    }
+    let pointless = case.release <= Release(8) && !text.contains('.');
+    pointless.then(|| "a fraction needs its decimal point on JDK 8, as in 75.0".to_owned())
 }
 
 pub(super) const UNSEEN: Judgement = Judgement {
@@ -564,6 +577,14 @@ mod tests {
         ] {
             assert_eq!(outcome(17, right, rule).0, Clear, "{right}");
         }
+    }
+
+    #[test]
+    fn a_percentage_needs_its_point_on_jdk_8() {
+        let rule = "jvm-flag-wrong-value";
+        assert_eq!(outcome(8, "-XX:MaxRAMPercentage=75", rule).0, Act);
+        assert_eq!(outcome(8, "-XX:MaxRAMPercentage=75.0", rule).0, Clear);
+        assert_eq!(outcome(11, "-XX:MaxRAMPercentage=75", rule).0, Clear);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) const HEAP_EXCEEDS_MEMORY: Judgement = Judgement {
     looks_for: "`-Xmx` above the memory of the machine or the limit of the control group; and `-Xmx` with the bounds of metaspace, \
         code cache and direct memory above it, or within a tenth of it. The JVM starts, since memory is only reserved; the kernel \
         ends it, or pages it out, when the heap fills.",
-    remedy: "Leave room beside the heap: a quarter of the limit is usual. In a container prefer `-XX:MaxRAMPercentage=75` to `-Xmx`.",
+    remedy: "Leave room beside the heap: a quarter of the limit is usual. In a container prefer `-XX:MaxRAMPercentage=75.0` to `-Xmx`.",
     wrong: "A heap that never fills does no harm. Threads, native libraries and the page cache need memory too and are not counted.",
     sources: "`memory.max` of the control group, `/proc/meminfo`; HotSpot's native memory categories (`jcmd VM.native_memory`). \
         The tenth is a guess.",
@@ -157,7 +157,7 @@ pub(super) const HEAP_NOT_SET: Judgement = Judgement {
     summary: "No heap size: the JVM takes a quarter of the memory",
     looks_for: "Neither `-Xmx` nor `MaxRAMPercentage` nor `MaxRAMFraction`. The largest heap is then a quarter of the memory, or of the \
         limit of the control group; a JDK 8 before 8u191 does not see the control group.",
-    remedy: "Set `-Xmx`, or `-XX:MaxRAMPercentage=75` in a container that the JVM has for itself.",
+    remedy: "Set `-Xmx`, or `-XX:MaxRAMPercentage=75.0` in a container that the JVM has for itself.",
     wrong: "A quarter is enough for many services.",
     sources: "HotSpot `MaxRAMPercentage` = 25; JDK-8146115 (container support, JDK 10 and 8u191).",
     judge: heap_not_set,
@@ -184,7 +184,7 @@ fn heap_not_set(case: &Case) -> Vec<Finding> {
         "no heap size is set, so the JVM takes a quarter of the memory{quarter}"
     ));
     let option = if case.release >= Release(8) {
-        "-XX:MaxRAMPercentage=75"
+        "-XX:MaxRAMPercentage=75.0"
     } else {
         "-Xmx"
     };
