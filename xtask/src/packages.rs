@@ -166,11 +166,14 @@ pub fn command_line(packages: &[Package]) -> String {
     }
     let folder = unpacked_folder();
     for package in packages.iter().filter(|package| package.unpacked.is_some()) {
-        command += &format!(
-            " && apt-get download {name} && dpkg-deb --extract {name}_*.deb {}",
-            folder.display(),
-            name = package.name,
-        );
+        command.extend([
+            " && apt-get download ",
+            package.name,
+            " && dpkg-deb --extract ",
+            package.name,
+            "_*.deb ",
+            &folder.to_string_lossy(),
+        ]);
     }
     command
 }
