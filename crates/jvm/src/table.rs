@@ -113,6 +113,11 @@ impl Flag {
         Release::parse(rest)
     }
 
+    /// It is taken without effect by this release, which may be older than the one of the table.
+    pub fn is_gone_in(&self, release: Release) -> bool {
+        self.kind == Kind::Gone && self.since().is_none_or(|since| since <= release)
+    }
+
     /// The bytes of its default, if it is a constant and an integer.
     pub fn default_number(&self) -> Option<u64> {
         match self.default {

@@ -206,7 +206,10 @@ pub(super) const IGNORED: Judgement = Judgement {
 fn ignored(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
     for given in &case.line.options {
-        let Some(flag) = case.entry(given).filter(|flag| flag.kind == Kind::Gone) else {
+        let Some(flag) = case
+            .entry(given)
+            .filter(|flag| flag.is_gone_in(case.release))
+        else {
             continue;
         };
         let since = flag
@@ -517,6 +520,8 @@ mod tests {
         assert_eq!(found, Act);
         assert!(sentence.contains("since JDK 8"), "{sentence}");
         assert_eq!(outcome(8, "-XX:MaxMetaspaceSize=64m", rule).0, Clear);
+        // There is no table of JDK 7, and that of 8 tells that it went with 8.
+        assert_eq!(outcome(7, "-XX:MaxPermSize=64m", rule).0, Clear);
     }
 
     #[test]

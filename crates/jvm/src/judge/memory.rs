@@ -183,12 +183,16 @@ fn heap_not_set(case: &Case) -> Vec<Finding> {
     let finding = watch_all(format!(
         "no heap size is set, so the JVM takes a quarter of the memory{quarter}"
     ));
-    let option = if case.release >= Release(8) {
-        "-XX:MaxRAMPercentage=75.0"
+    let finding = finding
+        .severity(Grade::Low)
+        .refuted_by("a heap that is never full (GC log)");
+    // JDK 7 has no percentage.
+    let share = case.release >= Release(8);
+    vec![if share {
+        add(finding, "-XX:MaxRAMPercentage=75.0")
     } else {
-        "-Xmx"
-    };
-    vec![add(finding.severity(Grade::Low), option).refuted_by("a heap that is never full (GC log)")]
+        finding
+    }]
 }
 
 pub(super) const TOO_MANY_GC_THREADS: Judgement = Judgement {
