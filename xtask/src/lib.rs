@@ -10,6 +10,7 @@
 )]
 
 pub mod docs;
+pub mod jvm_flags;
 pub mod new;
 pub mod packages;
 pub mod prune;

@@ -58,6 +58,12 @@ enum Chore {
         #[arg(long, value_name = "WORD")]
         command_line_to: Option<String>,
     },
+    /// Ask real JVMs for their flags and write the tables of `rungwise jvm flags`.
+    JvmFlags {
+        /// One per release: `17=/usr/lib/jvm/java-17-openjdk-amd64/bin/java`.
+        #[arg(required = true, value_name = "RELEASE=JAVA")]
+        javas: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -72,6 +78,7 @@ fn main() -> ExitCode {
             output,
             command_line_to,
         } => xtask::prune::run(&capture, &output, command_line_to.as_deref()),
+        Chore::JvmFlags { javas } => xtask::jvm_flags::run(&tree, &javas),
     };
     match result {
         Ok(code) => code,
