@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod evidence_text;
 pub mod exit;
 pub mod gc;
+pub mod jvm_flags;
 pub mod kernel;
 pub mod keys;
 pub mod load;

@@ -95,7 +95,7 @@ fn turning(turn: &Turn) -> Turning {
             .to
             .clone()
             .unwrap_or_else(|| "for you to choose".to_owned()),
-        command: command(turn).unwrap_or_default(),
+        command: option(turn).or_else(|| command(turn)).unwrap_or_default(),
     }
 }
 
@@ -110,8 +110,16 @@ fn once(from: &str) -> String {
     }
 }
 
-/// What shows the change without making it.
+/// What to write in the place of an option of a JVM (`-Xmx`), which is no knob of this host.
+fn option(turn: &Turn) -> Option<String> {
+    turn.to.clone().filter(|_| turn.id.starts_with('-'))
+}
+
+/// What shows the change without making it; an option of a JVM is not changed by us.
 pub(crate) fn command(turn: &Turn) -> Option<String> {
+    if turn.id.starts_with('-') {
+        return None;
+    }
     let wish = quoted(&format!("{}={}", turn.id, turn.to.as_ref()?));
     Some(match &turn.device {
         Some(device) => format!("rungwise knob plan {wish} --device {}", quoted(device)),
@@ -148,6 +156,18 @@ mod tests {
         };
         assert!(estimate(0.0, 148.0).contains("nothing to ×149"));
         assert!(estimate(0.02, 0.11).contains("+2.0"));
+    }
+
+    #[test]
+    fn an_option_of_a_jvm_is_written_and_no_knob_is_planned() {
+        let turn = Turn {
+            id: "-Xmx".to_owned(),
+            device: None,
+            from: Some("-Xmx32g".to_owned()),
+            to: Some("-Xmx31g".to_owned()),
+        };
+        assert_eq!(turning(&turn).command, "-Xmx31g");
+        assert_eq!(command(&turn), None);
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FailOn {
+pub(super) enum FailOn {
     Act,
     Watch,
     Never,
@@ -142,7 +142,7 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
     bundle::read(path).with_context(|| format!("cannot judge {}", path.display()))
 }
 
-fn exit(findings: &[Finding], fail_on: FailOn) -> Exit {
+pub(super) fn exit(findings: &[Finding], fail_on: FailOn) -> Exit {
     let least = match fail_on {
         FailOn::Act => Some(Outcome::Act),
         FailOn::Watch => Some(Outcome::Watch),

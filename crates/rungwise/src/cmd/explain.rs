@@ -1,5 +1,6 @@
 //! `rungwise explain`: what is known of a rule, a knob or a probe, from the registries that the program itself uses.
 
+use rungwise_jvm::JUDGEMENTS;
 use rungwise_knobs::KNOBS;
 use rungwise_model::Exit;
 use rungwise_probes::PROBES;
@@ -48,10 +49,12 @@ fn page(id: &str) -> Option<(&'static str, String)> {
     let change = CHANGES.iter().find(|change| change.id == id);
     let knob = KNOBS.iter().find(|knob| knob.id == id);
     let probe = PROBES.iter().find(|probe| probe.id == id);
+    let judgement = JUDGEMENTS.iter().find(|judgement| judgement.id == id);
     rule.map(|rule| ("rule", rule.page()))
         .or_else(|| change.map(|change| ("rule", change.page())))
         .or_else(|| knob.map(|knob| ("knob", knob.page())))
         .or_else(|| probe.map(|probe| ("probe", probe.page())))
+        .or_else(|| judgement.map(|judgement| ("rule", judgement.page())))
 }
 
 fn ids() -> impl Iterator<Item = &'static str> {
@@ -59,7 +62,12 @@ fn ids() -> impl Iterator<Item = &'static str> {
     let changes = CHANGES.iter().map(|change| change.id);
     let knobs = KNOBS.iter().map(|knob| knob.id);
     let probes = PROBES.iter().map(|probe| probe.id);
-    rules.chain(changes).chain(knobs).chain(probes)
+    let judgements = JUDGEMENTS.iter().map(|judgement| judgement.id);
+    rules
+        .chain(changes)
+        .chain(knobs)
+        .chain(probes)
+        .chain(judgements)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod capture;
 mod check;
 mod compare;
 mod explain;
+mod jvm;
 mod knob;
 mod load;
 mod meta;
@@ -80,6 +81,8 @@ pub(crate) enum Verb {
     Serve(serve::Args),
     /// Show, plan, apply, verify and undo settings of this host.
     Knob(knob::Args),
+    /// Judge a JVM: its flags.
+    Jvm(jvm::Args),
     /// Show the report of a run again, in any format.
     Report(report::Args),
     /// Explain a rule, a knob or a probe.
@@ -105,6 +108,7 @@ impl Verb {
             Self::Load(args) => load::run(args, global),
             Self::Serve(args) => serve::run(args, global),
             Self::Knob(args) => knob::run(args, global),
+            Self::Jvm(args) => jvm::run(args, global),
             Self::Report(args) => report::run(args, global),
             Self::Explain(args) => explain::run(args, global),
             Self::Completions(args) => meta::completions(args, global),

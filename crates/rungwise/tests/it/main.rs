@@ -11,6 +11,7 @@
 mod cli;
 mod drawn;
 mod faults;
+mod flags;
 mod judged;
 mod peers;
 mod run;

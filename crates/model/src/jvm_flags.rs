@@ -1,0 +1,90 @@
+//! What is said of the options of a JVM: the document of `jvm flags`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Envelope;
+use crate::check::{Finding, Grade};
+
+/// The JDK that the options are judged for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Jdk {
+    /// Its feature number: 8, 17, 25.
+    pub release: u8,
+    /// Its version, where the process or the log told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The release whose table of flags was used; another one where this JDK has none of its own.
+    pub table: u8,
+    /// The JVM that was asked for the table.
+    pub table_source: String,
+}
+
+/// One option as given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JvmOption {
+    /// As written: `-Xmx4g`.
+    pub written: String,
+    /// Where: `command line`, `JAVA_TOOL_OPTIONS`, ...
+    pub origin: String,
+}
+
+/// What the JVM runs on; null where it is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Surroundings {
+    /// Memory of the machine.
+    pub memory_bytes: Option<u64>,
+    /// Memory limit of the control group.
+    pub limit_bytes: Option<u64>,
+    /// CPUs that the JVM may use.
+    pub cpus: Option<f64>,
+}
+
+/// One change on the way to another JDK.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MigrationStep {
+    /// Options that go.
+    pub out: Vec<String>,
+    /// Options that come in their place; empty where nothing has to.
+    pub into: Vec<String>,
+    /// Why.
+    pub why: String,
+    /// Where it is from.
+    pub source: String,
+    /// How sure it is that the service behaves as before.
+    pub confidence: Grade,
+}
+
+/// The same command line for another JDK.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MigrationReport {
+    /// The JDK.
+    pub to: u8,
+    /// What changes.
+    pub steps: Vec<MigrationStep>,
+    /// The new options, in order.
+    pub options: Vec<String>,
+    /// What there is to say of the new options on that JDK; those that passed are left out.
+    pub findings: Vec<Finding>,
+}
+
+/// The document of `jvm flags`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JvmFlagsReport {
+    /// Common fields.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// `command line`, `pid 4242 (java)`, or the log that was read.
+    pub target: String,
+    /// The JDK.
+    pub jdk: Jdk,
+    /// What it runs on.
+    pub surroundings: Surroundings,
+    /// The options in the order in which the JVM reads them.
+    pub options: Vec<JvmOption>,
+    /// Act first, then watch, undecided, clear; within each the severest first.
+    pub findings: Vec<Finding>,
+    /// The way to another JDK, where `--to` asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub migration: Option<MigrationReport>,
+}

@@ -1,0 +1,340 @@
+//! `rungwise jvm flags`: what a JDK does with the options of a JVM, and the same options for another JDK.
+
+use anyhow::Context as _;
+use rungwise_host::{clock, environment};
+use rungwise_jvm::migrate::{Migration, migrate};
+use rungwise_jvm::{Case, CommandLine, JUDGEMENTS, Machine, Release, bytes, judge, shown};
+use rungwise_model::check::{CheckReport, Finding, Outcome};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::jvm_flags::{
+    Jdk, JvmFlagsReport, JvmOption, MigrationReport, MigrationStep, Surroundings,
+};
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
+use rungwise_report::block::{Block, Mark, Tone, Verdict};
+use rungwise_report::{check as page, html, json, markdown, terminal};
+
+use super::target::{self, Target};
+use crate::cmd::check::{self, FailOn};
+use crate::cmd::{Format, Global, output};
+
+/// Judge the options of a JVM, or move them to another JDK.
+///
+/// What a JDK does with an option is taken from what a JVM of that release said. Exit status: 0 nothing to act on, 1
+/// findings at or above --fail-on, 4 the process is no JVM or the log names no flags.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The options as one text ("-Xmx4g -XX:+UseG1GC"), the pid of a JVM, or a GC log whose header names them.
+    #[arg(
+        long = "for",
+        value_name = "OPTIONS|PID|LOG",
+        allow_hyphen_values = true
+    )]
+    of: String,
+    /// The JDK that runs them: 8, 11, 17, 21, 25; a process and most logs tell it by themselves.
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    jdk: Option<Release>,
+    /// Show the same options for this JDK.
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    to: Option<Release>,
+    /// Memory of the machine or container that runs them, such as 8g.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+    /// CPUs of the machine or container that runs them.
+    #[arg(long, value_name = "COUNT")]
+    cpus: Option<f64>,
+    /// Least outcome that ends with status 1.
+    #[arg(long, value_enum, default_value_t = FailOn::Act)]
+    fail_on: FailOn,
+}
+
+fn release(text: &str) -> Result<Release, String> {
+    Release::parse(text)
+        .ok_or_else(|| "a JDK is a number such as 17, or a version such as 1.8.0_504".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    bytes(text).ok_or_else(|| "a size is a number with k, m, g or t, such as 8g".to_owned())
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    let started = clock::utc_now();
+    let target = target::open(&args.of)?;
+    let told = target.version.as_deref().and_then(Release::parse);
+    let release = args.jdk.or(told).with_context(|| {
+        format!(
+            "the JDK of {} is not known; give it with --jdk",
+            target.name
+        )
+    })?;
+    let case = Case {
+        release,
+        line: target.line.clone(),
+        machine: Machine {
+            memory: args.memory.or(target.machine.memory),
+            cpus: args.cpus.or(target.machine.cpus),
+            limit: target.machine.limit,
+        },
+    };
+    let findings = judge(&case);
+    let exit = check::exit(&findings, args.fail_on);
+    let envelope = Envelope {
+        schema: SCHEMA_VERSION,
+        tool: Tool {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        command: environment::argv(),
+        started,
+        finished: clock::utc_now(),
+        exit,
+    };
+    let moved = args.to.map(|to| moved(&case, to));
+    let report = report(envelope, &target, &case, findings, moved);
+    let blocks = blocks(&report, &case);
+    global.emit(&match global.format {
+        Format::Json => json(&report)?,
+        Format::Html => html::page(&format!("JVM flags of {}", report.target), &blocks),
+        Format::Markdown => markdown::render(&blocks),
+        Format::Text | Format::Sarif => terminal::render(
+            &blocks,
+            output::width(),
+            global.color_on(&std::io::stdout()),
+        ),
+    })?;
+    Ok(exit)
+}
+
+/// The options for another JDK, judged there.
+fn moved(case: &Case, to: Release) -> MigrationReport {
+    let Migration { steps, line } = migrate(&case.line, case.release, to);
+    let options = line
+        .options
+        .iter()
+        .map(|given| given.written.clone())
+        .collect();
+    let mut findings = judge(&Case {
+        release: to,
+        line,
+        machine: case.machine,
+    });
+    findings.retain(|finding| finding.outcome <= Outcome::Watch);
+    let steps = steps.into_iter().map(|step| MigrationStep {
+        out: step.out,
+        into: step.into,
+        why: step.why,
+        source: step.source.to_owned(),
+        confidence: step.sure,
+    });
+    MigrationReport {
+        to: to.0,
+        steps: steps.collect(),
+        options,
+        findings,
+    }
+}
+
+fn report(
+    envelope: Envelope,
+    target: &Target,
+    case: &Case,
+    findings: Vec<Finding>,
+    migration: Option<MigrationReport>,
+) -> JvmFlagsReport {
+    let table = case.release.table();
+    let options = case.line.options.iter().map(|given| JvmOption {
+        written: given.written.clone(),
+        origin: given.origin.to_string(),
+    });
+    JvmFlagsReport {
+        envelope,
+        target: target.name.clone(),
+        jdk: Jdk {
+            release: case.release.0,
+            version: target.version.clone(),
+            table: table.release.0,
+            table_source: table.source.to_owned(),
+        },
+        surroundings: Surroundings {
+            memory_bytes: case.machine.memory,
+            limit_bytes: case.machine.limit,
+            cpus: case.machine.cpus,
+        },
+        options: options.collect(),
+        findings,
+        migration,
+    }
+}
+
+fn blocks(report: &JvmFlagsReport, case: &Case) -> Vec<Block> {
+    let mut blocks = vec![Block::Verdict(verdict(report, case))];
+    if let Some(migration) = &report.migration {
+        blocks.extend(migrated(report, migration, case));
+    }
+    // The cards of `check`, without a host to show.
+    let checked = CheckReport {
+        envelope: report.envelope.clone(),
+        target: report.target.clone(),
+        host: String::new(),
+        window_s: 0.0,
+        findings: report.findings.clone(),
+    };
+    let mut ours = false;
+    for block in page::blocks(&checked, &Evidence::default(), &about()) {
+        if let Block::Section { id, .. } = block {
+            ours = ["act", "watch", "undecided", "passed"].contains(&id);
+        }
+        if ours {
+            blocks.push(block);
+        }
+    }
+    blocks.push(section(
+        "options",
+        "Options, in the order in which the JVM reads them",
+    ));
+    let options = report.options.iter();
+    blocks.push(match report.options.as_slice() {
+        [] => Block::Prose("None.".to_owned()),
+        _ => Block::Code(options.map(|option| option.written.clone()).collect()),
+    });
+    blocks
+}
+
+fn section(id: &'static str, title: impl Into<String>) -> Block {
+    Block::Section {
+        id,
+        title: title.into(),
+    }
+}
+
+fn about() -> Vec<page::About> {
+    JUDGEMENTS
+        .iter()
+        .map(|judgement| page::About {
+            id: judgement.id.to_owned(),
+            topic: "jvm".to_owned(),
+            summary: judgement.summary.to_owned(),
+            page: judgement.page(),
+            needs: Vec::new(),
+            knobs: Vec::new(),
+        })
+        .collect()
+}
+
+fn verdict(report: &JvmFlagsReport, case: &Case) -> Verdict {
+    let of = |outcome| {
+        report
+            .findings
+            .iter()
+            .filter(move |finding| finding.outcome == outcome)
+    };
+    let count = |outcome| of(outcome).count();
+    let (mark, sentence) = if let Some(first) = of(Outcome::Act).next() {
+        (("✗", "act", Tone::Bad), first.sentence.clone())
+    } else {
+        let sentence = format!("{} takes these options as they are meant", case.release);
+        (("✓", "nothing to act on", Tone::Good), sentence)
+    };
+    let mut context = vec![report.target.clone(), case.release.to_string()];
+    let machine = case.machine;
+    let memory = [("memory", machine.memory), ("limit", machine.limit)];
+    context.extend(
+        memory
+            .into_iter()
+            .filter_map(|(what, bytes)| Some(format!("{what} {}", shown(bytes?)))),
+    );
+    context.extend(machine.cpus.map(|cpus| format!("{cpus} CPUs")));
+    context.push(format!(
+        "{} to act on, {} to watch, {} passed",
+        count(Outcome::Act),
+        count(Outcome::Watch),
+        count(Outcome::Clear)
+    ));
+    let undecided = count(Outcome::Undecided);
+    let caveat = (format!("{undecided} could not be decided"), "undecided");
+    Verdict {
+        mark: Mark {
+            symbol: mark.0,
+            word: mark.1,
+            tone: mark.2,
+        },
+        sentence,
+        context,
+        caveats: if undecided > 0 {
+            vec![caveat]
+        } else {
+            Vec::new()
+        },
+    }
+}
+
+/// The new command line as a diff, with the reason of each change and what is left to say of it.
+fn migrated(report: &JvmFlagsReport, migration: &MigrationReport, case: &Case) -> Vec<Block> {
+    let to = Release(migration.to);
+    let mut blocks = vec![section(
+        "migration",
+        format!("From {} to {to}", case.release),
+    )];
+    if migration.steps.is_empty() {
+        blocks.push(Block::Prose(format!("{to} takes every option as it is.")));
+    } else {
+        blocks.push(Block::Code(diff(report, migration)));
+        let steps = migration.steps.iter().map(|step| {
+            let into = if step.into.is_empty() {
+                "goes".to_owned()
+            } else {
+                format!("→ {}", step.into.join(" "))
+            };
+            format!(
+                "{} {into}: {} ({})",
+                step.out.join(" "),
+                step.why,
+                step.source
+            )
+        });
+        blocks.push(Block::List(steps.collect()));
+    }
+    let line = CommandLine {
+        options: migration
+            .options
+            .iter()
+            .map(|option| rungwise_jvm::Given::new(option, rungwise_jvm::Origin::Line))
+            .collect(),
+    };
+    blocks.push(Block::Prose("The new command line:".to_owned()));
+    blocks.push(Block::Code(vec![line.to_string()]));
+    let left: Vec<String> = migration
+        .findings
+        .iter()
+        .map(|finding| format!("{} ({})", finding.sentence, finding.rule))
+        .collect();
+    if !left.is_empty() {
+        blocks.push(Block::Prose(format!("Still to be said of it on {to}:")));
+        blocks.push(Block::List(left));
+    }
+    blocks
+}
+
+/// Old options with `-`, new ones with `+`, those that stay with a space before them.
+fn diff(report: &JvmFlagsReport, migration: &MigrationReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut old = report
+        .options
+        .iter()
+        .map(|option| option.written.as_str())
+        .peekable();
+    let gone = |option: &str| {
+        let mut steps = migration.steps.iter();
+        steps.any(|step| step.out.iter().any(|out| out == option))
+    };
+    for new in &migration.options {
+        while let Some(option) = old.next_if(|option| gone(option)) {
+            lines.push(format!("- {option}"));
+        }
+        if old.next_if(|option| option == new).is_some() {
+            lines.push(format!("  {new}"));
+        } else {
+            lines.push(format!("+ {new}"));
+        }
+    }
+    lines.extend(old.map(|option| format!("- {option}")));
+    lines
+}

@@ -1,0 +1,27 @@
+//! `rungwise jvm`: what there is to say of a JVM, one file per question.
+
+mod flags;
+mod target;
+
+use rungwise_model::Exit;
+
+use super::Global;
+
+/// Judge a JVM.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Question {
+    /// Judge the options of a JVM, or move them to another JDK.
+    Flags(flags::Args),
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    match &args.question {
+        Question::Flags(args) => flags::run(args, global),
+    }
+}

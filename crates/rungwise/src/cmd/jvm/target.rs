@@ -1,0 +1,272 @@
+//! Where the options of a JVM are taken from: text, a process, or the header of a GC log.
+//!
+//! A process tells its options in `/proc/PID/cmdline` and the variables of its environment that JVMs read; its JDK in the
+//! `release` file of the folder that its `libjvm.so` is mapped from; its limits in its control groups.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use rungwise_formats::cgroup::{self, Quota};
+use rungwise_gclog::{Event, Fact, Names, Parser};
+use rungwise_host::{files, machine};
+use rungwise_jvm::{CommandLine, Machine, Origin, Release, bytes};
+use rungwise_model::Exit;
+
+use crate::problem::Problem;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Target {
+    /// `command line`, `pid 4242 (java)`, or the log.
+    pub(super) name: String,
+    pub(super) line: CommandLine,
+    /// The JDK, where it is told.
+    pub(super) version: Option<String>,
+    pub(super) machine: Machine,
+}
+
+/// What kind of target it is, is found out: a number is a process, a file that is there is a log, all else is text.
+pub(super) fn open(text: &str) -> anyhow::Result<Target> {
+    let word = text.trim();
+    if let Ok(pid) = word.parse::<u32>() {
+        return process(pid);
+    }
+    if !word.is_empty() && !word.starts_with(['-', '@']) && !word.contains(char::is_whitespace) {
+        if files::exists(Path::new(word)) {
+            return log(Path::new(word));
+        }
+        anyhow::bail!("cannot judge '{word}': it is no process, no file and no option");
+    }
+    Ok(Target {
+        name: "command line".to_owned(),
+        line: CommandLine::parse(text),
+        ..Target::default()
+    })
+}
+
+/// A header stands at the beginning; what comes after this much is no header.
+const HEADER: u64 = 4 << 20;
+
+fn log(path: &Path) -> anyhow::Result<Target> {
+    let bytes = files::read_at_most(path, HEADER)
+        .with_context(|| format!("cannot judge {}", path.display()))?;
+    let mut target = Target {
+        name: path.display().to_string(),
+        ..Target::default()
+    };
+    let mut flags = None;
+    let mut sink = |_: &Names, event: Event<'_>| match event {
+        Event::Fact(Fact::Version(version)) => target.version = Some(version.to_owned()),
+        Event::Fact(Fact::Flags(text)) => flags = Some(text.to_owned()),
+        Event::Fact(Fact::Memory(memory)) => target.machine.memory = Some(memory),
+        Event::Fact(Fact::Cpus(cpus)) => target.machine.cpus = Some(cpus as f64),
+        _ => {}
+    };
+    let mut parser = Parser::new();
+    parser.push(&bytes, &mut sink);
+    parser.finish(&mut sink);
+    let Some(flags) = flags else {
+        let error = anyhow::anyhow!(
+            "cannot judge {}: its header names no flags; JDK 8 writes them by itself with -Xloggc, newer ones with \
+             -Xlog:gc+init or -Xlog:arguments; give them as text",
+            path.display()
+        );
+        return Err(Problem::with(Exit::Precondition, error));
+    };
+    target.line.add_variable(&flags, Origin::Log);
+    Ok(target)
+}
+
+fn process(pid: u32) -> anyhow::Result<Target> {
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let read = |name: &str| files::read(&proc.join(name));
+    let command = read("cmdline")
+        .with_context(|| format!("cannot judge process {pid}"))
+        .map_err(|error| Problem::with(Exit::Precondition, error))?;
+    let maps = read("maps")
+        .with_context(|| {
+            format!("cannot see whether process {pid} is a JVM; run as its user or as root")
+        })
+        .map_err(|error| Problem::with(Exit::Precondition, error))?;
+    let maps = String::from_utf8_lossy(&maps);
+    let library = maps.lines().find_map(|line| {
+        let at = line.find('/')?;
+        let path = line[at..].trim_end_matches(" (deleted)");
+        path.ends_with("/libjvm.so").then(|| PathBuf::from(path))
+    });
+    let Some(library) = library else {
+        let error = anyhow::anyhow!(
+            "cannot judge process {pid}: it has no libjvm.so mapped, so it is no JVM"
+        );
+        return Err(Problem::with(Exit::Precondition, error));
+    };
+    let words = texts(&command);
+    let name = words
+        .first()
+        .map_or("", |first| first.rsplit('/').next().unwrap_or(first));
+    let mut target = Target {
+        name: format!("pid {pid} ({name})"),
+        version: version(&proc, &library),
+        machine: surroundings(&proc),
+        ..Target::default()
+    };
+    target.line = CommandLine::of_words(words, Origin::Line);
+    let release = target.version.as_deref().and_then(Release::parse);
+    // The environment of another user's process may be closed; then its variables are not seen, and the options of the
+    // command line still are.
+    for variable in texts(&read("environ").unwrap_or_default()) {
+        let origins = [
+            ("JDK_JAVA_OPTIONS=", Origin::LauncherOptions),
+            ("JAVA_TOOL_OPTIONS=", Origin::ToolOptions),
+            ("_JAVA_OPTIONS=", Origin::LateOptions),
+        ];
+        for (start, origin) in origins {
+            let launcher = origin == Origin::LauncherOptions;
+            let read = !launcher || release.is_none_or(|release| release >= Release(9));
+            if let Some(text) = variable.strip_prefix(start).filter(|_| read) {
+                target.line.add_variable(text, origin);
+            }
+        }
+    }
+    Ok(target)
+}
+
+/// Texts with a NUL behind each.
+fn texts(bytes: &[u8]) -> Vec<String> {
+    let mut texts: Vec<String> = bytes
+        .split(|&byte| byte == 0)
+        .map(|text| String::from_utf8_lossy(text).into_owned())
+        .collect();
+    if texts.last().is_some_and(String::is_empty) {
+        texts.pop();
+    }
+    texts
+}
+
+/// `JAVA_VERSION` of the `release` file in one of the folders above the library, in the process's own file system.
+fn version(proc: &Path, library: &Path) -> Option<String> {
+    let root = proc.join("root");
+    library.ancestors().skip(1).take(6).find_map(|folder| {
+        let path = root.join(folder.strip_prefix("/").ok()?).join("release");
+        let text = String::from_utf8(files::read(&path).ok()?).ok()?;
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
+        Some(value.trim_matches('"').to_owned())
+    })
+}
+
+/// Memory, limit and CPUs as the process has them.
+fn surroundings(proc: &Path) -> Machine {
+    let text = |path: &Path| {
+        let bytes = files::read(path).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let memory = text(Path::new("/proc/meminfo")).and_then(|text| {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("MemTotal:"))?;
+        bytes(line.trim().strip_suffix(" kB")?)?.checked_mul(1024)
+    });
+    let groups = text(&proc.join("cgroup")).unwrap_or_default();
+    let limits = folders(&groups, "memory")
+        .into_iter()
+        .filter_map(|(folder, unified)| {
+            let file = if unified {
+                "memory.max"
+            } else {
+                "memory.limit_in_bytes"
+            };
+            bytes(text(&folder.join(file))?.trim())
+        });
+    // Version 1 writes a limit that nobody set as the largest number of pages.
+    let limit = limits.filter(|limit| *limit < 1 << 60).min();
+    let quotas = folders(&groups, "cpu")
+        .into_iter()
+        .filter_map(|(folder, unified)| {
+            let read = |file: &str| text(&folder.join(file));
+            let quota = if unified {
+                cgroup::cpu_max(&read("cpu.max")?)
+            } else {
+                cgroup::cfs_quota(&read("cpu.cfs_quota_us")?, &read("cpu.cfs_period_us")?)
+            };
+            match quota? {
+                Quota::Cpus(cpus) => Some(cpus),
+                Quota::Unlimited => None,
+            }
+        });
+    let allowed = text(&proc.join("status")).and_then(|text| {
+        let list = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        Some(machine::cpu_list(list).len() as f64)
+    });
+    Machine {
+        memory,
+        limit,
+        cpus: quotas.chain(allowed).min_by(f64::total_cmp),
+    }
+}
+
+/// The folders of the group in the tree of a controller and of all groups above it, since each may set a limit.
+fn folders(groups: &str, controller: &str) -> Vec<(PathBuf, bool)> {
+    let Some(found) = cgroup::membership(groups, controller) else {
+        return Vec::new();
+    };
+    let tree = Path::new("/sys/fs/cgroup");
+    let tree = if found.unified {
+        tree.to_owned()
+    } else {
+        tree.join(controller)
+    };
+    let path = Path::new(found.path.trim_start_matches('/'));
+    path.ancestors()
+        .map(|group| (tree.join(group), found.unified))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_looked_for_in_the_group_and_above_it() {
+        let all = folders("0::/a/b\n", "memory");
+        let paths: Vec<_> = all.iter().map(|(path, _)| path.to_str().unwrap()).collect();
+        assert_eq!(
+            paths,
+            ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup/"]
+        );
+        let old = folders("4:memory:/a\n0::/\n", "memory");
+        assert_eq!(old[0], (PathBuf::from("/sys/fs/cgroup/memory/a"), false));
+        assert!(folders("", "memory").is_empty());
+    }
+
+    #[test]
+    fn words_of_a_process_may_be_empty() {
+        assert_eq!(
+            texts(b"java\0-Da=\0\0-Xmx1g\0"),
+            ["java", "-Da=", "", "-Xmx1g"]
+        );
+        assert!(texts(b"").is_empty());
+    }
+
+    #[test]
+    fn this_process_is_no_jvm() {
+        let error = process(std::process::id()).unwrap_err();
+        assert_eq!(crate::problem::exit_of(&error), Exit::Precondition);
+        assert!(error.to_string().contains("no JVM"), "{error}");
+    }
+
+    #[test]
+    fn text_is_an_option_a_pid_or_a_file_and_nothing_else() {
+        assert_eq!(open("-Xmx1g -XX:+UseG1GC").unwrap().line.options.len(), 2);
+        assert!(open("").unwrap().line.options.is_empty());
+        assert!(
+            open("no-such-file")
+                .unwrap_err()
+                .to_string()
+                .contains("no-such-file")
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! `jvm flags` from outside: text, a log and a running JVM, in every form.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::run::Bench;
+use crate::tune::assert_valid;
+
+const OF_JDK_8: &str =
+    "-Xmx4g -Xmn1g -XX:+UseConcMarkSweepGC -XX:MaxPermSize=128m -XX:+PrintGCDetails -Xloggc:gc.log";
+
+#[test]
+fn a_command_line_of_jdk_8_is_refused_by_17_and_moved_to_it() {
+    let bench = Bench::new();
+    let ended = bench.run(&["jvm", "flags", "--for", OF_JDK_8, "--jdk", "17"]);
+    ended
+        .expect(1)
+        .says(&["refuses to start", "-XX:+UseConcMarkSweepGC"]);
+    let moved = bench.run(&[
+        "jvm", "flags", "--for", OF_JDK_8, "--jdk", "8", "--to", "17",
+    ]);
+    moved.expect(1).says(&[
+        "- -XX:+UseConcMarkSweepGC",
+        "+ -XX:+UseG1GC",
+        "- -Xmn1g",
+        "+ -XX:MaxMetaspaceSize=128m",
+        "+ -Xlog:gc*:file=gc.log:uptime,level,tags:filecount=0",
+        "  -Xmx4g",
+    ]);
+}
+
+#[test]
+fn every_form_tells_the_same_and_json_keeps_to_its_schema() {
+    let bench = Bench::new();
+    let run = |format| {
+        let ended = bench.run(&[
+            "jvm", "flags", "--for", OF_JDK_8, "--jdk", "8", "--to", "25", "--memory", "2g",
+            "--format", format,
+        ]);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        ended.stdout
+    };
+    let document: Value = serde_json::from_str(&run("json")).unwrap();
+    assert_valid(&document, "jvm-flags");
+    assert_eq!(document["jdk"]["release"], 8);
+    assert_eq!(document["surroundings"]["memory_bytes"], 2u64 << 30);
+    let first = &document["findings"][0];
+    assert_eq!(first["rule"], "jvm-heap-exceeds-memory");
+    let sentence = first["sentence"].as_str().unwrap();
+    let fold = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for format in ["text", "markdown", "html"] {
+        let told = fold(run(format));
+        assert!(
+            told.contains(sentence),
+            "{format}: no '{sentence}' in\n{told}"
+        );
+    }
+}
+
+#[test]
+fn good_options_end_well_and_unknown_jdks_and_words_do_not() {
+    let bench = Bench::new();
+    let good =
+        "-Xmx1g -XX:MaxGCPauseMillis=100 -Xlog:gc*:file=gc.log -XX:+HeapDumpOnOutOfMemoryError";
+    bench
+        .run(&["jvm", "flags", "--for", good, "--jdk", "17"])
+        .expect(0)
+        .says(&["nothing to act on"]);
+    bench
+        .run(&[
+            "jvm",
+            "flags",
+            "--for",
+            good,
+            "--jdk",
+            "17",
+            "--fail-on",
+            "watch",
+        ])
+        .expect(0);
+    bench
+        .run(&["jvm", "flags", "--for", good])
+        .expect(2)
+        .says(&["--jdk"]);
+    bench
+        .run(&["jvm", "flags", "--for", good, "--jdk", "x"])
+        .expect(2)
+        .says(&["17"]);
+    bench
+        .run(&["jvm", "flags", "--for", "nonsense", "--jdk", "17"])
+        .expect(2)
+        .says(&["nonsense"]);
+    bench
+        .run(&["jvm", "flags", "--for", "1", "--jdk", "17"])
+        .expect(4)
+        .says(&["process 1"]);
+    let log = bench.write("plain.log", "[0.01s][info][gc] Using G1\n");
+    bench
+        .run(&[
+            "jvm",
+            "flags",
+            "--for",
+            log.to_str().unwrap(),
+            "--jdk",
+            "17",
+        ])
+        .expect(4)
+        .says(&["names no flags"]);
+}
+
+#[test]
+fn the_header_of_a_log_tells_jdk_memory_and_flags() {
+    let bench = Bench::new();
+    let header = "OpenJDK 64-Bit Server VM (25.504-b01) for linux-amd64 JRE (1.8.0_504-b01), built on Aug 20 2026 02:12:31 by \"x\" with gcc 16.2.0\n\
+        Memory: 4k page, physical 2097152k(1048576k free), swap 0k(0k free)\n\
+        CommandLine flags: -XX:InitialHeapSize=33554432 -XX:MaxHeapSize=4294967296 -XX:+PrintGC -XX:+UseCompressedOops -XX:+UseParallelGC \n\
+        0.100: [GC (Allocation Failure)  512K->256K(1024K), 0.0010000 secs]\n";
+    let log = bench.write("gc.log", header);
+    let ended = bench.run(&[
+        "jvm",
+        "flags",
+        "--for",
+        log.to_str().unwrap(),
+        "--format",
+        "json",
+    ]);
+    let document: Value = serde_json::from_str(&ended.expect(1).stdout).unwrap();
+    assert_eq!(document["jdk"]["release"], 8);
+    assert_eq!(document["findings"][0]["rule"], "jvm-heap-exceeds-memory");
+    assert_eq!(document["options"][0]["origin"], "header of the GC log");
+    // What the JVM decided by itself is not called redundant.
+    let findings = document["findings"].as_array().unwrap();
+    let redundant = findings
+        .iter()
+        .find(|finding| finding["rule"] == "jvm-flag-is-the-default");
+    assert_eq!(redundant.unwrap()["outcome"], "clear");
+}
+
+#[test]
+fn a_running_jvm_tells_its_own_jdk_and_options() {
+    let Some(java) = ["/usr/lib/jvm/default-java/bin/java", "/usr/bin/java"]
+        .into_iter()
+        .find(|java| Path::new(java).exists())
+    else {
+        eprintln!("not checked: there is no JVM here");
+        return;
+    };
+    let bench = Bench::new();
+    let source = "class Wait { public static void main(String[] a) throws Exception { System.out.println(\"up\"); System.in.read(); } }";
+    let source = bench.write("Wait.java", source);
+    let mut child = Command::new(java)
+        .args(["-Xmx64m", "-XX:+UseSerialGC", "-XX:+UseSerialGC"])
+        .arg(&source)
+        .env("JAVA_TOOL_OPTIONS", "-Xms32m -XX:SurvivorRatio=6")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let out = child.stdout.as_mut().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+    if line.trim() != "up" {
+        child.kill().ok();
+        child.wait().unwrap();
+        eprintln!("not checked: {java} cannot run a source file");
+        return;
+    }
+    let pid = child.id().to_string();
+    let ended = bench.run(&["jvm", "flags", "--for", &pid, "--format", "json"]);
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    let document: Value = serde_json::from_str(&ended.expect(0).stdout).unwrap();
+    assert_valid(&document, "jvm-flags");
+    assert!(document["jdk"]["release"].as_u64().unwrap() >= 11);
+    assert!(document["jdk"]["version"].is_string());
+    let options: Vec<_> = document["options"].as_array().unwrap().iter().collect();
+    assert_eq!(options[0]["written"], "-Xms32m");
+    assert_eq!(options[0]["origin"], "JAVA_TOOL_OPTIONS");
+    assert_eq!(options[2]["written"], "-Xmx64m");
+    assert!(document["surroundings"]["memory_bytes"].as_u64().unwrap() > 1 << 28);
+    assert!(document["surroundings"]["cpus"].as_f64().unwrap() > 0.0);
+    let findings = document["findings"].as_array().unwrap();
+    let twice = findings
+        .iter()
+        .find(|finding| finding["rule"] == "jvm-flag-given-twice");
+    assert_eq!(twice.unwrap()["outcome"], "watch");
+}
+
+#[test]
+fn every_rule_that_is_told_can_be_explained() {
+    let bench = Bench::new();
+    for rule in [
+        "jvm-flag-removed",
+        "jvm-heap-past-32g-edge",
+        "gc-log-missing",
+    ] {
+        bench
+            .run(&["explain", rule])
+            .expect(0)
+            .says(&["What it looks for", "How it can be wrong"]);
+    }
+}
