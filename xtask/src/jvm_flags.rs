@@ -261,7 +261,7 @@ impl Jvm<'_> {
             if let Some(known) = table.get_mut(&name)
                 && known.held != row.held
             {
-                known.default = "~".to_owned();
+                "~".clone_into(&mut known.default);
             }
         }
         for circumstance in CIRCUMSTANCES {
@@ -272,7 +272,7 @@ impl Jvm<'_> {
                     && known.held != row.held
                     && !asked
                 {
-                    known.default = "~".to_owned();
+                    "~".clone_into(&mut known.default);
                 }
             }
         }
@@ -356,7 +356,7 @@ impl Jvm<'_> {
             // This one says nothing of names that it was told to overlook, and ends at the first that it does not know.
             for name in names {
                 let told = self.given(&[format!("-XX:+{name}")]);
-                self.enter(std::slice::from_ref(name), &told, table);
+                Self::enter(std::slice::from_ref(name), &told, table);
             }
             return;
         }
@@ -376,13 +376,13 @@ impl Jvm<'_> {
         {
             // A name that takes a value.
             let told = self.given(&[format!("-XX:{name}=1")]);
-            self.enter(std::slice::from_ref(name), &told, table);
+            Self::enter(std::slice::from_ref(name), &told, table);
             return;
         }
-        self.enter(names, &told, table);
+        Self::enter(names, &told, table);
     }
 
-    fn enter(&self, names: &[String], told: &str, table: &mut BTreeMap<String, Row>) {
+    fn enter(names: &[String], told: &str, table: &mut BTreeMap<String, Row>) {
         for line in told
             .lines()
             .filter(|line| speaks(line) && !line.contains("Unrecognized"))
@@ -469,7 +469,11 @@ impl Jvm<'_> {
             let told = |value: i128| self.given(&[format!("-XX:{name}={value}")]);
             let taken = |value: i128| told(value).contains(ENDED);
             let most = i128::from(i32::MAX);
-            let said = (high < most).then(|| told(high + 1)).unwrap_or_default();
+            let said = if high < most {
+                told(high + 1)
+            } else {
+                String::new()
+            };
             if let Some((low, high)) = between(&said, name) {
                 row.range = format!("{low}..{high}");
                 continue;
