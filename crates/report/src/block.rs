@@ -287,6 +287,8 @@ pub enum Plot {
     Map(Map),
     /// Stations of a way, and what was lost at each.
     Steps(Steps),
+    /// How often each size of a thing came.
+    Columns(Columns),
 }
 
 /// Changes around zero.
@@ -336,7 +338,7 @@ pub struct ReferenceMark {
     pub sign_differs: bool,
 }
 
-/// Dots on a time axis.
+/// Dots, or lines through points, on a time axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dots {
     /// What the values are.
@@ -345,6 +347,8 @@ pub struct Dots {
     pub unit: Unit,
     /// The axis starts at zero, whatever the spread.
     pub from_zero: bool,
+    /// Beginning of the time axis, seconds.
+    pub from_s: f64,
     /// End of the time axis, seconds.
     pub until_s: f64,
     /// The dots.
@@ -358,8 +362,10 @@ pub struct Dots {
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// Square instead of round.
+    /// Square instead of round; a dashed line instead of a plain one.
     pub square: bool,
+    /// A line through the points instead of dots.
+    pub joined: bool,
     /// Index into the palette.
     pub hue: usize,
     /// The dots.
@@ -507,6 +513,41 @@ pub enum Loss {
     Filled(f64),
     /// Not known, and why.
     Unknown(String),
+}
+
+/// How often each size of a thing came: columns of unequal width on a logarithmic axis, side by side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    /// What the sizes are.
+    pub quantity: String,
+    /// Their unit.
+    pub unit: Unit,
+    /// What is counted, in the plural.
+    pub counted: &'static str,
+    /// The columns, ascending.
+    pub bins: Vec<Bin>,
+    /// Sizes that are named.
+    pub marks: Vec<SizeMark>,
+}
+
+/// One column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bin {
+    /// Where it begins.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
+    /// How many.
+    pub count: u64,
+}
+
+/// A size with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SizeMark {
+    /// The size.
+    pub at: f64,
+    /// Its name, short.
+    pub name: &'static str,
 }
 
 /// Where the shades of a map begin; below the first there is none.

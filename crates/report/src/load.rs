@@ -228,6 +228,7 @@ fn series(
     Series {
         name: name.to_owned(),
         square,
+        joined: false,
         hue,
         points: (0..m.seconds.len())
             .map(|index| Point {
@@ -296,6 +297,7 @@ fn rate_chart(m: &Measurement) -> Block {
             quantity: "per second".to_owned(),
             unit: Unit::Rate,
             from_zero: true,
+            from_s: 0.0,
             until_s: until_s(m),
             series: drawn,
             spans: Vec::new(),
@@ -341,6 +343,7 @@ fn latency_chart(m: &Measurement) -> Block {
             quantity: "latency".to_owned(),
             unit: Unit::Micros,
             from_zero: false,
+            from_s: 0.0,
             until_s: until_s(m),
             series: vec![
                 series(m, "p50", true, 1, |m, i| m.seconds[i].p50_us),

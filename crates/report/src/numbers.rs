@@ -128,6 +128,15 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
+/// A moment of a run in hours, minutes and seconds, where minutes alone would not tell two apart: `1:06:40`.
+pub fn clock(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return ABSENT.to_owned();
+    }
+    let whole = seconds.round() as u64;
+    format!("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
+}
+
 /// A size in bytes, in powers of 1024.
 pub fn bytes(count: u64) -> String {
     const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
@@ -195,12 +204,11 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     if !value.is_finite() {
         return ABSENT.to_owned();
     }
-    let rounded = round3(value.abs());
     let smallest = units.last().copied().unwrap_or((1.0, ""));
     let (size, unit) = units
         .iter()
         .copied()
-        .find(|(size, _)| rounded >= *size)
+        .find(|(size, _)| round3(value.abs() / size) >= 1.0)
         .unwrap_or(smallest);
     format!("{}{THIN}{unit}", significant(value / size))
 }
@@ -211,6 +219,13 @@ mod tests {
 
     fn plain(text: &str) -> String {
         text.replace(THIN, " ")
+    }
+
+    #[test]
+    fn a_whole_unit_of_bytes_is_not_told_in_the_smaller_one() {
+        assert_eq!(plain(&bytes(1 << 30)), "1.00 GiB");
+        assert_eq!(plain(&bytes((1 << 30) - 1)), "1.00 GiB");
+        assert_eq!(plain(&bytes(1000 << 20)), "1 000 MiB");
     }
 
     #[test]

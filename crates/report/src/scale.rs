@@ -18,6 +18,10 @@ pub enum Unit {
     Share,
     /// Seconds since the start.
     Seconds,
+    /// Bytes, in powers of 1024.
+    Bytes,
+    /// How many.
+    Count,
 }
 
 impl Unit {
@@ -28,6 +32,8 @@ impl Unit {
             Self::Micros => numbers::micros(value),
             Self::Share => numbers::share(value),
             Self::Seconds => numbers::span(value),
+            Self::Bytes => numbers::bytes(value.max(0.0).round() as u64),
+            Self::Count => numbers::count(value.max(0.0).round() as u64),
         }
     }
 
@@ -73,7 +79,7 @@ impl Axis {
     pub fn from_zero(values: impl IntoIterator<Item = f64>, unit: Unit) -> Self {
         let high = finite(values).fold(0.0, f64::max);
         let high = if high > 0.0 { high } else { 1.0 };
-        let step = nice_step(high / 4.0);
+        let step = unit_step(high, 1.0, unit);
         Self {
             low: 0.0,
             high: (high / step).ceil() * step,
@@ -93,6 +99,35 @@ impl Axis {
             low: 0.0,
             high,
             log: false,
+            unit,
+        }
+    }
+
+    /// An axis from exactly the first value to the second: for time that does not begin at zero.
+    pub fn between(low: f64, high: f64, unit: Unit) -> Self {
+        if !low.is_finite() || !high.is_finite() || high <= low {
+            return Self::exact(high, unit);
+        }
+        Self {
+            low,
+            high,
+            log: false,
+            unit,
+        }
+    }
+
+    /// A logarithmic axis that holds both values, which are above zero.
+    pub fn powers(low: f64, high: f64, unit: Unit) -> Self {
+        let low = if low > 0.0 && low.is_finite() {
+            low
+        } else {
+            1.0
+        };
+        let high = if high.is_finite() { high } else { low };
+        Self {
+            low,
+            high: high.max(low * 2.0),
+            log: true,
             unit,
         }
     }
@@ -138,13 +173,26 @@ impl Axis {
         let values = if self.log {
             self.log_values()
         } else if self.unit == Unit::Seconds {
-            multiples(clock_step((self.high - self.low) * wide), self.high)
+            multiples(
+                clock_step((self.high - self.low) * wide),
+                self.low,
+                self.high,
+            )
         } else {
-            multiples(nice_step((self.high - self.low) / 4.0 * 0.999), self.high)
+            let step = unit_step(self.high - self.low, 0.999, self.unit);
+            multiples(step, self.low, self.high)
         };
+        let alike = self.unit == Unit::Seconds
+            && values
+                .windows(2)
+                .any(|pair| numbers::span(pair[0]) == numbers::span(pair[1]));
         let ticks = values.into_iter().map(|value| Tick {
             at: self.position(value),
-            label: self.unit.tick(value),
+            label: if alike {
+                numbers::clock(value)
+            } else {
+                self.unit.tick(value)
+            },
             always: false,
         });
         thin_out(ticks.collect(), wide, narrow)
@@ -288,9 +336,22 @@ fn finite(values: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64> {
     values.into_iter().filter(|v| v.is_finite())
 }
 
-fn multiples(step: f64, high: f64) -> Vec<f64> {
-    let last = (high / step + 1e-9).floor() as u32;
-    (0..=last.min(1000)).map(|i| f64::from(i) * step).collect()
+fn multiples(step: f64, low: f64, high: f64) -> Vec<f64> {
+    let first = (low / step - 1e-9).ceil();
+    let count = (high / step + 1e-9).floor() - first;
+    (0..=count.clamp(0.0, 1000.0) as u32)
+        .map(|i| (first + f64::from(i)) * step)
+        .filter(|value| *value <= high * (1.0 + 1e-9))
+        .collect()
+}
+
+/// A step that gives three to six ticks over the range, a little smaller by `slack` where the range is whole steps.
+fn unit_step(range: f64, slack: f64, unit: Unit) -> f64 {
+    if unit == Unit::Bytes {
+        2_f64.powi((range / 6.0 * slack).max(1.0).log2().ceil() as i32)
+    } else {
+        nice_step(range / 4.0 * slack)
+    }
 }
 
 /// The smallest of 1, 2, 2.5, 5 times a power of ten that is at least `raw`.
@@ -379,11 +440,43 @@ mod tests {
     }
 
     #[test]
+    fn an_axis_of_time_may_begin_in_the_third_day() {
+        let axis = Axis::between(200_000.0, 203_700.0, Unit::Seconds);
+        let ticks = axis.ticks(0.12, 0.3);
+        assert!(ticks.len() >= 4, "{ticks:?}");
+        assert!(ticks[0].at < 0.2 && ticks.iter().all(|tick| tick.at <= 1.0));
+        assert!(axis.position(199_000.0) < 1e-9);
+        let labels: Vec<_> = Axis::between(4000.0, 4010.0, Unit::Seconds)
+            .ticks(0.3, 0.3)
+            .into_iter()
+            .map(|tick| tick.label)
+            .collect();
+        assert_eq!(labels, ["1:06:40", "1:06:45", "1:06:50"]);
+    }
+
+    #[test]
+    fn bytes_have_ticks_at_powers_of_two() {
+        let axis = Axis::from_zero([5.3 * f64::from(1 << 30)], Unit::Bytes);
+        let labels: Vec<_> = axis
+            .ticks(0.09, 0.09)
+            .into_iter()
+            .map(|tick| tick.label.replace(numbers::THIN, " "))
+            .collect();
+        assert_eq!(
+            labels,
+            ["0 B", "1 GiB", "2 GiB", "3 GiB", "4 GiB", "5 GiB", "6 GiB"]
+        );
+    }
+
+    #[test]
     fn an_axis_of_nothing_still_has_ticks() {
         for axis in [
             Axis::fitting([], Unit::Rate),
             Axis::from_zero([f64::NAN, 0.0], Unit::Share),
             Axis::exact(0.0, Unit::Seconds),
+            Axis::between(5.0, 5.0, Unit::Seconds),
+            Axis::powers(0.0, f64::NAN, Unit::Micros),
+            Axis::from_zero([], Unit::Bytes),
         ] {
             assert!(!axis.ticks(0.1, 0.2).is_empty(), "{axis:?}");
             assert!(axis.position(f64::NAN) <= 1.0);

@@ -104,6 +104,7 @@ fn strip(plot: &Bars, bar: &Bar, axis: &Axis, group: &str) -> Markup {
 fn label(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Share => format!("{:.0}", value * 100.0),
+        Unit::Bytes | Unit::Micros => unit.show(value),
         _ => crate::numbers::significant(value),
     }
 }

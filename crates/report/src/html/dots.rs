@@ -1,4 +1,4 @@
-//! Dots over time. All dots of a kind are one path of zero-length strokes: the stroke does not
+//! Dots and lines over time. All dots of a kind are one path of zero-length strokes: the stroke does not
 //! scale with the picture, so dots stay round at any width, and a dot costs ten bytes.
 
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ pub(super) fn draw(plot: &Dots, chart: &Chart) -> Markup {
     } else {
         Axis::fitting(values(), plot.unit)
     };
-    let x = Axis::exact(plot.until_s, Unit::Seconds);
+    let x = Axis::between(plot.from_s, plot.until_s, Unit::Seconds);
     let spans: Vec<Tick> = plot
         .spans
         .iter()
@@ -70,8 +70,9 @@ pub(super) fn draw(plot: &Dots, chart: &Chart) -> Markup {
                 svg width="100%" height=(HEIGHT) viewBox={ "0 0 " (ACROSS) " " (DOWN) } preserveAspectRatio="none" overflow="visible" {
                     @for series in &plot.series {
                         @let shape = if series.square { "a" } else { "b" };
-                        path d=(path(&series.points, false, &x, &y)) class={ "p " (shape) " h" (series.hue) } {}
-                        @let hollow = path(&series.points, true, &x, &y);
+                        @let kind = if series.joined { "l " } else { "p " };
+                        path d=(path(series, false, &x, &y)) class={ (kind) (shape) " h" (series.hue) } {}
+                        @let hollow = path(series, true, &x, &y);
                         @if !hollow.is_empty() {
                             path d=(hollow) class={ "p " (shape) " h" (series.hue) } {}
                             path d=(hollow) class={ "p hole " (shape) } {}
@@ -91,16 +92,26 @@ fn values_are_hollow(plot: &Dots) -> bool {
 
 fn sample(series: &Series) -> Markup {
     let shape = if series.square { "a" } else { "b" };
-    html! { path d="M8 6h.1" class={ "p " (shape) " h" (series.hue) } {} }
+    html! {
+        @if series.joined {
+            path d="M0 6h16" class={ "l " (shape) " h" (series.hue) } {}
+        } @else {
+            path d="M8 6h.1" class={ "p " (shape) " h" (series.hue) } {}
+        }
+    }
 }
 
-fn path(points: &[Point], hollow: bool, x: &Axis, y: &Axis) -> String {
+fn path(series: &Series, hollow: bool, x: &Axis, y: &Axis) -> String {
     let mut d = String::new();
     let drawn = |p: &&Point| p.hollow == hollow && p.value.is_finite() && p.at_s.is_finite();
-    for point in points.iter().filter(drawn) {
+    for point in series.points.iter().filter(drawn) {
         let across = x.position(point.at_s) * ACROSS;
         let down = (1.0 - y.position(point.value)) * DOWN;
-        let _ = write!(d, "M{across:.0} {down:.0}h.1");
+        let _ = if series.joined && !d.is_empty() {
+            write!(d, "L{across:.0} {down:.0}")
+        } else {
+            write!(d, "M{across:.0} {down:.0}h.1")
+        };
     }
     d
 }

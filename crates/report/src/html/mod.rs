@@ -5,6 +5,7 @@
 
 mod bars;
 mod cards;
+mod columns;
 mod dots;
 mod intervals;
 mod map;
@@ -166,6 +167,7 @@ fn render_chart(chart: &Chart) -> Markup {
                 Plot::Bars(plot) => (bars::draw(plot, &chart.title)),
                 Plot::Map(plot) => (map::draw(plot, &chart.title)),
                 Plot::Steps(plot) => (steps::draw(plot, &chart.title)),
+                Plot::Columns(plot) => (columns::draw(plot, chart)),
             }
             div.behind {
                 details {

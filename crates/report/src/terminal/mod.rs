@@ -4,6 +4,7 @@
 //! measured or configured never reach the terminal.
 
 mod cards;
+mod columns;
 mod live;
 mod map;
 pub(crate) mod plot;

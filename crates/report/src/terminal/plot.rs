@@ -1,7 +1,9 @@
 //! The kinds of pictures in characters: for a terminal, and for Markdown.
 
+use std::ops::Range;
+
 use super::text::{Paint, clean, pad, shorten, width_of};
-use super::{map, steps};
+use super::{columns, map, steps};
 use crate::block::{BarGroup, Bars, Dots, Intervals, Plot, Series, Tone};
 use crate::numbers;
 use crate::scale::{Axis, ChangeScale};
@@ -18,6 +20,7 @@ pub(crate) fn draw(plot: &Plot, width: usize, paint: Paint) -> Vec<String> {
         Plot::Bars(plot) => bars(plot, width, paint),
         Plot::Map(plot) => map::draw(plot, width, paint),
         Plot::Steps(plot) => steps::draw(plot, width, paint),
+        Plot::Columns(plot) => columns::draw(plot, width, paint),
     }
 }
 
@@ -191,12 +194,22 @@ fn dots(plot: &Dots, width: usize, paint: Paint) -> Vec<String> {
         lines.push(format!(
             "{}  {}  {range}",
             pad(name, name_width, false),
-            sparkline(series, plot.until_s, &y, across)
+            sparkline(series, plot.from_s..plot.until_s, &y, across)
         ));
     }
     let log = if y.is_log() { ", logarithmic" } else { "" };
-    let until = clean(&numbers::span(plot.until_s));
-    let axis = format!("0{}", pad(&until, across.saturating_sub(1), true));
+    let (mut from, mut until) = (numbers::span(plot.from_s), numbers::span(plot.until_s));
+    if from == until {
+        (from, until) = (numbers::clock(plot.from_s), numbers::clock(plot.until_s));
+    }
+    let from = if plot.from_s > 0.0 {
+        clean(&from)
+    } else {
+        "0".to_owned()
+    };
+    let until = clean(&until);
+    let room = across.saturating_sub(width_of(&from));
+    let axis = format!("{from}{}", pad(&format!(" {until}"), room, true));
     lines.push(paint.dim(&format!(
         "{}  {axis}  {}{log}; at the right the range of what counts",
         " ".repeat(name_width),
@@ -222,11 +235,12 @@ fn range(plot: &Dots, series: &Series) -> String {
 }
 
 /// Median of the dots that fall into each column; discarded ones leave no trace here.
-fn sparkline(series: &Series, until_s: f64, y: &Axis, across: usize) -> String {
+fn sparkline(series: &Series, time: Range<f64>, y: &Axis, across: usize) -> String {
     (0..across)
         .map(|column| {
             let inside = series.points.iter().filter(|point| {
-                let at = (point.at_s / until_s * across as f64).floor();
+                let since = (point.at_s - time.start) / (time.end - time.start);
+                let at = (since * across as f64).floor().min((across - 1) as f64);
                 !point.hollow && at as usize == column
             });
             numbers::median(inside.map(|point| point.value)).map_or(' ', |value| {

@@ -205,6 +205,7 @@ impl Frame<'_> {
         Series {
             name: name.to_owned(),
             square: half == "A",
+            joined: false,
             hue,
             points,
         }
@@ -250,6 +251,7 @@ impl Frame<'_> {
                 quantity: wanted.quantity.to_owned(),
                 unit: wanted.unit,
                 from_zero: wanted.from_zero,
+                from_s: 0.0,
                 until_s: self.until_s,
                 series: wanted.series,
                 spans: self.spans.clone(),
