@@ -60,9 +60,13 @@ pub struct Manual {
 /// What a blank may be filled with.
 type Fits = fn(&str) -> bool;
 
-/// What may be filled in: a CPU list, a whole number. In a text for CPUs, COUNT is how many there are, and
+/// What may be filled in: a CPU list, a whole number, options of a JVM. In a text for CPUs, COUNT is how many there are, and
 /// a line with EACH stands once for each, with its INDEX from 0.
-const BLANKS: [(&str, Fits); 2] = [("CPUS", is_cpus), ("NUMBER", is_number)];
+const BLANKS: [(&str, Fits); 3] = [
+    ("CPUS", is_cpus),
+    ("NUMBER", is_number),
+    ("FLAGS", is_options),
+];
 
 impl Manual {
     /// The text for `wish`, if this is the entry for it.
@@ -94,11 +98,13 @@ impl Manual {
     /// `text` is this entry's, with the blanks filled. A plan may come from a file of others, and its
     /// text goes to a person who will do what it says.
     pub(crate) fn could_say(&self, text: &str) -> bool {
-        // A blank is filled with digits, commas and dashes; the wish is one of the runs of them.
+        // A blank is filled with digits, commas and dashes; the wish is one of the runs of them. Options are the whole
+        // text, or nothing of it.
         let wishes = text
             .split(|c: char| !c.is_ascii_digit() && c != ',' && c != '-')
             .map(|run| run.trim_matches([',', '-']));
-        std::iter::once(self.wish)
+        [self.wish, text]
+            .into_iter()
             .chain(wishes)
             .any(|wish| self.text_for(wish).as_deref() == Some(text))
     }
@@ -125,6 +131,17 @@ fn is_number(text: &str) -> bool {
     text.len() <= 12 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Options of `java` as findings ask for them: nothing that a shell would take for more than a word, and none that
+/// runs a program (`-XX:OnError=`) or loads one (`-agentpath:`).
+fn is_options(text: &str) -> bool {
+    let is_option = |option: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-+:=._,*".contains(&byte);
+        let begins = option.starts_with("-XX:") || option.starts_with("-Xlog:");
+        begins && !option.starts_with("-XX:On") && option.bytes().all(plain)
+    };
+    text.len() <= 500 && !text.is_empty() && text.split(' ').all(is_option)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +160,31 @@ mod tests {
         );
         for wish in ["", "all", "2-3 init=/bin/sh", "2; reboot", "2-3\n", "3-2"] {
             assert_eq!(ISOLATION.text_for(wish), None, "{wish}");
+        }
+    }
+
+    #[test]
+    fn options_of_a_jvm_are_options_and_nothing_that_runs_a_program() {
+        const FLAGS: Manual = Manual {
+            wish: "FLAGS",
+            way: Way::Service,
+            text: "FLAGS",
+        };
+        let wish = "-XX:MetaspaceSize=384m -XX:-G1UseAdaptiveIHOP -Xlog:gc*,safepoint:file=gc.log";
+        assert_eq!(FLAGS.text_for(wish).as_deref(), Some(wish));
+        assert!(FLAGS.could_say(wish));
+        for wish in [
+            "",
+            "FLAGS",
+            "-XX:OnError=reboot",
+            "-agentpath:evil.so",
+            "-XX:+A; reboot",
+            "-XX:+A\nreboot",
+            "-XX:+A  -XX:+B",
+            "$(reboot)",
+        ] {
+            assert_eq!(FLAGS.text_for(wish), None, "{wish}");
+            assert!(!FLAGS.could_say(wish), "{wish}");
         }
     }
 

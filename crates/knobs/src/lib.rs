@@ -85,6 +85,7 @@ pub static KNOBS: &[&Knob] = &[
     &disk::scheduler::KNOB,
     &disk::queue::WBT,
     &service::application::ACTIVE_CPUS,
+    &service::application::FLAGS,
     &service::application::LARGE_PAGES,
     &service::application::LOG_GUARD,
     &host::dirty::KNOB,

@@ -58,6 +58,27 @@ pub(crate) static ACTIVE_CPUS: Knob = Knob {
     ..APPLICATION
 };
 
+/// `jvm.flags`
+pub(crate) static FLAGS: Knob = Knob {
+    id: "jvm.flags",
+    summary: "options of a JVM's command line",
+    values: "options with spaces between, such as -XX:+CMSScavengeBeforeRemark",
+    doc: Doc {
+        does: "The JVM starts with these options in addition. A finding of a GC log asks only for those that the JDK and the \
+               collector of that log take.",
+        helps: "What the finding says.",
+        costs: "What the finding says; the service is started again.",
+        undone: AGAIN,
+        sources: "The java command; -XX:+PrintFlagsFinal of JDK 8, 11, 17, 21 and 25.",
+    },
+    by_hand: &[Manual {
+        wish: "FLAGS",
+        way: Way::Service,
+        text: "FLAGS",
+    }],
+    ..APPLICATION
+};
+
 /// `jvm.large_pages`
 pub(crate) static LARGE_PAGES: Knob = Knob {
     id: "jvm.large_pages",

@@ -89,7 +89,11 @@ fn nothing_is_left_out_in_silence() {
         .filter(|knob| knob.settable != Settable::Yes)
     {
         for manual in knob.by_hand {
-            let wish = manual.wish.replace("CPUS", "2-3").replace("NUMBER", "4");
+            let wish = manual
+                .wish
+                .replace("CPUS", "2-3")
+                .replace("NUMBER", "4")
+                .replace("FLAGS", "-XX:+CMSScavengeBeforeRemark");
             let plan = machines.plan_host(knob.id, &wish);
             for form in Form::ALL {
                 let export = export(form, std::slice::from_ref(&plan)).unwrap();

@@ -226,6 +226,11 @@ fn what_a_person_does_is_planned_in_the_exact_words_and_never_carried_out() {
             "numactl --cpunodebind=1 --membind=1 COMMAND...",
         ),
         ("jvm.active_cpus", "4", "-XX:ActiveProcessorCount=4"),
+        (
+            "jvm.flags",
+            "-XX:+CMSScavengeBeforeRemark",
+            "-XX:+CMSScavengeBeforeRemark",
+        ),
     ] {
         let plan = machines.plan_host(id, wish);
         assert!(plan.diff().contains(text), "{}", plan.diff());
@@ -264,11 +269,12 @@ fn every_wish_that_a_person_fulfils_can_be_planned() {
             let wish = match manual.wish {
                 "CPUS" => "2-3,8",
                 "NUMBER" => "4",
+                "FLAGS" => "-XX:+CMSScavengeBeforeRemark",
                 wish => wish,
             };
             let plan = machines.plan_host(knob.id, wish);
             assert!(plan.by_hand().count() > 0, "{}", knob.id);
-            for blank in ["CPUS", "NUMBER", "EACH", "INDEX", "COUNT"] {
+            for blank in ["CPUS", "NUMBER", "FLAGS", "EACH", "INDEX", "COUNT"] {
                 assert!(!plan.diff().contains(blank), "{}", plan.diff());
             }
         }
