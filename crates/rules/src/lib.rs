@@ -8,6 +8,7 @@ mod cpu;
 mod device;
 mod disk;
 mod firmware;
+mod jvm;
 mod measure;
 mod memory;
 mod net;
@@ -26,7 +27,7 @@ pub use page::pages;
 pub use rule::{Doc, Judgement, Rule, Threshold};
 
 use rungwise_model::check::{Finding, Grade, Outcome};
-use rungwise_model::evidence::Evidence;
+use rungwise_model::evidence::{Evidence, Kind};
 
 /// All rules, sorted by id.
 pub static RULES: &[&Rule] = &[
@@ -39,6 +40,25 @@ pub static RULES: &[&Rule] = &[
     &disk::disk_readahead::RULE,
     &net::fib_double::RULE,
     &cpu::freq_low::RULE,
+    &jvm::gc_alloc_failure::RULE,
+    &jvm::gc_cmf::RULE,
+    &jvm::gc_cpu_starved::RULE,
+    &jvm::gc_evacuation_failed::RULE,
+    &jvm::gc_explicit::RULE,
+    &jvm::gc_full::RULE,
+    &jvm::gc_humongous::RULE,
+    &jvm::gc_live_growth::RULE,
+    &jvm::gc_log_poor::RULE,
+    &jvm::gc_long_pause::RULE,
+    &jvm::gc_metadata::RULE,
+    &jvm::gc_premature_promotion::RULE,
+    &jvm::gc_remark_long::RULE,
+    &jvm::gc_safepoints::RULE,
+    &jvm::gc_stall::RULE,
+    &jvm::gc_threshold_range::RULE,
+    &jvm::gc_throughput::RULE,
+    &jvm::gc_young_frequent::RULE,
+    &jvm::gc_young_long::RULE,
     &device::gro_useless::RULE,
     &cpu::idle_but_waiting::RULE,
     &net::ip_id::RULE,
@@ -110,9 +130,16 @@ pub fn client_limit(findings: &[Finding]) -> Option<&Finding> {
 }
 
 /// What all rules say of this evidence: act first, then watch, undecided, clear; the severest first.
+///
+/// Rules of GC logs are asked where there is one. A host has none unless somebody gives it, and a row for each of them
+/// that says so would hide the rows that matter.
 pub fn judge(evidence: &Evidence) -> Vec<Finding> {
+    let has_log = evidence
+        .readings()
+        .any(|reading| reading.subject.kind() == Kind::Jvm);
     let mut findings: Vec<_> = RULES
         .iter()
+        .filter(|rule| has_log || !reads_gc_logs(rule))
         .flat_map(|rule| rule.findings(evidence))
         .collect();
     findings.sort_by(|a, b| {
@@ -130,4 +157,27 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
             ))
     });
     findings
+}
+
+/// All that it reads is of a run of a JVM.
+fn reads_gc_logs(rule: &Rule) -> bool {
+    rule.needs.iter().all(|key| key.of == Kind::Jvm)
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::evidence::{Origin, Subject};
+    use rungwise_model::keys;
+
+    use super::*;
+
+    #[test]
+    fn a_host_without_a_gc_log_is_not_asked_about_one() {
+        let mut evidence = Evidence::over(10.0);
+        let asked = |evidence: &Evidence| judge(evidence).iter().any(|f| f.rule == "gc-full");
+        assert!(!asked(&evidence));
+        let run = Subject::new(Kind::Jvm, 1);
+        evidence.number(&keys::GC_FULLS, run, 0.0, Origin::new("GC log", ""));
+        assert!(asked(&evidence));
+    }
 }

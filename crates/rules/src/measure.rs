@@ -46,6 +46,24 @@ const MEASURES: &[(&str, Measure)] = &[
     ("disk-readahead", more(&keys::DISK_READ_AHEAD)),
     ("fib-double", more(&keys::STACK_FIB_VALIDATE)),
     ("freq-low", less(&keys::CPU_FREQUENCY)),
+    ("gc-alloc-failure", less(&keys::GC_THROUGHPUT)),
+    ("gc-cmf", more(&keys::GC_CONCURRENT_MODE_FAILURES)),
+    ("gc-cpu-starved", more(&keys::GC_CPU_INVERTED)),
+    ("gc-evacuation-failed", more(&keys::GC_EVACUATION_FAILURES)),
+    ("gc-explicit", more(&keys::GC_FULLS_EXPLICIT)),
+    ("gc-full", more(&keys::GC_FULL_TIME)),
+    ("gc-humongous", more(&keys::GC_HUMONGOUS)),
+    ("gc-live-growth", more(&keys::GC_LIVE)),
+    ("gc-long-pause", more(&keys::GC_PAUSE_LONGEST)),
+    ("gc-metadata", more(&keys::GC_METADATA_LATE)),
+    ("gc-premature-promotion", more(&keys::GC_PROMOTED)),
+    ("gc-remark-long", more(&keys::GC_REMARK_LONGEST)),
+    ("gc-safepoints", more(&keys::GC_SAFEPOINT_OUTSIDE)),
+    ("gc-stall", more(&keys::GC_STALL_TIME)),
+    ("gc-threshold-range", more(&keys::GC_AGE_THRESHOLD_MAX)),
+    ("gc-throughput", less(&keys::GC_THROUGHPUT)),
+    ("gc-young-frequent", less(&keys::GC_YOUNG_INTERVAL)),
+    ("gc-young-long", more(&keys::GC_YOUNG_P99)),
     ("gro-useless", more(&keys::STACK_GRO)),
     ("idle-but-waiting", more(&keys::JVM_LOCK_WAITING)),
     ("ip-id", more(&keys::STACK_IP_ID)),
@@ -134,8 +152,9 @@ impl Measure {
 mod tests {
     use super::*;
 
-    /// Rules about words or a setting.
+    /// Rules about words or a setting, or about what is lacking.
     const OUTCOME_ONLY: &[&str] = &[
+        "gc-log-poor",
         "irq-affinity-reverted",
         "irq-names-unknown",
         "rps-new-device",

@@ -1,0 +1,100 @@
+//! `gc-alloc-failure`: the cause that reads like an error and is none.
+//!
+//! "Allocation Failure" says that Eden was full, which is what brings a young collection. It is no fragmentation and no
+//! want of memory. What may be wrong is how often and how long, and this rule says whether it is.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{Run, each, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const SHARE: Threshold = Threshold {
+    name: "share of the run in collection pauses",
+    value: 0.05,
+    origin: "GCeasy's line for the whole log",
+};
+
+const LONG: Threshold = Threshold {
+    name: "99th percentile of the young collections, in seconds, where no goal was given",
+    value: 0.2,
+    origin: "HotSpot's own goal for G1 (MaxGCPauseMillis)",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-alloc-failure",
+    topic: "jvm",
+    summary: "\"Allocation Failure\" brings collections that cost too much",
+    needs: &[
+        &keys::GC_ALLOCATION_FAILURES,
+        &keys::GC_PAUSE_GOAL,
+        &keys::GC_THROUGHPUT,
+        &keys::GC_YOUNG_INTERVAL,
+        &keys::GC_YOUNG_P99,
+    ],
+    thresholds: &[SHARE, LONG],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "Collections because Eden was full (Allocation Failure, G1 Evacuation Pause), and whether they take more than 5 % \
+            of the run or longer than a pause may be.",
+        hurts: "Mostly not at all: it is the ordinary trigger of a young collection, and a log without it is that of an idle service.",
+        todo: "Clear: nothing; neither another collector nor another heap removes a trigger that has to be. Found: gc-young-frequent \
+            and gc-young-long say which of the two it is and what helps.",
+        wrong: "Full collections of the Serial collector carry the same cause; gc-full counts those. Many of them are no sign either: \
+            what counts is their share of the time.",
+        sources: "The reference bank host, whose log is full of them at 30 % CPU, and where G1 in place of CMS brought nothing; HotSpot \
+            gcCause.cpp.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_ALLOCATION_FAILURES, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let count = run.number(&keys::GC_ALLOCATION_FAILURES)?;
+    if count.value < 1.0 {
+        return Ok(Finding::clear("no collection came because Eden was full").cite(count.reading));
+    }
+    let lost = 1.0 - run.number(&keys::GC_THROUGHPUT)?.value;
+    let long = run.told(&keys::GC_YOUNG_P99);
+    let line = run.goal(&LONG);
+    let every = run.told(&keys::GC_YOUNG_INTERVAL);
+    let every = every.map_or_else(String::new, |every| format!(", every {}", seconds(every)));
+    let what = format!(
+        "{} came because Eden was full{every}",
+        say::count(count.value, "collection")
+    );
+    let keys = [
+        &keys::GC_ALLOCATION_FAILURES,
+        &keys::GC_THROUGHPUT,
+        &keys::GC_YOUNG_P99,
+        &keys::GC_YOUNG_INTERVAL,
+    ];
+    let too_long = long.filter(|long| *long > line);
+    if lost <= SHARE.value && too_long.is_none() {
+        let sentence = format!(
+            "{what}: the ordinary trigger, no error; all pauses take {} of the run",
+            say::percent(lost)
+        );
+        return Ok(run.cite(Finding::clear(sentence).below(lost, SHARE.value), &keys));
+    }
+    let sentence = match too_long {
+        Some(long) => format!(
+            "{what}; the trigger is ordinary, but they take up to {} (99th percentile)",
+            seconds(long)
+        ),
+        None => format!(
+            "{what}; the trigger is ordinary, but all pauses take {} of the run",
+            say::percent(lost)
+        ),
+    };
+    Ok(run
+        .cite(run.watch(sentence), &keys)
+        .severity(Grade::Low)
+        .refuted_by(
+            "gc-young-frequent and gc-young-long that are clear: other pauses take the time",
+        ))
+}

@@ -1,0 +1,203 @@
+//! `gc-cmf`: the old generation was full before CMS had swept it.
+//!
+//! CMS frees while the service allocates. If it starts too late, or finds no block large enough, one thread compacts
+//! the whole old generation in a pause (`concurrent mode failure`, `promotion failed`).
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::options::Goal;
+use super::run::{Collector, OPTIONS, Run, each, flow, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const FAILURES: Threshold = Threshold {
+    name: "concurrent mode failures and promotion failures",
+    value: 0.0,
+    origin: "any, as garbagecat; a cycle that starts in time has none",
+};
+
+const LIVE: Threshold = Threshold {
+    name: "live set as a share of the old generation from which on no start is early enough",
+    value: 0.8,
+    origin: "jifa's line for the old generation after its collection",
+};
+
+const PIECES: Threshold = Threshold {
+    name: "largest free block as a share of what is free, below which the old generation is in pieces",
+    value: 0.1,
+    origin: "own guess: an array of a tenth of the free room finds none",
+};
+
+/// Room beyond what is promoted during a cycle, as a share of the old generation: bursts, and pieces that fit nothing.
+const SPARE: f64 = 0.1;
+/// Cycles that the reserve must outlast: the next one is not always as short as the mean.
+const CYCLES: f64 = 1.5;
+/// The start that the reference case ended with, for a log that does not tell the rates.
+const USUAL: f64 = 0.7;
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-cmf",
+    topic: "jvm",
+    summary: "the old generation was full before CMS had swept it",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_CONCURRENT_MODE_FAILURES,
+        &keys::GC_CYCLE_LENGTH,
+        &keys::GC_CYCLE_OCCUPANCY,
+        &keys::GC_FLAGS,
+        &keys::GC_FREE_LARGEST,
+        &keys::GC_FULL_LONGEST,
+        &keys::GC_LIVE_SHARE,
+        &keys::GC_OLD_CAPACITY,
+        &keys::GC_PROMOTION_FAILURES,
+        &keys::GC_PROMOTION_PEAK,
+        &keys::GC_PROMOTION_RATE,
+        &keys::GC_VERSION,
+    ],
+    thresholds: &[FAILURES, LIVE, PIECES],
+    knobs: &[OPTIONS],
+    doc: Doc {
+        looks_for: "A concurrent mode failure or a failed promotion of CMS, with where its cycles start, how long they take and how \
+            much is promoted meanwhile.",
+        hurts: "One thread collects the whole heap while the service stands still, for seconds per GiB.",
+        todo: "Start earlier, at a fixed share: -XX:CMSInitiatingOccupancyFraction with -XX:+UseCMSInitiatingOccupancyOnly. The \
+            share leaves room for what is promoted in one and a half cycles and a tenth to spare. Where the live set leaves no such \
+            room, only a larger old generation or fewer live objects help. From JDK 14 on there is no CMS: G1 (17, 21, 25) moves \
+            its start by itself and compacts as it goes; its counterpart of this trouble is gc-evacuation-failed.",
+        wrong: "System.gc() and heap dumps interrupt a cycle, which is not counted here. Very large arrays fail to be promoted in an \
+            old generation with room, because it is in pieces; an earlier start helps little then.",
+        sources: "The reference case of long connections (70 %); HotSpot of JDK 8, concurrentMarkSweepGeneration.cpp; JEP 363.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_CONCURRENT_MODE_FAILURES, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let failures = run.number(&keys::GC_CONCURRENT_MODE_FAILURES)?;
+    let promotions = run.number(&keys::GC_PROMOTION_FAILURES)?;
+    let all = failures.value + promotions.value;
+    if all <= FAILURES.value {
+        let sentence = "no concurrent mode failure and no failed promotion";
+        return Ok(Finding::clear(sentence).cite(failures.reading));
+    }
+    if !matches!(run.collector(), Collector::Cms | Collector::Other) {
+        let sentence = "promotions failed under a collector that compacts in each full collection; see gc-full";
+        return Ok(Finding::clear(sentence).cite(promotions.reading));
+    }
+    let longest = run
+        .told(&keys::GC_FULL_LONGEST)
+        .filter(|longest| *longest > 0.0);
+    let longest = longest.map_or_else(String::new, |longest| {
+        format!(", the longest full collection {}", seconds(longest))
+    });
+    let troubles: Vec<String> = [
+        (failures.value, "concurrent mode failure"),
+        (promotions.value, "failed promotion"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0.0)
+    .map(|(count, what)| say::count(count, what))
+    .collect();
+    let what = format!("{}{longest}", troubles.join(" and "));
+    let finding = remedy(run, &what);
+    let finding = run.cite(
+        finding,
+        &[
+            &keys::GC_CONCURRENT_MODE_FAILURES,
+            &keys::GC_PROMOTION_FAILURES,
+            &keys::GC_CYCLE_OCCUPANCY,
+            &keys::GC_CYCLE_LENGTH,
+            &keys::GC_PROMOTION_RATE,
+            &keys::GC_LIVE_SHARE,
+        ],
+    );
+    Ok(finding.severity(Grade::High))
+}
+
+fn remedy(run: &Run<'_>, what: &str) -> Finding {
+    let live = run.told(&keys::GC_LIVE_SHARE);
+    if let Some(live) = live.filter(|live| *live > LIVE.value) {
+        let sentence = format!(
+            "{what}: the live set takes {} of the old generation, too much for any start",
+            say::percent(live)
+        );
+        return run
+            .act(sentence)
+            .refuted_by("a longer log in which an old collection leaves less");
+    }
+    if let Some(largest) = run
+        .told(&keys::GC_FREE_LARGEST)
+        .filter(|largest| *largest < PIECES.value)
+    {
+        let sentence = format!(
+            "{what}: the old generation is in pieces, its largest free block is {} of what is free",
+            say::percent(largest)
+        );
+        return run
+            .act(sentence)
+            .refuted_by("failures just after a full collection, which leaves one piece");
+    }
+    let seen = run.told(&keys::GC_CYCLE_OCCUPANCY);
+    let needed = promoted_in_a_cycle(run);
+    let wanted = match needed {
+        Some((share, _)) => 1.0 - CYCLES * share - SPARE,
+        None => seen.map_or(USUAL, |seen| (seen - SPARE).min(USUAL)),
+    };
+    let start = seen.map_or_else(String::new, |seen| {
+        format!(
+            "cycles start at {} of the old generation",
+            say::percent(seen)
+        )
+    });
+    let meanwhile = needed.map_or_else(String::new, |(share, rate)| {
+        format!(
+            "{} is promoted meanwhile ({})",
+            say::percent(share),
+            flow(rate)
+        )
+    });
+    let reasons: Vec<&str> = [start.as_str(), meanwhile.as_str()]
+        .into_iter()
+        .filter(|reason| !reason.is_empty())
+        .collect();
+    let sentence = match reasons.join(" and ") {
+        reasons if reasons.is_empty() => what.to_owned(),
+        reasons => format!("{what}: {reasons}"),
+    };
+    // Below the live set cycles would follow one another without end.
+    let lowest = live.map_or(0.1, |live| live + 0.05);
+    if wanted < lowest {
+        let sentence = format!("{sentence}; no start leaves room for both the live set and that");
+        return run
+            .act(sentence)
+            .refuted_by("a log with more cycles and a lower rate of promotion");
+    }
+    let confidence = if needed.is_some() && live.is_some() {
+        Grade::High
+    } else {
+        Grade::Medium
+    };
+    let finding = run
+        .act(sentence)
+        .confidence(confidence)
+        .refuted_by("failures that stay when all initial marks of the log start at the new share");
+    run.advise(
+        finding,
+        Goal::StartCyclesAt((wanted * 100.0).floor() as u32),
+    )
+}
+
+/// What is promoted during a cycle of mean length at the highest rate that is known: as a share of the old generation,
+/// and the rate in bytes per second.
+fn promoted_in_a_cycle(run: &Run<'_>) -> Option<(f64, f64)> {
+    let rate = run
+        .told(&keys::GC_PROMOTION_PEAK)
+        .or_else(|| run.told(&keys::GC_PROMOTION_RATE))?;
+    let length = run.told(&keys::GC_CYCLE_LENGTH)?;
+    let old = run.told(&keys::GC_OLD_CAPACITY).filter(|old| *old > 0.0)?;
+    Some((rate * length / old, rate))
+}

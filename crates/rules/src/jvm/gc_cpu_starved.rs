@@ -1,0 +1,132 @@
+//! `gc-cpu-starved`: pauses are long because the CPUs were not there.
+//!
+//! Several threads collect, so a pause costs more CPU time than it lasts. Where it costs less, the threads waited: for a
+//! CPU, for a page of swap, for a lock of the kernel. Where most of it is kernel time, pages are being made.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{Collector, Run, each};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const INVERTED: Threshold = Threshold {
+    name: "share of the pauses of 50 ms and more that got less CPU time than they lasted",
+    value: 0.1,
+    origin: "own guess; garbagecat warns at any, and a busy machine has one now and then",
+};
+
+const SERIAL: Threshold = Threshold {
+    name: "CPU time over wall time of those pauses, below which a single collecting thread waited",
+    value: 0.9,
+    origin: "own guess: one thread gets at most 1, less the steps of 10 ms that times are told in",
+};
+
+const SYS: Threshold = Threshold {
+    name: "share of those pauses with more kernel than user time",
+    value: 0.1,
+    origin: "own guess; garbagecat warns at any, jifa at half the wall time",
+};
+
+const FEW: Threshold = Threshold {
+    name: "pauses of 50 ms and more that it takes to judge",
+    value: 5.0,
+    origin: "own guess: one of four is a quarter and no pattern",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-cpu-starved",
+    topic: "jvm",
+    summary: "collections wait for CPUs, or spend their time in the kernel",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_CPU_INVERTED,
+        &keys::GC_CPU_PARALLELISM,
+        &keys::GC_CPU_PAUSES,
+        &keys::GC_CPU_SYS,
+        &keys::GC_CPU_SYS_SHARE,
+        &keys::GC_CPUS,
+        &keys::GC_WORKERS,
+    ],
+    thresholds: &[INVERTED, SERIAL, SYS, FEW],
+    knobs: &["jvm.active_cpus"],
+    doc: Doc {
+        looks_for: "Pauses of 50 ms and more whose CPU time is less than their wall time, or mostly kernel time.",
+        hurts: "The pause is as long as the slowest of its threads, and no option of the collector makes it shorter.",
+        todo: "Look at the machine: steal, cfs-throttled, runq-delay, swap-in and thp-stall tell which of them it is. In a container \
+            with a quota, let the JVM reckon with the CPUs that it has (jvm.active_cpus); collecting threads beyond the quota are \
+            stopped in the midst of a pause. A log on a slow disk stops a pause as well: -Xlog:async (JDK 17 on), or a log in memory.",
+        wrong: "The Serial collector has one thread, whose CPU time can only equal the pause: there the sum of all pauses is judged. \
+            Times in steps of 10 ms make short pauses look inverted, so only those of 50 ms and more count. The first collections \
+            touch their memory for the first time, in the kernel.",
+        sources: "garbagecat (inverted parallelism, sys above user), jifa (bad sys).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_CPU_PAUSES, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let pauses = run.number(&keys::GC_CPU_PAUSES)?;
+    let inverted = run.number(&keys::GC_CPU_INVERTED)?;
+    let sys = run.number(&keys::GC_CPU_SYS)?;
+    let parallelism = run.number(&keys::GC_CPU_PARALLELISM)?;
+    let all = say::count(pauses.value, "pause");
+    if pauses.value < FEW.value {
+        let sentence = format!("{all} of 50 ms and more: too few to be a pattern");
+        return Ok(Finding::clear(sentence).cite(pauses.reading));
+    }
+    let single = run.collector() == Collector::Serial
+        || run
+            .told(&keys::GC_WORKERS)
+            .is_some_and(|workers| workers < 2.0);
+    let starved = if single {
+        parallelism.value < SERIAL.value
+    } else {
+        inverted.value > INVERTED.value
+    };
+    let keys = [
+        &keys::GC_CPU_PAUSES,
+        &keys::GC_CPU_INVERTED,
+        &keys::GC_CPU_PARALLELISM,
+        &keys::GC_CPU_SYS,
+        &keys::GC_CPU_SYS_SHARE,
+        &keys::GC_CPUS,
+    ];
+    if sys.value > SYS.value {
+        let sentence = format!(
+            "{} of {all} of 50 ms and more spent most of their CPU time in the kernel: swap, huge pages that are made, or memory touched for the first time",
+            say::percent(sys.value)
+        );
+        return Ok(run
+            .cite(run.act(sentence), &keys)
+            .severity(if sys.value > 0.5 { Grade::High } else { Grade::Medium })
+            .refuted_by("those pauses are the first of the run: then -XX:+AlwaysPreTouch moves them to the start"));
+    }
+    if starved {
+        let sentence = format!(
+            "{} of {all} of 50 ms and more got less CPU time than they lasted ({:.1} CPUs busy on average): their threads waited",
+            say::percent(inverted.value),
+            parallelism.value.clamp(0.0, 9999.0)
+        );
+        return Ok(run
+            .cite(run.act(sentence), &keys)
+            .severity(if inverted.value > 0.5 {
+                Grade::High
+            } else {
+                Grade::Medium
+            })
+            .refuted_by("idle CPUs, no throttling and no swap at the times of those pauses")
+            .consider("jvm.active_cpus"));
+    }
+    let sentence = format!(
+        "pauses had their CPUs: {:.1} busy on average",
+        parallelism.value.clamp(0.0, 9999.0)
+    );
+    Ok(Finding::clear(sentence)
+        .below(inverted.value, INVERTED.value)
+        .cite(parallelism.reading)
+        .cite(sys.reading))
+}

@@ -1,0 +1,150 @@
+//! `gc-evacuation-failed`: G1 found no free region to copy survivors to.
+//!
+//! Objects stay where they are, their regions become old ones, and the pause is long. A second failure in a row ends in a
+//! full collection (`g1CollectedHeap.cpp`; the log says "to-space exhausted", from JDK 17 on "Evacuation Failure").
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::options::Goal;
+use super::run::{OPTIONS, Run, each};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const FAILURES: Threshold = Threshold {
+    name: "collections whose evacuation failed",
+    value: 0.0,
+    origin: "any, as garbagecat: G1 keeps a reserve so that there is none",
+};
+
+const HUMONGOUS: Threshold = Threshold {
+    name: "share of the heap in humongous objects from which on they take the room",
+    value: 0.3,
+    origin: "own guess; jifa warns at half of the heap",
+};
+
+const LIVE: Threshold = Threshold {
+    name: "live set as a share of the largest heap from which on the heap is too small",
+    value: 0.8,
+    origin: "jifa's line for the old generation after its collection",
+};
+
+/// Percent of the heap to keep free. The default is 10, and the tuning guide says to raise it.
+const RESERVE: u32 = 20;
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-evacuation-failed",
+    topic: "jvm",
+    summary: "G1 found no free region to copy survivors to",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_EVACUATION_FAILURES,
+        &keys::GC_FLAGS,
+        &keys::GC_FULLS_ALLOCATION,
+        &keys::GC_HUMONGOUS_SHARE,
+        &keys::GC_LIVE_SHARE,
+        &keys::GC_VERSION,
+    ],
+    thresholds: &[FAILURES, HUMONGOUS, LIVE],
+    knobs: &[OPTIONS],
+    doc: Doc {
+        looks_for: "Collections with \"to-space exhausted\" or \"Evacuation Failure\", and what had taken the free regions: humongous \
+            objects, a fixed young generation, a live set that nearly fills the heap, or a burst.",
+        hurts: "The collection takes several times as long, what failed fills the old generation, and a full collection often follows.",
+        todo: "Take a fixed -Xmn, -XX:NewSize or -XX:NewRatio out: G1 cannot make room by a smaller young generation then. Keep more \
+            regions free (-XX:G1ReservePercent=20; JDK 8, 11, 17, 21 and 25 take it). Humongous objects: gc-humongous. A live set \
+            above four fifths of the heap: a larger heap.",
+        wrong: "From JDK 22 on an object that native code holds (JEP 423) stays in its region and is told as a failure (\"Pinned\"), \
+            which costs little. One failure at the start, while G1 learns the size of the young generation, is no pattern.",
+        sources: "HotSpot Garbage Collection Tuning Guide, G1, on evacuation failures; JEP 423; own logs of JDK 17 with a heap that \
+            is too small.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_EVACUATION_FAILURES, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let failures = run.number(&keys::GC_EVACUATION_FAILURES)?;
+    if failures.value <= FAILURES.value {
+        return Ok(Finding::clear("no evacuation failed").cite(failures.reading));
+    }
+    let fulls = run.told(&keys::GC_FULLS_ALLOCATION).unwrap_or(0.0);
+    let mut what = format!(
+        "the evacuation failed in {}",
+        say::count(failures.value, "collection")
+    );
+    if fulls > 0.0 {
+        let _ = write!(
+            what,
+            ", and {} came for lack of room",
+            say::count(fulls, "full collection")
+        );
+    }
+    let finding = remedy(run, &what, failures.value + fulls);
+    let finding = run.cite(
+        finding,
+        &[
+            &keys::GC_EVACUATION_FAILURES,
+            &keys::GC_FULLS_ALLOCATION,
+            &keys::GC_HUMONGOUS_SHARE,
+            &keys::GC_LIVE_SHARE,
+        ],
+    );
+    Ok(finding.severity(if fulls > 0.0 {
+        Grade::High
+    } else {
+        Grade::Medium
+    }))
+}
+
+fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
+    let above = |key, line: &Threshold| run.told(key).filter(|share| *share > line.value);
+    if let Some(share) = above(&keys::GC_HUMONGOUS_SHARE, &HUMONGOUS) {
+        let sentence = format!(
+            "{what}; humongous objects took up to {} of the heap",
+            say::percent(share)
+        );
+        return run
+            .act(sentence)
+            .refuted_by("failures at times when few humongous regions are in use");
+    }
+    if let Some(share) = above(&keys::GC_LIVE_SHARE, &LIVE) {
+        let sentence = format!(
+            "{what}; {} of the largest heap is alive, so the heap is too small",
+            say::percent(share)
+        );
+        return run
+            .act(sentence)
+            .refuted_by("a longer log in which an old collection leaves less");
+    }
+    let fixed = ["-Xmn", "-XX:NewSize=", "-XX:MaxNewSize=", "-XX:NewRatio="];
+    if let Some(option) = fixed.iter().find(|option| run.has_option(option)) {
+        let sentence = format!(
+            "{what}; {} fixes the young generation, so that G1 cannot make room by a smaller one: take it out",
+            option.trim_end_matches('=')
+        );
+        return run
+            .act(sentence)
+            .confidence(Grade::High)
+            .refuted_by("failures that stay without it");
+    }
+    if troubles <= 1.0 {
+        let sentence = format!("{what}, once: a burst or the start");
+        return run
+            .watch(sentence)
+            .confidence(Grade::Low)
+            .refuted_by("no other failure in a longer log");
+    }
+    // Pinned objects are told as failures too, and the count does not tell them apart.
+    let pins = run.release().is_some_and(|release| release >= 22);
+    let finding = run
+        .act(what.to_owned())
+        .confidence(if pins { Grade::Low } else { Grade::Medium })
+        .refuted_by("failures that stay with more regions in reserve");
+    run.advise(finding, Goal::Reserve(RESERVE))
+}

@@ -1,0 +1,94 @@
+//! `gc-explicit`: the service, or a library of it, calls `System.gc()`.
+//!
+//! RMI does so each hour by itself, and NIO when direct memory runs out. As a full collection it stops the service for
+//! as long as the heap is large.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::options::Goal;
+use super::run::{LONG, OPTIONS, Run, each, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const CALLS: Threshold = Threshold {
+    name: "full collections that System.gc() asked for, from which on it is no accident",
+    value: 2.0,
+    origin: "own guess: one may be a person, or the start",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-explicit",
+    topic: "jvm",
+    summary: "System.gc() stops the service for full collections",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_EXPLICIT,
+        &keys::GC_FLAGS,
+        &keys::GC_FULL_LONGEST,
+        &keys::GC_FULLS_EXPLICIT,
+        &keys::GC_PAUSE_GOAL,
+        &keys::GC_SECONDS,
+        &keys::GC_VERSION,
+    ],
+    thresholds: &[CALLS, LONG],
+    knobs: &[OPTIONS],
+    doc: Doc {
+        looks_for: "Full collections with the cause System.gc().",
+        hurts: "Each stops the service and collects the whole heap, whether it is needed or not.",
+        todo: "Let it run concurrently: -XX:+ExplicitGCInvokesConcurrent with CMS and G1 (JDK 8, 11, 17, 21, 25). ZGC and Shenandoah do so \
+            by themselves. Serial and Parallel cannot: find the caller (a stack of jstack, or the JFR event jdk.SystemGC from JDK 17 \
+            on). RMI: -Dsun.rmi.dgc.server.gcInterval and -Dsun.rmi.dgc.client.gcInterval, in ms, are an hour.",
+        wrong: "-XX:+DisableExplicitGC is not asked for: NIO calls System.gc() to get direct memory back, and without it a service with \
+            direct buffers ends in an OutOfMemoryError. Together with ExplicitGCInvokesConcurrent it wins, and nothing is collected.",
+        sources: "The reference case of long connections (both options set, which conflict); java.nio.Bits.reserveMemory; sun.rmi.transport.GC.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_EXPLICIT, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let calls = run.number(&keys::GC_EXPLICIT)?;
+    if calls.value < 1.0 {
+        return Ok(Finding::clear("no collection came from System.gc()").cite(calls.reading));
+    }
+    let fulls = run.number(&keys::GC_FULLS_EXPLICIT)?;
+    if fulls.value < 1.0 {
+        let sentence = format!(
+            "System.gc() brought {}, none of them a full one",
+            say::count(calls.value, "collection")
+        );
+        return Ok(Finding::clear(sentence).cite(fulls.reading));
+    }
+    let every = run
+        .told(&keys::GC_SECONDS)
+        .map(|whole| whole / fulls.value)
+        .filter(|_| fulls.value >= CALLS.value);
+    let every = every.map_or_else(String::new, |every| format!(", one in {}", seconds(every)));
+    // The longest of all full collections: those of other causes may be longer.
+    let longest = run.told(&keys::GC_FULL_LONGEST);
+    let took = longest.map_or_else(String::new, |longest| {
+        format!("; the longest full collection took {}", seconds(longest))
+    });
+    let sentence = format!(
+        "System.gc() brought {}{every}{took}",
+        say::count(fulls.value, "full collection")
+    );
+    let cite = [&keys::GC_FULLS_EXPLICIT, &keys::GC_FULL_LONGEST];
+    if fulls.value < CALLS.value {
+        return Ok(run
+            .cite(run.watch(sentence), &cite)
+            .severity(Grade::Low)
+            .refuted_by("a person asked for it"));
+    }
+    let long = longest.is_some_and(|longest| longest > run.goal(&LONG));
+    let finding = run
+        .cite(run.act(sentence), &cite)
+        .severity(if long { Grade::High } else { Grade::Medium })
+        .confidence(Grade::High)
+        .refuted_by("the caller is a test, or a person");
+    Ok(run.advise(finding, Goal::ExplicitConcurrent))
+}

@@ -1,0 +1,162 @@
+//! `gc-full`: collections of the whole heap in one pause, by what brought them.
+//!
+//! With Serial and Parallel a full collection is how the old generation is collected at all; with G1, CMS, Shenandoah and
+//! ZGC it is the way out when the concurrent one came too late. So the line is another one.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{Collector, LONG, Run, each, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const SHARE: Threshold = Threshold {
+    name: "share of the run in full collections, with Serial and Parallel",
+    value: 0.01,
+    origin: "own guess: a fifth of what GCeasy lets all collections take",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-full",
+    topic: "jvm",
+    summary: "the whole heap is collected in one pause",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_FULL_CAUSES,
+        &keys::GC_FULL_LONGEST,
+        &keys::GC_FULL_TIME,
+        &keys::GC_FULLS,
+        &keys::GC_FULLS_ALLOCATION,
+        &keys::GC_FULLS_ERGONOMICS,
+        &keys::GC_FULLS_EXPLICIT,
+        &keys::GC_FULLS_INSPECTION,
+        &keys::GC_FULLS_METADATA,
+        &keys::GC_LIVE_SHARE,
+        &keys::GC_PAUSE_GOAL,
+        &keys::GC_SECONDS,
+    ],
+    thresholds: &[SHARE, LONG],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "Full collections, by cause: no room could be made (allocation, evacuation, promotion), Ergonomics of the Parallel \
+            collector, metaspace, System.gc(), tools.",
+        hurts: "The pause grows with the heap: about a second per GiB of live objects with one thread.",
+        todo: "No room: look first at gc-live-growth, gc-premature-promotion, gc-cmf and gc-evacuation-failed, which say why. \
+            Ergonomics: the Parallel collector foresees that the old generation will not hold the next promotion; a larger heap, or \
+            a collector that works concurrently. Metaspace: gc-metadata. System.gc(): gc-explicit. A heap dump, a histogram or a \
+            diagnostic command: somebody asked; nothing to tune.",
+        wrong: "With Serial and Parallel full collections are ordinary; they count only where they take more than 1 % of the run or \
+            longer than the goal. A log from the start of a service holds those of its start.",
+        sources: "jifa and garbagecat (any full collection); HotSpot Garbage Collection Tuning Guide; own logs of JDK 8, 17 and 25.",
+    },
+    judge,
+};
+
+/// What most of the full collections came for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Room,
+    Ergonomics,
+    Metadata,
+    Explicit,
+    Inspection,
+}
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_FULLS, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let fulls = run.number(&keys::GC_FULLS)?;
+    if fulls.value < 1.0 {
+        return Ok(Finding::clear("no full collection").cite(fulls.reading));
+    }
+    let longest = run.number(&keys::GC_FULL_LONGEST)?;
+    let time = run.number(&keys::GC_FULL_TIME)?;
+    let share = run
+        .told(&keys::GC_SECONDS)
+        .filter(|whole| *whole > 0.0)
+        .map(|whole| time.value / whole);
+    let line = run.goal(&LONG);
+    let ordinary = matches!(run.collector(), Collector::Serial | Collector::Parallel);
+    let took = share.map_or_else(String::new, |share| {
+        format!(", {} of the run", say::percent(share))
+    });
+    let causes = run.words(&keys::GC_FULL_CAUSES);
+    let causes = causes.filter(|causes| !causes.value.is_empty());
+    let causes = causes.map_or_else(String::new, |causes| format!(" ({})", causes.value));
+    let what = format!(
+        "{}{causes}, the longest {}{took}",
+        say::count(fulls.value, "full collection"),
+        seconds(longest.value)
+    );
+    if ordinary && longest.value <= line && share.is_none_or(|share| share <= SHARE.value) {
+        let sentence =
+            format!("{what}: with this collector the ordinary way to collect the old generation");
+        return Ok(Finding::clear(sentence)
+            .below(share.unwrap_or(0.0), SHARE.value)
+            .cite(fulls.reading)
+            .cite(longest.reading));
+    }
+    let finding = match why(run)? {
+        Why::Room => {
+            let full = run.told(&keys::GC_LIVE_SHARE).filter(|share| *share > 0.8);
+            let full = full.map_or_else(String::new, |share| {
+                format!("; {} of the room is alive", say::percent(share))
+            });
+            run.act(format!(
+                "{what}, because no room could be made otherwise{full}"
+            ))
+            .refuted_by("room that old collections leave, and full collections all the same")
+        }
+        Why::Ergonomics => run
+            .act(format!(
+                "{what}: the old generation has no room for what will be promoted"
+            ))
+            .refuted_by("as many of them with a larger old generation"),
+        Why::Metadata => run
+            .watch(format!("{what}: metaspace reached its mark"))
+            .refuted_by("full collections of another cause in a longer log"),
+        Why::Explicit => run
+            .watch(format!("{what}: System.gc() asks for them"))
+            .refuted_by("full collections of another cause in a longer log"),
+        Why::Inspection => run
+            .watch(format!("{what}: a tool asks for them, nothing to tune"))
+            .refuted_by("full collections at times when no tool looks"),
+    };
+    let finding = run.cite(
+        finding,
+        &[&keys::GC_FULLS, &keys::GC_FULL_LONGEST, &keys::GC_FULL_TIME],
+    );
+    Ok(finding
+        .severity(if longest.value >= 1.0 {
+            Grade::High
+        } else {
+            Grade::Medium
+        })
+        .confidence(Grade::High))
+}
+
+/// Of what most came. The first two are sicknesses of the heap: where there is one of them, the others do not hide it.
+fn why(run: &Run<'_>) -> Result<Why, Missing> {
+    let room = run.number(&keys::GC_FULLS_ALLOCATION)?.value;
+    let count = |key| run.told(key).unwrap_or(0.0);
+    let ergonomics = count(&keys::GC_FULLS_ERGONOMICS);
+    if room.max(ergonomics) >= 1.0 {
+        return Ok(if ergonomics > room {
+            Why::Ergonomics
+        } else {
+            Why::Room
+        });
+    }
+    let others = [
+        (Why::Metadata, count(&keys::GC_FULLS_METADATA)),
+        (Why::Explicit, count(&keys::GC_FULLS_EXPLICIT)),
+        (Why::Inspection, count(&keys::GC_FULLS_INSPECTION)),
+    ];
+    let most = others.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+    // A full collection of no known cause came for room, as far as anybody knows.
+    Ok(most
+        .filter(|(_, count)| *count >= 1.0)
+        .map_or(Why::Room, |(why, _)| why))
+}

@@ -1,0 +1,109 @@
+//! `gc-humongous`: objects larger than half a region bring collections of G1.
+//!
+//! Such an object takes whole regions for itself, the rest of the last one is lost, and its allocation checks whether a
+//! cycle should start.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::options::Goal;
+use super::run::{Collector, OPTIONS, Run, each};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const SHARE: Threshold = Threshold {
+    name: "most that humongous objects took of the heap",
+    value: 0.3,
+    origin: "own guess; jifa warns at half of the heap",
+};
+
+const BROUGHT: Threshold = Threshold {
+    name: "share of the collections that a humongous allocation asked for",
+    value: 0.1,
+    origin: "own guess; garbagecat warns at any",
+};
+
+/// The largest region by default and, up to JDK 17, at all.
+const LARGEST_MIB: f64 = 32.0;
+const MIB: f64 = 1024.0 * 1024.0;
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-humongous",
+    topic: "jvm",
+    summary: "objects larger than half a region bring collections",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_FLAGS,
+        &keys::GC_HUMONGOUS,
+        &keys::GC_HUMONGOUS_SHARE,
+        &keys::GC_PAUSES,
+        &keys::GC_REGION,
+        &keys::GC_VERSION,
+    ],
+    thresholds: &[SHARE, BROUGHT],
+    knobs: &[OPTIONS],
+    doc: Doc {
+        looks_for: "Humongous objects of G1 that take more than 30 % of the heap, or bring more than a tenth of its collections.",
+        hurts: "They fill whole regions, cannot be moved, and start cycles and collections that nothing else needs; a heap in pieces \
+            ends in full collections.",
+        todo: "Larger regions make fewer objects humongous: -XX:G1HeapRegionSize, a power of two up to 32 MiB (JDK 8, 11, 17; up to \
+            512 MiB from 18 on). Better no such arrays: read and write in pieces, give collections their size. ZGC and \
+            Shenandoah have large objects too, without this trouble.",
+        wrong: "A few large buffers that live for ever take room and cost nothing more. Larger regions make G1 coarser: with fewer than \
+            some hundred regions it keeps its goal less well.",
+        sources: "HotSpot Garbage Collection Tuning Guide, humongous objects; JDK-8275056 (regions up to 512 MiB); jifa; garbagecat.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_HUMONGOUS, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let brought = run.number(&keys::GC_HUMONGOUS)?;
+    if !matches!(run.collector(), Collector::G1 | Collector::Other) {
+        return Ok(Finding::clear("a collector without humongous objects").cite(brought.reading));
+    }
+    let pauses = run.number(&keys::GC_PAUSES)?;
+    let part = (brought.value / pauses.value.max(1.0)).clamp(0.0, 1.0);
+    let share = run.told(&keys::GC_HUMONGOUS_SHARE);
+    let mut what = format!(
+        "humongous allocations asked for {} ({} of the pauses)",
+        say::count(brought.value, "collection"),
+        say::percent(part)
+    );
+    if let Some(share) = share {
+        what = format!(
+            "{what}, and such objects took up to {} of the heap",
+            say::percent(share)
+        );
+    }
+    let large = share.is_some_and(|share| share > SHARE.value);
+    if part <= BROUGHT.value && !large {
+        return Ok(Finding::clear(what)
+            .below(part, BROUGHT.value)
+            .cite(brought.reading));
+    }
+    let keys = [
+        &keys::GC_HUMONGOUS,
+        &keys::GC_HUMONGOUS_SHARE,
+        &keys::GC_REGION,
+    ];
+    // Room alone, with no collection for it, is that of buffers that stay.
+    if part <= BROUGHT.value {
+        return Ok(run
+            .cite(run.watch(what), &keys)
+            .refuted_by("the same objects over the whole run: then they cost room only"));
+    }
+    let region = run.told(&keys::GC_REGION).filter(|region| *region >= MIB);
+    let larger = region.map(|region| region / MIB * 2.0);
+    let finding = run
+        .cite(run.act(what), &keys)
+        .severity(if large { Grade::High } else { Grade::Medium })
+        .refuted_by("as many with regions of twice the size: the objects are larger still");
+    Ok(match larger.filter(|larger| *larger <= LARGEST_MIB) {
+        Some(larger) => run.advise(finding, Goal::RegionMib(larger as u64)),
+        None => finding,
+    })
+}

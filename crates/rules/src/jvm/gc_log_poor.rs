@@ -1,0 +1,98 @@
+//! `gc-log-poor`: the log lacks what other answers need.
+//!
+//! A log costs next to nothing and answers only what it was asked for. This rule says what to add, in the words of the
+//! JDK that wrote it.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Key, Missing};
+use rungwise_model::keys;
+
+use super::options::Goal;
+use super::run::{Collector, OPTIONS, Run, each};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const LACKS: Threshold = Threshold {
+    name: "kinds of answers that the log cannot give",
+    value: 0.0,
+    origin: "any: all of them cost a few KiB a collection",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-log-poor",
+    topic: "jvm",
+    summary: "the log lacks what other answers need",
+    needs: &[
+        &keys::GC_AGE_TABLES,
+        &keys::GC_ALLOCATION_FAILURES,
+        &keys::GC_ALLOCATION_RATE,
+        &keys::GC_COLLECTOR,
+        &keys::GC_FLAGS,
+        &keys::GC_SAFEPOINTS,
+        &keys::GC_THROUGHPUT,
+        &keys::GC_VERSION,
+        &keys::GC_YOUNGS,
+    ],
+    thresholds: &[LACKS],
+    knobs: &[OPTIONS],
+    doc: Doc {
+        looks_for: "Times, causes, the heap before and after, age tables and safepoints that the log does not hold, and the version of \
+            the JVM.",
+        hurts: "Without age tables nobody knows why objects are promoted, without safepoints nobody sees stops that are no \
+            collections, without the version no option can be advised.",
+        todo: "From JDK 9 on: -Xlog:gc*,gc+age=trace,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m. JDK 8 and \
+            older: -Xloggc:gc.log -XX:+PrintGCDetails -XX:+PrintGCDateStamps -XX:+PrintGCTimeStamps \
+            -XX:+PrintTenuringDistribution -XX:+PrintGCApplicationStoppedTime. From JDK 9 on jcmd PID VM.log turns logging on \
+            without a restart.",
+        wrong: "A log that was cut has lost its head, and with it the version and the options. ZGC and Shenandoah of one generation \
+            have no ages; a log of few collections may hold no age table yet.",
+        sources: "JEP 158 and JEP 271 (unified logging); the java command of JDK 8.",
+    },
+    judge,
+};
+
+/// What the log may lack, and what is not known then.
+const ANSWERS: &[(&Key, &str)] = &[
+    (&keys::GC_THROUGHPUT, "times"),
+    (&keys::GC_ALLOCATION_FAILURES, "causes"),
+    (&keys::GC_ALLOCATION_RATE, "the heap before and after"),
+    (&keys::GC_SAFEPOINTS, "safepoints"),
+    (&keys::GC_VERSION, "the version of the JVM"),
+];
+
+/// Collections below which an age table need not have come yet.
+const FEW_YOUNGS: f64 = 3.0;
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_YOUNGS, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let youngs = run.number(&keys::GC_YOUNGS)?;
+    let known = |key| run.told(key).is_some() || run.words(key).is_some();
+    let mut lacks: Vec<&str> = ANSWERS
+        .iter()
+        .filter(|(key, _)| !known(key))
+        .map(|(_, what)| *what)
+        .collect();
+    let ages = !matches!(run.collector(), Collector::Z | Collector::Shenandoah);
+    let tables = run.told(&keys::GC_AGE_TABLES).unwrap_or(0.0);
+    if ages && youngs.value >= FEW_YOUNGS && tables < 1.0 {
+        lacks.push("age tables");
+    }
+    if lacks.is_empty() {
+        let sentence = "the log holds what the rules ask for";
+        return Ok(Finding::clear(sentence).cite(youngs.reading));
+    }
+    let sentence = format!(
+        "the log of {} lacks {}",
+        say::count(youngs.value, "young collection"),
+        lacks.join(", ")
+    );
+    let finding = run
+        .watch(sentence)
+        .severity(Grade::Low)
+        .confidence(Grade::High)
+        .refuted_by("another file of the same JVM that holds it")
+        .cite(youngs.reading);
+    Ok(run.advise(finding, Goal::RichLog))
+}

@@ -1,0 +1,106 @@
+//! `gc-long-pause`: the longest pause against the goal, and the part that took most of it.
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{LONG, Run, each, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const MOST: Threshold = Threshold {
+    name: "share of the pause that its longest part takes to be named",
+    value: 0.5,
+    origin: "more than all other parts together",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-long-pause",
+    topic: "jvm",
+    summary: "a pause is longer than one may be",
+    needs: &[
+        &keys::GC_PAUSE_GOAL,
+        &keys::GC_PAUSE_LONGEST,
+        &keys::GC_PAUSE_LONGEST_NAME,
+        &keys::GC_PAUSE_LONGEST_PHASE,
+        &keys::GC_PAUSE_LONGEST_PHASE_SHARE,
+        &keys::GC_PAUSE_P99,
+        &keys::GC_PAUSES,
+    ],
+    thresholds: &[LONG, MOST],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A longest pause above the goal (--slo), or above 400 ms without one; with its name and the part that took most.",
+        hurts: "Every request of that moment waits as long, and those that come meanwhile queue behind them.",
+        todo: "The rule of its kind says what helps: gc-remark-long, gc-full, gc-young-long, gc-evacuation-failed, gc-cmf; \
+            gc-cpu-starved where the machine is the matter.",
+        wrong: "One pause at the start of a service, or at a heap dump, is no pattern: where 99 of 100 pauses keep the goal it is told \
+            with less weight. ZGC and Shenandoah can make requests wait without a pause (gc-stall).",
+        sources: "jifa (400 ms), JDK Mission Control (1 s).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_PAUSES, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let count = run.number(&keys::GC_PAUSES)?;
+    if count.value < 1.0 {
+        return Ok(Finding::clear("no pause in the log").cite(count.reading));
+    }
+    let longest = run.number(&keys::GC_PAUSE_LONGEST)?;
+    let p99 = run.number(&keys::GC_PAUSE_P99)?;
+    let line = run.goal(&LONG);
+    if longest.value <= line {
+        let sentence = format!(
+            "the longest of {} took {}",
+            say::count(count.value, "pause"),
+            seconds(longest.value)
+        );
+        return Ok(Finding::clear(sentence)
+            .below(longest.value, line)
+            .cite(longest.reading));
+    }
+    let mut sentence = format!("the longest pause took {}", seconds(longest.value));
+    if let Some(name) = run.words(&keys::GC_PAUSE_LONGEST_NAME) {
+        let _ = write!(sentence, " ({})", name.value.trim());
+    }
+    let share = run.told(&keys::GC_PAUSE_LONGEST_PHASE_SHARE);
+    let phase = run.words(&keys::GC_PAUSE_LONGEST_PHASE);
+    if let Some((phase, share)) = phase.zip(share.filter(|share| *share > MOST.value)) {
+        let _ = write!(
+            sentence,
+            ", {} of it {}",
+            say::percent(share),
+            phase.value.trim()
+        );
+    }
+    let often = p99.value > line;
+    let finding = if often {
+        run.act(sentence)
+    } else {
+        let _ = write!(sentence, "; 99 of 100 take at most {}", seconds(p99.value));
+        run.watch(sentence)
+    };
+    Ok(run
+        .cite(
+            finding,
+            &[
+                &keys::GC_PAUSE_LONGEST,
+                &keys::GC_PAUSE_P99,
+                &keys::GC_PAUSE_LONGEST_PHASE_SHARE,
+            ],
+        )
+        .severity(if longest.value > 2.5 * line {
+            Grade::High
+        } else {
+            Grade::Medium
+        })
+        .confidence(Grade::High)
+        .refuted_by(
+            "a person or a tool asked for the collection, or the service was just starting",
+        ))
+}

@@ -1,0 +1,240 @@
+//! `gc-remark-long`: the pause at the end of a concurrent mark, and what would shorten it.
+//!
+//! CMS's remark scans the whole young generation for references into the old one, because it keeps no record of them
+//! (`concurrentMarkSweepGeneration.cpp`, `CMSParRemarkTask`). A young collection just before it leaves the survivors
+//! only. G1's remark scans no young generation; there references and class unloading take the time.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::options::Goal;
+use super::run::{Collector, LONG, Run, each, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const MOST: Threshold = Threshold {
+    name: "share of the remark that one part takes to be its cause",
+    value: 0.5,
+    origin: "more than all other parts together",
+};
+
+const FULL: Threshold = Threshold {
+    name: "young generation in use at the remark, as a share of its capacity, from which on emptying it pays",
+    value: 0.5,
+    origin: "own guess; in the reference case 72 % gave 144 times less",
+};
+
+/// A GiB in bytes: the regression is per GiB.
+const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-remark-long",
+    topic: "jvm",
+    summary: "the remark that ends a concurrent mark is long",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_FLAGS,
+        &keys::GC_PAUSE_GOAL,
+        &keys::GC_REMARKS,
+        &keys::GC_REMARK_LONGEST,
+        &keys::GC_REMARK_MEDIAN,
+        &keys::GC_REMARK_REFERENCES,
+        &keys::GC_REMARK_RESCAN,
+        &keys::GC_REMARK_SCAVENGED,
+        &keys::GC_REMARK_TABLES,
+        &keys::GC_REMARK_UNLOADING,
+        &keys::GC_REMARK_YOUNG,
+        &keys::GC_REMARK_YOUNG_COST,
+        &keys::GC_REMARK_YOUNG_COST_LOW,
+        &keys::GC_REMARK_YOUNG_SHARE,
+        &keys::GC_VERSION,
+        &keys::GC_YOUNG_P50,
+    ],
+    thresholds: &[LONG, MOST, FULL],
+    knobs: &[super::run::OPTIONS],
+    doc: Doc {
+        looks_for: "A remark longer than the pause goal, and the part that took most of it: rescanning with a young generation \
+            that is more than half full, references, or class unloading with its tables.",
+        hurts: "All threads stand still meanwhile. In the reference case for 18.18 s, of which rescanning took 18.16 s.",
+        todo: "With CMS and rescanning: -XX:+CMSScavengeBeforeRemark. It pays where a young collection is short: in our lab the \
+            remark fell from 315 to 50 ms and the collection before it took 209 to 576 ms, so that the sum did not fall; in the \
+            reference case the collection took 67 ms and the remark fell to 126 ms. From JDK 14 on there is no CMS. The remark of \
+            G1 (17, 21, 25) scans no young generation, and generational ZGC (21, 25) and Shenandoah mark in short pauses; none of \
+            them has or needs this option. References that take most: -XX:+ParallelRefProcEnabled where it is not the default.",
+        wrong: "Swap, transparent huge pages or too few CPUs make any pause long (gc-cpu-starved). CMS also rescans the cards of the \
+            old generation that were written to; an emptied young generation does not change that. Without the phases in the log \
+            the part is not known.",
+        sources: "The reference case of long connections (18.18 s to 0.126 s, Eden 5,803,756 K to 70,533 K); HotSpot of JDK 8, \
+            concurrentMarkSweepGeneration.cpp; JEP 363.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_REMARKS, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let count = run.number(&keys::GC_REMARKS)?;
+    if count.value < 1.0 {
+        return Ok(Finding::clear("no remark in the log").cite(count.reading));
+    }
+    let longest = run.number(&keys::GC_REMARK_LONGEST)?;
+    let line = run.goal(&LONG);
+    let took = seconds(longest.value);
+    if longest.value <= line {
+        let sentence = format!(
+            "the longest of {} took {took}",
+            say::count(count.value, "remark")
+        );
+        return Ok(Finding::clear(sentence)
+            .below(longest.value, line)
+            .cite(longest.reading));
+    }
+    let finding = cause(run, longest.value, &took);
+    let finding = run.cite(
+        finding,
+        &[
+            &keys::GC_REMARK_LONGEST,
+            &keys::GC_REMARK_MEDIAN,
+            &keys::GC_REMARK_RESCAN,
+            &keys::GC_REMARK_YOUNG,
+            &keys::GC_REMARK_YOUNG_SHARE,
+        ],
+    );
+    let severity = if longest.value >= 1.0 {
+        Grade::High
+    } else {
+        Grade::Medium
+    };
+    Ok(finding.severity(severity))
+}
+
+fn cause(run: &Run<'_>, longest: f64, took: &str) -> Finding {
+    let part = |key| run.told(key).unwrap_or(0.0);
+    let (rescan, references) = (
+        part(&keys::GC_REMARK_RESCAN),
+        part(&keys::GC_REMARK_REFERENCES),
+    );
+    let unloading = part(&keys::GC_REMARK_UNLOADING) + part(&keys::GC_REMARK_TABLES);
+    if references > MOST.value {
+        let sentence = format!(
+            "the longest remark took {took}, {} of it for references",
+            say::percent(references)
+        );
+        let finding = run
+            .act(sentence)
+            .refuted_by("references take as long with it: too many of them, or too few CPUs");
+        return run.advise(finding, Goal::ParallelReferences);
+    }
+    if unloading > MOST.value {
+        let sentence = format!(
+            "the longest remark took {took}, {} of it to unload classes and clean their tables",
+            say::percent(unloading)
+        );
+        return run
+            .watch(sentence)
+            .refuted_by("the number of classes that are loaded stays small and the remark long");
+    }
+    // A log without phases may still show that remarks grow with the young generation.
+    let grows = part(&keys::GC_REMARK_YOUNG_COST_LOW) > 0.0;
+    if rescan > MOST.value || grows {
+        return rescanning(run, longest, took, rescan);
+    }
+    let sentence = match run.told(&keys::GC_REMARK_RESCAN) {
+        Some(_) => format!("the longest remark took {took}, and no part of it took most"),
+        None => format!("the longest remark took {took}, and the log does not tell for what"),
+    };
+    run.watch(sentence)
+        .confidence(Grade::Low)
+        .refuted_by("a log with -XX:+PrintGCDetails or -Xlog:gc+phases=debug that shows the part")
+}
+
+fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
+    let why = if rescan > 0.0 {
+        format!("{} of it to rescan", say::percent(rescan))
+    } else {
+        "and remarks grow with the young generation".to_owned()
+    };
+    if run.collector() != Collector::Cms {
+        return run
+            .watch(format!("the longest remark took {took}, {why}"))
+            .refuted_by("shorter remarks under the same load");
+    }
+    if run
+        .told(&keys::GC_REMARK_SCAVENGED)
+        .is_some_and(|share| share > 0.5)
+    {
+        let sentence = format!(
+            "the longest remark took {took}, {why}, although young collections go before remarks"
+        );
+        return run
+            .watch(sentence)
+            .refuted_by("the long remark is one of those without a young collection before it");
+    }
+    let (Some(young), Some(full)) = (
+        run.told(&keys::GC_REMARK_YOUNG),
+        run.told(&keys::GC_REMARK_YOUNG_SHARE),
+    ) else {
+        let sentence = format!(
+            "the longest remark took {took}, {why}; the log does not tell how full the young generation was"
+        );
+        return run
+            .watch(sentence)
+            .refuted_by("a young generation that was nearly empty at the remark");
+    };
+    if full <= FULL.value {
+        let sentence = format!(
+            "the longest remark took {took}, {why}, with a young generation that was {} full only: the cards of the old one take it",
+            say::percent(full)
+        );
+        return run
+            .watch(sentence)
+            .refuted_by("remarks that get shorter with fewer objects in the young generation");
+    }
+    let (best, promise, sure) = predicted(run, longest, rescan, young);
+    let saved = longest - best;
+    let scavenge = run.told(&keys::GC_YOUNG_P50);
+    let cost = scavenge.map_or_else(String::new, |cost| {
+        format!(
+            ", for a young collection of about {} before it",
+            seconds(cost)
+        )
+    });
+    let sentence = format!(
+        "the longest remark took {took}, {why}, with {} in the young generation ({} of it): emptied before, a remark takes {promise}{cost}",
+        say::bytes(young),
+        say::percent(full)
+    );
+    // What the collection costs is paid at each remark.
+    if scavenge.is_some_and(|cost| cost >= saved) {
+        return run
+            .watch(format!("{sentence}, so the sum does not fall"))
+            .confidence(sure)
+            .refuted_by("young collections before remarks that are shorter than the others");
+    }
+    let finding = run
+        .act(sentence)
+        .confidence(sure)
+        .refuted_by("the log with the option: \"Rescan\" takes as long after the young collection");
+    run.advise(finding, Goal::ScavengeBeforeRemark)
+}
+
+/// The remark with an emptied young generation: the best that may be hoped for in seconds, the same in words, and how
+/// sure it is. With five remarks by their regression, else by what the shares leave.
+fn predicted(run: &Run<'_>, longest: f64, rescan: f64, young: f64) -> (f64, String, Grade) {
+    let cost = run.told(&keys::GC_REMARK_YOUNG_COST);
+    let low = run
+        .told(&keys::GC_REMARK_YOUNG_COST_LOW)
+        .filter(|low| *low > 0.0);
+    // Less than everything but the rescanning it cannot be.
+    let floor = longest * (1.0 - rescan);
+    if let (Some(cost), Some(low)) = (cost, low) {
+        let left =
+            |per_gib: f64| (longest - per_gib * young / GIB).clamp(floor.min(longest), longest);
+        let (best, most) = (left(cost), left(low));
+        let words = format!("about {}, at most {}", seconds(best), seconds(most));
+        return (best, words, Grade::High);
+    }
+    (floor, format!("{} at best", seconds(floor)), Grade::Medium)
+}

@@ -1,0 +1,123 @@
+//! `gc-safepoints`: threads are stopped, and not for collections.
+//!
+//! A log of collections alone hides it: biased locks that are taken back, thread dumps, class redefinition, and above all
+//! the time until the last thread has stopped.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{Run, each, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const OUTSIDE: Threshold = Threshold {
+    name: "share of the stopped time that was no collection",
+    value: 0.2,
+    origin: "garbagecat's line for stopped time outside of collections",
+};
+
+const STOPPED: Threshold = Threshold {
+    name: "share of the run in which threads were stopped so, below which it costs nobody",
+    value: 0.005,
+    origin: "own guess: a tenth of what GCeasy lets collections take",
+};
+
+const LONG: Threshold = Threshold {
+    name: "longest such stop, in seconds, where no goal was given",
+    value: 0.4,
+    origin: "jifa's line for pauses",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-safepoints",
+    topic: "jvm",
+    summary: "threads are stopped for something else than collections",
+    needs: &[
+        &keys::GC_PAUSE_GOAL,
+        &keys::GC_SAFEPOINT_LONGEST,
+        &keys::GC_SAFEPOINT_OPERATIONS,
+        &keys::GC_SAFEPOINT_OUTSIDE,
+        &keys::GC_SAFEPOINT_REACHING,
+        &keys::GC_SAFEPOINT_REACHING_LONGEST,
+        &keys::GC_STOPPED_SHARE,
+    ],
+    thresholds: &[OUTSIDE, STOPPED, LONG],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "More than a fifth of the stopped time outside of collections, and more than 0.5 % of the run or a stop as long as a \
+            pause may be; and whether it is the operations or the way to them.",
+        hurts: "For a request it is the same whether a collection or something else stopped its thread.",
+        todo: "Slow to stop: loops that count with an int and no call in them (-XX:+UseCountedLoopSafepoints; default with G1, ZGC and \
+            Shenandoah from JDK 10 on), memory that is mapped from slow disks, too few CPUs. Operations: biased locking on JDK 8 to 14 \
+            (-XX:-UseBiasedLocking; off by default from 15 on), thread dumps and monitoring that asks for them, agents that redefine \
+            classes.",
+        wrong: "On JDK 8 a log of stopped times without operations counts what the JVM cannot name as outside. A service that hardly \
+            collects has a large share of nothing, hence the second line.",
+        sources: "garbagecat; JEP 374 (biased locking); HotSpot safepoint.cpp.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_SAFEPOINT_OUTSIDE, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let outside = run.number(&keys::GC_SAFEPOINT_OUTSIDE)?;
+    let stopped = run.number(&keys::GC_STOPPED_SHARE)?;
+    let share = outside.value * stopped.value;
+    let reaching_longest = run
+        .told(&keys::GC_SAFEPOINT_REACHING_LONGEST)
+        .unwrap_or(0.0);
+    let longest = run
+        .told(&keys::GC_SAFEPOINT_LONGEST)
+        .unwrap_or(0.0)
+        .max(reaching_longest);
+    let long = longest > run.goal(&LONG);
+    let what = format!(
+        "{} of the stopped time was no collection, {} of the run, the longest {}",
+        say::percent(outside.value),
+        say::percent(share),
+        seconds(longest)
+    );
+    if outside.value <= OUTSIDE.value || (share <= STOPPED.value && !long) {
+        let clear = Finding::clear(what)
+            .cite(outside.reading)
+            .cite(stopped.reading);
+        return Ok(if outside.value <= OUTSIDE.value {
+            clear.below(outside.value, OUTSIDE.value)
+        } else {
+            clear.below(share, STOPPED.value)
+        });
+    }
+    let reaching = run.told(&keys::GC_SAFEPOINT_REACHING);
+    let operations = run.words(&keys::GC_SAFEPOINT_OPERATIONS);
+    let operations = operations.filter(|operations| !operations.value.is_empty());
+    // Of what was no collection, most was the way there.
+    let slow = reaching.filter(|reaching| *reaching > outside.value / 2.0);
+    let sentence = match (slow, operations) {
+        (Some(reaching), _) => format!(
+            "{what}: most of it the time until the threads had stopped ({} of all)",
+            say::percent(reaching)
+        ),
+        (None, Some(operations)) => format!("{what}: {}", operations.value),
+        (None, None) => what,
+    };
+    Ok(run
+        .cite(
+            run.act(sentence),
+            &[
+                &keys::GC_SAFEPOINT_OUTSIDE,
+                &keys::GC_STOPPED_SHARE,
+                &keys::GC_SAFEPOINT_LONGEST,
+                &keys::GC_SAFEPOINT_REACHING,
+                &keys::GC_SAFEPOINT_REACHING_LONGEST,
+            ],
+        )
+        .severity(if share > 0.05 || longest > 1.0 {
+            Grade::High
+        } else {
+            Grade::Medium
+        })
+        .refuted_by("the long stops are collections that the log does not name"))
+}

@@ -1,0 +1,150 @@
+//! `gc-stall`: threads wait for memory because the concurrent collector is behind.
+//!
+//! ZGC stalls the thread that allocates, Shenandoah paces it and then stops all to finish the cycle (a degenerated
+//! collection). The pauses of such a log look excellent while requests wait.
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{LONG, Run, each, flow, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const STALLS: Threshold = Threshold {
+    name: "allocation stalls, pacing waits and degenerated collections",
+    value: 0.0,
+    origin: "any: a concurrent collector that keeps up has none",
+};
+
+const FEW: Threshold = Threshold {
+    name: "longest such wait in seconds, below which it is noticed by nobody",
+    value: 0.01,
+    origin: "own guess; Shenandoah paces for at most 10 ms at a time (ShenandoahPacingMaxDelay)",
+};
+
+const TIGHT: Threshold = Threshold {
+    name: "live set as a share of the heap, above which the heap is called too small",
+    value: 0.7,
+    origin: "own guess: less than a third is left for what is allocated during a cycle",
+};
+
+const BURST: Threshold = Threshold {
+    name: "allocation at the peak over its mean, above which it is a burst",
+    value: 3.0,
+    origin: "own guess: a load that triples within the run",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-stall",
+    topic: "jvm",
+    summary: "threads wait for memory because the collector is behind",
+    needs: &[
+        &keys::GC_ALLOCATION_PEAK,
+        &keys::GC_ALLOCATION_RATE,
+        &keys::GC_DEGENERATED,
+        &keys::GC_DEGENERATED_LONGEST,
+        &keys::GC_LIVE_SHARE,
+        &keys::GC_PAUSE_GOAL,
+        &keys::GC_STALL_LONGEST,
+        &keys::GC_STALL_RATE,
+        &keys::GC_STALL_TIME,
+        &keys::GC_STALLS,
+    ],
+    thresholds: &[STALLS, FEW, TIGHT, BURST, LONG],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "Allocation stalls of ZGC, pacing and degenerated collections of Shenandoah.",
+        hurts: "A request that allocates waits for the end of a cycle, often longer than any pause of an older collector.",
+        todo: "More heap is the remedy for both: the collector needs room for what is allocated during a cycle. Then more concurrent \
+            threads (-XX:ConcGCThreads) where CPUs are idle, or fewer allocations. ZGC of one generation (11, 17, and 21 without \
+            -XX:+ZGenerational): the generational one of 21 and later collects the young first. A burst after quiet times: a soft \
+            limit below the heap (-XX:SoftMaxHeapSize) starts cycles earlier.",
+        wrong: "A few stalls in the first seconds, before the collector knows the rate, are ordinary. Where all CPUs are busy the \
+            collector is behind for want of them, and more heap only delays it.",
+        sources: "JDK Mission Control (stalls per minute); JEP 439; Shenandoah wiki on pacing and degenerated collections.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_STALLS, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let stalls = run.number(&keys::GC_STALLS)?;
+    let degenerated = run.number(&keys::GC_DEGENERATED)?;
+    if stalls.value + degenerated.value <= STALLS.value {
+        let sentence = "no thread waited for memory";
+        return Ok(Finding::clear(sentence)
+            .cite(stalls.reading)
+            .cite(degenerated.reading));
+    }
+    let longest_stall = run.told(&keys::GC_STALL_LONGEST).unwrap_or(0.0);
+    let longest = longest_stall.max(run.told(&keys::GC_DEGENERATED_LONGEST).unwrap_or(0.0));
+    let mut what = String::new();
+    if stalls.value > 0.0 {
+        let _ = write!(
+            what,
+            "threads waited for memory {}, the longest {}",
+            say::count(stalls.value, "time"),
+            seconds(longest_stall)
+        );
+    }
+    if degenerated.value > 0.0 {
+        let and = if what.is_empty() { "" } else { ", and " };
+        let _ = write!(
+            what,
+            "{and}{} stopped all",
+            say::count(degenerated.value, "degenerated collection")
+        );
+    }
+    let keys = [
+        &keys::GC_STALLS,
+        &keys::GC_STALL_LONGEST,
+        &keys::GC_STALL_TIME,
+        &keys::GC_DEGENERATED,
+        &keys::GC_DEGENERATED_LONGEST,
+        &keys::GC_ALLOCATION_RATE,
+        &keys::GC_LIVE_SHARE,
+    ];
+    if longest <= FEW.value && degenerated.value <= STALLS.value {
+        return Ok(run
+            .cite(run.watch(what), &keys)
+            .severity(Grade::Low)
+            .refuted_by("waits that get longer under more load"));
+    }
+    let why = reason(run);
+    let finding = run
+        .act(format!("{what}{why}"))
+        .confidence(Grade::High)
+        .refuted_by("waits that stay with a larger heap and idle CPUs");
+    let high = longest > run.goal(&LONG);
+    Ok(run
+        .cite(finding, &keys)
+        .severity(if high { Grade::High } else { Grade::Medium }))
+}
+
+/// What the collector had to do: a heap without room, a burst, or the mean.
+fn reason(run: &Run<'_>) -> String {
+    let live = run.told(&keys::GC_LIVE_SHARE);
+    if let Some(share) = live.filter(|share| *share > TIGHT.value) {
+        return format!(
+            ": {} of the heap is alive, so it is too small",
+            say::percent(share)
+        );
+    }
+    let Some(rate) = run.told(&keys::GC_ALLOCATION_RATE) else {
+        return String::new();
+    };
+    let peak = run.told(&keys::GC_ALLOCATION_PEAK);
+    match peak.filter(|peak| *peak > BURST.value * rate) {
+        Some(peak) => format!(
+            ": {} were allocated at the peak, {} on average",
+            flow(peak),
+            flow(rate)
+        ),
+        None => format!(": {} are allocated", flow(rate)),
+    }
+}

@@ -1,0 +1,74 @@
+//! `gc-threshold-range`: a tenuring threshold that no age can reach.
+//!
+//! The age of an object has four bits, so 15 is the oldest. JDK 8 and later refuse most larger values; 16, and any value
+//! on old updates of JDK 7, means "never", and survivors are copied until they overflow.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::options::Goal;
+use super::run::{OPTIONS, Run, each};
+use crate::{Doc, Judgement, Rule, Threshold};
+
+const OLDEST: Threshold = Threshold {
+    name: "tenuring threshold",
+    value: 15.0,
+    origin: "HotSpot markOop.hpp and markWord.hpp: four bits of age",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-threshold-range",
+    topic: "jvm",
+    summary: "a tenuring threshold that no age can reach",
+    needs: &[
+        &keys::GC_AGE_THRESHOLD_MAX,
+        &keys::GC_COLLECTOR,
+        &keys::GC_FLAGS,
+        &keys::GC_VERSION,
+    ],
+    thresholds: &[OLDEST],
+    knobs: &[OPTIONS],
+    doc: Doc {
+        looks_for: "-XX:MaxTenuringThreshold above 15 in the options that the log tells, or such a roof in its age tables.",
+        hurts: "Nothing is promoted for its age: survivors are copied in each young collection until they overflow. In the reference \
+            case 30 tripled the young pauses to 0.2 s.",
+        todo: "-XX:MaxTenuringThreshold=15, with any collector that has ages (Serial, Parallel, CMS, G1; JDK 7 to 25).",
+        wrong: "16 can be meant, for a service whose objects all die young.",
+        sources: "The reference case of long connections; HotSpot markWord.hpp (age_bits = 4).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_AGE_THRESHOLD_MAX, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let flags = run.words(&keys::GC_FLAGS);
+    let given = flags.and_then(|flags| {
+        let mut options = flags.value.split_whitespace();
+        let value = options.find_map(|option| option.strip_prefix("-XX:MaxTenuringThreshold="))?;
+        value.parse::<f64>().ok()
+    });
+    let (threshold, reading) = if let (Some(given), Some(flags)) = (given, flags) {
+        (given, flags.reading)
+    } else {
+        let roof = run.number(&keys::GC_AGE_THRESHOLD_MAX)?;
+        (roof.value, roof.reading)
+    };
+    if threshold <= OLDEST.value {
+        let sentence = format!("a tenuring threshold of {threshold:.0} fits an object's age");
+        return Ok(Finding::clear(sentence).cite(reading));
+    }
+    let sentence = format!(
+        "a tenuring threshold of {threshold:.0} is above 15, the oldest age that an object can have"
+    );
+    let finding = run
+        .act(sentence)
+        .severity(Grade::Medium)
+        .confidence(Grade::High)
+        .refuted_by("age tables whose oldest age is empty")
+        .cite(reading);
+    Ok(run.advise(finding, Goal::OldestAge))
+}

@@ -1,0 +1,135 @@
+//! `gc-throughput`: how much of the time collections take, and whether they matter at all.
+//!
+//! The reference bank host spent days on its collector and gained nothing: its threads waited for a lock. So a clear
+//! outcome says the share that collections take, which is the most that any tuning of them could give back.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{Collector, Run, each};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const WHOLE: Threshold = Threshold {
+    name: "share of the run without collection pauses",
+    value: 0.95,
+    origin: "GCeasy; jifa draws its line at 90 %",
+};
+
+const LITTLE: Threshold = Threshold {
+    name: "the same, from which on it is bad",
+    value: 0.9,
+    origin: "jifa's line for the whole log",
+};
+
+const WORST: Threshold = Threshold {
+    name: "the same of the worst 60 s",
+    value: 0.9,
+    origin: "JDK Mission Control: 10 % of pauses within 60 s",
+};
+
+const SHORT: Threshold = Threshold {
+    name: "length of the run in seconds, below which the start of the service is most of it",
+    value: 60.0,
+    origin: "own guess, and the window of the worst share",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-throughput",
+    topic: "jvm",
+    summary: "collections take too much of the time",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_PAUSES,
+        &keys::GC_SECONDS,
+        &keys::GC_STALL_TIME,
+        &keys::GC_THROUGHPUT,
+        &keys::GC_THROUGHPUT_WORST,
+    ],
+    thresholds: &[WHOLE, LITTLE, WORST, SHORT],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "The share of the run that went into collection pauses, and the same of its worst 60 s.",
+        hurts: "In a pause no request is answered; those that come meanwhile wait and then come together.",
+        todo: "Look at what the other findings of this run say of the pauses. If there is none, the heap is too small for what is \
+            allocated: each doubling of the room that the live set leaves halves the collections. A clear outcome means that no \
+            option of the collector can win more than the share it tells: look elsewhere.",
+        wrong: "Concurrent collectors take CPU beside the service, which no pause shows; on a machine without idle CPUs that costs as \
+            well. A log of less than a minute shows the start. Pauses on a machine without free CPUs are long for that reason \
+            (gc-cpu-starved).",
+        sources: "GCeasy, jifa and JDK Mission Control for the lines; the reference bank host (CMS to G1 brought nothing).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_THROUGHPUT, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let whole = run.number(&keys::GC_THROUGHPUT)?;
+    let worst = run.number(&keys::GC_THROUGHPUT_WORST)?;
+    let lost = say::percent(1.0 - whole.value);
+    let worst_lost = say::percent(1.0 - worst.value);
+    let cite = [
+        &keys::GC_THROUGHPUT,
+        &keys::GC_THROUGHPUT_WORST,
+        &keys::GC_PAUSES,
+    ];
+    let short = run
+        .told(&keys::GC_SECONDS)
+        .is_some_and(|seconds| seconds < SHORT.value);
+    let confidence = if short { Grade::Low } else { Grade::High };
+    if whole.value < WHOLE.value {
+        let sentence = format!(
+            "collection pauses take {lost} of the run, and {worst_lost} of its worst minute"
+        );
+        let finding = if short {
+            run.watch(sentence)
+        } else {
+            run.act(sentence)
+        };
+        let severity = if whole.value < LITTLE.value {
+            Grade::High
+        } else {
+            Grade::Medium
+        };
+        return Ok(run
+            .cite(finding, &cite)
+            .severity(severity)
+            .confidence(confidence)
+            .refuted_by("a longer log under the usual load with a smaller share"));
+    }
+    if worst.value < WORST.value {
+        let sentence = format!(
+            "collection pauses take {worst_lost} of the worst minute, and only {lost} of the whole run"
+        );
+        return Ok(run
+            .cite(run.watch(sentence), &cite)
+            .confidence(confidence)
+            .refuted_by("that minute is the start of the service or a heap dump"));
+    }
+    let concurrent = matches!(
+        run.collector(),
+        Collector::Z | Collector::Shenandoah | Collector::Cms | Collector::G1
+    );
+    let beside = if concurrent {
+        "; what it takes beside the service no pause shows"
+    } else {
+        ""
+    };
+    let stalled = run
+        .told(&keys::GC_STALL_TIME)
+        .is_some_and(|time| time > 0.0);
+    let sentence = if stalled {
+        format!(
+            "collection pauses take {lost} of the run, but threads also waited for memory: see gc-stall"
+        )
+    } else {
+        format!("the collector is not the bottleneck: its pauses take {lost} of the run{beside}")
+    };
+    Ok(Finding::clear(sentence)
+        .below(1.0 - whole.value, 1.0 - WHOLE.value)
+        .cite(whole.reading)
+        .cite(worst.reading))
+}

@@ -1,0 +1,155 @@
+//! `gc-young-long`: young collections are long, and what makes them so.
+//!
+//! A young collection copies what is alive and scans what points into it. Its time follows the survivors, not the
+//! garbage; a larger young generation makes it longer only where more survives.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{Run, each, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const YOUNG: Threshold = Threshold {
+    name: "99th percentile of the young collections, in seconds, where no goal was given",
+    value: 0.2,
+    origin: "HotSpot's own goal for G1 (MaxGCPauseMillis), and what the reference case of long connections found too long",
+};
+
+const SURVIVE: Threshold = Threshold {
+    name: "share of the young generation that survives a collection, from which on copying it takes the time",
+    value: 0.1,
+    origin: "own guess: HotSpot's survivor spaces are a tenth by default (SurvivorRatio=8)",
+};
+
+const STARVED: Threshold = Threshold {
+    name: "share of the pauses that got less CPU time than they lasted, from which on the CPUs are the matter",
+    value: 0.5,
+    origin: "more often than not; garbagecat warns at any",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-young-long",
+    topic: "jvm",
+    summary: "young collections are long",
+    needs: &[
+        &keys::GC_CPU_INVERTED,
+        &keys::GC_EDEN_FREED,
+        &keys::GC_PAUSE_GOAL,
+        &keys::GC_SURVIVORS,
+        &keys::GC_YOUNG_COST,
+        &keys::GC_YOUNG_COST_LOW,
+        &keys::GC_YOUNG_LONGEST,
+        &keys::GC_YOUNG_P50,
+        &keys::GC_YOUNG_P99,
+        &keys::GC_YOUNGS,
+    ],
+    thresholds: &[YOUNG, SURVIVE, STARVED],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A 99th percentile of the young and mixed collections above the goal, and what it goes with: survivors to copy, a \
+            size of the young generation that pauses grow with, or CPUs that were not there.",
+        hurts: "They come every few seconds, so one request in a hundred meets a long one sooner than anything else.",
+        todo: "Many survivors: a lower tenuring threshold or a smaller young generation copies less, and promotes more (watch \
+            gc-premature-promotion). In the reference case a threshold of 30 tripled the pauses to 0.2 s, and 15 took half of that \
+            back. With G1 leave the young generation to the pause goal (-XX:MaxGCPauseMillis) and take -Xmn out. Where no pause of \
+            the kind may be, generational ZGC (21, 25) copies beside the service.",
+        wrong: "Swap, huge pages that are made while copying and CPUs that others use make pauses long as well (gc-cpu-starved). The \
+            first collection after the start touches its memory for the first time. Many references, or many roots of thread \
+            stacks, take time that no size explains.",
+        sources: "The reference case of long connections; our lab of it (first collection 2 to 4 s); HotSpot Garbage Collection Tuning Guide.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_YOUNGS, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let count = run.number(&keys::GC_YOUNGS)?;
+    if count.value < 1.0 {
+        return Ok(Finding::clear("no young collection in the log").cite(count.reading));
+    }
+    let p99 = run.number(&keys::GC_YOUNG_P99)?;
+    let line = run.goal(&YOUNG);
+    let took = seconds(p99.value);
+    if p99.value <= line {
+        let sentence = format!("99 of 100 young collections take at most {took}");
+        return Ok(Finding::clear(sentence)
+            .below(p99.value, line)
+            .cite(p99.reading));
+    }
+    let typical = run.told(&keys::GC_YOUNG_P50);
+    let mut what = format!("young collections take up to {took} (99th percentile)");
+    if let Some(typical) = typical {
+        what = format!("{what}, {} in the middle", seconds(typical));
+    }
+    // One long collection among many short ones is not the copying.
+    if typical.is_some_and(|typical| typical <= line) && count.value < 100.0 {
+        let sentence = format!("{what}: a few long ones among {}", say::whole(count.value));
+        let finding = run
+            .watch(sentence)
+            .confidence(Grade::Low)
+            .refuted_by("a longer log with as large a share of long ones");
+        return Ok(cited(run, finding));
+    }
+    Ok(
+        cited(run, reason(run, &what)).severity(if p99.value > 2.0 * line {
+            Grade::High
+        } else {
+            Grade::Medium
+        }),
+    )
+}
+
+fn reason(run: &Run<'_>, what: &str) -> Finding {
+    let starved = run.told(&keys::GC_CPU_INVERTED);
+    if let Some(share) = starved.filter(|share| *share > STARVED.value) {
+        return run
+            .watch(format!(
+                "{what}; {} of the long pauses got less CPU time than they lasted: see gc-cpu-starved",
+                say::percent(share)
+            ))
+            .refuted_by("pauses as long on idle CPUs");
+    }
+    let freed = run.told(&keys::GC_EDEN_FREED);
+    let survivors = run.told(&keys::GC_SURVIVORS);
+    let survive = freed.zip(survivors).filter(|(freed, _)| *freed > 0.0);
+    let survive = survive.map(|(freed, survivors)| survivors / (freed + survivors));
+    if let Some(share) = survive.filter(|share| *share > SURVIVE.value) {
+        return run
+            .act(format!(
+                "{what}: {} of the young generation survives each and is copied",
+                say::percent(share)
+            ))
+            .refuted_by("pauses as long where the age tables hold less");
+    }
+    let low = run.told(&keys::GC_YOUNG_COST_LOW).filter(|low| *low > 0.0);
+    if let (Some(low), Some(cost)) = (low, run.told(&keys::GC_YOUNG_COST)) {
+        return run
+            .act(format!(
+                "{what}: they grow with the young generation, by {} per GiB and by {} at least",
+                seconds(cost),
+                seconds(low)
+            ))
+            .refuted_by("pauses as long with a smaller young generation");
+    }
+    run.watch(format!(
+        "{what}, and neither survivors nor the size explain it"
+    ))
+    .refuted_by("a log with -Xlog:gc+phases=debug that shows what took the time")
+}
+
+fn cited(run: &Run<'_>, finding: Finding) -> Finding {
+    run.cite(
+        finding,
+        &[
+            &keys::GC_YOUNG_P99,
+            &keys::GC_YOUNG_P50,
+            &keys::GC_SURVIVORS,
+            &keys::GC_EDEN_FREED,
+            &keys::GC_YOUNG_COST_LOW,
+        ],
+    )
+}

@@ -1,0 +1,140 @@
+//! Which options serve a goal on which JDK and collector.
+//!
+//! An option that the JVM does not know stops its start, and one that it ignores is worse than none, for it looks as if
+//! something had been done. So there is an answer only where collector and release are known to take it; facts from the
+//! JVMs themselves (`-XX:+PrintFlagsFinal` of JDK 8, 11, 17, 21 and 25). CMS ended with JDK 13 (JEP 363).
+
+use super::run::Collector;
+
+/// What a finding wants of the JVM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// A young collection just before the remark.
+    ScavengeBeforeRemark,
+    /// References are processed by several threads.
+    ParallelReferences,
+    /// Concurrent cycles start when so many percent of the old generation are in use.
+    StartCyclesAt(u32),
+    /// More regions are kept free for survivors, in percent of the heap.
+    Reserve(u32),
+    /// `System.gc()` runs concurrently.
+    ExplicitConcurrent,
+    /// The first collection for metaspace comes at so many MiB.
+    MetaspaceMib(u64),
+    /// Regions of so many MiB.
+    RegionMib(u64),
+    /// A log that holds what the rules ask for.
+    RichLog,
+    /// Objects stay young as long as their age can be counted.
+    OldestAge,
+}
+
+/// The options to add, none where this JVM has none for it or is not known well enough.
+pub(super) fn options(goal: Goal, release: Option<u32>, collector: Collector) -> Vec<String> {
+    let from = |first: u32| release.is_some_and(|release| release >= first);
+    let until = |last: u32| release.is_some_and(|release| release <= last);
+    let one = |option: &str| vec![option.to_owned()];
+    match (goal, collector) {
+        (Goal::ScavengeBeforeRemark, Collector::Cms) => one("-XX:+CMSScavengeBeforeRemark"),
+        (Goal::ParallelReferences, Collector::Cms) => one("-XX:+ParallelRefProcEnabled"),
+        // Later releases of G1 set it by themselves.
+        (Goal::ParallelReferences, Collector::G1) if until(8) => one("-XX:+ParallelRefProcEnabled"),
+        (Goal::StartCyclesAt(percent), Collector::Cms) => vec![
+            format!("-XX:CMSInitiatingOccupancyFraction={percent}"),
+            "-XX:+UseCMSInitiatingOccupancyOnly".to_owned(),
+        ],
+        (Goal::StartCyclesAt(percent), Collector::G1) if until(8) => {
+            vec![format!("-XX:InitiatingHeapOccupancyPercent={percent}")]
+        }
+        // From 9 on the percentage is only where the adaptive start begins.
+        (Goal::StartCyclesAt(percent), Collector::G1) if from(9) => vec![
+            format!("-XX:InitiatingHeapOccupancyPercent={percent}"),
+            "-XX:-G1UseAdaptiveIHOP".to_owned(),
+        ],
+        (Goal::Reserve(percent), Collector::G1) => vec![format!("-XX:G1ReservePercent={percent}")],
+        (Goal::ExplicitConcurrent, Collector::Cms | Collector::G1) => {
+            one("-XX:+ExplicitGCInvokesConcurrent")
+        }
+        // The cause that asks for it is not printed before JDK 8.
+        (Goal::MetaspaceMib(mib), _) if !until(7) => vec![format!("-XX:MetaspaceSize={mib}m")],
+        (
+            Goal::OldestAge,
+            Collector::Serial | Collector::Parallel | Collector::Cms | Collector::G1,
+        ) => one("-XX:MaxTenuringThreshold=15"),
+        (Goal::RegionMib(mib), Collector::G1) => vec![format!("-XX:G1HeapRegionSize={mib}m")],
+        (Goal::RichLog, _) if from(9) => one(
+            "-Xlog:gc*,gc+age=trace,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m",
+        ),
+        (Goal::RichLog, _) if until(8) => [
+            "-XX:+PrintGCDetails",
+            "-XX:+PrintGCDateStamps",
+            "-XX:+PrintGCTimeStamps",
+            "-XX:+PrintTenuringDistribution",
+            "-XX:+PrintGCApplicationStoppedTime",
+        ]
+        .map(str::to_owned)
+        .into(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_option_of_cms_is_given_to_another_collector() {
+        for collector in [
+            Collector::G1,
+            Collector::Z,
+            Collector::Parallel,
+            Collector::Other,
+        ] {
+            for goal in [
+                Goal::ScavengeBeforeRemark,
+                Goal::ParallelReferences,
+                Goal::StartCyclesAt(60),
+                Goal::Reserve(20),
+                Goal::ExplicitConcurrent,
+                Goal::MetaspaceMib(256),
+                Goal::RegionMib(4),
+                Goal::RichLog,
+                Goal::OldestAge,
+            ] {
+                for release in [None, Some(8), Some(17), Some(25)] {
+                    let wanted = options(goal, release, collector).join(" ");
+                    assert!(
+                        !wanted.contains("CMS"),
+                        "{goal:?} {release:?} {collector:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_start_of_cycles_has_another_spelling_on_each_jvm() {
+        let start = |release, collector| options(Goal::StartCyclesAt(60), release, collector);
+        assert_eq!(
+            start(None, Collector::Cms),
+            [
+                "-XX:CMSInitiatingOccupancyFraction=60",
+                "-XX:+UseCMSInitiatingOccupancyOnly"
+            ]
+        );
+        assert_eq!(
+            start(Some(8), Collector::G1),
+            ["-XX:InitiatingHeapOccupancyPercent=60"]
+        );
+        assert_eq!(
+            start(Some(17), Collector::G1),
+            [
+                "-XX:InitiatingHeapOccupancyPercent=60",
+                "-XX:-G1UseAdaptiveIHOP"
+            ]
+        );
+        // The release decides, and it is not known.
+        assert!(start(None, Collector::G1).is_empty());
+        assert!(start(Some(21), Collector::Z).is_empty());
+    }
+}

@@ -1,0 +1,183 @@
+//! One run of a JVM, as the rules of GC logs see it.
+//!
+//! A log may hold several runs, and each is judged by itself: another start has other flags and another load. Every
+//! finding, clear and undecided ones too, is about its run.
+
+use rungwise_model::check::{Finding, Lack};
+use rungwise_model::evidence::{Evidence, Key, Missing, Quantity, Subject, Unit, Words};
+use rungwise_model::{evidence_text, keys};
+
+use super::options::{Goal, options};
+use crate::{Judgement, Threshold};
+
+/// The knob that options of the command line are asked for with.
+pub(super) const OPTIONS: &str = "jvm.flags";
+
+/// Pauses that people begin to notice, where nobody said how long one may be. Not for young collections.
+pub(super) const LONG: Threshold = Threshold {
+    name: "longest pause, in seconds, where no goal was given",
+    value: 0.4,
+    origin: "the line that jifa draws for stop-the-world pauses; a goal of your own goes before it",
+};
+
+/// A run of a JVM.
+pub(super) struct Run<'e> {
+    evidence: &'e Evidence,
+    subject: &'e Subject,
+}
+
+/// Collectors, the generational forms with the others of their name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Collector {
+    Serial,
+    Parallel,
+    Cms,
+    G1,
+    Z,
+    Shenandoah,
+    /// Epsilon, or not told.
+    Other,
+}
+
+/// Judges each run of which `key` was asked; missing if there is none. A run that lacks what the rule needs is undecided.
+pub(super) fn each<'e>(
+    evidence: &'e Evidence,
+    key: &'static Key,
+    judge: impl Fn(&Run<'e>) -> Result<Finding, Missing>,
+) -> Judgement {
+    let findings: Vec<Finding> = evidence
+        .readings()
+        .filter(|reading| reading.key == key && reading.subject != Subject::host())
+        .map(|reading| {
+            let run = Run {
+                evidence,
+                subject: &reading.subject,
+            };
+            let mut finding =
+                judge(&run).unwrap_or_else(|missing| Finding::undecided(vec![Lack::from(missing)]));
+            finding.subject = run.subject.to_string();
+            finding
+        })
+        .collect();
+    if findings.is_empty() {
+        return Err(evidence.missing(key, &Subject::host()));
+    }
+    Ok(findings)
+}
+
+impl<'e> Run<'e> {
+    pub(super) fn number(&self, key: &'static Key) -> Result<Quantity<'e>, Missing> {
+        self.evidence.quantity(key, self.subject)
+    }
+
+    /// The number where the log tells it.
+    pub(super) fn told(&self, key: &'static Key) -> Option<f64> {
+        self.number(key).ok().map(|number| number.value)
+    }
+
+    pub(super) fn words(&self, key: &'static Key) -> Option<Words<'e>> {
+        self.evidence.words(key, self.subject).ok()
+    }
+
+    pub(super) fn act(&self, sentence: impl Into<String>) -> Finding {
+        Finding::act(self.subject, sentence)
+    }
+
+    pub(super) fn watch(&self, sentence: impl Into<String>) -> Finding {
+        Finding::watch(self.subject, sentence)
+    }
+
+    /// Cites those of the readings that are there.
+    pub(super) fn cite(&self, finding: Finding, keys: &[&'static Key]) -> Finding {
+        keys.iter().fold(finding, |finding, key| {
+            match self.evidence.reading(key, self.subject) {
+                Some(reading)
+                    if !matches!(reading.value, rungwise_model::evidence::Value::Absent(_)) =>
+                {
+                    finding.cite(reading)
+                }
+                _ => finding,
+            }
+        })
+    }
+
+    /// Reads `gc.collector`.
+    pub(super) fn collector(&self) -> Collector {
+        let words = self.words(&keys::GC_COLLECTOR);
+        let name = words.map_or("", |words| words.value);
+        match name.rsplit(' ').next().unwrap_or_default() {
+            "Serial" => Collector::Serial,
+            "Parallel" => Collector::Parallel,
+            "CMS" => Collector::Cms,
+            "G1" => Collector::G1,
+            "ZGC" => Collector::Z,
+            "Shenandoah" => Collector::Shenandoah,
+            _ => Collector::Other,
+        }
+    }
+
+    /// Feature number of the JDK, where the log tells it: 8 of `1.8.0_504-b01`, 17 of `17.0.15+6`. Reads `gc.version`.
+    pub(super) fn release(&self) -> Option<u32> {
+        let text = self.words(&keys::GC_VERSION)?.value.trim();
+        let text = text.strip_prefix("1.").unwrap_or(text);
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let number = text.get(..digits)?.parse().ok()?;
+        // JDK 5 was the first to be numbered so; nobody knows of a hundredth.
+        (5..100).contains(&number).then_some(number)
+    }
+
+    /// An option of this name stands on the command line as far as the log tells it. Reads `gc.flags`.
+    pub(super) fn has_option(&self, start: &str) -> bool {
+        let words = self.words(&keys::GC_FLAGS);
+        words.is_some_and(|words| {
+            words
+                .value
+                .split_whitespace()
+                .any(|option| option.starts_with(start))
+        })
+    }
+
+    /// Asks for options towards `goal` that the JDK of this run takes and that it does not have yet; as it was where
+    /// there are none. Reads `gc.collector`, `gc.version` and `gc.flags`.
+    pub(super) fn advise(&self, finding: Finding, goal: Goal) -> Finding {
+        let wanted = options(goal, self.release(), self.collector());
+        let new: Vec<&str> = wanted
+            .iter()
+            .map(String::as_str)
+            .filter(|option| !self.has_exactly(option))
+            .collect();
+        if new.is_empty() {
+            finding
+        } else {
+            finding.turn(OPTIONS, new.join(" "))
+        }
+    }
+
+    fn has_exactly(&self, option: &str) -> bool {
+        let words = self.words(&keys::GC_FLAGS);
+        words.is_some_and(|words| words.value.split_whitespace().any(|has| has == option))
+    }
+
+    /// The longest pause that is allowed: the user's goal, or a line of ours. Reads `gc.pause_goal`.
+    pub(super) fn goal(&self, line: &Threshold) -> f64 {
+        let goal = self.told(&keys::GC_PAUSE_GOAL);
+        goal.filter(|goal| *goal > 0.0).unwrap_or(line.value)
+    }
+}
+
+/// A time in words: `315 ms`, `18.2 s`.
+pub(super) fn seconds(number: f64) -> String {
+    // What is reckoned ends in ...9999 as often as not; three digits are all that anybody reads.
+    let scale = match number.abs() {
+        size if size.is_normal() => 10.0_f64.powf(2.0 - size.log10().floor()),
+        _ => 1.0,
+    };
+    let rounded = (number * scale).round() / scale;
+    let shown = if rounded.is_finite() { rounded } else { number };
+    evidence_text::number_of(Unit::Seconds, shown)
+}
+
+/// A rate of bytes in words: `290 MiB/s`.
+pub(super) fn flow(number: f64) -> String {
+    evidence_text::number_of(Unit::BytesPerSecond, number)
+}
