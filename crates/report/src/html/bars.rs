@@ -6,7 +6,8 @@ use super::parts::{anchor, key, percent};
 use crate::block::{Bar, Bars};
 use crate::scale::{Axis, Unit};
 
-/// A part is labelled inside from this share on: about 45 px in a narrow window.
+/// A part is labelled inside from this share on: about 45 px in a narrow window. One that is the whole bar has its number
+/// at the end.
 const LABEL_FROM: f64 = 0.17;
 
 pub(super) fn draw(plot: &Bars, title: &str) -> Markup {
@@ -90,7 +91,7 @@ fn strip(plot: &Bars, bar: &Bar, axis: &Axis, group: &str) -> Markup {
             title { (group) @if !bar.label.is_empty() { ", " (bar.label) } ": " (words.join(", ")) }
             @for (part, value, start, width) in pieces {
                 rect x=(percent(start)) width=(percent(width)) height="16" class={ "f" (part.hue) } {}
-                @if width >= LABEL_FROM {
+                @if width >= LABEL_FROM && plot.parts.len() > 1 {
                     text x=(percent(start + width / 2.0)) y="12" text-anchor="middle" class={ "in t" (part.hue) } {
                         (label(plot.unit, value))
                     }

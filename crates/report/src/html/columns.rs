@@ -59,7 +59,7 @@ fn marks(plot: &Columns, x: &Axis) -> Vec<Tick> {
     let mut last_always = f64::INFINITY;
     for mark in plot.marks.iter().rev() {
         let at = x.position(mark.at);
-        if kept.last().is_some_and(|right| right.at - at < 0.12) {
+        if kept.last().is_some_and(|right| right.at - at < 0.17) {
             continue;
         }
         let always = last_always - at >= 0.4;

@@ -1,0 +1,241 @@
+//! The pictures of a GC log, of a small invented run: every kind of them, in every renderer.
+
+use rungwise_model::gc::{
+    AgeTable, Course, GcReport, LiveSet, LiveSource, Moment, Operation, Part, Point, Run,
+    Safepoints, Spread,
+};
+use rungwise_report::block::Block;
+use rungwise_report::{gc, html, markdown, terminal};
+
+use crate::fixtures;
+
+const MIB: u64 = 1024 * 1024;
+
+fn spread(count: u64, total_ms: f64, min_ms: f64, longest_ms: f64) -> Spread {
+    let mean_ms = total_ms / count as f64;
+    Spread {
+        count,
+        total_ms,
+        min_ms,
+        mean_ms,
+        p50_ms: mean_ms,
+        p90_ms: longest_ms,
+        p95_ms: longest_ms,
+        p99_ms: longest_ms,
+        p999_ms: longest_ms,
+        longest_ms,
+    }
+}
+
+fn course(values: &[(f64, f64)]) -> Course {
+    let point = |(at_s, value): &(f64, f64)| Point {
+        at_s: *at_s,
+        min: *value,
+        mean: *value,
+        max: *value,
+        count: 1,
+    };
+    Course {
+        step_s: 1.0,
+        points: values.iter().map(point).collect(),
+    }
+}
+
+fn sizes(values: &[(f64, u64)]) -> Course {
+    let bytes = |(at_s, mib): &(f64, u64)| (*at_s, (mib * MIB) as f64);
+    course(&values.iter().map(bytes).collect::<Vec<_>>())
+}
+
+fn part(before: &[(f64, u64)], after: &[(f64, u64)], capacity: u64) -> Part {
+    Part {
+        before: sizes(before),
+        after: sizes(after),
+        peak_bytes: before.iter().map(|(_, mib)| mib * MIB).max().unwrap(),
+        largest_capacity_bytes: Some(capacity * MIB),
+        ..Part::default()
+    }
+}
+
+/// Ten seconds in the second hour of a JVM: three young collections and a full one.
+fn run() -> Run {
+    let mut run = Run {
+        number: 1,
+        began_s: Some(4000.0),
+        seconds: Some(10.0),
+        ..Run::default()
+    };
+    let pauses = &mut run.pauses;
+    pauses.all = spread(4, 260.0, 10.0, 200.0);
+    pauses
+        .by_kind
+        .insert("young".to_owned(), spread(3, 60.0, 10.0, 30.0));
+    pauses
+        .by_kind
+        .insert("full".to_owned(), spread(1, 200.0, 200.0, 200.0));
+    pauses.course = course(&[
+        (4001.0, 10.0),
+        (4004.0, 20.0),
+        (4007.0, 30.0),
+        (4009.0, 200.0),
+    ]);
+    pauses.young_course = course(&[(4001.0, 10.0), (4004.0, 20.0), (4007.0, 30.0)]);
+    pauses.longest = vec![Moment {
+        line: Some(9),
+        at_s: Some(4009.0),
+        name: "Pause Full (System.gc())".to_owned(),
+        duration_ms: Some(200.0),
+        ..Moment::default()
+    }];
+    // Upper ends of quarters of powers of two, less one nanosecond.
+    pauses.histogram = vec![
+        (10.485_759, 1),
+        (20.971_519, 1),
+        (33.554_431, 1),
+        (201.326_591, 1),
+    ];
+    run.heap.parts.insert(
+        "heap".to_owned(),
+        part(
+            &[(4001.0, 400), (4004.0, 600), (4007.0, 800), (4009.0, 900)],
+            &[(4001.0, 100), (4004.0, 300), (4007.0, 500), (4009.0, 90)],
+            1024,
+        ),
+    );
+    run.heap.parts.insert(
+        "young".to_owned(),
+        part(
+            &[(4001.0, 320), (4004.0, 320), (4007.0, 320)],
+            &[(4001.0, 20), (4004.0, 20), (4007.0, 20)],
+            320,
+        ),
+    );
+    run.heap.parts.insert(
+        "old".to_owned(),
+        part(
+            &[(4009.0, 500)],
+            &[(4001.0, 80), (4004.0, 280), (4007.0, 480), (4009.0, 90)],
+            704,
+        ),
+    );
+    run.live = Some(LiveSet {
+        source: LiveSource::Full,
+        samples: 1,
+        course: sizes(&[(4009.0, 90)]),
+        ..LiveSet::default()
+    });
+    run.ages = Some(AgeTable {
+        count: 3,
+        mean_bytes: vec![(12 * MIB) as f64, (6 * MIB) as f64, (2 * MIB) as f64],
+        survival: vec![Some(0.5), Some(0.33), None],
+        desired_bytes: Some((16 * MIB) as f64),
+        threshold: Some(3.0),
+        threshold_max: Some(15),
+        overflows: 2,
+        with_desired: 3,
+        with_threshold: 3,
+        ..AgeTable::default()
+    });
+    let mut safepoints = Safepoints {
+        stopped: spread(30, 290.0, 0.1, 201.0),
+        share: Some(0.029),
+        ..Safepoints::default()
+    };
+    for (name, collection, total, reaching) in [
+        ("ParallelGCFailedAllocation", true, 61.0, 0.9),
+        ("ParallelGCSystemGC", true, 201.0, 0.2),
+        ("RevokeBias", false, 28.0, 27.0),
+    ] {
+        safepoints.operations.insert(
+            name.to_owned(),
+            Operation {
+                collection,
+                stopped: spread(10, total, 0.1, total / 2.0),
+                reaching: Some(spread(10, reaching, 0.01, reaching / 2.0)),
+            },
+        );
+    }
+    run.safepoints = Some(safepoints);
+    run
+}
+
+/// The blocks of the section of pictures.
+fn pictures(run: Run) -> Vec<Block> {
+    let report = GcReport {
+        envelope: fixtures::load().envelope,
+        jvm: run.jvm.clone(),
+        files: Vec::new(),
+        notes: Vec::new(),
+        account: rungwise_model::gc::Account::default(),
+        pauses: rungwise_model::gc::AllPauses::default(),
+        slo: None,
+        throughput: None,
+        allocation_bytes_per_s: None,
+        promotion_bytes_per_s: None,
+        runs: vec![run],
+        runs_left_out: 0,
+        findings: Vec::new(),
+    };
+    let section = |block: &Block| matches!(block, Block::Section { .. });
+    let first = |block: &Block| matches!(block, Block::Section { id: "pictures", .. });
+    let mut blocks = gc::blocks(&report, "gc.log");
+    let Some(from) = blocks.iter().position(first) else {
+        return Vec::new();
+    };
+    let blocks = blocks.split_off(from);
+    let count = blocks.iter().skip(1).take_while(|b| !section(b)).count() + 1;
+    blocks.into_iter().take(count).collect()
+}
+
+#[test]
+fn pictures_of_a_collector_on_a_wide_terminal() {
+    insta::assert_snapshot!(terminal::render(&pictures(run()), 120, false));
+}
+
+#[test]
+fn pictures_of_a_collector_on_a_narrow_terminal() {
+    insta::assert_snapshot!(terminal::render(&pictures(run()), 60, false));
+}
+
+#[test]
+fn pictures_of_a_collector_as_markdown() {
+    insta::assert_snapshot!(markdown::render(&pictures(run())));
+}
+
+#[test]
+fn pictures_of_a_collector_as_svg() {
+    let page = html::page("gc.log", &pictures(run()));
+    // The figures alone, without the style that all pages share; one tag a line.
+    let from = page.find("<figure").expect("figures");
+    let to = page.rfind("</figure>").expect("figures end");
+    insta::assert_snapshot!(page[from..to].replace("><", ">\n<"));
+}
+
+#[test]
+fn a_log_without_a_clock_says_why_nothing_is_over_time() {
+    let mut run = run();
+    (run.began_s, run.seconds) = (None, None);
+    let text = terminal::render(&pictures(run), 100, false);
+    assert!(text.contains("has no clock"), "{text}");
+    assert!(text.contains("Half of the 4 pauses"), "{text}");
+    assert!(!text.contains("highest before"), "{text}");
+}
+
+#[test]
+fn a_run_of_which_nothing_is_known_has_no_pictures() {
+    assert!(pictures(Run::default()).is_empty());
+}
+
+#[test]
+fn the_pictures_of_the_fullest_run_stay_small() {
+    let mut run = run();
+    let full: Vec<(f64, f64)> = (0..512)
+        .map(|step| (4000.0 + f64::from(step) * 10.0, f64::from(step) * 1.234e7))
+        .collect();
+    run.seconds = Some(5120.0);
+    run.pauses.course = course(&full);
+    for part in run.heap.parts.values_mut() {
+        (part.before, part.after) = (course(&full), course(&full));
+    }
+    let page = html::page("gc.log", &pictures(run));
+    assert!(page.len() < 1_500_000, "{} bytes", page.len());
+}
