@@ -100,6 +100,10 @@ fn schemas(pages: &mut BTreeMap<String, String>) -> Result<()> {
             schemars::schema_for!(rungwise_model::compare::CompareReport).to_value(),
         ),
         (
+            "jvm-gc",
+            schemars::schema_for!(rungwise_model::gc::GcReport).to_value(),
+        ),
+        (
             "jvm-flags",
             schemars::schema_for!(rungwise_model::jvm_flags::JvmFlagsReport).to_value(),
         ),

@@ -228,9 +228,25 @@ pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Opens a file to be read from its beginning, in pieces. A folder is an error at once.
+pub fn open(path: &Path) -> Result<File> {
+    let opened = File::open(path).and_then(|file| {
+        if file.metadata()?.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
+        Ok(file)
+    });
+    opened.map_err(Error::file("read", path))
+}
+
 /// Whether it is a plain file itself: no link to one, no device, no pipe.
 pub fn is_plain(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|there| there.is_file())
+}
+
+/// Whether it is a plain file or a link to one: it has an end and can be read twice.
+pub fn leads_to_plain(path: &Path) -> bool {
+    path.is_file()
 }
 
 /// Whether something is there; an error (a directory that may not be searched) reads as no.
@@ -360,6 +376,17 @@ mod tests {
         );
         assert!(!is_plain(Path::new("/dev/zero")) && !is_plain(Path::new("/proc/self/exe")));
         assert!(is_plain(Path::new("/proc/self/stat")));
+    }
+
+    #[test]
+    fn a_folder_cannot_be_opened_as_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(open(dir.path()).is_err());
+        let path = dir.path().join("file");
+        replace(&path, b"text").unwrap();
+        let mut text = String::new();
+        open(&path).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "text");
     }
 
     #[test]

@@ -20,10 +20,16 @@ pub struct GcReport {
     pub envelope: Envelope,
     /// The JVM of the longest run.
     pub jvm: Jvm,
+    /// What was read, in the order in which it was read.
+    pub files: Vec<LogFile>,
+    /// What the reader should know of the files: in which order they were taken and why, what is missing of them.
+    pub notes: Vec<String>,
     /// What became of every line.
     pub account: Account,
     /// Pauses of all runs together.
     pub pauses: AllPauses,
+    /// How the pauses stand to the limit that was asked for; null where none was.
+    pub slo: Option<Slo>,
     /// Share of the time of all runs without collection pauses; null where the log has no clock.
     pub throughput: Option<f64>,
     /// Mean over the time of which it is known.
@@ -36,6 +42,36 @@ pub struct GcReport {
     pub runs_left_out: u64,
     /// What the rules say.
     pub findings: Vec<Finding>,
+}
+
+/// A file of the log, or standard input.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogFile {
+    /// Its name; of a member of a ZIP archive, with the archive's: `logs.zip/gc.log`.
+    pub name: String,
+    /// How it is packed: `gzip`, `zip`.
+    pub packed: Option<String>,
+    /// Bytes of text.
+    pub bytes: u64,
+    /// Number of its first line; lines are counted through all files.
+    pub first_line: u64,
+    /// Why its text ends before its end; null where it is whole.
+    pub broken: Option<String>,
+}
+
+/// A limit on pauses, and how many went beyond it. Pauses within others are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Slo {
+    /// No pause should be longer.
+    pub limit_ms: f64,
+    /// Pauses with a duration.
+    pub pauses: u64,
+    /// Those beyond the limit.
+    pub beyond: u64,
+    /// Sum of those beyond the limit.
+    pub beyond_ms: f64,
+    /// None was beyond the limit.
+    pub met: bool,
 }
 
 /// What the log tells of the JVM that wrote it.

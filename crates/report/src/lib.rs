@@ -1,6 +1,6 @@
 //! Results as people read them: blocks to a terminal, an HTML file or Markdown.
 //!
-//! [`check`], [`compare`], [`load`] and [`tune`] turn a document of the model into [`block::Block`]s; the renderers
+//! [`check`], [`compare`], [`gc`], [`load`] and [`tune`] turn a document of the model into [`block::Block`]s; the renderers
 //! ([`html`], [`terminal`], [`markdown`]) show every block and decide nothing. JSON needs no
 //! blocks: it is the document itself. This crate does no I/O, never reads the clock and judges
 //! no measurement anew.
@@ -9,6 +9,7 @@ pub mod block;
 pub mod check;
 pub mod compare;
 pub mod csv;
+pub mod gc;
 pub mod html;
 pub mod load;
 pub mod markdown;

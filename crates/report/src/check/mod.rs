@@ -40,6 +40,18 @@ pub struct About {
 /// The whole report.
 pub fn blocks(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Vec<Block> {
     let mut blocks = vec![Block::Verdict(verdict(report, evidence, rules))];
+    blocks.extend(findings(report));
+    blocks.extend(host::blocks(evidence));
+    blocks.extend(cores::blocks(evidence));
+    blocks.extend(losses::blocks(evidence));
+    blocks.extend(scheduling::blocks(evidence));
+    blocks.extend(kernel::blocks(evidence));
+    blocks
+}
+
+/// What the rules say: to act on, to watch, not decided, passed.
+pub(crate) fn findings(report: &CheckReport) -> Vec<Block> {
+    let mut blocks = Vec::new();
     for (outcome, id, title) in [
         (Outcome::Act, "act", "Act"),
         (Outcome::Watch, "watch", "Watch"),
@@ -53,11 +65,6 @@ pub fn blocks(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Vec
     }
     blocks.extend(lacks::undecided(report));
     blocks.extend(lacks::passed(report));
-    blocks.extend(host::blocks(evidence));
-    blocks.extend(cores::blocks(evidence));
-    blocks.extend(losses::blocks(evidence));
-    blocks.extend(scheduling::blocks(evidence));
-    blocks.extend(kernel::blocks(evidence));
     blocks
 }
 

@@ -1,0 +1,238 @@
+//! Pauses of a run: by type, by cause, the longest with its parts, remarks, and what ran beside the application.
+
+use rungwise_model::gc::{Concurrent, Moment, Remarks, Run, Safepoints, Spread};
+
+use super::{millis, section};
+use crate::block::{Block, Cell, Column, Table};
+use crate::numbers;
+
+/// Rows of a table that a person reads.
+const ROWS: usize = 20;
+
+pub(super) fn blocks(run: &Run) -> Vec<Block> {
+    let pauses = &run.pauses;
+    let mut blocks = Vec::new();
+    if !pauses.by_type.is_empty() {
+        blocks.push(section("pauses", "Pauses"));
+        let named = pauses
+            .by_type
+            .iter()
+            .map(|(name, spread)| (&**name, spread));
+        blocks.push(Block::Table(spreads(
+            "Type",
+            "By type and cause, the largest sum first.",
+            named,
+        )));
+        // Causes say more where one of them has several types.
+        if pauses.by_cause.len() > 1 && pauses.by_cause.len() < pauses.by_type.len() {
+            let named = pauses
+                .by_cause
+                .iter()
+                .map(|(name, spread)| (&**name, spread));
+            blocks.push(Block::Table(spreads("Cause", "By cause.", named)));
+        }
+        if pauses.nested.count > 0 {
+            blocks.push(Block::Prose(format!(
+                "{} pauses lie within others, {} together; that time is counted once.",
+                numbers::count(pauses.nested.count),
+                millis(pauses.nested.total_ms)
+            )));
+        }
+        if pauses.unfinished > 0 {
+            blocks.push(Block::Prose(format!(
+                "Of {} pauses the log does not tell how long they took.",
+                numbers::count(pauses.unfinished)
+            )));
+        }
+    }
+    if !pauses.longest.is_empty() {
+        blocks.push(section("longest", "Longest pauses"));
+        blocks.push(Block::Table(longest(&pauses.longest)));
+    }
+    if !pauses.longest_phases.is_empty() {
+        let rows = pauses.longest_phases.iter().take(ROWS);
+        let rows = rows.map(|phase| {
+            let indent = "\u{a0}".repeat(2 * usize::from(phase.depth));
+            vec![
+                Cell::text(format!("{indent}{}", phase.name)),
+                Cell::number(Some(phase.duration_ms), millis),
+            ]
+        });
+        blocks.push(Block::Table(Table {
+            caption: "Parts of the longest one.".to_owned(),
+            columns: vec![
+                Column::words("Part", "part"),
+                Column::number("Time", "duration_ms"),
+            ],
+            rows: rows.collect(),
+        }));
+    }
+    blocks.extend(run.remark.as_ref().map(remark));
+    blocks.extend(run.safepoints.as_ref().map(safepoints));
+    if !run.concurrent.is_empty() {
+        blocks.push(section("concurrent", "Beside the application"));
+        let mut all: Vec<_> = run.concurrent.iter().collect();
+        all.sort_by(|a, b| b.1.time.total_ms.total_cmp(&a.1.time.total_ms));
+        blocks.push(Block::Table(concurrent(&all)));
+    }
+    blocks
+}
+
+/// One row per name.
+fn spreads<'a>(
+    what: &str,
+    caption: &str,
+    named: impl Iterator<Item = (&'a str, &'a Spread)>,
+) -> Table {
+    let mut named: Vec<_> = named.collect();
+    named.sort_by(|a, b| b.1.total_ms.total_cmp(&a.1.total_ms));
+    let left = named.len().saturating_sub(ROWS);
+    let rows = named.into_iter().take(ROWS).map(|(name, spread)| {
+        vec![
+            Cell::text(name),
+            Cell::number(Some(spread.count as f64), |n| numbers::count(n as u64)),
+            Cell::number(Some(spread.total_ms), millis),
+            Cell::number(Some(spread.mean_ms), millis),
+            Cell::number(Some(spread.p50_ms), millis),
+            Cell::number(Some(spread.p99_ms), millis),
+            Cell::number(Some(spread.longest_ms), millis),
+        ]
+    });
+    Table {
+        caption: if left > 0 {
+            format!("{caption} {left} more are not shown.")
+        } else {
+            caption.to_owned()
+        },
+        columns: vec![
+            Column::words(what, "name"),
+            Column::number("Count", "count"),
+            Column::number("Sum", "total_ms"),
+            Column::number("Mean", "mean_ms").rank(3),
+            Column::number("p50", "p50_ms").rank(2),
+            Column::number("p99", "p99_ms").rank(1),
+            Column::number("Longest", "longest_ms"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn longest(all: &[Moment]) -> Table {
+    let rows = all.iter().take(10).map(|pause| {
+        let heap = match (pause.heap_before_bytes, pause.heap_after_bytes) {
+            (Some(before), Some(after)) => {
+                format!("{} → {}", numbers::bytes(before), numbers::bytes(after))
+            }
+            _ => String::new(),
+        };
+        vec![
+            Cell::number(pause.duration_ms, millis),
+            Cell::text(&pause.name),
+            Cell::number(pause.at_s, |s| format!("{s:.3}")),
+            Cell::number(pause.line.map(|line| line as f64), |n| format!("{n:.0}")),
+            Cell::text(heap),
+        ]
+    });
+    Table {
+        caption: "Seconds are those of the log's clock.".to_owned(),
+        columns: vec![
+            Column::number("Time", "duration_ms"),
+            Column::words("Type", "name"),
+            Column::number("At second", "at_s").rank(1),
+            Column::number("Line", "line"),
+            Column::words("Heap", "heap").rank(2),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn remark(remarks: &Remarks) -> Block {
+    let mut facts = vec![
+        ("Remarks".to_owned(), numbers::count(remarks.time.count)),
+        ("Longest remark".to_owned(), millis(remarks.longest_own_ms)),
+    ];
+    let parts = remarks.longest_phases.iter();
+    if let Some(part) = parts.max_by(|a, b| a.duration_ms.total_cmp(&b.duration_ms)) {
+        facts.push((
+            "Its longest part".to_owned(),
+            format!("{}, {}", part.name, millis(part.duration_ms)),
+        ));
+    }
+    if let Some(young) = remarks.longest_young_bytes {
+        let of = remarks
+            .longest_young_capacity_bytes
+            .map_or_else(String::new, |capacity| {
+                format!(" of {}", numbers::bytes(capacity))
+            });
+        facts.push((
+            "Young generation at its beginning".to_owned(),
+            format!("{}{of}", numbers::bytes(young)),
+        ));
+    }
+    facts.push((
+        "With a young collection first".to_owned(),
+        numbers::count(remarks.scavenged),
+    ));
+    if let Some(cost) = remarks.young_cost.filter(|cost| cost.s_per_gib.low > 0.0) {
+        facts.push((
+            "Cost of what lies in the young generation".to_owned(),
+            format!(
+                "{} per GiB, between {} and {}",
+                millis(cost.s_per_gib.point * 1e3),
+                millis(cost.s_per_gib.low * 1e3),
+                millis(cost.s_per_gib.high * 1e3)
+            ),
+        ));
+    }
+    Block::Facts(facts)
+}
+
+fn safepoints(all: &Safepoints) -> Block {
+    let mut facts = vec![(
+        "Threads stopped, for whatever reason".to_owned(),
+        format!(
+            "{} times, {} together, longest {}",
+            numbers::count(all.stopped.count),
+            millis(all.stopped.total_ms),
+            millis(all.stopped.longest_ms)
+        ),
+    )];
+    facts.push((
+        "Of that in no collection".to_owned(),
+        millis(all.outside_ms),
+    ));
+    if let Some(reaching) = &all.reaching {
+        facts.push((
+            "Time until all threads stood still".to_owned(),
+            format!(
+                "p99 {}, longest {}",
+                millis(reaching.p99_ms),
+                millis(reaching.longest_ms)
+            ),
+        ));
+    }
+    Block::Facts(facts)
+}
+
+fn concurrent(all: &[(&String, &Concurrent)]) -> Table {
+    let rows = all.iter().take(ROWS).map(|(name, phase)| {
+        vec![
+            Cell::text(name.as_str()),
+            Cell::number(Some(phase.time.count as f64), |n| numbers::count(n as u64)),
+            Cell::number(Some(phase.time.total_ms), millis),
+            Cell::number(Some(phase.time.longest_ms), millis),
+            Cell::number(Some(phase.aborted as f64), |n| numbers::count(n as u64)),
+        ]
+    });
+    Table {
+        caption: "Phases and cycles that stop no thread.".to_owned(),
+        columns: vec![
+            Column::words("Phase", "name"),
+            Column::number("Count", "count"),
+            Column::number("Sum", "total_ms"),
+            Column::number("Longest", "longest_ms"),
+            Column::number("Given up", "aborted").rank(1),
+        ],
+        rows: rows.collect(),
+    }
+}
