@@ -20,15 +20,16 @@ use rungwise_report::{check, html, json, markdown, sarif, terminal};
 use rungwise_rules::Rule;
 
 use super::capture::Looking;
-use super::{Format, Global, output};
+use super::{Format, Global, jvm, output};
 
-/// Find the bottleneck: judge this host, a process on it, or a capture of another.
+/// Find the bottleneck: judge this host, a process on it, a capture of another, or a GC log.
 ///
 /// Without TARGET this host is looked at for ten seconds; nothing is changed. Exit status: 0 nothing to act on,
 /// 1 findings at or above --fail-on, 3 no rule could be decided.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A capture to judge instead of this host (`rungwise capture -o host.rungwise`).
+    /// What to judge instead of this host: a capture (`rungwise capture -o host.rungwise`) or a GC log; which one it is,
+    /// is found out.
     target: Option<PathBuf>,
     #[command(flatten)]
     looking: Looking,
@@ -49,6 +50,9 @@ pub(super) enum FailOn {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    if let Some(path) = args.target.as_ref().filter(|path| jvm::gc::is_log(path)) {
+        return jvm::gc::show(std::slice::from_ref(path), None, args.fail_on, global);
+    }
     let started = clock::utc_now();
     // A wrong file is told before the look, not after it.
     let heard = args.load.as_deref().map(generator::read).transpose()?;

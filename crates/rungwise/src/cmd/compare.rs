@@ -1,4 +1,5 @@
-//! `rungwise compare`: what differs between two captured hosts, and which differences rules care about.
+//! `rungwise compare`: what differs between two captured hosts, and which differences rules care about; or between two
+//! GC logs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,17 +14,17 @@ use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, keys};
 use rungwise_report::compare::{self, Side};
 use rungwise_report::{html, json, markdown, terminal};
 
-use super::{Format, Global, check, output};
+use super::{Format, Global, check, jvm, output};
 
-/// What differs between two hosts, and which differences rules care about.
+/// What differs between two hosts, and which differences rules care about; or what a change did, by two GC logs.
 ///
-/// Settings only: sysctls, devices and their features, drivers, interrupts, CPUs, memory, firmware, kernel. What is
+/// Of hosts, settings only: sysctls, devices and their features, drivers, interrupts, CPUs, memory, firmware, kernel. What is
 /// counted differs between any two looks and is left out. Differences are no failure: the exit status is 0.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A capture (`rungwise capture -o before.rungwise`).
+    /// A capture (`rungwise capture -o before.rungwise`), or a GC log or a folder of them.
     before: PathBuf,
-    /// The capture to compare it with.
+    /// The capture or the log to compare it with.
     after: PathBuf,
 }
 
@@ -87,21 +88,38 @@ impl Host {
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
+    let envelope = || Envelope {
+        schema: SCHEMA_VERSION,
+        tool: Tool {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        command: environment::argv(),
+        started: started.clone(),
+        finished: clock::utc_now(),
+        exit: Exit::Done,
+    };
+    match (jvm::gc::is_log(&args.before), jvm::gc::is_log(&args.after)) {
+        (true, true) => return jvm::gc::compare::show(&args.before, &args.after, envelope, global),
+        (false, false) => {}
+        (before, _) => {
+            let (log, other) = if before {
+                (&args.before, &args.after)
+            } else {
+                (&args.after, &args.before)
+            };
+            anyhow::bail!(
+                "cannot compare {} with {}: the first is a GC log, the other is none",
+                log.display(),
+                other.display()
+            );
+        }
+    }
     let (before, after) = (Host::open(&args.before)?, Host::open(&args.after)?);
     let mut knobs = before.knobs();
     knobs.extend(after.knobs());
     let all = compare::differences(&before.side(), &after.side(), &check::about(), &knobs);
     let report = CompareReport {
-        envelope: Envelope {
-            schema: SCHEMA_VERSION,
-            tool: Tool {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
-            command: environment::argv(),
-            started,
-            finished: clock::utc_now(),
-            exit: Exit::Done,
-        },
+        envelope: envelope(),
         sentence: compare::sentence(&before.name, &after.name, &all),
         before: before.name,
         after: after.name,

@@ -12,6 +12,7 @@ mod cli;
 mod drawn;
 mod faults;
 mod flags;
+mod gc;
 mod judged;
 mod peers;
 mod run;

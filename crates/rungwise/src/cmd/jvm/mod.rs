@@ -1,6 +1,7 @@
 //! `rungwise jvm`: what there is to say of a JVM, one file per question.
 
 mod flags;
+pub(super) mod gc;
 mod target;
 
 use rungwise_model::Exit;
@@ -18,10 +19,13 @@ pub(crate) struct Args {
 enum Question {
     /// Judge the options of a JVM, or move them to another JDK.
     Flags(flags::Args),
+    /// What GC logs say of a JVM: findings, pauses, memory.
+    Gc(gc::Args),
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     match &args.question {
         Question::Flags(args) => flags::run(args, global),
+        Question::Gc(args) => gc::run(args, global),
     }
 }

@@ -1,0 +1,180 @@
+//! Where a GC log is read from: files, packed or not, members of archives, folders, standard input.
+//!
+//! How something is packed is seen by its first bytes, never by its name. Text is given in pieces; a packed file that is
+//! cut or damaged gives what there is, and says what became of the rest.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use flate2::bufread::MultiGzDecoder;
+use rungwise_host::files;
+
+use super::zip::{self, Member};
+
+/// Bytes that are read at once.
+const PIECE: usize = 256 * 1024;
+
+/// A log, or a part of one.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) name: String,
+    place: Place,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Stdin,
+    File(PathBuf),
+    Archive(PathBuf, Member),
+}
+
+/// The text of a part.
+pub(super) struct Text {
+    reader: Box<dyn Read>,
+    /// `gzip`, `zip`.
+    pub(super) packed: Option<&'static str>,
+}
+
+/// What a name on the command line stands for: `-` for standard input, a folder for the files in it, an archive for its
+/// members, and a file for itself.
+pub(super) fn parts(name: &Path) -> anyhow::Result<Vec<Part>> {
+    let shown = name.display().to_string();
+    if shown == "-" {
+        return Ok(vec![Part {
+            name: "standard input".to_owned(),
+            place: Place::Stdin,
+        }]);
+    }
+    if !files::exists(name) {
+        anyhow::bail!("cannot read {shown}: there is no such file");
+    }
+    if files::is_folder(name) {
+        let names = files::list(name).with_context(|| format!("cannot list the folder {shown}"))?;
+        let mut parts = Vec::new();
+        for name in names.iter().map(|inner| name.join(inner)) {
+            // A pipe in it would wait for a writer; a link may lead to a log.
+            if !files::is_folder(&name) && files::leads_to_plain(&name) {
+                parts.extend(of_file(name)?);
+            }
+        }
+        return Ok(parts);
+    }
+    of_file(name.to_owned())
+}
+
+fn of_file(path: PathBuf) -> anyhow::Result<Vec<Part>> {
+    let name = path.display().to_string();
+    // A pipe is read once, so nothing can be tried first.
+    if !files::leads_to_plain(&path) || !starts(&path, zip::MAGIC)? {
+        let place = Place::File(path);
+        return Ok(vec![Part { name, place }]);
+    }
+    let members = files::open(&path)
+        .map_err(anyhow::Error::new)
+        .and_then(|mut file| Ok(zip::members(&mut file)?))
+        .with_context(|| format!("cannot read the archive {name}"))?;
+    let part = |member: Member| Part {
+        name: format!("{name}/{}", member.name),
+        place: Place::Archive(path.clone(), member),
+    };
+    Ok(members.into_iter().map(part).collect())
+}
+
+fn starts(path: &Path, magic: &[u8]) -> anyhow::Result<bool> {
+    Ok(files::read_at_most(path, magic.len() as u64)? == magic)
+}
+
+impl Part {
+    /// It can be read twice.
+    pub(super) fn rests(&self) -> bool {
+        match &self.place {
+            Place::Stdin => false,
+            Place::File(path) | Place::Archive(path, _) => files::leads_to_plain(path),
+        }
+    }
+
+    /// Opens it from its beginning.
+    pub(super) fn open(&self) -> anyhow::Result<Text> {
+        match &self.place {
+            Place::Stdin => unpacked(Box::new(BufReader::with_capacity(
+                PIECE,
+                io::stdin().lock(),
+            ))),
+            Place::File(path) => unpacked(Box::new(BufReader::with_capacity(
+                PIECE,
+                files::open(path)?,
+            ))),
+            Place::Archive(path, member) => zip::open(files::open(path)?, member)
+                .map(|reader| Text {
+                    reader,
+                    packed: Some("zip"),
+                })
+                .map_err(anyhow::Error::new),
+        }
+        .with_context(|| format!("cannot read {}", self.name))
+    }
+}
+
+/// Ways of packing that are told from text and not read, with the program that unpacks them.
+const OTHERS: [(&[u8], &str); 4] = [
+    (b"\xfd7zXZ\0", "xz"),
+    (b"BZh", "bzip2"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (zip::MAGIC, "funzip"),
+];
+
+fn unpacked(mut reader: Box<dyn BufRead>) -> anyhow::Result<Text> {
+    let first = reader.fill_buf()?;
+    if first.starts_with(&[0x1f, 0x8b]) {
+        return Ok(Text {
+            reader: Box::new(MultiGzDecoder::new(reader)),
+            packed: Some("gzip"),
+        });
+    }
+    if let Some((_, program)) = OTHERS.iter().find(|(magic, _)| first.starts_with(magic)) {
+        anyhow::bail!(
+            "it is packed in a way that is not read here; unpack it with {program} and give the text, as a file or as -"
+        );
+    }
+    Ok(Text {
+        reader: Box::new(reader),
+        packed: None,
+    })
+}
+
+impl Text {
+    /// Gives the text in pieces until `each` says that it is enough. Gives why the rest of a packed file cannot be read; a
+    /// failed read of the file itself is an error.
+    pub(super) fn each(
+        &mut self,
+        mut each: impl FnMut(&[u8]) -> bool,
+    ) -> io::Result<Option<String>> {
+        let mut piece = vec![0; PIECE];
+        loop {
+            match self.reader.read(&mut piece) {
+                Ok(0) => return Ok(None),
+                Ok(count) => {
+                    if !each(&piece[..count]) {
+                        return Ok(None);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return self.broken(error).map(Some),
+            }
+        }
+    }
+
+    fn broken(&self, error: io::Error) -> io::Result<String> {
+        let Some(packed) = self.packed else {
+            return Err(error);
+        };
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Ok(format!("the {packed} stream is cut")),
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                Ok(format!("the {packed} stream is damaged: {error}"))
+            }
+            _ => Err(error),
+        }
+    }
+}

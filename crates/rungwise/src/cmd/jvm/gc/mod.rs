@@ -1,0 +1,464 @@
+//! `rungwise jvm gc`: what GC logs say of a JVM, in one pass and in memory that does not grow with them.
+
+pub(crate) mod compare;
+mod input;
+mod set;
+mod zip;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rungwise_gclog::{Account, Event, Names, Parser, Summarizer, Summary, evidence};
+use rungwise_host::{clock, environment};
+use rungwise_model::check::Finding;
+use rungwise_model::gc::{self, GcReport, LogFile, Slo};
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
+use rungwise_report::{gc as page, html, json, markdown, sarif, terminal};
+
+use crate::cmd::check::{self, FailOn};
+use crate::cmd::{Format, Global, output};
+use crate::problem::Problem;
+use input::Part;
+use set::Signs;
+
+/// What GC logs say of a JVM: findings, pauses, memory.
+///
+/// Logs of JDK 5 to 25, every collector, whatever it was told to print; packed by gzip or zip, or not. Exit status: 0
+/// nothing to act on, 1 findings at or above --fail-on or a pause beyond --slo, 3 the log holds no pause and no rule could
+/// be decided, 4 it is no GC log.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Log files, a folder of them, or - for standard input; several are read in the order of their time.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// No pause should be longer than this, such as 200ms.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    slo: Option<Duration>,
+    /// Least outcome that ends with status 1.
+    #[arg(long, value_enum, default_value_t = FailOn::Act)]
+    fail_on: FailOn,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    show(&args.files, args.slo, args.fail_on, global)
+}
+
+/// Whether a file, or one in this folder, is a GC log: by what it says, not by its name. Where it cannot be read, whoever
+/// reads it next says why.
+pub(crate) fn is_log(path: &Path) -> bool {
+    let parts = input::parts(path).unwrap_or_default();
+    let mut parts = parts.iter().filter(|part| part.rests());
+    parts.any(|part| set::beginning(part).is_ok_and(|beginning| beginning.is_log))
+}
+
+/// Reads the logs and prints what they say.
+pub(crate) fn show(
+    paths: &[PathBuf],
+    slo: Option<Duration>,
+    fail_on: FailOn,
+    global: &Global,
+) -> anyhow::Result<Exit> {
+    let started = clock::utc_now();
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let target = names.join(", ");
+    let mut log = read(paths, slo, &mut |_| {})?;
+    let mut found = judged(&log.summary);
+    // The lines that findings rest on are read again only where there are findings.
+    if !found.is_empty() && log.quote()? {
+        found = judged(&log.summary);
+    }
+    let exit = exit(&log, &found, fail_on);
+    let envelope = Envelope {
+        schema: SCHEMA_VERSION,
+        tool: Tool {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        command: environment::argv(),
+        started,
+        finished: clock::utc_now(),
+        exit,
+    };
+    let report = log.report(envelope, found);
+    let text = match global.format {
+        Format::Json => json(&report)?,
+        Format::Sarif => sarif::render(&page::checked(&report, &target), &check::about())?,
+        Format::Html => html::page(&format!("GC log {target}"), &page::blocks(&report, &target)),
+        Format::Markdown => markdown::render(&page::blocks(&report, &target)),
+        Format::Text => terminal::render(
+            &page::blocks(&report, &target),
+            output::width(),
+            global.color_on(&std::io::stdout()),
+        ),
+    };
+    global.emit(&text)?;
+    Ok(exit)
+}
+
+/// What the rules say that read GC logs; the others lack everything here.
+fn judged(summary: &Summary) -> Vec<Finding> {
+    let of_logs = |finding: &Finding| {
+        let rule = rungwise_rules::RULES
+            .iter()
+            .find(|rule| rule.id == finding.rule);
+        rule.is_some_and(|rule| rule.needs.iter().any(|key| key.id.starts_with("gc.")))
+    };
+    let mut findings = rungwise_rules::judge(&evidence(summary));
+    findings.retain(of_logs);
+    findings
+}
+
+fn exit(log: &Log, findings: &[Finding], fail_on: FailOn) -> Exit {
+    let missed = log.slo.is_some_and(|slo| !slo.met);
+    match check::exit(findings, fail_on) {
+        _ if missed => Exit::Failed,
+        // Without rules that say something, pauses are still an answer.
+        Exit::Inconclusive if log.summary.pauses.count > 0 => Exit::Done,
+        exit => exit,
+    }
+}
+
+/// Logs that were read.
+#[derive(Debug)]
+pub(crate) struct Log {
+    parts: Vec<Part>,
+    files: Vec<LogFile>,
+    notes: Vec<String>,
+    account: Account,
+    pub(crate) summary: Summary,
+    slo: Option<Slo>,
+}
+
+/// Reads all of the logs, each line once, and shows each event to `also`.
+fn read(
+    paths: &[PathBuf],
+    slo: Option<Duration>,
+    also: &mut dyn FnMut(&Event<'_>),
+) -> anyhow::Result<Log> {
+    let (parts, mut notes) = chosen(paths)?;
+    let mut parser = Parser::new();
+    let mut summarizer = Summarizer::new();
+    let mut signs = Signs::default();
+    let mut limit = slo.map(Limit::new);
+    let mut sink = |names: &Names, event: Event<'_>| {
+        signs.event(&event);
+        also(&event);
+        if let Some(limit) = &mut limit {
+            limit.event(&event);
+        }
+        summarizer.event(names, event);
+    };
+    let mut files = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        let mut file = LogFile {
+            name: part.name.clone(),
+            first_line: parser.account().lines() + 1,
+            ..LogFile::default()
+        };
+        let mut last = b'\n';
+        let mut text = part.open()?;
+        let broken = text.each(|piece| {
+            parser.push(piece, &mut sink);
+            file.bytes += piece.len() as u64;
+            last = piece.last().copied().unwrap_or(last);
+            true
+        });
+        file.broken = broken.with_context(|| format!("cannot read {}", part.name))?;
+        file.packed = text.packed.map(str::to_owned);
+        if let Some(why) = &file.broken {
+            notes.push(format!(
+                "{}: {why} behind {} bytes of text; what comes after is missing here",
+                file.name, file.bytes
+            ));
+        }
+        // A line does not go on in another file.
+        if last != b'\n' && index + 1 < parts.len() {
+            parser.push(b"\n", &mut sink);
+        }
+        files.push(file);
+    }
+    let account = parser.finish(&mut sink);
+    if !signs.are_of_a_log(&account) && summarizer.summary().pauses.count == 0 {
+        return Err(no_log(&files, &account));
+    }
+    Ok(Log {
+        parts,
+        files,
+        notes,
+        account,
+        summary: summarizer.summary(),
+        slo: limit.map(Limit::told),
+    })
+}
+
+/// The parts to read in the order of their time, and what to say of them.
+fn chosen(paths: &[PathBuf]) -> anyhow::Result<(Vec<Part>, Vec<String>)> {
+    let mut notes = Vec::new();
+    let mut parts = Vec::new();
+    for path in paths {
+        let found = input::parts(path)?;
+        if found.is_empty() {
+            let error = anyhow::anyhow!("cannot read {}: there is no file in it", path.display());
+            return Err(Problem::with(Exit::Precondition, error));
+        }
+        parts.extend(found);
+    }
+    if parts.len() < 2 {
+        return Ok((parts, notes));
+    }
+    let mut known = Vec::new();
+    let mut others = Vec::new();
+    for part in parts {
+        if !part.rests() {
+            anyhow::bail!(
+                "cannot read {} beside other files: it can be read once only, so its place among them is not known; give it \
+                 alone",
+                part.name
+            );
+        }
+        let beginning = set::beginning(&part)?;
+        if beginning.is_log {
+            known.push((part, beginning));
+        } else {
+            others.push(part.name);
+        }
+    }
+    if known.is_empty() {
+        let error = anyhow::anyhow!(
+            "cannot judge {}: none of the {} files is a GC log",
+            paths
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect::<Vec<_>>()
+                .join(", "),
+            others.len()
+        );
+        return Err(Problem::with(Exit::Precondition, error));
+    }
+    if !others.is_empty() {
+        notes.push(format!("no GC log, so left out: {}", others.join(", ")));
+    }
+    let (parts, note) = set::ordered(known);
+    notes.extend(note);
+    Ok((parts, notes))
+}
+
+/// What was found where a GC log should be.
+fn no_log(files: &[LogFile], account: &Account) -> anyhow::Error {
+    let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+    let broken = files.iter().find_map(|file| file.broken.as_deref());
+    let found = match (account.bytes(), account.samples.first()) {
+        (0, _) => broken.unwrap_or("it is empty").to_owned(),
+        (bytes, None) => format!("none of its {bytes} bytes tell of a collection"),
+        (_, Some(sample)) => format!(
+            "none of its {} lines tells of a collection; line {} is '{}'",
+            account.lines(),
+            sample.line,
+            sample.text.chars().take(80).collect::<String>()
+        ),
+    };
+    let error = anyhow::anyhow!(
+        "cannot judge {}: {found}; a JVM writes one with -Xlog:gc*:file=gc.log, JDK 8 with -Xloggc:gc.log \
+         -XX:+PrintGCDetails",
+        names.join(", ")
+    );
+    Problem::with(Exit::Precondition, error)
+}
+
+/// Counts pauses against a limit.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    longest: Duration,
+    pauses: u64,
+    beyond: u64,
+    beyond_ns: u128,
+}
+
+impl Limit {
+    fn new(longest: Duration) -> Self {
+        Self {
+            longest,
+            pauses: 0,
+            beyond: 0,
+            beyond_ns: 0,
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        if let Event::Pause(pause) = event
+            && let Some(ns) = pause.duration_ns.filter(|_| !pause.nested)
+        {
+            self.pauses += 1;
+            if u128::from(ns) > self.longest.as_nanos() {
+                self.beyond += 1;
+                self.beyond_ns += u128::from(ns);
+            }
+        }
+    }
+
+    fn told(self) -> Slo {
+        Slo {
+            limit_ms: self.longest.as_secs_f64() * 1e3,
+            pauses: self.pauses,
+            beyond: self.beyond,
+            beyond_ms: self.beyond_ns as f64 / 1e6,
+            met: self.beyond == 0,
+        }
+    }
+}
+
+impl Log {
+    /// Reads the lines again that the evidence cites; false where the log can be read once only.
+    fn quote(&mut self) -> anyhow::Result<bool> {
+        let cited = self.summary.cited();
+        let Some(last) = cited.last().copied() else {
+            return Ok(false);
+        };
+        if !self.parts.iter().all(Part::rests) {
+            return Ok(false);
+        }
+        let mut quotes = Vec::new();
+        for (part, file) in self.parts.iter().zip(&self.files) {
+            let mut lines = Lines::from(file.first_line);
+            // A log that is still written to may be longer now.
+            let mut left = file.bytes;
+            part.open()?.each(|piece| {
+                let piece = &piece
+                    [..usize::try_from(left).map_or(piece.len(), |left| piece.len().min(left))];
+                left -= piece.len() as u64;
+                lines.push(piece, |line, text| {
+                    if cited.contains(&line) {
+                        quotes.push((line, String::from_utf8_lossy(text).into_owned()));
+                    }
+                });
+                left > 0 && lines.number <= last
+            })?;
+            let number = lines.number;
+            if !lines.kept.is_empty() && cited.contains(&number) {
+                quotes.push((number, String::from_utf8_lossy(&lines.kept).into_owned()));
+            }
+        }
+        for (line, text) in quotes {
+            self.summary.quote(line, &text);
+        }
+        Ok(true)
+    }
+
+    fn report(self, envelope: Envelope, findings: Vec<Finding>) -> GcReport {
+        let summary = self.summary;
+        GcReport {
+            envelope,
+            jvm: summary
+                .longest_run()
+                .map(|run| run.jvm.clone())
+                .unwrap_or_default(),
+            files: self.files,
+            notes: self.notes,
+            account: told(self.account),
+            slo: self.slo,
+            throughput: summary.throughput(),
+            allocation_bytes_per_s: summary.allocation_bytes_per_s(),
+            promotion_bytes_per_s: summary.promotion_bytes_per_s(),
+            pauses: summary.pauses,
+            runs: summary.runs,
+            runs_left_out: summary.runs_left_out,
+            findings,
+        }
+    }
+}
+
+/// Longest text of a line that is quoted.
+const QUOTED: usize = 1000;
+
+/// Pieces to numbered lines, of which the beginning is kept.
+#[derive(Debug)]
+struct Lines {
+    number: u64,
+    kept: Vec<u8>,
+}
+
+impl Lines {
+    fn from(number: u64) -> Self {
+        Self {
+            number,
+            kept: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, piece: &[u8], mut each: impl FnMut(u64, &[u8])) {
+        for text in piece.split_inclusive(|&byte| byte == b'\n') {
+            let room = QUOTED.saturating_sub(self.kept.len());
+            let line = text.strip_suffix(b"\n");
+            let mut bare = line.unwrap_or(text);
+            if self.kept.is_empty() {
+                // What copytruncate leaves, which is no text.
+                let zeros = bare.iter().take_while(|&&byte| byte == 0).count();
+                bare = &bare[zeros..];
+            }
+            self.kept.extend(&bare[..bare.len().min(room)]);
+            if line.is_some() {
+                each(self.number, &self.kept);
+                self.kept.clear();
+                self.number += 1;
+            }
+        }
+    }
+}
+
+fn told(account: Account) -> gc::Account {
+    gc::Account {
+        bytes: account.bytes(),
+        understood: account.understood.bytes,
+        ignored: account.ignored.bytes,
+        unknown: account.unknown.bytes,
+        lines: account.lines(),
+        understood_lines: account.understood.lines,
+        ignored_lines: account.ignored.lines,
+        unknown_lines: account.unknown.lines,
+        cut: account.cut,
+        samples: account
+            .samples
+            .into_iter()
+            .map(|sample| gc::Sample {
+                line: sample.line,
+                text: sample.text,
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_their_numbers_whatever_the_pieces() {
+        let text = b"one\ntwo\r\n\nfour";
+        for length in 1..text.len() {
+            let mut lines = Lines::from(7);
+            let mut seen = Vec::new();
+            for piece in text.chunks(length) {
+                lines.push(piece, |number, line| seen.push((number, line.to_vec())));
+            }
+            assert_eq!(lines.kept, b"four");
+            let all = [(7, &b"one"[..]), (8, b"two\r"), (9, b"")];
+            assert_eq!(seen, all.map(|(number, line)| (number, line.to_vec())));
+        }
+    }
+
+    #[test]
+    fn a_pause_as_long_as_the_limit_is_within_it() {
+        let log = b"[1s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 200.000ms\n\
+                    [2s][info][gc] GC(1) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 200.001ms\n";
+        let mut limit = Limit::new(Duration::from_millis(200));
+        let mut parser = Parser::new();
+        let mut sink = |_: &Names, event: Event<'_>| limit.event(&event);
+        parser.push(log, &mut sink);
+        parser.finish(&mut sink);
+        let slo = limit.told();
+        assert_eq!((slo.pauses, slo.beyond, slo.met), (2, 1, false));
+    }
+}

@@ -1,0 +1,248 @@
+//! In which order the parts of a log are read: by the time that they tell, not by their names.
+//!
+//! Rotation names files in its own way, and the newest one may be `gc.log`, `gc.log.0` or `gc.log.3.current`. The first
+//! event of a part tells where it belongs: by date where all have one, else by uptime. Date less uptime is when the JVM
+//! began, so parts of several JVMs are told apart and each JVM's are read in one go.
+
+use rungwise_gclog::{Account, Event, Names, Parser, Stamp};
+
+use super::input::Part;
+
+/// Bytes of a part that are looked at to find its first event. A header and the lines of one collection at all levels
+/// are shorter.
+const LOOK: usize = 1 << 20;
+/// The clock of the wall is corrected while a JVM runs, and a JVM takes longer than this to end and start again: starts
+/// nearer than this are one.
+const NEAR_NS: i128 = 1_000_000_000;
+/// A part that begins before this uptime begins with its JVM.
+const YOUNG_NS: u64 = 1_000_000_000;
+
+/// What the beginning of a part tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Beginning {
+    /// It has lines of a GC log.
+    pub(super) is_log: bool,
+    stamp: Option<Stamp>,
+}
+
+/// Counts what only a GC log says. Memory that ran out is told by applications too, and facts alone may be a chance.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Signs {
+    certain: bool,
+    facts: bool,
+}
+
+impl Signs {
+    pub(super) fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::OutOfMemory { .. } | Event::Restart => {}
+            Event::Fact(_) => self.facts = true,
+            _ => self.certain = true,
+        }
+    }
+
+    /// Whether lines with these signs are a GC log. One line among many may be quoted in a text, while in the output of an
+    /// application GC lines are few but more than a handful.
+    pub(super) fn are_of_a_log(self, account: &Account) -> bool {
+        let (understood, unknown) = (account.understood.lines, account.unknown.lines);
+        self.certain && (understood >= 10 || understood.saturating_mul(50) >= unknown)
+            || self.facts && understood >= unknown
+    }
+}
+
+/// Looks at the beginning of a part that can be read twice.
+pub(super) fn beginning(part: &Part) -> anyhow::Result<Beginning> {
+    let mut parser = Parser::new();
+    let mut signs = Signs::default();
+    let mut first = None;
+    let mut sink = |_: &Names, event: Event<'_>| {
+        signs.event(&event);
+        first = first.or(stamp(&event));
+    };
+    let mut left = LOOK;
+    // A packed file may be cut right here; what it has is enough to order it.
+    let _ = part.open()?.each(|piece| {
+        let piece = &piece[..piece.len().min(left)];
+        parser.push(piece, &mut sink);
+        left -= piece.len();
+        left > 0
+    })?;
+    let account = parser.finish(&mut sink);
+    Ok(Beginning {
+        is_log: signs.are_of_a_log(&account),
+        stamp: first,
+    })
+}
+
+fn stamp(event: &Event<'_>) -> Option<Stamp> {
+    let stamp = match event {
+        Event::Pause(pause) => pause.began,
+        Event::Concurrent(phase) => phase.began,
+        Event::Safepoint(safepoint) => safepoint.began,
+        Event::Stall { at, .. }
+        | Event::Ran { at, .. }
+        | Event::OutOfMemory { at }
+        | Event::FreeLists { at, .. } => *at,
+        Event::Restart | Event::Fact(_) => return None,
+    };
+    (stamp != Stamp::default()).then_some(stamp)
+}
+
+/// The parts in the order of their time, and what the reader should know of that order.
+pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Vec<T>, Option<String>) {
+    let count = parts.len();
+    let take = |parts: Vec<(T, Beginning)>| parts.into_iter().map(|(part, _)| part).collect();
+    if count < 2 {
+        return (take(parts), None);
+    }
+    let stamps = |of: fn(Stamp) -> Option<i128>| {
+        let all = parts.iter();
+        all.map(|(_, beginning)| beginning.stamp.and_then(of))
+            .collect::<Option<Vec<i128>>>()
+    };
+    let (uptimes, walls) = (
+        stamps(|stamp| stamp.uptime_ns.map(i128::from)),
+        stamps(|stamp| stamp.wall_ns.map(i128::from)),
+    );
+    let (keys, jvms): (Vec<(i128, i128)>, Option<usize>) = match (walls, uptimes) {
+        (Some(walls), Some(uptimes)) => {
+            let starts: Vec<i128> = walls.iter().zip(&uptimes).map(|(w, u)| w - u).collect();
+            let starts = gathered(&starts);
+            let mut different = starts.clone();
+            different.sort_unstable();
+            different.dedup();
+            (
+                starts.into_iter().zip(walls).collect(),
+                Some(different.len()),
+            )
+        }
+        (Some(walls), None) => (walls.into_iter().map(|wall| (0, wall)).collect(), None),
+        (None, Some(uptimes)) => {
+            let young = |uptime: &&i128| **uptime < i128::from(YOUNG_NS);
+            let beginnings = uptimes.iter().filter(young).count();
+            if beginnings > 1 {
+                let note = format!(
+                    "{beginnings} of the {count} files begin with the start of a JVM and have no dates, so nothing tells which \
+                     files belong together: they are read in the order given; let the JVM print dates \
+                     (-XX:+PrintGCDateStamps, or the decoration 'time')"
+                );
+                return (take(parts), Some(note));
+            }
+            (
+                uptimes.into_iter().map(|uptime| (0, uptime)).collect(),
+                None,
+            )
+        }
+        (None, None) => {
+            let note = format!(
+                "not all of the {count} files tell when they were written, so they are read in the order given"
+            );
+            return (take(parts), Some(note));
+        }
+    };
+    let mut keyed: Vec<_> = keys.into_iter().zip(take(parts)).collect::<Vec<(_, T)>>();
+    keyed.sort_by_key(|(key, _)| *key);
+    let note = match jvms {
+        Some(jvms) if jvms > 1 => Some(format!(
+            "the {count} files are of {jvms} JVMs; each JVM is a run of its own, and the statistics of runs are not mixed"
+        )),
+        _ => None,
+    };
+    (keyed.into_iter().map(|(_, part)| part).collect(), note)
+}
+
+/// Starts with those of one JVM made equal.
+fn gathered(starts: &[i128]) -> Vec<i128> {
+    let mut sorted = starts.to_vec();
+    sorted.sort_unstable();
+    let mut firsts: Vec<i128> = Vec::new();
+    let mut last = None;
+    for start in sorted {
+        if last.is_none_or(|last| start - last > NEAR_NS) {
+            firsts.push(start);
+        }
+        last = Some(start);
+    }
+    let first = |start: &i128| {
+        let after = firsts.partition_point(|first| first <= start);
+        firsts[after.saturating_sub(1)]
+    };
+    starts.iter().map(first).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(
+        name: &'static str,
+        uptime_s: Option<u64>,
+        wall_s: Option<i64>,
+    ) -> (&'static str, Beginning) {
+        let stamp = Stamp {
+            uptime_ns: uptime_s.map(|s| s * 1_000_000_000),
+            wall_ns: wall_s.map(|s| s * 1_000_000_000),
+        };
+        let beginning = Beginning {
+            is_log: true,
+            stamp: (stamp != Stamp::default()).then_some(stamp),
+        };
+        (name, beginning)
+    }
+
+    #[test]
+    fn parts_come_by_uptime_whatever_their_names() {
+        let parts = vec![
+            part("gc.log", Some(200), None),
+            part("gc.log.0", Some(100), None),
+            part("gc.log.1", Some(0), None),
+        ];
+        let (order, note) = ordered(parts);
+        assert_eq!(order, ["gc.log.1", "gc.log.0", "gc.log"]);
+        assert_eq!(note, None);
+    }
+
+    #[test]
+    fn parts_of_two_jvms_at_the_same_time_are_read_one_jvm_after_the_other() {
+        let parts = vec![
+            part("b1", Some(100), Some(1150)),
+            part("a1", Some(90), Some(1090)),
+            part("a0", Some(1), Some(1001)),
+            // A second off: the clock of the wall was corrected.
+            part("b0", Some(10), Some(1061)),
+        ];
+        let (order, note) = ordered(parts);
+        assert_eq!(order, ["a0", "a1", "b0", "b1"]);
+        assert!(note.unwrap().contains("2 JVMs"));
+    }
+
+    #[test]
+    fn without_dates_two_beginnings_cannot_be_ordered_and_that_is_said() {
+        let parts = vec![
+            part("a", Some(0), None),
+            part("a.0", Some(300), None),
+            part("b", Some(0), None),
+        ];
+        let (order, note) = ordered(parts);
+        assert_eq!(order, ["a", "a.0", "b"]);
+        assert!(note.unwrap().contains("order given"));
+        let (order, note) = ordered(vec![part("x", None, None), part("y", Some(0), None)]);
+        assert_eq!(order, ["x", "y"]);
+        assert!(note.unwrap().contains("order given"));
+    }
+
+    #[test]
+    fn an_application_that_ran_out_of_memory_wrote_no_gc_log() {
+        let mut signs = Signs::default();
+        signs.event(&Event::OutOfMemory {
+            at: Stamp::default(),
+        });
+        let mut account = Account::default();
+        account.understood.lines = 1;
+        assert!(!signs.are_of_a_log(&account));
+        signs.certain = true;
+        assert!(signs.are_of_a_log(&account));
+        account.unknown.lines = 159;
+        assert!(!signs.are_of_a_log(&account));
+    }
+}
