@@ -10,9 +10,11 @@
     reason = "the tests of the rules read the folder of casebooks and compare outcomes as well"
 )]
 mod book;
+mod gc_log;
 mod hosts;
 mod kernel_texts;
 
+pub use gc_log::gc_log;
 pub use hosts::{bundle, casebook};
 pub use kernel_texts::kernel_texts;
 
@@ -90,7 +92,10 @@ pub fn dns_reply(bytes: &[u8]) {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods, reason = "tests read the seeds")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "tests read the seeds and time a reader"
+)]
 mod tests {
     use std::fs;
     use std::path::Path;
@@ -214,6 +219,37 @@ mod tests {
     #[test]
     fn casebooks_and_what_is_near_them_are_judged_without_a_panic() {
         shake_often(super::casebook, &["../crates/rules/cases"], JUDGED);
+    }
+
+    #[test]
+    fn gc_logs_and_what_is_near_them_are_read_without_a_panic() {
+        shake_often(super::gc_log, &["../crates/gclog/corpus"], 8);
+    }
+
+    #[test]
+    fn no_megabyte_takes_long_to_read() {
+        // A second is asked for; the rest is for a busy machine. Quadratic readers would take minutes.
+        const LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
+        for shape in [
+            "[",
+            "]",
+            "[0.1s]",
+            "GC(1) ",
+            "[GC ",
+            "[Full GC [",
+            "1.234: [GC 1.234: [ParNew",
+            "- age   1: 1 bytes, 1 total\n",
+            "[1s][info][gc] GC(1) Pause Young (Normal) (G1 Evacuation Pause)\n",
+            "{Heap before GC invocations=1 (full 0):\n",
+            ", 0.1 secs]",
+            "\0",
+            "(",
+        ] {
+            let bytes = shape.repeat(1_000_000 / shape.len()).into_bytes();
+            let began = std::time::Instant::now();
+            super::gc_log(&bytes);
+            assert!(began.elapsed() < LIMIT, "{shape:?}: {:?}", began.elapsed());
+        }
     }
 
     #[test]
