@@ -1,6 +1,7 @@
 //! The renderers on whole documents: an invented climb of the UDP ladder, and the edges of it.
 
 mod fixtures;
+mod gc_pictures;
 mod golden;
 mod html;
 mod live;
