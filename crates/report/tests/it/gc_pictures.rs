@@ -50,7 +50,7 @@ fn part(before: &[(f64, u64)], after: &[(f64, u64)], capacity: u64) -> Part {
     Part {
         before: sizes(before),
         after: sizes(after),
-        peak_bytes: before.iter().map(|(_, mib)| mib * MIB).max().unwrap(),
+        peak_bytes: before.iter().map(|(_, mib)| mib * MIB).max().unwrap_or(0),
         largest_capacity_bytes: Some(capacity * MIB),
         ..Part::default()
     }
