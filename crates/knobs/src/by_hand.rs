@@ -136,8 +136,9 @@ fn is_number(text: &str) -> bool {
 fn is_options(text: &str) -> bool {
     let is_option = |option: &str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-+:=._,*".contains(&byte);
-        let begins = option.starts_with("-XX:") || option.starts_with("-Xlog:");
-        begins && !option.starts_with("-XX:On") && option.bytes().all(plain)
+        let begins = ["-XX:", "-Xlog:", "-Xmn", "-Xms", "-Xmx"];
+        let known = begins.iter().any(|begin| option.starts_with(begin));
+        known && !option.starts_with("-XX:On") && option.bytes().all(plain)
     };
     text.len() <= 500 && !text.is_empty() && text.split(' ').all(is_option)
 }
@@ -170,7 +171,8 @@ mod tests {
             way: Way::Service,
             text: "FLAGS",
         };
-        let wish = "-XX:MetaspaceSize=384m -XX:-G1UseAdaptiveIHOP -Xlog:gc*,safepoint:file=gc.log";
+        let wish =
+            "-Xmn2g -XX:MetaspaceSize=384m -XX:-G1UseAdaptiveIHOP -Xlog:gc*,safepoint:file=gc.log";
         assert_eq!(FLAGS.text_for(wish).as_deref(), Some(wish));
         assert!(FLAGS.could_say(wish));
         for wish in [

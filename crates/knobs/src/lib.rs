@@ -158,6 +158,7 @@ pub static KNOBS: &[&Knob] = &[
     &host::auditd::KNOB,
     &host::security::BPF_JIT,
     &host::security::SELINUX_AVC,
+    &service::af_xdp::KNOB,
     &service::busy_poll::KNOB,
     &service::incoming_cpu::KNOB,
     &service::io_uring::KNOB,

@@ -4,6 +4,7 @@
 //! plans carry [`Edit::Service`], and whoever runs the service starts it anew with that switch;
 //! `rungwise serve udp` has an option for each, and its start line tells what the kernel granted.
 
+pub(crate) mod af_xdp;
 pub(crate) mod application;
 pub(crate) mod busy_poll;
 pub(crate) mod incoming_cpu;
@@ -63,6 +64,7 @@ mod tests {
             ("sock.recvmmsg", "32", "32"),
             ("sock.busy_poll", "50us", "50us"),
             ("net.xdp_echo", "generic", "generic"),
+            ("sock.af_xdp", "native", "native"),
         ];
         for (id, wish, value) in cases {
             let plan = crate::find(id).unwrap().plan(&context, wish).unwrap();

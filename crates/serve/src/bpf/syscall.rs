@@ -16,6 +16,7 @@ const MOST_CPUS: usize = 8192;
 pub(crate) enum MapKind {
     Array = 2,
     PerCpuArray = 6,
+    XdpSockets = 17,
     ReuseportSockets = 20,
 }
 

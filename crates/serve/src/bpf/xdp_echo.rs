@@ -12,7 +12,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
-use super::asm::{If, Insn, Program, Reg, Width};
+use super::asm::{If, Insn, Label, Program, Reg, Width};
+use super::datagram::{self, Layout, half};
 
 /// What happens to the UDP checksum of an echoed datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,42 +27,9 @@ pub(crate) enum Checksum {
 /// Words of one value of the counter map: datagrams, payload bytes.
 pub(crate) const COUNTERS: usize = 2;
 
-const XDP_PASS: i32 = 2;
 const XDP_TX: i32 = 3;
 /// `bpf_map_lookup_elem`.
 const LOOKUP: i32 = 1;
-const UDP: i32 = 17;
-
-/// Offsets within a frame of one address family.
-struct Layout {
-    ethertype: [u8; 2],
-    source: i16,
-    destination: i16,
-    /// Bytes of an address.
-    address: i16,
-    udp: i16,
-}
-
-const V4: Layout = Layout {
-    ethertype: [0x08, 0x00],
-    source: 26,
-    destination: 30,
-    address: 4,
-    udp: 34,
-};
-
-const V6: Layout = Layout {
-    ethertype: [0x86, 0xdd],
-    source: 22,
-    destination: 38,
-    address: 16,
-    udp: 54,
-};
-
-/// A field of two bytes as a `Half` load sees it.
-fn half(bytes: [u8; 2]) -> i32 {
-    i32::from(u16::from_ne_bytes(bytes))
-}
 
 /// The echo for `listen`. An unspecified IPv4 address echoes IPv4 to any address, an unspecified IPv6
 /// address echoes both families, any other address only what is sent to it. `counters` is a per-CPU array of
@@ -71,85 +39,26 @@ pub(crate) fn program(
     checksum: Checksum,
     counters: BorrowedFd<'_>,
 ) -> Vec<Insn> {
-    let mut p = Program::default();
-    let (pass, six) = (p.label(), p.label());
-    let (v4, v6) = match listen.ip() {
+    let families = match listen.ip() {
         IpAddr::V4(_) => (true, false),
         IpAddr::V6(ip) => (ip.is_unspecified(), checksum == Checksum::Keep),
     };
-
-    // struct xdp_md: data, data_end. R6 keeps the frame across the call below.
-    p.load(Width::Word, Reg::R6, Reg::R1, 0);
-    p.load(Width::Word, Reg::R3, Reg::R1, 4);
-    p.copy(Reg::R4, Reg::R6);
-    p.add(Reg::R4, 14);
-    p.jump_if_register(Reg::R4, If::Greater, Reg::R3, pass);
-    // A group address (the lowest bit of the first byte) must not become a source.
-    p.load(Width::Byte, Reg::R4, Reg::R6, 0);
-    p.jump_if(Reg::R4, If::AnyBit, 1, pass);
-    p.load(Width::Half, Reg::R5, Reg::R6, 12);
-
-    p.jump_if(Reg::R5, If::NotEqual, half(V4.ethertype), six);
-    if v4 {
-        p.copy(Reg::R4, Reg::R6);
-        p.add(Reg::R4, i32::from(V4.udp) + 8);
-        p.jump_if_register(Reg::R4, If::Greater, Reg::R3, pass);
-        // Version 4 and five words of header: no options.
-        p.load(Width::Byte, Reg::R4, Reg::R6, 14);
-        p.jump_if(Reg::R4, If::NotEqual, 0x45, pass);
-        // More fragments to come, or not the first.
-        p.load(Width::Half, Reg::R4, Reg::R6, 20);
-        p.jump_if(Reg::R4, If::AnyBit, half([0x3f, 0xff]), pass);
-        p.load(Width::Byte, Reg::R4, Reg::R6, 23);
-        p.jump_if(Reg::R4, If::NotEqual, UDP, pass);
-        echo(&mut p, &V4, listen, checksum, counters, pass);
-    } else {
-        p.jump(pass);
-    }
-
-    p.place(six);
-    if v6 {
-        p.jump_if(Reg::R5, If::NotEqual, half(V6.ethertype), pass);
-        p.copy(Reg::R4, Reg::R6);
-        p.add(Reg::R4, i32::from(V6.udp) + 8);
-        p.jump_if_register(Reg::R4, If::Greater, Reg::R3, pass);
-        // Next header: UDP at once, no extension headers (so no fragments either).
-        p.load(Width::Byte, Reg::R4, Reg::R6, 20);
-        p.jump_if(Reg::R4, If::NotEqual, UDP, pass);
-        echo(&mut p, &V6, listen, checksum, counters, pass);
-    }
-
-    p.place(pass);
-    p.set(Reg::R0, XDP_PASS);
-    p.exit();
-    p.finish()
+    datagram::program(listen, families, |p, at, pass| {
+        echo(p, at, listen.port(), checksum, counters, pass);
+    })
 }
 
-/// The half that both families share: the UDP header is within bounds, the protocol is UDP.
+/// Counts the datagram and sends it back.
 fn echo(
     p: &mut Program,
     at: &Layout,
-    listen: SocketAddr,
+    port: u16,
     checksum: Checksum,
     counters: BorrowedFd<'_>,
-    pass: super::asm::Label,
+    pass: Label,
 ) {
-    let port = half(listen.port().to_be_bytes());
-    p.load(Width::Half, Reg::R4, Reg::R6, at.udp + 2);
-    p.jump_if(Reg::R4, If::NotEqual, port, pass);
     p.load(Width::Half, Reg::R4, Reg::R6, at.udp);
-    p.jump_if(Reg::R4, If::Equal, port, pass);
-    if !listen.ip().is_unspecified() {
-        let address = match listen.ip() {
-            IpAddr::V4(ip) => ip.octets().to_vec(),
-            IpAddr::V6(ip) => ip.octets().to_vec(),
-        };
-        for (word, bytes) in (0_i16..).step_by(4).zip(address.chunks_exact(4)) {
-            let value = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-            p.load(Width::Word, Reg::R4, Reg::R6, at.destination + word);
-            p.jump_if_word(Reg::R4, If::NotEqual, value, pass);
-        }
-    }
+    p.jump_if(Reg::R4, If::Equal, half(port.to_be_bytes()), pass);
     // Payload bytes into R7; a length below the header's own is garbage for the stack to judge.
     p.load(Width::Half, Reg::R7, Reg::R6, at.udp + 4);
     p.half_from_network(Reg::R7);
@@ -194,10 +103,11 @@ fn swap(p: &mut Program, width: Width, a: i16, b: i16) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bpf::datagram::{V4, V6};
     use crate::bpf::{MapKind, ProgramKind, create_map, load, per_cpu_values, run};
     use std::os::fd::{AsFd as _, OwnedFd};
 
-    const PASS: u32 = XDP_PASS as u32;
+    const PASS: u32 = 2;
     const TX: u32 = XDP_TX as u32;
     const PORT: u16 = 7777;
 

@@ -40,7 +40,12 @@ pub struct Config {
     /// reuseport group since Linux 6.2. The CPU is the one a worker is pinned to, else the i-th allowed one.
     pub incoming_cpu: bool,
     /// Answer inside the kernel, before any socket; the handler sees only what the program leaves alone.
-    pub xdp_echo: Option<XdpEcho>,
+    pub xdp_echo: Option<XdpDevice>,
+    /// Take datagrams from the device's receive queues by `AF_XDP` (Linux 5.9), worker i from queue i, and answer
+    /// there, past the network stack with its firewall and its counters. Takes one certain address and replies the
+    /// way each request came. What the device's program leaves alone is served from the sockets as always. On veth
+    /// native is the mode to take: in generic mode a frame of queue 1 or above counts as of the queue below it.
+    pub af_xdp: Option<XdpDevice>,
     /// Where the kernel refuses a switch, go on without it and say so in the read-back.
     pub fallback: bool,
 }
@@ -63,6 +68,7 @@ impl Config {
             sndbuf: None,
             incoming_cpu: false,
             xdp_echo: None,
+            af_xdp: None,
             fallback: false,
         }
     }
@@ -104,6 +110,24 @@ impl Config {
         }
         if self.xdp_echo.is_some() && self.listen.port() == 0 {
             return refuse("the XDP echo needs a port; name one instead of 0".to_owned());
+        }
+        if self.af_xdp.is_some() {
+            if self.listen.ip().is_unspecified() {
+                return refuse(
+                    "AF_XDP takes datagrams before the host has looked at their address; name the one to answer"
+                        .to_owned(),
+                );
+            }
+            if self.xdp_echo.is_some() {
+                return refuse(
+                    "a device holds one XDP program; choose the XDP echo or AF_XDP".to_owned(),
+                );
+            }
+            if self.io == Io::Uring {
+                return refuse(
+                    "a worker cannot wait for io_uring and AF_XDP at once; choose one".to_owned(),
+                );
+            }
         }
         Ok(())
     }
@@ -190,10 +214,10 @@ pub struct BusyPoll {
     pub budget: u16,
 }
 
-/// Where the XDP echo sits.
+/// Where an XDP program sits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct XdpEcho {
-    /// Name of the device whose received frames it answers.
+pub struct XdpDevice {
+    /// Name of the device whose received frames it sees.
     pub device: String,
     /// Where in the receive path it runs.
     pub mode: XdpMode,
@@ -204,7 +228,7 @@ pub struct XdpEcho {
 pub enum XdpMode {
     /// After the socket buffer is made; works on every device.
     Generic,
-    /// In the driver. On veth this is *slower* than generic, answers IPv4 with a zeroed UDP checksum (peers see
+    /// In the driver. The echo on veth is *slower* so than generic, answers IPv4 with a zeroed UDP checksum (peers see
     /// no checksum) and leaves IPv6 to the socket, because frames there carry unfinished checksums. And on veth
     /// the *peer* device must carry a native program too, whichever, or the replies lie in its ring until
     /// something else wakes it (`veth_xdp_flush` in drivers/net/veth.c looks for one, not for its NAPI).

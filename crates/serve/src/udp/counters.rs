@@ -52,7 +52,8 @@ pub struct WorkerCounters {
     /// Payload bytes of the replies.
     pub sent_bytes: u64,
     /// Datagrams that the kernel dropped at this worker's socket, mostly for want of buffer (`SO_MEMINFO`,
-    /// Linux 4.12; zero before). With one shared socket all of them stand under worker 0.
+    /// Linux 4.12; zero before), or of its `AF_XDP` socket for want of a free frame. With one shared socket all
+    /// of its own stand under worker 0.
     pub dropped_by_kernel: u64,
     /// Requests that the handler left without a reply.
     pub refused: u64,
@@ -60,7 +61,7 @@ pub struct WorkerCounters {
     pub panics: u64,
     /// Replies that the kernel would not send (`EMSGSIZE`, no route, ...) or that were longer than the room.
     pub send_errors: u64,
-    /// Receive calls that failed; each is tried again.
+    /// Receive calls that failed; each is tried again. With `AF_XDP` also frames with wrong sums or lengths.
     pub receive_errors: u64,
     /// Rounds of receiving that brought something: `received / rounds` is the batch that the traffic really gave.
     pub rounds: u64,

@@ -23,11 +23,14 @@
 //! allocation, no lock, no log line and no system call that the chosen [`Io`] does not need; counters are
 //! published once per batch.
 
+mod af_xdp;
 mod affinity;
 mod batch;
 mod config;
 mod counters;
+mod device;
 mod error;
+mod frame;
 mod handler;
 mod message;
 mod outbox;
@@ -39,8 +42,9 @@ mod steer;
 mod uring;
 mod worker;
 mod xdp;
+mod xsk;
 
-pub use config::{BusyPoll, Config, Io, PathMtu, Pin, Steering, XdpEcho, XdpMode};
+pub use config::{BusyPoll, Config, Io, PathMtu, Pin, Steering, XdpDevice, XdpMode};
 pub use counters::{Counters, WorkerCounters, XdpCounters};
 pub use error::Error;
 pub use handler::{Handler, MAX_REPLY};

@@ -1,4 +1,4 @@
-//! Starting and stopping: sockets, steering, workers, the XDP echo, in that order.
+//! Starting and stopping: sockets, steering, queues of `AF_XDP`, workers, the XDP echo, in that order.
 //!
 //! A stop loses nothing that was queued: a filter makes the sockets drop what still arrives, workers are
 //! woken, answer what they hold, and end, within a bounded time.
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
+use super::af_xdp::{self, Queue, Redirect};
 use super::affinity;
 use super::counters::{Counters, Published};
 use super::error::{Error, Feature};
@@ -20,7 +21,7 @@ use super::uring::Rings;
 use super::worker::{Desk, Stop};
 use super::xdp::Attached;
 use super::{Config, Io, Pin, ReadBack, XdpCounters};
-use super::{batch, single, socket, steer};
+use super::{batch, single, socket, steer, xsk};
 
 const PIN: Feature = Feature {
     switch: "pin",
@@ -43,6 +44,9 @@ pub struct Server {
     wakes: Vec<OwnedFd>,
     stop: Arc<Stop>,
     xdp: Option<Attached>,
+    redirect: Option<Redirect>,
+    /// The `AF_XDP` socket of each worker, where there are any.
+    xsks: Vec<Arc<OwnedFd>>,
     /// What was read when the stop began; afterwards the filter's drops would count as the kernel's.
     last: Option<(Vec<u64>, Option<XdpCounters>)>,
 }
@@ -80,14 +84,32 @@ impl Server {
             wakes: Vec::new(),
             stop: Arc::new(Stop::default()),
             xdp: None,
+            redirect: None,
+            xsks: Vec::new(),
             last: None,
         };
+        let mut queues = match &config.af_xdp {
+            Some(device) => {
+                let socket = &server.sockets[0];
+                let opened = af_xdp::open(device, local_addr, config.workers, socket, &mut ledger)?;
+                opened.map_or(Vec::new(), |(redirect, queues)| {
+                    server.redirect = Some(redirect);
+                    queues
+                })
+            }
+            None => Vec::new(),
+        }
+        .into_iter();
         // From here on an early return drops `server`, which stops what already runs.
         let factory: Factory<H> = Arc::new(factory);
         let (report, reports) = mpsc::channel();
         for (worker, &cpu) in cpus.iter().enumerate() {
+            let queue = queues.next();
+            if let Some(queue) = &queue {
+                server.xsks.push(queue.fd().clone());
+            }
             server
-                .spawn(config, worker, cpu, factory.clone(), report.clone())
+                .spawn(config, worker, cpu, queue, factory.clone(), report.clone())
                 .map_err(|answer| Error::Worker { worker, answer })?;
         }
         drop(report);
@@ -131,11 +153,15 @@ impl Server {
     }
 
     fn kernel_counters(&self) -> (Vec<u64>, Option<XdpCounters>) {
-        let drops = self
+        let mut drops: Vec<u64> = self
             .sockets
             .iter()
             .map(|socket| socket::drops(socket))
             .collect();
+        drops.resize(drops.len().max(self.xsks.len()), 0);
+        for (drops, xsk) in drops.iter_mut().zip(&self.xsks) {
+            *drops += xsk::drops(xsk);
+        }
         (drops, self.xdp.as_ref().map(Attached::read))
     }
 
@@ -145,6 +171,7 @@ impl Server {
         }
         self.last = Some(self.kernel_counters());
         self.xdp = None;
+        self.redirect = None;
         for socket in &self.sockets {
             // Without the filter a stop under load ends at its deadline instead of at an empty queue.
             let _ = socket::refuse_more(socket);
@@ -175,6 +202,7 @@ impl Server {
         config: &Config,
         worker: usize,
         cpu: usize,
+        queue: Option<Queue>,
         factory: Factory<H>,
         report: Sender<Report>,
     ) -> io::Result<()> {
@@ -194,6 +222,7 @@ impl Server {
             control: needs_control(config),
             may_fall_back: config.fallback,
             wake,
+            queue,
             socket: self.sockets[worker % self.sockets.len()].clone(),
             published: self.published[worker].clone(),
             stop: self.stop.clone(),
@@ -304,6 +333,7 @@ struct Work {
     control: bool,
     may_fall_back: bool,
     wake: Option<OwnedFd>,
+    queue: Option<Queue>,
     socket: Arc<OwnedFd>,
     published: Arc<Published>,
     stop: Arc<Stop>,
@@ -311,7 +341,7 @@ struct Work {
 
 impl Work {
     /// The whole life of a worker.
-    fn run<H: Handler>(self, factory: Factory<H>, report: Sender<Report>) {
+    fn run<H: Handler>(mut self, factory: Factory<H>, report: Sender<Report>) {
         let thread = affinity::thread_id();
         self.published.born(thread);
         let pinned = self
@@ -354,6 +384,10 @@ impl Work {
         drop(report);
         if doomed {
             return;
+        }
+        if let Some(queue) = &mut self.queue {
+            // Until the stop; what is then still queued at the socket is answered below.
+            af_xdp::run(&mut desk, &self.stop, queue, self.control);
         }
         match (&mut rings, io) {
             (Some(rings), _) => {

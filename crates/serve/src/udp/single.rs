@@ -10,29 +10,14 @@ use super::worker::{Desk, MAX_REQUEST, Stop};
 
 /// Serves until `stop`. `control`: ask for local address and segment size, which takes `recvmsg`.
 pub(super) fn run<H: Handler>(desk: &mut Desk<H>, stop: &Stop, control: bool) {
-    let mut buffer = vec![0_u8; MAX_REQUEST];
-    let mut messages = Control::empty();
-    let mut name = Name::empty();
+    let mut receiver = Receiver::new(control);
     while !stop.expired() {
-        name.reset();
-        let received = if control {
-            receive_with_control(desk.socket(), &mut buffer, &mut name, &mut messages)
-        } else {
-            receive(desk.socket(), &mut buffer, &mut name).map(|length| (length, 0))
-        };
-        match received {
-            Ok(_) if name.length == 0 => {
+        match receiver.take(desk, 0) {
+            Ok(true) => desk.send(),
+            Ok(false) => {
                 if stop.requested() {
                     return;
                 }
-            }
-            Ok((length, control)) => {
-                desk.take(
-                    &buffer[..length],
-                    &name,
-                    &Arrival::read(&messages.0[..control]),
-                );
-                desk.send();
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => desk.tally.receive_errors += 1,
@@ -41,7 +26,48 @@ pub(super) fn run<H: Handler>(desk: &mut Desk<H>, stop: &Stop, control: bool) {
     }
 }
 
-fn receive(socket: i32, buffer: &mut [u8], name: &mut Name) -> io::Result<usize> {
+/// Room for one datagram.
+pub(super) struct Receiver {
+    buffer: Vec<u8>,
+    name: Name,
+    messages: Option<Control>,
+}
+
+impl Receiver {
+    /// `control`: ask for local address and segment size too.
+    pub(super) fn new(control: bool) -> Self {
+        Self {
+            buffer: vec![0; MAX_REQUEST],
+            name: Name::empty(),
+            messages: control.then(Control::empty),
+        }
+    }
+
+    /// Receives one datagram from the desk's socket, with the flags of recv(2), and has it answered; the reply waits.
+    /// False at the end of a socket that was shut down.
+    pub(super) fn take<H: Handler>(&mut self, desk: &mut Desk<H>, flags: i32) -> io::Result<bool> {
+        self.name.reset();
+        let (buffer, name) = (&mut self.buffer, &mut self.name);
+        let (length, arrival) = match &mut self.messages {
+            Some(messages) => {
+                let (length, control) =
+                    receive_with_control(desk.socket(), buffer, name, messages, flags)?;
+                (length, Arrival::read(&messages.0[..control]))
+            }
+            None => (
+                receive(desk.socket(), buffer, name, flags)?,
+                Arrival::default(),
+            ),
+        };
+        if name.length == 0 {
+            return Ok(false);
+        }
+        desk.take(&buffer[..length], name, &arrival);
+        Ok(true)
+    }
+}
+
+fn receive(socket: i32, buffer: &mut [u8], name: &mut Name, flags: i32) -> io::Result<usize> {
     // SAFETY: buffer and name are valid for the lengths given.
     let length = unsafe {
         let address = name.as_mut_ptr();
@@ -49,7 +75,7 @@ fn receive(socket: i32, buffer: &mut [u8], name: &mut Name) -> io::Result<usize>
             socket,
             buffer.as_mut_ptr().cast(),
             buffer.len(),
-            0,
+            flags,
             address,
             &raw mut name.length,
         )
@@ -63,6 +89,7 @@ fn receive_with_control(
     buffer: &mut [u8],
     name: &mut Name,
     control: &mut Control,
+    flags: i32,
 ) -> io::Result<(usize, usize)> {
     let mut iovec = libc::iovec {
         iov_base: buffer.as_mut_ptr().cast(),
@@ -77,7 +104,7 @@ fn receive_with_control(
     header.msg_control = control.0.as_mut_ptr().cast();
     header.msg_controllen = control.0.len() as _;
     // SAFETY: everything the header points at outlives the call.
-    let length = unsafe { libc::recvmsg(socket, &raw mut header, 0) };
+    let length = unsafe { libc::recvmsg(socket, &raw mut header, flags) };
     name.length = header.msg_namelen;
     match usize::try_from(length) {
         Ok(length) => Ok((length, header.msg_controllen as usize)),

@@ -108,6 +108,13 @@ impl<H: Handler> Desk<H> {
         name: &Name,
         arrival: &Arrival,
     ) {
+        if let Some(length) = self.reply(request, peer) {
+            self.outbox.push(length, name, arrival.local);
+        }
+    }
+
+    /// Counts a request and has its reply written to the outbox's room, where it can be pushed or taken from.
+    pub(super) fn reply(&mut self, request: &[u8], peer: std::net::SocketAddr) -> Option<usize> {
         if self.outbox.room().is_none() {
             self.send();
         }
@@ -118,11 +125,12 @@ impl<H: Handler> Desk<H> {
         self.tally.received += 1;
         self.tally.received_bytes += request.len() as u64;
         match self.handler.answer(request, peer, room) {
-            Outcome::Reply(length) => self.outbox.push(length, name, arrival.local),
+            Outcome::Reply(length) => return Some(length),
             Outcome::Refused => self.tally.refused += 1,
             Outcome::TooLong => self.tally.send_errors += 1,
             Outcome::Panicked => self.tally.panics += 1,
         }
+        None
     }
 
     /// Sends the replies that wait.

@@ -1,17 +1,16 @@
 //! The XDP echo on a device: load, attach by a link that dies with us, read its counters.
-#![expect(unsafe_code, reason = "the driver's name comes by ioctl")]
 
-use std::ffi::CString;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use crate::bpf::xdp_echo::{COUNTERS, Checksum, program};
 use crate::bpf::{self, MapKind, ProgramKind};
 
+use super::device::Device;
 use super::error::{Error, Feature};
 use super::read_back::Ledger;
-use super::{XdpCounters, XdpEcho, XdpMode};
+use super::{XdpCounters, XdpDevice, XdpMode};
 
 const XDP: Feature = Feature {
     switch: "xdp-echo",
@@ -37,7 +36,7 @@ pub(super) struct Attached {
 impl Attached {
     /// Attaches the echo for `listen`, or says in the ledger why not. `socket` is any socket of this namespace.
     pub(super) fn new(
-        echo: &XdpEcho,
+        echo: &XdpDevice,
         listen: SocketAddr,
         socket: &OwnedFd,
         ledger: &mut Ledger,
@@ -88,13 +87,8 @@ fn attach(
     listen: SocketAddr,
     socket: &OwnedFd,
 ) -> io::Result<(Attached, String)> {
-    let name = CString::new(device)?;
-    // SAFETY: a terminated string.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    if index == 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let veth = native && driver(&name, socket)? == *b"veth";
+    let device = Device::find(device)?;
+    let veth = native && device.is_veth(socket)?;
     let checksum = if veth {
         Checksum::Partial
     } else {
@@ -105,7 +99,7 @@ fn attach(
         ProgramKind::Xdp,
         &program(listen, checksum, counters.as_fd()),
     )?;
-    let link = bpf::attach_xdp(&program, index, native)?;
+    let link = bpf::attach_xdp(&program, device.index, native)?;
     let (id, on) = bpf::link_program(&link)?;
     let note = if veth {
         "; veth: IPv4 replies without UDP checksum, IPv6 left to the socket, the peer device needs a native program too"
@@ -118,38 +112,4 @@ fn attach(
         _link: link,
     };
     Ok((attached, actual))
-}
-
-/// Name of the driver behind a device, up to its first zero byte (`ETHTOOL_GDRVINFO`).
-fn driver(device: &CString, socket: &OwnedFd) -> io::Result<Vec<u8>> {
-    const SIOCETHTOOL: libc::Ioctl = 0x8946;
-    const ETHTOOL_GDRVINFO: u32 = 3;
-    /// `struct ethtool_drvinfo`, of which only the head is read.
-    #[repr(C)]
-    struct DriverInfo {
-        command: u32,
-        driver: [u8; 32],
-        rest: [u8; 160],
-    }
-    let mut info = DriverInfo {
-        command: ETHTOOL_GDRVINFO,
-        driver: [0; 32],
-        rest: [0; 160],
-    };
-    // SAFETY: all zeros is a valid ifreq.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(device.as_bytes_with_nul()) {
-        *to = from.cast_signed();
-    }
-    request.ifr_ifru.ifru_data = (&raw mut info).cast();
-    // SAFETY: the kernel writes at most an ethtool_drvinfo, 196 bytes, to the address in the request.
-    if unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let end = info
-        .driver
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(info.driver.len());
-    Ok(info.driver[..end].to_vec())
 }

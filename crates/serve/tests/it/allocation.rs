@@ -7,9 +7,10 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rungwise_serve::udp::{Config, Io, Pin, Server, Steering};
+use rungwise_serve::udp::{Config, Io, Pin, Server, Steering, XdpDevice, XdpMode};
 
 use crate::client::{ask, connect};
+use crate::namespace::Namespace;
 
 struct Counting;
 
@@ -54,36 +55,57 @@ fn workers_allocate_nothing_after_their_first_request() {
                     gso: true,
                     ..Config::new(listen.parse().unwrap())
                 },
-                |_| {
-                    |request: &[u8], _: SocketAddr, reply: &mut [u8]| {
-                        COUNTED.set(true);
-                        if request == b"allocate" {
-                            drop(std::hint::black_box(vec![0_u8; 100]));
-                        }
-                        reply[..request.len()].copy_from_slice(request);
-                        Some(request.len())
-                    }
-                },
+                counted,
             )
             .unwrap();
-            let sockets: Vec<_> = (0..4).map(|_| connect(server.local_addr())).collect();
-            let before = ALLOCATIONS.load(Ordering::Relaxed);
-            for n in 0..2000_usize {
-                let request = [n as u8; 1200];
-                let request = &request[..n % 1200];
-                let socket = &sockets[n % 4];
-                socket.send(request).unwrap();
-                let mut reply = [0; 1500];
-                assert_eq!(socket.recv(&mut reply).expect("a reply"), request.len());
-            }
-            assert_eq!(
-                ALLOCATIONS.load(Ordering::Relaxed) - before,
-                0,
-                "{io} on {listen}"
-            );
-            // The proof that the counter counts.
-            ask(&sockets[0], b"allocate");
-            assert!(ALLOCATIONS.load(Ordering::Relaxed) > before);
+            exchange(&server, &format!("{io} on {listen}"));
         }
     }
+    on_a_queue();
+}
+
+/// The same for a worker on a queue of `AF_XDP`; not a test of its own, since they share the counter.
+fn on_a_queue() {
+    let Some((here, there)) = Namespace::pair() else {
+        return;
+    };
+    let config = Config {
+        af_xdp: Some(XdpDevice {
+            device: "veth0".to_owned(),
+            mode: XdpMode::Native,
+        }),
+        ..Config::new("10.9.0.1:7777".parse().unwrap())
+    };
+    let server = here.run(move || Server::start(&config, counted).unwrap());
+    there.run(move || exchange(&server, "AF_XDP"));
+}
+
+/// An echo whose thread is counted from its first request on, and that can allocate.
+fn counted(_worker: usize) -> impl FnMut(&[u8], SocketAddr, &mut [u8]) -> Option<usize> {
+    |request, _, reply| {
+        COUNTED.set(true);
+        if request == b"allocate" {
+            drop(std::hint::black_box(vec![0_u8; 100]));
+        }
+        reply[..request.len()].copy_from_slice(request);
+        Some(request.len())
+    }
+}
+
+/// 2000 transactions of all sizes with `server`, none of which allocates.
+fn exchange(server: &Server, what: &str) {
+    let sockets: Vec<_> = (0..4).map(|_| connect(server.local_addr())).collect();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    for n in 0..2000_usize {
+        let request = [n as u8; 1200];
+        let request = &request[..n % 1200];
+        let socket = &sockets[n % 4];
+        socket.send(request).unwrap();
+        let mut reply = [0; 1500];
+        assert_eq!(socket.recv(&mut reply).expect("a reply"), request.len());
+    }
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "{what}");
+    // The proof that the counter counts.
+    ask(&sockets[0], b"allocate");
+    assert!(ALLOCATIONS.load(Ordering::Relaxed) > before);
 }

@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::process::{Command, Output, Stdio};
 
-use rungwise_serve::udp::{Config, Io, Server};
+use rungwise_serve::udp::{Config, Io, Server, XdpDevice, XdpMode};
 
 use crate::client::spawn;
+use crate::namespace::Namespace;
 use crate::{dns, sntp};
 
 /// Runs a program that must be installed and end well.
@@ -109,6 +110,31 @@ fn dig_accepts_the_dns_example() {
                 "{arguments:?}: {text}"
             );
         }
+    }
+}
+
+#[test]
+fn dig_notices_nothing_of_af_xdp() {
+    let Some((here, there)) = Namespace::pair() else {
+        return;
+    };
+    for listen in ["10.9.0.1:7777", "[fd09::1]:7778"] {
+        let config = Config {
+            af_xdp: Some(XdpDevice {
+                device: "veth0".to_owned(),
+                mode: XdpMode::Native,
+            }),
+            ..Config::new(listen.parse().unwrap())
+        };
+        let server = here.run(move || Server::start(&config, |_| dns::handler()).unwrap());
+        let address = server.local_addr();
+        there.run(move || {
+            let answer = dig(address, &["+short", "www.lab.test", "A"]);
+            assert_eq!(answer, "192.0.2.10\n192.0.2.11\n");
+            let text = dig(address, &["long.lab.test", "TXT"]);
+            assert!(text.contains("status: NOERROR"), "{text}");
+        });
+        assert_eq!(server.stop().total().sent, 2);
     }
 }
 

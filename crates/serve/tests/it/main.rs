@@ -6,6 +6,7 @@
     reason = "tests start clients, keep time themselves, and say aloud what they cannot do"
 )]
 
+mod af_xdp;
 mod allocation;
 mod client;
 mod clients;

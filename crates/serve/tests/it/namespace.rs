@@ -60,6 +60,11 @@ impl Namespace {
         Some((first, second))
     }
 
+    /// A file that stands for the namespace, for ip(8).
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Runs `job` inside and returns what it returns.
     pub(crate) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let (send, result) = mpsc::channel();

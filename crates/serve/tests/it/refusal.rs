@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "seccomp has no safe door in std")]
 
 use rungwise_serve::udp::Server;
-use rungwise_serve::udp::{Config, Error, Io, Pin, Steering, XdpEcho, XdpMode};
+use rungwise_serve::udp::{Config, Error, Io, Pin, Steering, XdpDevice, XdpMode};
 
 use crate::client::{ask, connect, echo};
 
@@ -148,7 +148,7 @@ fn an_xdp_echo_on_no_device_falls_back_to_sockets() {
         .unwrap()
         .port();
     let config = Config {
-        xdp_echo: Some(XdpEcho {
+        xdp_echo: Some(XdpDevice {
             device: "no-such-device".to_owned(),
             mode: XdpMode::Generic,
         }),
@@ -156,5 +156,33 @@ fn an_xdp_echo_on_no_device_falls_back_to_sockets() {
     };
     let (error, line) = refused(&config);
     assert!(error.to_string().contains("no-such-device"), "{error}");
+    assert!(line.contains("off, sockets answer"), "{line}");
+}
+
+#[test]
+fn without_af_xdp_the_error_names_it_and_sockets_answer() {
+    let port = connect("127.0.0.1:9".parse().unwrap())
+        .local_addr()
+        .unwrap()
+        .port();
+    let config = Config {
+        af_xdp: Some(XdpDevice {
+            device: "no-such-device".to_owned(),
+            mode: XdpMode::Generic,
+        }),
+        ..Config::new((std::net::Ipv4Addr::LOCALHOST, port).into())
+    };
+    let (error, line) = refused(&config);
+    assert!(error.to_string().contains("no-such-device"), "{error}");
+    assert!(line.contains("off, sockets answer"), "{line}");
+    let config = Config {
+        af_xdp: Some(XdpDevice {
+            device: "lo".to_owned(),
+            mode: XdpMode::Generic,
+        }),
+        ..config
+    };
+    let (error, line) = without(libc::SYS_bpf, libc::EPERM, || refused(&config));
+    assert!(error.to_string().contains("CAP_BPF"), "{error}");
     assert!(line.contains("off, sockets answer"), "{line}");
 }

@@ -149,8 +149,12 @@ fn a_port_in_use_is_an_error_that_says_so() {
 
 #[test]
 fn a_configuration_that_contradicts_itself_is_refused() {
-    use rungwise_serve::udp::{Pin, Steering, XdpEcho, XdpMode};
+    use rungwise_serve::udp::{Pin, Steering, XdpDevice, XdpMode};
     let plain = Config::new("127.0.0.1:0".parse().unwrap());
+    let on_lo = || XdpDevice {
+        device: "lo".to_owned(),
+        mode: XdpMode::Generic,
+    };
     for (config, reason) in [
         (
             Config {
@@ -190,13 +194,33 @@ fn a_configuration_that_contradicts_itself_is_refused() {
         ),
         (
             Config {
-                xdp_echo: Some(XdpEcho {
-                    device: "lo".to_owned(),
-                    mode: XdpMode::Generic,
-                }),
+                xdp_echo: Some(on_lo()),
                 ..plain.clone()
             },
             "needs a port",
+        ),
+        (
+            Config {
+                af_xdp: Some(on_lo()),
+                ..Config::new("0.0.0.0:7777".parse().unwrap())
+            },
+            "name the one to answer",
+        ),
+        (
+            Config {
+                af_xdp: Some(on_lo()),
+                xdp_echo: Some(on_lo()),
+                ..Config::new("127.0.0.1:7777".parse().unwrap())
+            },
+            "holds one XDP program",
+        ),
+        (
+            Config {
+                af_xdp: Some(on_lo()),
+                io: Io::Uring,
+                ..Config::new("127.0.0.1:7777".parse().unwrap())
+            },
+            "choose one",
         ),
     ] {
         let error = Server::start(&config, crate::client::echo).unwrap_err();

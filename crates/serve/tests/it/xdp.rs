@@ -1,13 +1,13 @@
 //! The in-kernel echo on a veth pair of its own.
 
-use rungwise_serve::udp::{Config, Error, Server, XdpEcho, XdpMode};
+use rungwise_serve::udp::{Config, Error, Server, XdpDevice, XdpMode};
 
 use crate::client::{ask, connect, no_forks, wait_until};
 use crate::namespace::Namespace;
 
 fn start(namespace: &Namespace, listen: &str, mode: XdpMode) -> Server {
     let config = Config {
-        xdp_echo: Some(XdpEcho {
+        xdp_echo: Some(XdpDevice {
             device: "veth0".to_owned(),
             mode,
         }),
@@ -53,7 +53,7 @@ fn native_mode_answers_ipv4_and_leaves_ipv6_to_the_socket() {
     };
     // The peer device needs a native program as well; an echo on another port leaves our traffic alone.
     let config = Config {
-        xdp_echo: Some(XdpEcho {
+        xdp_echo: Some(XdpDevice {
             device: "veth1".to_owned(),
             mode: XdpMode::Native,
         }),
@@ -91,7 +91,7 @@ fn a_second_echo_on_the_device_is_refused_and_the_first_leaves_with_its_server()
     let _guard = no_forks();
     let first = start(&here, "10.9.0.1:7777", XdpMode::Generic);
     let second = Config {
-        xdp_echo: Some(XdpEcho {
+        xdp_echo: Some(XdpDevice {
             device: "veth0".to_owned(),
             mode: XdpMode::Generic,
         }),
@@ -116,7 +116,7 @@ fn a_driver_without_xdp_is_told_from_a_kernel_without_it() {
         return;
     };
     let config = Config {
-        xdp_echo: Some(XdpEcho {
+        xdp_echo: Some(XdpDevice {
             device: "lo".to_owned(),
             mode: XdpMode::Native,
         }),
