@@ -12,6 +12,7 @@ pub mod diskstats;
 pub mod fields;
 pub mod flat;
 pub mod folded;
+pub mod hsperfdata;
 pub mod interrupts;
 pub mod kallsyms;
 pub mod loadavg;

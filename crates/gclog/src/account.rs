@@ -17,6 +17,9 @@ pub struct Account {
     pub long_lines: u64,
     /// The last line has no end: the log is cut, or still being written.
     pub cut: bool,
+    /// The log of JDK 5 to 8 begins in the midst of a pause, as the next file of a rotated set does: the line that ends the
+    /// pause, with its duration. It is no event, since nothing tells what pause it was.
+    pub begins_within: Option<Sample>,
 }
 
 /// Lines and their bytes with the line ends.
@@ -28,7 +31,7 @@ pub struct Share {
     pub bytes: u64,
 }
 
-/// A line that was not understood.
+/// A line as it stands in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// From 1.
@@ -61,10 +64,7 @@ impl Account {
             Read::Ignored => &mut self.ignored,
             Read::Unknown => {
                 if self.samples.len() < SAMPLES {
-                    self.samples.push(Sample {
-                        line,
-                        text: sample(text),
-                    });
+                    self.samples.push(Sample::of(line, text));
                 }
                 &mut self.unknown
             }
@@ -84,15 +84,20 @@ impl Account {
     }
 }
 
-fn sample(text: &[u8]) -> String {
-    String::from_utf8_lossy(&text[..text.len().min(SAMPLE_BYTES)])
-        .chars()
-        .map(|c| {
+impl Sample {
+    /// The beginning of a line.
+    pub(crate) fn of(line: u64, text: &[u8]) -> Self {
+        let printable = |c: char| {
             if c.is_control() {
                 char::REPLACEMENT_CHARACTER
             } else {
                 c
             }
-        })
-        .collect()
+        };
+        let text = String::from_utf8_lossy(&text[..text.len().min(SAMPLE_BYTES)]);
+        Self {
+            line,
+            text: text.chars().map(printable).collect(),
+        }
+    }
 }

@@ -156,7 +156,8 @@ pub struct Ages {
 pub struct References {
     /// `SoftReference`, `WeakReference`, `FinalReference`, `PhantomReference`, `JNI Weak Reference`.
     pub kind: Name,
-    /// How many; nothing where only the time is printed.
+    /// How many were found whose object was not reachable otherwise; nothing where only the time is printed. ZGC and
+    /// Shenandoah call them discovered, and print those that they merely met as well.
     pub count: Option<u64>,
     /// How long it took.
     pub duration_ns: Option<u64>,
@@ -169,7 +170,8 @@ pub struct References {
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Troubles {
-    /// `to-space exhausted`, `to-space overflow`, `Evacuation Failure`.
+    /// `to-space exhausted`, `to-space overflow`, `Evacuation Failure`; not `Evacuation Failure: Pinned`, which says that
+    /// regions stayed where they were because native code held objects in them.
     pub evacuation_failed: bool,
     /// `promotion failed`.
     pub promotion_failed: bool,
@@ -246,6 +248,11 @@ pub struct Concurrent {
     pub aborted: bool,
     /// What areas held, of a whole cycle that prints it.
     pub areas: Areas,
+    /// Bytes that moved from young to old, where the log prints them: a young collection of generational ZGC.
+    pub promoted: Option<u64>,
+    /// Bytes that the application allocated meanwhile, where the log prints them: a cycle of ZGC, a young collection of
+    /// generational ZGC.
+    pub allocated: Option<u64>,
 }
 
 /// Threads stopped, for whatever reason.
@@ -261,6 +268,24 @@ pub struct Safepoint {
     pub reaching_ns: Option<u64>,
     /// From the call to stop until all ran again.
     pub total_ns: u64,
+}
+
+/// A row of a table in which a collector sums up what it did: ZGC every ten seconds, Shenandoah at the end of its JVM.
+/// Of the table of ZGC the last columns are taken, which are of all the time since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statistic {
+    /// Line of the log.
+    pub line: u64,
+    /// When it was printed.
+    pub at: Stamp,
+    /// As printed: `Old Pause: Pause Mark End`, `Pause Init Mark (G)`.
+    pub name: Name,
+    /// How often; ZGC does not say.
+    pub count: Option<u64>,
+    /// Mean. ZGC's is a mean of means: of each second, then of all seconds in which it happened.
+    pub mean_ns: u64,
+    /// Longest.
+    pub longest_ns: u64,
 }
 
 /// What the log tells of the JVM that wrote it, one fact at a time.
@@ -301,8 +326,14 @@ pub enum Event<'a> {
     Concurrent(&'a Concurrent),
     /// A safepoint.
     Safepoint(&'a Safepoint),
+    /// References that a concurrent collector found in a cycle; those of a pause are in the pause.
+    References(References),
+    /// A row of a collector's own sums.
+    Statistic(&'a Statistic),
     /// An application thread waited for memory: ZGC's `Allocation Stall (thread) 12.3ms`, Shenandoah's pacing.
     Stall {
+        /// Line of the log.
+        line: u64,
         /// When.
         at: Stamp,
         /// The thread, where printed.
@@ -319,11 +350,15 @@ pub enum Event<'a> {
     },
     /// `java.lang.OutOfMemoryError` and its like.
     OutOfMemory {
+        /// Line of the log.
+        line: u64,
         /// When.
         at: Stamp,
     },
     /// Fragmentation of CMS's old generation, from `PrintFLSStatistics`.
     FreeLists {
+        /// Line of the log, the last of them.
+        line: u64,
         /// When.
         at: Stamp,
         /// Bytes.

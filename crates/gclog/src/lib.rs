@@ -33,6 +33,7 @@ mod lines;
 mod names;
 mod number;
 mod parser;
+pub mod predict;
 mod preunified;
 mod summary;
 mod unified;
@@ -40,7 +41,7 @@ mod unified;
 pub use account::{Account, Sample, Share};
 pub use event::{
     AREAS, Ages, Area, Areas, Change, Collector, Concurrent, Cpu, Event, Fact, Kind, Pause, Phase,
-    References, Safepoint, Stamp, Troubles,
+    References, Safepoint, Stamp, Statistic, Troubles,
 };
 pub use names::{Name, Names};
 pub use parser::Parser;

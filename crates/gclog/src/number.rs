@@ -6,6 +6,8 @@
 pub(crate) const SECONDS: u32 = 9;
 /// Milliseconds.
 pub(crate) const MILLISECONDS: u32 = 6;
+/// Microseconds.
+pub(crate) const MICROSECONDS: u32 = 3;
 
 /// Powers of ten.
 const TENS: [u64; 10] = [

@@ -1,6 +1,6 @@
 //! Bytes to events: cuts lines, decides for each of them which grammar it has, and keeps the account.
 
-use crate::account::{Account, Read};
+use crate::account::{Account, Read, Sample};
 use crate::event::Event;
 use crate::lines::{Line, Lines};
 use crate::names::Names;
@@ -38,6 +38,27 @@ impl Parser {
         self.lines.push(piece, |line| inner.line(line, sink));
     }
 
+    /// What is pushed from here on is of another JVM, as whoever has the files knows: nothing in the text need show it. To be
+    /// called behind the end of a line.
+    pub fn restart(&mut self, sink: &mut impl FnMut(&Names, Event<'_>)) {
+        let inner = &mut self.inner;
+        if inner.line == 0 {
+            return;
+        }
+        let mut context = Context {
+            names: &mut inner.names,
+            clock: &mut inner.clock,
+            line: inner.line,
+            sink,
+        };
+        inner.preunified.finish(&mut context);
+        inner.unified.finish(&mut context);
+        inner.preunified.forget();
+        inner.unified.forget();
+        *context.clock = Clock::default();
+        context.tell(Event::Restart);
+    }
+
     /// Ends the log: tells what is still open, and gives the account of all lines.
     pub fn finish(self, sink: &mut impl FnMut(&Names, Event<'_>)) -> Account {
         let mut inner = self.inner;
@@ -56,6 +77,16 @@ impl Parser {
     /// What became of the lines so far.
     pub fn account(&self) -> &Account {
         &self.inner.account
+    }
+
+    /// What has ended and may still get something, such as the CPU time of a pause, so that it was not told yet. For who
+    /// shows a log while it is written; [`Parser::push`] tells it in its time.
+    pub fn waiting(&self) -> Option<Event<'_>> {
+        let inner = &self.inner;
+        inner
+            .unified
+            .waiting()
+            .or_else(|| inner.preunified.waiting())
     }
 
     /// The names of the events so far.
@@ -83,6 +114,9 @@ impl Inner {
             &mut context,
             line.text,
         );
+        if self.account.begins_within.is_none() && self.preunified.lacks_beginning() {
+            self.account.begins_within = Some(Sample::of(self.line, line.text));
+        }
         self.account.enter(read, self.line, line.text, line.bytes);
     }
 }
@@ -128,8 +162,8 @@ impl Context<'_> {
 /// Says by the uptime that another JVM writes.
 ///
 /// Threads print their stamps a little out of order, and a damaged digit can throw one far ahead. So the uptime must
-/// fall by more than [`Clock::DISORDER_NS`] below both of the two before it. Right after a header it is enough that it
-/// falls to less than half of the highest: JDK 8 prints a header into every rotated file, where the uptime goes on.
+/// fall by more than [`Clock::DISORDER_NS`] below both of the two before it. Right after the header of a file it is enough
+/// that it falls to less than half of the highest: JDK 8 prints a header into every rotated file, where the uptime goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     /// The last two, the later first.
@@ -148,16 +182,25 @@ impl Clock {
         self.after_header = true;
     }
 
+    /// Another JVM writes, at this uptime.
+    pub(crate) fn restart(&mut self, uptime_ns: Option<u64>) {
+        let uptime_ns = uptime_ns.unwrap_or(0);
+        *self = Self {
+            last_ns: [uptime_ns; 2],
+            highest_ns: uptime_ns,
+            after_header: false,
+        };
+    }
+
     /// Takes note of an uptime. True if it shows that another JVM writes now; then whatever is open shall be told,
     /// and [`Event::Restart`] after it.
     pub(crate) fn restarted(&mut self, uptime_ns: u64) -> bool {
         let before = self.last_ns[0].min(self.last_ns[1]);
+        let after_header = std::mem::take(&mut self.after_header);
         let restarted = uptime_ns.saturating_add(Self::DISORDER_NS) < before
-            || self.after_header && uptime_ns < self.highest_ns / 2;
-        self.after_header = false;
+            || after_header && uptime_ns < self.highest_ns / 2;
         if restarted {
-            self.last_ns = [uptime_ns; 2];
-            self.highest_ns = uptime_ns;
+            self.restart(Some(uptime_ns));
         } else {
             self.last_ns = [uptime_ns, self.last_ns[0]];
             self.highest_ns = self.highest_ns.max(uptime_ns);
@@ -170,7 +213,51 @@ impl Clock {
 mod tests {
     use super::*;
 
+    #[test]
+    fn whoever_knows_of_another_jvm_can_say_so() {
+        let mut told = Vec::new();
+        let mut sink = |_: &Names, event: Event<'_>| {
+            told.push(match event {
+                Event::Restart => None,
+                Event::Pause(pause) => Some(pause.line),
+                other => panic!("{other:?}"),
+            });
+        };
+        let line = b"100.000: [GC 2K->1K(9K), 0.1000000 secs]\n";
+        let mut parser = Parser::new();
+        parser.restart(&mut sink);
+        parser.push(line, &mut sink);
+        parser.restart(&mut sink);
+        parser.push(line, &mut sink);
+        let account = parser.finish(&mut sink);
+        assert_eq!(told, [Some(1), None, Some(2)]);
+        assert_eq!(account.understood.lines, 2);
+    }
+
     const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn what_has_ended_can_be_seen_before_it_is_told() {
+        let pause = "GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n";
+        for log in [
+            format!("[1.3s][info][gc] {pause}"),
+            "1.235: [GC (Allocation Failure) 65536K->23552K(196608K), 0.0652530 secs]\n".to_owned(),
+        ] {
+            let mut told = 0;
+            let mut sink = |_: &Names, event: Event<'_>| {
+                told += u32::from(matches!(event, Event::Pause(_)));
+            };
+            let mut parser = Parser::new();
+            parser.push(log.as_bytes(), &mut sink);
+            let Some(Event::Pause(waiting)) = parser.waiting() else {
+                panic!("nothing waits after {log}");
+            };
+            assert_eq!(waiting.duration_ns, Some(65_253_000));
+            parser.push(b"[2.0s][info][gc] GC(1) Concurrent Mark Cycle\n", &mut sink);
+            parser.finish(&mut sink);
+            assert_eq!(told, 1);
+        }
+    }
 
     #[test]
     fn a_fall_of_the_uptime_is_a_restart() {

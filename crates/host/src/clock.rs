@@ -18,6 +18,13 @@ pub fn utc_now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
+/// A moment, given in nanoseconds since 1970, as RFC 3339 in UTC to the millisecond. Nothing before 1970.
+pub fn utc(unix_ns: i64) -> Option<String> {
+    let since = Duration::from_nanos(u64::try_from(unix_ns).ok()?);
+    let at = SystemTime::UNIX_EPOCH.checked_add(since)?;
+    Some(humantime::format_rfc3339_millis(at).to_string())
+}
+
 /// A name for a run that sorts by time: `20261121T131500Z-3fa9`. The end keeps two runs that began
 /// in the same second apart.
 pub fn run_id() -> io::Result<String> {
@@ -80,6 +87,13 @@ mod tests {
             end.len() == 4 && end.bytes().all(|byte| byte.is_ascii_hexdigit()),
             "{id}"
         );
+    }
+
+    #[test]
+    fn a_moment_is_told_in_utc() {
+        let told = utc(1_795_261_077_369_999_999);
+        assert_eq!(told.as_deref(), Some("2026-11-21T11:37:57.369Z"));
+        assert_eq!((utc(-1), utc(i64::MAX).is_some()), (None, true));
     }
 
     #[test]

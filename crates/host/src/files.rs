@@ -15,6 +15,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 
@@ -257,6 +258,11 @@ pub fn exists(path: &Path) -> bool {
 /// Whether `path` is a folder; a link to one is.
 pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
+}
+
+/// When it was last written to.
+pub fn modified(path: &Path) -> io::Result<SystemTime> {
+    fs::metadata(path)?.modified()
 }
 
 /// Removes a file, durably; one that is not there is removed.

@@ -16,6 +16,7 @@ pub mod environment;
 mod error;
 mod ethtool;
 pub mod files;
+pub mod follow;
 pub mod interrupts;
 mod link;
 pub mod live;

@@ -63,7 +63,7 @@ impl Interrupt {
     }
 
     /// Becomes readable with the first signal and stays so; for poll(2). Do not read from it.
-    fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 }

@@ -1,8 +1,9 @@
 //! A command line of the JVM as a list of options, from text or from the words of a process.
 //!
 //! `-Xmx`, `-Xms`, `-Xmn` and `-Xss` are other ways to set flags (`share/runtime/arguments.cpp`) and are read as such. A file
-//! of arguments (`@file`) is named and not read. What follows the main class or `-jar FILE` belongs to the application.
+//! of arguments (`@file`) is read by whoever opens files, else it is named. What follows the main class or `-jar FILE` belongs to the application.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use crate::size;
@@ -18,6 +19,8 @@ pub enum Origin {
     LauncherOptions,
     /// In `_JAVA_OPTIONS`, which the JVM reads after its command line.
     LateOptions,
+    /// As the JVM itself tells its arguments in its performance data, argument files and variables included.
+    Told,
     /// In the header of a GC log: JDK 8 prints there what it decided by itself as well.
     Log,
 }
@@ -29,6 +32,7 @@ impl fmt::Display for Origin {
             Self::ToolOptions => "JAVA_TOOL_OPTIONS",
             Self::LauncherOptions => "JDK_JAVA_OPTIONS",
             Self::LateOptions => "_JAVA_OPTIONS",
+            Self::Told => "performance data of the JVM",
             Self::Log => "header of the GC log",
         })
     }
@@ -200,33 +204,72 @@ pub struct CommandLine {
 impl CommandLine {
     /// Reads text as a shell does: white space between words, `'` and `"` around words, `\` before a character.
     pub fn parse(text: &str) -> Self {
-        Self::of_words(words(text), Origin::Line)
+        Self::parse_with(text, &mut |_| None)
     }
 
-    /// Reads the words of a process, the program's name first or not.
-    pub fn of_words(words: impl IntoIterator<Item = String>, origin: Origin) -> Self {
+    /// The same with the text of argument files: of `@app.args` that of `app.args`; `None` leaves the option as it is.
+    pub fn parse_with(text: &str, read: &mut dyn FnMut(&str) -> Option<String>) -> Self {
+        Self::of_words(words(text), Origin::Line, read)
+    }
+
+    /// Reads the words of a process, the program's name first or not. The launcher puts the words of an argument file in
+    /// its place (JDK 9 and later); such a file names no others.
+    pub fn of_words(
+        given: impl IntoIterator<Item = String>,
+        origin: Origin,
+        read: &mut dyn FnMut(&str) -> Option<String>,
+    ) -> Self {
         let mut options: Vec<Given> = Vec::new();
-        let mut words = words.into_iter().peekable();
-        if words
-            .peek()
-            .is_some_and(|first| !first.starts_with(['-', '@']))
+        // Each with whether it stands in an argument file.
+        let mut queue: VecDeque<(String, bool)> =
+            given.into_iter().map(|word| (word, false)).collect();
+        if queue
+            .front()
+            .is_some_and(|(first, _)| !first.starts_with(['-', '@']))
         {
-            words.next();
+            queue.pop_front();
         }
-        while let Some(word) = words.next() {
+        while let Some((word, inner)) = queue.pop_front() {
+            if let Some(file) = word.strip_prefix('@').filter(|_| !inner)
+                && let Some(text) = read(file)
+            {
+                for word in words(&uncommented(&text)).into_iter().rev() {
+                    queue.push_front((word, true));
+                }
+                continue;
+            }
             let ends = matches!(word.as_str(), "-jar" | "-m" | "--module" | "--source")
                 || !word.starts_with(['-', '@']);
             if ends {
                 break;
             }
             if WITH_VALUE.contains(&word.as_str()) {
-                let value = words.next().unwrap_or_default();
+                let value = queue.pop_front().unwrap_or_default().0;
                 options.push(Given::new(format!("{word} {value}").trim_end(), origin));
             } else {
                 options.push(Given::new(word, origin));
             }
         }
         Self { options }
+    }
+
+    /// Reads arguments that stand behind each other with a space between and no quotes, as the JVM tells its own: each
+    /// begins with a dash, and what does not belongs to the one before.
+    pub fn of_told(text: &str) -> Self {
+        let mut words: Vec<String> = Vec::new();
+        for word in text.split_whitespace() {
+            match words.last_mut() {
+                Some(last) if !word.starts_with('-') => {
+                    last.push(' ');
+                    last.push_str(word);
+                }
+                _ => words.push(word.to_owned()),
+            }
+        }
+        let options = words.into_iter().map(|word| Given::new(word, Origin::Told));
+        Self {
+            options: options.collect(),
+        }
     }
 
     /// Adds the options of an environment variable, where the JVM reads them: before or after its command line.
@@ -314,6 +357,27 @@ fn quoted(written: &str) -> String {
     } else {
         format!("'{}'", written.replace('\'', r"'\''"))
     }
+}
+
+/// An argument file without its comments: from `#` at the beginning of a word to the end of the line.
+fn uncommented(text: &str) -> String {
+    let mut kept = String::new();
+    for line in text.lines() {
+        let (mut quote, mut before) = (None, ' ');
+        let end = line.find(|c: char| {
+            let comment = c == '#' && quote.is_none() && before.is_whitespace();
+            match (quote, c) {
+                (Some(open), c) if c == open => quote = None,
+                (None, '"' | '\'') => quote = Some(c),
+                _ => {}
+            }
+            before = c;
+            comment
+        });
+        kept.push_str(&line[..end.unwrap_or(line.len())]);
+        kept.push('\n');
+    }
+    kept
 }
 
 /// Words of a line, quotes and backslashes taken off. A quote that is not closed ends with the text.
@@ -421,6 +485,49 @@ mod tests {
             .collect();
         assert_eq!(files, ["app.args", ".hotspotrc"]);
         assert_eq!(line.number("MaxHeapSize"), Some(1 << 30));
+    }
+
+    #[test]
+    fn the_words_of_an_argument_file_stand_in_its_place() {
+        let mut read = |name: &str| {
+            (name == "app.args").then(|| {
+                "# a comment\n-Xmx2g   # another\n-XX:OnError=\"a b\" @other\n-Dx=a#b\n".to_owned()
+            })
+        };
+        let line = CommandLine::parse_with(
+            "java -Xms1g @app.args @none -Xmn1g Main @app.args",
+            &mut read,
+        );
+        let written: Vec<_> = line.options.iter().map(|given| &*given.written).collect();
+        assert_eq!(
+            written,
+            [
+                "-Xms1g",
+                "-Xmx2g",
+                "-XX:OnError=a b",
+                "@other",
+                "-Dx=a#b",
+                "@none",
+                "-Xmn1g"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_jvm_tells_of_itself_has_no_quotes() {
+        let line = CommandLine::of_told("-Xmx1g -XX:OnError=kill -9 %p -Dname=a b -XX:+UseG1GC");
+        let written: Vec<_> = line.options.iter().map(|given| &*given.written).collect();
+        // A word that looks like an option is taken for one.
+        assert_eq!(
+            written,
+            [
+                "-Xmx1g",
+                "-XX:OnError=kill",
+                "-9 %p",
+                "-Dname=a b",
+                "-XX:+UseG1GC"
+            ]
+        );
     }
 
     #[test]

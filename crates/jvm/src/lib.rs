@@ -1,5 +1,5 @@
-//! What `HotSpot`'s flags mean: the tables of five JDKs as real JVMs printed them, a parser of command lines, judgements
-//! of them, and the way from one JDK to another.
+//! What `HotSpot`'s flags mean: the tables of JDK 8 to 25 as real JVMs printed them, that of JDK 7 from its source, a parser
+//! of command lines, judgements of them, and the way from one JDK to another.
 //!
 //! ```
 //! use rungwise_jvm::{Case, CommandLine, Machine, Release, judge};
@@ -19,6 +19,7 @@
 //! read when the first flag is looked up, one JDK at a time.
 
 mod command_line;
+mod history;
 mod judge;
 mod machine;
 pub mod migrate;
@@ -27,6 +28,7 @@ mod size;
 mod table;
 
 pub use command_line::{CommandLine, Given, Origin, Setting};
+pub use history::{Standing, State, history, lifetime};
 pub use judge::{Case, Collector, JUDGEMENTS, Judgement, judge};
 pub use machine::Machine;
 pub use release::Release;

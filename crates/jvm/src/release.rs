@@ -8,8 +8,9 @@ use crate::table::Table;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Release(pub u8);
 
-/// Releases whose flags are known from a JVM. A JDK 7 was not to be had.
-pub(crate) const KNOWN: [Release; 5] = [
+/// Releases whose flags are known: from a JVM, those of JDK 7 from its source.
+pub(crate) const KNOWN: [Release; 6] = [
+    Release(7),
     Release(8),
     Release(11),
     Release(17),
@@ -76,7 +77,7 @@ mod tests {
     fn a_release_without_a_table_is_judged_by_an_older_one_if_there_is_one() {
         assert_eq!(Release(20).table().release, Release(17));
         assert_eq!(Release(26).table().release, Release(25));
-        assert_eq!(Release(7).table().release, Release(8));
-        assert!(Release(17).is_known() && !Release(7).is_known());
+        assert_eq!(Release(6).table().release, Release(7));
+        assert!(Release(17).is_known() && !Release(6).is_known());
     }
 }

@@ -134,6 +134,12 @@ pub struct Finding {
     /// What is expected of the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
+    /// What the wish is expected to bring, with its bound; empty where nothing is wished, or nobody can tell.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub expected: String,
+    /// What serves the same end on newer releases, where what is wished is of an old one; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub newer: String,
     /// What would prove it wrong; empty where it is not a finding.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub refuted_by: String,
@@ -153,6 +159,8 @@ impl Finding {
             missing: Vec::new(),
             distance: None,
             estimate: None,
+            expected: String::new(),
+            newer: String::new(),
             refuted_by: String::new(),
         }
     }
@@ -262,6 +270,20 @@ impl Finding {
         self
     }
 
+    /// Says what the wish is expected to bring.
+    #[must_use]
+    pub fn expect(mut self, what: impl Into<String>) -> Self {
+        self.expected = what.into();
+        self
+    }
+
+    /// Says what serves the same end on newer releases.
+    #[must_use]
+    pub fn newer(mut self, what: impl Into<String>) -> Self {
+        self.newer = what.into();
+        self
+    }
+
     /// Says what would prove it wrong.
     #[must_use]
     pub fn refuted_by(mut self, what: impl Into<String>) -> Self {
@@ -292,6 +314,9 @@ pub struct CheckReport {
     /// Name of the host that was looked at; empty in documents of before it was told.
     #[serde(default)]
     pub host: String,
+    /// When it was looked at, RFC 3339 in UTC: of a capture not the time of the judgement. None where it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<String>,
     /// Length of the window in seconds.
     pub window_s: f64,
     /// Act first, then watch, undecided, clear; within each the severest first.

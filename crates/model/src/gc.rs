@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::Envelope;
 use crate::check::Finding;
 
+mod troubles;
+
+pub use troubles::{Trouble, Troubles};
+
 /// The document of `jvm gc`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GcReport {
@@ -120,11 +124,13 @@ pub struct Account {
     pub unknown_lines: u64,
     /// The last line has no end: the log is cut, or still being written.
     pub cut: bool,
+    /// The line that ends a pause whose beginning the log lacks, since it begins within it; null where it does not.
+    pub begins_within: Option<Sample>,
     /// The first few lines not understood.
     pub samples: Vec<Sample>,
 }
 
-/// A line that was not understood.
+/// A line as it stands in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Its number, from 1.
@@ -236,6 +242,28 @@ pub struct Point {
     pub count: u64,
 }
 
+/// Time along a run in steps of equal length, by what took it. What lasts longer than a step is spread over those it lies in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Breakdown {
+    /// Beginning of the first step, seconds on the clock of the run.
+    pub from_s: f64,
+    /// Length of a step, seconds.
+    pub step_s: f64,
+    /// What took it, the largest sum first; beyond a dozen the rest is one, `(other)`.
+    pub parts: Vec<Portion>,
+}
+
+/// One part of a [`Breakdown`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Portion {
+    /// As printed.
+    pub name: String,
+    /// Sum over the run.
+    pub total_ms: f64,
+    /// Of each step, oldest first, up to the last one that has any.
+    pub steps_ms: Vec<f64>,
+}
+
 /// A growth with its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slope {
@@ -276,12 +304,18 @@ pub struct Run {
     pub live: Option<LiveSet>,
     /// Heap and its parts.
     pub heap: Heap,
+    /// How often the JVM changed the size of the heap; null where no collection tells a capacity.
+    pub resizes: Option<Resizes>,
+    /// Share of the young collections after which a survivor space was full, of those that tell.
+    pub survivors_full: Option<f64>,
     /// Old collections: full ones and concurrent cycles.
     pub old: OldCollections,
     /// Remarks of CMS and G1.
     pub remark: Option<Remarks>,
     /// Concurrent phases and cycles, by name.
     pub concurrent: BTreeMap<String, Concurrent>,
+    /// The same along the run; phases lie within cycles and within each other.
+    pub concurrent_course: Breakdown,
     /// Safepoints of all kinds.
     pub safepoints: Option<Safepoints>,
     /// CPU time of the pauses.
@@ -294,6 +328,8 @@ pub struct Run {
     pub fragmentation: Option<Fragmentation>,
     /// What went wrong.
     pub troubles: Troubles,
+    /// The collector's own sums, by name as printed: of Shenandoah at the end of the JVM, of ZGC the last of its tables.
+    pub statistics: BTreeMap<String, Statistic>,
 }
 
 /// Pauses of a run.
@@ -317,8 +353,11 @@ pub struct Pauses {
     pub longest: Vec<Moment>,
     /// Parts of the longest one.
     pub longest_phases: Vec<PhaseOfOne>,
-    /// Longest pause of each step, milliseconds.
-    pub course: Course,
+    /// Along the run by what they are for, as in `by_kind`, milliseconds. Nested ones are left out.
+    pub courses: BTreeMap<String, Course>,
+    /// What made them: their outermost phases, and what is in none of these under the name of the pause. The sum of a step is
+    /// the time that threads were stopped in it.
+    pub made_of: Breakdown,
     /// Pauses by duration: upper end of a step, milliseconds, and how many.
     pub histogram: Vec<(f64, u64)>,
     /// Time from one young collection's start to the next.
@@ -396,6 +435,8 @@ pub struct Rate {
     pub peak: Option<Moment>,
     /// The first and the last collection that it is reckoned from.
     pub ends: Vec<Moment>,
+    /// Along the run, bytes per second from one collection to the next.
+    pub course: Course,
 }
 
 /// What young collections moved to the old generation.
@@ -531,6 +572,17 @@ pub struct Part {
     pub last: Moment,
 }
 
+/// Changes of the heap's capacity by a twentieth and more; with Parallel of that of the old generation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resizes {
+    /// All of them.
+    pub count: u64,
+    /// Those that came more than five minutes after the run began.
+    pub late: u64,
+    /// The collection that showed the last one.
+    pub last: Option<Moment>,
+}
+
 /// Full collections and concurrent cycles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OldCollections {
@@ -567,8 +619,23 @@ pub struct Remarks {
     pub longest_young_bytes: Option<u64>,
     /// Capacity of the young generation at the longest.
     pub longest_young_capacity_bytes: Option<u64>,
+    /// The young collection within the remark that took the longest together with it.
+    pub scavenge: Option<Scavenge>,
     /// How they grow with what lies in the young generation.
     pub young_cost: Option<Cost>,
+}
+
+/// A young collection within a remark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scavenge {
+    /// In use in the young generation before.
+    pub before_bytes: Option<u64>,
+    /// In use in it after.
+    pub after_bytes: Option<u64>,
+    /// How long.
+    pub duration_ms: f64,
+    /// How long the remark was with it.
+    pub remark_ms: f64,
 }
 
 /// A concurrent phase or cycle.
@@ -607,6 +674,10 @@ pub struct Safepoints {
     pub ran_ms: Option<f64>,
     /// By operation, where printed.
     pub operations: BTreeMap<String, Operation>,
+    /// Along the run, milliseconds from the call to stop until all ran again.
+    pub course: Course,
+    /// Along the run, milliseconds until all threads stood still.
+    pub reaching_course: Course,
 }
 
 /// Safepoints of one operation.
@@ -649,6 +720,12 @@ pub struct CpuUse {
     pub inverted_longest: Option<Moment>,
     /// The longest with sys above user.
     pub sys_longest: Option<Moment>,
+    /// Along the run, milliseconds per pause in the JVM.
+    pub user_course: Course,
+    /// In the kernel.
+    pub sys_course: Course,
+    /// On the wall.
+    pub real_course: Course,
 }
 
 /// References of one kind.
@@ -686,32 +763,15 @@ pub struct Fragmentation {
     pub last: Moment,
 }
 
-/// What went wrong.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Troubles {
-    /// `to-space exhausted`, `to-space overflow`, `Evacuation Failure`.
-    pub evacuation_failed: Trouble,
-    /// `promotion failed`.
-    pub promotion_failed: Trouble,
-    /// `concurrent mode failure`.
-    pub concurrent_mode_failure: Trouble,
-    /// `concurrent mode interrupted`.
-    pub concurrent_mode_interrupted: Trouble,
-    /// `GCLocker Initiated GC`.
-    pub gc_locker: Trouble,
-    /// `OutOfMemoryError`.
-    pub out_of_memory: Trouble,
-}
-
-/// One sort of trouble.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Trouble {
-    /// How often.
-    pub count: u64,
-    /// Time of the pauses it came in, those within others included.
-    pub total_ms: f64,
-    /// The first.
-    pub first: Option<Moment>,
-    /// The longest.
-    pub longest: Option<Moment>,
+/// A row of the collector's own sums, since its JVM started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Statistic {
+    /// Line of the log.
+    pub line: u64,
+    /// How often; null where it is not printed.
+    pub count: Option<u64>,
+    /// Mean.
+    pub mean_ms: f64,
+    /// Longest.
+    pub longest_ms: f64,
 }

@@ -27,6 +27,23 @@ pub struct JvmOption {
     pub written: String,
     /// Where: `command line`, `JAVA_TOOL_OPTIONS`, ...
     pub origin: String,
+    /// When it came, what became of it and when it went, in one sentence; empty where no table tells of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lifetime: String,
+    /// How each release that has a table takes it, oldest first; empty where no table tells of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub releases: Vec<FlagRelease>,
+}
+
+/// An option in one release.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlagRelease {
+    /// The JDK.
+    pub release: u8,
+    /// `taken`, `experimental`, `diagnostic`, `deprecated`, `ignored`, or `unknown`: the JVM does not start with it.
+    pub state: String,
+    /// What holds without it; null where that is decided at start, or it is no flag.
+    pub default: Option<String>,
 }
 
 /// What the JVM runs on; null where it is not known.

@@ -6,6 +6,7 @@
 //! "3.7 %"); a plain number carries its unit in its name (`_us`, `_per_s`, `_bytes`).
 #![warn(missing_docs)]
 
+pub mod capacity;
 pub mod check;
 pub mod compare;
 pub mod envelope;
@@ -13,6 +14,7 @@ pub mod evidence;
 pub mod evidence_text;
 pub mod exit;
 pub mod gc;
+pub mod gc_follow;
 pub mod jvm_flags;
 pub mod kernel;
 pub mod keys;

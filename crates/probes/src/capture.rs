@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 pub struct Capture {
     /// The machine.
     pub machine: Machine,
+    /// Start of the first look, RFC 3339 in UTC; none where it was not recorded, as in a told host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<String>,
     /// The process that is judged, if one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,

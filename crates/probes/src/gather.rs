@@ -83,6 +83,7 @@ pub fn gather(
     }
     let mut capture = Capture {
         machine: machine::fingerprint(host),
+        taken: None,
         process,
         moments,
     };

@@ -54,6 +54,7 @@ pub(crate) fn read(top: &Path) -> Result<Capture> {
     let about: About =
         serde_json::from_slice(&own(&path)?).map_err(|error| wrong(&path, error.to_string()))?;
     let mut capture = Capture {
+        taken: None,
         machine: about.machine,
         process: about.process,
         moments: Vec::new(),

@@ -3,7 +3,7 @@
 //! A new kind of block is one variant here and one arm in each renderer; the compiler lists the
 //! arms. Charts carry values and not pixels, and each has the table that it draws.
 
-use crate::scale::Unit;
+use crate::scale::{Axis, Unit};
 
 /// One piece of a report.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +71,8 @@ pub struct Card {
     pub tags: Vec<String>,
     /// What is expected of the change, marked as an estimate; empty where nothing is.
     pub estimate: String,
+    /// What the wish is expected to bring, and what newer releases have for it; as whole sentences.
+    pub notes: Vec<String>,
     /// What may be turned, most wanted first.
     pub turns: Vec<Turning>,
     /// The raw lines it rests on.
@@ -289,6 +291,8 @@ pub enum Plot {
     Steps(Steps),
     /// How often each size of a thing came.
     Columns(Columns),
+    /// What took the time, step by step.
+    Layers(Layers),
 }
 
 /// Changes around zero.
@@ -347,14 +351,33 @@ pub struct Dots {
     pub unit: Unit,
     /// The axis starts at zero, whatever the spread.
     pub from_zero: bool,
+    /// Values that the axis holds besides those of the dots, so that two pictures have one scale.
+    pub also: Vec<f64>,
     /// Beginning of the time axis, seconds.
     pub from_s: f64,
     /// End of the time axis, seconds.
     pub until_s: f64,
+    /// A reader may look closer where a script runs. All such pictures of a report have one time axis.
+    pub zooms: bool,
     /// The dots.
     pub series: Vec<Series>,
     /// Parts of the time axis.
     pub spans: Vec<Span>,
+}
+
+impl Dots {
+    /// The axis of the values.
+    pub(crate) fn axis(&self) -> Axis {
+        let points = self.series.iter().flat_map(|series| &series.points);
+        let values = points
+            .map(|point| point.value)
+            .chain(self.also.iter().copied());
+        if self.from_zero {
+            Axis::from_zero(values, self.unit)
+        } else {
+            Axis::fitting(values, self.unit)
+        }
+    }
 }
 
 /// Dots of one kind.
@@ -394,6 +417,42 @@ pub struct Span {
     pub label: String,
     /// The whole name.
     pub title: String,
+    /// Its meaning; a plain one is shaded only to be told from its neighbours.
+    pub tone: Tone,
+}
+
+/// Shares of the time in steps of equal length along a time axis. A reader may look closer, as with [`Dots::zooms`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layers {
+    /// What the shares are of.
+    pub quantity: String,
+    /// On each other in one plot; else each in a lane of its own, where 1 fills the lane.
+    pub stacked: bool,
+    /// Beginning of the time axis, seconds.
+    pub from_s: f64,
+    /// End of the time axis, seconds.
+    pub until_s: f64,
+    /// Beginning of the first step, seconds.
+    pub first_s: f64,
+    /// Length of a step, seconds.
+    pub step_s: f64,
+    /// The layers, the lowest first.
+    pub layers: Vec<Layer>,
+    /// Parts of the time axis.
+    pub spans: Vec<Span>,
+}
+
+/// One of the [`Layers`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    /// Its name.
+    pub name: String,
+    /// Its sum in words.
+    pub total: String,
+    /// Index into the palette of parts.
+    pub hue: usize,
+    /// Fraction of each step; steps beyond the last have none.
+    pub shares: Vec<f64>,
 }
 
 /// Stacked bars in groups.

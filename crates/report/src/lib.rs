@@ -1,11 +1,12 @@
 //! Results as people read them: blocks to a terminal, an HTML file or Markdown.
 //!
-//! [`check`], [`compare`], [`gc`], [`load`] and [`tune`] turn a document of the model into [`block::Block`]s; the renderers
+//! [`capacity`], [`check`], [`compare`], [`gc`], [`load`] and [`tune`] turn a document of the model into [`block::Block`]s; the renderers
 //! ([`html`], [`terminal`], [`markdown`]) show every block and decide nothing. JSON needs no
 //! blocks: it is the document itself. This crate does no I/O, never reads the clock and judges
 //! no measurement anew.
 
 pub mod block;
+pub mod capacity;
 pub mod check;
 pub mod compare;
 pub mod csv;

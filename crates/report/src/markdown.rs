@@ -129,8 +129,10 @@ fn write_card(card: &Card, text: &mut String) -> std::fmt::Result {
         let (knob, from, to) = (escaped(&turn.knob), escaped(&turn.from), escaped(&turn.to));
         writeln!(text, "- {knob}: {from} → {to}")?;
     }
-    if !card.estimate.is_empty() {
-        writeln!(text, "- {}", escaped(&card.estimate))?;
+    for line in std::iter::once(&card.estimate).chain(&card.notes) {
+        if !line.is_empty() {
+            writeln!(text, "- {}", escaped(line))?;
+        }
     }
     let commands: Vec<String> = card
         .turns

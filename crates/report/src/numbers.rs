@@ -5,6 +5,7 @@
 //! ordinary one. What is absent is [`ABSENT`], never zero.
 
 use rungwise_model::tune::Delta;
+use rungwise_stats::interval;
 
 /// Stands where a value would: the reason is said beside it.
 pub const ABSENT: &str = "—";
@@ -172,15 +173,8 @@ pub fn plural(count: usize, noun: &str) -> String {
 
 /// Median of the finite values; absent when there is none.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let upper = *values.get(middle)?;
-    Some(if values.len().is_multiple_of(2) {
-        f64::midpoint(values[middle - 1], upper)
-    } else {
-        upper
-    })
+    let finite: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
+    interval::median(&finite)
 }
 
 fn round3(value: f64) -> f64 {

@@ -86,6 +86,8 @@ fn result(finding: &Finding, level: &str, rules: &[About]) -> Value {
             "evidence": finding.evidence,
             "knobs": finding.knobs,
             "estimate": finding.estimate,
+            "expected": finding.expected,
+            "newer": finding.newer,
             "refuted_by": finding.refuted_by,
         },
     });

@@ -170,32 +170,43 @@ impl Axis {
 
     /// Ticks at nice values; those marked `always` are at least `narrow` apart, the rest `wide`.
     pub fn ticks(&self, wide: f64, narrow: f64) -> Vec<Tick> {
+        if self.unit == Unit::Seconds && !self.log {
+            return thin_out(self.moments(wide), wide, narrow);
+        }
         let values = if self.log {
             self.log_values()
-        } else if self.unit == Unit::Seconds {
-            multiples(
-                clock_step((self.high - self.low) * wide),
-                self.low,
-                self.high,
-            )
         } else {
             let step = unit_step(self.high - self.low, 0.999, self.unit);
             multiples(step, self.low, self.high)
         };
-        let alike = self.unit == Unit::Seconds
-            && values
-                .windows(2)
-                .any(|pair| numbers::span(pair[0]) == numbers::span(pair[1]));
         let ticks = values.into_iter().map(|value| Tick {
             at: self.position(value),
-            label: if alike {
-                numbers::clock(value)
-            } else {
-                self.unit.tick(value)
-            },
+            label: self.unit.tick(value),
             always: false,
         });
         thin_out(ticks.collect(), wide, narrow)
+    }
+
+    /// Ticks of a time axis: `10 s`, `2 min`; where these would be alike, `1:06:40`; below a second `4000.25 s`.
+    fn moments(&self, wide: f64) -> Vec<Tick> {
+        let step = clock_step((self.high - self.low) * wide);
+        let values = multiples(step, self.low, self.high);
+        let mut neighbours = values.windows(2);
+        let alike = neighbours.any(|pair| numbers::span(pair[0]) == numbers::span(pair[1]));
+        let digits = (-step.log10()).ceil().clamp(0.0, 9.0) as usize;
+        let label = |value: f64| match (alike, digits) {
+            (false, _) => self.unit.tick(value),
+            (true, 0) => numbers::clock(value),
+            (true, _) => format!("{value:.digits$}{}s", numbers::THIN),
+        };
+        values
+            .into_iter()
+            .map(|value| Tick {
+                at: self.position(value),
+                label: label(value),
+                always: false,
+            })
+            .collect()
     }
 
     fn log_values(&self) -> Vec<f64> {
@@ -367,12 +378,16 @@ fn nice_step(raw: f64) -> f64 {
 
 /// The smallest step of a clock that is at least `raw` seconds.
 fn clock_step(raw: f64) -> f64 {
+    if raw < 1.0 {
+        return one_two_five(raw.max(1e-9), true);
+    }
     [
-        1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0,
+        1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
+        10_800.0, 21_600.0, 43_200.0,
     ]
     .into_iter()
     .find(|step| *step >= raw)
-    .unwrap_or_else(|| (raw / 3600.0).ceil() * 3600.0)
+    .unwrap_or_else(|| (raw / 86_400.0).ceil() * 86_400.0)
 }
 
 fn one_two_five(value: f64, up: bool) -> f64 {
@@ -452,6 +467,18 @@ mod tests {
             .map(|tick| tick.label)
             .collect();
         assert_eq!(labels, ["1:06:40", "1:06:45", "1:06:50"]);
+    }
+
+    #[test]
+    fn an_axis_of_a_part_of_a_second_has_ticks() {
+        let labels = |low, high| -> Vec<String> {
+            let ticks = Axis::between(low, high, Unit::Seconds).ticks(0.2, 0.2);
+            let plain = |tick: Tick| tick.label.replace(numbers::THIN, " ");
+            ticks.into_iter().map(plain).collect()
+        };
+        assert_eq!(labels(0.0, 0.9)[1], "0.2 s");
+        assert_eq!(labels(71.0, 71.1)[1], "71.02 s");
+        assert_eq!(labels(0.0, 300_000.0)[1], "24 h 0 min");
     }
 
     #[test]

@@ -31,6 +31,7 @@ use rungwise_model::evidence::{Evidence, Kind};
 
 /// All rules, sorted by id.
 pub static RULES: &[&Rule] = &[
+    &jvm::alloc_per_request::RULE,
     &cpu::cfs_throttled::RULE,
     &cpu::client_bound::RULE,
     &net::conntrack_full::RULE,
@@ -51,15 +52,20 @@ pub static RULES: &[&Rule] = &[
     &jvm::gc_log_poor::RULE,
     &jvm::gc_long_pause::RULE,
     &jvm::gc_metadata::RULE,
+    &jvm::gc_metaspace_growth::RULE,
+    &jvm::gc_not_the_bottleneck::RULE,
     &jvm::gc_premature_promotion::RULE,
     &jvm::gc_remark_long::RULE,
     &jvm::gc_safepoints::RULE,
     &jvm::gc_stall::RULE,
+    &jvm::gc_survivors_small::RULE,
     &jvm::gc_threshold_range::RULE,
     &jvm::gc_throughput::RULE,
     &jvm::gc_young_frequent::RULE,
+    &jvm::gc_young_grown::RULE,
     &jvm::gc_young_long::RULE,
     &device::gro_useless::RULE,
+    &jvm::heap_resize::RULE,
     &cpu::idle_but_waiting::RULE,
     &net::ip_id::RULE,
     &net::iptables_empty::RULE,

@@ -37,6 +37,7 @@ const fn less(key: &'static Key) -> Measure {
 
 /// By rule, sorted.
 const MEASURES: &[(&str, Measure)] = &[
+    ("alloc-per-request", more(&keys::GC_ALLOCATION_RATE)),
     ("cfs-throttled", more(&keys::CGROUP_THROTTLED)),
     ("client-bound", more(&keys::CLIENT_BUSY)),
     ("conntrack-full", more(&keys::CONNTRACK_USE)),
@@ -56,15 +57,19 @@ const MEASURES: &[(&str, Measure)] = &[
     ("gc-live-growth", more(&keys::GC_LIVE)),
     ("gc-long-pause", more(&keys::GC_PAUSE_LONGEST)),
     ("gc-metadata", more(&keys::GC_METADATA_LATE)),
+    ("gc-metaspace-growth", more(&keys::GC_METASPACE_SLOPE)),
     ("gc-premature-promotion", more(&keys::GC_PROMOTED)),
     ("gc-remark-long", more(&keys::GC_REMARK_LONGEST)),
     ("gc-safepoints", more(&keys::GC_SAFEPOINT_OUTSIDE)),
     ("gc-stall", more(&keys::GC_STALL_TIME)),
+    ("gc-survivors-small", less(&keys::GC_AGE_THRESHOLD)),
     ("gc-threshold-range", more(&keys::GC_AGE_THRESHOLD_MAX)),
     ("gc-throughput", less(&keys::GC_THROUGHPUT)),
     ("gc-young-frequent", less(&keys::GC_YOUNG_INTERVAL)),
+    ("gc-young-grown", more(&keys::GC_YOUNG_COST)),
     ("gc-young-long", more(&keys::GC_YOUNG_P99)),
     ("gro-useless", more(&keys::STACK_GRO)),
+    ("heap-resize", more(&keys::GC_HEAP_RESIZES)),
     ("idle-but-waiting", more(&keys::JVM_LOCK_WAITING)),
     ("ip-id", more(&keys::STACK_IP_ID)),
     ("iptables-empty", more(&keys::STACK_NETFILTER)),
@@ -155,6 +160,7 @@ mod tests {
     /// Rules about words or a setting, or about what is lacking.
     const OUTCOME_ONLY: &[&str] = &[
         "gc-log-poor",
+        "gc-not-the-bottleneck",
         "irq-affinity-reverted",
         "irq-names-unknown",
         "rps-new-device",

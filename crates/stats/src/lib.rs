@@ -3,13 +3,14 @@
 //! Pure functions: no I/O, no clock, no threads; whatever is random takes its seed as an argument.
 //! The chain reads from the bottom up: a pair of runs gives a log [`ratio`], pairs give an [`interval`] of
 //! their median, an interval gives a call in [`decide`]; [`schedule`] says in which order the halves of a
-//! pair run and [`noise`] what a number of pairs can show at all. How well it keeps its promises
+//! pair run and [`noise`] what a number of pairs can show at all. Of single runs, [`batches`] tells how sure a mean is. How well it keeps its promises
 //! is measured in `tests/it` and quoted in `docs/statistics.md`.
 #![expect(
     clippy::doc_markdown,
     reason = "BCa and the names of authors are not code"
 )]
 
+pub mod batches;
 pub mod decide;
 pub mod histogram;
 pub mod interval;

@@ -57,6 +57,8 @@ impl Preunified {
             cpu_ns: Some(cpu_ns),
             aborted,
             areas: Areas::default(),
+            promoted: None,
+            allocated: None,
         };
         self.phase_ends(context, now, &mut phase);
         Step::Gave
@@ -88,6 +90,18 @@ mod tests {
             told(log)[1],
             "CMS-concurrent-abortable-preclean at 3290 ms, Some(5210000000) ns, aborted"
         );
+    }
+
+    #[test]
+    fn what_print_cms_statistics_and_references_add_is_known_and_changes_nothing() {
+        let plain = "0.756: [CMS-concurrent-abortable-preclean-start]\n\
+            0.787: [CMS-concurrent-abortable-preclean: 0.004/0.030 secs]\n";
+        let with = "0.756: [CMS-concurrent-abortable-preclean-start]\n \
+            (cardTable: 3 cards, re-scanned 3 cards, 1 iterations)\n\
+            Finished remaining root rescan work in 0th thread: 0.000 sec\n\
+            0.756: [Preclean SoftReferences, 0.0000113 secs]0.756: [Preclean WeakReferences, 0.0000812 secs] (cardTable: 1 cards, re-scanned 100 cards, 1 iterations)\n \
+            [4 iterations, 2 waits, 1227 cards)] 0.787: [CMS-concurrent-abortable-preclean: 0.004/0.030 secs] (CMS-concurrent-abortable-preclean yielded 0 times)\n";
+        assert_eq!(told(with), told(plain));
     }
 
     #[test]

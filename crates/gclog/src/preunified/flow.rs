@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use super::cursor::Cursor;
 use super::heap::Block;
 use super::pauses::{Head, Mark};
-use super::{Listing, Preunified};
+use super::{Beginning, Listing, Preunified};
 use crate::account::Read;
 use crate::event::{Area, Collector, Cpu, References};
 use crate::parser::Context;
@@ -202,6 +202,12 @@ impl Preunified {
             Some(b'C') if cursor.eat(b"CMS-concurrent-") => self.cms_phase(context, cursor),
             Some(b'C') if cursor.eat(b"Concurrent ") => self.shenandoah(context, cursor, false),
             Some(b'P') if cursor.eat(b"Pause ") => self.shenandoah(context, cursor, true),
+            // `[Preclean SoftReferences, 0.0000113 secs]`, what CMS does beside its own phase of that name.
+            Some(b'P') if cursor.rest().starts_with(b"Preclean ") => {
+                self.stamps.take();
+                cursor.until(b']');
+                Step::Passed
+            }
             Some(b'E') if cursor.eat(b"Eden: ") => self.eden(cursor),
             Some(b'Y') if cursor.eat(b"YG occupancy: ") => self.young_occupancy(cursor),
             Some(b'1') if cursor.eat(b"1 CMS-") => self.cms_mark(context, cursor),
@@ -399,7 +405,11 @@ impl Preunified {
         }
         cursor.eat(b"]");
         let Some(open) = self.open.last_mut() else {
-            return Step::Strange;
+            if self.beginning != Beginning::Open {
+                return Step::Strange;
+            }
+            self.beginning = Beginning::Within;
+            return Step::Passed;
         };
         if !open.close_part_after(duration_ns) {
             self.end(context, Some(duration_ns));
@@ -427,8 +437,10 @@ impl Preunified {
 
     /// A cause, a kind of pause, or a trouble.
     fn parenthesis(&mut self, context: &mut Context<'_>, cursor: &mut Cursor<'_>) -> Step {
-        let Some(open) = self.open.last_mut() else {
-            return Step::Strange;
+        // Of PrintCMSStatistics, in the midst of anything.
+        let counts = cursor.rest().starts_with(b"(cardTable: ");
+        let Some(open) = self.open.last_mut().filter(|_| !counts) else {
+            return if counts { Step::Rest } else { Step::Strange };
         };
         let start = cursor.at();
         cursor.skip(1);

@@ -16,6 +16,8 @@ use crate::parser::Context;
 pub(super) struct Statistics {
     /// Rows belong to the old generation.
     open: bool,
+    /// Line of the last row that was taken.
+    line: u64,
     /// Words.
     free: Option<u64>,
     largest: Option<u64>,
@@ -63,7 +65,7 @@ impl Preunified {
     }
 
     /// A row. Nothing if it is none.
-    pub(super) fn statistics_row(&mut self, rest: &[u8]) -> Option<Read> {
+    pub(super) fn statistics_row(&mut self, line: u64, rest: &[u8]) -> Option<Read> {
         if rest.starts_with(b"Statistics for BinaryTreeDictionary:") {
             let permanent = self.fls.permanent;
             self.fls.open = !permanent;
@@ -82,6 +84,7 @@ impl Preunified {
             return Some(Read::Ignored);
         }
         let mut cursor = Cursor::new(rest);
+        self.fls.line = line;
         if cursor.eat(b"Total Free Space: ") {
             let more = cursor.integer()?;
             self.fls.free = Some(self.fls.free.unwrap_or(0).saturating_add(more));
@@ -103,6 +106,7 @@ impl Preunified {
                 .last()
                 .map_or_else(Stamp::default, |open| open.pause.began);
             context.tell(Event::FreeLists {
+                line: self.fls.line,
                 at,
                 free: free.saturating_mul(self.word),
                 largest: largest.saturating_mul(self.word),

@@ -184,6 +184,8 @@ impl Preunified {
             cpu_ns: None,
             aborted,
             areas: Areas::default(),
+            promoted: None,
+            allocated: None,
         };
         self.phase_ends(context, now, &mut phase);
         Step::Gave

@@ -24,8 +24,8 @@ enum Kept {
 pub(super) struct Headers {
     /// Facts that may be another JVM's: the next stamp says.
     kept: Vec<Kept>,
-    /// There was an uptime in this log.
-    pub(super) has_uptime: bool,
+    /// Of the last header.
+    version: Option<String>,
     /// There was something of this JVM besides its header.
     pub(super) has_told: bool,
     /// A line says that a file of a rotated set begins.
@@ -70,11 +70,21 @@ impl Preunified {
         let mut cursor = Cursor::new(rest);
         cursor.skip(jre + b" JRE (".len());
         let version = text(cursor.bracket()?);
+        // Only into the next file of a set is a header printed again, and a line before it says so. If it went missing,
+        // the version may be another one, or the next uptime lower.
         let rotated = std::mem::take(&mut self.headers.rotated);
-        context.clock.header();
-        if self.headers.has_told && !self.headers.has_uptime && !rotated {
+        let another = self
+            .headers
+            .version
+            .as_deref()
+            .is_some_and(|known| known != version);
+        if self.headers.has_told && (!rotated || another) {
             self.restart(context);
+            context.clock.restart(None);
+        } else {
+            context.clock.header();
         }
+        self.headers.version = Some(version.to_owned());
         let wide = memmem::find(&rest[..jre], b"64-Bit").is_some();
         self.word = if wide { 8 } else { 4 };
         self.keep(context, Kept::Version(version.to_owned()));
@@ -198,6 +208,24 @@ mod tests {
         assert_eq!(told[1], "Restart");
         assert_eq!(told[2], "Fact(Version(\"1.8.0_504-b01\"))");
         assert!(told[8].starts_with("GC Young at 1000 ms"));
+        // Whatever the clock says.
+        let log = log.replace("\n1.000", "\n9.100");
+        assert_eq!(super::super::told::told(&log)[1], "Restart");
+    }
+
+    #[test]
+    fn in_the_next_file_of_a_set_another_version_or_a_lower_uptime_is_another_jvm() {
+        let pause = |at: &str| format!("{at}: [GC 2K->1K(9K), 0.1000000 secs]\n");
+        let rotation = "2026-11-21 11:37:30 GC log file created gc.log.1\n";
+        let restarts = |header: &str, at: &str| {
+            let log = [&pause("9.000"), rotation, header, &pause(at)].concat();
+            let told = told(&[HEADER, &log].concat());
+            told.iter().filter(|line| *line == "Restart").count()
+        };
+        assert_eq!(restarts(HEADER, "9.500"), 0);
+        assert_eq!(restarts(HEADER, "0.500"), 1);
+        let newer = HEADER.replace("504-b01", "512-b07");
+        assert_eq!(restarts(&newer, "9.500"), 1);
     }
 
     #[test]

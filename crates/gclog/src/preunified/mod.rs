@@ -66,6 +66,8 @@ pub(crate) struct Preunified {
     /// A table of JDK 6's G1, whose mean stands on the next line.
     mean_of: Option<g1::Detail>,
     listing: Option<Listing>,
+    safepoints: stopped::Safepoints,
+    beginning: Beginning,
     headers: Headers,
     /// Bytes of a word of the heap.
     word: u64,
@@ -73,6 +75,27 @@ pub(crate) struct Preunified {
     region_size: Option<u64>,
     /// A line with plain blanks.
     plain: Vec<u8>,
+}
+
+/// How the log begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Beginning {
+    /// No pause has begun or ended yet.
+    #[default]
+    Open,
+    /// A pause has ended that never began.
+    Within,
+    /// A pause has begun.
+    Seen,
+}
+
+impl Beginning {
+    /// A pause begins.
+    fn seen(&mut self) {
+        if *self == Self::Open {
+            *self = Self::Seen;
+        }
+    }
 }
 
 /// Indented lines that give nothing.
@@ -107,6 +130,8 @@ impl Default for Preunified {
             fls: fls::Statistics::default(),
             mean_of: None,
             listing: None,
+            safepoints: stopped::Safepoints::default(),
+            beginning: Beginning::default(),
             headers: Headers::default(),
             word: 8,
             collector: None,
@@ -135,6 +160,9 @@ impl Preunified {
         if read != Read::Unknown {
             return read;
         }
+        if self.safepoints.is_count(text) {
+            return Read::Ignored;
+        }
         let shenandoah = self.collector == Some(Collector::Shenandoah);
         if noise::is_known(&text[indent..], shenandoah) {
             return Read::Ignored;
@@ -143,8 +171,14 @@ impl Preunified {
         Read::Unknown
     }
 
+    /// What has ended and was not told yet.
+    pub(crate) fn waiting(&self) -> Option<Event<'_>> {
+        self.held.as_deref().map(|held| Event::Pause(&held.pause))
+    }
+
     /// Tells what is still open: the log ends here.
     pub(crate) fn finish(&mut self, context: &mut Context<'_>) {
+        self.tell_row(context);
         self.tell_statistics(context);
         self.tell_kept(context);
         self.tell_cut(context);
@@ -187,11 +221,14 @@ impl Preunified {
             b'-' => self.age(rest),
             b'D' => self.desired(rest),
             b'A' | b'S' | b'T' | b'M' | b'N' | b'f' => self
-                .statistics_row(rest)
+                .statistics_row(context.line, rest)
                 .or_else(|| self.mean(rest))
                 .or_else(|| self.header(context, rest))
                 .or_else(|| self.heap_row(context, rest)),
-            b'J' | b'O' | b'C' | b'0'..=b'9' => self.header(context, rest),
+            b'J' | b'O' | b'C' => self.header(context, rest),
+            b'0'..=b'9' => self
+                .safepoint_row(context, rest)
+                .or_else(|| self.header(context, rest)),
             b'a'..=b'z' | b'G' | b'P' | b'R' => self.heap_row(context, rest),
             _ => None,
         };
@@ -203,14 +240,20 @@ impl Preunified {
         if context.clock.restarted(uptime_ns) {
             self.restart(context);
         }
-        self.headers.has_uptime = true;
         self.tell_kept(context);
         self.stamps.uptime(uptime_ns);
     }
 
     /// Another JVM writes: whatever is open stays so for ever.
     fn restart(&mut self, context: &mut Context<'_>) {
+        self.tell_row(context);
         self.tell_cut(context);
+        self.forget();
+        context.tell(Event::Restart);
+    }
+
+    /// Forgets what belongs to one JVM. Nothing may be open.
+    pub(crate) fn forget(&mut self) {
         self.under_way.clear();
         self.abort_due_to_time = false;
         self.marked = false;
@@ -219,7 +262,12 @@ impl Preunified {
         self.collector = None;
         self.region_size = None;
         self.headers.has_told = false;
-        context.tell(Event::Restart);
+        self.safepoints = stopped::Safepoints::default();
+    }
+
+    /// A pause has ended that never began: the log lacks its beginning.
+    pub(crate) fn lacks_beginning(&self) -> bool {
+        self.beginning == Beginning::Within
     }
 
     /// Tells a collector once.
@@ -241,6 +289,7 @@ impl Preunified {
     /// A pause begins. Unless it may lie within the open one, that one has lost its end.
     fn begin(&mut self, context: &mut Context<'_>, head: Head) {
         let began = self.stamps.take();
+        self.beginning.seen();
         match self.open.last_mut() {
             Some(open) if head == Head::Gc && open.may_hold(began) => {
                 open.held_one = true;

@@ -11,6 +11,13 @@ const STARTS: &[&str] = &[
     "PSAdaptiveSizePolicy",
     // Memory of macOS, below the header
     "/proc/meminfo:",
+    // PrintFLSStatistics=2
+    "size[",
+    // PrintSafepointStatistics, at the end of the JVM
+    "vmop  ",
+    "Polling page always armed",
+    "Maximum sync time ",
+    "Maximum vm operation time ",
     // CMS
     "CMS: Large ",
     "GC locker: Trying a full collection because scavenge failed",
@@ -78,10 +85,19 @@ pub(super) fn is_known(text: &[u8], shenandoah: bool) -> bool {
     // The heap at the end of a JVM.
     text == b"Heap"
         || starts(STARTS)
+        || is_work_of_cms(text)
+        || text.ends_with(b" VM operations coalesced during safepoint")
         || shenandoah
             && (starts(STARTS_OF_SHENANDOAH)
                 || is_of_shenandoahs_heap(text)
                 || is_of_its_statistics(text))
+}
+
+/// `Finished young gen rescan work in 1th thread: 0.000 sec`.
+fn is_work_of_cms(text: &[u8]) -> bool {
+    text.starts_with(b"Finished ")
+        && text.ends_with(b" sec")
+        && memchr::memmem::find(text, b"th thread: ").is_some()
 }
 
 /// `268435456K total, 261685248K committed, 226747245K used`, `8192 x 32768K regions`.

@@ -63,6 +63,8 @@ impl Preunified {
                 cpu_ns: None,
                 aborted: false,
                 areas,
+                promoted: None,
+                allocated: None,
             };
             self.phase_ends(context, now, &mut phase);
             return Step::Gave;

@@ -1,12 +1,105 @@
 //! `PrintGCApplicationStoppedTime` and `PrintGCApplicationConcurrentTime`: for every safepoint, not only for collections.
+//!
+//! `PrintSafepointStatistics` prints rows of its own: `0.571: GenCollectForAllocation  [ 10 0 1 ]  [ 0 2 2 0 11 ]  0`, threads
+//! in the first bracket, in the second the milliseconds of spinning, blocking, both, cleaning up and the operation
+//! (`runtime/safepoint.cpp`). Where both are printed, the row comes before the other line and gives it the operation. Rows
+//! may also come in hundreds, much later: then only those tell anything that have no other line.
+
+use memchr::memchr;
 
 use super::cursor::Cursor;
 use super::flow::Step;
 use super::{Preunified, before};
-use crate::event::{Event, Safepoint};
+use crate::account::Read;
+use crate::event::{Event, Safepoint, Stamp};
+use crate::number::{SECONDS, decimal, whole};
 use crate::parser::Context;
 
+/// What is known of safepoints.
+#[derive(Debug, Default)]
+pub(super) struct Safepoints {
+    /// `Total time for which application threads were stopped` was printed.
+    has_line: bool,
+    /// A row whose other line may follow.
+    row: Option<Safepoint>,
+    /// Operations and their numbers follow, at the end of the JVM.
+    counts: bool,
+}
+
+impl Safepoints {
+    /// A line `G1CollectFull     1` of the numbers at the end; to be asked for all lines that nobody knows.
+    pub(super) fn is_count(&mut self, text: &[u8]) -> bool {
+        self.counts |= text.starts_with(b"Polling page always armed");
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let name = text.iter().take_while(|byte| is_name(byte)).count();
+        let rest = &text[name..];
+        self.counts
+            && name > 0
+            && rest.starts_with(b"  ")
+            && matches!(whole(rest.trim_ascii_start()), Some((_, [])))
+    }
+}
+
+/// The stamp of a row is in milliseconds, and two clock readings lie between it and the beginning of the other line.
+const NEAR_NS: u64 = 20_000_000;
+/// Longest name of an operation.
+const LONGEST_OPERATION: usize = 48;
+
+/// A row's uptime, operation, and milliseconds until all threads stood still and in all.
+fn row(text: &[u8]) -> Option<(u64, &[u8], u64, u64)> {
+    let (uptime_ns, rest) = decimal(text, SECONDS)?;
+    let rest = rest.strip_prefix(b": ")?;
+    if !rest.first()?.is_ascii_alphabetic() {
+        return None;
+    }
+    let open = memchr(b'[', &rest[..rest.len().min(LONGEST_OPERATION)])?;
+    let operation = rest[..open].strip_suffix(b"  ")?.trim_ascii_end();
+    let close = open + memchr(b']', &rest[open..])?;
+    let times = rest[close + 1..].trim_ascii_start().strip_prefix(b"[")?;
+    let mut left = times;
+    let mut milliseconds = [0_u64; 5];
+    for place in &mut milliseconds {
+        let (value, after) = whole(left.trim_ascii_start())?;
+        (*place, left) = (value, after);
+    }
+    left.trim_ascii_start().starts_with(b"]").then_some(())?;
+    let [_, _, reaching, cleanup, work] = milliseconds;
+    let total = reaching.checked_add(cleanup)?.checked_add(work)?;
+    Some((uptime_ns, operation, reaching, total))
+}
+
 impl Preunified {
+    /// A row of `PrintSafepointStatistics`. Its stamp says nothing of a restart: it may be minutes old.
+    pub(super) fn safepoint_row(&mut self, context: &mut Context<'_>, text: &[u8]) -> Option<Read> {
+        let (uptime_ns, operation, reaching, total) = row(text)?;
+        self.tell_row(context);
+        self.safepoints.row = Some(Safepoint {
+            line: context.line,
+            began: Stamp {
+                uptime_ns: Some(uptime_ns),
+                wall_ns: None,
+            },
+            operation: Some(context.names.number(operation)),
+            reaching_ns: reaching.checked_mul(1_000_000),
+            total_ns: total.saturating_mul(1_000_000),
+        });
+        Some(Read::Understood)
+    }
+
+    /// Tells the row that waits, unless its safepoint was told already.
+    pub(super) fn tell_row(&mut self, context: &mut Context<'_>) {
+        if let Some(row) = self
+            .safepoints
+            .row
+            .take()
+            .filter(|_| !self.safepoints.has_line)
+        {
+            self.tell_held_before_others(context);
+            self.headers.has_told = true;
+            context.tell(Event::Safepoint(&row));
+        }
+    }
+
     /// Behind `Total time for which application threads were stopped: `: `0.0520140 seconds`, from JDK 8 on with
     /// `, Stopping threads took: 0.0000243 seconds`. The stamp is of its end.
     pub(super) fn stopped(&mut self, context: &mut Context<'_>, cursor: &mut Cursor<'_>) -> Step {
@@ -23,12 +116,18 @@ impl Preunified {
         };
         self.tell_held_before_others(context);
         let began = before(self.stamps.take(), total_ns);
+        let near = |row: &Safepoint| {
+            let both = row.began.uptime_ns.zip(began.uptime_ns);
+            both.is_some_and(|(row, line)| row.abs_diff(line) < NEAR_NS)
+        };
+        let row = self.safepoints.row.take().filter(near);
+        self.safepoints.has_line = true;
         self.headers.has_told = true;
         context.tell(Event::Safepoint(&Safepoint {
             line: context.line,
             began,
-            operation: None,
-            reaching_ns,
+            operation: row.and_then(|row| row.operation),
+            reaching_ns: reaching_ns.or_else(|| row?.reaching_ns),
             total_ns,
         }));
         Step::Gave
@@ -64,6 +163,33 @@ mod tests {
                 "ran until ? ms, 5995164000 ns"
             ]
         );
+    }
+
+    const ROW: &str = "0.571: no vm operation                  [      10          0              1    ]      [     0     2     2     0    11    ]  0   \n";
+
+    #[test]
+    fn a_row_of_the_statistics_gives_its_operation_to_the_line_behind_it() {
+        let log = format!(
+            "         vmop                    [threads: total initially_running wait_to_block]    [time: spin block sync cleanup vmop] page_trap_count\n\
+             {ROW}0.585: Total time for which application threads were stopped: 0.0143422 seconds\n\
+             Polling page always armed\nGenCollectFull                     1\n    0 VM operations coalesced during safepoint\n\
+             Maximum sync time      9 ms\nMaximum vm operation time (except for Exit VM operation)     49 ms\n"
+        );
+        assert_eq!(
+            told(&log),
+            ["stopped at 570 ms, 14342200 ns, no vm operation, reached 2000000 ns"]
+        );
+    }
+
+    #[test]
+    fn rows_that_come_late_are_told_only_where_nothing_else_tells_of_them() {
+        let pause = "9.000: [GC 2K->1K(9K), 0.1000000 secs]\n";
+        let row = "stopped at 571 ms, 13000000 ns, no vm operation, reached 2000000 ns";
+        let alone = told(&format!("{pause}{ROW}{ROW}"));
+        assert_eq!(alone[1..], [row, row]);
+        let line =
+            "8.000: Total time for which application threads were stopped: 0.0520000 seconds\n";
+        assert_eq!(told(&format!("{line}{pause}{ROW}{line}")).len(), 3);
     }
 
     #[test]

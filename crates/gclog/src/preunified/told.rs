@@ -1,5 +1,7 @@
 //! For tests: what a few lines tell, as text.
 
+use std::fmt::Write as _;
+
 use crate::event::{AREAS, Event, Pause};
 use crate::names::Names;
 use crate::parser::Parser;
@@ -63,11 +65,17 @@ fn line(names: &Names, event: Event<'_>) -> String {
             phase.duration_ns,
             if phase.aborted { ", aborted" } else { "" }
         ),
-        Event::Safepoint(safepoint) => format!(
-            "stopped at {} ms, {} ns",
-            at(safepoint.began.uptime_ns),
-            safepoint.total_ns
-        ),
+        Event::Safepoint(safepoint) => {
+            let mut text = format!(
+                "stopped at {} ms, {} ns",
+                at(safepoint.began.uptime_ns),
+                safepoint.total_ns
+            );
+            if let (Some(name), Some(ns)) = (safepoint.operation, safepoint.reaching_ns) {
+                let _ = write!(text, ", {}, reached {ns} ns", names.get(name));
+            }
+            text
+        }
         Event::Ran {
             at: when,
             duration_ns,

@@ -72,6 +72,12 @@ impl<T> Table<T> {
         self.rows.is_empty()
     }
 
+    /// Every row, to be changed.
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let rows = self.rows.iter_mut().map(|(_, row)| row);
+        rows.chain(self.other.as_deref_mut())
+    }
+
     /// Every row with its name, in the order in which they came.
     pub(super) fn rows(&self, book: &Book) -> impl Iterator<Item = (String, &T)> {
         let rows = self.rows.iter().map(|(name, row)| (book.word(*name), row));

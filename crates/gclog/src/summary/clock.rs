@@ -6,7 +6,7 @@
 use crate::event::Stamp;
 
 /// Nanoseconds in a second.
-pub(super) const SECOND: i64 = 1_000_000_000;
+pub(crate) const SECOND: i64 = 1_000_000_000;
 
 /// A stamp this far ahead of the last one may be damaged. A guess: a service that is quiet for a day loses the time of one
 /// event.
@@ -16,7 +16,7 @@ const LEAP: i64 = 24 * 3600 * SECOND;
 const FAR: i64 = i64::MAX / 4;
 
 #[derive(Debug, Default)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     axis: Option<Axis>,
     first: i64,
     last: i64,
@@ -35,7 +35,7 @@ enum Axis {
 
 impl Clock {
     /// Where on the axis a stamp lies. Nothing where it holds no time of this axis, or one that is not to be believed.
-    pub(super) fn at(&mut self, stamp: Stamp) -> Option<i64> {
+    pub(crate) fn at(&mut self, stamp: Stamp) -> Option<i64> {
         let fresh = self.axis.is_none();
         let at = self.place(stamp)?;
         if fresh {
@@ -57,12 +57,12 @@ impl Clock {
     }
 
     /// The date of the first stamp, nanoseconds since 1970.
-    pub(super) fn first_wall(&self) -> Option<i64> {
+    pub(crate) fn first_wall(&self) -> Option<i64> {
         self.first_wall
     }
 
     /// The axis is the JVM's uptime.
-    pub(super) fn is_uptime(&self) -> bool {
+    pub(crate) fn is_uptime(&self) -> bool {
         matches!(self.axis, Some(Axis::Uptime { .. }))
     }
 
@@ -89,12 +89,12 @@ impl Clock {
 }
 
 /// Nanoseconds as seconds.
-pub(super) fn seconds(ns: i64) -> f64 {
+pub(crate) fn seconds(ns: i64) -> f64 {
     ns as f64 / 1e9
 }
 
 /// A duration as it fits on the axis.
-pub(super) fn length(ns: u64) -> i64 {
+pub(crate) fn length(ns: u64) -> i64 {
     i64::try_from(ns).map_or(FAR, |ns| ns.min(FAR))
 }
 

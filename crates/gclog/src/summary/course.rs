@@ -7,13 +7,12 @@ use rungwise_model::gc;
 
 use super::clock::{SECOND, seconds};
 
-/// Steps at most: as many as a chart has room for.
-const STEPS: i64 = 512;
-/// Length of a step at the beginning.
-const FIRST: i64 = SECOND / 10;
+/// Length of a step at the beginning: an eighth of a tenth of a second, so that steps become 0.1 s, 0.2 s and so on.
+pub(super) const FIRST: i64 = SECOND / 80;
 
+/// `STEPS` at most: as many as a chart has room for.
 #[derive(Debug, Default)]
-pub(super) struct Course {
+pub(super) struct Course<const STEPS: i64 = 512> {
     /// Time of the first value.
     origin: i64,
     /// Length of a step; 0 while there is no value.
@@ -26,6 +25,9 @@ struct Step {
     count: u64,
     /// Sum of the times since the origin, seconds.
     times: f64,
+    /// Sum of the weights.
+    weight: f64,
+    /// Sum of the values, each times its weight.
     sum: f64,
     min: f64,
     max: f64,
@@ -38,6 +40,7 @@ impl Step {
         } else if other.count > 0 {
             self.count += other.count;
             self.times += other.times;
+            self.weight += other.weight;
             self.sum += other.sum;
             self.min = self.min.min(other.min);
             self.max = self.max.max(other.max);
@@ -45,9 +48,14 @@ impl Step {
     }
 }
 
-impl Course {
+impl<const STEPS: i64> Course<STEPS> {
     /// Enters a value, if it has a time. One from before the first counts as there.
     pub(super) fn add(&mut self, at: Option<i64>, value: f64) {
+        self.add_weighted(at, value, 1.0);
+    }
+
+    /// Enters a value that counts so much in the mean.
+    pub(super) fn add_weighted(&mut self, at: Option<i64>, value: f64, weight: f64) {
         let Some(at) = at else { return };
         if self.step == 0 {
             (self.origin, self.step) = (at, FIRST);
@@ -63,7 +71,8 @@ impl Course {
         self.steps[index].add(Step {
             count: 1,
             times: seconds(since),
-            sum: value,
+            weight,
+            sum: value * weight,
             min: value,
             max: value,
         });
@@ -78,7 +87,7 @@ impl Course {
                 .map(|step| gc::Point {
                     at_s: began + step.times / step.count as f64,
                     min: step.min,
-                    mean: step.sum / step.count as f64,
+                    mean: step.sum / step.weight,
                     max: step.max,
                     count: step.count,
                 })
@@ -123,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_month_takes_no_more_steps_than_a_minute() {
-        let mut course = Course::default();
+        let mut course = <Course>::default();
         for minute in 0..43_200 {
             course.add(Some(minute * 60 * SECOND), minute as f64);
         }
@@ -136,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_series_has_the_mean_of_each_part() {
-        let mut course = Course::default();
+        let mut course = <Course>::default();
         for second in 0..8 {
             course.add(Some(second * SECOND), second as f64);
         }
@@ -149,7 +158,7 @@ mod tests {
         fn merging_loses_no_value_and_no_extreme(
             values in prop::collection::vec((0..i64::MAX / 2, -1e9..1e9f64), 1..100),
         ) {
-            let mut course = Course::default();
+            let mut course = <Course>::default();
             for (at, value) in &values {
                 course.add(Some(*at), *value);
             }

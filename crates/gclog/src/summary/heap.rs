@@ -111,12 +111,21 @@ impl Heap {
         name: Named,
         mark: Mark,
         window: Window,
+        whole: bool,
     ) {
         self.areas(&concurrent.areas, mark, window);
+        if let Some(bytes) = concurrent.promoted {
+            self.promotion.concurrent(bytes, mark, window, whole);
+        }
         let heap = concurrent.areas.get(Area::Heap);
         // A whole cycle frees as well, and an evacuation copies.
         let only_grows = !concurrent.cycle && name.only_looks();
-        self.allocation.concurrent(heap, mark, window, only_grows);
+        let meanwhile = Meanwhile {
+            only_grows,
+            allocated: concurrent.allocated,
+        };
+        self.allocation
+            .concurrent(heap, mark, window, meanwhile, whole);
     }
 
     fn areas(&mut self, areas: &Areas, mark: Mark, window: Window) {
@@ -203,6 +212,7 @@ struct Rating {
     peak: Option<(f64, Mark)>,
     first: Option<Mark>,
     last: Option<Mark>,
+    course: Course,
 }
 
 impl Rating {
@@ -213,6 +223,11 @@ impl Rating {
         self.known = self.known.saturating_add(ns);
         self.first = self.first.or(Some(mark));
         self.last = Some(mark);
+        if ns > 0 {
+            let lasted = seconds(ns);
+            self.course
+                .add_weighted(mark.at, bytes as f64 / lasted, lasted);
+        }
         self.span_bytes = self.span_bytes.saturating_add(bytes);
         self.span = self.span.saturating_add(ns);
         if self.span >= SPAN {
@@ -242,6 +257,7 @@ impl Rating {
             peak_bytes_per_s: self.peak.map(|(rate, _)| rate),
             peak: self.peak.map(|(_, mark)| mark.moment(book)),
             ends,
+            course: self.course.course(),
         })
     }
 }
@@ -252,6 +268,17 @@ struct Allocation {
     rating: Rating,
     /// A pause was seen: the heap is no longer as the JVM made it.
     begun: bool,
+    /// So was a level.
+    settled: bool,
+}
+
+/// What is known of a time in which the collector works beside the application.
+#[derive(Clone, Copy, Debug)]
+struct Meanwhile {
+    /// Whatever is more afterwards the application allocated.
+    only_grows: bool,
+    /// So much it allocated, as the log itself says.
+    allocated: Option<u64>,
 }
 
 /// What was in use when the last collection ended.
@@ -294,8 +321,14 @@ impl Allocation {
         self.settle(of, after, window);
     }
 
-    /// `only_grows` says that whatever is more afterwards the application allocated.
-    fn concurrent(&mut self, heap: Change, mark: Mark, window: Window, only_grows: bool) {
+    fn concurrent(
+        &mut self,
+        heap: Change,
+        mark: Mark,
+        window: Window,
+        meanwhile: Meanwhile,
+        whole: bool,
+    ) {
         let (Some(before), Some(after)) = (heap.before, heap.after) else {
             return;
         };
@@ -303,15 +336,16 @@ impl Allocation {
             return;
         }
         if !self.overlaps(window) {
-            let since = self.level.map(|level| (level.bytes, level.at));
+            let since = match self.level {
+                Some(level) => Some((level.bytes, level.at)),
+                None => (whole && !self.settled).then_some((0, Some(0))),
+            };
             self.count(since, before, window.began, mark);
-            if let (true, Some(grown), Some(began), Some(ended)) = (
-                only_grows,
-                after.checked_sub(before),
-                window.began,
-                window.ended,
-            ) {
-                self.rating.add(grown, ended - began, mark);
+            let grown = after.checked_sub(before).filter(|_| meanwhile.only_grows);
+            if let (Some(bytes), Some(began), Some(ended)) =
+                (meanwhile.allocated.or(grown), window.began, window.ended)
+            {
+                self.rating.add(bytes, ended - began, mark);
             }
         }
         self.settle(Area::Heap, after, window);
@@ -360,6 +394,7 @@ impl Allocation {
             self.rating.gap();
         }
         if went_back || !older {
+            self.settled = true;
             let Window { began, ended: at } = window;
             self.level = Some(Level {
                 of,
@@ -392,6 +427,18 @@ impl Promotion {
             self.rating.gap();
             return;
         };
+        self.add(bytes, since, mark, window);
+    }
+
+    /// A young collection that ran beside the application.
+    fn concurrent(&mut self, bytes: u64, mark: Mark, window: Window, whole: bool) {
+        let first = !std::mem::replace(&mut self.begun, true);
+        let since = self.until.or((first && whole).then_some(0));
+        self.until = window.ended.or(self.until);
+        self.add(bytes, since, mark, window);
+    }
+
+    fn add(&mut self, bytes: u64, since: Option<i64>, mark: Mark, window: Window) {
         self.each.add(bytes as f64);
         if self.largest.is_none_or(|(most, _)| most < bytes) {
             self.largest = Some((bytes, mark));
@@ -415,7 +462,7 @@ impl Promotion {
 
 /// Bytes that a young collection moved to the old generation. Of a collection that empties old regions as well, or failed
 /// half-way, only what the log itself tells.
-fn promoted(pause: &Pause) -> Option<u64> {
+pub(crate) fn promoted(pause: &Pause) -> Option<u64> {
     let failed = pause.troubles.evacuation_failed || pause.troubles.promotion_failed;
     if pause.promoted.is_some() || pause.kind != Kind::Young || failed {
         return pause.promoted;
@@ -428,7 +475,7 @@ fn promoted(pause: &Pause) -> Option<u64> {
 }
 
 /// The young generation: as told, or Eden and survivors together.
-pub(super) fn young_of(areas: &Areas) -> Change {
+pub(crate) fn young_of(areas: &Areas) -> Change {
     let young = areas.get(Area::Young);
     let (eden, survivor) = (areas.get(Area::Eden), areas.get(Area::Survivor));
     let both = |eden: Option<u64>, survivor: Option<u64>| eden?.checked_add(survivor?);

@@ -18,15 +18,17 @@
 
 mod ages;
 mod book;
-mod clock;
+mod breakdown;
+pub(crate) mod clock;
 mod course;
 mod evidence;
-mod heap;
-mod old;
+pub(crate) mod heap;
+pub(crate) mod old;
 mod pauses;
 mod run;
-mod slope;
-mod spread;
+mod sizes;
+pub(crate) mod slope;
+pub(crate) mod spread;
 mod stops;
 mod troubles;
 mod worst;

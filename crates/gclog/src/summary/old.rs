@@ -342,7 +342,7 @@ impl Cycles {
 
 /// What the old generation held before and after: told, or the heap without the young generation where there is nothing
 /// else in the heap.
-fn old_of(areas: &Areas, collector: Option<Collector>) -> (Option<u64>, Option<u64>) {
+pub(crate) fn old_of(areas: &Areas, collector: Option<Collector>) -> (Option<u64>, Option<u64>) {
     let old = areas.get(Area::Old);
     let two = matches!(
         collector,
@@ -369,6 +369,14 @@ fn moves_concurrently(collector: Option<Collector>) -> bool {
     is_shenandoah(collector) || matches!(collector, Some(Collector::Z | Collector::GenerationalZ))
 }
 
+/// Nested pauses: what lay in the young generation before the first and after the last, and their time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inner {
+    ns: u64,
+    before: Option<u64>,
+    after: Option<u64>,
+}
+
 /// Remarks, without the young collection that may lie within them.
 #[derive(Debug, Default)]
 pub(super) struct Remarks {
@@ -377,18 +385,21 @@ pub(super) struct Remarks {
     longest: Option<(u64, Mark)>,
     longest_phases: Vec<Phase>,
     longest_young: Option<(u64, u64)>,
+    /// Of the longest with a nested pause: its length, and what is nested.
+    longest_scavenged: Option<(u64, Inner)>,
     cost: Fit,
-    /// Of the nested pauses since the last one that was not: their time, and what the last left in the young generation.
-    inner: Option<(u64, Option<u64>)>,
+    /// The nested pauses since the last one that was not.
+    inner: Option<Inner>,
 }
 
 impl Remarks {
     pub(super) fn pause(&mut self, pause: &Pause, mark: Mark, collector: Option<Collector>) {
         let young = young_of(&pause.areas);
         if pause.nested {
-            let (ns, _) = self.inner.unwrap_or_default();
-            let sum = ns.saturating_add(pause.duration_ns.unwrap_or(0));
-            self.inner = Some((sum, young.after));
+            let inner = self.inner.get_or_insert_default();
+            inner.ns = inner.ns.saturating_add(pause.duration_ns.unwrap_or(0));
+            inner.before = inner.before.or(young.before);
+            inner.after = young.after;
             return;
         }
         let inner = self.inner.take();
@@ -396,15 +407,20 @@ impl Remarks {
             return;
         }
         let Some(ns) = pause.duration_ns else { return };
-        let own = ns.saturating_sub(inner.map_or(0, |(ns, _)| ns));
+        let own = ns.saturating_sub(inner.map_or(0, |inner| inner.ns));
         self.time.add(own);
         self.scavenged += u64::from(inner.is_some());
+        if let Some(inner) = inner
+            && self.longest_scavenged.is_none_or(|(most, _)| most < ns)
+        {
+            self.longest_scavenged = Some((ns, inner));
+        }
         let occupancy = pause
             .young_occupancy
             .or_else(|| Some((young.after?, young.capacity?)));
         // The figure that the log prints is of before the young collection within.
         let left = match inner {
-            Some((_, left)) => left,
+            Some(inner) => inner.after,
             None => occupancy.map(|(used, _)| used),
         };
         if let Some(used) = left {
@@ -427,6 +443,12 @@ impl Remarks {
             longest_phases: phases_of_one(book, &self.longest_phases),
             longest_young_bytes: self.longest_young.map(|(used, _)| used),
             longest_young_capacity_bytes: self.longest_young.map(|(_, capacity)| capacity),
+            scavenge: self.longest_scavenged.map(|(ns, inner)| gc::Scavenge {
+                before_bytes: inner.before,
+                after_bytes: inner.after,
+                duration_ms: ms(inner.ns),
+                remark_ms: ms(ns),
+            }),
             young_cost: self.cost.cost(),
         })
     }

@@ -3,9 +3,10 @@
 use rungwise_model::gc;
 
 use super::book::{Book, Longest, Mark, Table};
-use super::clock::SECOND;
+use super::breakdown::Breakdown;
 use super::course::Course;
-use super::heap::young_of;
+use super::heap::{Window, young_of};
+use super::sizes::STARTED;
 use super::slope::Fit;
 use super::spread::{Distribution, ms};
 use crate::event::{Cpu, Kind, Pause, Phase};
@@ -13,9 +14,8 @@ use crate::names::Names;
 
 /// Pauses that are told one by one.
 const LONGEST: usize = 50;
-/// A collection for metaspace later than this is no start-up: the JVM has loaded its classes by then. A guess; the
-/// reference logs end theirs within two minutes.
-const STARTED: i64 = 300 * SECOND;
+/// Steps of a course of pauses: a mark on every pixel of a wide screen, and more for who looks closer.
+const MARKS: i64 = 2048;
 /// Cause of a collection for metaspace.
 const METADATA: &str = "Metadata GC Threshold";
 
@@ -42,7 +42,8 @@ pub(super) struct Pauses {
     /// Longest first.
     longest: Vec<Mark>,
     longest_phases: Vec<Phase>,
-    course: Course,
+    courses: [Course<MARKS>; KINDS.len()],
+    made_of: Breakdown,
     young_began: Option<i64>,
     young_interval: Distribution,
     young_course: Course,
@@ -65,6 +66,7 @@ impl Pauses {
         names: &Names,
         pause: &Pause,
         mark: Mark,
+        window: Window,
         since: Option<i64>,
     ) {
         let young = matches!(pause.kind, Kind::Young | Kind::Mixed);
@@ -114,8 +116,32 @@ impl Pauses {
             return;
         }
         self.all.add(ns);
-        self.course.add(mark.at, ms(ns));
+        self.courses[pause.kind as usize].add(mark.at, ms(ns));
+        self.make(book, names, pause, window, ns);
         self.rank(mark, &pause.phases);
+    }
+
+    /// Outermost phases, and what is in none of them. Where phases together are longer than the pause, they ran side by side:
+    /// each gets its share.
+    fn make(&mut self, book: &mut Book, names: &Names, pause: &Pause, window: Window, ns: u64) {
+        let (Some(began), Some(ended)) = (window.began, window.ended) else {
+            return;
+        };
+        let outermost = || pause.phases.iter().filter(|phase| phase.depth == 0);
+        let sum = outermost().fold(0_u64, |sum, phase| sum.saturating_add(phase.duration_ns));
+        let span = self.made_of.span(began, ended);
+        for phase in outermost() {
+            let part = self.made_of.part(book, names, phase.name);
+            let time = phase.duration_ns;
+            let time = if sum > ns {
+                (u128::from(time) * u128::from(ns) / u128::from(sum)) as u64
+            } else {
+                time
+            };
+            part.add(span, time);
+        }
+        let rest = self.made_of.part(book, names, pause.name);
+        rest.add(span, ns.saturating_sub(sum));
     }
 
     fn rank(&mut self, mark: Mark, phases: &[Phase]) {
@@ -150,7 +176,13 @@ impl Pauses {
                 .collect(),
             longest: self.longest.iter().map(|mark| mark.moment(book)).collect(),
             longest_phases: phases_of_one(book, &self.longest_phases),
-            course: self.course.course(),
+            courses: KINDS
+                .iter()
+                .zip(&self.courses)
+                .map(|((_, word), course)| ((*word).to_owned(), course.course()))
+                .filter(|(_, course)| !course.points.is_empty())
+                .collect(),
+            made_of: self.made_of.told(book),
             histogram: self.all.histogram(),
             young_interval: self.young_interval.some(),
             young_course: self.young_course.course(),
@@ -198,6 +230,9 @@ pub(super) struct CpuUse {
     longest: Longest,
     inverted_longest: Longest,
     sys_longest: Longest,
+    user_course: Course,
+    sys_course: Course,
+    real_course: Course,
 }
 
 #[derive(Debug, Default)]
@@ -220,6 +255,9 @@ impl Sums {
 impl CpuUse {
     pub(super) fn pause(&mut self, cpu: Cpu, mark: Mark) {
         self.all.add(cpu);
+        self.user_course.add(mark.at, ms(cpu.user_ns));
+        self.sys_course.add(mark.at, ms(cpu.sys_ns));
+        self.real_course.add(mark.at, ms(cpu.real_ns));
         if cpu.real_ns < JUDGED {
             return;
         }
@@ -251,6 +289,9 @@ impl CpuUse {
             judged_longest: self.longest.moment(book),
             inverted_longest: self.inverted_longest.moment(book),
             sys_longest: self.sys_longest.moment(book),
+            user_course: self.user_course.course(),
+            sys_course: self.sys_course.course(),
+            real_course: self.real_course.course(),
         })
     }
 }

@@ -4,15 +4,17 @@ use rungwise_model::gc;
 
 use super::ages::AgeTables;
 use super::book::{Book, Mark, Table};
+use super::breakdown::Breakdown;
 use super::clock::{Clock, SECOND, length, seconds};
 use super::heap::{Heap, Window};
 use super::old::{Named, Old, Remarks};
 use super::pauses::{CpuUse, Pauses};
+use super::sizes::Sizes;
 use super::spread::{Distribution, ms};
 use super::stops::{Safepoints, Stalls};
 use super::troubles::{FreeLists, Troubles};
 use super::worst::{WINDOW, Worst};
-use crate::event::{Area, Collector, Concurrent, Event, Pause, References, Stamp};
+use crate::event::{Area, Collector, Concurrent, Event, Pause, References, Stamp, Statistic};
 use crate::names::Names;
 
 /// A log whose first stamp is later than this lacks its beginning, where collections have no numbers that would tell;
@@ -38,16 +40,19 @@ pub(super) struct Run {
     pauses: Pauses,
     cpu: CpuUse,
     heap: Heap,
+    sizes: Sizes,
     old: Old,
     remarks: Remarks,
     ages: AgeTables,
     worst: Worst,
     concurrent: Table<Phase>,
+    concurrent_course: Breakdown,
     safepoints: Safepoints,
     references: Table<Reference>,
     stalls: Stalls,
     free_lists: FreeLists,
     troubles: Troubles,
+    statistics: Table<Option<gc::Statistic>>,
 }
 
 #[derive(Debug, Default)]
@@ -81,25 +86,39 @@ impl Run {
                 self.safepoints
                     .safepoint(book, names, safepoint, window.began);
             }
+            Event::References(references) => self.references(book, names, &references),
+            Event::Statistic(statistic) => self.statistic(book, names, statistic),
             Event::Stall {
+                line,
                 at,
                 thread,
                 duration_ns,
             } => {
-                let at = self.window(at, None).began;
-                self.stalls.stall(book, names, thread, at, duration_ns);
+                let mark = Mark {
+                    line: Some(line),
+                    at: self.window(at, None).began,
+                    name: thread,
+                    duration: Some(duration_ns),
+                    ..Mark::default()
+                };
+                self.stalls.stall(book, names, mark, duration_ns);
             }
             Event::Ran { at, duration_ns } => {
                 self.window(at, None);
                 self.safepoints.ran(duration_ns);
             }
-            Event::OutOfMemory { at } => {
-                let at = self.window(at, None).began;
-                self.troubles.out_of_memory(at);
+            Event::OutOfMemory { line, at } => {
+                let mark = self.mark(line, at);
+                self.troubles.out_of_memory(mark);
             }
-            Event::FreeLists { at, free, largest } => {
-                let at = self.window(at, None).began;
-                self.free_lists.see(at, free, largest);
+            Event::FreeLists {
+                line,
+                at,
+                free,
+                largest,
+            } => {
+                let mark = self.mark(line, at);
+                self.free_lists.see(mark, free, largest);
             }
         }
     }
@@ -117,7 +136,7 @@ impl Run {
             self.whole = self.clock.is_uptime() && beginning;
         }
         let since = self.lasted(window.began);
-        self.pauses.pause(book, names, pause, mark, since);
+        self.pauses.pause(book, names, pause, mark, window, since);
         if let (false, Some(began), Some(ended)) = (pause.nested, window.began, window.ended) {
             self.worst.stopped(began, ended);
         }
@@ -126,6 +145,7 @@ impl Run {
         }
         let collector = self.collector;
         self.heap.pause(pause, mark, window, collector, self.whole);
+        self.sizes.pause(pause, mark, since, collector);
         self.old.pause(pause, mark, window, collector);
         self.remarks.pause(pause, mark, collector);
         self.ages.pause(pause, mark);
@@ -150,6 +170,14 @@ impl Run {
         if let Some(cause) = concurrent.cause {
             book.keep(names, cause);
         }
+        if let (Some(began), Some(ended), Some(ns)) =
+            (window.began, window.ended, concurrent.duration_ns)
+        {
+            let span = self.concurrent_course.span(began, ended);
+            self.concurrent_course
+                .part(book, names, concurrent.name)
+                .add(span, ns);
+        }
         let row = self.concurrent.at(book, names, concurrent.name);
         row.cycle |= concurrent.cycle;
         match concurrent.duration_ns {
@@ -166,7 +194,8 @@ impl Run {
         let name = *row
             .named
             .get_or_insert_with(|| Named::of(names.get(concurrent.name)));
-        self.heap.concurrent(concurrent, name, mark, window);
+        self.heap
+            .concurrent(concurrent, name, mark, window, self.whole);
         let (room, _) = self.room();
         self.old
             .concurrent(concurrent, name, mark, window, self.collector, room);
@@ -179,6 +208,32 @@ impl Run {
         row.most = row.most.max(count);
         if let Some(ns) = references.duration_ns {
             row.time.add(ns);
+        }
+    }
+
+    fn statistic(&mut self, book: &mut Book, names: &Names, statistic: &Statistic) {
+        // The table is printed when the run has lasted so long, whatever it is about.
+        self.window(statistic.at, None);
+        let row = self.statistics.at(book, names, statistic.name);
+        let newest = gc::Statistic {
+            line: statistic.line,
+            count: statistic.count,
+            mean_ms: ms(statistic.mean_ns),
+            longest_ms: ms(statistic.longest_ns),
+        };
+        // Shenandoah prints one table, in which two phases may share a name. ZGC prints the same table again and again.
+        *row = Some(match (*row, newest.count) {
+            (Some(known), Some(count)) => both(known, newest, count),
+            _ => newest,
+        });
+    }
+
+    /// Something without a name and a duration.
+    fn mark(&mut self, line: u64, at: Stamp) -> Mark {
+        Mark {
+            line: Some(line),
+            at: self.window(at, None).began,
+            ..Mark::default()
         }
     }
 
@@ -240,9 +295,12 @@ impl Run {
             ages: self.ages.told(book),
             live: self.old.live(book, [heap_room, old_room]),
             heap: self.heap.told(book, run),
+            resizes: self.sizes.resizes(book),
+            survivors_full: self.sizes.survivors_full(),
             old: self.old.told(book),
             remark: self.remarks.told(book),
             concurrent: self.concurrent.map(book, |phase| told_phase(book, phase)),
+            concurrent_course: self.concurrent_course.told(book),
             safepoints: self.safepoints.told(book, pauses_ms, lasted),
             cpu: self.cpu.told(book),
             references: self.references.map(book, |row| gc::References {
@@ -253,6 +311,11 @@ impl Run {
             stalls: self.stalls.told(book),
             fragmentation: self.free_lists.told(book),
             troubles: self.troubles.told(book),
+            statistics: self
+                .statistics
+                .rows(book)
+                .filter_map(|(name, row)| Some((name, (*row)?)))
+                .collect(),
         }
     }
 
@@ -277,6 +340,19 @@ impl Run {
                 worst_until_s: seconds(until),
             },
         ))
+    }
+}
+
+/// Two rows of one table under one name; `count` is that of the second.
+fn both(one: gc::Statistic, other: gc::Statistic, count: u64) -> gc::Statistic {
+    let (known, count) = (one.count.unwrap_or(0), count);
+    let all = known + count;
+    let sum = one.mean_ms * known as f64 + other.mean_ms * count as f64;
+    gc::Statistic {
+        line: other.line,
+        count: Some(all),
+        mean_ms: if all > 0 { sum / all as f64 } else { 0.0 },
+        longest_ms: one.longest_ms.max(other.longest_ms),
     }
 }
 

@@ -11,7 +11,7 @@ use rungwise_model::gc;
 use rungwise_stats::interval::student_t;
 
 /// Points below which no slope is stated.
-pub(super) const FEWEST: usize = 5;
+pub(crate) const FEWEST: usize = 5;
 /// Points from which the slope is computed at most: 128 make 8128 pairs.
 const MOST: usize = 128;
 /// 97.5 % quantile of the normal distribution.
@@ -22,7 +22,7 @@ const MOST_ALIKE: f64 = 0.9;
 const GIB: f64 = 1_073_741_824.0;
 
 /// Growth per second of the means of a course, with its 95 % interval. Only the points from `since` on count.
-pub(super) fn over_time(course: &gc::Course, since: f64) -> Option<gc::Slope> {
+pub(crate) fn over_time(course: &gc::Course, since: f64) -> Option<gc::Slope> {
     let points: Vec<_> = course.points.iter().filter(|p| p.at_s >= since).collect();
     let size = points.len().div_ceil(MOST).max(1);
     let mean = |chunk: &[&gc::Point], of: fn(&gc::Point) -> f64| {
@@ -90,7 +90,7 @@ fn inflation(points: &[(f64, f64)], slope: f64) -> f64 {
 
 /// Running least squares of a pause, nanoseconds, over what lay in the young generation, bytes.
 #[derive(Debug, Default)]
-pub(super) struct Fit {
+pub(crate) struct Fit {
     count: u64,
     /// Means of GiB and of seconds.
     x: f64,
@@ -101,7 +101,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    pub(super) fn add(&mut self, bytes: u64, ns: u64) {
+    pub(crate) fn add(&mut self, bytes: u64, ns: u64) {
         let (x, y) = (bytes as f64 / GIB, ns as f64 / 1e9);
         self.count += 1;
         let n = self.count as f64;
@@ -114,7 +114,7 @@ impl Fit {
     }
 
     /// Nothing below five pauses, or where the size never changed.
-    pub(super) fn cost(&self) -> Option<gc::Cost> {
+    pub(crate) fn cost(&self) -> Option<gc::Cost> {
         /// Sizes that differ by less than this share of their mean are taken as the same.
         const SAME: f64 = 0.01;
         let n = self.count as f64;

@@ -12,7 +12,7 @@ const OCTAVES: usize = 58;
 
 /// Durations, nanoseconds.
 #[derive(Debug, Default)]
-pub(super) struct Distribution {
+pub(crate) struct Distribution {
     count: u64,
     sum: u128,
     min: u64,
@@ -21,7 +21,7 @@ pub(super) struct Distribution {
 }
 
 impl Distribution {
-    pub(super) fn add(&mut self, ns: u64) {
+    pub(crate) fn add(&mut self, ns: u64) {
         self.min = if self.count == 0 {
             ns
         } else {
@@ -38,17 +38,17 @@ impl Distribution {
         steps[step] = steps[step].saturating_add(1);
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// Exact.
-    pub(super) fn sum_ms(&self) -> f64 {
+    pub(crate) fn sum_ms(&self) -> f64 {
         ms_of(self.sum)
     }
 
     /// The value that a share `q` of all did not exceed.
-    fn quantile(&self, q: f64) -> u64 {
+    pub(crate) fn quantile(&self, q: f64) -> u64 {
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         if rank == self.count {
             return self.max;
@@ -78,7 +78,7 @@ impl Distribution {
             .filter(|(_, count)| *count > 0)
     }
 
-    pub(super) fn spread(&self) -> Spread {
+    pub(crate) fn spread(&self) -> Spread {
         let at = |q: f64| ms(self.quantile(q));
         Spread {
             count: self.count,
@@ -95,11 +95,11 @@ impl Distribution {
     }
 
     /// Nothing where nothing was added.
-    pub(super) fn some(&self) -> Option<Spread> {
+    pub(crate) fn some(&self) -> Option<Spread> {
         (self.count > 0).then(|| self.spread())
     }
 
-    pub(super) fn total(&self) -> Total {
+    pub(crate) fn total(&self) -> Total {
         Total {
             count: self.count,
             total_ms: self.sum_ms(),
@@ -108,7 +108,7 @@ impl Distribution {
     }
 
     /// Counts by duration in four parts per power of two: upper end, milliseconds, and how many. Coarse enough to draw.
-    pub(super) fn histogram(&self) -> Vec<(f64, u64)> {
+    pub(crate) fn histogram(&self) -> Vec<(f64, u64)> {
         const PART: usize = STEPS / 4;
         let mut parts = Vec::new();
         for (octave, steps) in self.octaves.iter().enumerate() {
@@ -147,7 +147,7 @@ fn ends(octave: usize, step: usize) -> (u64, u64, u64) {
 }
 
 /// Nanoseconds as milliseconds.
-pub(super) fn ms(ns: u64) -> f64 {
+pub(crate) fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 

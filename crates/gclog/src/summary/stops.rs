@@ -3,9 +3,10 @@
 use rungwise_model::gc;
 
 use super::book::{Book, Longest, Mark, Table};
+use super::course::Course;
 use super::spread::{Distribution, ms};
 use crate::event::Safepoint;
-use crate::names::{Name, Names};
+use crate::names::Names;
 
 #[derive(Debug, Default)]
 pub(super) struct Safepoints {
@@ -15,6 +16,8 @@ pub(super) struct Safepoints {
     longest: Longest,
     ran: Option<u64>,
     operations: Table<Operation>,
+    course: Course,
+    reaching_course: Course,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +43,7 @@ impl Safepoints {
             ..Mark::default()
         };
         self.stopped.add(safepoint.total_ns);
+        self.course.add(at, ms(safepoint.total_ns));
         let mut collection = false;
         if let Some(name) = safepoint.operation {
             let row = self.operations.at(book, names, name);
@@ -57,6 +61,7 @@ impl Safepoints {
         }
         if let Some(ns) = safepoint.reaching_ns {
             self.reaching.add(ns);
+            self.reaching_course.add(at, ms(ns));
             self.reaching_longest.see(Mark {
                 duration: Some(ns),
                 ..mark
@@ -91,6 +96,8 @@ impl Safepoints {
                 stopped: operation.stopped.spread(),
                 reaching: operation.reaching.some(),
             }),
+            course: self.course.course(),
+            reaching_course: self.reaching_course.course(),
         })
     }
 }
@@ -124,24 +131,12 @@ pub(super) struct Stalls {
 }
 
 impl Stalls {
-    pub(super) fn stall(
-        &mut self,
-        book: &mut Book,
-        names: &Names,
-        thread: Option<Name>,
-        at: Option<i64>,
-        ns: u64,
-    ) {
+    pub(super) fn stall(&mut self, book: &mut Book, names: &Names, mark: Mark, ns: u64) {
         self.time.add(ns);
-        if let Some(thread) = thread {
+        if let Some(thread) = mark.name {
             self.threads.at(book, names, thread).add(ns);
         }
-        self.longest.see(Mark {
-            at,
-            name: thread,
-            duration: Some(ns),
-            ..Mark::default()
-        });
+        self.longest.see(mark);
     }
 
     pub(super) fn told(&self, book: &Book) -> Option<gc::Stalls> {

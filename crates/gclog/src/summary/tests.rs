@@ -85,6 +85,8 @@ impl Log {
             cpu_ns: None,
             aborted: false,
             areas,
+            promoted: None,
+            allocated: None,
         };
         self.tell(Event::Concurrent(&concurrent));
     }
@@ -360,6 +362,8 @@ fn what_a_sweep_leaves_is_told_by_the_next_collection() {
         cpu_ns: Some(400 * MS),
         aborted: false,
         areas: Areas::default(),
+        promoted: None,
+        allocated: None,
     };
     log.tell(Event::Concurrent(&sweep));
     let mut young = log.draft("ParNew", Kind::Young, 4000, 5, (300, 220));
@@ -565,7 +569,11 @@ fn a_log_without_a_clock_has_sums_and_no_rates() {
     let missing = evidence
         .quantity(&keys::GC_THROUGHPUT, &Subject::new(Of::Jvm, 1))
         .unwrap_err();
-    assert!(missing.why.remedy.contains("uptime"), "{missing:?}");
+    // In the words of the JVMs that write so.
+    assert!(
+        missing.why.remedy.contains("PrintGCTimeStamps"),
+        "{missing:?}"
+    );
 }
 
 #[test]
@@ -594,16 +602,21 @@ fn references_stalls_and_free_lists_are_added_up() {
     log.tell(Event::Pause(&pause));
     let thread = log.name("main");
     log.tell(Event::Stall {
+        line: 7,
         at: up(1500),
         thread: Some(thread),
         duration_ns: 12 * MS,
     });
     log.tell(Event::FreeLists {
+        line: 8,
         at: up(2000),
         free: 1000,
         largest: 250,
     });
-    log.tell(Event::OutOfMemory { at: up(3000) });
+    log.tell(Event::OutOfMemory {
+        line: 9,
+        at: up(3000),
+    });
     let run = log.run();
     let soft = &run.references["SoftReference"];
     assert_eq!((soft.count, soft.most), (24, 12));

@@ -65,11 +65,8 @@ impl Troubles {
         }
     }
 
-    pub(super) fn out_of_memory(&mut self, at: Option<i64>) {
-        self.out_of_memory.add(Mark {
-            at,
-            ..Mark::default()
-        });
+    pub(super) fn out_of_memory(&mut self, mark: Mark) {
+        self.out_of_memory.add(mark);
     }
 
     pub(super) fn told(&self, book: &Book) -> gc::Troubles {
@@ -92,15 +89,11 @@ pub(super) struct FreeLists {
 }
 
 impl FreeLists {
-    pub(super) fn see(&mut self, at: Option<i64>, free: u64, largest: u64) {
-        let mark = Mark {
-            at,
-            ..Mark::default()
-        };
+    pub(super) fn see(&mut self, mark: Mark, free: u64, largest: u64) {
         self.last = Some((free, largest, mark));
         // A full generation is not a fragmented one.
         if free > 0 {
-            self.course.add(at, largest as f64 / free as f64);
+            self.course.add(mark.at, largest as f64 / free as f64);
         }
     }
 

@@ -27,6 +27,19 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, id: u64, te
         b"CMS" | b"Tenured" | b"ParOldGen" | b"PSOldGen" | b"Old" => Area::Old,
         b"Metaspace" => Area::Metaspace,
         b"Used" | b"Capacity" => return row(unified, context, id, name, rest),
+        b"Promoted" => {
+            unified.open.draft(context, id).promoted = last_sizes(rest, 2);
+            return Read::Understood;
+        }
+        b"Reserve" => {
+            unified.open.draft(context, id).counts_moved = true;
+            return Read::Ignored;
+        }
+        b"Allocated" => {
+            let draft = unified.open.draft(context, id);
+            draft.allocated = last_sizes(rest, 3).filter(|_| !draft.counts_moved);
+            return Read::Understood;
+        }
         b"Archive regions" | b"Heap before GC invocations" | b"Heap after GC invocations" => {
             return Read::Ignored;
         }
@@ -189,6 +202,7 @@ pub(super) fn block(unified: &mut Unified, context: &mut Context<'_>, text: &[u8
 
 /// The size of a region was printed.
 pub(super) fn region(unified: &mut Unified, context: &mut Context<'_>, bytes: u64) -> Read {
+    unified.fresh_region_bytes = Some(bytes);
     if unified.region_bytes != Some(bytes) {
         unified.region_bytes = Some(bytes);
         context.tell(Event::Fact(Fact::RegionSize(bytes)));
@@ -246,6 +260,20 @@ fn row(
         change.after = columns[3];
     }
     Read::Understood
+}
+
+/// The last of so many columns with a size, `-   42M (22%)   74M (39%)   101M (53%)   -   -`: what had come together since
+/// the mark start when relocation ended.
+fn last_sizes(text: &[u8], columns: usize) -> Option<u64> {
+    let mut rest = text;
+    let mut last = None;
+    for _ in 0..columns {
+        let start = rest.iter().position(u8::is_ascii_digit)?;
+        let (value, after) = size(&rest[start..])?;
+        rest = &after[memchr::memchr(b')', after)? + 1..];
+        last = Some(value);
+    }
+    last
 }
 
 #[cfg(test)]
@@ -336,6 +364,8 @@ mod tests {
              [1s][gc,heap] GC(0) Y: Young Generation Statistics:\n\
              [1s][gc,heap] GC(0) Y:      Used:       13M (5%)           16M (5%)           16M (5%)            4M (1%)     \n\
              [1s][gc,heap] GC(0) Y:      Live:         -                 4M (1%)            4M (1%)            0M (0%)     \n\
+             [1s][gc,heap] GC(0) Y: Allocated:         -                42M (22%)          74M (39%)         101M (53%)            -                  -          \n\
+             [1s][gc,heap] GC(0) Y:  Promoted:         -                  -                 0M (0%)            8M (3%)     \n\
              [1s][gc,phases] GC(0) Y: Young Generation (Promote All) 14M(5%)->12M(4%) 0.072s\n",
         );
         let young = told.concurrent[0];
@@ -347,5 +377,9 @@ mod tests {
             (Some(14 << 20), Some(12 << 20), Some(301 << 20))
         );
         assert_eq!((part.before, part.after), (Some(13 << 20), Some(4 << 20)));
+        assert_eq!(
+            (young.promoted, young.allocated),
+            (Some(8 << 20), Some(101 << 20))
+        );
     }
 }

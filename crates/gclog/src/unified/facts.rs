@@ -110,12 +110,13 @@ fn using(
         }
         _ => return Read::Unknown,
     };
-    context.clock.header();
     let stamp = unified.at(context, &message);
-    if stamp.uptime_ns.is_none() && unified.last_id.is_some() {
-        // Without an uptime a second header is all that shows another JVM.
+    if unified.has_begun {
+        // Whatever the clock says: a JVM prints this once, before anything else happens.
         unified.restart(context);
+        context.clock.restart(stamp.uptime_ns);
     }
+    unified.has_begun = true;
     // ZGC tells of its generations before its name.
     unified.found(context, collector);
     Read::Understood

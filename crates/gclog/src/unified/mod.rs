@@ -13,7 +13,9 @@ mod noise;
 mod open;
 mod pause;
 mod phases;
+mod references;
 mod safepoint;
+mod statistics;
 #[cfg(test)]
 mod told;
 
@@ -38,6 +40,10 @@ pub(crate) struct Unified {
     collector: Option<Collector>,
     /// Bytes of a G1 region, once a line has told.
     region_bytes: Option<u64>,
+    /// The same, if no collection began since: it may be of the JVM whose header is being read.
+    fresh_region_bytes: Option<u64>,
+    /// The name of the collector was printed, as a JVM does once when it starts, or there was a collection.
+    has_begun: bool,
     /// Number of the last young or full collection, for logs without an uptime.
     last_id: Option<u64>,
     /// Allocation pacing of Shenandoah follows, thread by thread.
@@ -105,6 +111,7 @@ impl Unified {
             Read::Ignored if !self.bare => Read::Unknown,
             Read::Unknown if out_of_memory(text) => {
                 context.tell(Event::OutOfMemory {
+                    line: context.line,
                     at: Stamp::default(),
                 });
                 Read::Understood
@@ -114,6 +121,11 @@ impl Unified {
                 read
             }
         }
+    }
+
+    /// What has ended and was not told yet.
+    pub(crate) fn waiting(&self) -> Option<Event<'_>> {
+        self.open.waiting()
     }
 
     /// Tells what is still open.
@@ -173,6 +185,9 @@ impl Unified {
                     .evacuation_failed = true;
                 Read::Understood
             }
+            Some(b'S' | b'W' | b'F' | b'P' | b'D') if references::is_part(text) => {
+                references::line(context, text)
+            }
             _ => areas::line(self, context, id, text),
         };
         if read != Read::Unknown {
@@ -203,6 +218,8 @@ impl Unified {
                 Read::Unknown => pause::cycle(self, context, id, message),
                 read => read,
             }
+        } else if references::is_part(inner) {
+            references::line(context, inner)
         } else {
             match areas::line(self, context, id, inner) {
                 Read::Unknown => Read::Ignored,
@@ -218,7 +235,10 @@ impl Unified {
                 read => read,
             },
             Subject::Quiet => Read::Ignored,
-            Subject::Stats => pause::pacing(self, context, message),
+            Subject::Stats => match statistics::line(self, context, message) {
+                Read::Unknown => pause::pacing(self, context, message),
+                read => read,
+            },
             Subject::Detail => match self.gc_without_number(context, message) {
                 Read::Unknown => Read::Ignored,
                 read => read,
@@ -232,7 +252,7 @@ impl Unified {
     }
 
     fn gc_without_number(&mut self, context: &mut Context<'_>, message: Message<'_>) -> Read {
-        for reader in [facts::line, pause::stall] {
+        for reader in [facts::line, pause::stall, statistics::line] {
             match reader(self, context, message) {
                 Read::Unknown => {}
                 read => return read,
@@ -263,9 +283,15 @@ impl Unified {
     fn restart(&mut self, context: &mut Context<'_>) {
         self.open.finish(context);
         context.tell(Event::Restart);
+        self.forget();
+    }
+
+    /// Forgets what belongs to one JVM. Nothing may be open.
+    pub(crate) fn forget(&mut self) {
         *self = Self {
             reader: std::mem::take(&mut self.reader),
             open: std::mem::take(&mut self.open),
+            region_bytes: self.fresh_region_bytes,
             bare: self.bare,
             ..Self::default()
         };
@@ -349,11 +375,39 @@ mod tests {
             pause("[5.0s]", 7) + &pause("[6.0s]", 8) + &pause("[0.5s]", 0),
             pause(date, 20) + &pause(date, 21) + &pause(date, 0),
             pause(date, 1) + &pause(date, 2) + date + " Using Serial\n" + &pause(date, 0),
+            // The clock does not tell: it goes on, or stands still.
+            pause("[1.0s]", 1) + "[4.0s] Using Serial\n" + &pause("[5.0s]", 0),
+            pause("[0.1s]", 1) + "[0.1s] Using Serial\n" + &pause("[0.1s]", 0),
+            "[0.1s] Using Serial\n[0.1s] Using Serial\n".to_owned() + &pause("[0.1s]", 0),
         ] {
             let (told, _) = read(&log);
             let restarts = told.others.iter().filter(|other| *other == "Restart");
             assert_eq!(restarts.count(), 1, "{log}");
         }
+    }
+
+    #[test]
+    fn what_a_header_tells_of_regions_is_of_the_jvm_that_prints_it() {
+        let collection = |at: &str| {
+            format!(
+                "[{at}][gc,heap] GC(0) Eden regions: 2->0(10)\n\
+                 [{at}][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 9M->4M(256M) 3.524ms\n"
+            )
+        };
+        let header = |at: &str, size: &str| {
+            format!("[{at}][gc,heap] Heap region size: {size}\n[{at}][gc] Using G1\n")
+        };
+        let log = [
+            header("0.1s", "4M"),
+            collection("0.2s"),
+            header("0.2s", "1M"),
+            collection("0.3s"),
+        ]
+        .concat();
+        let eden = |pause: &crate::event::Pause| pause.areas.get(crate::Area::Eden).before;
+        let (told, _) = read(&log);
+        let sizes: Vec<_> = told.pauses.iter().map(eden).collect();
+        assert_eq!(sizes, [Some(8 << 20), Some(2 << 20)]);
     }
 
     #[test]

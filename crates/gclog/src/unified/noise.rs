@@ -7,6 +7,8 @@ use memchr::memmem;
 
 /// How they begin.
 const STARTS: &[&[u8]] = &[
+    b"\"a\" is average time",
+    b"\"lvls\" are quantiles",
     b"---",
     b"===",
     b"Activate regions",
@@ -26,7 +28,9 @@ const STARTS: &[&[u8]] = &[
     b"Available space",
     b"Available: ",
     b"Base_footprint",
+    b"Bootstrap cycle for old generation",
     b"CDS archive",
+    b"Cancel marking",
     b"Cancelling",
     b"Capacity:",
     b"Card Set container",
@@ -75,6 +79,7 @@ const STARTS: &[&[u8]] = &[
     b"Heap backed",
     b"Heuristics ergonomically",
     b"Heuristics: ",
+    b"Higher delay would prevent",
     b"Humongous Object Threshold",
     b"Initial Capacity",
     b"Initial Refinement",
@@ -101,6 +106,7 @@ const STARTS: &[&[u8]] = &[
     b"NMethods:",
     b"NUMA Support",
     b"Narrow klass",
+    b"OS takes longer to unblock",
     b"Old Generation:",
     b"Old eden_size",
     b"PSAdaptiveSizePolicy",
@@ -113,7 +119,9 @@ const STARTS: &[&[u8]] = &[
     b"Phase:",
     b"Pre-mapping",
     b"Pre-touch",
+    b"Preempting old generation",
     b"Protection zone",
+    b"Raise max pacing delay",
     b"Rebuilding NMethod",
     b"Reclaimed:",
     b"Regions:",
@@ -140,9 +148,11 @@ const STARTS: &[&[u8]] = &[
     b"TLAB",
     b"Target occupancy",
     b"Tenured: promo attempt",
+    b"Terminating old gc cycle",
     b"Thread blocked to start GC",
     b"Trigger",
     b"Uncommit",
+    b"Under allocation pressure",
     b"Unregister NMethod",
     b"Updated Refinement",
     b"UseCompressedClassPointers",
@@ -153,17 +163,24 @@ const STARTS: &[&[u8]] = &[
     b"Young generation size",
     b"active_workers_by_JT",
     b"all workers. Dividing",
+    b"and post-safepoint housekeeping",
     b"capacities are the right sizes",
     b"continue mixed",
     b"do not continue mixed",
     b"eden: [",
+    b"from the STW pause times",
     b"from: [",
+    b"invisible to the usual profiling",
     b"minor pause",
     b"observed pacing delays",
     b"old_gen_capacity",
     b"request mixed gcs",
     b"request young-only gcs",
+    b"time in the pacing code",
+    b"to avoid Degenerated and Full",
     b"to: [",
+    b"tune GC heuristics",
+    b"under stop-the-world pause",
 ];
 
 /// Rows of the heap that is printed before and after collections and at the end of a JVM.
@@ -222,6 +239,15 @@ fn is_statistics(text: &[u8]) -> bool {
         Some(b'L') => text.starts_with(b"Last 10s "),
         Some(b'A') if text.starts_with(b"Avg / Max ") => true,
         Some(b'"') => text.starts_with(b"\"(G)\" (gross)") || text.starts_with(b"\"(N)\" (net)"),
+        // `93 successful concurrent GCs`, `1 happened at Outside of Cycle`.
+        Some(b'0'..=b'9') if !text.ends_with(b" us") => {
+            text.ends_with(b" GCs")
+                || has(b" invoked ")
+                || has(b" caused by ")
+                || has(b" happened at ")
+                || has(b" upgraded ")
+                || has(b" ms (") && has(b"%): ")
+        }
         _ => {
             text.ends_with(b" us")
                 || has(b" us, workers (us): ")

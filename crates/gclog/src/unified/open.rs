@@ -40,6 +40,12 @@ pub(super) struct Draft {
     /// ZGC's tables: of which part of the heap the next row is, and what the rows said.
     pub(super) section: Option<Area>,
     pub(super) table: crate::event::Areas,
+    /// ZGC: what the young generation has given to the old one.
+    pub(super) promoted: Option<u64>,
+    /// ZGC: what the application has allocated since the cycle began.
+    pub(super) allocated: Option<u64>,
+    /// ZGC as in JDK 11, whose table has a reserve: what it calls allocated holds what was moved.
+    pub(super) counts_moved: bool,
     /// The kind of reference that the next count is of.
     pub(super) reference: Option<Name>,
     /// Line of the last use.
@@ -96,6 +102,8 @@ impl Default for Open {
                 cpu_ns: None,
                 aborted: false,
                 areas: crate::event::Areas::default(),
+                promoted: None,
+                allocated: None,
             },
         }
     }
@@ -116,6 +124,9 @@ impl Draft {
             phases_open: 0,
             section: None,
             table: crate::event::Areas::default(),
+            promoted: None,
+            allocated: None,
+            counts_moved: false,
             reference: None,
             used: 0,
         }
@@ -129,6 +140,9 @@ impl Draft {
         self.aborted = false;
         self.section = None;
         self.table = crate::event::Areas::default();
+        self.promoted = None;
+        self.allocated = None;
+        self.counts_moved = false;
     }
 
     /// Forgets what belongs to one pause.
@@ -291,6 +305,15 @@ impl Open {
             _ => return Read::Ignored,
         }
         Read::Understood
+    }
+
+    /// What has ended and was not told yet.
+    pub(super) fn waiting(&self) -> Option<Event<'_>> {
+        match self.waiting {
+            Waiting::Nothing => None,
+            Waiting::Pause => Some(Event::Pause(&self.pause)),
+            Waiting::Concurrent => Some(Event::Concurrent(&self.concurrent)),
+        }
     }
 
     /// Tells what waits: nothing more about it can follow.

@@ -85,6 +85,8 @@ pub(super) fn stopped(
 ) -> Read {
     let line = Line::read(message.text);
     let stamp = unified.at(context, &message);
+    unified.has_begun = true;
+    unified.fresh_region_bytes = None;
     let (kind, starts_cycle) = kind(line.title);
     if stamp.uptime_ns.is_none() && matches!(kind, Kind::Young | Kind::Mixed | Kind::Full) {
         // Without an uptime only the numbers tell of a new JVM; a collection within another is one ahead.
@@ -209,9 +211,12 @@ fn cause(title: &[u8]) -> Option<&[u8]> {
     (!sort.contains(&group)).then_some(group)
 }
 
-/// `(Evacuation Failure: Allocation)` stands last, from JDK 22 on.
+/// `(Evacuation Failure)` stands last from JDK 20 on, from 22 on with `: Allocation`, `: Pinned` or `: Allocation / Pinned`.
+/// Regions that native code has pinned stay where they are by design; nothing failed.
 fn evacuation_failed(title: &[u8]) -> bool {
-    last_group(title).is_some_and(|(group, _)| group.starts_with(b"Evacuation Failure"))
+    last_group(title)
+        .and_then(|(group, _)| group.strip_prefix(b"Evacuation Failure"))
+        .is_some_and(|why| why.is_empty() || memmem::find(why, b"Allocation").is_some())
 }
 
 /// What is in the last brackets, which may hold brackets, and what stands before them.
@@ -301,6 +306,8 @@ pub(super) fn beside(
         cpu_ns: None,
         aborted,
         areas,
+        promoted: None,
+        allocated: None,
     };
     unified.open.concurrent(context, &concurrent);
     Read::Understood
@@ -326,6 +333,7 @@ pub(super) fn cycle(
     message: Message<'_>,
 ) -> Read {
     let stamp = unified.at(context, &message);
+    unified.has_begun = true;
     let whole = is_cycle(message.text);
     let generational = !message.text.starts_with(b"Garbage");
     unified.found(
@@ -353,6 +361,10 @@ pub(super) fn cycle(
     }
     let since = draft.cycle_began.filter(|_| whole);
     let mut areas = std::mem::take(&mut draft.table);
+    let promoted = draft.promoted.take();
+    // The old generation's own is what was promoted to it.
+    let of_old = memmem::find(line.title, b"Old Generation").is_some();
+    let allocated = draft.allocated.take().filter(|_| !of_old);
     if let Some(heap) = line.heap {
         let heap_area = areas.at(Area::Heap);
         heap_area.before = heap.before;
@@ -380,6 +392,8 @@ pub(super) fn cycle(
         cpu_ns: None,
         aborted,
         areas,
+        promoted,
+        allocated,
     };
     unified.open.concurrent(context, &concurrent);
     Read::Understood
@@ -394,7 +408,8 @@ pub(super) fn stall(
     let text = message.text.trim_ascii_end();
     if text.starts_with(b"Out Of Memory (") || text.starts_with(b"java.lang.OutOfMemoryError") {
         let at = unified.at(context, &message);
-        context.tell(Event::OutOfMemory { at });
+        let line = context.line;
+        context.tell(Event::OutOfMemory { line, at });
         return Read::Understood;
     }
     if text.starts_with(b"Promotion failed") || text.starts_with(b"Concurrent mode ") {
@@ -410,6 +425,7 @@ pub(super) fn stall(
     let at = unified.at(context, &message);
     let thread = last_group(line.title).map(|(thread, _)| context.names.number(thread));
     context.tell(Event::Stall {
+        line: context.line,
         at,
         thread,
         duration_ns,
@@ -458,6 +474,7 @@ pub(super) fn pacing(
     let at = unified.at(context, &message);
     let thread = Some(context.names.number(thread));
     context.tell(Event::Stall {
+        line: context.line,
         at,
         thread,
         duration_ns: value,
@@ -573,16 +590,20 @@ mod tests {
              [1s][gc          ] GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 1.000ms\n\
              [2s][gc          ] GC(1) To-space exhausted\n\
              [2s][gc          ] GC(1) Pause Young (Normal) (GCLocker Initiated GC) 64M->23M(192M) 1.000ms\n\
-             [3s][gc          ] GC(2) Pause Young (Normal) (G1 Evacuation Pause) (Evacuation Failure: Pinned) 6M->2M(9M) 1.000ms\n\
-             [4s][gc          ] GC(3) Pause Young (Normal) (G1 Evacuation Pause) 6M->2M(9M) 1.000ms\n",
+             [3s][gc          ] GC(2) Pause Young (Normal) (G1 Evacuation Pause) (Evacuation Failure: Allocation / Pinned) 6M->2M(9M) 1.000ms\n\
+             [4s][gc          ] GC(3) Pause Young (Normal) (G1 Evacuation Pause) (Evacuation Failure: Pinned) 6M->2M(9M) 1.000ms\n\
+             [5s][gc          ] GC(4) Pause Young (Normal) (G1 Evacuation Pause) (Evacuation Failure) 6M->2M(9M) 1.000ms\n",
         );
         let troubles: Vec<_> = told.pauses.iter().map(|pause| pause.troubles).collect();
         assert!(troubles[0].promotion_failed && !troubles[0].evacuation_failed);
         assert!(
             troubles[1].evacuation_failed && troubles[1].gc_locker && !troubles[1].promotion_failed
         );
-        assert!(troubles[2].evacuation_failed);
+        assert!(troubles[2].evacuation_failed && troubles[4].evacuation_failed);
+        // Native code held an object in a region: it stays there, and nothing failed.
         assert_eq!(troubles[3], crate::event::Troubles::default());
+        let cause = told.pauses[3].cause.map(|cause| told.name(cause));
+        assert_eq!(cause, Some("G1 Evacuation Pause"));
     }
 
     #[test]

@@ -59,6 +59,11 @@ pub(super) fn read(log: &str) -> (Told, Account) {
                 let thread = thread.map(|name| names.get(name));
                 told.others.push(format!("{thread:?} {duration_ns}"));
             }
+            Event::References(references) => {
+                let kind = names.get(references.kind);
+                told.others
+                    .push(format!("{kind} {}", references.count.unwrap_or(0)));
+            }
             Event::Fact(fact) => told.others.push(format!("{fact:?}")),
             other => told.others.push(format!("{other:?}")),
         }

@@ -1,6 +1,9 @@
 //! Tests over the corpus.
 
 mod corpus;
+mod golden;
+mod jvms;
+mod predict;
 mod preunified;
 mod splits;
 mod summary;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use flate2::read::DeflateDecoder;
 use rungwise_gclog::{Account, Event, Kind, Names, Parser};
 use serde_json::Value;
 
@@ -60,32 +59,6 @@ fn read(log: &[u8]) -> (Seen, Account) {
     (seen, account)
 }
 
-/// The bytes of a log of the corpus; a set of rotated files in the order in which it was written.
-fn bytes(name: &str) -> Vec<u8> {
-    if let Some(folder) = name.strip_suffix('/') {
-        // The JVM writes to the name without a number and moves it away.
-        return corpus::log(&format!("{folder}/jdk25-g1.log.0"))
-            .into_iter()
-            .chain(corpus::log(&format!("{folder}/jdk25-g1.log")))
-            .collect();
-    }
-    let bytes = corpus::log(name);
-    if bytes.starts_with(b"PK\x03\x04") {
-        return only_entry(&bytes);
-    }
-    bytes
-}
-
-/// The first file of a zip archive, from its local header (APPNOTE.TXT 4.3.7).
-fn only_entry(zip: &[u8]) -> Vec<u8> {
-    let length = |at: usize| usize::from(u16::from_le_bytes([zip[at], zip[at + 1]]));
-    let data = 30 + length(26) + length(28);
-    let mut log = Vec::new();
-    std::io::Read::read_to_end(&mut DeflateDecoder::new(&zip[data..]), &mut log)
-        .expect("a whole archive");
-    log
-}
-
 /// Milliseconds with three places, as nanoseconds.
 fn ns(milliseconds: &Value) -> u64 {
     (milliseconds.as_f64().expect("a number") * 1000.0).round() as u64 * 1000
@@ -116,7 +89,7 @@ fn every_pause_of_every_log_is_counted_and_added_up_exactly() {
     assert!(files.len() > 50, "{} files", files.len());
     let mut wrong = String::new();
     for (name, count) in files {
-        let log = bytes(&name);
+        let log = corpus::bytes(&name);
         let (seen, account) = read(&log);
         let mut expected = expected(&count);
         let mut safepoints = number(&count, "safepoint_lines");
@@ -165,7 +138,7 @@ fn lines_of_whole_logs_are_all_known() {
         if spoilt.contains(&name.as_str()) {
             continue;
         }
-        let (_, account) = read(&bytes(&name));
+        let (_, account) = read(&corpus::bytes(&name));
         if account.unknown.lines > 0 {
             let _ = writeln!(
                 unknown,
@@ -205,7 +178,7 @@ fn the_jvms_own_counters_are_met() {
         if file["truth"]["count"]["style"] != "unified" {
             continue;
         }
-        let seen = read(&bytes(&name)).0;
+        let seen = read(&corpus::bytes(&name)).0;
         let of = |kinds: &[Kind]| -> u64 {
             kinds
                 .iter()

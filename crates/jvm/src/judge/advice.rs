@@ -8,13 +8,13 @@ use crate::release::Release;
 pub(super) const NEVER_PROMOTED: Judgement = Judgement {
     id: "jvm-tenuring-threshold-too-high",
     summary: "A tenuring threshold above 15",
-    looks_for: "`MaxTenuringThreshold` above 15. Objects have four bits for their age. JDK 8 refuses to start; JDK 11 and newer take \
-        16 and then never promote by age, so that survivors are copied until their space overflows, and refuse more; old updates \
-        of JDK 7 took any value as \"never\".",
+    looks_for: "`MaxTenuringThreshold` above 15. Objects have four bits for their age. JDK 7 takes any value and never \
+        reaches it: nothing is promoted by age, and survivors are copied until their space overflows. JDK 8 refuses to start; JDK 11 \
+        and newer take 16, as \"never\", and refuse more.",
     remedy: "Set 15 or less. Whether a high threshold helps, the age table tells (`-Xlog:gc+age=trace`, \
         `-XX:+PrintTenuringDistribution` on JDK 8).",
     wrong: "16 can be meant: a service whose objects all die young or fit the survivors.",
-    sources: "HotSpot `markWord.hpp` (`age_bits` = 4); bounds as the JVMs of the tables print and enforce them.",
+    sources: "HotSpot `markWord.hpp` (`age_bits` = 4) and of JDK 7 `ageTable.cpp`, `arguments.cpp` (no check); bounds as the JVMs of the tables print and enforce them.",
     judge: never_promoted,
 };
 
@@ -41,7 +41,7 @@ fn never_promoted(case: &Case) -> Vec<Finding> {
     let (severity, then) = if case.release < Release(8) {
         (
             Grade::Medium,
-            "old updates never promote by age then, newer ones refuse to start".to_owned(),
+            "JDK 7 takes it and never promotes by age; JDK 8 would refuse to start".to_owned(),
         )
     } else if age as f64 > most {
         (

@@ -63,14 +63,18 @@ fn renamed(given: &Given, to: &str) -> Option<Vec<String>> {
 }
 
 /// `1/3` of the memory is 33.3 percent: one decimal is as much as anybody means.
-fn percentage(given: &Given, to: &str) -> Option<Vec<String>> {
+fn percentage(context: &Context, given: &Given, to: &str) -> Option<Vec<String>> {
     let fraction = given
         .sets
         .first()?
         .number()
         .filter(|fraction| *fraction > 0)?;
     let percent = format!("{:.1}", 100.0 / fraction as f64);
-    let percent = percent.trim_end_matches('0').trim_end_matches('.');
+    // JDK 8 reads no fraction without its point.
+    let percent = match context.to {
+        Release(..=8) => &percent,
+        _ => percent.trim_end_matches('0').trim_end_matches('.'),
+    };
     Some(vec![format!("-XX:{to}={percent}")])
 }
 
@@ -244,21 +248,21 @@ const RULES: &[Rule] = &[
     },
     Rule {
         names: &["MaxRAMFraction", "DefaultMaxRAMFraction"],
-        into: |_, given| percentage(given, "MaxRAMPercentage"),
+        into: |context, given| percentage(context, given, "MaxRAMPercentage"),
         why: "percentages took the place of fractions",
         source: "JDK-8186248 (JDK 10, 8u191)",
         sure: Grade::High,
     },
     Rule {
         names: &["MinRAMFraction"],
-        into: |_, given| percentage(given, "MinRAMPercentage"),
+        into: |context, given| percentage(context, given, "MinRAMPercentage"),
         why: "percentages took the place of fractions",
         source: "JDK-8186248 (JDK 10, 8u191)",
         sure: Grade::High,
     },
     Rule {
         names: &["InitialRAMFraction"],
-        into: |_, given| percentage(given, "InitialRAMPercentage"),
+        into: |context, given| percentage(context, given, "InitialRAMPercentage"),
         why: "percentages took the place of fractions",
         source: "JDK-8186248 (JDK 10, 8u191)",
         sure: Grade::High,

@@ -43,6 +43,7 @@ fn card(finding: &Finding) -> Card {
             format!("{} confidence", grade(finding.confidence)),
         ],
         estimate,
+        notes: notes(finding),
         turns: finding.knobs.iter().map(turning).collect(),
         evidence: finding
             .evidence
@@ -54,6 +55,17 @@ fn card(finding: &Finding) -> Card {
         also: Vec::new(),
         short: !act,
     }
+}
+
+fn notes(finding: &Finding) -> Vec<String> {
+    [
+        ("expected", &finding.expected),
+        ("newer releases", &finding.newer),
+    ]
+    .into_iter()
+    .filter(|(_, text)| !text.is_empty())
+    .map(|(lead, text)| format!("{lead}: {text}"))
+    .collect()
 }
 
 fn estimated(estimate: &Estimate) -> String {

@@ -137,6 +137,7 @@ mod tests {
             })
             .collect();
         let report = CheckReport {
+            taken: None,
             envelope: Envelope {
                 schema: SCHEMA_VERSION,
                 tool: Tool {

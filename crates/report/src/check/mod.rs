@@ -134,7 +134,10 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
         sentence,
         context: vec![
             report.target.clone(),
-            moment(&report.envelope.started),
+            report
+                .taken
+                .as_deref()
+                .map_or_else(|| "at a time not recorded".to_owned(), moment),
             format!("{} window", numbers::span(report.window_s)),
             format!("{act} to act on, {watch} to watch, {clear} passed"),
         ],

@@ -105,6 +105,12 @@ fn facts(run: &Run) -> Vec<(String, String)> {
             ),
         );
     }
+    if let Some(share) = run.heap.humongous_share.filter(|share| *share > 0.0) {
+        fact(
+            "Humongous objects",
+            format!("{} of the heap at most", numbers::share(share)),
+        );
+    }
     if run.old.cycles > 0 {
         fact("Concurrent cycles", numbers::count(run.old.cycles));
     }

@@ -4,6 +4,7 @@
 //! table; the JSON has all of each.
 
 pub mod compare;
+pub mod follow;
 mod memory;
 mod pauses;
 mod pictures;
@@ -46,6 +47,7 @@ pub fn blocks(report: &GcReport, target: &str) -> Vec<Block> {
 /// The findings as a document of `check`.
 pub fn checked(report: &GcReport, target: &str) -> CheckReport {
     CheckReport {
+        taken: None,
         envelope: report.envelope.clone(),
         target: target.to_owned(),
         host: String::new(),
@@ -370,6 +372,12 @@ fn account(report: &GcReport) -> Vec<Block> {
             ],
         }),
     ];
+    if let Some(line) = &account.begins_within {
+        blocks.push(Block::Prose(format!(
+            "It begins within a pause, of which nothing but its end is there, in line {}: {}",
+            line.line, line.text
+        )));
+    }
     if account.cut {
         blocks.push(Block::Prose(
             "The last line has no end: the log is cut there, or still being written.".to_owned(),

@@ -1,6 +1,8 @@
 //! Pauses of a run: by type, by cause, the longest with its parts, remarks, and what ran beside the application.
 
-use rungwise_model::gc::{Concurrent, Moment, Remarks, Run, Safepoints, Spread};
+use std::collections::BTreeMap;
+
+use rungwise_model::gc::{Concurrent, Moment, Phase, References, Remarks, Run, Safepoints, Spread};
 
 use super::{millis, section};
 use crate::block::{Block, Cell, Column, Table};
@@ -67,8 +69,10 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
             rows: rows.collect(),
         }));
     }
+    blocks.extend(phases(&pauses.phases));
     blocks.extend(run.remark.as_ref().map(remark));
     blocks.extend(run.safepoints.as_ref().map(safepoints));
+    blocks.extend(references(&run.references));
     if !run.concurrent.is_empty() {
         blocks.push(section("concurrent", "Beside the application"));
         let mut all: Vec<_> = run.concurrent.iter().collect();
@@ -115,6 +119,80 @@ fn spreads<'a>(
         ],
         rows: rows.collect(),
     }
+}
+
+/// Phases of the pauses, those with the largest sum first: what a terminal has no room for.
+fn phases(all: &BTreeMap<String, Vec<Phase>>) -> Option<Block> {
+    /// Names of pauses; the JSON has all.
+    const NAMES: usize = 6;
+    let outermost = |phases: &[Phase]| -> f64 {
+        let top = phases.iter().filter(|phase| phase.depth == 0);
+        top.map(|phase| phase.time.total_ms).sum()
+    };
+    let mut named: Vec<_> = all.iter().collect();
+    named.sort_by(|a, b| outermost(b.1).total_cmp(&outermost(a.1)));
+    let tables = named.into_iter().take(NAMES).map(|(name, phases)| {
+        let rows = phases.iter().map(|phase| {
+            let indent = "\u{a0}".repeat(2 * usize::from(phase.depth));
+            let time = &phase.time;
+            vec![
+                Cell::text(format!("{indent}{}", phase.name)),
+                Cell::number(Some(time.count as f64), |n| numbers::count(n as u64)),
+                Cell::number(Some(time.total_ms), millis),
+                Cell::number(Some(time.mean_ms), millis),
+                Cell::number(Some(time.p99_ms), millis),
+                Cell::number(Some(time.longest_ms), millis),
+            ]
+        });
+        Block::Table(Table {
+            caption: name.clone(),
+            columns: vec![
+                Column::words("Phase", "phase"),
+                Column::number("Count", "count"),
+                Column::number("Sum", "total_ms"),
+                Column::number("Mean", "mean_ms"),
+                Column::number("p99", "p99_ms"),
+                Column::number("Longest", "longest_ms"),
+            ],
+            rows: rows.collect(),
+        })
+    });
+    let tables: Vec<Block> = tables.collect();
+    (!tables.is_empty()).then(|| Block::Long {
+        brief: String::new(),
+        summary: "Phases of all pauses".to_owned(),
+        blocks: tables,
+    })
+}
+
+/// References that collections found.
+fn references(all: &BTreeMap<String, References>) -> Option<Block> {
+    let rows = all.iter().map(|(kind, references)| {
+        let time = references.time.as_ref();
+        vec![
+            Cell::text(kind),
+            Cell::number(Some(references.count as f64), |n| numbers::count(n as u64)),
+            Cell::number(Some(references.most as f64), |n| numbers::count(n as u64)),
+            Cell::number(time.map(|time| time.total_ms), millis),
+            Cell::number(time.map(|time| time.longest_ms), millis),
+        ]
+    });
+    let table = Table {
+        caption: "References processed, in all collections and at most in one.".to_owned(),
+        columns: vec![
+            Column::words("Kind", "kind"),
+            Column::number("Count", "count"),
+            Column::number("Most", "most"),
+            Column::number("Time", "total_ms"),
+            Column::number("Longest", "longest_ms"),
+        ],
+        rows: rows.collect(),
+    };
+    (!all.is_empty()).then(|| Block::Long {
+        brief: String::new(),
+        summary: "References".to_owned(),
+        blocks: vec![Block::Table(table)],
+    })
 }
 
 fn longest(all: &[Moment]) -> Table {

@@ -30,6 +30,7 @@ fn card(card: &Card) -> Markup {
                 }
             }
             @if !card.estimate.is_empty() { p.estimate { (card.estimate) } }
+            @for note in &card.notes { p.estimate { (note) } }
             details.keep {
                 summary { (opens(card)) }
                 @if !card.evidence.is_empty() {

@@ -1,4 +1,5 @@
-//! Blocks as one HTML file that needs nothing else: no network, no script, no font.
+//! Blocks as one HTML file that needs nothing else: no network, no font, and no script but one of its own that lets a
+//! reader look closer at pictures over time, on pages that have such; without it they stand whole.
 //!
 //! Every chart is SVG without a view box: positions across are percentages of the width that the
 //! window gives, text and strokes keep their size. So one picture fits 360 px, 1600 px and paper.
@@ -8,9 +9,11 @@ mod cards;
 mod columns;
 mod dots;
 mod intervals;
+mod layers;
 mod map;
 mod parts;
 mod steps;
+mod time;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -18,16 +21,11 @@ use crate::block::{Block, Cell, Chart, Column, Mark, Plot, Table, Tile, Tone, Ve
 use crate::csv;
 
 const STYLE: &str = include_str!("style.css");
+const ZOOM: &str = include_str!("zoom.js");
 
 /// The whole page.
 pub fn page(title: &str, blocks: &[Block]) -> String {
-    let sections: Vec<(&str, &str)> = blocks
-        .iter()
-        .filter_map(|block| match block {
-            Block::Section { id, title } => Some((*id, title.as_str())),
-            _ => None,
-        })
-        .collect();
+    let sections = sections(blocks);
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -53,6 +51,7 @@ pub fn page(title: &str, blocks: &[Block]) -> String {
                     h1 { (title) }
                     @for block in blocks { (render(block)) }
                 }
+                @if blocks.iter().any(zooms) { script { (PreEscaped(ZOOM)) } }
             }
         }
     }
@@ -62,6 +61,34 @@ pub fn page(title: &str, blocks: &[Block]) -> String {
         |c: char| c.is_control() && !matches!(c, '\n' | '\t'),
         "\u{fffd}",
     )
+}
+
+/// Anchors and headings of what is open.
+fn sections(blocks: &[Block]) -> Vec<(&str, &str)> {
+    let mut all = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Section { id, title } => all.push((*id, title.as_str())),
+            Block::Long {
+                summary, blocks, ..
+            } if summary.is_empty() => all.extend(sections(blocks)),
+            _ => {}
+        }
+    }
+    all
+}
+
+/// It holds a picture that a script may show more of.
+fn zooms(block: &Block) -> bool {
+    match block {
+        Block::Chart(chart) => match &chart.plot {
+            Plot::Dots(dots) => dots.zooms,
+            Plot::Layers(_) => true,
+            _ => false,
+        },
+        Block::Fold { blocks, .. } | Block::Long { blocks, .. } => blocks.iter().any(zooms),
+        _ => false,
+    }
 }
 
 fn render(block: &Block) -> Markup {
@@ -168,6 +195,7 @@ fn render_chart(chart: &Chart) -> Markup {
                 Plot::Map(plot) => (map::draw(plot, &chart.title)),
                 Plot::Steps(plot) => (steps::draw(plot, &chart.title)),
                 Plot::Columns(plot) => (columns::draw(plot, chart)),
+                Plot::Layers(plot) => (layers::draw(plot, chart)),
             }
             div.behind {
                 details {

@@ -69,10 +69,10 @@ fn below(card: &Card, width: usize, paint: Paint, lines: &mut Vec<String>) {
         let words = format!("for you to choose: {}", knobs.join(", "));
         lines.extend(hanging("  → ", &words, width, str::to_owned));
     }
-    if !card.estimate.is_empty() {
-        lines.extend(hanging("  ≈ ", &card.estimate, width, |text| {
-            paint.dim(text)
-        }));
+    for text in std::iter::once(&card.estimate).chain(&card.notes) {
+        if !text.is_empty() {
+            lines.extend(hanging("  ≈ ", text, width, |text| paint.dim(text)));
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod cards;
 mod columns;
+mod layers;
 mod live;
 mod map;
 pub(crate) mod plot;

@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use super::text::{Paint, clean, pad, shorten, width_of};
-use super::{columns, map, steps};
+use super::{columns, layers, map, steps};
 use crate::block::{BarGroup, Bars, Dots, Intervals, Plot, Series, Tone};
 use crate::numbers;
 use crate::scale::{Axis, ChangeScale};
 
 /// Heights of one column of a line of dots.
-const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+pub(super) const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Columns of a plot: readable, and no wider than it is exact.
-const PLOT: std::ops::RangeInclusive<usize> = 16..=60;
+pub(super) const PLOT: std::ops::RangeInclusive<usize> = 16..=60;
 
 pub(crate) fn draw(plot: &Plot, width: usize, paint: Paint) -> Vec<String> {
     match plot {
@@ -21,6 +21,7 @@ pub(crate) fn draw(plot: &Plot, width: usize, paint: Paint) -> Vec<String> {
         Plot::Map(plot) => map::draw(plot, width, paint),
         Plot::Steps(plot) => steps::draw(plot, width, paint),
         Plot::Columns(plot) => columns::draw(plot, width, paint),
+        Plot::Layers(plot) => layers::draw(plot, width, paint),
     }
 }
 
@@ -156,16 +157,7 @@ fn axis_line(scale: &ChangeScale, across: usize) -> String {
 }
 
 fn dots(plot: &Dots, width: usize, paint: Paint) -> Vec<String> {
-    let values = || {
-        plot.series
-            .iter()
-            .flat_map(|series| series.points.iter().map(|p| p.value))
-    };
-    let y = if plot.from_zero {
-        Axis::from_zero(values(), plot.unit)
-    } else {
-        Axis::fitting(values(), plot.unit)
-    };
+    let y = plot.axis();
     let names: Vec<String> = plot
         .series
         .iter()
@@ -198,24 +190,29 @@ fn dots(plot: &Dots, width: usize, paint: Paint) -> Vec<String> {
         ));
     }
     let log = if y.is_log() { ", logarithmic" } else { "" };
-    let (mut from, mut until) = (numbers::span(plot.from_s), numbers::span(plot.until_s));
-    if from == until {
-        (from, until) = (numbers::clock(plot.from_s), numbers::clock(plot.until_s));
-    }
-    let from = if plot.from_s > 0.0 {
-        clean(&from)
-    } else {
-        "0".to_owned()
-    };
-    let until = clean(&until);
-    let room = across.saturating_sub(width_of(&from));
-    let axis = format!("{from}{}", pad(&format!(" {until}"), room, true));
+    let axis = time_line(plot.from_s, plot.until_s, across);
     lines.push(paint.dim(&format!(
         "{}  {axis}  {}{log}; at the right the range of what counts",
         " ".repeat(name_width),
         clean(&plot.quantity)
     )));
     lines
+}
+
+/// The ends of a time axis, so many columns apart.
+pub(super) fn time_line(from_s: f64, until_s: f64, across: usize) -> String {
+    let (mut from, mut until) = (numbers::span(from_s), numbers::span(until_s));
+    if from == until {
+        (from, until) = (numbers::clock(from_s), numbers::clock(until_s));
+    }
+    let from = if from_s > 0.0 {
+        clean(&from)
+    } else {
+        "0".to_owned()
+    };
+    let until = clean(&until);
+    let room = across.saturating_sub(width_of(&from));
+    format!("{from}{}", pad(&format!(" {until}"), room, true))
 }
 
 fn range(plot: &Dots, series: &Series) -> String {

@@ -4,7 +4,7 @@
 
 use rungwise_model::tune::{Run, Rung, TuneReport};
 
-use crate::block::{Block, Cell, Chart, Column, Dots, Plot, Point, Series, Span, Table};
+use crate::block::{Block, Cell, Chart, Column, Dots, Plot, Point, Series, Span, Table, Tone};
 use crate::numbers;
 use crate::scale::Unit;
 
@@ -72,6 +72,7 @@ fn spans(report: &TuneReport) -> Vec<Span> {
             to_s,
             label: number.to_string(),
             title: format!("rung {number}: {}", rung.title),
+            tone: Tone::Plain,
         })
     };
     report.rungs.iter().enumerate().filter_map(span).collect()
@@ -251,8 +252,10 @@ impl Frame<'_> {
                 quantity: wanted.quantity.to_owned(),
                 unit: wanted.unit,
                 from_zero: wanted.from_zero,
+                also: Vec::new(),
                 from_s: 0.0,
                 until_s: self.until_s,
+                zooms: false,
                 series: wanted.series,
                 spans: self.spans.clone(),
             }),

@@ -1,8 +1,8 @@
 //! The pictures of a GC log, of a small invented run: every kind of them, in every renderer.
 
 use rungwise_model::gc::{
-    AgeTable, Course, GcReport, LiveSet, LiveSource, Moment, Operation, Part, Point, Run,
-    Safepoints, Spread,
+    AgeTable, Breakdown, Concurrent, Course, CpuUse, GcReport, LiveSet, LiveSource, Moment,
+    Operation, Part, Point, Portion, Rate, Run, Safepoints, Spread, Throughput,
 };
 use rungwise_report::block::Block;
 use rungwise_report::{gc, html, markdown, terminal};
@@ -72,13 +72,32 @@ fn run() -> Run {
     pauses
         .by_kind
         .insert("full".to_owned(), spread(1, 200.0, 200.0, 200.0));
-    pauses.course = course(&[
-        (4001.0, 10.0),
-        (4004.0, 20.0),
-        (4007.0, 30.0),
-        (4009.0, 200.0),
-    ]);
-    pauses.young_course = course(&[(4001.0, 10.0), (4004.0, 20.0), (4007.0, 30.0)]);
+    let young = course(&[(4001.0, 10.0), (4004.0, 20.0), (4007.0, 30.0)]);
+    pauses.courses.insert("young".to_owned(), young);
+    pauses
+        .courses
+        .insert("full".to_owned(), course(&[(4009.0, 200.0)]));
+    pauses.made_of = Breakdown {
+        from_s: 4001.0,
+        step_s: 1.0,
+        parts: vec![
+            portion(
+                "Pause Full (System.gc())",
+                &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 200.0],
+            ),
+            portion(
+                "Evacuate Collection Set",
+                &[8.0, 0.0, 0.0, 15.0, 0.0, 0.0, 24.0],
+            ),
+            portion("Pause Young", &[2.0, 0.0, 0.0, 5.0, 0.0, 0.0, 6.0]),
+        ],
+    };
+    for name in ["Pause Full (System.gc())", "Pause Young"] {
+        pauses.by_type.insert(name.to_owned(), Spread::default());
+    }
+    pauses
+        .by_cause
+        .insert("System.gc()".to_owned(), spread(1, 200.0, 200.0, 200.0));
     pauses.longest = vec![Moment {
         line: Some(9),
         at_s: Some(4009.0),
@@ -154,8 +173,51 @@ fn run() -> Run {
             },
         );
     }
+    safepoints.course = course(&[(4001.0, 11.0), (4009.0, 201.0)]);
+    safepoints.reaching_course = course(&[(4001.0, 0.4), (4009.0, 13.5)]);
     run.safepoints = Some(safepoints);
+    run.throughput = Some(Throughput {
+        whole: 0.974,
+        worst: 0.9,
+        worst_window_s: 2.0,
+        worst_until_s: 4009.2,
+    });
+    run.allocation = Some(Rate {
+        bytes_per_s: (120 * MIB) as f64,
+        course: sizes(&[(4004.0, 140), (4007.0, 100)]),
+        ..Rate::default()
+    });
+    let mark = Concurrent {
+        time: spread(1, 2500.0, 2500.0, 2500.0),
+        cycle: true,
+        ..Concurrent::default()
+    };
+    run.concurrent
+        .insert("Concurrent Mark Cycle".to_owned(), mark);
+    run.concurrent_course = Breakdown {
+        from_s: 4004.0,
+        step_s: 1.0,
+        parts: vec![portion("Concurrent Mark Cycle", &[500.0, 1000.0, 1000.0])],
+    };
+    run.cpu = Some(CpuUse {
+        pauses: 1,
+        user_ms: 390.0,
+        sys_ms: 10.0,
+        real_ms: 200.0,
+        user_course: course(&[(4009.0, 390.0)]),
+        sys_course: course(&[(4009.0, 10.0)]),
+        real_course: course(&[(4009.0, 200.0)]),
+        ..CpuUse::default()
+    });
     run
+}
+
+fn portion(name: &str, steps_ms: &[f64]) -> Portion {
+    Portion {
+        name: name.to_owned(),
+        total_ms: steps_ms.iter().sum(),
+        steps_ms: steps_ms.to_vec(),
+    }
 }
 
 /// The blocks of the section of pictures.
@@ -211,6 +273,36 @@ fn pictures_of_a_collector_as_svg() {
 }
 
 #[test]
+fn the_page_of_a_log_has_one_script_of_its_own_and_reaches_for_nothing() {
+    let page = html::page("gc.log", &pictures(run()));
+    assert_eq!(page.matches("<script").count(), 1);
+    let (_, script) = page.split_once("<script>").expect("the script");
+    let (script, _) = script.split_once("</script>").expect("its end");
+    assert!(script.len() < 10_000, "{} bytes", script.len());
+    for outside in [
+        "https://", "<link", "@import", "url(", "<img", "<iframe", "src=", "fetch(", "import(",
+        "eval(",
+    ] {
+        assert!(!page.contains(outside), "the page holds {outside}");
+    }
+    // The name of a language is no address that is asked.
+    let addresses = page.replace("http://www.w3.org/2000/svg", "");
+    assert!(!addresses.contains("http://"));
+}
+
+#[test]
+fn every_picture_over_time_has_the_same_axis() {
+    let page = html::page("gc.log", &pictures(run()));
+    let axes: Vec<&str> = page
+        .split("<svg class=\"time\" ")
+        .skip(1)
+        .map(|svg| svg.split(" width").next().unwrap_or_default())
+        .collect();
+    // Pauses, what made them, heap, generations, allocation, concurrent work, stops, CPU time.
+    assert_eq!(axes, [r#"data-from="4000" data-until="4010""#; 8]);
+}
+
+#[test]
 fn a_log_without_a_clock_says_why_nothing_is_over_time() {
     let mut run = run();
     (run.began_s, run.seconds) = (None, None);
@@ -232,10 +324,44 @@ fn the_pictures_of_the_fullest_run_stay_small() {
         .map(|step| (4000.0 + f64::from(step) * 10.0, f64::from(step) * 1.234e7))
         .collect();
     run.seconds = Some(5120.0);
-    run.pauses.course = course(&full);
+    let marks: Vec<(f64, f64)> = (0..2048)
+        .map(|step| {
+            (
+                4000.0 + f64::from(step) * 2.5,
+                f64::from(step % 97) + 0.123_4,
+            )
+        })
+        .collect();
+    let steps: Vec<f64> = full.iter().map(|(_, value)| value / 1e7).collect();
+    for kind in ["young", "mixed", "full", "start", "remark", "cleanup"] {
+        run.pauses.courses.insert(kind.to_owned(), course(&marks));
+    }
+    for breakdown in [&mut run.pauses.made_of, &mut run.concurrent_course] {
+        breakdown.step_s = 10.0;
+        breakdown.parts = (0..13)
+            .map(|number| portion(&format!("phase {number} of a long name"), &steps))
+            .collect();
+    }
+    if let Some(rate) = &mut run.allocation {
+        rate.course = course(&full);
+    }
+    if let (Some(cpu), Some(safepoints)) = (&mut run.cpu, &mut run.safepoints) {
+        for lines in [
+            &mut cpu.user_course,
+            &mut cpu.sys_course,
+            &mut cpu.real_course,
+            &mut safepoints.course,
+            &mut safepoints.reaching_course,
+        ] {
+            *lines = course(&full);
+        }
+    }
+    run.heap
+        .parts
+        .insert("metaspace".to_owned(), Part::default());
     for part in run.heap.parts.values_mut() {
         (part.before, part.after) = (course(&full), course(&full));
     }
     let page = html::page("gc.log", &pictures(run));
-    assert!(page.len() < 1_500_000, "{} bytes", page.len());
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
 }

@@ -76,7 +76,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let too_long = long.filter(|long| *long > line);
     if lost <= SHARE.value && too_long.is_none() {
         let sentence = format!(
-            "{what}: the ordinary trigger, no error; all pauses take {} of the run",
+            "{what}: the ordinary trigger, no error, and it needs no action; all pauses take {} of the run",
             say::percent(lost)
         );
         return Ok(run.cite(Finding::clear(sentence).below(lost, SHARE.value), &keys));

@@ -141,11 +141,20 @@ fn remedy(run: &Run<'_>, what: &str) -> Finding {
             .act(sentence)
             .refuted_by("failures just after a full collection, which leaves one piece");
     }
+    // What was asked for stands for what was seen, where no cycle tells it.
+    let asked = run
+        .value_of("CMSInitiatingOccupancyFraction=")
+        .and_then(|percent| percent.parse::<f64>().ok())
+        .map(|percent| percent / 100.0);
     let seen = run.told(&keys::GC_CYCLE_OCCUPANCY);
     let needed = promoted_in_a_cycle(run);
     let wanted = match needed {
-        Some((share, _)) => 1.0 - CYCLES * share - SPARE,
-        None => seen.map_or(USUAL, |seen| (seen - SPARE).min(USUAL)),
+        Some((share, _)) if seen.or(asked).is_some() => 1.0 - CYCLES * share - SPARE,
+        // It may start earlier by itself already.
+        Some((share, _)) => (1.0 - CYCLES * share - SPARE).min(USUAL),
+        None => seen
+            .or(asked)
+            .map_or(USUAL, |seen| (seen - SPARE).min(USUAL)),
     };
     let start = seen.map_or_else(String::new, |seen| {
         format!(
@@ -168,6 +177,15 @@ fn remedy(run: &Run<'_>, what: &str) -> Finding {
         reasons if reasons.is_empty() => what.to_owned(),
         reasons => format!("{what}: {reasons}"),
     };
+    if let Some(seen) = seen.or(asked).filter(|seen| wanted >= *seen) {
+        let sentence = format!(
+            "{sentence}; a start at {} leaves room for that, so a burst or an old generation in pieces is the reason",
+            say::percent(seen)
+        );
+        return run
+            .act(sentence)
+            .refuted_by("-XX:PrintFLSStatistics=1 that shows large free blocks, and no burst of promotion before the failures");
+    }
     // Below the live set cycles would follow one another without end.
     let lowest = live.map_or(0.1, |live| live + 0.05);
     if wanted < lowest {
@@ -176,7 +194,24 @@ fn remedy(run: &Run<'_>, what: &str) -> Finding {
             .act(sentence)
             .refuted_by("a log with more cycles and a lower rate of promotion");
     }
-    let confidence = if needed.is_some() && live.is_some() {
+    // Between two cycles the old generation fills from the live set up to the start.
+    let often = seen
+        .zip(live)
+        .filter(|(seen, live)| wanted < *seen && wanted > *live)
+        .map_or_else(String::new, |(seen, live)| {
+            format!(
+                ", for cycles {:.1} times as often",
+                ((seen - live) / (wanted - live)).clamp(1.0, 1e6)
+            )
+        });
+    let longest = run
+        .told(&keys::GC_FULL_LONGEST)
+        .filter(|longest| *longest > 0.0)
+        .map_or_else(String::new, |longest| {
+            format!(" and pauses of up to {}", seconds(longest))
+        });
+    let expected = format!("at most these failures{longest} go{often}");
+    let confidence = if needed.is_some() && live.is_some() && seen.is_some() {
         Grade::High
     } else {
         Grade::Medium
@@ -184,6 +219,7 @@ fn remedy(run: &Run<'_>, what: &str) -> Finding {
     let finding = run
         .act(sentence)
         .confidence(confidence)
+        .expect(expected)
         .refuted_by("failures that stay when all initial marks of the log start at the new share");
     run.advise(
         finding,

@@ -34,6 +34,12 @@ const FEW: Threshold = Threshold {
     origin: "own guess: one of four is a quarter and no pattern",
 };
 
+const PATTERN: Threshold = Threshold {
+    name: "pauses of either kind that make a pattern",
+    value: 3.0,
+    origin: "own guess: the first two of a run touch their memory for the first time",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "gc-cpu-starved",
     topic: "jvm",
@@ -48,7 +54,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_CPUS,
         &keys::GC_WORKERS,
     ],
-    thresholds: &[INVERTED, SERIAL, SYS, FEW],
+    thresholds: &[INVERTED, SERIAL, SYS, FEW, PATTERN],
     knobs: &["jvm.active_cpus"],
     doc: Doc {
         looks_for: "Pauses of 50 ms and more whose CPU time is less than their wall time, or mostly kernel time.",
@@ -82,10 +88,11 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         || run
             .told(&keys::GC_WORKERS)
             .is_some_and(|workers| workers < 2.0);
+    let pattern = |share: f64| (share * pauses.value).round() >= PATTERN.value;
     let starved = if single {
         parallelism.value < SERIAL.value
     } else {
-        inverted.value > INVERTED.value
+        inverted.value > INVERTED.value && pattern(inverted.value)
     };
     let keys = [
         &keys::GC_CPU_PAUSES,
@@ -95,7 +102,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         &keys::GC_CPU_SYS_SHARE,
         &keys::GC_CPUS,
     ];
-    if sys.value > SYS.value {
+    if sys.value > SYS.value && pattern(sys.value) {
         let sentence = format!(
             "{} of {all} of 50 ms and more spent most of their CPU time in the kernel: swap, huge pages that are made, or memory touched for the first time",
             say::percent(sys.value)

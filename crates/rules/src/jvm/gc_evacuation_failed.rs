@@ -56,8 +56,8 @@ pub(crate) static RULE: Rule = Rule {
         todo: "Take a fixed -Xmn, -XX:NewSize or -XX:NewRatio out: G1 cannot make room by a smaller young generation then. Keep more \
             regions free (-XX:G1ReservePercent=20; JDK 8, 11, 17, 21 and 25 take it). Humongous objects: gc-humongous. A live set \
             above four fifths of the heap: a larger heap.",
-        wrong: "From JDK 22 on an object that native code holds (JEP 423) stays in its region and is told as a failure (\"Pinned\"), \
-            which costs little. One failure at the start, while G1 learns the size of the young generation, is no pattern.",
+        wrong: "One failure at the start, while G1 learns the size of the young generation, is no pattern. From JDK 22 on a region \
+            in which native code holds an object (JEP 423) stays where it is; \"Evacuation Failure: Pinned\" is not counted.",
         sources: "HotSpot Garbage Collection Tuning Guide, G1, on evacuation failures; JEP 423; own logs of JDK 17 with a heap that \
             is too small.",
     },
@@ -140,11 +140,10 @@ fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
             .confidence(Grade::Low)
             .refuted_by("no other failure in a longer log");
     }
-    // Pinned objects are told as failures too, and the count does not tell them apart.
-    let pins = run.release().is_some_and(|release| release >= 22);
     let finding = run
         .act(what.to_owned())
-        .confidence(if pins { Grade::Low } else { Grade::Medium })
+        .confidence(Grade::Medium)
+        .expect("room for bursts of a fifth of the heap, and a tenth less of it for objects: cycles come sooner")
         .refuted_by("failures that stay with more regions in reserve");
     run.advise(finding, Goal::Reserve(RESERVE))
 }

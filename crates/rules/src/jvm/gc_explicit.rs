@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::options::Goal;
-use super::run::{LONG, OPTIONS, Run, each, seconds};
+use super::run::{Collector, LONG, OPTIONS, Run, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const CALLS: Threshold = Threshold {
@@ -89,6 +89,13 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .cite(run.act(sentence), &cite)
         .severity(if long { Grade::High } else { Grade::Medium })
         .confidence(Grade::High)
+        .expect(match (run.collector(), longest) {
+            (Collector::Cms | Collector::G1, Some(longest)) => format!(
+                "the short pauses of a concurrent cycle in place of those of up to {}",
+                seconds(longest)
+            ),
+            _ => String::new(),
+        })
         .refuted_by("the caller is a test, or a person");
     Ok(run.advise(finding, Goal::ExplicitConcurrent))
 }

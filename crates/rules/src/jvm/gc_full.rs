@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use super::run::{Collector, LONG, Run, each, seconds};
+use super::run::{Collector, LONG, Run, SHORT, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
@@ -22,6 +22,8 @@ pub(crate) static RULE: Rule = Rule {
     summary: "the whole heap is collected in one pause",
     needs: &[
         &keys::GC_COLLECTOR,
+        &keys::GC_CONCURRENT_MODE_FAILURES,
+        &keys::GC_EVACUATION_FAILURES,
         &keys::GC_FULL_CAUSES,
         &keys::GC_FULL_LONGEST,
         &keys::GC_FULL_TIME,
@@ -31,11 +33,13 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_FULLS_EXPLICIT,
         &keys::GC_FULLS_INSPECTION,
         &keys::GC_FULLS_METADATA,
+        &keys::GC_FULLS_UNTOLD,
         &keys::GC_LIVE_SHARE,
         &keys::GC_PAUSE_GOAL,
+        &keys::GC_PROMOTION_FAILURES,
         &keys::GC_SECONDS,
     ],
-    thresholds: &[SHARE, LONG],
+    thresholds: &[SHARE, LONG, SHORT],
     knobs: &[],
     doc: Doc {
         looks_for: "Full collections, by cause: no room could be made (allocation, evacuation, promotion), Ergonomics of the Parallel \
@@ -60,6 +64,7 @@ enum Why {
     Metadata,
     Explicit,
     Inspection,
+    Untold,
 }
 
 fn judge(evidence: &Evidence) -> Judgement {
@@ -98,7 +103,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(fulls.reading)
             .cite(longest.reading));
     }
-    let finding = match why(run)? {
+    let why = why(run)?;
+    let finding = match why {
         Why::Room => {
             let full = run.told(&keys::GC_LIVE_SHARE).filter(|share| *share > 0.8);
             let full = full.map_or_else(String::new, |share| {
@@ -120,6 +126,16 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         Why::Explicit => run
             .watch(format!("{what}: System.gc() asks for them"))
             .refuted_by("full collections of another cause in a longer log"),
+        Why::Untold => {
+            let sentence = format!("{what}; for what they came, the log does not tell");
+            let finding = if longest.value > line || share.is_some_and(|share| share > SHARE.value)
+            {
+                run.act(sentence)
+            } else {
+                run.watch(sentence)
+            };
+            finding.refuted_by("a log with causes (-XX:+PrintGCCause from JDK 7u40 on) that names System.gc() or a tool")
+        }
         Why::Inspection => run
             .watch(format!("{what}: a tool asks for them, nothing to tune"))
             .refuted_by("full collections at times when no tool looks"),
@@ -134,7 +150,11 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         } else {
             Grade::Medium
         })
-        .confidence(Grade::High))
+        .confidence(match why {
+            _ if ordinary && run.is_short() => Grade::Low,
+            Why::Untold => Grade::Medium,
+            _ => Grade::High,
+        }))
 }
 
 /// Of what most came. The first two are sicknesses of the heap: where there is one of them, the others do not hide it.
@@ -149,14 +169,21 @@ fn why(run: &Run<'_>) -> Result<Why, Missing> {
             Why::Room
         });
     }
+    // The failure tells where the cause is not told.
+    let failed = count(&keys::GC_CONCURRENT_MODE_FAILURES)
+        + count(&keys::GC_PROMOTION_FAILURES)
+        + count(&keys::GC_EVACUATION_FAILURES);
+    if failed >= 1.0 {
+        return Ok(Why::Room);
+    }
     let others = [
         (Why::Metadata, count(&keys::GC_FULLS_METADATA)),
         (Why::Explicit, count(&keys::GC_FULLS_EXPLICIT)),
         (Why::Inspection, count(&keys::GC_FULLS_INSPECTION)),
+        (Why::Untold, count(&keys::GC_FULLS_UNTOLD)),
     ];
     let most = others.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
-    // A full collection of no known cause came for room, as far as anybody knows.
     Ok(most
         .filter(|(_, count)| *count >= 1.0)
-        .map_or(Why::Room, |(why, _)| why))
+        .map_or(Why::Untold, |(why, _)| why))
 }

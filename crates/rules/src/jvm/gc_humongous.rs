@@ -23,6 +23,12 @@ const BROUGHT: Threshold = Threshold {
     origin: "own guess; garbagecat warns at any",
 };
 
+const FEW: Threshold = Threshold {
+    name: "collections for humongous objects that make a pattern",
+    value: 3.0,
+    origin: "own guess: one may be a table that is made once",
+};
+
 /// The largest region by default and, up to JDK 17, at all.
 const LARGEST_MIB: f64 = 32.0;
 const MIB: f64 = 1024.0 * 1024.0;
@@ -40,7 +46,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_REGION,
         &keys::GC_VERSION,
     ],
-    thresholds: &[SHARE, BROUGHT],
+    thresholds: &[SHARE, BROUGHT, FEW],
     knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "Humongous objects of G1 that take more than 30 % of the heap, or bring more than a tenth of its collections.",
@@ -79,8 +85,9 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             say::percent(share)
         );
     }
+    let often = part > BROUGHT.value && brought.value >= FEW.value;
     let large = share.is_some_and(|share| share > SHARE.value);
-    if part <= BROUGHT.value && !large {
+    if !often && !large {
         return Ok(Finding::clear(what)
             .below(part, BROUGHT.value)
             .cite(brought.reading));
@@ -91,7 +98,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         &keys::GC_REGION,
     ];
     // Room alone, with no collection for it, is that of buffers that stay.
-    if part <= BROUGHT.value {
+    if !often {
         return Ok(run
             .cite(run.watch(what), &keys)
             .refuted_by("the same objects over the whole run: then they cost room only"));
@@ -101,6 +108,10 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let finding = run
         .cite(run.act(what), &keys)
         .severity(if large { Grade::High } else { Grade::Medium })
+        .expect(format!(
+            "at most {} of the pauses go: those of objects that fit half of a larger region",
+            say::percent(part)
+        ))
         .refuted_by("as many with regions of twice the size: the objects are larger still");
     Ok(match larger.filter(|larger| *larger <= LARGEST_MIB) {
         Some(larger) => run.advise(finding, Goal::RegionMib(larger as u64)),

@@ -28,6 +28,12 @@ const SOON: Threshold = Threshold {
     origin: "own guess: services are deployed anew each week or so",
 };
 
+const SHORT: Threshold = Threshold {
+    name: "length of the run in seconds, below which a service still fills its caches",
+    value: 3600.0,
+    origin: "own guess; what a service holds after minutes says nothing of what it will hold",
+};
+
 const DAY: f64 = 86400.0;
 const HOUR: f64 = 3600.0;
 
@@ -46,7 +52,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_OUT_OF_MEMORY,
         &keys::GC_SECONDS,
     ],
-    thresholds: &[FULL, GROWN, SOON],
+    thresholds: &[FULL, GROWN, SOON, SHORT],
     knobs: &[],
     doc: Doc {
         looks_for: "A live set that grows with certainty (95 %) and by more than 5 % over the run, or that takes more than 80 % of \
@@ -141,7 +147,9 @@ fn growing(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) 
         say::bytes(point * HOUR)
     );
     let soon = until.is_none_or(|(soonest, _)| soonest < SOON.value * DAY);
-    let finding = if soon {
+    let length = run.told(&keys::GC_SECONDS).unwrap_or(0.0);
+    let short = length < SHORT.value;
+    let finding = if soon && !short {
         run.act(sentence)
     } else {
         run.watch(sentence)
@@ -154,18 +162,26 @@ fn growing(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) 
         .told(&keys::GC_LIVE_SAMPLES)
         .is_none_or(|samples| samples < 10.0);
     cited(run, finding)
-        .severity(if soon { Grade::High } else { Grade::Medium })
+        .severity(if soon && !short {
+            Grade::High
+        } else {
+            Grade::Medium
+        })
         .confidence(match (few, bound) {
+            _ if short => Grade::Low,
             (true, true) => Grade::Low,
-            (false, false) => Grade::High,
+            // Sessions come in the morning and go at night.
+            (false, false) if length >= DAY => Grade::High,
             _ => Grade::Medium,
         })
         .refuted_by("a longer log, over a day at least, in which it falls again")
 }
 
-/// Hours or days.
+/// Minutes, hours or days.
 fn span(seconds: f64) -> String {
-    if seconds < 2.0 * DAY {
+    if seconds < HOUR {
+        say::count((seconds / 60.0).max(1.0), "minute")
+    } else if seconds < 2.0 * DAY {
         format!("{:.1} hours", seconds / HOUR)
     } else {
         format!("{:.0} days", (seconds / DAY).min(1e6))

@@ -90,7 +90,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     if sure {
         let slope = run.told(&keys::GC_METASPACE_SLOPE).unwrap_or(0.0);
         let sentence = format!(
-            "metaspace brought {what} long after the start, and at {holds} still grows by {} a day: classes are loaded and not let go",
+            "metaspace brought {what} long after the start, and at {holds} still grows by {} a day: classes are loaded and not let go, see gc-metaspace-growth",
             say::bytes(slope * DAY)
         );
         return Ok(run
@@ -102,6 +102,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let finding = run
         .cite(run.act(sentence), &cite)
         .severity(Grade::Low)
+        .expect(format!("these {what} go, and nothing else"))
         .refuted_by("collections for metaspace at the new mark as well: it grows");
     let mib = ((used.value * ROOM / MIB / STEP).ceil() * STEP).clamp(STEP, 1e6);
     Ok(run.advise(finding, Goal::MetaspaceMib(mib as u64)))

@@ -54,6 +54,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_OLD_RECLAIMED,
         &keys::GC_PROMOTED,
         &keys::GC_PROMOTION_RATE,
+        &keys::GC_SURVIVORS_FULL,
         &keys::GC_VERSION,
     ],
     thresholds: &[RECLAIMED, PROMOTED, INTERVAL, OVERFLOW],
@@ -144,8 +145,11 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
             .refuted_by("age tables (-Xlog:gc+age=trace, JDK 8: -XX:+PrintTenuringDistribution) with few bytes at the oldest age");
     }
     let often = |key| run.told(key).filter(|share| *share > OVERFLOW.value);
-    let overflows =
-        often(&keys::GC_AGE_OVERFLOWS).or_else(|| often(&keys::GC_AGE_THRESHOLD_LOWERED));
+    let overflows = match run.collector() {
+        // Parallel lowers the threshold to spend less on copying, whether or not there is room.
+        Collector::Parallel => often(&keys::GC_SURVIVORS_FULL),
+        _ => often(&keys::GC_AGE_OVERFLOWS).or_else(|| often(&keys::GC_AGE_THRESHOLD_LOWERED)),
+    };
     if let Some(share) = overflows {
         let room = if run.collector() == Collector::G1 {
             "a larger heap"
@@ -154,7 +158,7 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
         };
         return run
             .act(format!(
-                "{what}: the survivors overflow in {} of the collections, so they need {room}",
+                "{what}: the survivors overflow in {} of the collections, so they need {room} (gc-survivors-small says how much)",
                 say::percent(share)
             ))
             .confidence(Grade::High)
@@ -162,11 +166,17 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
     }
     match run.told(&keys::GC_AGE_THRESHOLD_MAX) {
         Some(roof) if roof < OLDEST => {
+            let rate = run.told(&keys::GC_PROMOTION_RATE);
+            let expected = rate.map_or_else(
+                || "less is promoted, and young collections copy more".to_owned(),
+                |rate| format!("at most {} less is promoted, and young collections copy more", flow(rate)),
+            );
             let finding = run
                 .act(format!(
                     "{what}: the survivors have room, and objects leave them at age {roof:.0} of 15"
                 ))
                 .confidence(Grade::High)
+                .expect(expected)
                 .refuted_by("age tables with the higher threshold that lose nothing at the added ages");
             run.advise(finding, Goal::OldestAge)
         }

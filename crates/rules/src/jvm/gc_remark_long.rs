@@ -47,6 +47,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_REMARK_YOUNG_COST,
         &keys::GC_REMARK_YOUNG_COST_LOW,
         &keys::GC_REMARK_YOUNG_SHARE,
+        &keys::GC_SURVIVORS,
         &keys::GC_VERSION,
         &keys::GC_YOUNG_P50,
     ],
@@ -192,8 +193,7 @@ fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
             .watch(sentence)
             .refuted_by("remarks that get shorter with fewer objects in the young generation");
     }
-    let (best, promise, sure) = predicted(run, longest, rescan, young);
-    let saved = longest - best;
+    let gain = predicted(run, longest, rescan, young);
     let scavenge = run.told(&keys::GC_YOUNG_P50);
     let cost = scavenge.map_or_else(String::new, |cost| {
         format!(
@@ -202,27 +202,52 @@ fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
         )
     });
     let sentence = format!(
-        "the longest remark took {took}, {why}, with {} in the young generation ({} of it): emptied before, a remark takes {promise}{cost}",
+        "the longest remark took {took}, {why}, with {} in the young generation ({} of it): emptied before, a remark takes {}{cost}",
         say::bytes(young),
-        say::percent(full)
+        say::percent(full),
+        gain.words
     );
     // What the collection costs is paid at each remark.
-    if scavenge.is_some_and(|cost| cost >= saved) {
+    if scavenge.is_some_and(|cost| cost >= longest - gain.best) {
         return run
             .watch(format!("{sentence}, so the sum does not fall"))
-            .confidence(sure)
+            .confidence(gain.sure)
             .refuted_by("young collections before remarks that are shorter than the others");
     }
+    let paid = scavenge.unwrap_or(0.0);
+    let least = gain.most.map_or_else(
+        || "at most".to_owned(),
+        |most| format!("{} to", seconds((longest - most - paid).max(0.0))),
+    );
+    let expected = format!(
+        "a pause that is {least} {} shorter, the young collection before it reckoned in ({})",
+        seconds(longest - gain.best - paid),
+        gain.basis
+    );
     let finding = run
         .act(sentence)
-        .confidence(sure)
+        .confidence(gain.sure)
+        .expect(expected)
         .refuted_by("the log with the option: \"Rescan\" takes as long after the young collection");
     run.advise(finding, Goal::ScavengeBeforeRemark)
 }
 
-/// The remark with an emptied young generation: the best that may be hoped for in seconds, the same in words, and how
-/// sure it is. With five remarks by their regression, else by what the shares leave.
-fn predicted(run: &Run<'_>, longest: f64, rescan: f64, young: f64) -> (f64, String, Grade) {
+/// The remark with an emptied young generation.
+struct Gain {
+    /// The best that may be hoped for, seconds.
+    best: f64,
+    /// The most that it still takes, where that can be told.
+    most: Option<f64>,
+    /// Both in words.
+    words: String,
+    sure: Grade,
+    /// What it is reckoned from.
+    basis: &'static str,
+}
+
+/// With five remarks by their regression; else by what the shares leave, and by rescanning the survivors alone, which a
+/// young collection leaves.
+fn predicted(run: &Run<'_>, longest: f64, rescan: f64, young: f64) -> Gain {
     let cost = run.told(&keys::GC_REMARK_YOUNG_COST);
     let low = run
         .told(&keys::GC_REMARK_YOUNG_COST_LOW)
@@ -233,8 +258,28 @@ fn predicted(run: &Run<'_>, longest: f64, rescan: f64, young: f64) -> (f64, Stri
         let left =
             |per_gib: f64| (longest - per_gib * young / GIB).clamp(floor.min(longest), longest);
         let (best, most) = (left(cost), left(low));
-        let words = format!("about {}, at most {}", seconds(best), seconds(most));
-        return (best, words, Grade::High);
+        return Gain {
+            best,
+            most: Some(most),
+            words: format!("about {}, at most {}", seconds(best), seconds(most)),
+            sure: Grade::High,
+            basis: "regression of the remarks on what lay in the young generation, 95 %",
+        };
     }
-    (floor, format!("{} at best", seconds(floor)), Grade::Medium)
+    let survive = run.told(&keys::GC_SURVIVORS).filter(|bytes| *bytes < young);
+    let most = survive.map(|bytes| floor + longest * rescan * bytes / young);
+    Gain {
+        best: floor,
+        most,
+        words: most.map_or_else(
+            || format!("{} at best", seconds(floor)),
+            |most| format!("{} to {}", seconds(floor), seconds(most)),
+        ),
+        sure: Grade::Medium,
+        basis: if most.is_some() {
+            "shares of one remark: at best no rescanning is left, at worst that of the survivors"
+        } else {
+            "shares of one remark; what a young collection leaves, the log does not tell"
+        },
+    }
 }

@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use super::run::{Run, each, seconds};
+use super::run::{Run, SHORT, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const OUTSIDE: Threshold = Threshold {
@@ -39,9 +39,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_SAFEPOINT_OUTSIDE,
         &keys::GC_SAFEPOINT_REACHING,
         &keys::GC_SAFEPOINT_REACHING_LONGEST,
+        &keys::GC_SECONDS,
         &keys::GC_STOPPED_SHARE,
     ],
-    thresholds: &[OUTSIDE, STOPPED, LONG],
+    thresholds: &[OUTSIDE, STOPPED, LONG, SHORT],
     knobs: &[],
     doc: Doc {
         looks_for: "More than a fifth of the stopped time outside of collections, and more than 0.5 % of the run or a stop as long as a \
@@ -103,9 +104,15 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         (None, Some(operations)) => format!("{what}: {}", operations.value),
         (None, None) => what,
     };
+    // A share of a minute is that of the start, where a single stop counts for much.
+    let finding = if run.is_short() && !long {
+        run.watch(sentence).confidence(Grade::Low)
+    } else {
+        run.act(sentence)
+    };
     Ok(run
         .cite(
-            run.act(sentence),
+            finding,
             &[
                 &keys::GC_SAFEPOINT_OUTSIDE,
                 &keys::GC_STOPPED_SHARE,

@@ -1,13 +1,10 @@
-//! `gc-throughput`: how much of the time collections take, and whether they matter at all.
-//!
-//! The reference bank host spent days on its collector and gained nothing: its threads waited for a lock. So a clear
-//! outcome says the share that collections take, which is the most that any tuning of them could give back.
+//! `gc-throughput`: how much of the time collections take, of the whole run and of its worst minute.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use super::run::{Collector, Run, each};
+use super::run::{Collector, Run, SHORT, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const WHOLE: Threshold = Threshold {
@@ -28,12 +25,6 @@ const WORST: Threshold = Threshold {
     origin: "JDK Mission Control: 10 % of pauses within 60 s",
 };
 
-const SHORT: Threshold = Threshold {
-    name: "length of the run in seconds, below which the start of the service is most of it",
-    value: 60.0,
-    origin: "own guess, and the window of the worst share",
-};
-
 pub(crate) static RULE: Rule = Rule {
     id: "gc-throughput",
     topic: "jvm",
@@ -52,8 +43,8 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "The share of the run that went into collection pauses, and the same of its worst 60 s.",
         hurts: "In a pause no request is answered; those that come meanwhile wait and then come together.",
         todo: "Look at what the other findings of this run say of the pauses. If there is none, the heap is too small for what is \
-            allocated: each doubling of the room that the live set leaves halves the collections. A clear outcome means that no \
-            option of the collector can win more than the share it tells: look elsewhere.",
+            allocated: each doubling of the room that the live set leaves halves the collections. Where they take \
+            next to nothing, gc-not-the-bottleneck says so.",
         wrong: "Concurrent collectors take CPU beside the service, which no pause shows; on a machine without idle CPUs that costs as \
             well. A log of less than a minute shows the start. Pauses on a machine without free CPUs are long for that reason \
             (gc-cpu-starved).",
@@ -76,9 +67,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         &keys::GC_THROUGHPUT_WORST,
         &keys::GC_PAUSES,
     ];
-    let short = run
-        .told(&keys::GC_SECONDS)
-        .is_some_and(|seconds| seconds < SHORT.value);
+    let short = run.is_short();
     let confidence = if short { Grade::Low } else { Grade::High };
     if whole.value < WHOLE.value {
         let sentence = format!(
@@ -98,6 +87,9 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(finding, &cite)
             .severity(severity)
             .confidence(confidence)
+            .expect(format!(
+                "at most {lost} of the time, the whole share that pauses take"
+            ))
             .refuted_by("a longer log under the usual load with a smaller share"));
     }
     if worst.value < WORST.value {
@@ -126,7 +118,9 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             "collection pauses take {lost} of the run, but threads also waited for memory: see gc-stall"
         )
     } else {
-        format!("the collector is not the bottleneck: its pauses take {lost} of the run{beside}")
+        format!(
+            "collection pauses take {lost} of the run, and {worst_lost} of its worst minute{beside}"
+        )
     };
     Ok(Finding::clear(sentence)
         .below(1.0 - whole.value, 1.0 - WHOLE.value)

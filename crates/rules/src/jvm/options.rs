@@ -27,6 +27,14 @@ pub(super) enum Goal {
     RichLog,
     /// Objects stay young as long as their age can be counted.
     OldestAge,
+    /// Survivor spaces of one part in so many and two of the young generation.
+    SurvivorRatio(u32),
+    /// The heap has so many MiB from the start.
+    HeapMib(u64),
+    /// Concurrent cycles unload classes.
+    UnloadClasses,
+    /// The young generation has so many MiB.
+    YoungMib(u64),
 }
 
 /// The options to add, none where this JVM has none for it or is not known well enough.
@@ -61,6 +69,15 @@ pub(super) fn options(goal: Goal, release: Option<u32>, collector: Collector) ->
             Goal::OldestAge,
             Collector::Serial | Collector::Parallel | Collector::Cms | Collector::G1,
         ) => one("-XX:MaxTenuringThreshold=15"),
+        (Goal::SurvivorRatio(ratio), Collector::Serial | Collector::Cms) => {
+            vec![format!("-XX:SurvivorRatio={ratio}")]
+        }
+        // From JDK 8 on it is the default.
+        (Goal::UnloadClasses, Collector::Cms) if until(7) => one("-XX:+CMSClassUnloadingEnabled"),
+        (Goal::HeapMib(mib), _) => vec![format!("-Xms{mib}m")],
+        (Goal::YoungMib(mib), Collector::Serial | Collector::Parallel | Collector::Cms) => {
+            vec![format!("-Xmn{mib}m")]
+        }
         (Goal::RegionMib(mib), Collector::G1) => vec![format!("-XX:G1HeapRegionSize={mib}m")],
         (Goal::RichLog, _) if from(9) => one(
             "-Xlog:gc*,gc+age=trace,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m",
@@ -78,9 +95,67 @@ pub(super) fn options(goal: Goal, release: Option<u32>, collector: Collector) ->
     }
 }
 
+/// What serves the goal on newer releases, where this JVM's way to it ends: CMS went with JDK 14, the printing flags with
+/// JDK 9, the permanent generation with JDK 8. Empty where the same option still does.
+pub(super) fn newer(goal: Goal, release: Option<u32>, collector: Collector) -> &'static str {
+    let old = release.is_some_and(|release| release <= 8);
+    match (goal, collector) {
+        (Goal::ScavengeBeforeRemark, Collector::Cms) => {
+            "CMS is gone since JDK 14. On 17, 21 and 25 G1 scans no young generation in its remark, and generational ZGC \
+             (21: -XX:+UseZGC -XX:+ZGenerational, 25: -XX:+UseZGC) marks beside the service; none needs the option"
+        }
+        (Goal::ParallelReferences, Collector::Cms) => {
+            "CMS is gone since JDK 14. G1 and Parallel of 17, 21 and 25 process references with several threads by themselves"
+        }
+        (Goal::StartCyclesAt(_), Collector::Cms) => {
+            "CMS is gone since JDK 14. G1 of 17, 21 and 25 moves its start by itself (-XX:InitiatingHeapOccupancyPercent is \
+             where it begins), and ZGC and Shenandoah start by the rate of allocation"
+        }
+        (Goal::ExplicitConcurrent, Collector::Cms) => {
+            "CMS is gone since JDK 14. G1 of 17, 21 and 25 takes the same option; ZGC and Shenandoah need none"
+        }
+        (Goal::OldestAge | Goal::SurvivorRatio(_), Collector::Cms) => {
+            "CMS is gone since JDK 14. G1 of 17, 21 and 25 sizes its survivors by itself and takes the same threshold; \
+             generational ZGC (21: -XX:+UseZGC -XX:+ZGenerational, 25: -XX:+UseZGC) needs neither"
+        }
+        (Goal::YoungMib(_), Collector::Cms) => {
+            "CMS is gone since JDK 14. G1 of 17, 21 and 25 sizes the young generation by -XX:MaxGCPauseMillis: leave -Xmn out"
+        }
+        (Goal::UnloadClasses, Collector::Cms) if release.is_some_and(|release| release <= 7) => {
+            "every collector of 8, 11, 17, 21 and 25 unloads classes by itself"
+        }
+        (Goal::RichLog, _) if old => {
+            "the printing flags are gone since JDK 9. On 11, 17, 21 and 25 one option does: -Xlog:gc*,gc+age=trace,safepoint:\
+             file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m"
+        }
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_option_of_cms_names_what_newer_releases_have() {
+        for goal in [
+            Goal::ScavengeBeforeRemark,
+            Goal::ParallelReferences,
+            Goal::StartCyclesAt(60),
+            Goal::ExplicitConcurrent,
+            Goal::OldestAge,
+            Goal::SurvivorRatio(6),
+            Goal::YoungMib(512),
+        ] {
+            let text = newer(goal, Some(8), Collector::Cms);
+            for word in ["JDK 14", "17", "21", "25"] {
+                assert!(text.contains(word), "{goal:?}: {text}");
+            }
+            assert_eq!(newer(goal, Some(17), Collector::G1), "", "{goal:?}");
+        }
+        assert!(newer(Goal::RichLog, Some(8), Collector::G1).contains("-Xlog:gc*"));
+        assert_eq!(newer(Goal::RichLog, Some(21), Collector::G1), "");
+    }
 
     #[test]
     fn no_option_of_cms_is_given_to_another_collector() {
@@ -100,6 +175,10 @@ mod tests {
                 Goal::RegionMib(4),
                 Goal::RichLog,
                 Goal::OldestAge,
+                Goal::SurvivorRatio(6),
+                Goal::HeapMib(1024),
+                Goal::UnloadClasses,
+                Goal::YoungMib(512),
             ] {
                 for release in [None, Some(8), Some(17), Some(25)] {
                     let wanted = options(goal, release, collector).join(" ");

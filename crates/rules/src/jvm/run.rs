@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Lack};
 use rungwise_model::evidence::{Evidence, Key, Missing, Quantity, Subject, Unit, Words};
 use rungwise_model::{evidence_text, keys};
 
-use super::options::{Goal, options};
+use super::options::{Goal, newer, options};
 use crate::{Judgement, Threshold};
 
 /// The knob that options of the command line are asked for with.
@@ -18,6 +18,13 @@ pub(super) const LONG: Threshold = Threshold {
     name: "longest pause, in seconds, where no goal was given",
     value: 0.4,
     origin: "the line that jifa draws for stop-the-world pauses; a goal of your own goes before it",
+};
+
+/// A run that is mostly the start of its service.
+pub(super) const SHORT: Threshold = Threshold {
+    name: "length of the run in seconds, below which the start of the service is most of it",
+    value: 60.0,
+    origin: "own guess, and the window of the worst share",
 };
 
 /// A run of a JVM.
@@ -126,6 +133,33 @@ impl<'e> Run<'e> {
         (5..100).contains(&number).then_some(number)
     }
 
+    /// The value of the last option that sets this flag, as written: `1g` of `-XX:NewSize=1g` for `NewSize=`. Reads
+    /// `gc.flags`.
+    pub(super) fn value_of(&self, flag: &str) -> Option<&'e str> {
+        let flags = self.words(&keys::GC_FLAGS)?.value;
+        let last = flags
+            .split_whitespace()
+            .rfind(|option| name(option) == flag)?;
+        last.split_once('=')
+            .map(|(_, value)| value)
+            .or_else(|| last.get("-Xmx".len()..))
+    }
+
+    /// The same in bytes. Reads `gc.flags`.
+    pub(super) fn size_of(&self, flag: &str) -> Option<f64> {
+        let text = self.value_of(flag)?;
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let number: f64 = text.get(..digits)?.parse().ok()?;
+        let unit = match text.get(digits..)? {
+            "" => 1.0,
+            "k" | "K" => 1024.0,
+            "m" | "M" => 1024.0 * 1024.0,
+            "g" | "G" => 1024.0 * 1024.0 * 1024.0,
+            _ => return None,
+        };
+        Some(number * unit)
+    }
+
     /// An option of this name stands on the command line as far as the log tells it. Reads `gc.flags`.
     pub(super) fn has_option(&self, start: &str) -> bool {
         let words = self.words(&keys::GC_FLAGS);
@@ -137,25 +171,41 @@ impl<'e> Run<'e> {
         })
     }
 
-    /// Asks for options towards `goal` that the JDK of this run takes and that it does not have yet; as it was where
-    /// there are none. Reads `gc.collector`, `gc.version` and `gc.flags`.
+    /// Asks for options towards `goal` that the JDK of this run takes and that it does not have yet, and says what newer
+    /// releases have for it; as it was where there are none. Reads `gc.collector`, `gc.version` and `gc.flags`.
     pub(super) fn advise(&self, finding: Finding, goal: Goal) -> Finding {
-        let wanted = options(goal, self.release(), self.collector());
+        let (release, collector) = (self.release(), self.collector());
+        let wanted = options(goal, release, collector);
+        let flags = self.words(&keys::GC_FLAGS).map(|flags| flags.value);
+        let given = |option: &str| {
+            let of = name(option);
+            let mut given = flags.unwrap_or_default().split_whitespace();
+            given.rfind(|has| name(has) == of)
+        };
         let new: Vec<&str> = wanted
             .iter()
             .map(String::as_str)
-            .filter(|option| !self.has_exactly(option))
+            .filter(|option| given(option) != Some(option))
             .collect();
+        let finding = finding.newer(newer(goal, release, collector));
         if new.is_empty() {
-            finding
-        } else {
-            finding.turn(OPTIONS, new.join(" "))
+            return finding;
         }
+        let now: Vec<&str> = new.iter().filter_map(|option| given(option)).collect();
+        let mut finding = finding.turn(OPTIONS, new.join(" "));
+        if let Some(turn) = finding.knobs.last_mut() {
+            turn.from = match now.as_slice() {
+                [] => flags.map(|_| "not given".to_owned()),
+                now => Some(now.join(" ")),
+            };
+        }
+        finding
     }
 
-    fn has_exactly(&self, option: &str) -> bool {
-        let words = self.words(&keys::GC_FLAGS);
-        words.is_some_and(|words| words.value.split_whitespace().any(|has| has == option))
+    /// The log covers less than a minute, so the start of the service is most of it. Reads `gc.seconds`.
+    pub(super) fn is_short(&self) -> bool {
+        self.told(&keys::GC_SECONDS)
+            .is_some_and(|length| length < SHORT.value)
     }
 
     /// The longest pause that is allowed: the user's goal, or a line of ours. Reads `gc.pause_goal`.
@@ -163,6 +213,25 @@ impl<'e> Run<'e> {
         let goal = self.told(&keys::GC_PAUSE_GOAL);
         goal.filter(|goal| *goal > 0.0).unwrap_or(line.value)
     }
+}
+
+/// What an option sets, as the log of JDK 8 writes it: `NewSize=` of `-XX:NewSize=1g` and of `-Xmn1g`, `UseG1GC` of
+/// `-XX:-UseG1GC`.
+fn name(option: &str) -> &str {
+    for (short, long) in [
+        ("-Xms", "InitialHeapSize="),
+        ("-Xmx", "MaxHeapSize="),
+        ("-Xmn", "NewSize="),
+    ] {
+        if option.starts_with(short) {
+            return long;
+        }
+    }
+    let Some(flag) = option.strip_prefix("-XX:") else {
+        return &option[..option.find(':').unwrap_or(option.len())];
+    };
+    let end = flag.find('=').map_or(flag.len(), |at| at + 1);
+    flag[..end].trim_start_matches(['+', '-'])
 }
 
 /// A time in words: `315 ms`, `18.2 s`.
@@ -180,4 +249,19 @@ pub(super) fn seconds(number: f64) -> String {
 /// A rate of bytes in words: `290 MiB/s`.
 pub(super) fn flow(number: f64) -> String {
     evidence_text::number_of(Unit::BytesPerSecond, number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_known_by_what_it_sets() {
+        assert_eq!(name("-XX:+UseG1GC"), name("-XX:-UseG1GC"));
+        assert_eq!(name("-Xmn1g"), name("-Xmn512m"));
+        assert_eq!(name("-XX:NewSize=1g"), name("-Xmn1g"));
+        assert_ne!(name("-Xmn1g"), name("-Xms1g"));
+        assert_ne!(name("-XX:NewSize=1g"), name("-XX:NewSizeThreadIncrease=1"));
+        assert_eq!(name("-Xlog:gc*"), name("-Xlog:gc:file=x"));
+    }
 }

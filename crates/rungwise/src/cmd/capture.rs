@@ -131,6 +131,7 @@ impl Looking {
     ) -> anyhow::Result<Capture> {
         let process = self.pid.map(process).transpose()?;
         let watch = Watch::start(self);
+        let taken = clock::utc_now();
         let mut capture = gather::gather(
             host,
             process,
@@ -139,6 +140,7 @@ impl Looking {
             |due| !interrupt.wait(due).unwrap_or(true),
             clock::now,
         );
+        capture.taken = Some(taken);
         watch.stop(&mut capture);
         if let Some(last) = capture.moments.last_mut() {
             let reply = settings().map_or_else(Reply::Failed, Reply::Answer);

@@ -51,7 +51,12 @@ pub(super) enum FailOn {
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     if let Some(path) = args.target.as_ref().filter(|path| jvm::gc::is_log(path)) {
-        return jvm::gc::show(std::slice::from_ref(path), None, args.fail_on, global);
+        return jvm::gc::show(
+            std::slice::from_ref(path),
+            jvm::gc::Asked::default(),
+            args.fail_on,
+            global,
+        );
     }
     let started = clock::utc_now();
     // A wrong file is told before the look, not after it.
@@ -99,6 +104,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         },
         target,
         host: capture.machine.hostname.clone(),
+        taken: capture.taken.clone(),
         window_s: evidence.seconds(),
         findings,
     };
@@ -143,7 +149,12 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
     if !files::exists(path) {
         anyhow::bail!("cannot judge {}: there is no such file", path.display());
     }
-    bundle::read(path).with_context(|| format!("cannot judge {}", path.display()))
+    bundle::read(path).with_context(|| {
+        format!(
+            "cannot judge {}, which does not look like a GC log",
+            path.display()
+        )
+    })
 }
 
 pub(super) fn exit(findings: &[Finding], fail_on: FailOn) -> Exit {

@@ -16,15 +16,17 @@ use rungwise_report::{html, json, markdown, terminal};
 
 use super::{Format, Global, check, jvm, output};
 
-/// What differs between two hosts, and which differences rules care about; or what a change did, by two GC logs.
+/// What differs between two hosts, and which differences rules care about; or what a change did, by GC logs.
 ///
 /// Of hosts, settings only: sysctls, devices and their features, drivers, interrupts, CPUs, memory, firmware, kernel. What is
-/// counted differs between any two looks and is left out. Differences are no failure: the exit status is 0.
+/// counted differs between any two looks and is left out. Of GC logs, either side may be several of the same setting with
+/// commas between them: four or more of each tell how much runs differ by themselves. Differences are no failure: the exit
+/// status is 0.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A capture (`rungwise capture -o before.rungwise`), or a GC log or a folder of them.
+    /// A capture (`rungwise capture -o before.rungwise`), or a GC log or a folder of one, or several: a.log,b.log.
     before: PathBuf,
-    /// The capture or the log to compare it with.
+    /// The capture or the logs to compare it with.
     after: PathBuf,
 }
 
@@ -86,6 +88,25 @@ impl Host {
     }
 }
 
+/// Paths with commas between them; one that is there as written is itself.
+fn several(path: &Path) -> Vec<PathBuf> {
+    match path.to_str() {
+        Some(text) if text.contains(',') && !rungwise_host::files::exists(path) => {
+            let parts = text.split(',').filter(|part| !part.is_empty());
+            parts.map(PathBuf::from).collect()
+        }
+        _ => vec![path.to_owned()],
+    }
+}
+
+fn unlike(log: &Path, other: &Path) -> String {
+    format!(
+        "cannot compare {} with {}: the first is a GC log, the other is none",
+        log.display(),
+        other.display()
+    )
+}
+
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
     let envelope = || Envelope {
@@ -98,21 +119,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         finished: clock::utc_now(),
         exit: Exit::Done,
     };
-    match (jvm::gc::is_log(&args.before), jvm::gc::is_log(&args.after)) {
-        (true, true) => return jvm::gc::compare::show(&args.before, &args.after, envelope, global),
-        (false, false) => {}
-        (before, _) => {
-            let (log, other) = if before {
-                (&args.before, &args.after)
-            } else {
-                (&args.after, &args.before)
-            };
-            anyhow::bail!(
-                "cannot compare {} with {}: the first is a GC log, the other is none",
-                log.display(),
-                other.display()
-            );
-        }
+    let (before, after) = (several(&args.before), several(&args.after));
+    let none = |paths: &[PathBuf]| paths.iter().find(|path| !jvm::gc::is_log(path)).cloned();
+    match (none(&before), none(&after)) {
+        (None, None) => return jvm::gc::compare::show([&before, &after], envelope, global),
+        (Some(_), Some(_)) => {}
+        (None, Some(other)) => anyhow::bail!(unlike(&args.before, &other)),
+        (Some(other), None) => anyhow::bail!(unlike(&args.after, &other)),
     }
     let (before, after) = (Host::open(&args.before)?, Host::open(&args.after)?);
     let mut knobs = before.knobs();

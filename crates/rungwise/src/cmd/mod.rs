@@ -1,5 +1,6 @@
 //! The verbs, one file each; their arguments live beside their code.
 
+mod capacity;
 mod capture;
 mod check;
 mod compare;
@@ -81,6 +82,8 @@ pub(crate) enum Verb {
     Serve(serve::Args),
     /// Show, plan, apply, verify and undo settings of this host.
     Knob(knob::Args),
+    /// Predict what a load will meet: collections.
+    Capacity(capacity::Args),
     /// Judge a JVM: its flags.
     Jvm(jvm::Args),
     /// Show the report of a run again, in any format.
@@ -102,6 +105,7 @@ impl Verb {
         }
         match self {
             Self::Check(args) => check::run(args, global),
+            Self::Capacity(args) => capacity::run(args, global),
             Self::Capture(args) => capture::run(args, global),
             Self::Compare(args) => compare::run(args, global),
             Self::Tune(args) => tune::run(args, global),

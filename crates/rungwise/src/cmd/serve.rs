@@ -15,7 +15,7 @@ use rungwise_host::{clock, environment};
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
 use rungwise_serve::udp::{
     BusyPoll, Config, Counters, Error, Io, PathMtu, Pin, ReadBack, Server, Steering,
-    WorkerCounters, XdpEcho, XdpMode,
+    WorkerCounters, XdpDevice, XdpMode,
 };
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -94,8 +94,12 @@ struct Udp {
     #[arg(long)]
     incoming_cpu: bool,
     /// Answer inside the kernel on DEVICE, before any socket; `:native` runs in the driver.
-    #[arg(long, value_name = "DEVICE[:native]", value_parser = xdp_echo)]
-    xdp_echo: Option<XdpEcho>,
+    #[arg(long, value_name = "DEVICE[:native]", value_parser = xdp_device)]
+    xdp_echo: Option<XdpDevice>,
+    /// Take datagrams from DEVICE's receive queues by `AF_XDP`, worker i from queue i, past the network stack;
+    /// `:native` runs in the driver.
+    #[arg(long, value_name = "DEVICE[:native]", value_parser = xdp_device, conflicts_with = "xdp_echo")]
+    af_xdp: Option<XdpDevice>,
     /// Go on without a switch that this kernel refuses, and say so.
     #[arg(long)]
     fallback: bool,
@@ -246,6 +250,7 @@ impl Udp {
             sndbuf: self.sndbuf,
             incoming_cpu: self.incoming_cpu,
             xdp_echo: self.xdp_echo.clone(),
+            af_xdp: self.af_xdp.clone(),
             fallback: self.fallback,
             ..Config::new(self.listen)
         }
@@ -282,7 +287,7 @@ fn size(text: &str) -> Result<usize, String> {
     usize::try_from(bytes).map_err(|error| error.to_string())
 }
 
-fn xdp_echo(text: &str) -> Result<XdpEcho, String> {
+fn xdp_device(text: &str) -> Result<XdpDevice, String> {
     let (device, mode) = match text.split_once(':') {
         None => (text, XdpMode::Generic),
         Some((device, "generic")) => (device, XdpMode::Generic),
@@ -296,7 +301,7 @@ fn xdp_echo(text: &str) -> Result<XdpEcho, String> {
     if device.is_empty() {
         return Err("the name of the device is missing; write DEVICE or DEVICE:native".to_owned());
     }
-    Ok(XdpEcho {
+    Ok(XdpDevice {
         device: device.to_owned(),
         mode,
     })
@@ -503,7 +508,7 @@ mod tests {
             rcvbuf: Some(4 << 20),
             sndbuf: Some(64 << 10),
             incoming_cpu: true,
-            xdp_echo: Some(XdpEcho {
+            xdp_echo: Some(XdpDevice {
                 device: "veth0".to_owned(),
                 mode: XdpMode::Native,
             }),

@@ -139,6 +139,38 @@ fn the_header_of_a_log_tells_jdk_memory_and_flags() {
 }
 
 #[test]
+fn argument_files_and_packed_logs_are_read() {
+    let bench = Bench::new();
+    bench.write("app.args", "-Xmx64g   # far too much\n-XX:+UseG1GC\n");
+    let of = |options: &str| {
+        let machine = ["--jdk", "17", "--memory", "8g"];
+        bench.run(&[&["jvm", "flags", "--for", options], &machine[..]].concat())
+    };
+    of("-Xms1g @app.args -jar app.jar")
+        .expect(1)
+        .says(&["-Xmx64g", "-XX:+UseG1GC"]);
+    of("@no.args -Xmx1g").says(&["no.args was not read"]);
+
+    let header = "OpenJDK 64-Bit Server VM (25.504-b01) for linux-amd64 JRE (1.8.0_504-b01), built on Aug 20 2026 02:12:31 by \"x\" with gcc 16.2.0\n\
+        CommandLine flags: -XX:MaxHeapSize=4294967296 -XX:+UseConcMarkSweepGC \n\
+        0.100: [GC (Allocation Failure)  512K->256K(1024K), 0.0010000 secs]\n";
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut packed, header.as_bytes()).unwrap();
+    std::fs::write(bench.path("gc.log.gz"), packed.finish().unwrap()).unwrap();
+    let ended = bench.run(&["jvm", "flags", "--for", "gc.log.gz", "--format", "json"]);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_valid(&document, "jvm-flags");
+    assert_eq!(document["jdk"]["release"], 8);
+    let cms = &document["options"][1];
+    assert_eq!(
+        cms["lifetime"],
+        "in JDK 7 to 11; deprecated since JDK 9; not in 17 to 25"
+    );
+    assert_eq!(cms["releases"][0]["release"], 7);
+    assert_eq!(cms["releases"][3]["state"], "unknown");
+}
+
+#[test]
 fn a_running_jvm_tells_its_own_jdk_and_options() {
     let Some(java) = ["/usr/lib/jvm/default-java/bin/java", "/usr/bin/java"]
         .into_iter()
@@ -150,8 +182,11 @@ fn a_running_jvm_tells_its_own_jdk_and_options() {
     let bench = Bench::new();
     let source = "class Wait { public static void main(String[] a) throws Exception { System.out.println(\"up\"); System.in.read(); } }";
     let source = bench.write("Wait.java", source);
+    let arguments = bench.write("app.args", "-XX:MaxTenuringThreshold=7\n");
+    let arguments = arguments.to_str().unwrap();
     let mut child = Command::new(java)
         .args(["-Xmx64m", "-XX:+UseSerialGC", "-XX:+UseSerialGC"])
+        .arg(format!("@{arguments}"))
         .arg(&source)
         .env("JAVA_TOOL_OPTIONS", "-Xms32m -XX:SurvivorRatio=6")
         .stdin(Stdio::piped())
@@ -170,8 +205,18 @@ fn a_running_jvm_tells_its_own_jdk_and_options() {
     }
     let pid = child.id().to_string();
     let ended = bench.run(&["jvm", "flags", "--for", &pid, "--format", "json"]);
+    // Without the file, the JVM still tells what it read there.
+    std::fs::remove_file(arguments).unwrap();
+    let later = bench.run(&["jvm", "flags", "--for", &pid, "--format", "json"]);
     drop(child.stdin.take());
     child.wait().unwrap();
+    let later: Value = serde_json::from_str(&later.stdout).unwrap();
+    let told = later["options"].as_array().unwrap().iter();
+    let mut told = told.filter(|option| option["written"] == "-XX:MaxTenuringThreshold=7");
+    assert_eq!(
+        told.next().unwrap()["origin"],
+        "performance data of the JVM"
+    );
     let document: Value = serde_json::from_str(&ended.expect(0).stdout).unwrap();
     assert_valid(&document, "jvm-flags");
     assert!(document["jdk"]["release"].as_u64().unwrap() >= 11);
@@ -180,6 +225,10 @@ fn a_running_jvm_tells_its_own_jdk_and_options() {
     assert_eq!(options[0]["written"], "-Xms32m");
     assert_eq!(options[0]["origin"], "JAVA_TOOL_OPTIONS");
     assert_eq!(options[2]["written"], "-Xmx64m");
+    let read = options
+        .iter()
+        .any(|option| option["written"] == "-XX:MaxTenuringThreshold=7");
+    assert!(read, "{options:?}");
     assert!(document["surroundings"]["memory_bytes"].as_u64().unwrap() > 1 << 28);
     assert!(document["surroundings"]["cpus"].as_f64().unwrap() > 0.0);
     let findings = document["findings"].as_array().unwrap();

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use flate2::Compression;
 use flate2::write::GzEncoder;
+use flate2::{Compression, Crc};
 use serde_json::Value;
 
 use crate::run::{Bench, Ended};
@@ -18,7 +18,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../gclog/corpus")
 }
 
-fn log(name: &str) -> String {
+pub(crate) fn log(name: &str) -> String {
     corpus().join(name).to_str().unwrap().to_owned()
 }
 
@@ -103,16 +103,7 @@ fn every_log_of_the_corpus_gives_a_document_or_says_why_not() {
             code => panic!("{name}: {code:?} {}", ended.stderr),
         }
     }
-    // Nothing at all, no GC log, and three that tell of no collection: of a stall, of statistics, of a degenerated cycle
-    // whose end is not there.
-    let none = [
-        "damaged_empty.log",
-        "damaged_not-a-gc-log.log",
-        "garbagecat_dataset258.txt",
-        "garbagecat_dataset273.txt",
-        "garbagecat_dataset274.txt",
-    ];
-    assert_eq!(refused, none);
+    assert_eq!(refused, ["damaged_empty.log", "damaged_not-a-gc-log.log"]);
     assert!(documents > 100, "{documents}");
 }
 
@@ -140,23 +131,130 @@ fn the_remark_of_the_seed_is_told_with_its_rescan_and_what_lay_in_the_young_gene
     }
 }
 
+/// A ZIP archive of these files, not compressed: local headers, central directory, its end (APPNOTE.TXT 4.3).
+fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut archive, mut directory) = (Vec::new(), Vec::new());
+    let number = |value: usize| u32::try_from(value).unwrap().to_le_bytes();
+    for (name, text) in files {
+        let mut crc = Crc::new();
+        crc.update(text);
+        // Version 1.0, no flags, stored, no time; then sums, sizes and the length of the name.
+        let mut common = vec![10, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        common.extend(crc.sum().to_le_bytes());
+        common.extend(number(text.len()));
+        common.extend(number(text.len()));
+        common.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+        common.extend([0, 0]);
+        directory.extend(b"PK\x01\x02\x0a\x00");
+        directory.extend(&common);
+        directory.extend([0; 10]);
+        directory.extend(number(archive.len()));
+        directory.extend(name.as_bytes());
+        archive.extend(b"PK\x03\x04");
+        archive.extend(&common);
+        archive.extend(name.as_bytes());
+        archive.extend(*text);
+    }
+    let count = u16::try_from(files.len()).unwrap().to_le_bytes();
+    let (start, length) = (number(archive.len()), number(directory.len()));
+    archive.extend(&directory);
+    archive.extend(b"PK\x05\x06\0\0\0\0");
+    archive.extend([count, count].concat());
+    archive.extend([length, start].concat());
+    archive.extend([0, 0]);
+    archive
+}
+
+/// The middle of a text, behind a line.
+fn middle(text: &[u8]) -> usize {
+    let half = text.len() / 2;
+    half + 1 + text[half..].iter().position(|&byte| byte == b'\n').unwrap()
+}
+
 #[test]
 fn the_way_that_a_log_comes_changes_nothing_of_what_it_says() {
     let bench = Bench::new();
-    let plain = told(document(&bench, &[&log(G1)]));
-    assert_eq!(told(json(&piped(&bench, &text(G1)))), plain);
-    let packed = bench.path("no-name-of-a-log");
-    std::fs::write(&packed, gz(&text(G1))).unwrap();
-    assert_eq!(told(document(&bench, &[packed.to_str().unwrap()])), plain);
-    assert_eq!(told(json(&piped(&bench, &gz(&text(G1))))), plain);
-    // Members of a gzip file follow each other, as rotation by concatenation leaves them.
-    let (head, tail) = {
-        let all = text(G1);
-        let middle = all.len() / 2;
-        (gz(&all[..middle]), gz(&all[middle..]))
+    let file = bench.path("no-name-of-a-log");
+    for name in [
+        G1,
+        BEFORE,
+        "own_jdk8-cms-cmf.log",
+        "own_jdk21-genzgc.log",
+        "garbagecat_dataset273.txt",
+        "damaged_two-jvms-one-file.log",
+        "damaged_garbage-bytes.log",
+    ] {
+        let text = text(name);
+        let plain = told(document(&bench, &[&log(name)]));
+        let (head, tail) = text.split_at(text.len() / 2);
+        // Members of a gzip file follow each other, as rotation by concatenation leaves them.
+        let packed = [
+            gz(&text),
+            [gz(head), gz(tail)].concat(),
+            zip(&[("gc", &text)]),
+        ];
+        for bytes in packed {
+            std::fs::write(&file, &bytes).unwrap();
+            let unpacked = told(document(&bench, &[file.to_str().unwrap()]));
+            assert_eq!(unpacked, plain, "{name}");
+        }
+        for bytes in [text.clone(), gz(&text)] {
+            assert_eq!(told(json(&piped(&bench, &bytes))), plain, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_set_says_what_its_files_say_one_behind_the_other() {
+    let bench = Bench::new();
+    for name in [G1, "own_jdk8-cms-seedflags.log", "own_jdk25-genshen.log"] {
+        let text = text(name);
+        let plain = told(document(&bench, &[&log(name)]));
+        let (older, newer) = text.split_at(middle(&text));
+        std::fs::write(bench.path("z.log"), older).unwrap();
+        std::fs::write(bench.path("a.log"), gz(newer)).unwrap();
+        // Whatever the names, and the order in which they are given.
+        for files in [["a.log", "z.log"], ["z.log", "a.log"]] {
+            assert_eq!(told(document(&bench, &files)), plain, "{name}");
+        }
+        std::fs::write(
+            bench.path("set"),
+            zip(&[("gc.log", newer), ("gc.log.1", older)]),
+        )
+        .unwrap();
+        assert_eq!(told(document(&bench, &["set"])), plain, "{name}");
+    }
+}
+
+#[test]
+fn jvms_of_an_undated_set_are_told_apart_though_no_line_says_so() {
+    let bench = Bench::new();
+    let pause = |at: &str, id: u32| {
+        format!("[{at}s][info][gc] GC({id}) Pause Young (Allocation Failure) 4M->1M(9M) 1.000ms\n")
     };
-    std::fs::write(&packed, [head, tail].concat()).unwrap();
-    assert_eq!(told(document(&bench, &[packed.to_str().unwrap()])), plain);
+    // The second begins where the first has got to, in less than a second.
+    bench.write("one", &(pause("0.100", 0) + &pause("0.200", 1)));
+    bench.write("two", &(pause("0.200", 0) + &pause("9.000", 1)));
+    let document = document(&bench, &["one", "two"]);
+    let counts: Vec<_> = document["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| &run["pauses"]["all"]["count"])
+        .collect();
+    assert_eq!(counts, [2, 2]);
+}
+
+#[test]
+fn a_log_cut_down_to_the_sums_of_its_collector_gives_them() {
+    let bench = Bench::new();
+    let document = document(&bench, &[&log("garbagecat_dataset258.txt")]);
+    let sums = &document["runs"][0]["statistics"];
+    assert_eq!(document["pauses"]["count"], 0);
+    assert_eq!(sums["Pause Init Mark (G)"]["count"], 94);
+    // Two phases have this name.
+    assert_eq!(sums["Concurrent Cleanup"]["count"], 186);
+    assert_eq!(sums["Pause Degenerated GC (G)"]["mean_ms"], 9.262);
 }
 
 #[test]
@@ -269,6 +367,22 @@ fn a_pause_beyond_the_limit_is_a_failure() {
 }
 
 #[test]
+fn a_limit_and_a_rate_reach_the_rules() {
+    let bench = Bench::new();
+    let outcome = |more: &[&str], rule: &str| {
+        let document = document(&bench, &[&[&*log("own_jdk11-parallel.log")], more].concat());
+        let findings = document["findings"].as_array().unwrap();
+        let of_rule = findings.iter().find(|finding| finding["rule"] == rule);
+        of_rule.unwrap()["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(outcome(&[], "gc-long-pause"), "clear");
+    assert_ne!(outcome(&["--slo", "1ms"], "gc-long-pause"), "clear");
+    assert_eq!(outcome(&[], "alloc-per-request"), "undecided");
+    assert_eq!(outcome(&["--rate", "1/s"], "alloc-per-request"), "watch");
+    assert_eq!(outcome(&["--rate", "100k/s"], "alloc-per-request"), "clear");
+}
+
+#[test]
 fn the_logs_of_the_seed_tell_what_its_flag_did() {
     let bench = Bench::new();
     let (before, after) = (log(BEFORE), log("seed-cms-remark-after.log"));
@@ -285,6 +399,9 @@ fn the_logs_of_the_seed_tell_what_its_flag_did() {
         "4.54\u{202f}GiB",
         "68.9\u{202f}MiB",
         "a young collection now comes first",
+        "5\u{202f}803\u{202f}756\u{202f}K to 70\u{202f}533\u{202f}K",
+        "67.0\u{202f}ms of the 126\u{202f}ms",
+        "CMSScavengeBeforeRemark is for shorter remarks, and did it here",
     ] {
         assert!(sentence.contains(words), "{words} is not in {sentence}");
     }
@@ -298,6 +415,93 @@ fn the_logs_of_the_seed_tell_what_its_flag_did() {
         .run(&["compare", &before, &log("README.md")])
         .expect(2)
         .says(&["is a GC log, the other is none"]);
+}
+
+/// Young pauses of some length in each second, a little longer in each log.
+fn invented(ms: f64, log: u32) -> String {
+    let line = |n: u32| {
+        let ms = ms + f64::from(log) / 10.0 + f64::from(n * 7 % 10) / 10.0;
+        format!(
+            "[{n}.500s][info][gc] GC({n}) Pause Young (Allocation Failure) 50M->29M(123M) {ms:.3}ms\n"
+        )
+    };
+    (0..60).map(line).collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn groups_of_logs_are_compared_by_log() {
+    let bench = Bench::new();
+    let group = |side: &str, ms: f64| -> Vec<String> {
+        (0..4)
+            .map(|log| {
+                let name = format!("{side}{log}.log");
+                bench.write(&name, &invented(ms, log));
+                name
+            })
+            .collect()
+    };
+    let (before, after) = (group("a", 10.0).join(","), group("b", 20.0).join(","));
+    let compare = |before: &str, after: &str| {
+        json(
+            &bench
+                .run(&["compare", before, after, "--format", "json"])
+                .expect(0),
+        )
+    };
+    let ratio = |document: &Value, name: &str| {
+        let all = document["metrics"].as_array().unwrap();
+        let metric = all.iter().find(|metric| metric["name"] == name);
+        metric.unwrap_or_else(|| panic!("{document:#}"))["ratio"].clone()
+    };
+    let groups = compare(&before, &after);
+    assert_valid(&groups, "compare");
+    assert_eq!(groups["before"], "a0.log, a1.log, a2.log, a3.log");
+    let longest = ratio(&groups, "young: longest");
+    let (low, high) = (
+        longest["low"].as_f64().unwrap(),
+        longest["high"].as_f64().unwrap(),
+    );
+    assert!(low > 1.5 && high < 2.5, "{longest}");
+    // Of one log each nothing says how much the longest pause differs from run to run.
+    let single = compare("a0.log", "b0.log");
+    assert_eq!(ratio(&single, "young: longest"), Value::Null);
+    assert!(ratio(&single, "young: median")["low"].as_f64().unwrap() > 1.5);
+    bench
+        .run(&["compare", "a0.log,no-such.log", "b0.log"])
+        .expect(2)
+        .says(&["b0.log", "no-such.log"]);
+}
+
+#[test]
+fn a_comparison_names_the_options_that_the_logs_tell_and_draws_both_on_one_scale() {
+    let bench = Bench::new();
+    let (before, after) = (
+        log("own_jdk8-cms-seedflags.log"),
+        log("own_jdk8-cms-scavenge-before-remark.log"),
+    );
+    let page = bench
+        .run(&["compare", &before, &after, "--format", "html"])
+        .expect(0)
+        .stdout;
+    for words in [
+        "CMSScavengeBeforeRemark",
+        "id=\"gc-pauses-before\"",
+        "id=\"gc-pauses-after\"",
+    ] {
+        assert!(page.contains(words), "{words} is not in {page}");
+    }
+    // Labels of the first picture's axis are those of the second.
+    let axes: Vec<Vec<&str>> = page
+        .split("<svg class=\"time\"")
+        .skip(1)
+        .map(|svg| {
+            let axis = svg.split("<g class=\"ticks\"").next().unwrap();
+            let labels = axis.split("text-anchor=\"end\">").skip(1);
+            labels.filter_map(|label| label.split('<').next()).collect()
+        })
+        .collect();
+    assert_eq!(axes.len(), 2);
+    assert!(axes[0].len() > 1 && axes[0] == axes[1], "{axes:?}");
 }
 
 #[test]

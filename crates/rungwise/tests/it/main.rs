@@ -8,14 +8,19 @@
     reason = "tests start processes, look at files and keep time themselves, and may fail"
 )]
 
+mod advice;
+mod capacity;
 mod cli;
 mod drawn;
 mod faults;
 mod flags;
+mod follow;
 mod gc;
+mod gc_memory;
 mod judged;
 mod peers;
 mod run;
 mod traffic;
 mod trust;
 mod tune;
+mod zoomed;

@@ -41,7 +41,10 @@ impl Bench {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(binary());
+        self.dress(Command::new(binary()), arguments)
+    }
+
+    fn dress(&self, mut command: Command, arguments: &[&str]) -> Command {
         command
             .args(arguments)
             .current_dir(self.dir.path())
@@ -55,7 +58,10 @@ impl Bench {
     }
 
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
-        self.command(arguments)
+        // Under nohup SIGHUP comes ignored, and the program would keep it so.
+        let mut heeding = Command::new("env");
+        heeding.arg("--default-signal=HUP").arg(binary());
+        self.dress(heeding, arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

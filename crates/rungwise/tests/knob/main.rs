@@ -556,7 +556,11 @@ fn what_a_check_asks_for_is_planned_applied_looked_at_again_and_exported() {
         .run(&["knob", "list", "--why", "--from", &stored])
         .with(
             0,
-            &["net.rp_filter of lo: now 0, recommended 2", "fib-double"],
+            &[
+                "net.rp_filter of lo: now 0, recommended 2\n    fib-double",
+                "no finding asks for these:\n",
+                "mem.swappiness",
+            ],
         );
     bench
         .run(&["knob", "plan", "--from", &stored, "-o", &plan])

@@ -1,6 +1,6 @@
 //! Evidence of the heap: allocation, promotion, ages, live set, old collections, metaspace, fragmentation.
 
-use rungwise_model::keys;
+use rungwise_model::{gc, keys};
 
 use super::super::course::parts;
 use super::why::Why;
@@ -48,6 +48,27 @@ impl Teller<'_> {
         let why = Why::YoungSizes;
         self.number(&keys::GC_EDEN_FREED, heap.eden_freed_bytes, from, why);
         self.number(&keys::GC_SURVIVORS, heap.survivors_bytes, from, why);
+        let full = self.run.survivors_full;
+        self.number(&keys::GC_SURVIVORS_FULL, full, from, Why::Survivors);
+        let used = heap.parts.get("young").map(|part| &part.before);
+        let course = used.map_or_else(Vec::new, |used| parts(used, PARTS));
+        let mean = used.and_then(|used| parts(used, 1).first().copied());
+        self.series(&keys::GC_YOUNG_USED, mean, course, from, why);
+        let resizes = self.run.resizes.as_ref();
+        let last = resizes.and_then(|resizes| resizes.last.as_ref());
+        let words = resizes.map_or_else(String::new, |resizes| {
+            format!(
+                "{} in all, the last",
+                counted(resizes.count, "change", "changes")
+            )
+        });
+        let late = resizes.filter(|_| self.run.seconds.is_some());
+        self.number(
+            &keys::GC_HEAP_RESIZES,
+            late.map(|resizes| resizes.late as f64),
+            From::maybe(&words, last),
+            Why::Resizes,
+        );
         let from = From::maybe("the most", heap.humongous.as_ref());
         let share = heap.humongous_share;
         self.number(&keys::GC_HUMONGOUS_SHARE, share, from, Why::Humongous);
@@ -126,6 +147,8 @@ impl Teller<'_> {
         self.number(&keys::GC_AGE_TABLES, ages.map(|_| count as f64), from, why);
         let desired = ages.and_then(|ages| ages.desired_bytes);
         self.number(&keys::GC_AGE_DESIRED, desired, from, why);
+        let needed = ages.and_then(needed);
+        self.number(&keys::GC_AGE_NEEDED, needed, from, why);
         let over = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
         let overflows = ages.and_then(|ages| over(ages.overflows, ages.with_desired));
         self.number(&keys::GC_AGE_OVERFLOWS, overflows, from, why);
@@ -242,5 +265,58 @@ impl Teller<'_> {
             from,
             Why::FreeLists,
         );
+    }
+}
+
+/// What survivors would hold if nothing left them before the roof of the threshold. An age that no table shows, because
+/// objects were promoted before, is taken to lose as large a share as the last one that is shown: those that have lived
+/// longer die more slowly (the generational hypothesis), so it is a lower bound. Of a threshold that always was 1 only
+/// age 1 is known.
+fn needed(ages: &gc::AgeTable) -> Option<f64> {
+    /// Four bits of age.
+    const OLDEST: u64 = 15;
+    let roof = ages
+        .threshold_max
+        .map_or(OLDEST, |roof| roof.clamp(1, OLDEST));
+    let mut bytes = ages
+        .mean_bytes
+        .first()
+        .copied()
+        .filter(|first| *first > 0.0)?;
+    let (mut sum, mut lives_on) = (bytes, None);
+    for age in 1..roof {
+        let shown = usize::try_from(age - 1)
+            .ok()
+            .and_then(|at| *ages.survival.get(at)?);
+        lives_on = shown.or(lives_on);
+        let Some(share) = lives_on else { break };
+        bytes *= share;
+        sum += bytes;
+    }
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn survivors_need_room_for_every_age_up_to_the_roof() {
+        let mut ages = gc::AgeTable {
+            mean_bytes: vec![100.0, 0.0],
+            survival: vec![],
+            threshold_max: Some(4),
+            ..gc::AgeTable::default()
+        };
+        // Cut at age 1: the first age is all that is known.
+        assert_eq!(needed(&ages), Some(100.0));
+        // Half of them live on; the third step is reckoned from the second.
+        ages.survival = vec![Some(0.5), Some(0.8)];
+        let sum = 100.0 + 50.0 + 40.0 + 32.0;
+        assert!((needed(&ages).unwrap() - sum).abs() < 1e-9);
+        ages.threshold_max = Some(1);
+        assert_eq!(needed(&ages), Some(100.0));
+        ages.mean_bytes.clear();
+        assert_eq!(needed(&ages), None);
     }
 }

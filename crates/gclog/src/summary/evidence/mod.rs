@@ -36,6 +36,7 @@ pub(super) fn with_lines(summary: &Summary) -> (Evidence, BTreeSet<u64>) {
         let mut teller = Teller {
             subject: Subject::new(Kind::Jvm, run.number),
             run,
+            unified: unified(run),
             quotes: &summary.quotes,
             evidence: &mut evidence,
             lines: &mut lines,
@@ -57,10 +58,30 @@ fn tells_collections(run: &gc::Run) -> bool {
     pauses.all.count + pauses.nested.count + pauses.unfinished > 0 || !run.concurrent.is_empty()
 }
 
+/// By the version, else by the names: the JVMs before unified logging called only Shenandoah's pauses `Pause ...`.
+fn unified(run: &gc::Run) -> Option<bool> {
+    let version = run.jvm.version.as_deref().unwrap_or_default();
+    if version.starts_with(|c: char| c.is_ascii_digit()) {
+        return Some(
+            !["1.", "5.", "6.", "7.", "8."]
+                .iter()
+                .any(|old| version.starts_with(old)),
+        );
+    }
+    let mut names = run.pauses.by_type.keys();
+    let collector = run.jvm.collector.as_deref();
+    if collector.is_some_and(|name| name.contains("Shenandoah")) || names.len() == 0 {
+        return None;
+    }
+    Some(names.any(|name| name.contains("Pause ")))
+}
+
 /// Tells the readings of one run.
 struct Teller<'a> {
     subject: Subject,
     run: &'a gc::Run,
+    /// Written by unified logging, JDK 9 and later; `None` where the log does not show it.
+    unified: Option<bool>,
     quotes: &'a BTreeMap<u64, String>,
     evidence: &'a mut Evidence,
     lines: &'a mut BTreeSet<u64>,
@@ -129,6 +150,7 @@ impl Teller<'_> {
 
     fn absent(&mut self, key: &'static Key, why: Why) {
         let (reason, remedy) = why.words();
+        let remedy = why::for_log(remedy, self.unified);
         self.evidence.add(Reading {
             key,
             subject: self.subject.clone(),
@@ -197,6 +219,7 @@ impl Teller<'_> {
         let first = From::words("first stamp of the run; zero where the log begins with the JVM");
         self.number(&keys::GC_BEGAN, self.run.began_s, first, Why::Clock);
         self.absent(&keys::GC_PAUSE_GOAL, Why::Goal);
+        self.absent(&keys::GC_REQUEST_RATE, Why::Requests);
     }
 }
 

@@ -18,7 +18,8 @@ const ORDINARY: [&str; 3] = [
     "G1 Evacuation Pause",
     "G1 Preventive Collection",
 ];
-const EXPLICIT: &str = "System.gc()";
+/// As JDK 8 and later print it, and as JDK 6 did.
+const EXPLICIT: [&str; 2] = ["System.gc()", "System"];
 const METADATA: &str = "Metadata GC Threshold";
 const HUMONGOUS: &str = "G1 Humongous Allocation";
 const ERGONOMICS: &str = "Ergonomics";
@@ -109,7 +110,7 @@ impl Teller<'_> {
         };
         for (key, causes) in [
             (&keys::GC_ALLOCATION_FAILURES, &ORDINARY[..]),
-            (&keys::GC_EXPLICIT, &[EXPLICIT]),
+            (&keys::GC_EXPLICIT, &EXPLICIT),
             (&keys::GC_METADATA, &[METADATA]),
             (&keys::GC_HUMONGOUS, &[HUMONGOUS]),
         ] {
@@ -197,11 +198,15 @@ impl Teller<'_> {
             let fitting = causes.iter().filter(|(cause, _)| test(cause));
             fitting.map(|(_, total)| total.count).sum()
         };
-        let explicit = sum(&|cause| is(cause, &[EXPLICIT]));
+        // Where no cause is printed, the name stands in its place.
+        let told = |cause: &str| pauses.by_cause.contains_key(cause);
+        let untold = sum(&|cause| !told(cause));
+        let explicit = sum(&|cause| told(cause) && is(cause, &EXPLICIT));
         let metadata = sum(&|cause| is(cause, &METASPACE));
         let inspection = sum(&|cause| is(cause, &INSPECTION));
         let ergonomics = sum(&|cause| is(cause, &[ERGONOMICS]));
-        let rest = full.count - (explicit + metadata + inspection + ergonomics).min(full.count);
+        let others = explicit + metadata + inspection + ergonomics + untold;
+        let rest = full.count - others.min(full.count);
         let longest = pauses
             .longest
             .iter()
@@ -222,6 +227,7 @@ impl Teller<'_> {
             (&keys::GC_FULLS_EXPLICIT, explicit),
             (&keys::GC_FULLS_INSPECTION, inspection),
             (&keys::GC_FULLS_METADATA, metadata),
+            (&keys::GC_FULLS_UNTOLD, untold),
         ] {
             self.number(key, Some(count as f64), from, Why::NoPause);
         }

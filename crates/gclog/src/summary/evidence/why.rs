@@ -25,9 +25,12 @@ pub(super) enum Why {
     Promotion,
     RemarkYoung,
     Reaching,
+    Requests,
+    Resizes,
     Safepoints,
     Sizes,
     Span,
+    Survivors,
     YoungCost,
     YoungSizes,
 }
@@ -119,6 +122,14 @@ impl Why {
                 "the log does not tell how long it took to stop the threads",
                 "add -Xlog:safepoint (JDK 8: -XX:+PrintGCApplicationStoppedTime)",
             ),
+            Self::Requests => (
+                "nobody told how many requests the service answered",
+                "give --rate, such as --rate 500/s",
+            ),
+            Self::Resizes => (
+                "no collection tells the capacity of the heap, or of the old generation with Parallel",
+                "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)",
+            ),
             Self::Safepoints => (
                 "the log holds no safepoints",
                 "add -Xlog:safepoint (JDK 8: -XX:+PrintGCApplicationStoppedTime)",
@@ -135,10 +146,55 @@ impl Why {
                 "fewer than five young collections that tell the size of the young generation, or it was always the same",
                 "read a longer log",
             ),
+            Self::Survivors => (
+                "fewer than three young collections tell how full a survivor space is, or the collector has none of a fixed size",
+                "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintHeapAtGC)",
+            ),
             Self::YoungSizes => (
                 "no collection tells what lay in the young generation",
                 "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintGCDetails)",
             ),
         }
+    }
+}
+
+/// The remedy in the words of the JVM that wrote the log: unified logging takes what stands first, older JVMs what stands
+/// in brackets behind it.
+pub(super) fn for_log(remedy: &str, unified: Option<bool>) -> String {
+    const OLD: &str = " (JDK 8: ";
+    let parts = remedy.split_once(OLD).and_then(|(head, rest)| {
+        let (old, tail) = rest.split_once(')')?;
+        Some((head, old, tail))
+    });
+    match (parts, unified) {
+        (Some((head, _, tail)), Some(true)) => format!("{head}{tail}"),
+        (Some((head, old, tail)), Some(false)) => {
+            let kept = head
+                .rfind("add ")
+                .map_or(head.len(), |at| at + "add ".len());
+            format!("{}{old}{tail}", &head[..kept])
+        }
+        _ => remedy.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_is_told_in_the_words_of_the_jvm_that_wrote_the_log() {
+        let (_, remedy) = Why::Sizes.words();
+        assert_eq!(
+            for_log(remedy, Some(true)),
+            "read a longer log; add -Xlog:gc*"
+        );
+        assert_eq!(
+            for_log(remedy, Some(false)),
+            "read a longer log; add -XX:+PrintGCDetails"
+        );
+        assert_eq!(for_log(remedy, None), remedy);
+        let (_, plain) = Why::Goal.words();
+        assert_eq!(for_log(plain, Some(false)), plain);
     }
 }

@@ -1,11 +1,12 @@
 //! What was in the heap and its generations before and after collections, and how long objects live.
 
+use std::fmt::Write as _;
+
 use rungwise_model::gc::{AgeTable, Course, LiveSource, Part, Run};
 
-use super::{CLOCK, Time, how_many, line, moment, size};
-use crate::block::{
-    self, Bar, BarGroup, Bars, Block, Cell, Chart, Column, Dots, Plot, Series, Table,
-};
+use super::{Time, how_many, line, moment, size, step};
+use crate::block::{self, Bar, BarGroup, Bars, Block, Cell, Chart, Column, Plot, Series, Table};
+use crate::gc::per_second;
 use crate::numbers;
 use crate::scale::Unit;
 
@@ -177,10 +178,10 @@ fn chart(
             ]);
         }
     }
-    let step = numbers::micros(stepped.step_s * 1e6);
+    let step = step(stepped.step_s);
     Block::Chart(Box::new(Chart {
         id,
-        note: format!("In use before and after collections, in steps of {step}. {CLOCK}"),
+        note: format!("In use before and after collections, in steps of {step}."),
         data: Table {
             caption: title.clone(),
             columns: vec![
@@ -194,16 +195,87 @@ fn chart(
             rows,
         },
         title,
-        plot: Plot::Dots(Dots {
-            quantity: "bytes in use".to_owned(),
-            unit: Unit::Bytes,
-            from_zero: true,
-            from_s: time.from_s,
-            until_s: time.until_s,
-            series,
-            spans: Vec::new(),
-        }),
+        plot: time.dots("bytes in use", Unit::Bytes, series),
     }))
+}
+
+/// What was allocated and promoted, bytes per second.
+pub(super) fn allocation(run: &Run, time: Time) -> Option<Block> {
+    let allocated = run.allocation.as_ref()?;
+    let promoted = run.promotion.as_ref().and_then(|p| p.rate.as_ref());
+    let mut courses = vec![("allocated", &allocated.course)];
+    courses.extend(promoted.map(|rate| ("promoted", &rate.course)));
+    let hues = [1, 2];
+    let lines = courses.iter().zip(hues);
+    let series: Vec<Series> = lines
+        .filter_map(|((name, course), hue)| line(name, (false, hue), course, |p| p.mean))
+        .collect();
+    if series.is_empty() {
+        return None;
+    }
+    let rows = courses.iter().flat_map(|(name, course)| {
+        course.points.iter().map(|point| {
+            vec![
+                moment(point.at_s),
+                Cell::text(*name),
+                Cell::number(Some(point.mean), per_second),
+                Cell::number(Some(point.max), per_second),
+            ]
+        })
+    });
+    let mut title = format!(
+        "The application allocated {} on average",
+        per_second(allocated.bytes_per_s)
+    );
+    if let Some(peak) = allocated.peak_bytes_per_s {
+        let _ = write!(title, ", {} at most over ten seconds", per_second(peak));
+    }
+    if let Some(rate) = promoted {
+        let _ = write!(title, "; {} were promoted", per_second(rate.bytes_per_s));
+    }
+    let step = step(allocated.course.step_s);
+    Some(Block::Chart(Box::new(Chart {
+        id: "gc-allocation-over-time",
+        note: format!("From one collection to the next, mean of each {step}."),
+        data: Table {
+            caption: title.clone(),
+            columns: vec![
+                Column::number("At", "at_s"),
+                Column::words("What", "what"),
+                Column::number("Mean", "mean_bytes_per_s"),
+                Column::number("Highest", "max_bytes_per_s"),
+            ],
+            rows: rows.collect(),
+        },
+        title,
+        plot: time.dots("bytes per second", Unit::Bytes, series),
+    })))
+}
+
+pub(super) fn metaspace(run: &Run, time: Time) -> Option<Block> {
+    let part = run.heap.parts.get("metaspace")?;
+    let lines = [
+        line("before", (false, 0), &part.before, |p| p.max),
+        line("after", (false, 1), &part.after, |p| p.min),
+    ];
+    let series: Vec<Series> = lines.into_iter().flatten().collect();
+    if series.is_empty() {
+        return None;
+    }
+    let last = part.last_bytes.unwrap_or(part.peak_bytes);
+    let title = format!(
+        "Metaspace held {} at last, {} at most",
+        numbers::bytes(last),
+        numbers::bytes(part.peak_bytes)
+    );
+    Some(chart(
+        "gc-metaspace-over-time",
+        title,
+        &part.after,
+        time,
+        series,
+        &[("before", &part.before), ("after", &part.after)],
+    ))
 }
 
 const AGED: [block::Part; 1] = [block::Part {

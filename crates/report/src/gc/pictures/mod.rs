@@ -1,32 +1,45 @@
-//! The pictures of a run: pauses and heap on one time axis, how long pauses are, what survives, what stops the threads.
+//! The pictures of a run: on one time axis pauses and what made them, heap, allocation, concurrent work, stops and CPU time;
+//! then how long pauses are, why they came, what survives, what stops the threads.
 //!
 //! Each is made of what the document holds: courses of a fixed number of steps and tables. So a picture is as large for
-//! a month as for a minute. A picture without anything to show is left out; why is said where it would stand.
+//! a month as for a minute. A picture without anything to show is left out; why is said where it would stand. A terminal
+//! shows those that answer most questions.
 
+mod beside;
 mod heap;
+mod made;
 mod pauses;
 mod stops;
 
 use rungwise_model::gc::{Course, Point, Run};
 
 use super::{millis, section, size};
-use crate::block::{self, Block, Cell, Series};
+use crate::block::{self, Block, Cell, Dots, Plot, Series, Span, Tone};
 use crate::numbers;
+use crate::scale::Unit;
 
-/// Pictures in the order of the questions: when did it stop, for how long, what was in the heap, what survives, what else
-/// stops the threads.
+pub(super) use pauses::since_began;
+
+/// Pictures in the order of the questions: when did it stop and what for, what was in the heap, what ran beside; then for
+/// how long, why, what survives, what else stops the threads.
 pub(super) fn blocks(run: &Run) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(time) = Time::of(run) {
         blocks.extend(pauses::over_time(run, time));
-        blocks.extend(pauses::histogram(run));
+        blocks.extend(not_on_a_terminal(made::over_time(run, time)));
         blocks.extend(heap::whole(run, time));
         blocks.extend(heap::generations(run, time));
+        blocks.extend(not_on_a_terminal(heap::allocation(run, time)));
+        blocks.extend(not_on_a_terminal(beside::concurrent(run, time)));
+        blocks.extend(not_on_a_terminal(stops::over_time(run, time)));
+        blocks.extend(not_on_a_terminal(made::cpu(run, time)));
+        blocks.extend(not_on_a_terminal(heap::metaspace(run, time)));
     } else {
         let why = "The log has no clock: pauses and heap cannot be drawn over time.";
         blocks.push(Block::Prose(why.to_owned()));
-        blocks.extend(pauses::histogram(run));
     }
+    blocks.extend(pauses::histogram(run));
+    blocks.extend(not_on_a_terminal(made::causes(run)));
     blocks.extend(heap::ages(run));
     blocks.extend(stops::operations(run));
     if blocks.iter().any(|block| matches!(block, Block::Chart(_))) {
@@ -37,6 +50,14 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
     blocks
 }
 
+fn not_on_a_terminal(picture: Option<Block>) -> Option<Block> {
+    Some(Block::Long {
+        brief: String::new(),
+        summary: String::new(),
+        blocks: vec![picture?],
+    })
+}
+
 /// The time axis that all pictures share, seconds on the clock of the run.
 #[derive(Clone, Copy, Debug)]
 struct Time {
@@ -45,6 +66,21 @@ struct Time {
 }
 
 impl Time {
+    /// Dots over it; lengths of time reach over magnitudes, bytes are seen from zero.
+    fn dots(self, quantity: &str, unit: Unit, series: Vec<Series>) -> Plot {
+        Plot::Dots(Dots {
+            quantity: quantity.to_owned(),
+            unit,
+            from_zero: unit == Unit::Bytes,
+            also: Vec::new(),
+            from_s: self.from_s,
+            until_s: self.until_s,
+            zooms: true,
+            series,
+            spans: Vec::new(),
+        })
+    }
+
     fn of(run: &Run) -> Option<Self> {
         let from_s = run.began_s.filter(|s| s.is_finite())?;
         let seconds = run.seconds.filter(|s| s.is_finite() && *s > 0.0)?;
@@ -52,6 +88,29 @@ impl Time {
             from_s,
             until_s: from_s + seconds,
         })
+    }
+
+    /// The worst window.
+    fn worst(self, run: &Run) -> Vec<Span> {
+        let Some(share) = &run.throughput else {
+            return Vec::new();
+        };
+        let length = share.worst_window_s;
+        // Of a run that is not much longer it would shade nearly all.
+        if 2.0 * length >= self.until_s - self.from_s || share.worst >= share.whole {
+            return Vec::new();
+        }
+        vec![Span {
+            from_s: share.worst_until_s - length,
+            to_s: share.worst_until_s,
+            label: format!("worst {}", numbers::span(length)),
+            title: format!(
+                "the worst {}: threads stood still for {} of it",
+                numbers::span(length),
+                numbers::share(1.0 - share.worst)
+            ),
+            tone: Tone::Bad,
+        }]
     }
 }
 
@@ -81,6 +140,15 @@ fn line(
             })
             .collect(),
     })
+}
+
+/// The length of a step: `12.5 ms`, `27 min 18 s`.
+fn step(seconds: f64) -> String {
+    if seconds < 60.0 {
+        numbers::micros(seconds * 1e6)
+    } else {
+        numbers::span(seconds)
+    }
 }
 
 fn how_many(count: u64) -> Cell {

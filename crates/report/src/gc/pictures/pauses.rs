@@ -1,12 +1,10 @@
 //! When pauses came, of what kind they were, and how long they are.
 //!
-//! The document holds the longest pause of each step of time, the longest young one of each step of its own, and the
-//! longest of the run by name. Together they tell the kind of nearly every mark; where they do not, the mark says so
-//! instead of guessing.
+//! The document holds the longest pause of each kind in each step of time, and the longest of the run by name.
 
-use rungwise_model::gc::{Pauses, Point, Run, Spread};
+use rungwise_model::gc::{Pauses, Run, Spread};
 
-use super::{CLOCK, Time, how_many, millis, moment};
+use super::{CLOCK, Time, how_many, millis, moment, step};
 use crate::block::{
     self, Bin, Block, Cell, Chart, Column, Columns, Dots, Plot, Series, SizeMark, Table,
 };
@@ -17,20 +15,31 @@ use crate::scale::Unit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
     Young,
-    Whole,
+    Mixed,
+    Start,
     Cycle,
-    Untold,
+    Remark,
+    Whole,
 }
 
-const SORTS: [Sort; 4] = [Sort::Young, Sort::Cycle, Sort::Whole, Sort::Untold];
+const SORTS: [Sort; 6] = [
+    Sort::Young,
+    Sort::Mixed,
+    Sort::Start,
+    Sort::Cycle,
+    Sort::Remark,
+    Sort::Whole,
+];
 
 impl Sort {
     fn name(self) -> &'static str {
         match self {
-            Self::Young => "young or mixed",
+            Self::Young => "young",
+            Self::Mixed => "mixed",
+            Self::Start => "start of a concurrent cycle",
+            Self::Cycle => "other of a cycle",
+            Self::Remark => "end of marking",
             Self::Whole => "full or degenerated",
-            Self::Cycle => "of a concurrent cycle",
-            Self::Untold => "kind not told",
         }
     }
 
@@ -38,32 +47,42 @@ impl Sort {
     fn look(self) -> (bool, usize) {
         match self {
             Self::Young => (false, 1),
-            Self::Whole => (true, 2),
+            Self::Mixed => (false, 3),
+            Self::Start => (false, 0),
             Self::Cycle => (true, 0),
-            Self::Untold => (false, 3),
+            Self::Remark => (true, 3),
+            Self::Whole => (true, 2),
         }
     }
 
-    /// Of a key of `by_kind`.
+    /// Of a key of `courses`.
     fn of_kind(kind: &str) -> Self {
         match kind {
-            "young" | "mixed" => Self::Young,
+            "young" => Self::Young,
+            "mixed" => Self::Mixed,
+            "start" => Self::Start,
+            "remark" => Self::Remark,
             "full" | "degenerated" => Self::Whole,
             _ => Self::Cycle,
         }
     }
 }
 
-/// The mark of one pause.
+/// The mark of one pause, or of the longest of some of one kind.
+#[derive(Clone, Debug)]
 struct Shown {
     at_s: f64,
     ms: f64,
     sort: Sort,
-    /// Pauses of the step that it stands for; nothing where it is one of the longest besides.
-    of: Option<u64>,
+    kind: String,
+    /// Pauses that it stands for.
+    of: u64,
     /// Name, where it is one of the longest.
     name: Option<String>,
 }
+
+/// Rows of the table; the picture has all marks.
+const ROWS: usize = 500;
 
 pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
     let pauses = &run.pauses;
@@ -71,66 +90,96 @@ pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
     if shown.is_empty() {
         return None;
     }
-    let series = SORTS.into_iter().filter_map(|sort| {
-        let points: Vec<block::Point> = shown
-            .iter()
-            .filter(|pause| pause.sort == sort)
-            .map(|pause| block::Point {
-                at_s: pause.at_s,
-                value: pause.ms * 1e3,
-                hollow: false,
-            })
-            .collect();
-        let (square, hue) = sort.look();
-        (!points.is_empty()).then(|| Series {
-            name: sort.name().to_owned(),
-            square,
-            joined: false,
-            hue,
-            points,
-        })
-    });
     let title = over_time_title(pauses);
-    let rows = shown
-        .iter()
-        .map(|pause| {
-            vec![
-                moment(pause.at_s),
-                Cell::number(Some(pause.ms), millis),
-                Cell::text(pause.name.as_deref().unwrap_or(pause.sort.name())),
-                pause
-                    .of
-                    .map_or_else(|| Cell::text(numbers::ABSENT), how_many),
-            ]
-        })
-        .collect();
-    let step = numbers::micros(pauses.course.step_s * 1e6);
+    let steps = pauses.courses.values().map(|course| course.step_s);
+    let step = step(steps.fold(0.0, f64::max));
+    let note = if shown.iter().all(|mark| mark.of == 1) {
+        format!("One mark for each pause. {CLOCK}")
+    } else {
+        format!("One mark for the longest pause of each kind in each {step}. {CLOCK}")
+    };
     Some(Block::Chart(Box::new(Chart {
         id: "gc-pauses-over-time",
-        note: format!(
-            "One mark for the longest pause of each {step}, and one for each of the longest of the run. {CLOCK}"
-        ),
-        data: Table {
-            caption: title.clone(),
-            columns: vec![
-                Column::number("At", "at_s"),
-                Column::number("Pause", "pause_ms"),
-                Column::words("Kind", "kind"),
-                Column::number("Pauses in this step", "pauses"),
-            ],
-            rows,
-        },
+        note,
+        data: table(&shown, &title),
         title,
         plot: Plot::Dots(Dots {
             quantity: "pause".to_owned(),
             unit: Unit::Micros,
             from_zero: false,
+            also: Vec::new(),
             from_s: time.from_s,
             until_s: time.until_s,
-            series: series.collect(),
-            spans: Vec::new(),
+            zooms: true,
+            series: series(&shown),
+            spans: time.worst(run),
         }),
     })))
+}
+
+/// The pauses of a run as dots and as a table, in seconds since the beginning of the run.
+pub(in crate::gc) fn since_began(run: &Run, title: &str) -> (Vec<Series>, Table) {
+    let mut shown = shown(&run.pauses);
+    let began = run.began_s.unwrap_or(0.0);
+    for pause in &mut shown {
+        pause.at_s -= began;
+    }
+    (series(&shown), table(&shown, title))
+}
+
+fn series(shown: &[Shown]) -> Vec<Series> {
+    let of = |sort: Sort| -> Vec<block::Point> {
+        let marks = shown.iter().filter(|pause| pause.sort == sort);
+        marks
+            .map(|pause| block::Point {
+                at_s: pause.at_s,
+                value: pause.ms * 1e3,
+                hollow: false,
+            })
+            .collect()
+    };
+    let series = SORTS.into_iter().map(|sort| {
+        let (square, hue) = sort.look();
+        Series {
+            name: sort.name().to_owned(),
+            square,
+            joined: false,
+            hue,
+            points: of(sort),
+        }
+    });
+    series.filter(|series| !series.points.is_empty()).collect()
+}
+
+fn table(shown: &[Shown], title: &str) -> Table {
+    let mut least = 0.0;
+    let mut caption = title.to_owned();
+    if shown.len() > ROWS {
+        let mut all: Vec<f64> = shown.iter().map(|pause| pause.ms).collect();
+        all.sort_unstable_by(|a, b| b.total_cmp(a));
+        least = all[ROWS - 1];
+        caption = format!("{title}. The {ROWS} longest of {} marks.", shown.len());
+    }
+    let rows = shown.iter().filter(|pause| pause.ms >= least).take(ROWS);
+    Table {
+        caption,
+        columns: vec![
+            Column::number("At", "at_s"),
+            Column::number("Pause", "pause_ms"),
+            Column::words("Kind", "kind"),
+            Column::number("Stands for", "pauses"),
+        ],
+        rows: rows
+            .map(|pause| {
+                vec![
+                    moment(pause.at_s),
+                    Cell::number(Some(pause.ms), millis),
+                    Cell::text(pause.name.as_ref().unwrap_or(&pause.kind)),
+                    how_many(pause.of),
+                ]
+            })
+            .collect(),
+    }
 }
 
 fn over_time_title(pauses: &Pauses) -> String {
@@ -148,125 +197,29 @@ fn over_time_title(pauses: &Pauses) -> String {
     format!("The longest pause, {}, took {took}{at}{rest}", longest.name)
 }
 
-/// The longest pause of each step, then the longest of the run that are not among them, in the order of time.
+/// The longest pause of each kind and step in the order of time. One that is among the longest of the run has its name and
+/// its own time: a step knows the mean time of its pauses only.
 fn shown(pauses: &Pauses) -> Vec<Shown> {
-    let same = |a: f64, b: f64| a.to_bits() == b.to_bits();
-    let mut shown: Vec<Shown> = pauses
-        .course
-        .points
-        .iter()
-        .map(|point| Shown {
-            at_s: point.at_s,
-            ms: point.max,
-            sort: sort(pauses, point),
-            of: Some(point.count),
-            name: None,
-        })
-        .collect();
-    for longest in &pauses.longest {
-        let (Some(at_s), Some(ms)) = (longest.at_s, longest.duration_ms) else {
-            continue;
-        };
-        let near = |mark: &&mut Shown| {
-            same(mark.ms, ms)
-                && mark.of.is_some()
-                && mark.name.is_none()
-                && (mark.at_s - at_s).abs() <= pauses.course.step_s
-        };
-        match shown.iter_mut().find(near) {
-            Some(mark) => {
-                // The step knows the mean time of its pauses, the pause its own.
-                mark.at_s = at_s;
-                mark.name = Some(longest.name.clone());
-            }
-            None => shown.push(Shown {
-                at_s,
-                ms,
-                sort: sort(
-                    pauses,
-                    &Point {
-                        at_s,
-                        max: ms,
-                        ..Point::default()
-                    },
-                ),
-                of: None,
-                name: Some(longest.name.clone()),
-            }),
+    let mut shown = Vec::new();
+    for (kind, course) in &pauses.courses {
+        for point in &course.points {
+            let longest = pauses.longest.iter().find_map(|longest| {
+                let near = (longest.at_s? - point.at_s).abs() <= course.step_s;
+                let same = longest.duration_ms?.to_bits() == point.max.to_bits();
+                (near && same).then_some((longest.at_s?, &longest.name))
+            });
+            shown.push(Shown {
+                at_s: longest.map_or(point.at_s, |(at_s, _)| at_s),
+                ms: point.max,
+                sort: Sort::of_kind(kind),
+                kind: kind.clone(),
+                of: point.count,
+                name: longest.map(|(_, name)| name.clone()),
+            });
         }
     }
     shown.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     shown
-}
-
-/// The kind of the longest pause of a step.
-fn sort(pauses: &Pauses, point: &Point) -> Sort {
-    let ms = point.max;
-    // Kinds whose pauses were all shorter or all longer are not it.
-    let mut open: Vec<Sort> = Vec::new();
-    for (kind, spread) in &pauses.by_kind {
-        let sort = Sort::of_kind(kind);
-        if spread.min_ms <= ms && ms <= spread.longest_ms && !open.contains(&sort) {
-            open.push(sort);
-        }
-    }
-    if let [only] = open[..] {
-        return only;
-    }
-    let same = |other: f64| other.to_bits() == ms.to_bits();
-    let named = pauses.longest.iter().find(|longest| {
-        let near = longest
-            .at_s
-            .is_some_and(|at| (at - point.at_s).abs() <= pauses.course.step_s);
-        near && longest.duration_ms.is_some_and(same)
-    });
-    if let Some(named) = named {
-        if is_whole(&named.name) {
-            return Sort::Whole;
-        }
-        open.retain(|sort| *sort != Sort::Whole);
-    } else if whole_are_all_named(pauses) {
-        open.retain(|sort| *sort != Sort::Whole);
-    }
-    // The young pauses of all steps that may hold this moment: a step is told at the mean time of what is in it.
-    let reach = pauses.course.step_s + pauses.young_course.step_s;
-    let near = |young: &&Point| (young.at_s - point.at_s).abs() <= reach;
-    let young: Vec<f64> = pauses
-        .young_course
-        .points
-        .iter()
-        .filter(near)
-        .map(|p| p.max)
-        .collect();
-    if open.contains(&Sort::Young) && young.iter().any(|ms| same(*ms)) {
-        return Sort::Young;
-    }
-    if young.iter().all(|young| *young < ms) {
-        open.retain(|sort| *sort != Sort::Young);
-    }
-    match open[..] {
-        [only] => only,
-        _ => Sort::Untold,
-    }
-}
-
-/// What the JVM calls a collection of the whole heap with threads stopped, in any release.
-fn is_whole(name: &str) -> bool {
-    ["Full", "Degenerated", "concurrent mode"]
-        .iter()
-        .any(|word| name.contains(word))
-}
-
-/// Every full collection is among the longest pauses, so that none of the others is one.
-fn whole_are_all_named(pauses: &Pauses) -> bool {
-    let all: u64 = pauses
-        .by_kind
-        .iter()
-        .filter(|(kind, _)| Sort::of_kind(kind) == Sort::Whole)
-        .map(|(_, spread)| spread.count)
-        .sum();
-    let named = pauses.longest.iter().filter(|p| is_whole(&p.name)).count();
-    named as u64 == all
 }
 
 /// Shorter pauses are drawn as one: some logs print no digits for them.
@@ -363,18 +316,9 @@ fn bins(histogram: &[(f64, u64)]) -> Vec<Bin> {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::gc::{Course, Moment};
+    use rungwise_model::gc::{Course, Moment, Point};
 
     use super::*;
-
-    fn spread(count: u64, min_ms: f64, longest_ms: f64) -> Spread {
-        Spread {
-            count,
-            min_ms,
-            longest_ms,
-            ..Spread::default()
-        }
-    }
 
     fn course(points: &[(f64, f64)]) -> Course {
         Course {
@@ -386,18 +330,17 @@ mod tests {
                     min: *max,
                     mean: *max,
                     max: *max,
-                    count: 1,
+                    count: 2,
                 })
                 .collect(),
         }
     }
 
-    fn pauses() -> Pauses {
+    #[test]
+    fn each_mark_has_its_kind_and_one_of_the_longest_its_name_and_time() {
         let mut pauses = Pauses {
-            course: course(&[(0.5, 10.0), (1.5, 30.0), (2.5, 400.0), (3.5, 12.0)]),
-            young_course: course(&[(0.5, 10.0), (1.5, 20.0), (3.5, 12.0)]),
             longest: vec![Moment {
-                at_s: Some(2.5),
+                at_s: Some(2.25),
                 name: "Pause Full (System.gc())".to_owned(),
                 duration_ms: Some(400.0),
                 ..Moment::default()
@@ -405,35 +348,31 @@ mod tests {
             ..Pauses::default()
         };
         for (kind, of) in [
-            ("young", spread(3, 10.0, 20.0)),
-            ("remark", spread(2, 5.0, 30.0)),
-            ("full", spread(1, 400.0, 400.0)),
+            ("young", &[(0.5, 10.0), (3.5, 12.0)][..]),
+            ("remark", &[(1.5, 30.0)]),
+            ("full", &[(2.5, 400.0)]),
         ] {
-            pauses.by_kind.insert(kind.to_owned(), of);
+            pauses.courses.insert(kind.to_owned(), course(of));
         }
-        pauses
-    }
-
-    #[test]
-    fn each_mark_has_the_kind_that_the_document_tells() {
-        let sorts: Vec<Sort> = shown(&pauses()).iter().map(|mark| mark.sort).collect();
-        assert_eq!(sorts, [Sort::Young, Sort::Cycle, Sort::Whole, Sort::Young]);
-    }
-
-    #[test]
-    fn a_mark_that_may_be_two_kinds_says_so() {
-        let mut pauses = pauses();
-        // A longer young pause in the same step: the young course hides the one of 12 ms.
-        pauses.young_course = course(&[(0.5, 10.0), (1.5, 20.0), (3.2, 15.0)]);
-        let last = shown(&pauses).pop().unwrap();
-        assert_eq!(last.sort, Sort::Untold);
-    }
-
-    #[test]
-    fn one_of_the_longest_is_one_mark_with_its_name() {
-        let shown = shown(&pauses());
-        assert_eq!(shown.len(), 4);
+        let shown = shown(&pauses);
+        let sorts: Vec<Sort> = shown.iter().map(|mark| mark.sort).collect();
+        assert_eq!(sorts, [Sort::Young, Sort::Remark, Sort::Whole, Sort::Young]);
         assert_eq!(shown[2].name.as_deref(), Some("Pause Full (System.gc())"));
+        assert!((shown[2].at_s - 2.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_table_of_many_marks_has_the_longest_in_the_order_of_time() {
+        let many: Vec<_> = (0..2000)
+            .map(|i| (f64::from(i), f64::from(i % 7)))
+            .collect();
+        let mut pauses = Pauses::default();
+        pauses.courses.insert("young".to_owned(), course(&many));
+        let table = table(&shown(&pauses), "title");
+        assert_eq!(table.rows.len(), ROWS);
+        let raw = |row: &[Cell], column: usize| row[column].raw.unwrap();
+        assert!(table.rows.iter().all(|row| raw(row, 1) >= 5.0));
+        assert!(table.rows.is_sorted_by_key(|row| raw(row, 0)));
     }
 
     #[test]

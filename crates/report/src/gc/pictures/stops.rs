@@ -2,8 +2,10 @@
 
 use rungwise_model::gc::{Operation, Run};
 
-use super::{how_many, millis};
-use crate::block::{Bar, BarGroup, Bars, Block, Cell, Chart, Column, Part, Plot, Table};
+use super::{Time, how_many, millis, moment, step};
+use crate::block::{
+    self, Bar, BarGroup, Bars, Block, Cell, Chart, Column, Part, Plot, Series, Table,
+};
 use crate::numbers;
 use crate::scale::Unit;
 
@@ -22,6 +24,75 @@ const PARTS: [Part; 2] = [
         fill: '█',
     },
 ];
+
+/// The longest stop of each step, for whatever reason, and the longest time until all threads stood still.
+pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
+    let safepoints = run.safepoints.as_ref()?;
+    let kinds = [
+        ("stopped", &safepoints.course, (false, 1)),
+        (PARTS[0].name, &safepoints.reaching_course, (true, 2)),
+    ];
+    let known = || {
+        kinds
+            .iter()
+            .filter(|(_, course, _)| !course.points.is_empty())
+    };
+    let series: Vec<Series> = known()
+        .map(|(name, course, (square, hue))| Series {
+            name: (*name).to_owned(),
+            square: *square,
+            joined: false,
+            hue: *hue,
+            points: course
+                .points
+                .iter()
+                .map(|point| block::Point {
+                    at_s: point.at_s,
+                    value: point.max * 1e3,
+                    hollow: false,
+                })
+                .collect(),
+        })
+        .collect();
+    if series.is_empty() {
+        return None;
+    }
+    let rows = known().flat_map(|(name, course, _)| {
+        course.points.iter().map(|point| {
+            vec![
+                moment(point.at_s),
+                Cell::text(*name),
+                Cell::number(Some(point.max), millis),
+                how_many(point.count),
+            ]
+        })
+    });
+    let longest = millis(safepoints.stopped.longest_ms);
+    let title = match &safepoints.reaching {
+        Some(reaching) => format!(
+            "Threads took {} at most to stand still; the longest stop was {longest}",
+            millis(reaching.longest_ms)
+        ),
+        None => format!("The longest stop of the threads was {longest}"),
+    };
+    let step = step(safepoints.course.step_s);
+    Some(Block::Chart(Box::new(Chart {
+        id: "gc-stops-over-time",
+        note: format!("The longest of each {step}, for collections and for all else."),
+        data: Table {
+            caption: title.clone(),
+            columns: vec![
+                Column::number("At", "at_s"),
+                Column::words("What", "what"),
+                Column::number("Longest", "longest_ms"),
+                Column::number("Safepoints", "safepoints"),
+            ],
+            rows: rows.collect(),
+        },
+        title,
+        plot: time.dots("threads stopped", Unit::Micros, series),
+    })))
+}
 
 pub(super) fn operations(run: &Run) -> Option<Block> {
     let safepoints = run.safepoints.as_ref()?;

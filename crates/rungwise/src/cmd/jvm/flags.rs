@@ -3,11 +3,13 @@
 use anyhow::Context as _;
 use rungwise_host::{clock, environment};
 use rungwise_jvm::migrate::{Migration, migrate};
-use rungwise_jvm::{Case, CommandLine, JUDGEMENTS, Machine, Release, bytes, judge, shown};
+use rungwise_jvm::{
+    Case, CommandLine, JUDGEMENTS, Machine, Release, bytes, history, judge, lifetime, shown,
+};
 use rungwise_model::check::{CheckReport, Finding, Outcome};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::jvm_flags::{
-    Jdk, JvmFlagsReport, JvmOption, MigrationReport, MigrationStep, Surroundings,
+    FlagRelease, Jdk, JvmFlagsReport, JvmOption, MigrationReport, MigrationStep, Surroundings,
 };
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
 use rungwise_report::block::{Block, Mark, Tone, Verdict};
@@ -23,14 +25,15 @@ use crate::cmd::{Format, Global, output};
 /// findings at or above --fail-on, 4 the process is no JVM or the log names no flags.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The options as one text ("-Xmx4g -XX:+UseG1GC"), the pid of a JVM, or a GC log whose header names them.
+    /// The options as one text ("-Xmx4g -XX:+UseG1GC", argument files "@app.args" included), the pid of a JVM, or a GC log,
+    /// packed or not, whose header names them.
     #[arg(
         long = "for",
         value_name = "OPTIONS|PID|LOG",
         allow_hyphen_values = true
     )]
     of: String,
-    /// The JDK that runs them: 8, 11, 17, 21, 25; a process and most logs tell it by themselves.
+    /// The JDK that runs them: 7, 8, 11, 17, 21, 25; a process and most logs tell it by themselves.
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     jdk: Option<Release>,
     /// Show the same options for this JDK.
@@ -143,6 +146,15 @@ fn report(
     let options = case.line.options.iter().map(|given| JvmOption {
         written: given.written.clone(),
         origin: given.origin.to_string(),
+        lifetime: lifetime(given),
+        releases: history(given)
+            .into_iter()
+            .map(|standing| FlagRelease {
+                release: standing.release.0,
+                state: standing.state.word().to_owned(),
+                default: standing.default.map(str::to_owned),
+            })
+            .collect(),
     });
     JvmFlagsReport {
         envelope,
@@ -171,6 +183,7 @@ fn blocks(report: &JvmFlagsReport, case: &Case) -> Vec<Block> {
     }
     // The cards of `check`, without a host to show.
     let checked = CheckReport {
+        taken: None,
         envelope: report.envelope.clone(),
         target: report.target.clone(),
         host: String::new(),
@@ -195,6 +208,17 @@ fn blocks(report: &JvmFlagsReport, case: &Case) -> Vec<Block> {
         [] => Block::Prose("None.".to_owned()),
         _ => Block::Code(options.map(|option| option.written.clone()).collect()),
     });
+    let lives = report
+        .options
+        .iter()
+        .filter(|option| !option.lifetime.is_empty());
+    let lives: Vec<String> = lives
+        .map(|option| format!("{}: {}", option.written, option.lifetime))
+        .collect();
+    if !lives.is_empty() {
+        blocks.push(section("lifetimes", "When each came and went"));
+        blocks.push(Block::List(lives));
+    }
     blocks
 }
 

@@ -1,17 +1,21 @@
 //! Where the options of a JVM are taken from: text, a process, or the header of a GC log.
 //!
-//! A process tells its options in `/proc/PID/cmdline` and the variables of its environment that JVMs read; its JDK in the
-//! `release` file of the folder that its `libjvm.so` is mapped from; its limits in its control groups.
+//! A process tells its options in `/proc/PID/cmdline`, the argument files that are named there, and the variables of its
+//! environment that JVMs read; its JDK in the `release` file of the folder that its `libjvm.so` is mapped from; its limits in
+//! its control groups. What cannot be read there, the JVM may tell in its performance data. Nothing attaches to it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use rungwise_formats::cgroup::{self, Quota};
+use rungwise_formats::hsperfdata;
 use rungwise_gclog::{Event, Fact, Names, Parser};
 use rungwise_host::{files, machine};
 use rungwise_jvm::{CommandLine, Machine, Origin, Release, bytes};
 use rungwise_model::Exit;
 
+use super::gc;
 use crate::problem::Problem;
 
 /// What was found.
@@ -39,17 +43,25 @@ pub(super) fn open(text: &str) -> anyhow::Result<Target> {
     }
     Ok(Target {
         name: "command line".to_owned(),
-        line: CommandLine::parse(text),
+        line: CommandLine::parse_with(text, &mut |file| argument_file(Path::new(file))),
         ..Target::default()
     })
 }
 
+/// Longest argument file that is read; they hold a few lines.
+const ARGUMENTS: u64 = 1 << 20;
+
+/// The text of an argument file, where it can be read.
+fn argument_file(path: &Path) -> Option<String> {
+    String::from_utf8(files::read_at_most(path, ARGUMENTS).ok()?).ok()
+}
+
 /// A header stands at the beginning; what comes after this much is no header.
-const HEADER: u64 = 4 << 20;
+const HEADER: usize = 4 << 20;
 
 fn log(path: &Path) -> anyhow::Result<Target> {
-    let bytes = files::read_at_most(path, HEADER)
-        .with_context(|| format!("cannot judge {}", path.display()))?;
+    let bytes =
+        gc::head(path, HEADER).with_context(|| format!("cannot judge {}", path.display()))?;
     let mut target = Target {
         name: path.display().to_string(),
         ..Target::default()
@@ -104,17 +116,37 @@ fn process(pid: u32) -> anyhow::Result<Target> {
     let name = words
         .first()
         .map_or("", |first| first.rsplit('/').next().unwrap_or(first));
+    let told = performance_data(&proc);
     let mut target = Target {
         name: format!("pid {pid} ({name})"),
-        version: version(&proc, &library),
+        version: version(&proc, &library)
+            .or_else(|| told.get("java.property.java.version").cloned()),
         machine: surroundings(&proc),
         ..Target::default()
     };
-    target.line = CommandLine::of_words(words, Origin::Line);
+    let root = proc.join("root");
+    let folder = proc.join("cwd");
+    target.line = CommandLine::of_words(words, Origin::Line, &mut |file| {
+        let inner = file.strip_prefix('/');
+        argument_file(&inner.map_or_else(|| folder.join(file), |file| root.join(file)))
+    });
+    let unread = target.line.options.iter();
+    let unread = unread
+        .filter(|given| given.written.starts_with('@'))
+        .count();
+    // The JVM's own list holds what is in argument files and variables, and no quotes: it is the second choice.
+    let environment = read("environ");
+    if let Some(arguments) = told
+        .get("java.rt.vmArgs")
+        .filter(|_| unread > 0 || environment.is_err())
+    {
+        target.line = CommandLine::of_told(arguments);
+        return Ok(target);
+    }
     let release = target.version.as_deref().and_then(Release::parse);
-    // The environment of another user's process may be closed; then its variables are not seen, and the options of the
-    // command line still are.
-    for variable in texts(&read("environ").unwrap_or_default()) {
+    // The environment of another user's process may be closed, and the JVM may tell nothing of itself; then its variables
+    // are not seen, and the options of the command line still are.
+    for variable in texts(&environment.unwrap_or_default()) {
         let origins = [
             ("JDK_JAVA_OPTIONS=", Origin::LauncherOptions),
             ("JAVA_TOOL_OPTIONS=", Origin::ToolOptions),
@@ -129,6 +161,28 @@ fn process(pid: u32) -> anyhow::Result<Target> {
         }
     }
     Ok(target)
+}
+
+/// What the JVM tells of itself in `/tmp/hsperfdata_USER/PID`, as the process sees it: its own `/tmp`, and its own number in
+/// its namespace. Nothing where it was told not to (`-XX:-UsePerfData`).
+fn performance_data(proc: &Path) -> BTreeMap<String, String> {
+    /// The file has 32 KiB unless `-XX:PerfDataMemorySize` says otherwise.
+    const MOST: u64 = 1 << 20;
+    let status = files::read(&proc.join("status")).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    let number = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))
+        .and_then(|numbers| numbers.split_whitespace().next_back())
+        .unwrap_or_default();
+    let temporary = proc.join("root/tmp");
+    files::list(&temporary)
+        .unwrap_or_default()
+        .iter()
+        .filter(|name| name.starts_with("hsperfdata_"))
+        .filter_map(|name| files::read_at_most(&temporary.join(name).join(number), MOST).ok())
+        .find_map(|bytes| hsperfdata::texts(&bytes))
+        .unwrap_or_default()
 }
 
 /// Texts with a NUL behind each.

@@ -53,7 +53,7 @@ enum What {
     List {
         #[command(flatten)]
         device: Device,
-        /// Only those that a finding asks for, with the value it recommends and the finding.
+        /// First those that a finding asks for, with the value it recommends and the finding.
         #[arg(long)]
         why: bool,
         /// Take the findings from a stored check instead of looking at this host for five seconds.
@@ -212,7 +212,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         What::List {
             device, why: false, ..
         } => work.list(device),
-        What::List { from, .. } => work.reasons(from.as_deref()),
+        What::List { device, from, .. } => work.reasons(device, from.as_deref()),
         What::Show { id, device } => work.show(id, device),
         What::Plan { wishes }
         | What::Apply {

@@ -33,7 +33,10 @@ struct KnobList {
 
 #[derive(Serialize)]
 struct Reasons {
+    /// What findings ask for, the severest first.
     knobs: Vec<Reason>,
+    /// All other knobs.
+    not_asked_for: Vec<KnobState>,
 }
 
 /// A knob that a finding asks for.
@@ -53,34 +56,15 @@ impl Work<'_> {
         let cpus = cpus()?;
         let context = Context::of_host(&Live, device.device.as_deref(), &cpus);
         let knobs: Vec<_> = KNOBS.iter().map(|knob| state_of(knob, &context)).collect();
-        let mut text = String::new();
-        let width =
-            |column: fn(&KnobState) -> &str| knobs.iter().map(|knob| column(knob).len()).max();
-        let id = width(|knob| knob.id).unwrap_or(0);
-        for knob in &knobs {
-            let now = knob.current.as_deref().unwrap_or("-");
-            let _ = writeln!(
-                text,
-                "{:id$}  {:7}  {:10}  {now:<24}  {}{}",
-                knob.id,
-                knob.scope.name(),
-                knob.risk.name(),
-                knob.summary,
-                if knob.shown_only.is_some() {
-                    " (shown only)"
-                } else {
-                    ""
-                },
-            );
-        }
+        let mut text = lines(&knobs);
         if device.device.is_none() {
             text.push_str("\nname a device with --device to see the knobs of a device\n");
         }
         self.emit(Exit::Done, KnobList { knobs }, &text)
     }
 
-    /// What findings ask for, severest first.
-    pub(super) fn reasons(&self, from: Option<&Path>) -> anyhow::Result<Exit> {
+    /// All knobs, first those that findings ask for, the severest finding first.
+    pub(super) fn reasons(&self, device: &Device, from: Option<&Path>) -> anyhow::Result<Exit> {
         let findings = match from {
             Some(check) => asked::stored(check)?,
             None => rungwise_rules::judge(&asked::look(LOOK, self.global)?),
@@ -122,10 +106,23 @@ impl Work<'_> {
                 });
             }
         }
-        if knobs.is_empty() {
-            text.push_str("no finding asks for a knob\n");
-        }
-        self.emit(Exit::Done, Reasons { knobs }, &text)
+        let context = Context::of_host(&Live, device.device.as_deref(), &cpus);
+        let not_asked_for: Vec<_> = KNOBS
+            .iter()
+            .filter(|knob| knobs.iter().all(|asked| asked.id != knob.id))
+            .map(|knob| state_of(knob, &context))
+            .collect();
+        text.push_str(if knobs.is_empty() {
+            "no finding asks for a knob; how they stand:\n"
+        } else {
+            "\nno finding asks for these:\n"
+        });
+        text.push_str(&lines(&not_asked_for));
+        let reasons = Reasons {
+            knobs,
+            not_asked_for,
+        };
+        self.emit(Exit::Done, reasons, &text)
     }
 
     pub(super) fn show(&self, id: &str, device: &Device) -> anyhow::Result<Exit> {
@@ -147,6 +144,29 @@ impl Work<'_> {
         }
         self.emit(Exit::Done, state, &text)
     }
+}
+
+/// A line for each.
+fn lines(knobs: &[KnobState]) -> String {
+    let id = knobs.iter().map(|knob| knob.id.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for knob in knobs {
+        let now = knob.current.as_deref().unwrap_or("-");
+        let _ = writeln!(
+            text,
+            "{:id$}  {:7}  {:10}  {now:<24}  {}{}",
+            knob.id,
+            knob.scope.name(),
+            knob.risk.name(),
+            knob.summary,
+            if knob.shown_only.is_some() {
+                " (shown only)"
+            } else {
+                ""
+            },
+        );
+    }
+    text
 }
 
 fn state_of(knob: &'static Knob, context: &Context<'_>) -> KnobState {

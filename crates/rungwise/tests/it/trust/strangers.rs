@@ -311,6 +311,7 @@ fn names_that_lead_outside_or_give_orders_are_names() {
     }
     document["capture"]["machine"]["hostname"] = json!(ORDERS);
     document["capture"]["process"] = json!({"pid": 7, "name": ORDERS});
+    document["capture"]["taken"] = json!(ORDERS);
     let file = bench.path("orders.rungwise");
     std::fs::write(&file, packed(document.to_string().as_bytes())).unwrap();
     for format in formats(&bench) {
@@ -328,6 +329,22 @@ fn names_that_lead_outside_or_give_orders_are_names() {
             let leaves = format == "html" && markup.contains("\" onload=\"planted");
             assert!(!leaves, "{format}");
         }
+    }
+}
+
+#[test]
+fn a_capture_is_told_with_the_time_it_was_taken_and_not_with_todays() {
+    let bench = Bench::new();
+    let file = bench.path("dated.rungwise");
+    let mut document = small();
+    for (taken, told) in [
+        (json!("2001-02-03T04:05:06Z"), "2001-02-03 04:05:06 UTC"),
+        (Value::Null, "at a time not recorded"),
+    ] {
+        document["capture"]["taken"] = taken;
+        std::fs::write(&file, document.to_string()).unwrap();
+        let ended = checked(&bench, &file, &["--color", "never"]);
+        assert!(ended.stdout.contains(told), "{}", ended.stdout);
     }
 }
 

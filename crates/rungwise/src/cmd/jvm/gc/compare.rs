@@ -1,41 +1,43 @@
-//! `rungwise compare` on two GC logs.
+//! `rungwise compare` on GC logs: two of them, or two groups.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use rungwise_gclog::{Event, Kind};
+use rungwise_jvm::{CommandLine, Setting};
 use rungwise_model::compare::CompareReport;
 use rungwise_model::gc::Run;
 use rungwise_model::{Envelope, Exit};
-use rungwise_report::gc::compare::{self as page, Side};
+use rungwise_report::gc::compare::{self as page, Changed, Side};
 use rungwise_report::{html, json, markdown, terminal};
 
-use super::{Log, read};
+use super::read;
 use crate::cmd::{Format, Global, output};
 use crate::problem::Problem;
 
-/// Reads both and prints what differs; a difference is no failure.
+/// Reads both sides and prints what differs; a difference is no failure.
 pub(crate) fn show(
-    before: &Path,
-    after: &Path,
+    [before, after]: [&[PathBuf]; 2],
     envelope: impl FnOnce() -> Envelope,
     global: &Global,
 ) -> anyhow::Result<Exit> {
     let (before, after) = (Half::read(before)?, Half::read(after)?);
-    let (a, b) = (before.side()?, after.side()?);
+    let (a, b) = (before.side(), after.side());
+    let options = changed(&before.logs[0].run, &after.logs[0].run);
+    let clauses = page::clauses(&a, &b, &options);
     let report = CompareReport {
-        sentence: page::sentence(&a, &b),
-        metrics: page::metrics(&a, &b),
-        before: before.name.clone(),
-        after: after.name.clone(),
+        sentence: clauses.join("; "),
+        metrics: page::metrics(&a, &b, &options),
+        before: before.name(),
+        after: after.name(),
         findings: Vec::new(),
         not_compared: Vec::new(),
         envelope: envelope(),
     };
-    let blocks = page::blocks(&report);
+    let blocks = page::blocks(&report, &clauses, &a, &b);
     global.emit(&match global.format {
         Format::Json => json(&report)?,
-        Format::Html => html::page("Comparison of two GC logs", &blocks),
+        Format::Html => html::page("Comparison of GC logs", &blocks),
         Format::Markdown => markdown::render(&blocks),
         Format::Text | Format::Sarif => terminal::render(
             &blocks,
@@ -46,16 +48,48 @@ pub(crate) fn show(
     Ok(Exit::Done)
 }
 
+/// One side.
 struct Half {
+    logs: Vec<Drawn>,
+}
+
+/// One log of it.
+struct Drawn {
     name: String,
-    log: Log,
+    run: Run,
     pauses: BTreeMap<&'static str, Vec<f64>>,
 }
 
 impl Half {
-    fn read(path: &Path) -> anyhow::Result<Self> {
+    fn read(paths: &[PathBuf]) -> anyhow::Result<Self> {
+        let logs = paths
+            .iter()
+            .map(Drawn::read)
+            .collect::<anyhow::Result<_>>()?;
+        Ok(Self { logs })
+    }
+
+    fn name(&self) -> String {
+        let names: Vec<&str> = self.logs.iter().map(|log| &*log.name).collect();
+        names.join(", ")
+    }
+
+    fn side(&self) -> Side<'_> {
+        let logs = self.logs.iter().map(|log| page::Log {
+            name: log.name.clone(),
+            run: &log.run,
+            pauses: &log.pauses,
+        });
+        Side {
+            logs: logs.collect(),
+        }
+    }
+}
+
+impl Drawn {
+    fn read(path: &PathBuf) -> anyhow::Result<Self> {
         let mut draws: BTreeMap<&'static str, Draw> = BTreeMap::new();
-        let log = read(&[path.to_owned()], None, &mut |event| {
+        let log = read(std::slice::from_ref(path), None, &mut |event| {
             if let Event::Pause(pause) = event
                 && let Some(ns) = pause.duration_ns.filter(|ns| *ns > 0 && !pause.nested)
             {
@@ -65,32 +99,66 @@ impl Half {
                     .take(ns as f64 / 1e6);
             }
         })?;
-        Ok(Self {
-            name: path.display().to_string(),
-            log,
-            pauses: draws
-                .into_iter()
-                .map(|(kind, draw)| (kind, draw.kept))
-                .collect(),
-        })
-    }
-
-    fn side(&self) -> anyhow::Result<Side<'_>> {
-        let run: Option<&Run> = self.log.summary.longest_run();
-        let run = run.filter(|_| !self.pauses.is_empty()).ok_or_else(|| {
-            let error = anyhow::anyhow!("cannot compare {}: it tells of no pause", self.name);
+        let name = path.display().to_string();
+        let run = log.summary.longest_run().filter(|_| !draws.is_empty());
+        let run = run.cloned().ok_or_else(|| {
+            let error = anyhow::anyhow!("cannot compare {name}: it tells of no pause");
             Problem::with(Exit::Precondition, error)
         })?;
-        Ok(Side {
-            name: &self.name,
+        Ok(Self {
+            name,
             run,
-            pauses: &self.pauses,
+            pauses: draws
+                .into_iter()
+                .map(|(kind, draw)| (kind, draw.values()))
+                .collect(),
         })
     }
 }
 
+/// Options that are not alike, where both logs tell theirs. Which files are written and how is no matter of speed.
+fn changed(before: &Run, after: &Run) -> Vec<Changed> {
+    let (Some(before), Some(after)) = (&before.jvm.flags, &after.jvm.flags) else {
+        return Vec::new();
+    };
+    let (before, after) = (settings(before), settings(after));
+    let names = before.keys().chain(after.keys());
+    let mut all: Vec<Changed> = names
+        .map(|name| Changed {
+            name: name.clone(),
+            before: before.get(name).cloned(),
+            after: after.get(name).cloned(),
+        })
+        .filter(|option| option.before != option.after && !only_tells(&option.name))
+        .collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all.dedup();
+    all
+}
+
+/// It says what the JVM writes of itself, and changes nothing else.
+fn only_tells(name: &str) -> bool {
+    name.starts_with("Print") || name.contains("LogFile")
+}
+
+/// What each flag is set to; of several settings the last one counts.
+fn settings(flags: &str) -> BTreeMap<String, String> {
+    let line = CommandLine::parse(flags);
+    let all = line.options.iter().flat_map(|given| &given.sets);
+    all.map(|setting| (setting.name.clone(), shown(setting)))
+        .collect()
+}
+
+fn shown(setting: &Setting) -> String {
+    match setting.switch() {
+        Some(true) => "on".to_owned(),
+        Some(false) => "off".to_owned(),
+        None => setting.text().to_owned(),
+    }
+}
+
 /// As `by_kind` of the summary names them.
-fn word(kind: Kind) -> &'static str {
+pub(super) fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Young => "young",
         Kind::Mixed => "mixed",
@@ -106,18 +174,19 @@ fn word(kind: Kind) -> &'static str {
 /// A fair draw of many values (algorithm R, Vitter 1985) with a generator of its own: the same log, the same draw.
 #[derive(Debug, Default)]
 struct Draw {
-    kept: Vec<f64>,
+    /// Each with its number among those seen.
+    kept: Vec<(u64, f64)>,
     seen: u64,
 }
 
-/// The interval's time grows with the square of the values, and its width with the root only.
-const DRAWN: usize = 400;
+/// Enough for twenty batches whose medians say something; a hundredth is told by forty.
+const DRAWN: usize = 4000;
 
 impl Draw {
     fn take(&mut self, value: f64) {
         self.seen += 1;
         if self.kept.len() < DRAWN {
-            self.kept.push(value);
+            self.kept.push((self.seen, value));
             return;
         }
         // SplitMix64 of the count: equally spread, and it needs no state.
@@ -129,8 +198,14 @@ impl Draw {
             .ok()
             .and_then(|at| self.kept.get_mut(at))
         {
-            *kept = value;
+            *kept = (self.seen, value);
         }
+    }
+
+    /// In the order in which they came.
+    fn values(mut self) -> Vec<f64> {
+        self.kept.sort_unstable_by_key(|(number, _)| *number);
+        self.kept.into_iter().map(|(_, value)| value).collect()
     }
 }
 
@@ -139,14 +214,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_draw_of_many_has_the_middle_of_all() {
+    fn a_draw_of_many_has_the_middle_of_all_and_their_order() {
         let mut draw = Draw::default();
         for value in 0..100_000 {
             draw.take(f64::from(value));
         }
-        assert_eq!(draw.kept.len(), DRAWN);
-        let mean = draw.kept.iter().sum::<f64>() / DRAWN as f64;
+        let values = draw.values();
+        assert_eq!(values.len(), DRAWN);
+        assert!(values.is_sorted());
+        let mean = values.iter().sum::<f64>() / DRAWN as f64;
         // Four standard errors of a fair draw.
-        assert!((mean - 50_000.0).abs() < 4.0 * 28_868.0 / 20.0, "{mean}");
+        let error = 28_868.0 / (DRAWN as f64).sqrt();
+        assert!((mean - 50_000.0).abs() < 4.0 * error, "{mean}");
+    }
+
+    #[test]
+    fn options_that_differ_are_told_once_and_those_of_the_log_not_at_all() {
+        let run = |flags: &str| {
+            let mut run = Run::default();
+            run.jvm.flags = Some(flags.to_owned());
+            run
+        };
+        let before = run("-Xmx4g -XX:+UseG1GC -XX:MaxGCPauseMillis=200 -Xlog:gc:file=a.log");
+        let after =
+            run("-Xmx8g -XX:+UseG1GC -XX:-UseBiasedLocking -XX:+PrintGC -Xlog:gc:file=b.log");
+        let told: Vec<String> = changed(&before, &after)
+            .iter()
+            .map(|o| format!("{} {:?} {:?}", o.name, o.before, o.after))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                r#"MaxGCPauseMillis Some("200") None"#,
+                r#"MaxHeapSize Some("4g") Some("8g")"#,
+                r#"UseBiasedLocking None Some("off")"#,
+            ]
+        );
+        assert!(changed(&before, &Run::default()).is_empty());
     }
 }

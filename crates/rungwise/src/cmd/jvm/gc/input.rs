@@ -116,6 +116,8 @@ impl Part {
     }
 }
 
+const GZIP: &[u8] = &[0x1f, 0x8b];
+
 /// Ways of packing that are told from text and not read, with the program that unpacks them.
 const OTHERS: [(&[u8], &str); 4] = [
     (b"\xfd7zXZ\0", "xz"),
@@ -124,9 +126,14 @@ const OTHERS: [(&[u8], &str); 4] = [
     (zip::MAGIC, "funzip"),
 ];
 
+/// Whether these first bytes are those of something packed.
+pub(super) fn is_packed(first: &[u8]) -> bool {
+    first.starts_with(GZIP) || OTHERS.iter().any(|(magic, _)| first.starts_with(magic))
+}
+
 fn unpacked(mut reader: Box<dyn BufRead>) -> anyhow::Result<Text> {
     let first = reader.fill_buf()?;
-    if first.starts_with(&[0x1f, 0x8b]) {
+    if first.starts_with(GZIP) {
         return Ok(Text {
             reader: Box::new(MultiGzDecoder::new(reader)),
             packed: Some("gzip"),

@@ -1,6 +1,7 @@
 //! `rungwise jvm gc`: what GC logs say of a JVM, in one pass and in memory that does not grow with them.
 
 pub(crate) mod compare;
+mod follow;
 mod input;
 mod set;
 mod zip;
@@ -9,18 +10,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use rungwise_gclog::{Account, Event, Names, Parser, Summarizer, Summary, evidence};
+use rungwise_gclog::{Account, Event, Names, Parser, Sample, Summarizer, Summary, evidence};
 use rungwise_host::{clock, environment};
 use rungwise_model::check::Finding;
+use rungwise_model::evidence::{Kind, Origin, Subject};
 use rungwise_model::gc::{self, GcReport, LogFile, Slo};
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, keys, units};
 use rungwise_report::{gc as page, html, json, markdown, sarif, terminal};
 
 use crate::cmd::check::{self, FailOn};
 use crate::cmd::{Format, Global, output};
 use crate::problem::Problem;
 use input::Part;
-use set::Signs;
+use set::{Ordered, Signs};
 
 /// What GC logs say of a JVM: findings, pauses, memory.
 ///
@@ -35,13 +37,48 @@ pub(crate) struct Args {
     /// No pause should be longer than this, such as 200ms.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     slo: Option<Duration>,
+    /// Requests that the service answered meanwhile, such as 500/s: tells what a request allocates.
+    #[arg(long, value_name = "RATE", value_parser = units::per_second)]
+    rate: Option<f64>,
     /// Least outcome that ends with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
+    /// Go on reading while the log is written, through rotations and restarts, and print collections and findings as they
+    /// come; the report comes at the end, by Ctrl-C or --for.
+    #[arg(long)]
+    follow: bool,
+    /// End --follow after this time, such as 10m.
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration, requires = "follow")]
+    length: Option<Duration>,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
-    show(&args.files, args.slo, args.fail_on, global)
+    match &*args.files {
+        [file] if args.follow => follow::run(file, args, global),
+        _ if args.follow => {
+            anyhow::bail!(
+                "--follow reads one log; run it once for each, or give the files without it"
+            )
+        }
+        files => show(files, args.asked(), args.fail_on, global),
+    }
+}
+
+impl Args {
+    fn asked(&self) -> Asked {
+        Asked {
+            slo: self.slo,
+            rate: self.rate,
+        }
+    }
+}
+
+/// What the user tells beside the log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    slo: Option<Duration>,
+    /// Requests per second.
+    rate: Option<f64>,
 }
 
 /// Whether a file, or one in this folder, is a GC log: by what it says, not by its name. Where it cannot be read, whoever
@@ -52,10 +89,24 @@ pub(crate) fn is_log(path: &Path) -> bool {
     parts.any(|part| set::beginning(part).is_ok_and(|beginning| beginning.is_log))
 }
 
+/// The first bytes of a log's text, unpacked; of several files those of the oldest.
+pub(crate) fn head(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
+    let (parts, _) = chosen(&[path.to_owned()])?;
+    let mut text = Vec::new();
+    if let Some((part, _)) = parts.first() {
+        part.open()?.each(|piece| {
+            text.extend_from_slice(piece);
+            text.len() < most
+        })?;
+    }
+    text.truncate(most);
+    Ok(text)
+}
+
 /// Reads the logs and prints what they say.
 pub(crate) fn show(
     paths: &[PathBuf],
-    slo: Option<Duration>,
+    asked: Asked,
     fail_on: FailOn,
     global: &Global,
 ) -> anyhow::Result<Exit> {
@@ -65,13 +116,24 @@ pub(crate) fn show(
         .map(|path| path.display().to_string())
         .collect();
     let target = names.join(", ");
-    let mut log = read(paths, slo, &mut |_| {})?;
-    let mut found = judged(&log.summary);
+    let log = read(paths, asked.slo, &mut |_| {})?;
+    let report = judged_log(log, started, asked, fail_on)?;
+    global.emit(&text(&report, &target, global)?)?;
+    Ok(report.envelope.exit)
+}
+
+/// The document of logs that were read.
+fn judged_log(
+    mut log: Log,
+    started: String,
+    asked: Asked,
+    fail_on: FailOn,
+) -> anyhow::Result<GcReport> {
+    let mut found = judged(&log.summary, asked);
     // The lines that findings rest on are read again only where there are findings.
     if !found.is_empty() && log.quote()? {
-        found = judged(&log.summary);
+        found = judged(&log.summary, asked);
     }
-    let exit = exit(&log, &found, fail_on);
     let envelope = Envelope {
         schema: SCHEMA_VERSION,
         tool: Tool {
@@ -80,33 +142,51 @@ pub(crate) fn show(
         command: environment::argv(),
         started,
         finished: clock::utc_now(),
-        exit,
+        exit: exit(&log, &found, fail_on),
     };
-    let report = log.report(envelope, found);
-    let text = match global.format {
-        Format::Json => json(&report)?,
-        Format::Sarif => sarif::render(&page::checked(&report, &target), &check::about())?,
-        Format::Html => html::page(&format!("GC log {target}"), &page::blocks(&report, &target)),
-        Format::Markdown => markdown::render(&page::blocks(&report, &target)),
+    Ok(log.report(envelope, found))
+}
+
+/// The document in the format that was asked for.
+fn text(report: &GcReport, target: &str, global: &Global) -> anyhow::Result<String> {
+    Ok(match global.format {
+        Format::Json => json(report)?,
+        Format::Sarif => sarif::render(&page::checked(report, target), &check::about())?,
+        Format::Html => html::page(&format!("GC log {target}"), &page::blocks(report, target)),
+        Format::Markdown => markdown::render(&page::blocks(report, target)),
         Format::Text => terminal::render(
-            &page::blocks(&report, &target),
+            &page::blocks(report, target),
             output::width(),
             global.color_on(&std::io::stdout()),
         ),
-    };
-    global.emit(&text)?;
-    Ok(exit)
+    })
 }
 
 /// What the rules say that read GC logs; the others lack everything here.
-fn judged(summary: &Summary) -> Vec<Finding> {
+fn judged(summary: &Summary, asked: Asked) -> Vec<Finding> {
+    let mut evidence = evidence(summary);
+    for run in &summary.runs {
+        for (key, option, value) in [
+            (
+                &keys::GC_PAUSE_GOAL,
+                "--slo",
+                asked.slo.map(|slo| slo.as_secs_f64()),
+            ),
+            (&keys::GC_REQUEST_RATE, "--rate", asked.rate),
+        ] {
+            if let Some(value) = value {
+                let subject = Subject::new(Kind::Jvm, run.number);
+                evidence.number(key, subject, value, Origin::new("command line", option));
+            }
+        }
+    }
     let of_logs = |finding: &Finding| {
         let rule = rungwise_rules::RULES
             .iter()
             .find(|rule| rule.id == finding.rule);
         rule.is_some_and(|rule| rule.needs.iter().any(|key| key.id.starts_with("gc.")))
     };
-    let mut findings = rungwise_rules::judge(&evidence(summary));
+    let mut findings = rungwise_rules::judge(&evidence);
     findings.retain(of_logs);
     findings
 }
@@ -126,76 +206,159 @@ fn exit(log: &Log, findings: &[Finding], fail_on: FailOn) -> Exit {
 pub(crate) struct Log {
     parts: Vec<Part>,
     files: Vec<LogFile>,
-    notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     account: Account,
     pub(crate) summary: Summary,
     slo: Option<Slo>,
 }
 
 /// Reads all of the logs, each line once, and shows each event to `also`.
-fn read(
+pub(crate) fn read(
     paths: &[PathBuf],
     slo: Option<Duration>,
     also: &mut dyn FnMut(&Event<'_>),
 ) -> anyhow::Result<Log> {
-    let (parts, mut notes) = chosen(paths)?;
-    let mut parser = Parser::new();
-    let mut summarizer = Summarizer::new();
-    let mut signs = Signs::default();
-    let mut limit = slo.map(Limit::new);
-    let mut sink = |names: &Names, event: Event<'_>| {
-        signs.event(&event);
-        also(&event);
-        if let Some(limit) = &mut limit {
-            limit.event(&event);
-        }
-        summarizer.event(names, event);
+    let (parts, notes) = chosen(paths)?;
+    let mut reading = Reading {
+        notes,
+        ..Reading::new(slo)
     };
-    let mut files = Vec::new();
-    for (index, part) in parts.iter().enumerate() {
-        let mut file = LogFile {
-            name: part.name.clone(),
-            first_line: parser.account().lines() + 1,
-            ..LogFile::default()
-        };
-        let mut last = b'\n';
+    let mut also = |_: &Names, event: &Event<'_>| also(event);
+    for (part, another) in &parts {
         let mut text = part.open()?;
+        reading.begin(&part.name, text.packed, &mut also);
+        if *another {
+            reading.restart(&mut also);
+        }
         let broken = text.each(|piece| {
-            parser.push(piece, &mut sink);
-            file.bytes += piece.len() as u64;
-            last = piece.last().copied().unwrap_or(last);
+            reading.push(piece, &mut also);
             true
         });
-        file.broken = broken.with_context(|| format!("cannot read {}", part.name))?;
-        file.packed = text.packed.map(str::to_owned);
-        if let Some(why) = &file.broken {
-            notes.push(format!(
+        if let Some(why) = broken.with_context(|| format!("cannot read {}", part.name))? {
+            reading.broken(why);
+        }
+    }
+    let parts = parts.into_iter().map(|(part, _)| part).collect();
+    reading.finish(parts, &mut also)
+}
+
+/// What takes the text of logs, one after the other, and shows each event to somebody else too.
+#[derive(Debug, Default)]
+struct Reading {
+    parser: Parser,
+    takers: Takers,
+    files: Vec<LogFile>,
+    notes: Vec<String>,
+    /// The last line has no end yet.
+    within_line: bool,
+}
+
+/// Who takes the events.
+#[derive(Debug, Default)]
+struct Takers {
+    signs: Signs,
+    limit: Option<Limit>,
+    summarizer: Summarizer,
+}
+
+/// Whom events are shown to.
+type Also<'a> = dyn FnMut(&Names, &Event<'_>) + 'a;
+
+impl Takers {
+    fn event(&mut self, names: &Names, event: Event<'_>, also: &mut Also<'_>) {
+        self.signs.event(&event);
+        also(names, &event);
+        if let Some(limit) = &mut self.limit {
+            limit.event(&event);
+        }
+        self.summarizer.event(names, event);
+    }
+}
+
+impl Reading {
+    fn new(slo: Option<Duration>) -> Self {
+        Self {
+            takers: Takers {
+                limit: slo.map(Limit::new),
+                ..Takers::default()
+            },
+            ..Self::default()
+        }
+    }
+
+    /// Another file begins. A line does not go on in it.
+    fn begin(&mut self, name: &str, packed: Option<&str>, also: &mut Also<'_>) {
+        if std::mem::take(&mut self.within_line) {
+            self.parse(b"\n", also);
+        }
+        self.files.push(LogFile {
+            name: name.to_owned(),
+            packed: packed.map(str::to_owned),
+            first_line: self.parser.account().lines() + 1,
+            ..LogFile::default()
+        });
+    }
+
+    /// Another JVM has written what comes.
+    fn restart(&mut self, also: &mut Also<'_>) {
+        let takers = &mut self.takers;
+        let mut sink = |names: &Names, event: Event<'_>| takers.event(names, event, also);
+        self.parser.restart(&mut sink);
+    }
+
+    /// The next bytes of the file that began last.
+    fn push(&mut self, piece: &[u8], also: &mut Also<'_>) {
+        self.parse(piece, also);
+        if let (Some(file), Some(last)) = (self.files.last_mut(), piece.last()) {
+            file.bytes += piece.len() as u64;
+            self.within_line = *last != b'\n';
+        }
+    }
+
+    fn parse(&mut self, piece: &[u8], also: &mut Also<'_>) {
+        let takers = &mut self.takers;
+        let mut sink = |names: &Names, event: Event<'_>| takers.event(names, event, also);
+        self.parser.push(piece, &mut sink);
+    }
+
+    /// The rest of the file that began last cannot be read.
+    fn broken(&mut self, why: String) {
+        if let Some(file) = self.files.last_mut() {
+            self.notes.push(format!(
                 "{}: {why} behind {} bytes of text; what comes after is missing here",
                 file.name, file.bytes
             ));
+            file.broken = Some(why);
         }
-        // A line does not go on in another file.
-        if last != b'\n' && index + 1 < parts.len() {
-            parser.push(b"\n", &mut sink);
+    }
+
+    /// What was told so far.
+    fn summary(&self) -> Summary {
+        self.takers.summarizer.summary()
+    }
+
+    /// The end of all. `parts` can be read again, one for each file, or are none.
+    fn finish(self, parts: Vec<Part>, also: &mut Also<'_>) -> anyhow::Result<Log> {
+        let mut takers = self.takers;
+        let mut sink = |names: &Names, event: Event<'_>| takers.event(names, event, also);
+        let account = self.parser.finish(&mut sink);
+        let summary = takers.summarizer.summary();
+        if !takers.signs.are_of_a_log(&account) && summary.pauses.count == 0 {
+            return Err(no_log(&self.files, &account));
         }
-        files.push(file);
+        Ok(Log {
+            parts,
+            files: self.files,
+            notes: self.notes,
+            account,
+            summary,
+            slo: takers.limit.map(Limit::told),
+        })
     }
-    let account = parser.finish(&mut sink);
-    if !signs.are_of_a_log(&account) && summarizer.summary().pauses.count == 0 {
-        return Err(no_log(&files, &account));
-    }
-    Ok(Log {
-        parts,
-        files,
-        notes,
-        account,
-        summary: summarizer.summary(),
-        slo: limit.map(Limit::told),
-    })
 }
 
 /// The parts to read in the order of their time, and what to say of them.
-fn chosen(paths: &[PathBuf]) -> anyhow::Result<(Vec<Part>, Vec<String>)> {
+fn chosen(paths: &[PathBuf]) -> anyhow::Result<(Ordered<Part>, Vec<String>)> {
     let mut notes = Vec::new();
     let mut parts = Vec::new();
     for path in paths {
@@ -207,6 +370,7 @@ fn chosen(paths: &[PathBuf]) -> anyhow::Result<(Vec<Part>, Vec<String>)> {
         parts.extend(found);
     }
     if parts.len() < 2 {
+        let parts = parts.into_iter().map(|part| (part, false)).collect();
         return Ok((parts, notes));
     }
     let mut known = Vec::new();
@@ -317,7 +481,7 @@ impl Log {
         let Some(last) = cited.last().copied() else {
             return Ok(false);
         };
-        if !self.parts.iter().all(Part::rests) {
+        if self.parts.is_empty() || !self.parts.iter().all(Part::rests) {
             return Ok(false);
         }
         let mut quotes = Vec::new();
@@ -419,14 +583,15 @@ fn told(account: Account) -> gc::Account {
         ignored_lines: account.ignored.lines,
         unknown_lines: account.unknown.lines,
         cut: account.cut,
-        samples: account
-            .samples
-            .into_iter()
-            .map(|sample| gc::Sample {
-                line: sample.line,
-                text: sample.text,
-            })
-            .collect(),
+        begins_within: account.begins_within.map(sample),
+        samples: account.samples.into_iter().map(sample).collect(),
+    }
+}
+
+fn sample(sample: Sample) -> gc::Sample {
+    gc::Sample {
+        line: sample.line,
+        text: sample.text,
     }
 }
 

@@ -25,6 +25,14 @@ pub(super) struct Beginning {
     stamp: Option<Stamp>,
 }
 
+impl Beginning {
+    /// It begins with its JVM.
+    fn is_young(&self) -> bool {
+        let uptime = self.stamp.and_then(|stamp| stamp.uptime_ns);
+        uptime.is_some_and(|uptime| uptime < YOUNG_NS)
+    }
+}
+
 /// Counts what only a GC log says. Memory that ran out is told by applications too, and facts alone may be a chance.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Signs {
@@ -81,19 +89,29 @@ fn stamp(event: &Event<'_>) -> Option<Stamp> {
         Event::Safepoint(safepoint) => safepoint.began,
         Event::Stall { at, .. }
         | Event::Ran { at, .. }
-        | Event::OutOfMemory { at }
+        | Event::OutOfMemory { at, .. }
         | Event::FreeLists { at, .. } => *at,
-        Event::Restart | Event::Fact(_) => return None,
+        Event::Statistic(statistic) => statistic.at,
+        Event::Restart | Event::Fact(_) | Event::References(_) => return None,
     };
     (stamp != Stamp::default()).then_some(stamp)
 }
 
+/// Parts, each with whether another JVM has written it than the one before.
+pub(super) type Ordered<T> = Vec<(T, bool)>;
+
 /// The parts in the order of their time, and what the reader should know of that order.
-pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Vec<T>, Option<String>) {
+pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Ordered<T>, Option<String>) {
     let count = parts.len();
-    let take = |parts: Vec<(T, Beginning)>| parts.into_iter().map(|(part, _)| part).collect();
+    // As they are given, one that begins with its JVM is another one's than the part before.
+    let as_given = |parts: Vec<(T, Beginning)>| {
+        let given = parts.into_iter().enumerate();
+        given
+            .map(|(at, (part, beginning))| (part, at > 0 && beginning.is_young()))
+            .collect()
+    };
     if count < 2 {
-        return (take(parts), None);
+        return (as_given(parts), None);
     }
     let stamps = |of: fn(Stamp) -> Option<i128>| {
         let all = parts.iter();
@@ -118,15 +136,15 @@ pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Vec<T>, Option<String>)
         }
         (Some(walls), None) => (walls.into_iter().map(|wall| (0, wall)).collect(), None),
         (None, Some(uptimes)) => {
-            let young = |uptime: &&i128| **uptime < i128::from(YOUNG_NS);
-            let beginnings = uptimes.iter().filter(young).count();
+            let young = parts.iter().filter(|(_, beginning)| beginning.is_young());
+            let beginnings = young.count();
             if beginnings > 1 {
                 let note = format!(
                     "{beginnings} of the {count} files begin with the start of a JVM and have no dates, so nothing tells which \
                      files belong together: they are read in the order given; let the JVM print dates \
                      (-XX:+PrintGCDateStamps, or the decoration 'time')"
                 );
-                return (take(parts), Some(note));
+                return (as_given(parts), Some(note));
             }
             (
                 uptimes.into_iter().map(|uptime| (0, uptime)).collect(),
@@ -137,10 +155,10 @@ pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Vec<T>, Option<String>)
             let note = format!(
                 "not all of the {count} files tell when they were written, so they are read in the order given"
             );
-            return (take(parts), Some(note));
+            return (as_given(parts), Some(note));
         }
     };
-    let mut keyed: Vec<_> = keys.into_iter().zip(take(parts)).collect::<Vec<(_, T)>>();
+    let mut keyed: Vec<_> = keys.into_iter().zip(parts).collect();
     keyed.sort_by_key(|(key, _)| *key);
     let note = match jvms {
         Some(jvms) if jvms > 1 => Some(format!(
@@ -148,7 +166,13 @@ pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Vec<T>, Option<String>)
         )),
         _ => None,
     };
-    (keyed.into_iter().map(|(_, part)| part).collect(), note)
+    let mut last = None;
+    let order = keyed.into_iter().map(|((start, _), (part, _))| {
+        let another = last.is_some_and(|last| last != start);
+        last = Some(start);
+        (part, another)
+    });
+    (order.collect(), note)
 }
 
 /// Starts with those of one JVM made equal.
@@ -198,7 +222,10 @@ mod tests {
             part("gc.log.1", Some(0), None),
         ];
         let (order, note) = ordered(parts);
-        assert_eq!(order, ["gc.log.1", "gc.log.0", "gc.log"]);
+        assert_eq!(
+            order,
+            [("gc.log.1", false), ("gc.log.0", false), ("gc.log", false)]
+        );
         assert_eq!(note, None);
     }
 
@@ -212,7 +239,10 @@ mod tests {
             part("b0", Some(10), Some(1061)),
         ];
         let (order, note) = ordered(parts);
-        assert_eq!(order, ["a0", "a1", "b0", "b1"]);
+        assert_eq!(
+            order,
+            [("a0", false), ("a1", false), ("b0", true), ("b1", false)]
+        );
         assert!(note.unwrap().contains("2 JVMs"));
     }
 
@@ -224,10 +254,10 @@ mod tests {
             part("b", Some(0), None),
         ];
         let (order, note) = ordered(parts);
-        assert_eq!(order, ["a", "a.0", "b"]);
+        assert_eq!(order, [("a", false), ("a.0", false), ("b", true)]);
         assert!(note.unwrap().contains("order given"));
         let (order, note) = ordered(vec![part("x", None, None), part("y", Some(0), None)]);
-        assert_eq!(order, ["x", "y"]);
+        assert_eq!(order, [("x", false), ("y", true)]);
         assert!(note.unwrap().contains("order given"));
     }
 
@@ -235,6 +265,7 @@ mod tests {
     fn an_application_that_ran_out_of_memory_wrote_no_gc_log() {
         let mut signs = Signs::default();
         signs.event(&Event::OutOfMemory {
+            line: 1,
             at: Stamp::default(),
         });
         let mut account = Account::default();

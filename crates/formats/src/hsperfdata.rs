@@ -1,0 +1,114 @@
+//! What a `HotSpot` JVM tells of itself in `/tmp/hsperfdata_USER/PID`: named values in a file that it maps.
+//!
+//! A head, then entries one behind the other, each with its name and its value behind it (`share/runtime/perfMemory.hpp`,
+//! `PerfDataPrologue` and `PerfDataEntry`, layout 2). Numbers are in the order of the machine, which the head tells. The
+//! JVM writes while others read; texts such as its arguments are written once, before the file is called accessible.
+
+use std::collections::BTreeMap;
+
+/// First bytes of the file, whatever the order of the others.
+const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
+/// Bytes before the first entry, at least.
+const HEAD: usize = 32;
+/// Type of a value that is text.
+const BYTES: u8 = b'B';
+
+/// The texts by their names, such as `java.rt.vmArgs`; `None` where the bytes are no such file, or one of another layout.
+pub fn texts(bytes: &[u8]) -> Option<BTreeMap<String, String>> {
+    let head = bytes.get(..HEAD)?;
+    let (order, major) = (head[4], head[5]);
+    if head[..4] != MAGIC || order > 1 || major != 2 {
+        return None;
+    }
+    let number = |at: usize| {
+        let four: [u8; 4] = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
+        let number = if order == 1 {
+            i32::from_le_bytes(four)
+        } else {
+            i32::from_be_bytes(four)
+        };
+        usize::try_from(number).ok()
+    };
+    let mut at = number(24)?;
+    let count = number(28)?;
+    let mut texts = BTreeMap::new();
+    for _ in 0..count {
+        let Some((length, entry)) = number(at).filter(|length| *length > 0).and_then(|length| {
+            let entry = bytes.get(at..at.checked_add(length)?)?;
+            Some((length, entry))
+        }) else {
+            break;
+        };
+        let (name, size, value) = (number(at + 4)?, number(at + 8)?, number(at + 16)?);
+        if size > 0 && entry.get(12) == Some(&BYTES) {
+            let end = value.saturating_add(size);
+            let value = entry.get(value..end.min(entry.len()));
+            if let (Some(name), Some(value)) = (entry.get(name..), value) {
+                texts.insert(until_zero(name), until_zero(value));
+            }
+        }
+        at += length;
+    }
+    Some(texts)
+}
+
+fn until_zero(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0);
+    String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file with one text and one number, as a JVM writes it.
+    fn file(name: &str, value: &str) -> Vec<u8> {
+        let entry = |name: &str, size: usize, kind: u8, value: &[u8]| {
+            let data = 20 + name.len() + 1;
+            let length = data + value.len();
+            let mut bytes = Vec::new();
+            for number in [length, 20, size] {
+                bytes.extend(i32::try_from(number).unwrap().to_le_bytes());
+            }
+            bytes.extend([kind, 0, 1, 1]);
+            bytes.extend(i32::try_from(data).unwrap().to_le_bytes());
+            bytes.extend(name.as_bytes());
+            bytes.push(0);
+            bytes.extend(value);
+            bytes
+        };
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([1, 2, 0, 1]);
+        bytes.resize(24, 0);
+        bytes.extend(32i32.to_le_bytes());
+        bytes.extend(2i32.to_le_bytes());
+        bytes.extend(entry("sun.gc.count", 0, b'J', &7i64.to_le_bytes()));
+        let mut text = value.as_bytes().to_vec();
+        text.push(0);
+        bytes.extend(entry(name, text.len(), BYTES, &text));
+        bytes
+    }
+
+    #[test]
+    fn texts_are_read_and_numbers_left_out() {
+        let bytes = file("java.rt.vmArgs", "-Xmx1g -XX:+UseG1GC");
+        let texts = texts(&bytes).unwrap();
+        assert_eq!(texts["java.rt.vmArgs"], "-Xmx1g -XX:+UseG1GC");
+        assert_eq!(texts.len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_or_damaged_gives_what_there_is() {
+        let whole = file("java.rt.vmArgs", "-Xmx1g");
+        for length in 0..whole.len() {
+            let _ = texts(&whole[..length]);
+        }
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0xff;
+            let _ = texts(&damaged);
+        }
+        assert_eq!(texts(b"no such file"), None);
+        assert_eq!(texts(&[]), None);
+    }
+}

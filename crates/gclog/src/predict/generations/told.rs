@@ -1,0 +1,264 @@
+//! What the model says in words and figures: those of the log beside its own, when the next collections come, what to beware of.
+
+use rungwise_model::capacity::{Estimate, Figure, Layout, Next, Quantity};
+use rungwise_model::gc::LiveSet;
+
+use super::{Model, OVERFLOWS, Sizes, State};
+use crate::event::Collector;
+use crate::predict::survival::Survival;
+use crate::predict::{Given, MODEL, next, next_full, size, untold};
+use crate::summary::clock::seconds;
+
+/// Young collections that come with less or more allocated than these shares of Eden are told.
+const EARLY: f64 = 0.9;
+const LATE: f64 = 1.1;
+
+/// What the log itself says.
+pub(super) struct Measured {
+    interval: f64,
+    survivors: f64,
+    threshold: Option<f64>,
+    promotion: f64,
+    pause: f64,
+    old_interval: Option<f64>,
+    share: f64,
+}
+
+impl Model<'_> {
+    pub(super) fn measured(&self) -> Measured {
+        let old = &self.seen.old.interval;
+        let sum = self.sum;
+        Measured {
+            interval: sum.seconds / sum.count,
+            survivors: sum.survivors / sum.count,
+            threshold: (self.seen.ages.threshold.count() > 0)
+                .then(|| self.seen.ages.threshold.quantile(0.5) as f64),
+            promotion: sum.promoted / sum.seconds,
+            pause: self.seen.pauses.quantile(0.5) as f64 / 1e9,
+            old_interval: (old.count() > 0).then(|| old.sum_ms() / 1e3 / old.count() as f64),
+            share: self.measured_share(),
+        }
+    }
+
+    pub(super) fn figures(&self, state: &State, measured: Option<&Measured>) -> Vec<Figure> {
+        use Quantity as Q;
+        let figure = |quantity, of: Option<f64>, told: Result<Estimate, String>| match told {
+            Ok(estimate) => Figure {
+                quantity,
+                measured: of,
+                estimate: Some(estimate),
+                because: None,
+            },
+            Err(why) => untold(quantity, of, why),
+        };
+        let of = |of: fn(&Measured) -> Option<f64>| measured.and_then(of);
+        let millis = |told: &Result<Estimate, String>| told.clone().map(|s| s.scaled(1e3));
+        let per_min = Estimate::exact(60.0)
+            .over(state.interval)
+            .unwrap_or_default();
+        let mut figures = vec![
+            figure(
+                Q::YoungIntervalS,
+                of(|m| Some(m.interval)),
+                Ok(state.interval),
+            ),
+            figure(Q::YoungPerMin, of(|m| Some(60.0 / m.interval)), Ok(per_min)),
+            figure(
+                Q::YoungPauseMs,
+                of(|m| Some(m.pause * 1e3)),
+                millis(&state.pause),
+            ),
+            figure(
+                Q::SurvivorsBytes,
+                of(|m| Some(m.survivors)),
+                state.survivors.clone(),
+            ),
+            figure(Q::SurvivorSpaceWantedBytes, None, state.wanted.clone()),
+            figure(
+                Q::TenuringThreshold,
+                of(|m| m.threshold),
+                state.threshold.clone(),
+            ),
+            figure(
+                Q::PromotionBytesPerS,
+                of(|m| Some(m.promotion)),
+                state.promotion.clone(),
+            ),
+            figure(
+                Q::OldIntervalS,
+                of(|m| m.old_interval),
+                state.old_interval.clone(),
+            ),
+            figure(Q::PauseShare, of(|m| Some(m.share)), state.share.clone()),
+        ];
+        let beyond = self.curve.as_ref().map_or(0.0, Survival::known);
+        for figure in &mut figures {
+            let copied = matches!(
+                figure.quantity,
+                Q::SurvivorsBytes | Q::PromotionBytesPerS | Q::YoungPauseMs
+            );
+            if copied && self.curve.is_err() && figure.estimate.is_some() {
+                figure.because = Some(
+                    "the log's own and not reckoned, since nothing tells how long objects live"
+                        .to_owned(),
+                );
+            }
+            let ends_low = figure
+                .estimate
+                .is_some_and(|e| e.low <= 0.0 && e.high > 0.0);
+            if figure.quantity == Q::PromotionBytesPerS && ends_low && figure.because.is_none() {
+                figure.because = Some(format!(
+                    "no more than that: the ages in the log end at {} allocated, and what dies later is not in it",
+                    size(beyond)
+                ));
+            }
+        }
+        figures
+    }
+
+    pub(super) fn next(&self, given: &Given, live: Option<&LiveSet>) -> Vec<Next> {
+        let seen = self.seen;
+        let passed = seen
+            .last
+            .zip(seen.last_young)
+            .map_or(0.0, |(last, at)| seconds(last - at));
+        let at = |share: f64| (seen.interval.quantile(share) as f64 / 1e9 - passed).max(0.0);
+        let young = Estimate {
+            point: at(0.5),
+            low: at(0.05),
+            high: at(0.95),
+        };
+        let young = next(
+            "young",
+            Some(young),
+            "nine in ten of the log's intervals, less the time since the last one",
+        );
+        let old = self.next_old(given);
+        let full = match self.collector {
+            Collector::Serial | Collector::Parallel => Next {
+                kind: "full".to_owned(),
+                ..old.clone()
+            },
+            _ => next_full(seen, live),
+        };
+        vec![young, old, full]
+    }
+
+    fn next_old(&self, given: &Given) -> Next {
+        let own = self.trigger(&self.sizes);
+        let begins = own.or_else(|| {
+            let old = self.sizes.old()?;
+            match self.collector {
+                Collector::Serial | Collector::Parallel => Some(Estimate::exact(old)),
+                Collector::Cms => Some(Estimate::exact(old * given.cycle_at?)),
+                _ => None,
+            }
+        });
+        let (Some(begins), Some(now), Some(promotion)) =
+            (begins, self.seen.old.now, self.promotion())
+        else {
+            return next(
+                "old",
+                None,
+                "cannot be told: no old collection in the log shows how full the old generation is when one begins",
+            );
+        };
+        let left = self.seen.old.left().and_then(|left| left.mean());
+        let growth = promotion.scaled(left.map_or(1.0, |left| self.growth(left)));
+        let Some(in_s) = begins.less(Estimate::exact(now)).over(growth) else {
+            return next("old", None, "cannot be told: nothing is promoted");
+        };
+        let because = if begins.point < now {
+            "one is due or under way: the old generation holds more than where collections began in the log".to_owned()
+        } else if own.is_some() {
+            format!(
+                "{} of the old generation are in use, and {} where collections began in the log",
+                size(now),
+                size(begins.point)
+            )
+        } else {
+            format!(
+                "{} of the old generation are in use; by its settings a collection begins at {}, if not earlier",
+                size(now),
+                size(begins.point)
+            )
+        };
+        next("old", Some(in_s.widened(MODEL)), because)
+    }
+
+    pub(super) fn layout(&self, sizes: &Sizes) -> Layout {
+        Layout {
+            collector: Some(
+                match self.collector {
+                    Collector::Parallel => "Parallel",
+                    Collector::Cms => "CMS",
+                    Collector::G1 => "G1",
+                    _ => "Serial",
+                }
+                .to_owned(),
+            ),
+            heap_bytes: sizes.heap,
+            young_bytes: Some(sizes.young),
+            eden_bytes: Some(sizes.eden),
+            survivor_bytes: Some(sizes.survivor),
+            old_bytes: sizes.old(),
+            max_tenuring: Some(sizes.max_tenuring),
+        }
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.supposed {
+            notes.push(
+                "the log does not tell the size of a survivor space; it is supposed to be what the JVM takes by default, and \
+                 --survivor-space says otherwise"
+                    .to_owned(),
+            );
+        }
+        let varies = self.seen.young.varies() || self.young_moves();
+        match self.collector {
+            Collector::Parallel if varies => notes.push(
+                "Parallel moved the sizes of the young generation during the log (UseAdaptiveSizePolicy); the figures are of their \
+                 means, and another size holds only where it no longer moves"
+                    .to_owned(),
+            ),
+            Collector::G1 if varies => notes.push(
+                "G1 moved the size of the young generation during the log to keep to its pause goal; the figures are of the mean"
+                    .to_owned(),
+            ),
+            _ if varies => notes.push(
+                "the young generation changed its size during the log; the figures are of the mean".to_owned(),
+            ),
+            _ => {}
+        }
+        let percent = self.fill * 100.0;
+        if self.collector != Collector::G1 && self.fill < EARLY {
+            notes.push(format!(
+                "young collections come when {percent:.0} % of Eden is allocated, for other reasons than a full Eden; the same is \
+                 supposed of other sizes"
+            ));
+        }
+        if self.collector != Collector::G1 && self.fill > LATE {
+            notes.push(format!(
+                "from one young collection to the next {percent:.0} % of Eden is allocated, since full collections empty it between \
+                 them; the same is supposed of other sizes"
+            ));
+        }
+        if self.collector != Collector::G1
+            && self.sum.survivors / self.sum.count > OVERFLOWS * self.sizes.survivor
+        {
+            notes.push(
+                "the survivor spaces overflow: how long objects live is known only up to the first collection, and most intervals \
+                 are wide; a log with larger survivor spaces tells more"
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+
+    /// G1's young generation, by what was in it before collections.
+    fn young_moves(&self) -> bool {
+        let range = self.seen.young_before;
+        self.collector == Collector::G1 && range.mean().is_some_and(|mean| range.max > 1.2 * mean)
+    }
+}

@@ -1,0 +1,331 @@
+//! What collections will do under other sizes: from a log, or from a load alone.
+//!
+//! ```
+//! use rungwise_gclog::predict::young_interval;
+//!
+//! // 500 requests a second of 0.5 MB each fill 15 GB a minute; an Eden of 5 GB fills three times in it.
+//! let allocated = 500.0 * 0.5e6;
+//! assert_eq!(allocated * 60.0, 15e9);
+//! assert_eq!(60.0 / young_interval(5e9, allocated).unwrap(), 3.0);
+//! ```
+//!
+//! From a log: [`Watch`] takes its events, [`predict`] reckons. The suppositions, in the order of their weight:
+//!
+//! - The load stays what it was, on the wall clock. Where pauses take another share of the time, the interval also holds what a
+//!   closed loop would do, whose clients wait for the pauses.
+//! - A young collection comes when Eden is full: interval = Eden / allocation. How far the log's own collections keep to it is
+//!   measured and reckoned in.
+//! - Objects die by age alone, so one curve of survival serves all sizes: with `C(x)` the bytes that live of
+//!   the last `x` bytes allocated, Eden `E` and threshold `n`, a collection leaves `C(nE)` in a survivor space and promotes
+//!   `C((n+1)E) - C(nE)`. An age table is `C` at the multiples of `E`; between them it is bounded because the dead stay dead.
+//! - Serial, ParNew and G1 lower the threshold to the first age up to which the table exceeds the desired size
+//!   (`ageTable.cpp`, `compute_tenuring_threshold`); Parallel without adaptive sizing keeps it. What does not fit into a survivor
+//!   space is promoted at once.
+//! - The next old collection comes when what is promoted has filled the room between what the last one left and where the next
+//!   begins. That place keeps its distance from the end of the old generation with Serial and Parallel, its share of it with CMS,
+//!   and its share of the heap with G1.
+//! - A young pause lies between the log's own and one in proportion to the bytes copied; a relation in the log says where. It is
+//!   the median that is told: single long pauses come of what else the machine does.
+//!
+//! Every interval is that of the difference of two runs, from the spread of the log's blocks, and [`MODEL`] wider. What is
+//! born in the old generation, collections that are asked for, and a load that changes over the day are outside of the model.
+
+mod cycles;
+mod generations;
+mod survival;
+mod watch;
+
+use rungwise_model::capacity::{Estimate, Figure, Layout, Next, Quantity, WhatIf};
+use rungwise_model::gc::LiveSet;
+
+pub use watch::{Facts, Seen, Watch};
+
+/// How much wider than its noise every interval is made. What remained between prediction and measurement on the pairs of logs
+/// in `pairs`, beyond the noise.
+pub const MODEL: f64 = 0.05;
+
+/// Settings that the log itself may not tell: from the options of the JVM, or from who asks. Bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Given {
+    /// The heap.
+    pub heap: Option<f64>,
+    /// Eden and both survivor spaces.
+    pub young: Option<f64>,
+    /// Where objects are born.
+    pub eden: Option<f64>,
+    /// One survivor space.
+    pub survivor: Option<f64>,
+    /// Eden as a multiple of a survivor space.
+    pub survivor_ratio: Option<f64>,
+    /// Collections that an object survives at most before it is promoted.
+    pub max_tenuring: Option<u32>,
+    /// Share of a survivor space that the collector wants to use.
+    pub target_survivor: Option<f64>,
+    /// Parallel moves sizes and threshold by itself (`UseAdaptiveSizePolicy`).
+    pub adaptive: Option<bool>,
+    /// Share of the old generation at which CMS begins a cycle.
+    pub cycle_at: Option<f64>,
+}
+
+/// What is asked about. Bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// As it was asked, for the report.
+    pub asked: String,
+    /// Eden and both survivor spaces.
+    pub young: Option<f64>,
+    /// Where objects are born.
+    pub eden: Option<f64>,
+    /// Eden as a multiple of a survivor space.
+    pub survivor_ratio: Option<f64>,
+    /// Collections that an object survives at most before it is promoted.
+    pub tenuring: Option<u32>,
+    /// The heap.
+    pub heap: Option<f64>,
+    /// Load as a multiple of that of the log.
+    pub rate: f64,
+}
+
+impl Default for Change {
+    fn default() -> Self {
+        Self {
+            asked: String::new(),
+            young: None,
+            eden: None,
+            survivor_ratio: None,
+            tenuring: None,
+            heap: None,
+            rate: 1.0,
+        }
+    }
+}
+
+impl Change {
+    /// Nothing of the generations changes.
+    fn keeps_young(&self) -> bool {
+        self.young.is_none()
+            && self.eden.is_none()
+            && self.survivor_ratio.is_none()
+            && self.tenuring.is_none()
+            && (self.rate - 1.0).abs() < 1e-9
+    }
+}
+
+/// Why nothing can be reckoned.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// The log is too short, or tells no sizes.
+    #[error("{0}")]
+    TooLittle(String),
+    /// What is asked contradicts itself, the log, or the collector.
+    #[error("{0}")]
+    Contradiction(String),
+}
+
+/// What is reckoned from a log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prediction {
+    /// Sizes of the log.
+    pub layout: Layout,
+    /// Bytes allocated per second.
+    pub allocation: Estimate,
+    /// The log's own figures, by the log and by the model.
+    pub now: Vec<Figure>,
+    /// When the next collections come.
+    pub next: Vec<Next>,
+    /// How it would be.
+    pub what_if: Option<WhatIf>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+/// Reckons from what was seen of a log. `live` is the live set of the same run.
+pub fn predict(
+    seen: &Seen,
+    given: &Given,
+    live: Option<&LiveSet>,
+    change: Option<&Change>,
+) -> Result<Prediction, Error> {
+    let mut prediction = if seen.stops_for_young() {
+        generations::predict(seen, given, live, change)?
+    } else {
+        cycles::predict(seen, live, change)?
+    };
+    let checked = prediction
+        .now
+        .iter()
+        .filter_map(|own| Some((own.measured?, own.estimate?)));
+    let missed = checked
+        .filter(|(measured, estimate)| !estimate.holds(*measured))
+        .count();
+    if missed > 0 {
+        prediction.notes.insert(
+            0,
+            format!(
+                "the model does not hold for this log: {missed} of its own figures are outside of their intervals, so those of other \
+                 sizes may be as well"
+            ),
+        );
+    }
+    Ok(prediction)
+}
+
+/// Seconds from one young collection to the next: nothing where nothing is allocated.
+pub fn young_interval(eden_bytes: f64, allocated_bytes_per_s: f64) -> Option<f64> {
+    (allocated_bytes_per_s > 0.0).then(|| eden_bytes / allocated_bytes_per_s)
+}
+
+/// A load and sizes, without a log. Bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Plain {
+    /// Allocated per second.
+    pub allocation: f64,
+    /// Where objects are born.
+    pub eden: f64,
+    /// Mean young pause, seconds.
+    pub pause_s: Option<f64>,
+    /// The heap.
+    pub heap: Option<f64>,
+    /// What lives for long.
+    pub live: Option<f64>,
+    /// What a young collection leaves alive.
+    pub survivors: Option<f64>,
+}
+
+/// Figures of a load and sizes alone.
+pub fn plain(case: &Plain) -> Result<Vec<Figure>, Error> {
+    let live = case.live.unwrap_or(0.0);
+    if let Some(heap) = case.heap.filter(|heap| *heap < case.eden + live) {
+        let (eden, live) = (case.eden, live);
+        return Err(Error::Contradiction(format!(
+            "Eden of {} and a live set of {} do not fit into a heap of {}",
+            size(eden),
+            size(live),
+            size(heap)
+        )));
+    }
+    let Some(interval) = young_interval(case.eden, case.allocation) else {
+        return Err(Error::TooLittle(
+            "nothing is allocated, so nothing is collected".to_owned(),
+        ));
+    };
+    if let Some(survivors) = case.survivors.filter(|survivors| *survivors > case.eden) {
+        return Err(Error::Contradiction(format!(
+            "{} cannot survive of an Eden of {}",
+            size(survivors),
+            size(case.eden)
+        )));
+    }
+    let exact = |quantity, value| Figure {
+        quantity,
+        measured: None,
+        estimate: Some(Estimate::exact(value)),
+        because: None,
+    };
+    let mut figures = vec![
+        exact(Quantity::AllocationBytesPerS, case.allocation),
+        exact(Quantity::AllocationBytesPerMin, case.allocation * 60.0),
+        exact(Quantity::YoungIntervalS, interval),
+        exact(Quantity::YoungPerMin, 60.0 / interval),
+    ];
+    if let Some(pause) = case.pause_s {
+        figures.push(exact(Quantity::PauseShare, (pause / interval).min(1.0)));
+    }
+    if let (Some(heap), Some(_), Some(survivors @ 1.0..)) = (case.heap, case.live, case.survivors) {
+        let least = (heap - case.eden - live) / survivors * interval;
+        figures.push(Figure {
+            because: Some(
+                "at the soonest: if all that survives a young collection is promoted and nothing of it dies; a log with age \
+                 tables tells how much is"
+                    .to_owned(),
+            ),
+            ..exact(Quantity::OldIntervalS, least)
+        });
+    }
+    Ok(figures)
+}
+
+/// A size in a message, as a flag would take it.
+fn size(bytes: f64) -> String {
+    let units = [
+        (1_073_741_824.0, "GiB"),
+        (1_048_576.0, "MiB"),
+        (1024.0, "KiB"),
+    ];
+    let unit = units.into_iter().find(|(unit, _)| bytes >= *unit);
+    match unit {
+        Some((unit, name)) => {
+            let number = format!("{:.1}", bytes / unit);
+            format!("{} {name}", number.trim_end_matches(".0"))
+        }
+        None => format!("{bytes:.0} B"),
+    }
+}
+
+/// A figure that cannot be told.
+fn untold(quantity: Quantity, measured: Option<f64>, why: impl Into<String>) -> Figure {
+    Figure {
+        quantity,
+        measured,
+        estimate: None,
+        because: Some(why.into()),
+    }
+}
+
+/// Seconds from the end of the log.
+fn next(kind: &str, in_s: Option<Estimate>, because: impl Into<String>) -> Next {
+    Next {
+        kind: kind.to_owned(),
+        in_s,
+        because: because.into(),
+    }
+}
+
+/// When the live set will have filled its room, if it grows for sure.
+fn until_full(live: Option<&LiveSet>) -> Option<Next> {
+    let live = live?;
+    let (slope, room) = (live.bytes_per_hour?, live.room_bytes? as f64);
+    let left = (room - live.last_bytes as f64).max(0.0) * 3600.0;
+    (slope.low > 0.0).then(|| {
+        let in_s = Estimate {
+            point: left / slope.point,
+            low: left / slope.high,
+            high: left / slope.low,
+        };
+        next(
+            "full",
+            Some(in_s),
+            "the live set grows; at this pace it fills the heap, and collections no longer help",
+        )
+    })
+}
+
+/// The next full collection of a collector that works beside the application.
+fn next_full(seen: &Seen, live: Option<&LiveSet>) -> Next {
+    if let Some(next) = until_full(live) {
+        return next;
+    }
+    let full = &seen.old.full_interval;
+    if full.count() > 0 {
+        let spread = |share: f64| full.quantile(share) as f64 / 1e9;
+        let in_s = Estimate {
+            point: spread(0.5),
+            low: 0.0,
+            high: spread(1.0),
+        };
+        return next(
+            "full",
+            Some(in_s),
+            "from the intervals between those of the log; each came where the collector was not in time, or was asked for",
+        );
+    }
+    let why = match live.map(|live| live.bytes_per_hour.is_some()) {
+        Some(true) => {
+            "none to be expected: the live set does not grow for sure, and the log shows none or one"
+        }
+        _ => {
+            "cannot be told: too few old collections to see whether the live set grows; a log of more hours tells"
+        }
+    };
+    next("full", None, why)
+}

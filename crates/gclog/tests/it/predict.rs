@@ -1,0 +1,384 @@
+//! Predictions against logs: each log of a pair predicts the other, and all predict themselves.
+//!
+//! What is measured in a log has to lie in the interval that the other log gives, whatever it is of. An interval must also be
+//! worth something: the second number of each row is how many times its lower end the upper end may be. How often young
+//! collections come is asked about for factors of two, so 1.25 is far finer than the question; where the ages in the log reach as
+//! far as what is asked, a factor of two tells which of two sizes promotes less. Beyond that only one end is known, and the
+//! rows say how far off it may be.
+
+#![expect(clippy::disallowed_methods, reason = "tests read the logs")]
+
+use std::io::Read as _;
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use rungwise_gclog::Parser;
+use rungwise_gclog::predict::{Change, Error, Given, Prediction, Seen, Watch, predict};
+use rungwise_model::capacity::{Figure, Quantity};
+
+use Quantity::{
+    OldIntervalS as OldInterval, PauseShare, PromotionBytesPerS as Promotion,
+    SurvivorsBytes as Survivors, TenuringThreshold as Threshold, YoungIntervalS as YoungInterval,
+    YoungPauseMs as YoungPause,
+};
+
+fn watched(log: &[u8]) -> Seen {
+    let mut watch = Watch::new();
+    let mut parser = Parser::new();
+    parser.push(log, &mut |_, event| watch.event(&event));
+    parser.finish(&mut |_, event| watch.event(&event));
+    watch.seen()
+}
+
+fn seen(name: &str) -> Seen {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("pairs/{name}.log.gz"));
+    let packed = std::fs::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut log = Vec::new();
+    GzDecoder::new(packed.as_slice())
+        .read_to_end(&mut log)
+        .expect("a whole log");
+    watched(&log)
+}
+
+/// What Parallel does not print, as its options say it.
+fn given(name: &str) -> Given {
+    let tenuring = if name == "parallel-tenuring-6" { 6 } else { 2 };
+    Given {
+        adaptive: Some(false),
+        max_tenuring: name.starts_with("parallel").then_some(tenuring),
+        ..Given::default()
+    }
+}
+
+fn predicted(name: &str, change: Option<&Change>) -> Prediction {
+    predict(&seen(name), &given(name), None, change)
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+const MIB: f64 = 1_048_576.0;
+
+fn young(mib: f64) -> Change {
+    Change {
+        young: Some(mib * MIB),
+        ..Change::default()
+    }
+}
+
+fn heap(mib: f64) -> Change {
+    Change {
+        heap: Some(mib * MIB),
+        ..Change::default()
+    }
+}
+
+fn tenuring(age: u32) -> Change {
+    Change {
+        tenuring: Some(age),
+        ..Change::default()
+    }
+}
+
+fn ratio(ratio: f64) -> Change {
+    Change {
+        survivor_ratio: Some(ratio),
+        ..Change::default()
+    }
+}
+
+fn rate(rate: f64) -> Change {
+    Change {
+        rate,
+        ..Change::default()
+    }
+}
+
+/// Predicts one log from another. `useful` are the figures whose interval must not be wider than that factor.
+#[track_caller]
+fn check(from: &str, change: &Change, to: &str, useful: &[(Quantity, f64)]) {
+    let figures = predicted(from, Some(change))
+        .what_if
+        .expect("it was asked for")
+        .figures;
+    let truth = predicted(to, None).now;
+    let mut offenders = Vec::new();
+    let mut compared = 0;
+    for (figure, truth) in figures.iter().zip(&truth) {
+        assert_eq!(figure.quantity, truth.quantity);
+        let (Some(estimate), Some(measured)) = (figure.estimate, truth.measured) else {
+            continue;
+        };
+        compared += 1;
+        if !estimate.holds(measured) {
+            offenders.push(format!(
+                "{:?}: {measured} is not in {estimate:?}",
+                figure.quantity
+            ));
+        }
+    }
+    for (quantity, most) in useful {
+        let figure = of(&figures, *quantity);
+        let estimate = figure.estimate.unwrap_or_else(|| panic!("{figure:?}"));
+        if estimate.high > most * estimate.low {
+            offenders.push(format!(
+                "{quantity:?}: {estimate:?} is wider than a factor of {most}"
+            ));
+        }
+    }
+    assert!(offenders.is_empty(), "{from} -> {to}: {offenders:#?}");
+    let generations = truth.iter().any(|figure| figure.quantity == YoungInterval);
+    let least = if generations { 6 } else { 1 };
+    assert!(compared >= least, "only {compared} figures compared");
+}
+
+#[track_caller]
+fn of(figures: &[Figure], quantity: Quantity) -> &Figure {
+    let mut all = figures.iter();
+    all.find(|figure| figure.quantity == quantity)
+        .expect("every figure is there")
+}
+
+/// The upper end is not further than this from what the other log measures; there is no lower one.
+#[track_caller]
+fn at_most(from: &str, change: &Change, to: &str, quantity: Quantity, factor: f64) {
+    let figures = predicted(from, Some(change))
+        .what_if
+        .expect("it was asked for")
+        .figures;
+    let high = of(&figures, quantity).estimate.expect("a bound").high;
+    let measured = of(&predicted(to, None).now, quantity)
+        .measured
+        .expect("a figure of the log");
+    assert!(
+        measured <= high && high <= factor * measured,
+        "{measured} {high}"
+    );
+}
+
+#[test]
+fn twice_the_young_generation_under_serial() {
+    let (small, large) = ("serial-base", "serial-young-96m");
+    let beyond = [(YoungInterval, 1.25), (YoungPause, 5.0), (Threshold, 2.5)];
+    check(small, &young(96.0), large, &beyond);
+    // The larger one promotes a quarter; its objects are older than the ages in the log.
+    at_most(small, &young(96.0), large, Promotion, 5.0);
+    let known = [
+        (YoungInterval, 1.25),
+        (YoungPause, 2.5),
+        (Survivors, 1.3),
+        (Promotion, 2.0),
+        (PauseShare, 2.5),
+    ];
+    check(large, &young(48.0), small, &known);
+}
+
+#[test]
+fn half_the_load_under_serial() {
+    let (full, half) = ("serial-base", "serial-rate-50");
+    check(
+        full,
+        &rate(0.5),
+        half,
+        &[(YoungInterval, 1.25), (YoungPause, 5.0), (Survivors, 4.0)],
+    );
+    at_most(full, &rate(0.5), half, Promotion, 1.3);
+    check(
+        half,
+        &rate(2.0),
+        full,
+        &[
+            (YoungInterval, 1.25),
+            (YoungPause, 2.0),
+            (Survivors, 1.5),
+            (Promotion, 3.0),
+        ],
+    );
+}
+
+#[test]
+fn a_tenuring_threshold_of_two_and_of_fifteen_under_cms() {
+    let (fifteen, two) = ("cms-base", "cms-tenuring-2");
+    let known = [
+        (YoungInterval, 1.25),
+        (Promotion, 1.5),
+        (OldInterval, 1.5),
+        (Survivors, 2.0),
+        (YoungPause, 2.5),
+    ];
+    check(fifteen, &tenuring(2), two, &known);
+    // The ages in the log end at two.
+    check(
+        two,
+        &tenuring(15),
+        fifteen,
+        &[(YoungInterval, 1.25), (Survivors, 3.5)],
+    );
+}
+
+#[test]
+fn smaller_and_larger_survivor_spaces_under_cms() {
+    let (large, small) = ("cms-base", "cms-survivor-ratio-16");
+    let known = [
+        (YoungInterval, 1.25),
+        (Survivors, 1.25),
+        (Threshold, 1.0),
+        (Promotion, 3.5),
+        (OldInterval, 3.5),
+    ];
+    check(large, &ratio(16.0), small, &known);
+    // Its survivor spaces overflow, so of the ages nothing is known but the first.
+    check(small, &ratio(2.0), large, &[(YoungInterval, 1.25)]);
+}
+
+#[test]
+fn a_tenuring_threshold_of_two_and_of_six_under_parallel() {
+    let (two, six) = ("parallel-base", "parallel-tenuring-6");
+    check(
+        two,
+        &tenuring(6),
+        six,
+        &[(YoungInterval, 1.25), (Survivors, 2.0), (YoungPause, 2.5)],
+    );
+    at_most(two, &tenuring(6), six, Promotion, 2.0);
+    // Parallel prints no table, so all below the threshold is one step.
+    check(
+        six,
+        &tenuring(2),
+        two,
+        &[(YoungInterval, 1.25), (Survivors, 3.0)],
+    );
+}
+
+#[test]
+fn twice_the_old_generation_under_parallel() {
+    let (small, large) = ("parallel-base", "parallel-heap-192m");
+    let known = [
+        (YoungInterval, 1.25),
+        (Promotion, 1.5),
+        (OldInterval, 1.5),
+        (Survivors, 1.25),
+        (YoungPause, 1.6),
+        (PauseShare, 2.0),
+    ];
+    check(small, &heap(192.0), large, &known);
+    check(large, &heap(128.0), small, &known);
+}
+
+#[test]
+fn twice_the_fixed_young_generation_under_g1() {
+    let (small, large) = ("g1-base", "g1-young-64m");
+    check(
+        small,
+        &young(64.0),
+        large,
+        &[(YoungInterval, 1.25), (Survivors, 1.6), (YoungPause, 3.5)],
+    );
+    at_most(small, &young(64.0), large, Promotion, 2.0);
+    // At half the size the objects lie within the first step of the ages.
+    let within = [
+        (YoungInterval, 1.25),
+        (Survivors, 2.5),
+        (Promotion, 5.0),
+        (OldInterval, 5.0),
+    ];
+    check(large, &young(32.0), small, &within);
+}
+
+#[test]
+fn twice_the_heap_under_zgc() {
+    let (small, large) = ("zgc-base", "zgc-heap-384m");
+    check(small, &heap(384.0), large, &[(OldInterval, 1.5)]);
+    check(large, &heap(192.0), small, &[]);
+    let refused = predict(&seen(small), &Given::default(), None, Some(&young(64.0)));
+    assert!(
+        matches!(refused, Err(Error::Contradiction(why)) if why.contains("no young generation"))
+    );
+}
+
+const GENERATIONS: [&str; 11] = [
+    "serial-base",
+    "serial-young-96m",
+    "serial-rate-50",
+    "cms-base",
+    "cms-tenuring-2",
+    "cms-survivor-ratio-16",
+    "parallel-base",
+    "parallel-tenuring-6",
+    "parallel-heap-192m",
+    "g1-base",
+    "g1-young-64m",
+];
+
+#[test]
+fn every_log_predicts_itself() {
+    for name in GENERATIONS {
+        let prediction = predicted(name, None);
+        for figure in &prediction.now {
+            if let (Some(estimate), Some(measured)) = (figure.estimate, figure.measured) {
+                assert!(
+                    estimate.holds(measured),
+                    "{name}: {measured} is not in {figure:?}"
+                );
+            }
+        }
+        let off = |quantity| {
+            let figure = of(&prediction.now, quantity);
+            figure.estimate.expect("told").point / figure.measured.expect("measured") - 1.0
+        };
+        assert!(off(YoungInterval).abs() < 0.05, "{name}");
+        // Where survivor spaces overflow, how much is promoted is known between bounds only.
+        if name != "cms-survivor-ratio-16" {
+            assert!(off(Survivors).abs() < 0.05, "{name}: {}", off(Survivors));
+            assert!(off(Promotion).abs() < 0.25, "{name}: {}", off(Promotion));
+        }
+    }
+}
+
+/// A log that is cut before its last old collections says when the next one comes, and the rest of it says whether it did.
+#[test]
+fn the_next_old_collection_comes_when_it_was_said() {
+    for (name, until) in [
+        ("parallel-base", 44.0),
+        ("parallel-tenuring-6", 40.0),
+        ("cms-base", 42.0),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("pairs/{name}.log.gz"));
+        let packed = std::fs::read(&path).expect("the log");
+        let mut log = String::new();
+        GzDecoder::new(packed.as_slice())
+            .read_to_string(&mut log)
+            .expect("a whole log");
+        let at = |line: &str| {
+            let text = line.trim_start_matches('[');
+            let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+            text[..end].parse::<f64>().ok()
+        };
+        let cut = log
+            .lines()
+            .position(|line| at(line).is_some_and(|at| at > until));
+        let lines: Vec<&str> = log.lines().collect();
+        let (head, rest) = lines.split_at(cut.expect("a later line"));
+        let starts =
+            |line: &&&str| line.contains("Pause Full") || line.contains("CMS-initial-mark");
+        let comes = rest
+            .iter()
+            .find(starts)
+            .and_then(|line| at(line))
+            .expect("another one");
+        let seen = watched(format!("{}\n", head.join("\n")).as_bytes());
+        let told = predict(&seen, &given(name), None, None).expect("a prediction");
+        let next = told
+            .next
+            .iter()
+            .find(|next| next.kind == "old")
+            .expect("it is told");
+        let in_s = next.in_s.unwrap_or_else(|| panic!("{name}: {next:?}"));
+        let truth = comes - until;
+        // From the last line before the cut, which is up to one young collection earlier.
+        let slack = 0.5;
+        assert!(
+            in_s.low - slack <= truth && truth <= in_s.high + slack,
+            "{name}: {truth} {next:?}"
+        );
+        assert!(in_s.high <= 2.0 * in_s.low, "{name}: {in_s:?}");
+    }
+}

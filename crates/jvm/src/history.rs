@@ -1,0 +1,246 @@
+//! How an option stands from one JDK to the next: when it came, what became of its default, when it went.
+//!
+//! Only the releases that have a table are known by themselves; where a JVM says since when something is so, that is told.
+
+use std::fmt::Write as _;
+
+use crate::command_line::Given;
+use crate::judge::entry;
+use crate::release::Release;
+use crate::table::{Default, Flag, Kind};
+
+/// How a release takes an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It does not know it, and a JVM that is given it does not start.
+    Unknown,
+    /// As it is.
+    Taken,
+    /// Behind `-XX:+UnlockExperimentalVMOptions`.
+    Experimental,
+    /// Behind `-XX:+UnlockDiagnosticVMOptions`.
+    Diagnostic,
+    /// With a warning that it will go.
+    Deprecated,
+    /// With a warning, and without effect.
+    Ignored,
+}
+
+impl State {
+    /// As in the document.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Taken => "taken",
+            Self::Experimental => "experimental",
+            Self::Diagnostic => "diagnostic",
+            Self::Deprecated => "deprecated",
+            Self::Ignored => "ignored",
+        }
+    }
+
+    fn has_effect(self) -> bool {
+        !matches!(self, Self::Unknown | Self::Ignored)
+    }
+}
+
+/// An option in one release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The release.
+    pub release: Release,
+    /// How it takes the option.
+    pub state: State,
+    /// What holds without it; none where that is decided at start, or it is no flag.
+    pub default: Option<&'static str>,
+}
+
+/// The option in each release that has a table, oldest first; nothing of an option that no table tells of.
+pub fn history(given: &Given) -> Vec<Standing> {
+    let all: Vec<Standing> = Release::known()
+        .map(|release| {
+            let flag = known(given, release);
+            Standing {
+                release,
+                state: flag.map_or(State::Unknown, state),
+                default: flag.and_then(|flag| match flag.default {
+                    Default::Constant(text) => Some(text),
+                    Default::Decided | Default::None => None,
+                }),
+            }
+        })
+        .collect();
+    if all.iter().all(|standing| standing.state == State::Unknown) {
+        return Vec::new();
+    }
+    all
+}
+
+/// The same in a sentence: `in JDK 7 to 11; deprecated since JDK 9; not in 17, 21, 25`. Empty where nothing is known.
+pub fn lifetime(given: &Given) -> String {
+    let all = history(given);
+    let of = |wanted: &dyn Fn(&Standing) -> bool| {
+        let releases = all.iter().filter(|standing| wanted(standing));
+        listed(
+            &releases
+                .map(|standing| standing.release)
+                .collect::<Vec<_>>(),
+        )
+    };
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut text = match of(&|standing| standing.state.has_effect()) {
+        releases if releases.is_empty() => "in no JDK that has a table".to_owned(),
+        releases => format!("in JDK {releases}"),
+    };
+    for (state, words) in [
+        (State::Experimental, "experimental in"),
+        (State::Diagnostic, "diagnostic in"),
+    ] {
+        let releases = of(&|standing| standing.state == state);
+        if !releases.is_empty() {
+            let _ = write!(text, "; {words} {releases}");
+        }
+    }
+    for (state, words) in [
+        (State::Deprecated, "deprecated"),
+        (State::Ignored, "ignored"),
+    ] {
+        let releases = of(&|standing| standing.state == state);
+        if releases.is_empty() {
+            continue;
+        }
+        let since = all
+            .iter()
+            .filter(|standing| standing.state == state)
+            .find_map(|standing| known(given, standing.release)?.since());
+        let _ = match since {
+            Some(since) => write!(text, "; {words} since {since}"),
+            None => write!(text, "; {words} in {releases}"),
+        };
+    }
+    let gone = of(&|standing| standing.state == State::Unknown);
+    if !gone.is_empty() {
+        let _ = write!(text, "; not in {gone}");
+    }
+    let mut defaults: Vec<(&str, Vec<Release>)> = Vec::new();
+    for standing in all.iter().filter(|standing| standing.state.has_effect()) {
+        if let Some(default) = standing.default.filter(|default| !default.is_empty()) {
+            match defaults.last_mut() {
+                Some((last, releases)) if *last == default => releases.push(standing.release),
+                _ => defaults.push((default, vec![standing.release])),
+            }
+        }
+    }
+    if defaults.len() > 1 {
+        let told: Vec<String> = defaults
+            .iter()
+            .map(|(default, releases)| format!("{default} in {}", listed(releases)))
+            .collect();
+        let _ = write!(text, "; default {}", told.join(", "));
+    }
+    text
+}
+
+/// What a release knows of an option: of `-Xmx` of the flag that it sets.
+fn known(given: &Given, release: Release) -> Option<&'static Flag> {
+    let table = release.table();
+    entry(table, given).or_else(|| table.find(&given.sets.first()?.name))
+}
+
+fn state(flag: &Flag) -> State {
+    match flag.kind {
+        Kind::Refused => State::Unknown,
+        Kind::Gone => State::Ignored,
+        _ if flag.is_deprecated() => State::Deprecated,
+        Kind::Experimental => State::Experimental,
+        Kind::Diagnostic => State::Diagnostic,
+        Kind::Product | Kind::Manageable | Kind::Alias | Kind::Option => State::Taken,
+    }
+}
+
+/// `7 to 11, 21` of those that have a table: three neighbours and more are joined.
+fn listed(releases: &[Release]) -> String {
+    let place = |release: &Release| Release::known().position(|known| known == *release);
+    let mut spans: Vec<(Release, Release)> = Vec::new();
+    for release in releases {
+        match spans.last_mut() {
+            Some((_, last)) if place(last).map(|at| at + 1) == place(release) => *last = *release,
+            _ => spans.push((*release, *release)),
+        }
+    }
+    let spans = spans.iter().map(|(first, last)| {
+        let others = place(last)
+            .zip(place(first))
+            .map_or(0, |(last, first)| last - first);
+        match others {
+            0 => first.0.to_string(),
+            1 => format!("{}, {}", first.0, last.0),
+            _ => format!("{} to {}", first.0, last.0),
+        }
+    });
+    spans.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_line::Origin;
+
+    fn told(option: &str) -> String {
+        lifetime(&Given::new(option, Origin::Line))
+    }
+
+    #[test]
+    fn an_option_is_told_from_its_coming_to_its_going() {
+        assert_eq!(
+            told("-XX:+UseConcMarkSweepGC"),
+            "in JDK 7 to 11; deprecated since JDK 9; not in 17 to 25"
+        );
+        assert_eq!(
+            told("-XX:MaxPermSize=64m"),
+            "in JDK 7; ignored since JDK 8; not in 17 to 25"
+        );
+        let biased = told("-XX:+UseBiasedLocking");
+        assert!(biased.contains("deprecated since JDK 15"), "{biased}");
+        assert!(biased.contains("default true in"), "{biased}");
+        let z = told("-XX:+UseZGC");
+        assert!(
+            z.contains("experimental in 11") && z.contains("not in 7, 8"),
+            "{z}"
+        );
+        assert!(
+            told("-Xmx4g").starts_with("in JDK 7 to 25"),
+            "{}",
+            told("-Xmx4g")
+        );
+        assert_eq!(told("-XX:+NoSuchFlag"), "");
+        assert_eq!(told("-Dfoo=bar"), "");
+    }
+
+    #[test]
+    fn a_changed_default_is_told() {
+        let told = told("-XX:+CMSClassUnloadingEnabled");
+        assert!(
+            told.ends_with("default false in 7, true in 8, 11"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn every_flag_of_every_table_has_a_history() {
+        for release in Release::known() {
+            for flag in release.table().flags() {
+                let name = if flag.name.starts_with('-') {
+                    flag.name.to_owned()
+                } else {
+                    format!("-XX:{}=1", flag.name)
+                };
+                let given = Given::new(name, Origin::Line);
+                let refused = flag.kind == Kind::Refused;
+                assert!(refused || !lifetime(&given).is_empty(), "{}", flag.name);
+            }
+        }
+    }
+}

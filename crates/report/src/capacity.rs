@@ -1,0 +1,372 @@
+//! The report of `capacity gc`: what would be first, then how far the model is from the log itself, then when the next
+//! collections come.
+
+use rungwise_model::capacity::{CapacityGcReport, Estimate, Figure, Layout, Quantity, WhatIf};
+
+use crate::block::{Block, Cell, Column, Mark, Table, Tone, Verdict};
+use crate::numbers::{self, ABSENT};
+use crate::tune::moment;
+
+/// A span is told in minutes and hours from here on, seconds.
+const LONG: f64 = 120.0;
+
+/// The whole report.
+pub fn blocks(report: &CapacityGcReport) -> Vec<Block> {
+    let mut blocks = vec![Block::Verdict(verdict(report))];
+    for note in &report.notes {
+        blocks.push(notice(note));
+    }
+    if let Some(what_if) = &report.what_if {
+        blocks.push(section("what-if", format!("With {}", what_if.asked)));
+        blocks.extend(what_if.notes.iter().map(|note| notice(note)));
+        blocks.push(Block::Table(compared(&report.now, what_if)));
+        blocks.extend(reasons(&what_if.figures));
+    }
+    let from_log = report.now.iter().any(|figure| figure.measured.is_some());
+    let title = if from_log {
+        "The log by the model"
+    } else {
+        "What the collections will be"
+    };
+    blocks.push(section("now", title));
+    if from_log {
+        blocks.push(Block::Prose(
+            "What the model makes of the log's own sizes. How far that is from what the log says is how far to trust the rest."
+                .to_owned(),
+        ));
+    }
+    blocks.push(Block::Table(own(&report.now, from_log)));
+    blocks.extend(reasons(&report.now));
+    if !report.next.is_empty() {
+        blocks.push(section(
+            "next",
+            "The next collections, from the end of the log",
+        ));
+        blocks.push(Block::Table(next(report)));
+        let reasons = report
+            .next
+            .iter()
+            .map(|next| (kind(&next.kind), next.because.as_str()));
+        blocks.extend(list(reasons));
+    }
+    blocks.push(section("load", "Load and sizes"));
+    blocks.push(Block::Facts(facts(report)));
+    blocks
+}
+
+fn section(id: &'static str, title: impl Into<String>) -> Block {
+    Block::Section {
+        id,
+        title: title.into(),
+    }
+}
+
+fn notice(text: &str) -> Block {
+    Block::Notice {
+        tone: Tone::Doubt,
+        text: text.to_owned(),
+    }
+}
+
+fn verdict(report: &CapacityGcReport) -> Verdict {
+    let estimate = |figures: &[Figure], quantity| {
+        let of = figures.iter().find(|figure| figure.quantity == quantity);
+        of.and_then(|figure| figure.estimate)
+    };
+    let measured = |quantity| {
+        let of = report.now.iter().find(|figure| figure.quantity == quantity);
+        of.and_then(|figure| figure.measured)
+    };
+    let mut sentences = Vec::new();
+    if let Some(what_if) = &report.what_if {
+        let told = [
+            (Quantity::YoungIntervalS, "a young collection every"),
+            (Quantity::PromotionBytesPerS, "promoted"),
+            (Quantity::OldIntervalS, "an old collection every"),
+        ];
+        for (quantity, name) in told {
+            let Some(then) = estimate(&what_if.figures, quantity) else {
+                continue;
+            };
+            let then = show(quantity, then.point);
+            let before = measured(quantity).map(|before| show(quantity, before));
+            sentences.push(match before {
+                Some(before) if before == then => format!("{name} {then}, as now"),
+                Some(before) => format!("{name} {then} instead of {before}"),
+                None => format!("{name} {then}"),
+            });
+        }
+    } else {
+        if let Some(interval) = estimate(&report.now, Quantity::YoungIntervalS) {
+            sentences.push(format!(
+                "a young collection every {}, {} a minute",
+                show(Quantity::YoungIntervalS, interval.point),
+                numbers::significant(60.0 / interval.point)
+            ));
+        }
+        if let Some(allocated) = report.load.allocation_bytes_per_s {
+            sentences.push(format!(
+                "{} allocated a minute",
+                bytes(allocated.point * 60.0)
+            ));
+        }
+    }
+    if sentences.is_empty() {
+        sentences.push("of this collector little can be told".to_owned());
+    }
+    let mut context = vec![report.target.clone()];
+    context.extend(report.layout.collector.clone());
+    context.push(moment(&report.envelope.started));
+    Verdict {
+        mark: Mark {
+            symbol: "•",
+            word: "predicted",
+            tone: Tone::Plain,
+        },
+        sentence: sentences.join("; "),
+        context,
+        caveats: Vec::new(),
+    }
+}
+
+/// The log's figures beside those that would be.
+fn compared(now: &[Figure], what_if: &WhatIf) -> Table {
+    let rows = what_if.figures.iter().map(|figure| {
+        let before = now.iter().find(|own| own.quantity == figure.quantity);
+        let before = before.and_then(|own| own.measured);
+        let then = figure.estimate;
+        let factor = before.zip(then).filter(|(before, _)| *before > 0.0);
+        vec![
+            Cell::text(name(figure.quantity)),
+            Cell::number(before, |value| show(figure.quantity, value)),
+            Cell::number(then.map(|then| then.point), |value| {
+                show(figure.quantity, value)
+            }),
+            between(figure.quantity, then),
+            Cell::number(
+                factor.map(|(before, then)| then.point / before),
+                numbers::factor,
+            ),
+        ]
+    });
+    Table {
+        caption: String::new(),
+        columns: vec![
+            Column::words("Figure", "figure"),
+            Column::number("The log", "measured"),
+            Column::number("Then", "predicted"),
+            Column::words("Between", "interval"),
+            Column::number("Factor", "factor").rank(1),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+/// The log's figures beside those of the model.
+fn own(now: &[Figure], from_log: bool) -> Table {
+    let rows = now.iter().map(|figure| {
+        let estimate = figure.estimate;
+        let off = figure
+            .measured
+            .zip(estimate)
+            .filter(|(measured, _)| *measured > 0.0);
+        let mut row = vec![Cell::text(name(figure.quantity))];
+        if from_log {
+            row.push(Cell::number(figure.measured, |value| {
+                show(figure.quantity, value)
+            }));
+        }
+        row.push(Cell::number(
+            estimate.map(|estimate| estimate.point),
+            |value| show(figure.quantity, value),
+        ));
+        if from_log {
+            row.push(Cell::number(
+                off.map(|(measured, estimate)| estimate.point / measured - 1.0),
+                numbers::change,
+            ));
+            row.push(between(figure.quantity, estimate));
+        }
+        row
+    });
+    let mut columns = vec![Column::words("Figure", "figure")];
+    if from_log {
+        columns.push(Column::number("The log", "measured"));
+    }
+    columns.push(Column::number("The model", "predicted"));
+    if from_log {
+        columns.push(Column::number("Off by", "off"));
+        columns.push(Column::words("Between", "interval").rank(1));
+    }
+    Table {
+        caption: String::new(),
+        columns,
+        rows: rows.collect(),
+    }
+}
+
+fn next(report: &CapacityGcReport) -> Table {
+    let rows = report.next.iter().map(|next| {
+        vec![
+            Cell::text(kind(&next.kind)),
+            Cell::number(next.in_s.map(|in_s| in_s.point), span),
+            between(Quantity::OldIntervalS, next.in_s),
+        ]
+    });
+    Table {
+        caption: String::new(),
+        columns: vec![
+            Column::words("Next", "kind"),
+            Column::number("In", "seconds"),
+            Column::words("Between", "interval"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn kind(kind: &str) -> &'static str {
+    match kind {
+        "young" => "young collection",
+        "full" => "full collection",
+        _ => "old collection or cycle",
+    }
+}
+
+/// What each figure rests on, or why it is not told: those that say so.
+fn reasons(figures: &[Figure]) -> Option<Block> {
+    list(
+        figures
+            .iter()
+            .filter_map(|figure| Some((name(figure.quantity), figure.because.as_deref()?))),
+    )
+}
+
+/// Names with what there is to say of them, once for the same words.
+fn list<'a>(said: impl Iterator<Item = (&'static str, &'a str)>) -> Option<Block> {
+    let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, words) in said {
+        match all.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, names)) => names.push(name),
+            None => all.push((words, vec![name])),
+        }
+    }
+    let lines = all
+        .into_iter()
+        .map(|(words, names)| format!("{}: {words}", names.join(", ")));
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then_some(Block::List(lines))
+}
+
+fn between(quantity: Quantity, estimate: Option<Estimate>) -> Cell {
+    let Some(estimate) = estimate else {
+        return Cell::text(ABSENT);
+    };
+    if estimate.high.is_finite() {
+        Cell::text(format!(
+            "{} – {}",
+            show(quantity, estimate.low),
+            show(quantity, estimate.high)
+        ))
+    } else {
+        Cell::text(format!("{} at least", show(quantity, estimate.low)))
+    }
+}
+
+fn facts(report: &CapacityGcReport) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            facts.push((name.to_owned(), value));
+        }
+    };
+    let load = &report.load;
+    let interval = |estimate: Option<Estimate>, show: &dyn Fn(f64) -> String| {
+        let estimate = estimate?;
+        Some(if estimate.low < estimate.high {
+            let (low, high) = (show(estimate.low), show(estimate.high));
+            format!("{}, between {low} and {high}", show(estimate.point))
+        } else {
+            show(estimate.point)
+        })
+    };
+    let per_second = |value: f64| format!("{}/s", bytes(value));
+    fact("Requests", load.requests_per_s.map(numbers::rate));
+    fact(
+        "Allocated by a request",
+        interval(load.bytes_per_request, &bytes),
+    );
+    fact(
+        "Allocated",
+        interval(load.allocation_bytes_per_s, &per_second),
+    );
+    let then = report.what_if.as_ref();
+    let size = |of: fn(&Layout) -> Option<f64>| {
+        let own = of(&report.layout).map(bytes);
+        let then = then.and_then(|what_if| of(&what_if.layout)).map(bytes);
+        changed(own, then)
+    };
+    fact("Heap", size(|layout| layout.heap_bytes));
+    fact("Young generation", size(|layout| layout.young_bytes));
+    fact("Eden", size(|layout| layout.eden_bytes));
+    fact("A survivor space", size(|layout| layout.survivor_bytes));
+    fact("Old generation", size(|layout| layout.old_bytes));
+    let age = |layout: &Layout| layout.max_tenuring.map(|age| age.to_string());
+    fact(
+        "Highest age",
+        changed(
+            age(&report.layout),
+            then.and_then(|what_if| age(&what_if.layout)),
+        ),
+    );
+    facts
+}
+
+fn changed(own: Option<String>, then: Option<String>) -> Option<String> {
+    match (own, then) {
+        (Some(own), Some(then)) if own != then => Some(format!("{own} → {then}")),
+        (own, then) => own.or(then),
+    }
+}
+
+fn name(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::AllocationBytesPerS => "allocation",
+        Quantity::AllocationBytesPerMin => "allocation a minute",
+        Quantity::YoungIntervalS => "from one young collection to the next",
+        Quantity::YoungPerMin => "young collections a minute",
+        Quantity::SurvivorsBytes => "in use in a survivor space",
+        Quantity::SurvivorSpaceWantedBytes => "survivor space that all ages would need",
+        Quantity::TenuringThreshold => "age at promotion",
+        Quantity::PromotionBytesPerS => "promotion",
+        Quantity::YoungPauseMs => "young pause, median",
+        Quantity::OldIntervalS => "from one old collection to the next",
+        Quantity::PauseShare => "share of time in pauses",
+    }
+}
+
+fn show(quantity: Quantity, value: f64) -> String {
+    match quantity {
+        Quantity::AllocationBytesPerS | Quantity::PromotionBytesPerS => {
+            format!("{}/s", bytes(value))
+        }
+        Quantity::AllocationBytesPerMin
+        | Quantity::SurvivorsBytes
+        | Quantity::SurvivorSpaceWantedBytes => bytes(value),
+        Quantity::YoungIntervalS | Quantity::OldIntervalS => span(value),
+        Quantity::YoungPerMin | Quantity::TenuringThreshold => numbers::significant(value),
+        Quantity::YoungPauseMs => numbers::micros(value * 1e3),
+        Quantity::PauseShare => numbers::share(value),
+    }
+}
+
+fn span(seconds: f64) -> String {
+    if seconds < LONG {
+        numbers::micros(seconds * 1e6)
+    } else {
+        numbers::span(seconds)
+    }
+}
+
+fn bytes(bytes: f64) -> String {
+    numbers::bytes(bytes.max(0.0).round() as u64)
+}

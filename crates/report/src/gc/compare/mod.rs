@@ -1,0 +1,458 @@
+//! Two GC logs side by side, or two groups of them: what a change did, with its uncertainty, and reckoned for the same load.
+//!
+//! Of two logs, the interval of a ratio is by batches of each log, since pauses come in waves and are not independent; what
+//! differs from run to run is not in it. Of two groups of four logs or more it is by log, and holds that, too. Of the
+//! longest pause and of sums of one log there is none. Allocation is the load that a JVM sees: what is told per GiB
+//! allocated does not change with the rate of requests.
+
+mod page;
+mod sentence;
+
+pub use page::blocks;
+pub use sentence::clauses;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rungwise_model::compare::{Metric, RatioInterval, Verdict};
+use rungwise_model::gc::{Course, Remarks, Run};
+use rungwise_stats::batches::{BATCHES, ratio_of_means};
+use rungwise_stats::interval::{Interval, median, median_interval};
+
+use super::{fine_share, millis, per_second, size};
+use crate::numbers;
+
+/// An interval misses with this probability.
+const ALPHA: f64 = 0.05;
+const GIB: f64 = (1_u64 << 30) as f64;
+/// Of fewer pauses, one in a hundred is none.
+const HUNDRED: usize = 100;
+/// Pauses of a batch at least, where batches are of pauses and not of time.
+const OF_A_BATCH: usize = 4;
+
+/// One log.
+#[derive(Clone, Debug)]
+pub struct Log<'a> {
+    /// Its name.
+    pub name: String,
+    /// The run that the log covers the longest time of.
+    pub run: &'a Run,
+    /// Durations of pauses in milliseconds by kind in the order of the log, of all or of a fair draw of them.
+    pub pauses: &'a BTreeMap<&'static str, Vec<f64>>,
+}
+
+/// One of the two sides: a log, or several of the same setting.
+#[derive(Clone, Debug)]
+pub struct Side<'a> {
+    /// At least one.
+    pub logs: Vec<Log<'a>>,
+}
+
+/// An option that the two sides do not have alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// The flag: `CMSScavengeBeforeRemark`.
+    pub name: String,
+    /// Its value before; nothing where it is not given.
+    pub before: Option<String>,
+    /// Its value after.
+    pub after: Option<String>,
+}
+
+impl Log<'_> {
+    fn throughput(&self) -> Option<f64> {
+        self.run.throughput.as_ref().map(|share| share.whole)
+    }
+
+    fn allocated(&self) -> Option<f64> {
+        self.run.allocation.as_ref().map(|rate| rate.bytes_per_s)
+    }
+
+    fn promoted(&self) -> Option<f64> {
+        let rate = self.run.promotion.as_ref()?.rate.as_ref()?;
+        Some(rate.bytes_per_s)
+    }
+
+    fn seconds(&self) -> Option<f64> {
+        self.run.seconds.filter(|seconds| *seconds > 0.0)
+    }
+
+    /// For each GiB allocated, what comes so often or long in the run.
+    fn per_gib(&self, of_run: f64) -> Option<f64> {
+        let gib = self.allocated()? * self.seconds()? / GIB;
+        (gib > 0.0).then(|| of_run / gib)
+    }
+
+    /// Together, without nested ones where the log has a clock.
+    fn sum_ms(&self, kind: &str) -> f64 {
+        let pauses = &self.run.pauses;
+        match pauses.courses.get(kind) {
+            Some(course) => course.points.iter().map(|p| p.mean * p.count as f64).sum(),
+            None if pauses.courses.is_empty() => {
+                pauses.by_kind.get(kind).map_or(0.0, |kind| kind.total_ms)
+            }
+            None => 0.0,
+        }
+    }
+
+    fn remark(&self, of: impl Fn(&Remarks) -> Option<f64>) -> Option<f64> {
+        self.run.remark.as_ref().and_then(of)
+    }
+
+    /// The same in each of some parts of the run of equal length; empty without a clock.
+    fn parts(&self) -> Vec<Part> {
+        let (Some(began), Some(seconds)) = (self.run.began_s, self.seconds()) else {
+            return Vec::new();
+        };
+        let each = seconds / BATCHES as f64;
+        let mut parts = vec![Part::default(); BATCHES];
+        let place = |at_s: f64| ((at_s - began) / each).clamp(0.0, (BATCHES - 1) as f64) as usize;
+        for (kind, course) in &self.run.pauses.courses {
+            for point in &course.points {
+                let part = &mut parts[place(point.at_s)];
+                let (count, sum) = part.kinds.entry(kind.clone()).or_default();
+                *count += point.count as f64;
+                *sum += point.mean * point.count as f64;
+            }
+        }
+        let rates = self.run.allocation.as_ref().map(|rate| &rate.course);
+        let rates = rates.map(|course: &Course| &course.points[..]);
+        for point in rates.unwrap_or_default() {
+            let (count, sum) = &mut parts[place(point.at_s)].rates;
+            *count += point.count as f64;
+            *sum += point.mean * point.count as f64;
+        }
+        for part in &mut parts {
+            part.seconds = each;
+        }
+        parts
+    }
+}
+
+/// A part of a run.
+#[derive(Clone, Debug, Default)]
+struct Part {
+    seconds: f64,
+    /// How many pauses of each kind, and how long together.
+    kinds: BTreeMap<String, (f64, f64)>,
+    /// How many values of the allocation rate, and their sum.
+    rates: (f64, f64),
+}
+
+impl Part {
+    fn count(&self, kind: &str) -> f64 {
+        self.kinds.get(kind).map_or(0.0, |(count, _)| *count)
+    }
+
+    fn sum_ms(&self) -> f64 {
+        self.kinds.values().map(|(_, sum)| sum).sum()
+    }
+
+    fn allocated(&self) -> Option<f64> {
+        let (count, sum) = self.rates;
+        (count > 0.0).then(|| sum / count)
+    }
+
+    fn per_gib(&self, of_part: f64) -> Option<f64> {
+        let gib = self.allocated()? * self.seconds / GIB;
+        (gib > 0.0).then(|| of_part / gib)
+    }
+}
+
+impl Side<'_> {
+    /// The median of the logs that tell it.
+    fn value(&self, of: &dyn Fn(&Log<'_>) -> Option<f64>) -> Option<f64> {
+        median(&self.values(of))
+    }
+
+    fn values(&self, of: &dyn Fn(&Log<'_>) -> Option<f64>) -> Vec<f64> {
+        let values = self.logs.iter().filter_map(of);
+        values.filter(|value| value.is_finite()).collect()
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = &'static str> {
+        self.logs.iter().flat_map(|log| log.pauses.keys().copied())
+    }
+}
+
+type Told<'a, T> = Box<dyn Fn(&Log<'_>) -> T + 'a>;
+
+/// Something that a log tells, and that parts of it tell as well where it has an interval.
+struct Statistic<'a> {
+    group: &'static str,
+    name: String,
+    show: fn(f64) -> String,
+    of: Told<'a, Option<f64>>,
+    batches: Option<Told<'a, Vec<f64>>>,
+}
+
+impl<'a> Statistic<'a> {
+    fn new(
+        group: &'static str,
+        name: impl Into<String>,
+        show: fn(f64) -> String,
+        of: impl Fn(&Log<'_>) -> Option<f64> + 'a,
+    ) -> Self {
+        Self {
+            group,
+            name: name.into(),
+            show,
+            of: Box::new(of),
+            batches: None,
+        }
+    }
+
+    /// With batches of parts of the run.
+    fn by_part(self, of: impl Fn(&Part) -> Option<f64> + 'a) -> Self {
+        self.by_batch(move |log| log.parts().iter().filter_map(&of).collect())
+    }
+
+    fn by_batch(mut self, batches: impl Fn(&Log<'_>) -> Vec<f64> + 'a) -> Self {
+        self.batches = Some(Box::new(batches));
+        self
+    }
+
+    /// After over before, where there is enough to say how sure it is.
+    fn ratio(&self, before: &Side<'_>, after: &Side<'_>) -> Option<RatioInterval> {
+        let point = after.value(&self.of)? / before.value(&self.of)?;
+        let interval = self
+            .by_log(before, after)
+            .or_else(|| self.within(before, after))?;
+        let told = RatioInterval {
+            point,
+            low: point * interval.low / interval.point,
+            high: point * interval.high / interval.point,
+        };
+        let finite = [told.point, told.low, told.high];
+        finite.iter().all(|x| x.is_finite()).then_some(told)
+    }
+
+    /// Of groups: each log is one value.
+    fn by_log(&self, before: &Side<'_>, after: &Side<'_>) -> Option<Interval> {
+        // Each of the two intervals misses half as often.
+        let interval = |side: &Side<'_>| {
+            let logs: Vec<f64> = side.values(&self.of).iter().map(|x| x.ln()).collect();
+            median_interval(&logs, ALPHA / 2.0)
+        };
+        let (a, b) = (interval(before)?, interval(after)?);
+        Some(Interval {
+            point: (b.point - a.point).exp(),
+            low: (b.low - a.high).exp(),
+            high: (b.high - a.low).exp(),
+        })
+    }
+
+    /// Of two logs: each batch is one value.
+    fn within(&self, before: &Side<'_>, after: &Side<'_>) -> Option<Interval> {
+        let batches = self.batches.as_ref()?;
+        let ([before], [after]) = (&before.logs[..], &after.logs[..]) else {
+            return None;
+        };
+        ratio_of_means(&batches(before), &batches(after), ALPHA)
+    }
+}
+
+fn kinds(before: &Side<'_>, after: &Side<'_>) -> BTreeSet<&'static str> {
+    before.kinds().chain(after.kinds()).collect()
+}
+
+/// The middle pause of a kind.
+fn middle(kind: &'static str) -> Statistic<'static> {
+    Statistic::new("Pauses", format!("{kind}: median"), millis, move |log| {
+        median(log.pauses.get(kind)?)
+    })
+    .by_batch(move |log| {
+        let pauses = log.pauses.get(kind).map_or(&[][..], Vec::as_slice);
+        let batches = BATCHES.min(pauses.len() / OF_A_BATCH).max(1);
+        let each = pauses.len() / batches;
+        let whole = pauses.chunks_exact(each.max(1)).take(batches);
+        whole.filter_map(median).collect()
+    })
+}
+
+/// One in a hundred is longer.
+fn hundredth(pauses: &[f64]) -> Option<f64> {
+    if pauses.len() < HUNDRED {
+        return None;
+    }
+    let mut sorted = pauses.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(sorted.len() * 99 / 100).copied()
+}
+
+fn statistics(kinds: &BTreeSet<&'static str>) -> Vec<Statistic<'static>> {
+    let mut all = Vec::new();
+    for &kind in kinds {
+        all.push(middle(kind));
+        all.push(Statistic::new(
+            "Pauses",
+            format!("{kind}: p99"),
+            millis,
+            move |log| hundredth(log.pauses.get(kind)?),
+        ));
+        all.push(Statistic::new(
+            "Pauses",
+            format!("{kind}: longest"),
+            millis,
+            move |log| Some(log.run.pauses.by_kind.get(kind)?.longest_ms),
+        ));
+        let often = Statistic::new(
+            "Pauses",
+            format!("{kind}: per minute"),
+            numbers::significant,
+            move |log| {
+                let count = log.run.pauses.by_kind.get(kind)?.count;
+                Some(count as f64 * 60.0 / log.seconds()?)
+            },
+        );
+        all.push(often.by_part(move |part| Some(part.count(kind) * 60.0 / part.seconds)));
+    }
+    all.extend(of_remarks());
+    all.extend(of_all());
+    all
+}
+
+/// A remark proper is one without the young collection that may come first.
+fn of_remarks() -> Vec<Statistic<'static>> {
+    fn of(
+        name: &str,
+        show: fn(f64) -> String,
+        of: fn(&Remarks) -> Option<f64>,
+    ) -> Statistic<'static> {
+        Statistic::new("Remark", name, show, move |log| log.remark(of))
+    }
+    vec![
+        of("proper, median", millis, |r| Some(r.time.p50_ms)),
+        of("proper, longest", millis, |r| Some(r.longest_own_ms)),
+        of("rescan in the longest proper", millis, rescan),
+        of("young generation at the longest proper", size, |r| {
+            r.longest_young_bytes.map(|bytes| bytes as f64)
+        }),
+        of("young collection that comes first", millis, |r| {
+            Some(r.scavenge?.duration_ms)
+        }),
+        of("young generation before it", size, |r| {
+            r.scavenge?.before_bytes.map(|bytes| bytes as f64)
+        }),
+        of("young generation after it", size, |r| {
+            r.scavenge?.after_bytes.map(|bytes| bytes as f64)
+        }),
+    ]
+}
+
+fn of_all() -> Vec<Statistic<'static>> {
+    vec![
+        Statistic::new("Whole", "time without pauses", fine_share, |log| {
+            log.throughput()
+        }),
+        Statistic::new("Whole", "time in pauses, of each minute", millis, |log| {
+            Some((1.0 - log.throughput()?) * 60e3)
+        })
+        .by_part(|part| Some(part.sum_ms() * 60.0 / part.seconds)),
+        Statistic::new("Whole", "left after old collections", size, |log| {
+            Some(log.run.live.as_ref()?.last_bytes as f64)
+        }),
+        Statistic::new("Per GiB allocated", "pause time", millis, |log| {
+            log.per_gib(log.run.pauses.all.total_ms)
+        })
+        .by_part(|part| part.per_gib(part.sum_ms())),
+        Statistic::new("Per GiB allocated", "pauses", numbers::significant, |log| {
+            log.per_gib(log.run.pauses.all.count as f64)
+        })
+        .by_part(|part| part.per_gib(part.kinds.values().map(|(count, _)| count).sum())),
+        Statistic::new("Per GiB allocated", "promoted", size, |log| {
+            Some(log.promoted()? / log.allocated()? * GIB)
+        }),
+        Statistic::new("Load", "allocation", per_second, load).by_part(Part::allocated),
+    ]
+}
+
+fn load(log: &Log<'_>) -> Option<f64> {
+    log.allocated()
+}
+
+fn rescan(remarks: &Remarks) -> Option<f64> {
+    let mut parts = remarks.longest_phases.iter();
+    parts
+        .find(|part| part.name.starts_with("Rescan"))
+        .map(|part| part.duration_ms)
+}
+
+/// Everything that both or one of the sides tell and that differs; `options` are those that differ.
+pub fn metrics(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<Metric> {
+    let mut all: Vec<Metric> = options
+        .iter()
+        .filter_map(|option| {
+            metric(
+                "Options",
+                &option.name,
+                [option.before.clone(), option.after.clone()],
+            )
+        })
+        .collect();
+    all.extend(of_the_jvm(before, after));
+    for statistic in statistics(&kinds(before, after)) {
+        let shown = [before, after].map(|side| shown(&statistic, side));
+        if let Some(mut metric) = metric(statistic.group, &statistic.name, shown) {
+            metric.ratio = statistic.ratio(before, after);
+            all.push(metric);
+        }
+    }
+    all
+}
+
+/// A value, with its range over the logs where there are several.
+fn shown(statistic: &Statistic<'_>, side: &Side<'_>) -> Option<String> {
+    let values = side.values(&statistic.of);
+    let value = median(&values)?;
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let show = statistic.show;
+    if values.len() > 1 && show(low) != show(high) {
+        Some(format!("{} ({} to {})", show(value), show(low), show(high)))
+    } else {
+        Some(show(value))
+    }
+}
+
+fn metric(group: &str, name: &str, [before, after]: [Option<String>; 2]) -> Option<Metric> {
+    let verdict = match (&before, &after) {
+        (Some(_), None) => Verdict::OnlyBefore,
+        (None, Some(_)) => Verdict::OnlyAfter,
+        (a, b) if a == b => return None,
+        _ => Verdict::Differs,
+    };
+    Some(Metric {
+        name: name.to_owned(),
+        group: group.to_owned(),
+        subjects: Vec::new(),
+        before,
+        after,
+        ratio: None,
+        verdict,
+        rules: Vec::new(),
+        knob: None,
+    })
+}
+
+/// What both sides tell of their JVMs and machines, where it is not the same. What one log does not tell is no difference.
+fn of_the_jvm(before: &Side<'_>, after: &Side<'_>) -> Vec<Metric> {
+    let facts = |side: &Side<'_>| {
+        let jvm = side.logs.first().map(|log| log.run.jvm.clone());
+        let jvm = jvm.unwrap_or_default();
+        [
+            ("version", jvm.version),
+            ("collector", jvm.collector),
+            ("CPUs", jvm.cpus.map(numbers::count)),
+            ("memory", jvm.memory_bytes.map(numbers::bytes)),
+            ("largest heap", jvm.max_heap_bytes.map(numbers::bytes)),
+            ("region", jvm.region_bytes.map(numbers::bytes)),
+        ]
+    };
+    let pairs = facts(before).into_iter().zip(facts(after));
+    let both = pairs.filter(|((_, a), (_, b))| a.is_some() && b.is_some());
+    both.filter_map(|((name, a), (_, b))| metric("JVM", name, [a, b]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! The comparison as blocks: the sentence, the pauses of both sides on one scale, and what differs.
+
+use rungwise_model::compare::{CompareReport, Metric};
+
+use super::{Log, Side, millis};
+use crate::block::{Block, Cell, Chart, Column, Dots, Mark, Plot, Table, Tone, Verdict};
+use crate::gc::{pictures, section};
+use crate::numbers::{self, ABSENT};
+use crate::scale::Unit;
+use crate::tune::moment;
+
+/// The whole report. Of the clauses of its sentence the first is the headline.
+pub fn blocks(
+    report: &CompareReport,
+    clauses: &[String],
+    before: &Side<'_>,
+    after: &Side<'_>,
+) -> Vec<Block> {
+    let (headline, details) = clauses.split_at(clauses.len().min(1));
+    let same = report.metrics.is_empty();
+    let (symbol, word, tone) = if same {
+        ("=", "same", Tone::Quiet)
+    } else {
+        ("≠", "differs", Tone::Doubt)
+    };
+    let mut blocks = vec![Block::Verdict(Verdict {
+        mark: Mark { symbol, word, tone },
+        sentence: headline.concat(),
+        context: vec![
+            format!("before: {}", report.before),
+            format!("after: {}", report.after),
+            moment(&report.envelope.started),
+        ],
+        caveats: Vec::new(),
+    })];
+    if !details.is_empty() {
+        blocks.push(Block::List(details.to_vec()));
+    }
+    if !same {
+        let settings = |metric: &&Metric| ["Options", "JVM"].contains(&&*metric.group);
+        let (settings, measured): (Vec<_>, Vec<_>) = report.metrics.iter().partition(settings);
+        blocks.push(section("settings", "What was changed"));
+        blocks.push(match &settings[..] {
+            [] => Block::Prose(unchanged(before, after).to_owned()),
+            some => Block::Table(table(String::new(), some, false)),
+        });
+        blocks.push(section("metrics", "What differs"));
+        blocks.push(Block::Table(table(
+            sureness(before, after),
+            &measured,
+            true,
+        )));
+    }
+    blocks.push(Block::Long {
+        brief: String::new(),
+        summary: String::new(),
+        blocks: scatters(before, after),
+    });
+    blocks
+}
+
+fn unchanged(before: &Side<'_>, after: &Side<'_>) -> &'static str {
+    let told = |side: &Side<'_>| side.logs.iter().any(|log| log.run.jvm.flags.is_some());
+    if told(before) && told(after) {
+        "Both sides tell of the same options, collector and JVM."
+    } else {
+        "What was changed is not told: a log without the beginning of its JVM names no options (-Xlog:gc+init, or the \
+         header of JDK 8)."
+    }
+}
+
+fn sureness(before: &Side<'_>, after: &Side<'_>) -> String {
+    let how = match (before.logs.len(), after.logs.len()) {
+        (1, 1) => {
+            "by batches of each log: what differs from run to run is not in it; several logs of each side tell that"
+        }
+        _ => {
+            "where both sides have four logs or more, each log one value; the range is that of the logs"
+        }
+    };
+    format!("Ratios are after over before with a 95 % interval, {how}.")
+}
+
+fn table(caption: String, metrics: &[&Metric], measured: bool) -> Table {
+    let side = |value: &Option<String>| Cell::text(value.as_deref().unwrap_or(ABSENT));
+    let rows = metrics.iter().map(|metric| {
+        let ratio = metric.ratio.map_or_else(String::new, |ratio| {
+            format!(
+                "{} ({} to {})",
+                numbers::factor(ratio.point),
+                numbers::factor(ratio.low),
+                numbers::factor(ratio.high)
+            )
+        });
+        let mut row = vec![
+            Cell::text(format!("{}: {}", metric.group, metric.name)),
+            side(&metric.before),
+            side(&metric.after),
+        ];
+        row.extend(measured.then(|| Cell::text(ratio)));
+        row
+    });
+    let mut columns = vec![
+        Column::words("Of", "name"),
+        Column::words("Before", "before"),
+        Column::words("After", "after"),
+    ];
+    columns.extend(measured.then(|| Column::words("Ratio", "ratio")));
+    Table {
+        caption,
+        columns,
+        rows: rows.collect(),
+    }
+}
+
+/// The pauses of the first log of each side: one scale for their length, one axis from the beginning of each log.
+fn scatters(before: &Side<'_>, after: &Side<'_>) -> Vec<Block> {
+    let sides = [
+        ("gc-pauses-before", "Before", before),
+        ("gc-pauses-after", "After", after),
+    ];
+    let known = sides.iter().filter_map(|(id, word, side)| {
+        let log = side.logs.first().filter(|log| log.seconds().is_some())?;
+        let title = title(word, log);
+        let (series, data) = pictures::since_began(log.run, &title);
+        (!series.is_empty()).then_some((*id, title, log, series, data))
+    });
+    let known: Vec<_> = known.collect();
+    let seconds = known.iter().filter_map(|(_, _, log, ..)| log.seconds());
+    let until_s = seconds.fold(0.0, f64::max);
+    let all = known.iter().flat_map(|(_, _, _, series, _)| series);
+    let values: Vec<f64> = all
+        .flat_map(|series| series.points.iter().map(|point| point.value))
+        .collect();
+    let ends = vec![
+        values.iter().copied().fold(f64::INFINITY, f64::min),
+        values.iter().copied().fold(0.0, f64::max),
+    ];
+    let charts = known.into_iter().map(|(id, title, log, series, data)| {
+        Block::Chart(Box::new(Chart {
+            id,
+            note: format!("{}, in seconds since its beginning.", log.name),
+            data,
+            title,
+            plot: Plot::Dots(Dots {
+                quantity: "pause".to_owned(),
+                unit: Unit::Micros,
+                from_zero: false,
+                also: ends.clone(),
+                from_s: 0.0,
+                until_s,
+                zooms: true,
+                series,
+                spans: Vec::new(),
+            }),
+        }))
+    });
+    let mut blocks: Vec<Block> = charts.collect();
+    if !blocks.is_empty() {
+        blocks.insert(0, section("pictures", "Pauses on one scale"));
+    }
+    blocks
+}
+
+fn title(word: &str, log: &Log<'_>) -> String {
+    let all = &log.run.pauses.all;
+    format!(
+        "{word}: {} pauses, half of them at most {}, the longest {}",
+        numbers::count(all.count),
+        millis(all.p50_ms),
+        millis(all.longest_ms)
+    )
+}

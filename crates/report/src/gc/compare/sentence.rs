@@ -1,0 +1,347 @@
+//! What it comes to, in one sentence: what was changed, what that did, what it cost, and whether it did what it is for.
+
+use std::fmt::Write as _;
+
+use rungwise_model::gc::Remarks;
+use rungwise_stats::interval::median;
+
+use super::{Changed, GIB, Log, Side, Statistic, kinds, middle, millis, per_second};
+use crate::numbers;
+
+/// A change of load beyond this share is said.
+const SAME_LOAD: f64 = 0.2;
+/// What an option is for has to become less than this share of what it was: the least effect that a rung is kept for.
+const DONE: f64 = 0.98;
+/// A young collection that leaves more than this did not do its work.
+const EMPTIED: f64 = 0.9;
+/// What grew by less is no cost.
+const COSTS: f64 = 1.1;
+
+/// The sentence in its clauses, the one that matters most first. `options` are those that differ, where both sides tell
+/// theirs.
+pub fn clauses(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<String> {
+    let remarks = remark_of(before).zip(remark_of(after));
+    let scavenges = remarks.filter(|(a, b)| (a.scavenged == 0) != (b.scavenged == 0));
+    let meant = match scavenges {
+        // The logs show it, whatever else was changed, and where their headers do not tell.
+        Some(_) if options.is_empty() || options.iter().any(|o| o.name == SCAVENGE) => {
+            Some((SCAVENGE, &PURPOSES[0]))
+        }
+        _ => purpose_of(options),
+    };
+    let kinds = kinds(before, after);
+    let changed = |kind: &&&str| (burden(after, kind) - burden(before, kind)).abs();
+    let most = kinds
+        .iter()
+        .max_by(|a, b| changed(a).total_cmp(&changed(b)));
+    // What an option is for is told first, else the kind of pause whose share of the time changed most.
+    let asked = meant.and_then(|(_, purpose)| kinds.get(purpose.kind?));
+    let Some(&kind) = asked.or(most) else {
+        return vec!["neither side tells of a pause".to_owned()];
+    };
+    let mut told = scavenges
+        .filter(|_| kind == "remark")
+        .and_then(|(a, b)| remarks_told(before, after, a, b))
+        .unwrap_or_else(|| vec![effect(before, after, kind)]);
+    told[0].insert_str(0, &changes(options, meant.map(|(name, _)| name)));
+    if burden(after, kind) < burden(before, kind) {
+        told.extend(cost(before, after, kind));
+    }
+    told.extend(meant.and_then(|(name, purpose)| purpose.done(name, before, after)));
+    told.extend(load(before, after));
+    told
+}
+
+/// What was changed: the option that is judged, or the first.
+fn changes(options: &[Changed], judged: Option<&str>) -> String {
+    let judged = options.iter().find(|o| Some(&*o.name) == judged);
+    let Some(first) = judged.or(options.first()) else {
+        return String::new();
+    };
+    match options.len() - 1 {
+        0 => format!("with {}: ", written(first)),
+        1 => format!("with {} and another option changed: ", written(first)),
+        more => format!("with {} and {more} more options changed: ", written(first)),
+    }
+}
+
+/// `-XX:+CMSScavengeBeforeRemark`, `MaxGCPauseMillis 50 instead of 200`.
+fn written(option: &Changed) -> String {
+    match (&option.before, &option.after) {
+        (None, Some(after)) => format!("{} {after}", option.name),
+        (Some(before), None) => format!("no {} (was {before})", option.name),
+        (Some(before), Some(after)) => format!("{} {after} instead of {before}", option.name),
+        (None, None) => option.name.clone(),
+    }
+}
+
+/// How much of the time pauses of a kind take; without a clock sums are all there is.
+fn burden(side: &Side<'_>, kind: &str) -> f64 {
+    let share = |log: &Log<'_>| Some(log.sum_ms(kind) / log.seconds().unwrap_or(1.0));
+    side.value(&share).unwrap_or(0.0)
+}
+
+fn effect(before: &Side<'_>, after: &Side<'_>, kind: &'static str) -> String {
+    let middle = middle(kind);
+    let lasted = |side: &Side<'_>| side.value(&|log| median(log.pauses.get(kind)?));
+    match (lasted(before), lasted(after)) {
+        (Some(a), Some(b)) => {
+            let words = format!(
+                "{kind} pauses went from {} to {} by the median, {}",
+                millis(a),
+                millis(b),
+                times(a, b)
+            );
+            words + &certainty(&middle, before, after)
+        }
+        (Some(a), None) => format!(
+            "{kind} pauses, {} by the median before, are gone",
+            millis(a)
+        ),
+        (None, Some(b)) => format!("{kind} pauses are new, {} by the median", millis(b)),
+        (None, None) => format!("{kind} pauses differ"),
+    }
+}
+
+fn certainty(statistic: &Statistic<'_>, before: &Side<'_>, after: &Side<'_>) -> String {
+    match statistic.ratio(before, after) {
+        None => ", of too few for an interval".to_owned(),
+        Some(r) => {
+            let range = format!(
+                "(95 %: {} to {})",
+                numbers::factor(r.low),
+                numbers::factor(r.high)
+            );
+            if r.low <= 1.0 && r.high >= 1.0 {
+                format!(", which proves no difference {range}")
+            } else {
+                format!(" {range}")
+            }
+        }
+    }
+}
+
+/// `144 times shorter`.
+fn times(a: f64, b: f64) -> String {
+    if b < a {
+        format!("{} times shorter", numbers::significant(a / b))
+    } else {
+        format!("{} times longer", numbers::significant(b / a))
+    }
+}
+
+fn remark_of<'a>(side: &Side<'a>) -> Option<&'a Remarks> {
+    match &side.logs[..] {
+        [log] => log.run.remark.as_ref(),
+        _ => None,
+    }
+}
+
+/// Remarks of which a young collection comes first on one side only: with it, without it, and what it does.
+fn remarks_told(
+    before: &Side<'_>,
+    after: &Side<'_>,
+    a: &Remarks,
+    b: &Remarks,
+) -> Option<Vec<String>> {
+    let longest =
+        |side: &Side<'_>| side.value(&|log| Some(log.run.pauses.by_kind.get("remark")?.longest_ms));
+    let (long, short) = (longest(before)?, longest(after)?);
+    let mut told = format!(
+        "the longest remark went from {} to {}, {}",
+        millis(long),
+        millis(short),
+        times(long, short)
+    );
+    let looked = a.longest_young_bytes.zip(b.longest_young_bytes);
+    if let Some((full, empty)) = looked.filter(|(full, empty)| empty < full) {
+        let _ = write!(
+            told,
+            ": it had to look through {} of the young generation before and {} after",
+            numbers::bytes(full),
+            numbers::bytes(empty)
+        );
+    }
+    let Some(scavenge) = b.scavenge else {
+        return Some(vec![
+            told,
+            "no young collection comes first any more".to_owned(),
+        ]);
+    };
+    told += if short < long {
+        ", since a young collection now comes first"
+    } else {
+        ", though a young collection now comes first"
+    };
+    let mut cost = format!(
+        "that collection costs {} of the {}",
+        millis(scavenge.duration_ms),
+        millis(scavenge.remark_ms)
+    );
+    if let (Some(from), Some(to)) = (scavenge.before_bytes, scavenge.after_bytes) {
+        let emptied = if to as f64 > EMPTIED * from as f64 {
+            "hardly empties the young generation: from"
+        } else {
+            "takes the young generation from"
+        };
+        let _ = write!(told, " and {emptied} {} to {}", kib(from), kib(to));
+    }
+    let _ = write!(
+        cost,
+        ", and the remark proper went from {} to {} by the median",
+        millis(a.time.p50_ms),
+        millis(b.time.p50_ms)
+    );
+    Some(vec![told, cost])
+}
+
+/// As CMS prints it, so that the line of the log is found.
+fn kib(bytes: u64) -> String {
+    format!("{}{}K", numbers::count(bytes >> 10), numbers::THIN)
+}
+
+/// What takes more of the time now.
+fn cost(before: &Side<'_>, after: &Side<'_>, improved: &str) -> Option<String> {
+    let others = kinds(before, after);
+    let others = || others.iter().copied().filter(|kind| *kind != improved);
+    let dearer = |kind: &str| burden(after, kind) - burden(before, kind);
+    let all: f64 = others().map(|kind| burden(before, kind)).sum();
+    let all = all + burden(before, improved);
+    let most = others().max_by(|a, b| dearer(a).total_cmp(&dearer(b)))?;
+    // A percent of all the time in pauses is the least that is worth a word.
+    let costs = burden(after, most) > COSTS * burden(before, most) && dearer(most) > all / 100.0;
+    Some(if costs {
+        format!(
+            "what it cost: {most} pauses take {} of each minute instead of {}",
+            millis(burden(after, most) * 60.0),
+            millis(burden(before, most) * 60.0)
+        )
+    } else {
+        "no other kind of pause takes more of the time".to_owned()
+    })
+}
+
+const SCAVENGE: &str = "CMSScavengeBeforeRemark";
+
+/// What options are for.
+struct Purpose {
+    options: &'static [&'static str],
+    words: &'static str,
+    /// The kind of pause that it is about.
+    kind: Option<&'static str>,
+    /// What has to become less.
+    of: fn(&Log<'_>) -> Option<f64>,
+}
+
+const PURPOSES: [Purpose; 6] = [
+    Purpose {
+        options: &[
+            SCAVENGE,
+            "CMSParallelRemarkEnabled",
+            "ParallelRefProcEnabled",
+        ],
+        words: "shorter remarks",
+        kind: Some("remark"),
+        of: |log| Some(log.run.pauses.by_kind.get("remark")?.mean_ms),
+    },
+    Purpose {
+        options: &[
+            "MaxGCPauseMillis",
+            "ParallelGCThreads",
+            "UseG1GC",
+            "UseShenandoahGC",
+            "UseZGC",
+            "ZGenerational",
+        ],
+        words: "shorter pauses",
+        kind: None,
+        of: |log| Some(log.run.pauses.all.p99_ms).filter(|ms| *ms > 0.0),
+    },
+    Purpose {
+        options: &[
+            "InitialTenuringThreshold",
+            "MaxTenuringThreshold",
+            "SurvivorRatio",
+            "TargetSurvivorRatio",
+        ],
+        words: "less promotion",
+        kind: Some("young"),
+        of: |log| Some(log.promoted()? / log.allocated()? * GIB),
+    },
+    Purpose {
+        options: &[
+            "G1MaxNewSizePercent",
+            "G1NewSizePercent",
+            "MaxNewSize",
+            "NewRatio",
+            "NewSize",
+        ],
+        words: "fewer young collections",
+        kind: Some("young"),
+        of: |log| log.per_gib(log.run.pauses.by_kind.get("young")?.count as f64),
+    },
+    Purpose {
+        options: &[
+            "InitialHeapSize",
+            "MaxHeapSize",
+            "MaxRAMPercentage",
+            "UseParallelGC",
+        ],
+        words: "less time in pauses",
+        kind: None,
+        of: |log| log.per_gib(log.run.pauses.all.total_ms),
+    },
+    Purpose {
+        options: &[
+            "CMSInitiatingOccupancyFraction",
+            "DisableExplicitGC",
+            "ExplicitGCInvokesConcurrent",
+            "InitiatingHeapOccupancyPercent",
+            "UseCMSInitiatingOccupancyOnly",
+        ],
+        words: "fewer full collections",
+        kind: Some("full"),
+        of: |log| {
+            let full = log.run.pauses.by_kind.get("full");
+            log.per_gib(full.map_or(0, |full| full.count) as f64)
+        },
+    },
+];
+
+/// The purpose of what was changed. Of several options with one nobody knows which did what.
+fn purpose_of(options: &[Changed]) -> Option<(&str, &'static Purpose)> {
+    let known = options.iter().filter_map(|option| {
+        let names = |purpose: &&Purpose| purpose.options.contains(&&*option.name);
+        Some((&*option.name, PURPOSES.iter().find(names)?))
+    });
+    match known.collect::<Vec<_>>()[..] {
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+impl Purpose {
+    /// Whether it was reached; in these logs, since nothing says how much runs differ by themselves.
+    fn done(&self, name: &str, before: &Side<'_>, after: &Side<'_>) -> Option<String> {
+        let (a, b) = (before.value(&self.of)?, after.value(&self.of)?);
+        let done = if b < a * DONE {
+            "and did it here"
+        } else {
+            "and did not do it here"
+        };
+        Some(format!("{name} is for {}, {done}", self.words))
+    }
+}
+
+fn load(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
+    let allocated = |side: &Side<'_>| side.value(&|log| log.allocated());
+    match (allocated(before), allocated(after)) {
+        (Some(a), Some(b)) if (b / a - 1.0).abs() > SAME_LOAD => Some(format!(
+            "the load is not the same: allocation went from {} to {}",
+            per_second(a),
+            per_second(b)
+        )),
+        (Some(_), Some(_)) => None,
+        _ => Some("whether the load is the same is not known".to_owned()),
+    }
+}

@@ -1,0 +1,200 @@
+//! Invented runs in, sentences and statistics out.
+
+use rungwise_model::gc::{Course, Point, Scavenge, Spread};
+
+use super::*;
+
+/// Pauses of one kind in 100 seconds, one every half second, each of its length.
+fn run(kind: &'static str, lengths: &[f64]) -> (Run, BTreeMap<&'static str, Vec<f64>>) {
+    let mut run = Run {
+        began_s: Some(0.0),
+        seconds: Some(100.0),
+        ..Run::default()
+    };
+    let points = lengths.iter().enumerate().map(|(index, ms)| Point {
+        at_s: index as f64 * 100.0 / lengths.len() as f64,
+        min: *ms,
+        mean: *ms,
+        max: *ms,
+        count: 1,
+    });
+    let course = Course {
+        step_s: 0.5,
+        points: points.collect(),
+    };
+    let spread = Spread {
+        count: lengths.len() as u64,
+        total_ms: lengths.iter().sum(),
+        mean_ms: lengths.iter().sum::<f64>() / lengths.len() as f64,
+        longest_ms: lengths.iter().copied().fold(0.0, f64::max),
+        ..Spread::default()
+    };
+    run.pauses.all = spread;
+    run.pauses.by_kind.insert(kind.to_owned(), spread);
+    run.pauses.courses.insert(kind.to_owned(), course);
+    (run, BTreeMap::from([(kind, lengths.to_vec())]))
+}
+
+/// Lengths around ten that go up and down, so many times as long.
+fn noisy(count: u64, factor: f64) -> Vec<f64> {
+    let noise = |index: u64| (index * 7919 % 101) as f64 / 10.0;
+    (0..count)
+        .map(|index| factor * (10.0 + noise(index)))
+        .collect()
+}
+
+type Made = (Run, BTreeMap<&'static str, Vec<f64>>);
+
+fn side(made: &[Made]) -> Side<'_> {
+    let logs = made.iter().map(|(run, pauses)| Log {
+        name: "gc.log".to_owned(),
+        run,
+        pauses,
+    });
+    Side {
+        logs: logs.collect(),
+    }
+}
+
+fn sentence(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> String {
+    clauses(before, after, options).join("; ")
+}
+
+fn find<'a>(metrics: &'a [Metric], name: &str) -> &'a Metric {
+    let found = metrics.iter().find(|metric| metric.name == name);
+    found.unwrap_or_else(|| panic!("{name} is not in {metrics:#?}"))
+}
+
+#[test]
+fn a_difference_within_the_noise_is_not_called_one() {
+    let before = [run("young", &noisy(200, 1.0))];
+    let told = |factor| {
+        let after = [run("young", &noisy(200, factor))];
+        sentence(&side(&before), &side(&after), &[])
+    };
+    let same = told(1.01);
+    assert!(same.contains("proves no difference"), "{same}");
+    let longer = told(5.0);
+    assert!(
+        longer.contains("5.00 times longer") && !longer.contains("proves no"),
+        "{longer}"
+    );
+}
+
+#[test]
+fn of_a_handful_of_pauses_there_is_no_interval() {
+    let (before, after) = ([run("full", &[10.0, 12.0])], [run("full", &[30.0, 36.0])]);
+    let told = sentence(&side(&before), &side(&after), &[]);
+    assert!(told.contains("of too few for an interval"), "{told}");
+    let all = metrics(&side(&before), &side(&after), &[]);
+    assert_eq!(find(&all, "full: median").ratio, None);
+}
+
+#[test]
+fn groups_of_logs_have_an_interval_of_what_one_log_has_none() {
+    let group = |factor: f64| -> Vec<Made> {
+        (0..5)
+            .map(|index| run("young", &noisy(60, factor + f64::from(index) / 50.0)))
+            .collect()
+    };
+    let (before, after) = (group(1.0), group(2.0));
+    let all = metrics(&side(&before), &side(&after), &[]);
+    let longest = find(&all, "young: longest");
+    let ratio = longest.ratio.expect("five logs of each side");
+    assert!(
+        ratio.low > 1.5 && ratio.low < ratio.point && ratio.high < 2.5,
+        "{ratio:?}"
+    );
+    assert!(
+        longest.before.as_ref().unwrap().contains(" to "),
+        "{longest:?}"
+    );
+    let alone = metrics(&side(&before[..1]), &side(&after[..1]), &[]);
+    assert_eq!(find(&alone, "young: longest").ratio, None);
+    assert!(find(&alone, "young: median").ratio.is_some());
+}
+
+#[test]
+fn more_pauses_of_the_same_length_are_told_with_how_sure_that_is() {
+    let (before, after) = (
+        [run("young", &noisy(200, 1.0))],
+        [run("young", &noisy(400, 1.0))],
+    );
+    let all = metrics(&side(&before), &side(&after), &[]);
+    let ratio = find(&all, "young: per minute").ratio.unwrap();
+    assert!(ratio.low > 1.9 && ratio.high < 2.1, "{ratio:?}");
+}
+
+/// A remark with a young collection within it, or without.
+fn remarked(longest_ms: f64, proper_ms: f64, young: u64, scavenged: u64) -> [Made; 1] {
+    let mut made = run("remark", &[longest_ms]);
+    made.0.remark = Some(Remarks {
+        time: Spread {
+            p50_ms: proper_ms,
+            ..Spread::default()
+        },
+        longest_young_bytes: Some(young << 10),
+        scavenged,
+        scavenge: (scavenged > 0).then_some(Scavenge {
+            before_bytes: Some(5_803_756 << 10),
+            after_bytes: Some(70_533 << 10),
+            duration_ms: longest_ms - proper_ms,
+            remark_ms: longest_ms,
+        }),
+        ..Remarks::default()
+    });
+    [made]
+}
+
+#[test]
+fn one_changed_option_is_named_and_whether_it_did_what_it_is_for() {
+    let option = Changed {
+        name: "CMSScavengeBeforeRemark".to_owned(),
+        before: None,
+        after: Some("on".to_owned()),
+    };
+    let told = |after_ms, options: &[Changed]| {
+        let before = remarked(18_180.0, 18_180.0, 4_756_927, 0);
+        let after = remarked(after_ms, 59.5, 70_533, 1);
+        sentence(&side(&before), &side(&after), options).replace(numbers::THIN, " ")
+    };
+    let did = told(126.0, std::slice::from_ref(&option));
+    for words in [
+        "with CMSScavengeBeforeRemark on: the longest remark",
+        "18.2 s to 126 ms, 144 times shorter",
+        "look through 4.54 GiB of the young generation before and 68.9 MiB after",
+        "takes the young generation from 5 803 756 K to 70 533 K",
+        "that collection costs 66.5 ms of the 126 ms",
+        "the remark proper went from 18.2 s to 59.5 ms",
+        "CMSScavengeBeforeRemark is for shorter remarks, and did it here",
+    ] {
+        assert!(did.contains(words), "{words} is not in {did}");
+    }
+    let not = told(20_000.0, &[option]);
+    assert!(
+        not.contains("and did not do it here") && not.contains("though a young"),
+        "{not}"
+    );
+    // The logs show it where their headers do not tell the options.
+    assert!(told(126.0, &[]).contains("CMSScavengeBeforeRemark is for"));
+}
+
+#[test]
+fn what_got_worse_is_named_as_the_cost() {
+    let both = |young: f64, full: f64| -> [Made; 1] {
+        let (mut made, other) = (run("young", &[young; 100]), run("full", &[full; 10]));
+        made.0.pauses.by_kind.extend(other.0.pauses.by_kind);
+        made.0.pauses.courses.extend(other.0.pauses.courses);
+        made.1.extend(other.1);
+        [made]
+    };
+    let told = |after: [Made; 1]| sentence(&side(&both(10.0, 900.0)), &side(&after), &[]);
+    let dearer = told(both(30.0, 100.0));
+    assert!(dearer.starts_with("full pauses went from"), "{dearer}");
+    assert!(
+        dearer.contains("what it cost: young pauses take"),
+        "{dearer}"
+    );
+    let free = told(both(10.0, 100.0));
+    assert!(free.contains("no other kind of pause takes more"), "{free}");
+}

@@ -1,0 +1,88 @@
+//! `alloc-per-request`: each request allocates much, and that is what fills Eden.
+//!
+//! The rate of allocation over the rate of requests. Collections of the young generation come as often as requests fill
+//! Eden, so half of the bytes are half of the collections, whatever the collector.
+
+use rungwise_model::check::Finding;
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{Run, each, flow, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const MUCH: Threshold = Threshold {
+    name: "bytes that a request allocates",
+    value: 500e3,
+    origin: "the reference case of HTTP heap cost: 0.5 to 1 MB in production, 34 KB at the bottom",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "alloc-per-request",
+    topic: "jvm",
+    summary: "each request allocates much",
+    needs: &[
+        &keys::GC_ALLOCATION_RATE,
+        &keys::GC_EDEN_FREED,
+        &keys::GC_REQUEST_RATE,
+        &keys::GC_YOUNG_INTERVAL,
+    ],
+    thresholds: &[MUCH],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "More than 500 KB allocated for each request, where the user tells how many requests came (--rate).",
+        hurts: "Allocation drives the young collections: at 500/s, 0.5 MB each fill 15 GB a minute.",
+        todo: "A profile of allocations shows where the bytes come from (async-profiler -e alloc, JFR). Usual ones are copies of the \
+            message, text made of it for logs, buffers sized for the largest message, and boxed numbers. It holds for every JDK \
+            and collector.",
+        wrong: "The log counts everything that allocates, timers and caches included, and the warm-up. With G1 the rest of a humongous \
+            object's last region counts, with ZGC that of a page. A rate that is not of the time of the log tells nothing.",
+        sources: "The reference case of HTTP heap cost (0.5 MB x 500/s, 34 KB for an empty request).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_REQUEST_RATE, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let requests = run.number(&keys::GC_REQUEST_RATE)?;
+    let rate = run.number(&keys::GC_ALLOCATION_RATE)?;
+    if requests.value <= 0.0 {
+        let sentence = "no requests, so none allocated";
+        return Ok(Finding::clear(sentence).cite(requests.reading));
+    }
+    let each = rate.value / requests.value;
+    let fills = run.told(&keys::GC_EDEN_FREED).map(|room| {
+        format!(
+            ", which fill the {} of Eden every {}",
+            say::bytes(room),
+            seconds(room / rate.value.max(1.0))
+        )
+    });
+    let what = format!(
+        "a request allocates {} ({} at {}){}",
+        say::bytes(each),
+        flow(rate.value),
+        say::rate(requests.value),
+        fills.unwrap_or_default()
+    );
+    if each <= MUCH.value {
+        return Ok(Finding::clear(what)
+            .below(each, MUCH.value)
+            .cite(rate.reading)
+            .cite(requests.reading));
+    }
+    let finding = run
+        .watch(what)
+        .expect("half of the bytes are half of the young collections, each about as long as now")
+        .refuted_by("as many collections without requests");
+    Ok(run.cite(
+        finding,
+        &[
+            &keys::GC_ALLOCATION_RATE,
+            &keys::GC_REQUEST_RATE,
+            &keys::GC_YOUNG_INTERVAL,
+        ],
+    ))
+}

@@ -1,0 +1,136 @@
+//! `gc-metaspace-growth`: metaspace, or the permanent generation, grows long after the start.
+//!
+//! Classes go with their class loader and not before. A loader that something still points to, often one of a former
+//! deployment or of a script, keeps all of its classes. The slope is that of Theil and Sen over the second half of the
+//! run, so that the start does not count.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::options::Goal;
+use super::run::{OPTIONS, Run, each, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const GROWTH: Threshold = Threshold {
+    name: "growth in a day, lower end of its 95 % interval, as a share of what is in use",
+    value: 0.1,
+    origin: "own guess: more than the lazily loaded classes of a service",
+};
+
+const SETTLED: Threshold = Threshold {
+    name: "uptime in seconds at which the second half of the run has to begin",
+    value: 600.0,
+    origin: "own guess: a service has loaded its classes by then",
+};
+
+const SOON: Threshold = Threshold {
+    name: "days until the limit is reached, below which somebody should look now",
+    value: 7.0,
+    origin: "own guess: services are deployed anew each week or so",
+};
+
+const DAY: f64 = 86400.0;
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-metaspace-growth",
+    topic: "jvm",
+    summary: "classes are loaded and not let go",
+    needs: &[
+        &keys::GC_BEGAN,
+        &keys::GC_COLLECTOR,
+        &keys::GC_FLAGS,
+        &keys::GC_METASPACE,
+        &keys::GC_METASPACE_SLOPE,
+        &keys::GC_METASPACE_SLOPE_LOW,
+        &keys::GC_SECONDS,
+        &keys::GC_VERSION,
+    ],
+    thresholds: &[GROWTH, SETTLED, SOON],
+    knobs: &[OPTIONS],
+    doc: Doc {
+        looks_for: "Metaspace (up to JDK 7 the permanent generation) that grows with certainty (95 %) by more than a tenth in a day, \
+            over the second half of a run that is past its start; and when its limit is reached.",
+        hurts: "It ends in an OutOfMemoryError of metaspace, or, without -XX:MaxMetaspaceSize, in a machine without memory.",
+        todo: "Find who loads classes: jcmd PID VM.classloader_stats (11, 17, 21, 25; JDK 8: jmap -clstats) shows loaders and what they \
+            hold; -Xlog:class+load,class+unload (JDK 8: -XX:+TraceClassLoading -XX:+TraceClassUnloading) their course. Usual ones are \
+            proxies, scripts, expression languages, serializers made anew for each request, and loaders of former deployments. \
+            CMS up to JDK 7 unloads no class unless -XX:+CMSClassUnloadingEnabled is given; from JDK 8 on every collector does.",
+        wrong: "A service that is deployed anew into a running JVM loads its classes late and once. A test that goes through all \
+            functions of a service loads for hours. Collectors unload with old collections only: where there is none, metaspace \
+            grows by what nobody uses any more.",
+        sources: "HotSpot metaspace.cpp; JDK Mission Control (class leak); Sen, Estimates of the regression coefficient based on \
+            Kendall's tau, 1968.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_METASPACE, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let used = run.number(&keys::GC_METASPACE)?;
+    let holds = say::bytes(used.value);
+    let length = run.number(&keys::GC_SECONDS)?.value;
+    let half = run.told(&keys::GC_BEGAN).unwrap_or(0.0) + length / 2.0;
+    if half < SETTLED.value {
+        let sentence = format!(
+            "metaspace holds {holds}; the log covers {} of the start, in which every service loads classes",
+            seconds(length)
+        );
+        return Ok(Finding::clear(sentence).cite(used.reading));
+    }
+    let low = run.number(&keys::GC_METASPACE_SLOPE_LOW)?;
+    let share = low.value * DAY / used.value.max(1.0);
+    if share <= GROWTH.value {
+        let sentence = format!("metaspace holds {holds} and does not grow for sure");
+        return Ok(Finding::clear(sentence)
+            .below(share.max(0.0), GROWTH.value)
+            .cite(used.reading)
+            .cite(low.reading));
+    }
+    let slope = run
+        .told(&keys::GC_METASPACE_SLOPE)
+        .map_or(low.value, |slope| slope.max(low.value));
+    let limit = run
+        .size_of("MaxMetaspaceSize=")
+        .or_else(|| run.size_of("MaxPermSize="));
+    let latest = limit.map(|limit| (limit - used.value).max(0.0) / low.value / DAY);
+    let when = latest.map_or_else(
+        || "; no limit is known".to_owned(),
+        |days| {
+            format!(
+                "; its limit is reached in {:.1} days at the latest",
+                days.min(1e6)
+            )
+        },
+    );
+    let sentence = format!(
+        "metaspace grows by {} a day ({} at least) and holds {holds}{when}",
+        say::bytes(slope * DAY),
+        say::bytes(low.value * DAY)
+    );
+    let soon = latest.is_some_and(|days| days < SOON.value);
+    let finding = if soon {
+        run.act(sentence).severity(Grade::High)
+    } else {
+        run.watch(sentence)
+    };
+    let finding = run
+        .cite(
+            finding,
+            &[
+                &keys::GC_METASPACE,
+                &keys::GC_METASPACE_SLOPE,
+                &keys::GC_METASPACE_SLOPE_LOW,
+            ],
+        )
+        .confidence(if length > DAY {
+            Grade::High
+        } else {
+            Grade::Medium
+        })
+        .refuted_by("a longer log, over a day at least, in which it settles");
+    Ok(run.advise(finding, Goal::UnloadClasses))
+}

@@ -1,0 +1,119 @@
+//! `gc-not-the-bottleneck`: collections take so little that no tuning of them can matter.
+//!
+//! The reference bank host spent days on its collector and gained nothing, for its threads waited for a lock. The share
+//! that pauses take is the most that any option of the collector could give back (Amdahl's law).
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{Collector, LONG, Run, SHORT, each, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const LITTLE: Threshold = Threshold {
+    name: "share of the run in collection pauses",
+    value: 0.01,
+    origin: "own guess: a service varies by more from one run to the next",
+};
+
+const WORST: Threshold = Threshold {
+    name: "the same of the worst 60 s",
+    value: 0.05,
+    origin: "GCeasy's line for a whole log",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-not-the-bottleneck",
+    topic: "jvm",
+    summary: "collections take too little for any tuning of them to matter",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_DEGENERATED,
+        &keys::GC_PAUSE_GOAL,
+        &keys::GC_PAUSE_P99,
+        &keys::GC_SECONDS,
+        &keys::GC_STALLS,
+        &keys::GC_THROUGHPUT,
+        &keys::GC_THROUGHPUT_WORST,
+    ],
+    thresholds: &[LITTLE, WORST, SHORT, LONG],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "Pauses that take at most 1 % of the run and 5 % of its worst minute, of which 99 in 100 keep the goal, while no \
+            thread waited for memory.",
+        hurts: "Nothing; it is time spent on the collector that hurts. This is information.",
+        todo: "Leave the collector alone and look elsewhere: locks (idle-but-waiting), CPUs, the network, the database. On JDK 8, \
+            11, 17, 21 and 25 alike a change of the collector cannot win more than the share that is told.",
+        wrong: "Collectors that work beside the service (CMS, G1, ZGC, Shenandoah) take CPUs from it, which no pause shows; on a \
+            machine without idle CPUs that costs as well. A single long pause, which a share hides, is gc-long-pause's matter.",
+        sources: "The reference bank host (CMS to G1 brought nothing); Amdahl, Validity of the single processor approach, 1967.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_THROUGHPUT, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let whole = run.number(&keys::GC_THROUGHPUT)?;
+    let worst = run.number(&keys::GC_THROUGHPUT_WORST)?;
+    let (lost, least) = (1.0 - whole.value, 1.0 - worst.value);
+    let share = say::percent(lost);
+    let clear = |sentence: String| Ok(Finding::clear(sentence).cite(whole.reading));
+    if run.is_short() {
+        let sentence = "the log covers the start of a service: its share of pauses tells nothing";
+        return clear(sentence.to_owned());
+    }
+    if lost > LITTLE.value {
+        let sentence = format!("collection pauses take {share} of the run, which may matter");
+        return clear(sentence).map(|finding| finding.above(lost, LITTLE.value));
+    }
+    if least > WORST.value {
+        let sentence = format!(
+            "collection pauses take {share} of the run, but {} of its worst minute",
+            say::percent(least)
+        );
+        return clear(sentence).map(|finding| finding.above(least, WORST.value));
+    }
+    let count = |key| run.told(key).unwrap_or(0.0);
+    if count(&keys::GC_STALLS) + count(&keys::GC_DEGENERATED) > 0.0 {
+        return clear(format!(
+            "collection pauses take {share} of the run, but threads waited for memory: see gc-stall"
+        ));
+    }
+    let line = run.goal(&LONG);
+    if let Some(long) = run.told(&keys::GC_PAUSE_P99).filter(|long| *long > line) {
+        return clear(format!(
+            "collection pauses take {share} of the run, but up to {} each (99th percentile)",
+            seconds(long)
+        ));
+    }
+    let beside = matches!(
+        run.collector(),
+        Collector::Cms | Collector::G1 | Collector::Z | Collector::Shenandoah
+    );
+    let finding = run
+        .watch(format!(
+            "the collector is not the bottleneck: its pauses take {share} of the run and {} of its worst minute",
+            say::percent(least)
+        ))
+        .severity(Grade::Low)
+        .confidence(if beside { Grade::Medium } else { Grade::High })
+        .expect(format!(
+            "no option of the collector can win more than {share} of the time"
+        ))
+        .refuted_by(if beside {
+            "CPUs that are all busy, many of them with threads of the collector"
+        } else {
+            "a longer log under the usual load with a larger share"
+        });
+    Ok(run.cite(
+        finding,
+        &[
+            &keys::GC_THROUGHPUT,
+            &keys::GC_THROUGHPUT_WORST,
+            &keys::GC_PAUSE_P99,
+        ],
+    ))
+}

@@ -1,0 +1,167 @@
+//! `gc-young-grown`: young collections became longer as the young generation became larger.
+//!
+//! A JVM that may choose gives the young generation more room while the load lasts. A collection costs what survives, and
+//! where more survives of more, each pause grows with the room. The course of the run shows both, and the regression of
+//! pauses on sizes tells how sure it is.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::options::Goal;
+use super::run::{OPTIONS, Run, each, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const GROWN: Threshold = Threshold {
+    name: "young pause of the last quarter of the run over that of the first",
+    value: 1.5,
+    origin: "own guess; in the reference case of long connections the pause tripled with 12 in place of 7 GiB",
+};
+
+const SIZE: Threshold = Threshold {
+    name: "young generation of the last quarter over that of the first, below which the size is not the reason",
+    value: 1.2,
+    origin: "own guess: less than the sizes move by themselves",
+};
+
+const FEW: Threshold = Threshold {
+    name: "young collections that it takes to tell a course",
+    value: 20.0,
+    origin: "own guess: five in each quarter",
+};
+
+const LONG: Threshold = Threshold {
+    name: "young pause of the last quarter in seconds, above which it costs, where no goal was given",
+    value: 0.2,
+    origin: "HotSpot's own goal for G1 (MaxGCPauseMillis)",
+};
+
+const MIB: f64 = 1024.0 * 1024.0;
+const GIB: f64 = 1024.0 * MIB;
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-young-grown",
+    topic: "jvm",
+    summary: "young collections became longer with a larger young generation",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_FLAGS,
+        &keys::GC_PAUSE_GOAL,
+        &keys::GC_VERSION,
+        &keys::GC_YOUNG_COST,
+        &keys::GC_YOUNG_COST_LOW,
+        &keys::GC_YOUNG_P50,
+        &keys::GC_YOUNG_USED,
+        &keys::GC_YOUNGS,
+    ],
+    thresholds: &[GROWN, SIZE, FEW, LONG],
+    knobs: &[OPTIONS],
+    doc: Doc {
+        looks_for: "Young pauses that are half as long again in the last quarter of the run as in the first, while the young \
+            generation grew by a fifth and more, and the regression of pauses on sizes is above zero with certainty (95 %).",
+        hurts: "Fewer collections, each longer: throughput stays, and the requests of that moment wait longer.",
+        todo: "Where pauses matter more than throughput, hold a size at which they keep the goal: -Xmn with Serial, Parallel and CMS. \
+            With G1 (8 to 25) lower -XX:MaxGCPauseMillis and leave -Xmn out: it shrinks the young generation until pauses keep \
+            the goal. On 17, 21 and 25 ZGC and Shenandoah copy beside the service and have no such pause. Between two runs \
+            rungwise compare tells the same.",
+        wrong: "More load makes more survive as well, whatever the size; then pauses grow where the size stands still. G1 lets the \
+            young generation grow on purpose as long as pauses keep its goal: below the goal it is worth knowing only.",
+        sources: "The reference case of long connections (7 to 12 GiB, pauses tripled to 0.2 s); HotSpot Garbage Collection Tuning \
+            Guide on ergonomics.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_YOUNG_P50, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let pauses = run.number(&keys::GC_YOUNG_P50)?;
+    let sizes = run.number(&keys::GC_YOUNG_USED)?;
+    let count = run.told(&keys::GC_YOUNGS).unwrap_or(0.0);
+    let ends = ends(&pauses.reading.series).zip(ends(&sizes.reading.series));
+    let Some(((first, last), (small, large))) = ends.filter(|_| count >= FEW.value) else {
+        let sentence = format!(
+            "{}: too few to tell a course",
+            say::count(count, "young collection")
+        );
+        return Ok(Finding::clear(sentence).cite(pauses.reading));
+    };
+    let what = format!(
+        "young collections took {} at first and {} at the end",
+        seconds(first),
+        seconds(last)
+    );
+    if last <= GROWN.value * first {
+        return Ok(Finding::clear(what)
+            .below(last / first, GROWN.value)
+            .cite(pauses.reading));
+    }
+    let grew = format!(
+        "the young generation went from {} to {}",
+        say::bytes(small),
+        say::bytes(large)
+    );
+    let low = run
+        .told(&keys::GC_YOUNG_COST_LOW)
+        .filter(|low| *low > 0.0 && large > SIZE.value * small);
+    let Some(low) = low else {
+        let sentence = format!("{what}, but {grew}, which does not explain it");
+        return Ok(Finding::clear(sentence)
+            .cite(pauses.reading)
+            .cite(sizes.reading));
+    };
+    let cost = run.told(&keys::GC_YOUNG_COST).unwrap_or(low);
+    let sentence = format!(
+        "{what}, while {grew}: each GiB costs {}, {} at least",
+        seconds(cost),
+        seconds(low)
+    );
+    let line = run.goal(&LONG);
+    let too_long = last > line;
+    let finding = if too_long {
+        run.act(sentence)
+    } else {
+        run.watch(sentence).severity(Grade::Low)
+    };
+    let finding = run
+        .cite(
+            finding,
+            &[
+                &keys::GC_YOUNG_P50,
+                &keys::GC_YOUNG_USED,
+                &keys::GC_YOUNG_COST_LOW,
+            ],
+        )
+        .refuted_by("pauses as long at the former size: more survives than before");
+    if !too_long {
+        return Ok(finding);
+    }
+    // The size at which a pause keeps the line, by the regression; not below what there was while pauses were short.
+    let fits = (large - (last - line).max(0.0) / cost * GIB).clamp(small, large.max(small));
+    let finding = finding.expect(format!(
+        "young pauses of about {} with a young generation of {}, {:.1} times as many of them",
+        seconds(last.min(line)),
+        say::bytes(fits),
+        (large / fits).clamp(1.0, 1e6)
+    ));
+    Ok(run.advise(
+        finding,
+        Goal::YoungMib((fits / MIB).floor().max(1.0) as u64),
+    ))
+}
+
+/// Means of the first and of the last quarter; none of fewer than four parts, or of nothing.
+fn ends(series: &[f64]) -> Option<(f64, f64)> {
+    let quarter = series.len() / 4;
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    (quarter > 0)
+        .then(|| {
+            (
+                mean(&series[..quarter]),
+                mean(&series[series.len() - quarter..]),
+            )
+        })
+        .filter(|(first, last)| *first > 0.0 && *last > 0.0)
+}

@@ -1,0 +1,194 @@
+//! `rungwise capacity gc`: how often collections come under a load, and what other sizes would do.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rungwise_gclog::predict::{self, Given, Plain, Prediction, Watch};
+use rungwise_host::{clock, environment};
+use rungwise_model::capacity::{CapacityGcReport, Estimate, Layout, Load};
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
+use rungwise_report::{capacity as page, html, json, markdown, terminal};
+
+use super::asked;
+use crate::cmd::{Format, Global, jvm, output};
+use crate::problem::Problem;
+
+/// How often collections come, from a load or from a GC log, and what other sizes would do.
+///
+/// From a log, every figure has the interval in which it should lie if the load stays as it was; what cannot be told says why.
+/// Keys of --what-if: young, eden, heap (sizes), survivor-ratio, tenuring, rate (x2, or 800/s with --rate). Exit status: 0 done,
+/// 2 the question contradicts itself or the log, 3 the log tells too little, 4 it is no GC log.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// GC logs of one JVM to predict from.
+    #[arg(long, value_name = "LOG", num_args = 1..)]
+    from: Vec<PathBuf>,
+    /// Sizes to try: young=12g,tenuring=15.
+    #[arg(long, value_name = "KEY=VALUE,...", requires = "from")]
+    what_if: Option<String>,
+    /// Bytes that a request allocates, such as 34KiB.
+    #[arg(long, value_name = "SIZE", value_parser = asked::size, required_unless_present = "from", conflicts_with = "from")]
+    alloc_per_request: Option<f64>,
+    /// Requests per second, such as 500/s; with a log, those that it was written under.
+    #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present = "from")]
+    rate: Option<f64>,
+    /// Requests that the log was written under, all together.
+    #[arg(long, value_name = "COUNT", requires = "from", conflicts_with = "rate")]
+    requests: Option<u64>,
+    /// Size of Eden; with a log, where the log does not tell it.
+    #[arg(long, value_name = "SIZE", value_parser = asked::size, required_unless_present = "from")]
+    eden: Option<f64>,
+    /// Size of the heap; with a log, where the log does not tell it.
+    #[arg(long, value_name = "SIZE", value_parser = asked::size)]
+    heap: Option<f64>,
+    /// Size of one survivor space, where the log does not tell it.
+    #[arg(long, value_name = "SIZE", value_parser = asked::size, requires = "from")]
+    survivor_space: Option<f64>,
+    /// Bytes that live for long.
+    #[arg(long, value_name = "SIZE", value_parser = asked::size, conflicts_with = "from", requires = "heap")]
+    live: Option<f64>,
+    /// Bytes that a young collection leaves alive.
+    #[arg(long, value_name = "SIZE", value_parser = asked::size, conflicts_with = "from", requires = "live")]
+    survivors: Option<f64>,
+    /// Mean young pause, such as 40ms.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "from")]
+    pause: Option<Duration>,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = units::per_second(text).map_err(|error| error.to_string())?;
+    if rate > 0.0 {
+        Ok(rate)
+    } else {
+        Err("a load of nothing; give a rate such as 500/s".to_owned())
+    }
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    let started = clock::utc_now();
+    let told = match (args.alloc_per_request, args.rate, args.eden) {
+        (Some(per_request), Some(rate), Some(eden)) => of_load(args, per_request, rate, eden)?,
+        _ => of_log(args)?,
+    };
+    let report = CapacityGcReport {
+        envelope: Envelope {
+            schema: SCHEMA_VERSION,
+            tool: Tool {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            command: environment::argv(),
+            started,
+            finished: clock::utc_now(),
+            exit: Exit::Done,
+        },
+        target: told.target,
+        notes: told.prediction.notes,
+        load: told.load,
+        layout: told.prediction.layout,
+        now: told.prediction.now,
+        next: told.prediction.next,
+        what_if: told.prediction.what_if,
+    };
+    let blocks = page::blocks(&report);
+    global.emit(&match global.format {
+        Format::Json => json(&report)?,
+        Format::Html => html::page(&format!("Collections of {}", report.target), &blocks),
+        Format::Markdown => markdown::render(&blocks),
+        Format::Text | Format::Sarif => terminal::render(
+            &blocks,
+            output::width(),
+            global.color_on(&std::io::stdout()),
+        ),
+    })?;
+    Ok(Exit::Done)
+}
+
+struct Told {
+    target: String,
+    load: Load,
+    prediction: Prediction,
+}
+
+fn of_load(args: &Args, per_request: f64, rate: f64, eden: f64) -> anyhow::Result<Told> {
+    let allocation = per_request * rate;
+    let now = predict::plain(&Plain {
+        allocation,
+        eden,
+        pause_s: args.pause.map(|pause| pause.as_secs_f64()),
+        heap: args.heap,
+        live: args.live,
+        survivors: args.survivors,
+    })
+    .map_err(failed)?;
+    Ok(Told {
+        target: "figures as given".to_owned(),
+        load: Load {
+            requests_per_s: Some(rate),
+            bytes_per_request: Some(Estimate::exact(per_request)),
+            allocation_bytes_per_s: Some(Estimate::exact(allocation)),
+        },
+        prediction: Prediction {
+            layout: Layout {
+                heap_bytes: args.heap,
+                eden_bytes: Some(eden),
+                ..Layout::default()
+            },
+            now,
+            ..Prediction::default()
+        },
+    })
+}
+
+fn of_log(args: &Args) -> anyhow::Result<Told> {
+    let mut watch = Watch::new();
+    let log = jvm::gc::read(&args.from, None, &mut |event| watch.event(event))?;
+    let seen = watch.seen();
+    let rate = match args.requests {
+        Some(requests) => Some(requests as f64 / seen.seconds()),
+        None => args.rate,
+    };
+    let rate = rate.filter(|rate| rate.is_finite());
+    let change = args
+        .what_if
+        .as_deref()
+        .map(|text| asked::change(text, rate))
+        .transpose()?;
+    let flags = seen
+        .facts
+        .flags
+        .as_deref()
+        .map(asked::of_flags)
+        .unwrap_or_default();
+    let given = Given {
+        heap: args.heap.or(flags.heap),
+        eden: args.eden,
+        survivor: args.survivor_space,
+        ..flags
+    };
+    let live = log.summary.longest_run().and_then(|run| run.live.as_ref());
+    let mut prediction = predict::predict(&seen, &given, live, change.as_ref()).map_err(failed)?;
+    prediction.notes.splice(0..0, log.notes);
+    let names: Vec<String> = args
+        .from
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let allocation = prediction.allocation;
+    Ok(Told {
+        target: names.join(", "),
+        load: Load {
+            requests_per_s: rate,
+            bytes_per_request: rate.map(|rate| allocation.scaled(1.0 / rate)),
+            allocation_bytes_per_s: Some(allocation),
+        },
+        prediction,
+    })
+}
+
+/// A log that tells too little is no mistake of who asks.
+fn failed(error: predict::Error) -> anyhow::Error {
+    match error {
+        predict::Error::TooLittle(_) => Problem::with(Exit::Inconclusive, error),
+        predict::Error::Contradiction(_) => error.into(),
+    }
+}

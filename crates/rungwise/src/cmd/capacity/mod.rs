@@ -1,0 +1,27 @@
+//! `rungwise capacity`: what there will be, one file per question.
+
+mod asked;
+mod gc;
+
+use rungwise_model::Exit;
+
+use super::Global;
+
+/// Predict what a load will meet.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Question {
+    /// How often collections come, from a load or a GC log; what other sizes would do.
+    Gc(gc::Args),
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    match &args.question {
+        Question::Gc(args) => gc::run(args, global),
+    }
+}

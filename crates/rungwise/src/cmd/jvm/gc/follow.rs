@@ -1,0 +1,523 @@
+//! `rungwise jvm gc --follow`: a log while it is written. Collections and findings as they come, the report at the end.
+//!
+//! A collection is printed when the log has told its end, with what is known by then. Findings and the standing are those of
+//! the summary so far, so that the last of them agree with the report. On a quiet log nothing runs at all.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rungwise_gclog::{Area, Areas, Concurrent, Event, Names, Pause, Stamp, Summary};
+use rungwise_host::follow::{Followed, Next, Stdin, Woken};
+use rungwise_host::signals::Interrupt;
+use rungwise_host::{clock, files};
+use rungwise_model::Exit;
+use rungwise_model::check::{Finding, Grade, Outcome};
+use rungwise_model::gc::Run;
+use rungwise_model::gc_follow::{Collection, FollowLine, Standing};
+use rungwise_report::gc::follow as page;
+
+use super::{Args, Asked, Reading, compare, input, judged, judged_log, text};
+use crate::cmd::{Format, Global};
+use crate::problem::Problem;
+
+/// Bytes that are read at once.
+const PIECE: usize = 256 * 1024;
+/// A JVM prints the lines of a collection one by one: they are waited for, so that a busy log wakes us ten times a second
+/// at most.
+const REST: Duration = Duration::from_millis(100);
+/// Time between two looks of the rules, which cost about a millisecond.
+const JUDGE: Duration = Duration::from_secs(1);
+/// Collections shown of what the log held already.
+const BACKLOG: usize = 10;
+/// Seconds of the log between two standings.
+const STANDING_S: f64 = 60.0;
+/// What is there is read before the end, for no longer than this: a pipe may never run dry.
+const LAST_READ: Duration = Duration::from_secs(1);
+
+pub(super) fn run(path: &Path, args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    let started = clock::utc_now();
+    let mut source = Source::open(path, global)?;
+    let interrupt = Interrupt::install()?;
+    let mut reading = Reading::new(args.slo);
+    let mut screen = Screen::new(args.asked(), global);
+    let mut until = args
+        .length
+        .and_then(|length| clock::now().checked_add(length));
+    let mut piece = vec![0; PIECE];
+    loop {
+        match source.read(&mut piece) {
+            Ok(Next::Bytes(count)) => {
+                let piece = &piece[..count];
+                source.check(&reading, piece)?;
+                reading.push(piece, &mut |names, event| screen.event(names, event));
+                screen.print();
+                if interrupt.raised() {
+                    until = Some(earlier(until, clock::now() + LAST_READ));
+                }
+                if !late(until) && !screen.closed {
+                    continue;
+                }
+            }
+            Ok(Next::Anew) => {
+                let name = source.name();
+                if !reading.files.is_empty() {
+                    global.say(&format!("rungwise: {name} begins anew"));
+                }
+                reading.begin(&name, None, &mut |names, event| screen.event(names, event));
+                continue;
+            }
+            Ok(Next::Nothing) => {
+                screen.caught_up(&reading, &source.name(), global);
+                if !interrupt.raised() && !late(until) && !screen.closed {
+                    rest(&source, &interrupt, &screen, until)?;
+                    continue;
+                }
+            }
+            Ok(Next::End) => screen.caught_up(&reading, &source.name(), global),
+            // What was read is not thrown away.
+            Err(error) => {
+                reading.broken(error.to_string());
+                global.say(&format!("rungwise: {error}"));
+            }
+        }
+        break;
+    }
+    if reading.files.is_empty() {
+        let error = anyhow::anyhow!("cannot judge {}: it is not there yet", source.name());
+        return Err(Problem::with(Exit::Precondition, error));
+    }
+    let parts = match source.again() {
+        Some(path) => input::parts(path)?,
+        None => Vec::new(),
+    };
+    let log = reading.finish(parts, &mut |names, event| screen.event(names, event))?;
+    screen.print();
+    let report = judged_log(log, started, args.asked(), args.fail_on)?;
+    let exit = report.envelope.exit;
+    if screen.is_json() && global.output.is_none() {
+        let line = serde_json::to_string(&FollowLine::Report(Box::new(report)))?;
+        global.emit(&(line + "\n"))?;
+    } else {
+        // Between the rows and the report.
+        let rows = global.format == Format::Text && global.output.is_none() && !global.quiet;
+        let gap = if rows { "\n" } else { "" };
+        let page = text(&report, &path.display().to_string(), global)?;
+        global.emit(&format!("{gap}{page}"))?;
+    }
+    Ok(exit)
+}
+
+fn late(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| clock::now() >= until)
+}
+
+fn earlier(until: Option<Instant>, other: Instant) -> Instant {
+    until.map_or(other, |until| until.min(other))
+}
+
+/// Waits for more, or for whatever is due.
+fn rest(
+    source: &Source,
+    interrupt: &Interrupt,
+    screen: &Screen<'_>,
+    until: Option<Instant>,
+) -> anyhow::Result<()> {
+    let due = screen.due().map(|due| earlier(until, due)).or(until);
+    let within = due.map(|due| due.saturating_duration_since(clock::now()));
+    if source.wait(interrupt, within)? == Woken::Changed {
+        interrupt.wait(REST)?;
+    }
+    Ok(())
+}
+
+/// Where the text comes from.
+enum Source {
+    File(PathBuf, Followed),
+    Stdin(Stdin),
+}
+
+impl Source {
+    fn open(path: &Path, global: &Global) -> anyhow::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdin(Stdin::new()));
+        }
+        if files::is_folder(path) {
+            anyhow::bail!(
+                "cannot follow {}: it is a folder; name the log in it that is written to",
+                path.display()
+            );
+        }
+        let followed = Followed::new(path, current)?;
+        if !files::exists(&current(path)) {
+            global.say(&format!("rungwise: waiting for {}", path.display()));
+        }
+        Ok(Self::File(path.to_owned(), followed))
+    }
+
+    fn read(&mut self, piece: &mut [u8]) -> rungwise_host::Result<Next> {
+        match self {
+            Self::File(_, followed) => followed.read(piece),
+            Self::Stdin(stdin) => stdin.read(piece),
+        }
+    }
+
+    fn wait(
+        &self,
+        interrupt: &Interrupt,
+        within: Option<Duration>,
+    ) -> rungwise_host::Result<Woken> {
+        match self {
+            Self::File(_, followed) => followed.wait(interrupt, within),
+            Self::Stdin(stdin) => stdin.wait(interrupt, within),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::File(path, followed) => followed.file().unwrap_or(path).display().to_string(),
+            Self::Stdin(_) => "standard input".to_owned(),
+        }
+    }
+
+    /// The file that holds all that was read.
+    fn again(&self) -> Option<&Path> {
+        match self {
+            Self::File(_, followed) if followed.can_be_read_again() => followed.file(),
+            _ => None,
+        }
+    }
+
+    /// A packed file does not grow as its text does.
+    fn check(&self, reading: &Reading, piece: &[u8]) -> anyhow::Result<()> {
+        let begins = reading.files.last().is_some_and(|file| file.bytes == 0);
+        if begins && input::is_packed(piece) {
+            anyhow::bail!(
+                "cannot follow {}: it is packed, and only text can be read while it is written",
+                self.name()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The file that a JVM writes to now. JDK 8 with `UseGCLogFileRotation` calls it `gc.log.0.current`, `gc.log.1.current` and
+/// so on, and takes the last word away when it is full; one that was killed leaves its own behind.
+fn current(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let base = base(&name);
+    if base.is_none() && files::exists(path) {
+        return path.to_owned();
+    }
+    let base = base.unwrap_or(&name);
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let names = files::list(folder).unwrap_or_default();
+    let currents = names
+        .iter()
+        .filter(|other| self::base(other) == Some(base))
+        .map(|name| path.with_file_name(name));
+    currents
+        .max_by_key(|path| files::modified(path).ok())
+        .unwrap_or_else(|| path.to_owned())
+}
+
+/// `gc.log` of `gc.log.0.current`.
+fn base(name: &str) -> Option<&str> {
+    let (base, number) = name.strip_suffix(".current")?.rsplit_once('.')?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(base)
+}
+
+/// What was printed, and what of it is known to the reader.
+struct Screen<'a> {
+    global: &'a Global,
+    limit_ms: Option<f64>,
+    /// What the log held at first has been read.
+    live: bool,
+    /// Nobody reads any more.
+    closed: bool,
+    lines: VecDeque<FollowLine>,
+    /// Line and duration of what was shown before the parser told it.
+    shown: Option<(u64, Option<u64>)>,
+    /// There were events since the rules looked last.
+    news: bool,
+    asked: Asked,
+    judged: Option<Instant>,
+    found: BTreeMap<(String, String), (Outcome, Grade)>,
+    stood: Option<Stood>,
+    longest_ns: Option<u64>,
+}
+
+/// Sums of a run at some time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stood {
+    run: u64,
+    at_s: f64,
+    pauses: u64,
+    paused_ms: f64,
+    allocated: u64,
+    known_s: f64,
+}
+
+impl<'a> Screen<'a> {
+    fn new(asked: Asked, global: &'a Global) -> Self {
+        Self {
+            global,
+            asked,
+            limit_ms: asked.slo.map(|slo| slo.as_secs_f64() * 1e3),
+            live: false,
+            closed: false,
+            lines: VecDeque::new(),
+            shown: None,
+            news: false,
+            judged: None,
+            found: BTreeMap::new(),
+            stood: None,
+            longest_ns: None,
+        }
+    }
+
+    /// For a script: every collection, as JSON.
+    fn is_json(&self) -> bool {
+        self.global.format == Format::Json
+    }
+
+    fn event(&mut self, names: &Names, event: &Event<'_>) {
+        self.news = true;
+        let (line, key) = match event {
+            Event::Pause(pause) => {
+                if !pause.nested {
+                    self.longest_ns = self.longest_ns.max(pause.duration_ns);
+                }
+                (
+                    FollowLine::Collection(of_pause(names, pause)),
+                    Some((pause.line, pause.duration_ns)),
+                )
+            }
+            Event::Concurrent(concurrent) if concurrent.cycle => (
+                FollowLine::Collection(of_cycle(names, concurrent)),
+                Some((concurrent.line, concurrent.duration_ns)),
+            ),
+            Event::Restart => (FollowLine::Restart, None),
+            Event::OutOfMemory { .. } => (FollowLine::OutOfMemory, None),
+            _ => return,
+        };
+        if key.is_none() || key != self.shown {
+            self.put(line);
+        }
+    }
+
+    fn put(&mut self, line: FollowLine) {
+        if !self.live && !self.is_json() && self.lines.len() == BACKLOG {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line);
+    }
+
+    /// All that is there was read.
+    fn caught_up(&mut self, reading: &Reading, name: &str, global: &Global) {
+        if let Some(waiting) = reading.parser.waiting() {
+            let key = match waiting {
+                Event::Pause(pause) => Some((pause.line, pause.duration_ns)),
+                Event::Concurrent(concurrent) => Some((concurrent.line, concurrent.duration_ns)),
+                _ => None,
+            };
+            if key != self.shown {
+                self.event(reading.parser.names(), &waiting);
+                self.shown = key;
+            }
+        }
+        if !self.live && !reading.files.is_empty() {
+            self.live = true;
+            let lines = reading.parser.account().lines();
+            global.say(&format!("rungwise: following {name}, {lines} lines so far"));
+        }
+        self.print();
+        if self.due().is_some_and(|due| clock::now() >= due) {
+            self.judge(&reading.summary());
+            self.print();
+        }
+    }
+
+    /// When the rules should look next.
+    fn due(&self) -> Option<Instant> {
+        let after = |last: Instant| last + JUDGE;
+        self.news
+            .then(|| self.judged.map_or_else(clock::now, after))
+    }
+
+    fn judge(&mut self, summary: &Summary) {
+        self.news = false;
+        self.judged = Some(clock::now());
+        for finding in judged(summary, self.asked) {
+            if self.is_news(&finding) {
+                self.put(FollowLine::Finding(finding));
+            }
+        }
+        if let Some(run) = summary.runs.last().filter(|_| summary.runs_left_out == 0)
+            && let Some(now) = Stood::of(run)
+        {
+            self.stand(now);
+        }
+    }
+
+    /// It was not said before, or not as something so bad.
+    fn is_news(&mut self, finding: &Finding) -> bool {
+        let (outcome, severity) = (finding.outcome, finding.severity);
+        if outcome > Outcome::Watch {
+            return false;
+        }
+        let key = (finding.rule.clone(), finding.subject.clone());
+        let before = self.found.get(&key).copied();
+        let is_news = before.is_none_or(|(worst, grade)| outcome < worst || severity > grade);
+        if is_news {
+            let worst = before.map_or((outcome, severity), |(worst, grade)| {
+                (worst.min(outcome), grade.max(severity))
+            });
+            self.found.insert(key, worst);
+        }
+        is_news
+    }
+
+    fn stand(&mut self, now: Stood) {
+        let before = self.stood.filter(|stood| stood.run == now.run);
+        if before.is_some_and(|before| now.at_s < before.at_s + STANDING_S) {
+            return;
+        }
+        if let Some(standing) = before.and_then(|before| now.since(before, self.longest_ns)) {
+            self.put(FollowLine::Standing(standing));
+        }
+        self.longest_ns = None;
+        self.stood = Some(now);
+    }
+
+    /// Prints what there is to say. A broken pipe is a normal end.
+    fn print(&mut self) {
+        let is_json = self.is_json();
+        if !self.live && !is_json {
+            return;
+        }
+        let mut text = String::new();
+        let color = self.global.color_on(&std::io::stdout());
+        for line in self.lines.drain(..) {
+            if is_json {
+                // Plain data: it cannot fail.
+                text += &serde_json::to_string(&line).unwrap_or_default();
+                text.push('\n');
+            } else if let Some(line) = page::line(&line, self.limit_ms, color) {
+                text += &line;
+                text.push('\n');
+            }
+        }
+        if text.is_empty() || self.global.quiet {
+            return;
+        }
+        let written = match self.global.format {
+            // Standard output is for the page alone, unless that goes to a file.
+            Format::Html | Format::Markdown | Format::Sarif if self.global.output.is_none() => {
+                std::io::stderr().write_all(text.as_bytes())
+            }
+            _ => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(text.as_bytes()).and_then(|()| out.flush())
+            }
+        };
+        self.closed |= written.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
+    }
+}
+
+impl Stood {
+    /// Nothing of a run without a clock.
+    fn of(run: &Run) -> Option<Self> {
+        let allocation = run.allocation.as_ref();
+        Some(Self {
+            run: run.number,
+            at_s: run.began_s? + run.seconds?,
+            pauses: run.pauses.all.count,
+            paused_ms: run.pauses.all.total_ms,
+            allocated: allocation.map_or(0, |rate| rate.bytes),
+            known_s: allocation.map_or(0.0, |rate| rate.known_s),
+        })
+    }
+
+    fn since(self, before: Self, longest_ns: Option<u64>) -> Option<Standing> {
+        let seconds = self.at_s - before.at_s;
+        let paused_ms = self.paused_ms - before.paused_ms;
+        let known_s = self.known_s - before.known_s;
+        let allocated = self.allocated.saturating_sub(before.allocated);
+        (seconds > 0.0).then(|| Standing {
+            until_s: self.at_s,
+            seconds,
+            pauses: self.pauses.saturating_sub(before.pauses),
+            paused_ms,
+            longest_ms: longest_ns.map(|ns| ns as f64 / 1e6),
+            share: paused_ms / 1e3 / seconds,
+            allocation_bytes_per_s: (known_s > 0.0).then(|| allocated as f64 / known_s),
+        })
+    }
+}
+
+fn of_pause(names: &Names, pause: &Pause) -> Collection {
+    Collection {
+        line: pause.line,
+        kind: compare::word(pause.kind).to_owned(),
+        name: names.get(pause.name).to_owned(),
+        cause: pause.cause.map(|cause| names.get(cause).to_owned()),
+        duration_ms: pause.duration_ns.map(|ns| ns as f64 / 1e6),
+        nested: pause.nested,
+        ..blank(pause.began, &pause.areas)
+    }
+}
+
+fn of_cycle(names: &Names, cycle: &Concurrent) -> Collection {
+    Collection {
+        line: cycle.line,
+        kind: "cycle".to_owned(),
+        name: names.get(cycle.name).to_owned(),
+        cause: cycle.cause.map(|cause| names.get(cause).to_owned()),
+        duration_ms: cycle.duration_ns.map(|ns| ns as f64 / 1e6),
+        ..blank(cycle.began, &cycle.areas)
+    }
+}
+
+/// Time and heap alone.
+fn blank(began: Stamp, areas: &Areas) -> Collection {
+    let heap = areas.get(Area::Heap);
+    Collection {
+        at_s: began.uptime_ns.map(|ns| ns as f64 / 1e9),
+        at: began.wall_ns.and_then(clock::utc),
+        heap_before_bytes: heap.before,
+        heap_after_bytes: heap.after,
+        heap_bytes: heap.capacity,
+        ..Collection::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jdk_8_writes_to_the_newest_of_the_numbered_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let log = path("gc.log");
+        assert_eq!(current(&log), log);
+        for name in [
+            "gc.log.0.current",
+            "other.log.7.current",
+            "gc.log.x.current",
+        ] {
+            files::replace(&path(name), b"").unwrap();
+        }
+        assert_eq!(current(&log), path("gc.log.0.current"));
+        assert_eq!(current(&path("gc.log.4.current")), path("gc.log.0.current"));
+        assert_eq!(base("gc.log.current"), None);
+        files::replace(&log, b"").unwrap();
+        assert_eq!(current(&log), log);
+    }
+}

@@ -1,0 +1,175 @@
+//! `capacity gc` from outside: from a load, from a log, what it says of other sizes and of questions that make no sense.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::run::{Bench, Ended};
+use crate::tune::assert_valid;
+
+fn log(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../gclog")
+        .join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+fn base() -> String {
+    log("pairs/serial-base.log.gz")
+}
+
+#[track_caller]
+fn document(ended: Ended) -> Value {
+    let document = serde_json::from_str(&ended.expect(0).stdout).unwrap();
+    assert_valid(&document, "capacity-gc");
+    document
+}
+
+#[track_caller]
+fn figure<'a>(figures: &'a Value, quantity: &str) -> &'a Value {
+    let all = figures.as_array().unwrap();
+    let found = all.iter().find(|figure| figure["quantity"] == quantity);
+    found.unwrap_or_else(|| panic!("no {quantity} in {figures:#}"))
+}
+
+#[test]
+fn half_a_megabyte_five_hundred_times_a_second_fills_fifteen_gigabytes_a_minute() {
+    let bench = Bench::new();
+    let load = [
+        "capacity",
+        "gc",
+        "--alloc-per-request",
+        "0.5MB",
+        "--rate",
+        "500/s",
+        "--eden",
+        "5GB",
+    ];
+    let told = document(bench.run(&[&load[..], &["--pause", "40ms", "--format", "json"]].concat()));
+    let point = |quantity| &figure(&told["now"], quantity)["estimate"]["point"];
+    assert_eq!(point("allocation_bytes_per_min"), 15e9);
+    assert_eq!(point("young_interval_s"), 20.0);
+    assert_eq!(point("young_per_min"), 3.0);
+    assert_eq!(point("pause_share"), 0.002);
+    let text = bench.run(&load).expect(0);
+    text.says(&[
+        "a young collection every 20.0 s, 3.00 a minute",
+        "14.0 GiB allocated a minute",
+    ]);
+    let with = |more: &[&str]| bench.run(&[&load[..], more].concat());
+    with(&["--heap", "16GB", "--live", "6GB", "--survivors", "50MB"])
+        .expect(0)
+        .says(&["from one old collection to the next", "at the soonest"]);
+    with(&["--heap", "8GB", "--live", "4GB"])
+        .expect(2)
+        .says(&["do not fit into a heap"]);
+}
+
+#[test]
+fn a_log_predicts_what_another_size_does_and_all_forms_tell_it() {
+    let bench = Bench::new();
+    let (base, run) = (base(), |format| {
+        let what_if = [
+            "--what-if",
+            "young=96m",
+            "--rate",
+            "500/s",
+            "--format",
+            format,
+        ];
+        bench.run(&[&["capacity", "gc", "--from", &base()][..], &what_if].concat())
+    });
+    let told = document(run("json"));
+    assert!(told["target"].as_str().unwrap().ends_with(&base));
+    assert_eq!(told["layout"]["collector"], "Serial");
+    assert_eq!(told["layout"]["young_bytes"], f64::from(48 << 20));
+    assert_eq!(told["what_if"]["layout"]["eden_bytes"], f64::from(48 << 20));
+    let twice = &figure(&told["what_if"]["figures"], "young_interval_s")["estimate"];
+    let own = figure(&told["now"], "young_interval_s")["measured"]
+        .as_f64()
+        .unwrap();
+    let ratio = twice["point"].as_f64().unwrap() / own;
+    assert!((ratio - 2.0).abs() < 0.05, "{ratio}");
+    let per_request = told["load"]["bytes_per_request"]["point"].as_f64().unwrap();
+    assert!(
+        (per_request / 200e3 - 1.0).abs() < 0.05,
+        "100 MB/s by 500/s is not {per_request}"
+    );
+    assert_eq!(told["next"].as_array().unwrap().len(), 3);
+    for format in ["text", "markdown", "html"] {
+        run(format)
+            .expect(0)
+            .says(&["young=96m", "promotion", "The log by the model"]);
+    }
+}
+
+#[test]
+fn questions_that_make_no_sense_say_what_would() {
+    let bench = Bench::new();
+    let ask =
+        |what_if: &str| bench.run(&["capacity", "gc", "--from", &base(), "--what-if", what_if]);
+    ask("yuong=3g").expect(2).says(&["did you mean young?"]);
+    ask("young=3g")
+        .expect(2)
+        .says(&["3 GiB does not fit into a heap of 144 MiB"]);
+    ask("young=30").expect(2).says(&["unit is missing", "512m"]);
+    ask("young=1g,eden=1g").expect(2).says(&["one of them"]);
+    ask("heap=64m")
+        .expect(2)
+        .says(&["stay in use", "old generation of 16 MiB"]);
+    ask("rate=800/s").expect(2).says(&["--rate or --requests"]);
+    bench.run(&["capacity", "gc"]).expect(2).says(&["--eden"]);
+}
+
+#[test]
+fn what_a_log_does_not_tell_is_no_mistake_of_who_asks() {
+    let bench = Bench::new();
+    let ask = |name: &str| bench.run(&["capacity", "gc", "--from", &log(name)]);
+    ask("corpus/own_jdk25-genzgc.log.gz")
+        .expect(3)
+        .says(&["generational ZGC", "nothing is predicted"]);
+    ask("corpus/seed-cms-remark-before.log")
+        .expect(3)
+        .says(&["a prediction takes 5"]);
+    ask("corpus/damaged_not-a-gc-log.log")
+        .expect(4)
+        .says(&["line 1 is 'hello'"]);
+    // Its full collections were asked for, of which the model knows nothing.
+    ask("corpus/own_jdk11-serial.log").expect(0).says(&[
+        "the model does not hold for this log",
+        "full collections empty it",
+    ]);
+    ask("corpus/gctoolkit_preunified_cms_defnew_details_defnew.log.gz")
+        .expect(0)
+        .says(&["-XX:+PrintTenuringDistribution"]);
+}
+
+#[test]
+fn every_log_of_the_corpus_is_predicted_or_says_why_not() {
+    let bench = Bench::new();
+    let mut predicted = 0;
+    let folder = log("corpus");
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let ended = bench.run(&[
+            "capacity",
+            "gc",
+            "--from",
+            &format!("{folder}/{name}"),
+            "--format",
+            "json",
+        ]);
+        match ended.code {
+            Some(0) => {
+                document(ended);
+                predicted += 1;
+            }
+            Some(3 | 4) => assert!(
+                !ended.stderr.is_empty() && ended.stdout.is_empty(),
+                "{name}"
+            ),
+            code => panic!("{name}: {code:?} {}", ended.stderr),
+        }
+    }
+    assert!(predicted > 50, "{predicted}");
+}
