@@ -5,9 +5,10 @@ use rungwise_model::evidence::Value;
 
 /// Whatever it holds: each byte is in the account, pieces tell the same as the whole, and every figure is a number.
 pub fn gc_log(bytes: &[u8]) {
-    let (whole, summarizer) = read(bytes, bytes.len().max(1));
-    let (in_pieces, _) = read(bytes, 4093);
+    let (whole, summarizer) = read(bytes, bytes.len().max(1), false);
+    let (in_pieces, _) = read(bytes, 4093, false);
     assert_eq!(whole, in_pieces, "pieces tell something else");
+    read(bytes, 4093, true);
 
     let summary = summarizer.summary();
     for reading in evidence(&summary).readings() {
@@ -16,8 +17,8 @@ pub fn gc_log(bytes: &[u8]) {
     }
 }
 
-/// Number of events and the nanoseconds of their pauses.
-fn read(bytes: &[u8], piece: usize) -> ((u64, u64), Summarizer) {
+/// Number of events and the nanoseconds of their pauses; `restarts` says that each piece is of another JVM.
+fn read(bytes: &[u8], piece: usize, restarts: bool) -> ((u64, u64), Summarizer) {
     let mut told = (0, 0_u64);
     let mut summarizer = Summarizer::new();
     let mut sink = |names: &Names, event: Event<'_>| {
@@ -30,6 +31,9 @@ fn read(bytes: &[u8], piece: usize) -> ((u64, u64), Summarizer) {
     let mut parser = Parser::new();
     for piece in bytes.chunks(piece) {
         parser.push(piece, &mut sink);
+        if restarts {
+            parser.restart(&mut sink);
+        }
     }
     let account = parser.finish(&mut sink);
     assert_eq!(account.bytes(), bytes.len() as u64, "bytes got lost");

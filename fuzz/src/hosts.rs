@@ -63,6 +63,7 @@ fn judged(evidence: &Evidence) {
         },
         target: "fuzz".to_owned(),
         host: String::new(),
+        taken: None,
         window_s: evidence.seconds(),
         findings,
     };

@@ -5,8 +5,8 @@
 use std::hint::black_box;
 
 use rungwise_formats::{
-    cgroup, choice, cpuinfo, cpulist, diskstats, fields, flat, folded, interrupts, kallsyms,
-    loadavg, net_dev, numa_maps, per_cpu, pressure, queue_counter, schedstat, smbios, snmp,
+    cgroup, choice, cpuinfo, cpulist, diskstats, fields, flat, folded, hsperfdata, interrupts,
+    kallsyms, loadavg, net_dev, numa_maps, per_cpu, pressure, queue_counter, schedstat, smbios, snmp,
     softirqs, softnet, stat, task, tracepoint,
 };
 
@@ -47,6 +47,9 @@ pub(crate) static PARSERS: &[Parser] = &[
         let (stacks, _) = folded::parse(text);
         let (again, refused) = folded::parse(&folded::write(&stacks));
         assert_eq!((again, refused), (stacks, 0));
+    }),
+    ("hsperfdata", |text| {
+        black_box(hsperfdata::texts(text.as_bytes()));
     }),
     ("interrupts", |text| {
         let Some(table) = interrupts::parse(text) else {

@@ -242,6 +242,9 @@ mod tests {
             "[1s][info][gc] GC(1) Pause Young (Normal) (G1 Evacuation Pause)\n",
             "{Heap before GC invocations=1 (full 0):\n",
             ", 0.1 secs]",
+            "1.0: Operation  [ 1 1 1 ] [ 0 0 0 0 0 ]  0\n",
+            "Phase: Mark  1.0 / 2.0  1.0 / 2.0 ms\n",
+            "OpenJDK 64-Bit Server VM (25.0) for linux-amd64 JRE (1.8.0), built on\n",
             "\0",
             "(",
         ] {

@@ -96,12 +96,20 @@ fn schemas(pages: &mut BTreeMap<String, String>) -> Result<()> {
             schemars::schema_for!(rungwise_model::check::CheckReport).to_value(),
         ),
         (
+            "capacity-gc",
+            schemars::schema_for!(rungwise_model::capacity::CapacityGcReport).to_value(),
+        ),
+        (
             "compare",
             schemars::schema_for!(rungwise_model::compare::CompareReport).to_value(),
         ),
         (
             "jvm-gc",
             schemars::schema_for!(rungwise_model::gc::GcReport).to_value(),
+        ),
+        (
+            "jvm-gc-follow",
+            schemars::schema_for!(rungwise_model::gc_follow::FollowLine).to_value(),
         ),
         (
             "jvm-flags",

@@ -9,6 +9,8 @@
 //! A JVM that is asked about a flag ends before it has made a heap, because it is told that the heap starts larger than
 //! it may become. All runs are in a folder of their own, because some flags write files.
 
+mod source;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -124,7 +126,8 @@ struct Jvm<'a> {
     folder: &'a Path,
 }
 
-/// Asks each JVM of `javas` (`17=/usr/lib/jvm/java-17/bin/java`) and writes its table.
+/// Asks each JVM of `javas` (`17=/usr/lib/jvm/java-17/bin/java`) and writes its table; of a folder (`7=hotspot/src`) reads
+/// the source.
 pub fn run(tree: &Tree, javas: &[String]) -> Result<ExitCode> {
     let folder = std::env::temp_dir().join(format!("jvm-flags.{}", std::process::id()));
     std::fs::create_dir_all(&folder).context("cannot make a folder for the runs")?;
@@ -141,6 +144,12 @@ fn ask(tree: &Tree, javas: &[String], folder: &Path) -> Result<()> {
         };
         let java = std::fs::canonicalize(path).with_context(|| format!("cannot find {path}"))?;
         let release = release.to_owned();
+        if java.is_dir() {
+            let (told, table) = source::table(&release, &java)?;
+            eprintln!("JDK {release}: {} names", table.len());
+            write(tree, &release, &format!("read of {told}"), &table)?;
+            continue;
+        }
         jvms.push(Jvm {
             release,
             java,
@@ -184,17 +193,10 @@ fn ask(tree: &Tree, javas: &[String], folder: &Path) -> Result<()> {
     })
 }
 
-fn text(jvm: &Jvm<'_>, table: &BTreeMap<String, Row>) -> Result<String> {
-    let version = jvm.run(&["-version".to_owned()]);
-    let version = version
-        .lines()
-        .find(|line| line.contains("(build") && !line.contains("Runtime"))
-        .context("a JVM did not tell its version")?;
+fn write(tree: &Tree, release: &str, source: &str, table: &BTreeMap<String, Row>) -> Result<()> {
     let mut text = format!(
-        "# What JDK {} knows, asked of {version} on linux {}.\n\
+        "# What JDK {release} knows, {source}.\n\
          # Written by `cargo xtask jvm-flags`. Columns: name, type, default (~: decided at start), kind, bounds | what the JVM says.\n",
-        jvm.release,
-        std::env::consts::ARCH,
     );
     for (name, row) in table {
         let Row {
@@ -211,14 +213,20 @@ fn text(jvm: &Jvm<'_>, table: &BTreeMap<String, Row>) -> Result<String> {
         }
         text.push('\n');
     }
-    Ok(text)
+    let path = tree.join(format!("{FOLDER}/jdk-{release}.txt"));
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 impl Jvm<'_> {
     /// What the JVM prints, both streams. One that hangs (some flags wait for a person) is ended.
     fn run(&self, arguments: &[String]) -> String {
+        self.within("20", arguments).0
+    }
+
+    /// The same, and whether it ended by itself within so many seconds.
+    fn within(&self, seconds: &str, arguments: &[String]) -> (String, bool) {
         let output = Command::new("timeout")
-            .args(["--kill-after=1", "20"])
+            .args(["--kill-after=1", seconds])
             .arg(&self.java)
             .args(arguments)
             .env_remove("JAVA_TOOL_OPTIONS")
@@ -227,10 +235,12 @@ impl Jvm<'_> {
             .current_dir(self.folder)
             .output();
         output.map_or_else(
-            |error| error.to_string(),
+            |error| (error.to_string(), false),
             |output| {
+                // 124 is what timeout says of a command that it had to end.
+                let ended = output.status.code().is_some_and(|code| code != 124);
                 let streams = [output.stderr, output.stdout].concat();
-                String::from_utf8_lossy(&streams).into_owned()
+                (String::from_utf8_lossy(&streams).into_owned(), ended)
             },
         )
     }
@@ -319,11 +329,15 @@ impl Jvm<'_> {
             self.gone(some, &mut table);
         }
         for option in OPTIONS {
-            table.insert((*option).to_owned(), self.option(option));
+            table.insert((*option).to_owned(), self.option(option)?);
         }
-        let path = tree.join(format!("{FOLDER}/jdk-{}.txt", self.release));
-        std::fs::write(&path, text(self, &table)?)
-            .with_context(|| format!("cannot write {}", path.display()))
+        let version = self.run(&["-version".to_owned()]);
+        let version = version
+            .lines()
+            .find(|line| line.contains("(build") && !line.contains("Runtime"))
+            .context("a JVM did not tell its version")?;
+        let source = format!("asked of {version} on linux {}", std::env::consts::ARCH);
+        write(tree, &self.release, &source, &table)
     }
 
     /// What the JVM says when it is given this flag.
@@ -400,8 +414,15 @@ impl Jvm<'_> {
         }
     }
 
-    fn option(&self, option: &str) -> Row {
-        let told = self.run(&[option.to_owned(), "-version".to_owned()]);
+    fn option(&self, option: &str) -> Result<Row> {
+        // The whole JVM starts here, and -Xcomp compiles all of it.
+        let (told, ended) = self.within("120", &[option.to_owned(), "-version".to_owned()]);
+        if !ended {
+            bail!(
+                "cannot tell what {} does with {option}: it did not end within 120 s; try again on a quieter machine",
+                self.java.display()
+            );
+        }
         let refused = !told.contains("version \"") && !told.contains("build ");
         // What every refusal says tells nothing of this one.
         let every = [
@@ -421,7 +442,7 @@ impl Jvm<'_> {
             () if words.starts_with("Ignoring") => "gone",
             () => "option",
         };
-        Row::other(kind, words)
+        Ok(Row::other(kind, words))
     }
 
     /// Every word in the JVM's library that could be the name of a flag.
@@ -468,6 +489,8 @@ impl Jvm<'_> {
             };
             let told = |value: i128| self.given(&[format!("-XX:{name}={value}")]);
             let taken = |value: i128| told(value).contains(ENDED);
+            // In words: a JVM that was ended because it took too long has refused nothing.
+            let refuses = |said: &str| !said.contains(ENDED) && said.contains(name.as_str());
             let most = i128::from(i32::MAX);
             let said = if high < most {
                 told(high + 1)
@@ -478,8 +501,8 @@ impl Jvm<'_> {
                 row.range = format!("{low}..{high}");
                 continue;
             }
-            let high = (high < most && !said.contains(ENDED) && taken(high)).then_some(high);
-            let low = (low > 0 && !taken(low - 1) && taken(low)).then_some(low);
+            let high = (high < most && refuses(&said) && taken(high)).then_some(high);
+            let low = (low > 0 && refuses(&told(low - 1)) && taken(low)).then_some(low);
             let bound =
                 |bound: Option<i128>| bound.map_or_else(String::new, |bound| bound.to_string());
             if low.is_some() || high.is_some() {

@@ -11,6 +11,7 @@
 
 pub mod docs;
 pub mod jvm_flags;
+pub mod jvms;
 pub mod new;
 pub mod packages;
 pub mod prune;

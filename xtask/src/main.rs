@@ -58,6 +58,8 @@ enum Chore {
         #[arg(long, value_name = "WORD")]
         command_line_to: Option<String>,
     },
+    /// Provide the JVMs whose logs the tests read, as `java-8` to `java-25` below the target folder; `test` does so too.
+    Jvms,
     /// Ask real JVMs for their flags and write the tables of `rungwise jvm flags`.
     JvmFlags {
         /// One per release: `17=/usr/lib/jvm/java-17-openjdk-amd64/bin/java`.
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
             output,
             command_line_to,
         } => xtask::prune::run(&capture, &output, command_line_to.as_deref()),
+        Chore::Jvms => xtask::jvms::run(),
         Chore::JvmFlags { javas } => xtask::jvm_flags::run(&tree, &javas),
     };
     match result {

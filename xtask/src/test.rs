@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the packages first, then every test of the workspace in one `cargo test`.
+//! `cargo xtask test`: the packages and the JVMs first, then every test of the workspace in one `cargo test`.
 //!
 //! `cargo test` on a whole workspace runs unit, integration and documentation tests and builds the
 //! examples. Its output is not touched, so its closing lines stay where scripts look for them.
@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
+use crate::jvms;
 use crate::packages::{self, Package};
 use crate::tree::Tree;
 
@@ -19,6 +20,8 @@ pub fn run(tree: &Tree, no_install: bool, args: &[String]) -> Result<ExitCode> {
     if !provide(no_install)? {
         return Ok(ExitCode::from(PRECONDITION));
     }
+    // One that is missing is no failure: archives come and go, and the test says that it was skipped.
+    jvms::provide(no_install)?;
     let began = Instant::now();
     let status = tree
         .cargo()

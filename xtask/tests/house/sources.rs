@@ -181,9 +181,10 @@ fn every_package_is_used_by_a_test() {
     let mut offenders = Vec::new();
     for package in xtask::packages::PACKAGES {
         let call = format!("{}\"", package.program);
-        let used = sources
-            .iter()
-            .any(|(file, text)| file.starts_with("crates/") && text.contains(&call));
+        let used = sources.iter().any(|(file, text)| {
+            let starts = file.starts_with("crates/") || file == "xtask/src/jvms.rs";
+            starts && text.contains(&call)
+        });
         if !used {
             offenders.push(format!("{} ({})", package.name, package.program));
         }
