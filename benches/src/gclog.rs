@@ -1,7 +1,7 @@
 //! How fast GC logs are read: the parser as a process of its own, beside `grep -c` over the same file.
 //!
-//! The logs are of the corpus, repeated to 210 MB: two of G1, and one of CMS of JDK 8 with the print flags that
-//! Cassandra sets. They lie in the folder for temporary files, where both readers find them in the page cache. CPU time
+//! The logs are of the corpus, repeated to 210 MB: two of G1, one of Parallel, one of ZGC, and one of CMS of JDK 8 with the
+//! print flags that Cassandra sets. They lie in the folder for temporary files, where both readers find them in the page cache. CPU time
 //! and memory are measured from outside, by `wait4(2)`; start and end of the process are in them.
 
 use std::fs::File;
@@ -35,6 +35,16 @@ const LOGS: &[(&str, &str, &str)] = &[
     (
         "G1, JDK 11, `gc*,safepoint,gc+ergo*=debug`",
         "own_jdk11-g1.log.gz",
+        "] GC(",
+    ),
+    (
+        "Parallel, `gc*,gc+phases=debug,gc+age=trace`, pauses only",
+        "gctoolkit_unified_parallel_parallelgc.log.gz",
+        "] GC(",
+    ),
+    (
+        "generational ZGC, JDK 21, `gc*,safepoint`",
+        "own_jdk21-genzgc.log",
         "] GC(",
     ),
     (

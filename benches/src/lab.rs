@@ -82,6 +82,19 @@ impl Lab {
         inside(&self.client, cpus, program)
     }
 
+    /// Gives CPUs 0 and 1 a transmit queue each on both sides (XPS), or takes that back.
+    pub fn set_xps(&self, by_cpu: bool) -> Result<()> {
+        for name in [&self.server, &self.client] {
+            for (queue, mask) in [(0, 1), (1, 2)] {
+                let mask = if by_cpu { mask } else { 0 };
+                let write =
+                    format!("echo {mask} > /sys/class/net/veth0/queues/tx-{queue}/xps_cpus");
+                ip(&["netns", "exec", name, "sh", "-c", &write])?;
+            }
+        }
+        Ok(())
+    }
+
     /// Somebody in the server's namespace has bound `port` of UDP.
     pub fn is_bound(&self, port: u16) -> bool {
         let mut command = Command::new("ip");

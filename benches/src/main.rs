@@ -15,6 +15,8 @@ mod cpu;
 mod depth1;
 mod dns;
 mod gclog;
+mod gcpeers;
+mod gcstream;
 mod lab;
 mod ladder;
 mod machine;
@@ -28,7 +30,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|gclog|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
+const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|gclog|gcpeers|gcstream|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
 
   dns      rungwise load udp --dns and dnsperf against the same nsd
   depth1   rungwise and sockperf ping-pong, each against its own echo server
@@ -36,7 +38,9 @@ const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|gclog|a
   aa       repeats of tune with identical variants: false keeps
   check    CPU, time and memory of check: watching, one look, judging a capture
   gclog    the parser of GC logs beside grep; needs neither root nor a build of rungwise
-  all      the six of them
+  gcpeers  jvm gc beside GCViewer and GCToolkit, which Maven fetches; needs no root
+  gcstream memory and speed over 5 GB of log, its page, --follow on a quiet log; needs no root
+  all      the eight of them
 
   --rounds N    interleaved rounds of each comparison (5)
   --seconds N   length of each run (5)
@@ -80,6 +84,14 @@ fn run() -> Result<()> {
     if args.what == "gclog" {
         return write(args.output.as_deref(), &gclog::speed(args.rounds)?);
     }
+    if let "gcpeers" | "gcstream" = &*args.what {
+        let tool = tool(args.binary)?;
+        let page = match &*args.what {
+            "gcpeers" => gcpeers::compare(&tool, args.rounds)?,
+            _ => gcstream::cost(&tool, args.rounds, args.window)?,
+        };
+        return write(args.output.as_deref(), &page);
+    }
     machine::check_root()?;
     let wanted = |name: &str| args.what == name || args.what == "all";
     let mut needed = vec![("ip", "iproute2"), ("taskset", "util-linux")];
@@ -89,11 +101,11 @@ fn run() -> Result<()> {
     if wanted("depth1") {
         needed.push(("sockperf", "sockperf"));
     }
+    if wanted("gcpeers") {
+        needed.extend([("mvn", "maven"), ("javac", "default-jdk-headless")]);
+    }
     machine::install(&needed)?;
-    let tool = match args.binary {
-        Some(path) => rungwise::Rungwise::at(path),
-        None => rungwise::Rungwise::build()?,
-    };
+    let tool = tool(args.binary)?;
 
     let mut page = machine::describe(&tool)?;
     if wanted("dns") {
@@ -114,7 +126,21 @@ fn run() -> Result<()> {
     if wanted("gclog") {
         page += &gclog::speed(args.rounds)?;
     }
+    if wanted("gcpeers") {
+        page += &gcpeers::compare(&tool, args.rounds)?;
+    }
+    if wanted("gcstream") {
+        page += &gcstream::cost(&tool, args.rounds, args.window)?;
+    }
     write(args.output.as_deref(), &page)
+}
+
+/// The program under test.
+fn tool(binary: Option<PathBuf>) -> Result<rungwise::Rungwise> {
+    match binary {
+        Some(path) => Ok(rungwise::Rungwise::at(path)),
+        None => rungwise::Rungwise::build(),
+    }
 }
 
 fn write(output: Option<&Path>, page: &str) -> Result<()> {
@@ -145,7 +171,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
                 .with_context(|| format!("{word} needs a value\n{USAGE}"))
         };
         match word.as_str() {
-            "dns" | "depth1" | "ladder" | "aa" | "check" | "gclog" | "all" => args.what = word,
+            "dns" | "depth1" | "ladder" | "aa" | "check" | "gclog" | "gcpeers" | "gcstream"
+            | "all" => args.what = word,
             "--rounds" => args.rounds = value()?.parse().context("--rounds takes a number")?,
             "--seconds" => {
                 args.window =

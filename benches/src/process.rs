@@ -4,7 +4,7 @@
 
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -40,6 +40,7 @@ pub struct Finished {
     pub stderr: String,
     /// User and system time of the process and of the children it waited for.
     pub cpu: Duration,
+    pub wall: Duration,
     /// Most memory that was resident at once.
     pub peak_kib: f64,
     pub status: i32,
@@ -72,11 +73,43 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
 
 /// The same, whatever its exit status.
 pub fn run_any(command: &mut Command, limit: Duration) -> Result<Finished> {
+    gather(tame(command), limit, |_| {})
+}
+
+/// The same, with what `feed` writes on its standard input; a failure is an error.
+pub fn run_fed(
+    command: &mut Command,
+    limit: Duration,
+    feed: impl FnOnce(ChildStdin) + Send + 'static,
+) -> Result<Finished> {
+    let finished = gather(tame(command).stdin(Stdio::piped()), limit, |child| {
+        if let Some(stdin) = child.stdin.take() {
+            thread::spawn(move || feed(stdin));
+        }
+    })?;
+    // Status 1 is a finding.
+    if !matches!(finished.status, 0 | 1) {
+        bail!(
+            "{command:?} ended with status {}: {}",
+            finished.status,
+            finished.stderr.trim()
+        );
+    }
+    Ok(finished)
+}
+
+fn gather(
+    command: &mut Command,
+    limit: Duration,
+    started: impl FnOnce(&mut Child),
+) -> Result<Finished> {
     check_stopped()?;
-    tame(command).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let began = Instant::now();
     let mut child = command
         .spawn()
         .with_context(|| format!("cannot run {command:?}"))?;
+    started(&mut child);
     let mut out = child.stdout.take().context("no pipe")?;
     let mut err = child.stderr.take().context("no pipe")?;
     let read_out = thread::spawn(move || {
@@ -88,6 +121,7 @@ pub fn run_any(command: &mut Command, limit: Duration) -> Result<Finished> {
         err.read_to_end(&mut text).map(|_| text)
     });
     let (status, cpu, peak_kib) = wait(child, limit).with_context(|| format!("{command:?}"))?;
+    let wall = began.elapsed();
     let text = |reader: thread::JoinHandle<std::io::Result<Vec<u8>>>| -> Result<String> {
         let bytes = reader
             .join()
@@ -98,6 +132,7 @@ pub fn run_any(command: &mut Command, limit: Duration) -> Result<Finished> {
         stdout: text(read_out)?,
         stderr: text(read_err)?,
         cpu,
+        wall,
         peak_kib,
         status,
     })
