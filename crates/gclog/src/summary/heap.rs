@@ -359,7 +359,8 @@ impl Allocation {
         };
         if collector == Some(Collector::Cms) {
             let watched = self.level.is_some_and(|level| level.of == Area::Young);
-            told(Area::Young).or_else(|| told(Area::Heap).filter(|_| !watched))
+            let young = young_of_cms(pause).map(|(before, after)| (Area::Young, before, after));
+            young.or_else(|| told(Area::Heap).filter(|_| !watched))
         } else {
             told(Area::Heap)
         }
@@ -404,6 +405,20 @@ impl Allocation {
             });
         }
     }
+}
+
+/// Bytes in the young generation of a CMS heap before and after. After a full collection it holds what the old generation does
+/// not: a young collection that failed on the way tells what was left when it failed, not in the end.
+fn young_of_cms(pause: &Pause) -> Option<(u64, u64)> {
+    let [young, old, heap] =
+        [Area::Young, Area::Old, Area::Heap].map(|area| pause.areas.get(area));
+    if pause.kind != Kind::Full {
+        return Some((young.before?, young.after?));
+    }
+    let rest = |heap: Option<u64>, old: Option<u64>| heap?.checked_sub(old?);
+    let before = young.before.or_else(|| rest(heap.before, old.before))?;
+    let after = [young.after, rest(heap.after, old.after)];
+    Some((before, after.into_iter().flatten().min()?))
 }
 
 #[derive(Debug, Default)]

@@ -241,6 +241,24 @@ fn of_a_log_without_its_beginning_the_first_collection_tells_nothing() {
 }
 
 #[test]
+fn a_young_collection_that_failed_tells_nothing_of_the_end_of_the_full_one() {
+    let mut log = Log::of(Collector::Cms);
+    let mut young = log.draft("ParNew", Kind::Young, 1_000, 0, (100, 50));
+    fill(&mut young, Area::Young, (80, 5));
+    log.tell(Event::Pause(&young));
+    // ParNew left 79 MiB where it was, then everything went into the old generation.
+    let mut failed = log.draft("Full GC", Kind::Full, 2_000, 0, (140, 60));
+    fill(&mut failed, Area::Young, (80, 79));
+    fill(&mut failed, Area::Old, (61, 60));
+    log.tell(Event::Pause(&failed));
+    // Nothing is told of the young generation: 70 of 130 MiB are not in the old one.
+    let mut full = log.draft("Full GC", Kind::Full, 3_000, 0, (130, 20));
+    fill(&mut full, Area::Old, (60, 20));
+    log.tell(Event::Pause(&full));
+    assert_eq!(log.run().allocation.unwrap().bytes, (80 + 75 + 70) * MIB);
+}
+
+#[test]
 fn with_cms_the_young_generation_is_watched_since_sweeping_frees_old_objects() {
     let mut log = Log::of(Collector::Cms);
     for (at, heap, young) in [
