@@ -410,8 +410,7 @@ impl Allocation {
 /// Bytes in the young generation of a CMS heap before and after. After a full collection it holds what the old generation does
 /// not: a young collection that failed on the way tells what was left when it failed, not in the end.
 fn young_of_cms(pause: &Pause) -> Option<(u64, u64)> {
-    let [young, old, heap] =
-        [Area::Young, Area::Old, Area::Heap].map(|area| pause.areas.get(area));
+    let [young, old, heap] = [Area::Young, Area::Old, Area::Heap].map(|area| pause.areas.get(area));
     if pause.kind != Kind::Full {
         return Some((young.before?, young.after?));
     }

@@ -8,15 +8,15 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use rungwise_host::recorded::Recorded;
 use rungwise_host::signals::Interrupt;
-use rungwise_host::{BaseChain, Feature, Host, clock, environment, files, live::Live};
+use rungwise_host::{BaseChain, Feature, Host, clock, files, live::Live};
 use rungwise_knobs::Context;
+use rungwise_model::Exit;
 use rungwise_model::check::{CheckReport, Finding, Outcome, Turn};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::kernel::Answer;
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
 use rungwise_probes::capture::{Raw, Reply};
 use rungwise_probes::{Capture, bundle, load_report};
-use rungwise_report::{check, html, json, markdown, sarif, terminal};
+use rungwise_report::{check, sarif};
 use rungwise_rules::Rule;
 
 use super::capture::Looking;
@@ -92,16 +92,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         exit(&findings, args.fail_on)
     };
     let report = CheckReport {
-        envelope: Envelope {
-            schema: SCHEMA_VERSION,
-            tool: Tool {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
-            command: environment::argv(),
-            started,
-            finished: clock::utc_now(),
-            exit,
-        },
+        envelope: output::envelope(started, exit),
         target,
         host: capture.machine.hostname.clone(),
         taken: capture.taken.clone(),
@@ -109,17 +100,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         findings,
     };
     let about = about();
-    let blocks = check::blocks(&report, &evidence, &about);
-    global.emit(&match global.format {
-        Format::Json => json(&report)?,
-        Format::Html => html::page(&format!("Check of {}", report.target), &blocks),
-        Format::Markdown => markdown::render(&blocks),
-        Format::Sarif => sarif::render(&report, &about)?,
-        Format::Text => terminal::render(
-            &blocks,
-            output::width(),
-            global.color_on(&std::io::stdout()),
-        ),
+    if global.format == Format::Sarif {
+        global.emit(&sarif::render(&report, &about)?)?;
+        return Ok(exit);
+    }
+    let title = format!("Check of {}", report.target);
+    global.show(&title, &report, || {
+        check::blocks(&report, &evidence, &about)
     })?;
     Ok(exit)
 }

@@ -4,17 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rungwise_host::clock;
 use rungwise_host::recorded::Recorded;
-use rungwise_host::{clock, environment};
 use rungwise_knobs::{Context, KNOBS};
 use rungwise_model::check::Finding;
 use rungwise_model::compare::CompareReport;
 use rungwise_model::evidence::Evidence;
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, keys};
+use rungwise_model::{Exit, keys};
 use rungwise_report::compare::{self, Side};
-use rungwise_report::{html, json, markdown, terminal};
 
-use super::{Format, Global, check, jvm, output};
+use super::{Global, check, jvm, output};
 
 /// What differs between two hosts, and which differences rules care about; or what a change did, by GC logs.
 ///
@@ -109,20 +108,10 @@ fn unlike(log: &Path, other: &Path) -> String {
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
-    let envelope = || Envelope {
-        schema: SCHEMA_VERSION,
-        tool: Tool {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-        command: environment::argv(),
-        started: started.clone(),
-        finished: clock::utc_now(),
-        exit: Exit::Done,
-    };
     let (before, after) = (several(&args.before), several(&args.after));
     let none = |paths: &[PathBuf]| paths.iter().find(|path| !jvm::gc::is_log(path)).cloned();
     match (none(&before), none(&after)) {
-        (None, None) => return jvm::gc::compare::show([&before, &after], envelope, global),
+        (None, None) => return jvm::gc::compare::show([&before, &after], started, global),
         (Some(_), Some(_)) => {}
         (None, Some(other)) => anyhow::bail!(unlike(&args.before, &other)),
         (Some(other), None) => anyhow::bail!(unlike(&args.after, &other)),
@@ -132,7 +121,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     knobs.extend(after.knobs());
     let all = compare::differences(&before.side(), &after.side(), &check::about(), &knobs);
     let report = CompareReport {
-        envelope: envelope(),
+        envelope: output::envelope(started, Exit::Done),
         sentence: compare::sentence(&before.name, &after.name, &all),
         before: before.name,
         after: after.name,
@@ -140,16 +129,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         findings: all.findings,
         not_compared: all.not_compared,
     };
-    let blocks = compare::blocks(&report);
-    global.emit(&match global.format {
-        Format::Json => json(&report)?,
-        Format::Html => html::page("Comparison of two hosts", &blocks),
-        Format::Markdown => markdown::render(&blocks),
-        Format::Text | Format::Sarif => terminal::render(
-            &blocks,
-            output::width(),
-            global.color_on(&std::io::stdout()),
-        ),
+    global.show("Comparison of two hosts", &report, || {
+        compare::blocks(&report)
     })?;
     Ok(Exit::Done)
 }

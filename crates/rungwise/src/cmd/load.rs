@@ -11,17 +11,17 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use rungwise_host::cpu::{CpuMeter, CpuSource, Owner};
 use rungwise_host::signals::Interrupt;
-use rungwise_host::{clock, environment, files, machine};
+use rungwise_host::{clock, files, machine};
 use rungwise_load::udp::{
     Arrival, Completed, Edge, Hooks, Payload, Stop, Surroundings, Workload, certify, run_watched,
 };
 use rungwise_load::{Error, dns};
 use rungwise_model::load::{LoadReport, Second};
 use rungwise_model::machine::CpuWindow;
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
-use rungwise_report::{html, json, load, markdown, numbers, terminal};
+use rungwise_model::{Exit, units};
+use rungwise_report::{load, numbers};
 
-use super::{Format, Global, output};
+use super::{Global, output};
 use crate::problem::Problem;
 
 /// A run without `--for` or `--count` ends after this.
@@ -216,29 +216,12 @@ fn report(
         Exit::Inconclusive
     };
     let report = LoadReport {
-        envelope: Envelope {
-            schema: SCHEMA_VERSION,
-            tool: Tool {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
-            command: environment::argv(),
-            started,
-            finished: clock::utc_now(),
-            exit,
-        },
+        envelope: output::envelope(started, exit),
         target: workload.target.to_string(),
         measurement: completed.measurement,
     };
-    let blocks = load::blocks(&report);
-    global.emit(&match global.format {
-        Format::Json => json(&report)?,
-        Format::Html => html::page(&format!("Load of {}", report.target), &blocks),
-        Format::Markdown => markdown::render(&blocks),
-        Format::Text | Format::Sarif => {
-            let color = global.output.is_none() && global.color_on(&std::io::stdout());
-            terminal::render(&blocks, output::width(), color)
-        }
-    })?;
+    let title = format!("Load of {}", report.target);
+    global.show(&title, &report, || load::blocks(&report))?;
     Ok(exit)
 }
 

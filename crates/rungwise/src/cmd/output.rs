@@ -3,9 +3,11 @@
 use std::io::{ErrorKind, IsTerminal, Write as _};
 
 use anyhow::Context as _;
-use rungwise_host::environment;
+use rungwise_host::{clock, environment};
 use rungwise_model::tune::TuneReport;
-use rungwise_report::{html, markdown, terminal};
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
+use rungwise_report::{Block, html, markdown, terminal};
+use serde::Serialize;
 
 use super::{Color, Format, Global};
 
@@ -16,21 +18,54 @@ pub(crate) fn width() -> usize {
         .map_or(100, |(width, _)| usize::from(width.0).max(40))
 }
 
+/// What a document starts with that is finished now.
+pub(crate) fn envelope(started: String, exit: Exit) -> Envelope {
+    Envelope {
+        schema: SCHEMA_VERSION,
+        tool: Tool {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        command: environment::argv(),
+        started,
+        finished: clock::utc_now(),
+        exit,
+    }
+}
+
 /// Prints a tune report in the format that was asked for.
 pub(crate) fn tune(report: &TuneReport, global: &Global) -> anyhow::Result<()> {
-    let blocks = rungwise_report::tune::blocks(report);
-    let text = match global.format {
-        Format::Json => rungwise_report::json(report)?,
-        Format::Html => html::page(&report.title, &blocks),
-        Format::Markdown => markdown::render(&blocks),
-        Format::Text | Format::Sarif => {
-            terminal::render(&blocks, width(), global.color_on(&std::io::stdout()))
-        }
-    };
-    global.emit(&text)
+    global.show(&report.title, report, || {
+        rungwise_report::tune::blocks(report)
+    })
 }
 
 impl Global {
+    /// Prints `report` in the format that was asked for: the document itself, or `blocks` of it as a page.
+    pub(crate) fn show(
+        &self,
+        title: &str,
+        report: &impl Serialize,
+        blocks: impl FnOnce() -> Vec<Block>,
+    ) -> anyhow::Result<()> {
+        let text = match self.format {
+            Format::Json => rungwise_report::json(report)?,
+            Format::Html => html::page(title, &blocks()),
+            Format::Markdown => markdown::render(&blocks()),
+            Format::Text | Format::Sarif => {
+                terminal::render(&blocks(), width(), self.color_of_result())
+            }
+        };
+        self.emit(&text)
+    }
+
+    /// Whether the result gets colour; a file gets it only where it is asked for by name.
+    pub(crate) fn color_of_result(&self) -> bool {
+        match self.output {
+            Some(_) => self.color == Color::Always,
+            None => self.color_on(&std::io::stdout()),
+        }
+    }
+
     /// Prints `text` to standard output, or writes it to the file of `-o`. A broken pipe is a normal end.
     pub(crate) fn emit(&self, text: &str) -> anyhow::Result<()> {
         if let Some(path) = &self.output {

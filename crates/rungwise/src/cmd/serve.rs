@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
-use rungwise_host::{clock, environment};
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
+use rungwise_host::clock;
+use rungwise_model::{Envelope, Exit, units};
 use rungwise_serve::udp::{
     BusyPoll, Config, Counters, Error, Io, PathMtu, Pin, ReadBack, Server, Steering,
     WorkerCounters, XdpDevice, XdpMode,
@@ -21,7 +21,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{Format, Global};
+use super::{Format, Global, output};
 use crate::problem::Problem;
 
 #[derive(Debug, clap::Args)]
@@ -173,16 +173,7 @@ fn serve_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     } else {
         Exit::Done
     };
-    let envelope = Envelope {
-        schema: SCHEMA_VERSION,
-        tool: Tool {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-        command: environment::argv(),
-        started,
-        finished: clock::utc_now(),
-        exit,
-    };
+    let envelope = output::envelope(started, exit);
     global.emit(&match global.format {
         Format::Json => json(envelope, address, &read_backs, &counters)?,
         Format::Text | Format::Markdown | Format::Html | Format::Sarif => text(&counters),
@@ -422,10 +413,7 @@ fn json(
             cpus: on_cpus(&xdp.cpus),
         }),
     };
-    let mut text =
-        serde_json::to_string_pretty(&document).context("cannot write the counters as JSON")?;
-    text.push('\n');
-    Ok(text)
+    Ok(rungwise_report::json(&document)?)
 }
 
 fn text(counters: &Counters) -> String {

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rungwise_gclog::predict::{self, Given, Plain, Prediction, Watch};
-use rungwise_host::{clock, environment};
+use rungwise_host::clock;
 use rungwise_model::capacity::{CapacityGcReport, Estimate, Layout, Load};
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
-use rungwise_report::{capacity as page, html, json, markdown, terminal};
+use rungwise_model::{Exit, units};
+use rungwise_report::capacity as page;
 
 use super::asked;
-use crate::cmd::{Format, Global, jvm, output};
+use crate::cmd::{Global, jvm, output};
 use crate::problem::Problem;
 
 /// How often collections come, from a load or from a GC log, and what other sizes would do.
@@ -71,16 +71,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         _ => of_log(args)?,
     };
     let report = CapacityGcReport {
-        envelope: Envelope {
-            schema: SCHEMA_VERSION,
-            tool: Tool {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
-            command: environment::argv(),
-            started,
-            finished: clock::utc_now(),
-            exit: Exit::Done,
-        },
+        envelope: output::envelope(started, Exit::Done),
         target: told.target,
         notes: told.prediction.notes,
         load: told.load,
@@ -89,17 +80,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         next: told.prediction.next,
         what_if: told.prediction.what_if,
     };
-    let blocks = page::blocks(&report);
-    global.emit(&match global.format {
-        Format::Json => json(&report)?,
-        Format::Html => html::page(&format!("Collections of {}", report.target), &blocks),
-        Format::Markdown => markdown::render(&blocks),
-        Format::Text | Format::Sarif => terminal::render(
-            &blocks,
-            output::width(),
-            global.color_on(&std::io::stdout()),
-        ),
-    })?;
+    let title = format!("Collections of {}", report.target);
+    global.show(&title, &report, || page::blocks(&report))?;
     Ok(Exit::Done)
 }
 

@@ -1,7 +1,7 @@
 //! `rungwise jvm flags`: what a JDK does with the options of a JVM, and the same options for another JDK.
 
 use anyhow::Context as _;
-use rungwise_host::{clock, environment};
+use rungwise_host::clock;
 use rungwise_jvm::migrate::{Migration, migrate};
 use rungwise_jvm::{
     Case, CommandLine, JUDGEMENTS, Machine, Release, bytes, history, judge, lifetime, shown,
@@ -11,13 +11,13 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::jvm_flags::{
     FlagRelease, Jdk, JvmFlagsReport, JvmOption, MigrationReport, MigrationStep, Surroundings,
 };
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
+use rungwise_model::{Envelope, Exit};
 use rungwise_report::block::{Block, Mark, Tone, Verdict};
-use rungwise_report::{check as page, html, json, markdown, terminal};
+use rungwise_report::check as page;
 
 use super::target::{self, Target};
 use crate::cmd::check::{self, FailOn};
-use crate::cmd::{Format, Global, output};
+use crate::cmd::{Global, output};
 
 /// Judge the options of a JVM, or move them to another JDK.
 ///
@@ -80,29 +80,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     };
     let findings = judge(&case);
     let exit = check::exit(&findings, args.fail_on);
-    let envelope = Envelope {
-        schema: SCHEMA_VERSION,
-        tool: Tool {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-        command: environment::argv(),
-        started,
-        finished: clock::utc_now(),
-        exit,
-    };
+    let envelope = output::envelope(started, exit);
     let moved = args.to.map(|to| moved(&case, to));
     let report = report(envelope, &target, &case, findings, moved);
-    let blocks = blocks(&report, &case);
-    global.emit(&match global.format {
-        Format::Json => json(&report)?,
-        Format::Html => html::page(&format!("JVM flags of {}", report.target), &blocks),
-        Format::Markdown => markdown::render(&blocks),
-        Format::Text | Format::Sarif => terminal::render(
-            &blocks,
-            output::width(),
-            global.color_on(&std::io::stdout()),
-        ),
-    })?;
+    let title = format!("JVM flags of {}", report.target);
+    global.show(&title, &report, || blocks(&report, &case))?;
     Ok(exit)
 }
 

@@ -26,13 +26,13 @@ use rungwise_knobs::guard::{self, Guard};
 use rungwise_knobs::recovery::{self, Leftovers};
 use rungwise_knobs::{Context, Drift, Edit, Error, Plan, PlannedEdit, Session};
 use rungwise_model::check::Outcome;
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, units};
+use rungwise_model::{Envelope, Exit, units};
 use serde::{Deserialize, Serialize};
 
 use self::asked::Asked;
 use self::stored::Kind;
 use self::undone::{Undone, UndoneJournal};
-use super::{Format, Global};
+use super::{Format, Global, output};
 use crate::problem::{Problem, words};
 
 /// How long `list --why` looks at this host.
@@ -556,19 +556,8 @@ impl Work<'_> {
     }
 
     fn json(&self, exit: Exit, body: impl Serialize) -> anyhow::Result<String> {
-        let envelope = Envelope {
-            schema: SCHEMA_VERSION,
-            tool: Tool {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
-            command: environment::argv(),
-            started: self.started.clone(),
-            finished: clock::utc_now(),
-            exit,
-        };
-        let mut json = serde_json::to_string_pretty(&Document { envelope, body })?;
-        json.push('\n');
-        Ok(json)
+        let envelope = output::envelope(self.started.clone(), exit);
+        Ok(rungwise_report::json(&Document { envelope, body })?)
     }
 }
 

@@ -9,9 +9,9 @@ use rungwise_experiment::ladder::Climbed;
 use rungwise_experiment::record::RunFolder;
 use rungwise_experiment::stage::Setting;
 use rungwise_host::live::Live;
-use rungwise_host::{clock, environment, files, machine};
+use rungwise_host::{files, machine};
+use rungwise_model::Exit;
 use rungwise_model::tune::{TuneReport, Verdict};
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
 use rungwise_report::html;
 use sha2::{Digest as _, Sha256};
 
@@ -100,16 +100,7 @@ impl Ending<'_> {
         ));
         let cut = self.climbed.verdict.is_none();
         TuneReport {
-            envelope: Envelope {
-                schema: SCHEMA_VERSION,
-                tool: Tool {
-                    version: env!("CARGO_PKG_VERSION").to_owned(),
-                },
-                command: environment::argv(),
-                started: self.started,
-                finished: clock::utc_now(),
-                exit,
-            },
+            envelope: output::envelope(self.started, exit),
             scenario: self.design.scenario.clone(),
             title: self.design.title.clone(),
             verdict: self.climbed.verdict.unwrap_or(Verdict::Inconclusive),

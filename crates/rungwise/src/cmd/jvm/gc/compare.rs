@@ -5,20 +5,19 @@ use std::path::PathBuf;
 
 use rungwise_gclog::{Event, Kind};
 use rungwise_jvm::{CommandLine, Setting};
+use rungwise_model::Exit;
 use rungwise_model::compare::CompareReport;
 use rungwise_model::gc::Run;
-use rungwise_model::{Envelope, Exit};
 use rungwise_report::gc::compare::{self as page, Changed, Side};
-use rungwise_report::{html, json, markdown, terminal};
 
 use super::read;
-use crate::cmd::{Format, Global, output};
+use crate::cmd::{Global, output};
 use crate::problem::Problem;
 
 /// Reads both sides and prints what differs; a difference is no failure.
 pub(crate) fn show(
     [before, after]: [&[PathBuf]; 2],
-    envelope: impl FnOnce() -> Envelope,
+    started: String,
     global: &Global,
 ) -> anyhow::Result<Exit> {
     let (before, after) = (Half::read(before)?, Half::read(after)?);
@@ -32,18 +31,10 @@ pub(crate) fn show(
         after: after.name(),
         findings: Vec::new(),
         not_compared: Vec::new(),
-        envelope: envelope(),
+        envelope: output::envelope(started, Exit::Done),
     };
-    let blocks = page::blocks(&report, &clauses, &a, &b);
-    global.emit(&match global.format {
-        Format::Json => json(&report)?,
-        Format::Html => html::page("Comparison of GC logs", &blocks),
-        Format::Markdown => markdown::render(&blocks),
-        Format::Text | Format::Sarif => terminal::render(
-            &blocks,
-            output::width(),
-            global.color_on(&std::io::stdout()),
-        ),
+    global.show("Comparison of GC logs", &report, || {
+        page::blocks(&report, &clauses, &a, &b)
     })?;
     Ok(Exit::Done)
 }

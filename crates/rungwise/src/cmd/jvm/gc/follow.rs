@@ -18,7 +18,7 @@ use rungwise_model::gc::Run;
 use rungwise_model::gc_follow::{Collection, FollowLine, Standing};
 use rungwise_report::gc::follow as page;
 
-use super::{Args, Asked, Reading, compare, input, judged, judged_log, text};
+use super::{Args, Asked, Reading, compare, input, judged, judged_log, put};
 use crate::cmd::{Format, Global};
 use crate::problem::Problem;
 
@@ -101,10 +101,10 @@ pub(super) fn run(path: &Path, args: &Args, global: &Global) -> anyhow::Result<E
         global.emit(&(line + "\n"))?;
     } else {
         // Between the rows and the report.
-        let rows = global.format == Format::Text && global.output.is_none() && !global.quiet;
-        let gap = if rows { "\n" } else { "" };
-        let page = text(&report, &path.display().to_string(), global)?;
-        global.emit(&format!("{gap}{page}"))?;
+        if global.format == Format::Text && global.output.is_none() && !global.quiet {
+            global.emit("\n")?;
+        }
+        put(&report, &path.display().to_string(), global)?;
     }
     Ok(exit)
 }

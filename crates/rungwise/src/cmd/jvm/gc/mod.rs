@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use rungwise_gclog::{Account, Event, Names, Parser, Sample, Summarizer, Summary, evidence};
-use rungwise_host::{clock, environment};
+use rungwise_host::clock;
 use rungwise_model::check::Finding;
 use rungwise_model::evidence::{Kind, Origin, Subject};
 use rungwise_model::gc::{self, GcReport, LogFile, Slo};
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool, keys, units};
-use rungwise_report::{gc as page, html, json, markdown, sarif, terminal};
+use rungwise_model::{Envelope, Exit, keys, units};
+use rungwise_report::{gc as page, sarif};
 
 use crate::cmd::check::{self, FailOn};
 use crate::cmd::{Format, Global, output};
@@ -118,7 +118,7 @@ pub(crate) fn show(
     let target = names.join(", ");
     let log = read(paths, asked.slo, &mut |_| {})?;
     let report = judged_log(log, started, asked, fail_on)?;
-    global.emit(&text(&report, &target, global)?)?;
+    put(&report, &target, global)?;
     Ok(report.envelope.exit)
 }
 
@@ -134,32 +134,20 @@ fn judged_log(
     if !found.is_empty() && log.quote()? {
         found = judged(&log.summary, asked);
     }
-    let envelope = Envelope {
-        schema: SCHEMA_VERSION,
-        tool: Tool {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-        command: environment::argv(),
-        started,
-        finished: clock::utc_now(),
-        exit: exit(&log, &found, fail_on),
-    };
+    let envelope = output::envelope(started, exit(&log, &found, fail_on));
     Ok(log.report(envelope, found))
 }
 
-/// The document in the format that was asked for.
-fn text(report: &GcReport, target: &str, global: &Global) -> anyhow::Result<String> {
-    Ok(match global.format {
-        Format::Json => json(report)?,
-        Format::Sarif => sarif::render(&page::checked(report, target), &check::about())?,
-        Format::Html => html::page(&format!("GC log {target}"), &page::blocks(report, target)),
-        Format::Markdown => markdown::render(&page::blocks(report, target)),
-        Format::Text => terminal::render(
-            &page::blocks(report, target),
-            output::width(),
-            global.color_on(&std::io::stdout()),
-        ),
-    })
+/// Prints the document in the format that was asked for.
+fn put(report: &GcReport, target: &str, global: &Global) -> anyhow::Result<()> {
+    if global.format == Format::Sarif {
+        return global.emit(&sarif::render(
+            &page::checked(report, target),
+            &check::about(),
+        )?);
+    }
+    let title = format!("GC log {target}");
+    global.show(&title, report, || page::blocks(report, target))
 }
 
 /// What the rules say that read GC logs; the others lack everything here.
