@@ -12,7 +12,7 @@ mod broken;
 mod capture;
 mod kinds;
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -348,7 +348,7 @@ fn the_guard_ends_what_a_killed_tool_left_in_its_lab() {
         .run(move || service.stdout(Stdio::piped()).spawn().unwrap());
     let mut pid = String::new();
     let stdout = service.stdout.take().unwrap();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut pid).unwrap();
+    BufReader::new(stdout).read_line(&mut pid).unwrap();
     service.wait().unwrap();
     let service = Attached::attach(pid.trim().parse().unwrap()).unwrap();
     let guard = |lab: String| {
@@ -586,4 +586,38 @@ fn what_a_check_asks_for_is_planned_applied_looked_at_again_and_exported() {
     bench
         .run(&["knob", "plan", "--from", &plan])
         .with(2, &["cannot read", "as a check"]);
+}
+
+#[test]
+fn an_interrupted_look_leaves_nothing_changed() {
+    let bench = Bench::new();
+    let stored = bench.scratch.path().join("check.json");
+    check(&stored);
+    // In the first look nothing is written yet; in the second, what was written goes back.
+    for look in [1, 2] {
+        let mut command = Command::new(binary());
+        command
+            .args(["knob", "apply", "--evidence-for", "3s", "--from"])
+            .arg(&stored)
+            .env("RUNGWISE_STATE", bench.state())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut applying = bench.namespace.run(move || command.spawn().unwrap());
+        let mut told = BufReader::new(applying.stderr.take().unwrap()).lines();
+        for _ in 0..look {
+            assert!(told.any(|line| line.unwrap().contains("looking at this host")));
+        }
+        assert_eq!(bench.changed().len(), look - 1);
+        let pid = applying.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+        assert!(sent.success());
+        let words: Vec<String> = told.map(|line| line.unwrap()).collect();
+        let code = applying.wait().unwrap().code();
+        assert_eq!(code, Some(130), "look {look}: {words:?}");
+        assert_eq!(words, ["rungwise: interrupted"]);
+        assert_eq!(bench.changed(), [""; 0]);
+        assert!(bench.journals().is_empty());
+    }
+    bench.guard_is_gone();
 }

@@ -12,6 +12,7 @@ use rungwise_host::live::Live;
 use rungwise_host::machine;
 use rungwise_host::signals::Interrupt;
 use rungwise_knobs::{Context, Plan, Scope};
+use rungwise_model::Exit;
 use rungwise_model::check::{CheckReport, Finding, Outcome, Turn};
 use rungwise_model::evidence::Evidence;
 use rungwise_rules::RULES;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::stored::Kind;
 use crate::cmd::Global;
 use crate::cmd::capture::Looking;
+use crate::problem::Problem;
 
 /// A finding that a plan answers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,22 +57,39 @@ pub(super) struct FromFindings {
 pub(super) fn stored(path: &Path) -> anyhow::Result<Vec<Finding>> {
     let report: CheckReport = Kind::Check.read(path)?;
     let here = machine::fingerprint(&Live).hostname;
-    let elsewhere =
-        !report.target.ends_with("this host") || !(report.host.is_empty() || report.host == here);
     anyhow::ensure!(
-        !elsewhere,
-        "cannot plan from {}: it judged {} (host '{}'), and this is '{here}'; plan where it was looked at",
+        report.host.is_empty() || report.host == here,
+        "cannot plan from {}: it judged the host '{}', and this is '{here}'; plan where it was looked at",
         path.display(),
-        report.target,
         report.host
+    );
+    anyhow::ensure!(
+        report.target.ends_with("this host"),
+        "cannot plan from {}: it judged the capture {}, and the host may have changed since; run `rungwise check --format json -o check.json` here",
+        path.display(),
+        report.target
     );
     Ok(report.findings)
 }
 
-/// What this host shows in `window`.
-pub(super) fn look(window: Duration, global: &Global) -> anyhow::Result<Evidence> {
-    let capture = Looking::over(window).look(&Interrupt::install()?, global)?;
+/// What this host shows in `window`; an error where a signal cut it short.
+pub(super) fn look(
+    window: Duration,
+    interrupt: &Interrupt,
+    global: &Global,
+) -> anyhow::Result<Evidence> {
+    let capture = Looking::over(window).look(interrupt, global)?;
+    heed(interrupt)?;
     Ok(rungwise_probes::evidence(&capture))
+}
+
+/// An error if a signal came.
+pub(super) fn heed(interrupt: &Interrupt) -> anyhow::Result<()> {
+    if interrupt.raised() {
+        let why = anyhow::anyhow!("interrupted");
+        return Err(Problem::with(Exit::Interrupted, why));
+    }
+    Ok(())
 }
 
 /// Plans for the findings at or above `least`, the severest first.

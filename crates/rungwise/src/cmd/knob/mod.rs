@@ -20,16 +20,18 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use rungwise_host::live::Live;
 use rungwise_host::lock::InstanceLock;
+use rungwise_host::signals::Interrupt;
 use rungwise_host::{clock, environment, files, machine};
 use rungwise_knobs::edit::Places;
 use rungwise_knobs::guard::{self, Guard};
 use rungwise_knobs::recovery::{self, Leftovers};
 use rungwise_knobs::{Context, Drift, Edit, Error, Plan, PlannedEdit, Session};
 use rungwise_model::check::Outcome;
+use rungwise_model::evidence::Evidence;
 use rungwise_model::{Envelope, Exit, units};
 use serde::{Deserialize, Serialize};
 
-use self::asked::Asked;
+use self::asked::{Aftermath, Asked};
 use self::stored::Kind;
 use self::undone::{Undone, UndoneJournal};
 use super::{Format, Global, output};
@@ -192,7 +194,7 @@ struct Applied {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<asked::LeftOut>,
     /// Whether the symptoms went away; only for a plan from a check.
-    aftermath: Vec<asked::Aftermath>,
+    aftermath: Vec<Aftermath>,
 }
 
 #[derive(Default, Serialize)]
@@ -320,9 +322,10 @@ impl Work<'_> {
         let mut text: String = plans.iter().map(Plan::diff).collect();
         asked::tell_left_out(&left_out, &mut text);
         let (state, _alone) = self.own_state()?;
+        let interrupt = Interrupt::install()?;
         let looks = !asked.is_empty() && !evidence_for.is_zero();
         let before = looks
-            .then(|| asked::look(evidence_for, self.global))
+            .then(|| asked::look(evidence_for, &interrupt, self.global))
             .transpose()?;
         let mut session = Session::begin(&state, places, "knob apply").map_err(problem)?;
         let mut guard = Guard::spawn(session.journal(), deadline, None).map_err(problem)?;
@@ -330,24 +333,23 @@ impl Work<'_> {
             .iter()
             .try_for_each(|plan| session.apply(plan).map(drop));
         let changes = session.changes();
-        let applied = match applied {
-            Ok(()) if changes > 0 => guard.keep(),
-            applied => applied,
-        };
-        if let Err(error) = applied {
-            // All or nothing: what went before it goes back too.
-            let undone = session.close();
-            guard.dismiss();
-            let error = problem(error);
-            return match undone {
-                Ok(undo) if undo.complete() => Err(error),
-                Ok(undo) => Err(Problem::with(
-                    Exit::Rollback,
-                    error.context(format!("could not put back {}", undo.left_in_words())),
-                )),
-                Err(second) => Err(Problem::with(Exit::Rollback, error.context(second))),
+        // The second look comes before anything is kept: who interrupts it wants the machine back, and so does the guard
+        // of a tool that is killed then.
+        let seen = applied.map_err(problem).and_then(|()| {
+            let seen = match before.filter(|_| changes > 0) {
+                Some(before) => self.look_again(&asked, &before, evidence_for, &interrupt)?,
+                None => Vec::new(),
             };
-        }
+            asked::heed(&interrupt)?;
+            if changes > 0 {
+                guard.keep().map_err(problem)?;
+            }
+            Ok(seen)
+        });
+        let aftermath = match seen {
+            Ok(seen) => seen,
+            Err(error) => return Err(put_back(session, guard, error)),
+        };
         let journal = if changes == 0 {
             session.close().map_err(problem)?;
             guard.dismiss();
@@ -366,17 +368,6 @@ impl Work<'_> {
             };
             Some(journal)
         };
-        // What is in force stays so whether or not the second look succeeds.
-        let aftermath = match before.filter(|_| changes > 0) {
-            Some(before) => match asked::look(evidence_for, self.global) {
-                Ok(after) => asked::aftermath(&asked, &before, &after),
-                Err(error) => {
-                    self.global.say(&format!("cannot look again: {error:#}"));
-                    Vec::new()
-                }
-            },
-            None => Vec::new(),
-        };
         for symptom in &aftermath {
             symptom.tell(&mut text);
         }
@@ -393,6 +384,24 @@ impl Work<'_> {
             return told;
         }
         told.context("the changes are in force; put them back with `rungwise knob undo`")
+    }
+
+    /// What became of the symptoms. That a second look fails is no reason to take a change back.
+    fn look_again(
+        &self,
+        asked: &[Asked],
+        before: &Evidence,
+        window: Duration,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Vec<Aftermath>> {
+        match asked::look(window, interrupt, self.global) {
+            Ok(after) => Ok(asked::aftermath(asked, before, &after)),
+            Err(error) if interrupt.raised() => Err(error),
+            Err(error) => {
+                self.global.say(&format!("cannot look again: {error:#}"));
+                Ok(Vec::new())
+            }
+        }
     }
 
     fn verify(&self, wishes: &OptionalWishes) -> anyhow::Result<Exit> {
@@ -558,6 +567,20 @@ impl Work<'_> {
     fn json(&self, exit: Exit, body: impl Serialize) -> anyhow::Result<String> {
         let envelope = output::envelope(self.started.clone(), exit);
         Ok(rungwise_report::json(&Document { envelope, body })?)
+    }
+}
+
+/// All or nothing: what was changed before `error` goes back too.
+fn put_back(session: Session, guard: Guard, error: anyhow::Error) -> anyhow::Error {
+    let undone = session.close();
+    guard.dismiss();
+    match undone {
+        Ok(undo) if undo.complete() => error,
+        Ok(undo) => Problem::with(
+            Exit::Rollback,
+            error.context(format!("could not put back {}", undo.left_in_words())),
+        ),
+        Err(second) => Problem::with(Exit::Rollback, error.context(second)),
     }
 }
 

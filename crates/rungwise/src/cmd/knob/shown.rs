@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use rungwise_host::live::Live;
+use rungwise_host::signals::Interrupt;
 use rungwise_knobs::{Context, KNOBS, Knob, Reading, Scope, Settable};
 use rungwise_model::Exit;
 use rungwise_model::check::Outcome;
@@ -67,7 +68,7 @@ impl Work<'_> {
     pub(super) fn reasons(&self, device: &Device, from: Option<&Path>) -> anyhow::Result<Exit> {
         let findings = match from {
             Some(check) => asked::stored(check)?,
-            None => rungwise_rules::judge(&asked::look(LOOK, self.global)?),
+            None => rungwise_rules::judge(&asked::look(LOOK, &Interrupt::install()?, self.global)?),
         };
         let cpus = cpus()?;
         let mut knobs = Vec::new();
