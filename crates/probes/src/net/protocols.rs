@@ -34,17 +34,21 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::IP_DISCARDED,
         &keys::IP_FORWARDED,
         &keys::IP_FRAGMENTS_SHARE,
+        &keys::IP_MALFORMED,
         &keys::IP_NO_ROUTE,
         &keys::IP_RECEIVED,
+        &keys::IP_REVERSE_PATH,
         &keys::TCP_LISTEN_DROPS,
         &keys::TCP_LISTEN_OVERFLOWS,
         &keys::TCP_LOST_RETRANSMIT,
         &keys::TCP_MEM_PRESSURES,
         &keys::TCP_MTUP_FAIL,
         &keys::TCP_RETRANS_SHARE,
+        &keys::TCP_SEGMENTS_DROPPED,
         &keys::TCP_SYNQ_FULL,
         &keys::TCP_TIMEOUTS,
         &keys::TCP_ZERO_WINDOW_PROBES,
+        &keys::UDP_CHECKSUM,
         &keys::UDP_MEM_ERRORS,
         &keys::UDP_NO_PORTS,
         &keys::UDP_RCVBUF_DROPS,
@@ -82,6 +86,19 @@ static SUMS: &[(&Key, &[Name])] = &[
         &[("Ip", "ForwDatagrams"), ("Ip6", "OutForwDatagrams")],
     ),
     (
+        &keys::IP_MALFORMED,
+        &[
+            ("Ip", "InHdrErrors"),
+            ("Ip", "InAddrErrors"),
+            ("Ip", "InUnknownProtos"),
+            ("IpExt", "InTruncatedPkts"),
+            ("Ip6", "InHdrErrors"),
+            ("Ip6", "InAddrErrors"),
+            ("Ip6", "InUnknownProtos"),
+            ("Ip6", "InTruncatedPkts"),
+        ],
+    ),
+    (
         &keys::IP_NO_ROUTE,
         &[
             ("Ip", "OutNoRoutes"),
@@ -91,6 +108,7 @@ static SUMS: &[(&Key, &[Name])] = &[
         ],
     ),
     (&keys::IP_RECEIVED, RECEIVED),
+    (&keys::IP_REVERSE_PATH, &[("TcpExt", "IPReversePathFilter")]),
     (&keys::TCP_LISTEN_DROPS, &[("TcpExt", "ListenDrops")]),
     (
         &keys::TCP_LISTEN_OVERFLOWS,
@@ -106,6 +124,17 @@ static SUMS: &[(&Key, &[Name])] = &[
     ),
     (&keys::TCP_MTUP_FAIL, &[("TcpExt", "TCPMTUPFail")]),
     (
+        &keys::TCP_SEGMENTS_DROPPED,
+        &[
+            ("Tcp", "InErrs"),
+            ("TcpExt", "PFMemallocDrop"),
+            ("TcpExt", "TCPBacklogDrop"),
+            ("TcpExt", "TCPOFODrop"),
+            ("TcpExt", "TCPRcvQDrop"),
+            ("TcpExt", "TCPZeroWindowDrop"),
+        ],
+    ),
+    (
         &keys::TCP_SYNQ_FULL,
         &[
             ("TcpExt", "TCPReqQFullDrop"),
@@ -114,6 +143,10 @@ static SUMS: &[(&Key, &[Name])] = &[
     ),
     (&keys::TCP_TIMEOUTS, &[("TcpExt", "TCPTimeouts")]),
     (&keys::TCP_ZERO_WINDOW_PROBES, &[("TcpExt", "TCPWinProbe")]),
+    (
+        &keys::UDP_CHECKSUM,
+        &[("Udp", "InCsumErrors"), ("Udp6", "InCsumErrors")],
+    ),
     (
         &keys::UDP_MEM_ERRORS,
         &[("Udp", "MemErrors"), ("Udp6", "MemErrors")],

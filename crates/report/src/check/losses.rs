@@ -35,8 +35,13 @@ const STATIONS: &[Station] = &[
     },
     Station {
         title: "IP",
-        counts: "discarded, no route",
-        keys: &[&keys::IP_DISCARDED, &keys::IP_NO_ROUTE],
+        counts: "malformed, refused by source validation, discarded, no route",
+        keys: &[
+            &keys::IP_MALFORMED,
+            &keys::IP_REVERSE_PATH,
+            &keys::IP_DISCARDED,
+            &keys::IP_NO_ROUTE,
+        ],
     },
     Station {
         title: "Connection tracking",
@@ -45,11 +50,12 @@ const STATIONS: &[Station] = &[
     },
     Station {
         title: "UDP sockets",
-        counts: "receive buffer full, no memory, port not open",
+        counts: "receive buffer full, no memory, port not open, wrong checksum",
         keys: &[
             &keys::UDP_RCVBUF_DROPS,
             &keys::UDP_MEM_ERRORS,
             &keys::UDP_NO_PORTS,
+            &keys::UDP_CHECKSUM,
         ],
     },
     Station {
@@ -57,6 +63,11 @@ const STATIONS: &[Station] = &[
         // ListenDrops holds the overflows and what the half-open queue refused.
         counts: "connections refused, above all for a full accept queue",
         keys: &[&keys::TCP_LISTEN_DROPS],
+    },
+    Station {
+        title: "TCP connections",
+        counts: "bad segments, backlog or receive buffer full, window closed, no memory",
+        keys: &[&keys::TCP_SEGMENTS_DROPPED],
     },
     Station {
         title: "Sending queue",
@@ -82,7 +93,15 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
         .iter()
         .filter(|station| station.keys.iter().any(|key| evidence.each(key).is_err()))
         .count();
-    let title = title(&steps, unknown);
+    let reasons = reasons(evidence);
+    let mut title = title(&steps, unknown);
+    if reasons.is_some()
+        && !steps
+            .iter()
+            .any(|step| matches!(step.loss, Loss::Some { .. }))
+    {
+        title += "; the kernel freed some elsewhere, reasons below";
+    }
     let data = data(&steps);
     let quantity = "packets per second, mean of the window".to_owned();
     let mut blocks = vec![
@@ -90,12 +109,14 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
         Block::Chart(Box::new(Chart {
             id: "loss-ladder",
             title,
-            note: "From the wire to the application; the last station is the way out.".to_owned(),
+            note: "From the wire to the application; the last station is the way out. What rules of netfilter drop, no station \
+                   counts."
+                .to_owned(),
             plot: Plot::Steps(Steps { quantity, steps }),
             data,
         })),
     ];
-    blocks.extend(reasons(evidence));
+    blocks.extend(reasons);
     blocks
 }
 
@@ -179,7 +200,13 @@ fn accept_queue(evidence: &Evidence) -> Option<(f64, String)> {
         .into_iter()
         .filter_map(|(port, waiting)| {
             let room = number(evidence, &keys::TCP_ACCEPT_BACKLOG, port)?;
-            (room > 0.0).then(|| (waiting.value / room, format!("accept queue of {port}")))
+            // The kernel lets in one more than the backlog (sk_acceptq_is_full).
+            (room > 0.0).then(|| {
+                (
+                    waiting.value / (room + 1.0),
+                    format!("accept queue of {port}"),
+                )
+            })
         })
         .max_by(|a, b| a.0.total_cmp(&b.0))
 }
@@ -199,7 +226,7 @@ fn title(steps: &[Step], unknown: usize) -> String {
             step.title,
             numbers::rate(per_s)
         ),
-        (None, 0) => "No packet was lost on this host".to_owned(),
+        (None, 0) => "No packet was lost at these stations".to_owned(),
         (None, 1) => {
             "No packet was lost where that is known; 1 station is not, or not wholly".to_owned()
         }

@@ -105,6 +105,13 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
             tone: Tone::Doubt,
         };
         (mark, "no rule could be decided".to_owned())
+    } else if let Some(users) = full(evidence) {
+        let mark = Mark {
+            symbol: "?",
+            word: "no CPU left",
+            tone: Tone::Doubt,
+        };
+        (mark, users)
     } else {
         let mark = Mark {
             symbol: "✓",
@@ -173,6 +180,37 @@ fn resource(topic: &str) -> Option<&'static str> {
         "virt" => "the hypervisor",
         _ => return None,
     })
+}
+
+/// Who uses the CPUs where hardly anything of them is left: no rule asks for a change then, and it is the limit all the same.
+fn full(evidence: &Evidence) -> Option<String> {
+    /// Busy this much, the next request waits.
+    const FULL: f64 = 0.95;
+    /// So many processes are named.
+    const NAMED: usize = 3;
+    let cpus = evidence.each(&keys::CPU_BUSY).ok()?;
+    let busy = cpus.iter().map(|(_, share)| share.value).sum::<f64>() / cpus.len() as f64;
+    if busy.is_nan() || busy < FULL {
+        return None;
+    }
+    let users: Vec<String> = look::largest(evidence, &keys::SCHED_PROCESS_CPU, NAMED)
+        .iter()
+        .filter_map(|process| {
+            let name = look::words(evidence, &keys::SCHED_PROCESS_NAME, process)?;
+            let cpus = look::number(evidence, &keys::SCHED_PROCESS_CPU, process)?;
+            Some(format!("{name} {} ({cpus:.2} CPUs)", process.name()))
+        })
+        .collect();
+    let most = if users.is_empty() {
+        String::new()
+    } else {
+        format!(", most of it with {}", users.join(", "))
+    };
+    Some(format!(
+        "all {} are {} busy{most}; no rule found what makes that cheaper: look for it in the programs, or add CPUs",
+        numbers::plural(cpus.len(), "CPU"),
+        numbers::share(busy)
+    ))
 }
 
 /// The resource of which most is in use.

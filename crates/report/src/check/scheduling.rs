@@ -139,23 +139,23 @@ fn cpus(evidence: &Evidence) -> Option<Table> {
 /// The one who waited longest, in a sentence.
 fn brief(evidence: &Evidence) -> String {
     let mut parts = Vec::new();
-    for (key, name, what) in [
-        (
-            &keys::SCHED_PROCESS_RUN_DELAY,
-            &keys::SCHED_PROCESS_NAME,
-            "process",
-        ),
-        (&keys::SCHED_RUN_DELAY, &keys::SCHED_NAME, "thread"),
-    ] {
-        if let [longest] = look::largest(evidence, key, 1).as_slice() {
-            let share = number(evidence, key, longest).unwrap_or_default();
-            let name = words(evidence, name, longest).unwrap_or(numbers::ABSENT);
-            parts.push(format!(
-                "{what} {name} ({}) waited {}",
-                longest.name(),
-                numbers::share(share)
-            ));
-        }
+    if let Some((process, waited)) = longest_process(evidence) {
+        let name = words(evidence, &keys::SCHED_PROCESS_NAME, &process).unwrap_or(numbers::ABSENT);
+        parts.push(format!(
+            "process {name} ({}) waited {} of the window, its threads together",
+            process.name(),
+            numbers::share(waited)
+        ));
+    }
+    let key = &keys::SCHED_RUN_DELAY;
+    if let [thread] = look::largest(evidence, key, 1).as_slice() {
+        let share = number(evidence, key, thread).unwrap_or_default();
+        let name = words(evidence, &keys::SCHED_NAME, thread).unwrap_or(numbers::ABSENT);
+        parts.push(format!(
+            "thread {name} ({}) waited {}",
+            thread.name(),
+            numbers::share(share)
+        ));
     }
     if let [group] = look::largest(evidence, &keys::CGROUP_THROTTLED, 1).as_slice() {
         let share = number(evidence, &keys::CGROUP_THROTTLED, group).unwrap_or_default();
@@ -171,6 +171,20 @@ fn brief(evidence: &Evidence) -> String {
     format!("Longest: {}.", parts.join("; "))
 }
 
+/// The process that waited most, and for how much of the window. Its share alone tells little: it is one of the time in which
+/// the process wanted a CPU, and a kernel thread that ran for a moment may have waited for most of that.
+fn longest_process(evidence: &Evidence) -> Option<(Subject, f64)> {
+    let all = evidence.each(&keys::SCHED_PROCESS_RUN_DELAY).ok()?;
+    all.into_iter()
+        .filter(|(_, share)| share.value < 1.0)
+        .filter_map(|(process, share)| {
+            let ran = number(evidence, &keys::SCHED_PROCESS_CPU, process)?;
+            let waited = ran * share.value / (1.0 - share.value);
+            (waited > 0.0).then(|| (process.clone(), waited))
+        })
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
 fn groups(evidence: &Evidence) -> Option<Table> {
     let keys: [(&str, &'static str, &'static Key); 3] = [
         ("CPU quota", "quota_cpus", &keys::CGROUP_QUOTA),
@@ -181,7 +195,7 @@ fn groups(evidence: &Evidence) -> Option<Table> {
             &keys::CGROUP_THROTTLED_TIME,
         ),
     ];
-    let subjects = look::subjects(evidence, &keys.map(|(_, _, key)| key));
+    let subjects = look::subjects(evidence, &[&keys::CGROUP_QUOTA]);
     table(
         evidence,
         "Control groups with a CPU quota",
