@@ -59,9 +59,10 @@ pub fn pack(capture: &Capture) -> Result<Vec<u8>> {
         capture,
     };
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    let written = serde_json::to_writer(&mut packed, &document)
+    // In one piece: the packer is slow on the few bytes of a token.
+    let written = serde_json::to_vec(&document)
         .map_err(std::io::Error::from)
-        .and_then(|()| packed.flush())
+        .and_then(|text| packed.write_all(&text))
         .and_then(|()| packed.finish());
     written.map_err(|error| Error::NotABundle {
         path: "memory".into(),

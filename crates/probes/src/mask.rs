@@ -8,6 +8,7 @@
 mod secret;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rungwise_formats::smbios;
@@ -38,7 +39,7 @@ pub fn secrets(capture: &mut Capture) {
                 *text = without_files(text);
             }
         }
-        rename(&mut moment.files, secret::hidden);
+        rename(&mut moment.files, secret::hidden, first);
         for reply in moment.answers.values_mut() {
             match reply {
                 Reply::Failed(why) => hide(why),
@@ -47,7 +48,9 @@ pub fn secrets(capture: &mut Capture) {
                         hide(&mut owner.name);
                     }
                 }
-                Reply::Answer(Answer::Stacks(stacks)) => rename(&mut stacks.folded, secret::hidden),
+                Reply::Answer(Answer::Stacks(stacks)) => {
+                    rename(&mut stacks.folded, secret::hidden, add);
+                }
                 Reply::Answer(Answer::Settings(settings)) => {
                     for setting in settings {
                         hide(&mut setting.target);
@@ -81,47 +84,68 @@ fn hide(text: &mut String) {
     }
 }
 
-/// Gives entries new names where `name` has one.
-fn rename<V>(map: &mut BTreeMap<String, V>, mut name: impl FnMut(&str) -> Option<String>) {
-    let renamed: Vec<(String, String)> = map
-        .keys()
-        .filter_map(|old| Some((old.clone(), name(old)?)))
-        .collect();
-    for (old, new) in renamed {
-        if let Some(value) = map.remove(&old) {
-            map.insert(new, value);
+/// Gives entries new names where `name` has one; `join` puts a second entry of one name to the first.
+fn rename<V>(
+    map: &mut BTreeMap<String, V>,
+    mut name: impl FnMut(&str) -> Option<String>,
+    join: impl Fn(&mut V, V),
+) {
+    for (old, value) in std::mem::take(map) {
+        match map.entry(name(&old).unwrap_or(old)) {
+            Entry::Vacant(free) => {
+                free.insert(value);
+            }
+            Entry::Occupied(mut taken) => join(taken.get_mut(), value),
         }
     }
 }
 
+/// Of two files whose names differ in what is masked, one is as good as the other.
+fn first<V>(_: &mut V, _: V) {}
+
+fn add(sum: &mut u64, count: u64) {
+    *sum = sum.saturating_add(count);
+}
+
 /// Replaces addresses, MAC addresses and the host name by stand-ins, the same one for the same each time.
 pub fn addresses(capture: &mut Capture) {
-    let mut known = StandIns::default();
-    let hostname = std::mem::take(&mut capture.machine.hostname);
-    "masked-host".clone_into(&mut capture.machine.hostname);
+    let hostname = std::mem::replace(&mut capture.machine.hostname, HOST.to_owned());
+    let mut known = StandIns {
+        // A shorter one may be a part of anything.
+        hostname: Some(hostname).filter(|name| name.len() > 2),
+        ..StandIns::default()
+    };
+    if let Some(process) = &mut capture.process {
+        process.name = known.in_text(&process.name);
+    }
     for moment in &mut capture.moments {
-        rename(&mut moment.files, |path| {
-            let masked = known.in_text(path);
-            (masked != path).then_some(masked)
-        });
+        rename(
+            &mut moment.files,
+            |path| Some(known.addresses_in(path)),
+            first,
+        );
         for (path, raw) in &mut moment.files {
-            let Raw::Text(text) = raw else { continue };
-            if path == "/proc/sys/kernel/hostname" {
-                "masked-host\n".clone_into(text);
+            let (Raw::Text(text) | Raw::Failed { failed: text }) = raw;
+            *text = if path == "/proc/sys/kernel/hostname" {
+                format!("{HOST}\n")
             } else {
-                *text = known.in_text(text);
-                if hostname.len() > 2 && text.contains(&hostname) {
-                    *text = text.replace(&hostname, "masked-host");
-                }
-            }
+                known.in_text(text)
+            };
         }
         for reply in moment.answers.values_mut() {
-            if let Reply::Answer(answer) = reply {
-                known.in_answer(answer);
+            match reply {
+                Reply::Answer(answer) => known.in_answer(answer),
+                Reply::Failed(why) => *why = known.in_text(why),
             }
         }
     }
 }
+
+/// The host name's stand-in.
+const HOST: &str = "masked-host";
+
+/// What udev puts before the hardware address in the name of a device: Ethernet, wireless, mobile.
+const NAMED_AFTER: [&str; 3] = ["enx", "wlx", "wwx"];
 
 /// Stand-ins given so far.
 #[derive(Default)]
@@ -129,6 +153,7 @@ struct StandIns {
     v4: BTreeMap<Ipv4Addr, Ipv4Addr>,
     v6: BTreeMap<Ipv6Addr, Ipv6Addr>,
     mac: BTreeMap<String, String>,
+    hostname: Option<String>,
 }
 
 impl StandIns {
@@ -161,17 +186,34 @@ impl StandIns {
                     setting.target = self.in_text(&setting.target);
                 }
             }
-            Answer::Netfilter(_)
-            | Answer::Audit(_)
-            | Answer::Owners(_)
-            | Answer::Stacks(_)
-            | Answer::Events(_)
-            | Answer::Load(_) => {}
+            Answer::Owners(owners) => {
+                for owner in owners.values_mut() {
+                    owner.name = self.in_text(&owner.name);
+                }
+            }
+            // Kernel functions, and names of tasks before them.
+            Answer::Stacks(stacks) => {
+                rename(&mut stacks.folded, |stack| Some(self.host_in(stack)), add);
+            }
+            Answer::Netfilter(_) | Answer::Audit(_) | Answer::Events(_) | Answer::Load(_) => {}
+        }
+    }
+
+    /// Addresses and the host name.
+    fn in_text(&mut self, text: &str) -> String {
+        let masked = self.addresses_in(text);
+        self.host_in(&masked)
+    }
+
+    fn host_in(&self, text: &str) -> String {
+        match &self.hostname {
+            Some(name) if text.contains(name.as_str()) => text.replace(name, HOST),
+            _ => text.to_owned(),
         }
     }
 
     /// Every run of characters that an address may be made of is tried as one.
-    fn in_text(&mut self, text: &str) -> String {
+    fn addresses_in(&mut self, text: &str) -> String {
         let of_address = |c: char| c.is_ascii_hexdigit() || c == '.' || c == ':';
         let mut masked = String::with_capacity(text.len());
         let mut rest = text;
@@ -179,9 +221,16 @@ impl StandIns {
             masked.push_str(&rest[..start]);
             let run = &rest[start..];
             let length = run.find(|c| !of_address(c)).unwrap_or(run.len());
-            // udev names a device after its address: enx525400c0ffee.
+            if let Some(length) = dashed(run) {
+                let digits = run[length - 17..length].replace('-', "");
+                masked.push_str(&run[..length - 17]);
+                masked.push_str(&joined(&self.device_address(&digits), "-"));
+                rest = &run[length..];
+                continue;
+            }
+            // enx525400c0ffee
             let digits = run.bytes().take_while(u8::is_ascii_hexdigit).count();
-            if digits == 12 && masked.ends_with("enx") {
+            if digits == 12 && NAMED_AFTER.iter().any(|kind| masked.ends_with(kind)) {
                 masked.push_str(&self.device_address(&run[..12]));
                 rest = &run[12..];
                 continue;
@@ -207,11 +256,7 @@ impl StandIns {
             return format!("{}:{port}", self.address(address));
         }
         if run.len() == 17 && run.split(':').filter(|part| part.len() == 2).count() == 6 {
-            let bytes = self.device_address(&run.replace(':', ""));
-            let mut parts = bytes.as_bytes().chunks(2);
-            return std::iter::from_fn(|| parts.next().map(String::from_utf8_lossy))
-                .collect::<Vec<_>>()
-                .join(":");
+            return joined(&self.device_address(&run.replace(':', "")), ":");
         }
         // `ip=10.0.0.2::10.0.0.1:255.255.255.0:...`, as the kernel command line has it.
         if run.contains(':') && run.contains('.') {
@@ -257,6 +302,25 @@ impl StandIns {
     }
 }
 
+/// Bytes of a hardware address at the start of `text` that is written with dashes, as boot loaders do: `52-54-00-c0-ff-ee`,
+/// or with the kind of the hardware before it (`BOOTIF=01-52-54-00-c0-ff-ee`).
+fn dashed(text: &str) -> Option<usize> {
+    let digit = |byte: &u8| byte.is_ascii_hexdigit();
+    let run = text.bytes().take_while(|byte| digit(byte) || *byte == b'-');
+    let length = run.count();
+    let mut parts = text.as_bytes()[..length].split(|byte| *byte == b'-');
+    let whole = parts.all(|part| part.len() == 2);
+    (whole && matches!(length, 17 | 20)).then_some(length)
+}
+
+/// The twelve digits of a hardware address with `between` each two.
+fn joined(digits: &str, between: &str) -> String {
+    let mut parts = digits.as_bytes().chunks(2);
+    std::iter::from_fn(|| parts.next().map(String::from_utf8_lossy))
+        .collect::<Vec<_>>()
+        .join(between)
+}
+
 #[cfg(test)]
 mod tests {
     use rungwise_model::kernel::TcpSocket;
@@ -282,6 +346,9 @@ mod tests {
         );
         assert_eq!(known.in_text("52:54:00:aa:bb:cc"), "02:00:00:00:00:01");
         assert_eq!(known.in_text("enx525400AABBCC: 1"), "enx020000000001: 1");
+        assert_eq!(known.in_text("wlx525400AABBCC"), "wlx020000000001");
+        let line = known.in_text("BOOTIF=01-52-54-00-aa-bb-cc 2026-11-22");
+        assert_eq!(line, "BOOTIF=01-02-00-00-00-00-01 2026-11-22");
         let line = known.in_text("ip=10.9.8.7::10.9.8.1:255.255.255.0:h:eth0");
         assert!(
             !line.contains("10.9.8") && line.ends_with(":h:eth0"),
