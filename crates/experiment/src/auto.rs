@@ -61,8 +61,7 @@ impl Advice for ByRules {
         let asked = steps.iter().find(|step| step.rule == rule);
         let mut came: Vec<_> = steps
             .iter()
-            .filter(|step| step.rule != rule)
-            .filter(|step| matches!(step.course, Course::Come | Course::Worse))
+            .filter(|step| step.rule != rule && step.in_its_place())
             .collect();
         // What was not there at all before, before what was and has grown: growth may be noise.
         came.sort_by_key(|step| {

@@ -100,6 +100,13 @@ pub struct Step {
     pub numbers: Option<(String, String)>,
 }
 
+impl Step {
+    /// It has come or grown, and there is something to turn: a machine that is busier otherwise is no new bottleneck.
+    pub fn in_its_place(&self) -> bool {
+        matches!(self.course, Course::Come | Course::Worse) && !self.after.knobs.is_empty()
+    }
+}
+
 /// Every rule that found something in one of the two looks, in order of the rules.
 pub fn changed(before: &Evidence, after: &Evidence) -> Vec<Step> {
     RULES
@@ -240,15 +247,9 @@ fn moved(asked: &Step, steps: &[Step]) -> Finding {
     let worked = matches!(asked.course, Course::Gone | Course::Eased);
     let come = steps
         .iter()
-        .filter(|step| step.rule != asked.rule)
-        .filter(|step| matches!(step.course, Course::Come | Course::Worse))
-        .max_by_key(|step| {
-            (
-                std::cmp::Reverse(step.after.outcome),
-                step.after.severity,
-                step.after.confidence,
-            )
-        });
+        .filter(|step| step.rule != asked.rule && step.in_its_place())
+        .filter(|step| step.after.outcome == Outcome::Act)
+        .max_by_key(|step| (step.after.severity, step.after.confidence));
     match come.filter(|_| worked) {
         None => Finding::clear(format!("nothing has come in place of {}", asked.rule)),
         Some(come) => {

@@ -102,7 +102,7 @@ fn found(
     let stuck = !queue.reading.series.is_empty()
         && queue.always(|waiting| waiting >= FULL.value * length.value);
     let what = format!(
-        "{dropped}: {} has {} waiting and room for {:.0}",
+        "{dropped}: {} has {} waiting in a queue of {:.0}",
         port.name(),
         say::count(queue.value, "connection"),
         length.value

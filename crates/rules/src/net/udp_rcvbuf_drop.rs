@@ -209,6 +209,7 @@ fn found(
                 finding.consider("net.rmem_max")
             }
         }
+        (_, Some(Size::Own)) => finding,
         _ => finding.consider("net.rmem_max"),
     };
     if starved.is_none() && !steady {
