@@ -56,22 +56,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         anyhow::bail!("name the file to write: rungwise capture -o host.rungwise");
     };
     // Told before the look, which takes its time.
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder.filter(|folder| !files::is_folder(folder)) {
-        anyhow::bail!(
-            "cannot write the capture to {}: {} is no folder; make it, or name another file with -o",
-            path.display(),
-            folder.display()
-        );
-    }
-    if files::is_folder(path) {
-        anyhow::bail!(
-            "cannot write the capture to {}: it is a folder; name a file in it",
-            path.display()
-        );
-    }
+    global.check_output("the capture")?;
     let interrupt = Interrupt::install()?;
     let mut capture = args.looking.look(&interrupt, global)?;
     if args.mask_addresses {

@@ -14,13 +14,14 @@ use rungwise_model::Exit;
 use rungwise_model::check::{CheckReport, Finding, Outcome, Turn};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::kernel::Answer;
-use rungwise_probes::capture::{Raw, Reply};
+use rungwise_probes::capture::{Process, Raw, Reply};
 use rungwise_probes::{Capture, bundle, load_report};
 use rungwise_report::{check, sarif};
 use rungwise_rules::Rule;
 
 use super::capture::Looking;
 use super::{Format, Global, jvm, output};
+use crate::problem::Problem;
 
 /// Find the bottleneck: judge this host, a process on it, a capture of another, or a GC log.
 ///
@@ -30,6 +31,7 @@ use super::{Format, Global, jvm, output};
 pub(crate) struct Args {
     /// What to judge instead of this host: a capture (`rungwise capture -o host.rungwise`) or a GC log; which one it is,
     /// is found out.
+    #[arg(conflicts_with_all = ["window", "pid", "no_stacks", "hz"])]
     target: Option<PathBuf>,
     #[command(flatten)]
     looking: Looking,
@@ -60,12 +62,21 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     }
     let started = clock::utc_now();
     // A wrong file is told before the look, not after it.
+    global.check_output("the result")?;
     let heard = args.load.as_deref().map(generator::read).transpose()?;
     let interrupt = Interrupt::install()?;
     let (mut capture, target) = if let Some(path) = &args.target {
         (open(path)?, path.display().to_string())
     } else {
         let capture = args.looking.look(&interrupt, global)?;
+        if let Some(process) = capture.process.as_ref().filter(|process| ended(process)) {
+            let why = anyhow::anyhow!(
+                "cannot judge pid {} ({}): it ended while it was looked at; look for a shorter time with --for, or at the host without --pid",
+                process.pid,
+                process.name
+            );
+            return Err(Problem::with(Exit::Precondition, why));
+        }
         let target = capture.process.as_ref().map_or_else(
             || "this host".to_owned(),
             |process| format!("pid {} ({}) on this host", process.pid, process.name),
@@ -109,6 +120,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         check::blocks(&report, &evidence, &about)
     })?;
     Ok(exit)
+}
+
+/// It is gone, or a zombie: its numbers are those of a part of the window.
+fn ended(process: &Process) -> bool {
+    let stat = Live.text(Path::new(&format!("/proc/{}/stat", process.pid)));
+    let state = stat.ok().and_then(|stat| {
+        let (_, behind) = stat.rsplit_once(") ")?;
+        behind.chars().next()
+    });
+    matches!(state, None | Some('Z' | 'X'))
 }
 
 /// What the report says of each rule beyond its findings.

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, IsTerminal, Write as _};
 
 use anyhow::Context as _;
-use rungwise_host::{clock, environment};
+use rungwise_host::{clock, environment, files};
 use rungwise_model::tune::TuneReport;
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
 use rungwise_report::{Block, html, markdown, terminal};
@@ -58,6 +58,30 @@ impl Global {
         self.emit(&text)
     }
 
+    /// Refuses an output that could not be written, before the work whose result `what` it is to hold.
+    pub(crate) fn check_output(&self, what: &str) -> anyhow::Result<()> {
+        let Some(path) = &self.output else {
+            return Ok(());
+        };
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !files::is_folder(folder)) {
+            anyhow::bail!(
+                "cannot write {what} to {}: {} is no folder; make it, or name another file with -o",
+                path.display(),
+                folder.display()
+            );
+        }
+        if files::is_folder(path) {
+            anyhow::bail!(
+                "cannot write {what} to {}: it is a folder; name a file in it",
+                path.display()
+            );
+        }
+        Ok(())
+    }
+
     /// Whether the result gets colour; a file gets it only where it is asked for by name.
     pub(crate) fn color_of_result(&self) -> bool {
         match self.output {
@@ -69,7 +93,7 @@ impl Global {
     /// Prints `text` to standard output, or writes it to the file of `-o`. A broken pipe is a normal end.
     pub(crate) fn emit(&self, text: &str) -> anyhow::Result<()> {
         if let Some(path) = &self.output {
-            return rungwise_host::files::replace(path, text.as_bytes())
+            return files::replace(path, text.as_bytes())
                 .with_context(|| format!("cannot write the result to {}", path.display()));
         }
         let mut out = std::io::stdout().lock();
