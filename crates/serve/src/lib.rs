@@ -7,5 +7,6 @@
 //! a switch that brings nothing.
 #![warn(missing_docs)]
 
+pub mod af_xdp;
 mod bpf;
 pub mod udp;

@@ -100,6 +100,16 @@ impl Program {
         self.push(ALU64 | FROM_REGISTER, to, Some(from), 0, 0);
     }
 
+    /// `to /= value`, unsigned; `value` is not zero.
+    pub(crate) fn divide(&mut self, to: Reg, value: i32) {
+        self.push(ALU64 | 0x30, to, None, 0, value);
+    }
+
+    /// `to *= value`
+    pub(crate) fn multiply(&mut self, to: Reg, value: i32) {
+        self.push(ALU64 | 0x20, to, None, 0, value);
+    }
+
     /// The low 16 bits of `to`, network order to host order, the rest zero.
     pub(crate) fn half_from_network(&mut self, to: Reg) {
         self.push(0xdc, to, None, 0, 16);

@@ -1,9 +1,10 @@
-//! The head that our XDP programs share: of what a device receives, the unicast UDP datagrams to one address and
-//! port, whole and without options; everything else goes on to the stack.
+//! The head that our XDP programs share: of what a device receives, the unicast UDP datagrams that a filter names,
+//! whole and without options; everything else goes on to the stack.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use super::asm::{If, Insn, Label, Program, Reg, Width};
+use crate::af_xdp::Filter;
 
 const XDP_PASS: i32 = 2;
 const UDP: i32 = 17;
@@ -39,11 +40,11 @@ pub(super) fn half(bytes: [u8; 2]) -> i32 {
     i32::from(u16::from_ne_bytes(bytes))
 }
 
-/// A program that leads each datagram to `listen` of a wanted family to `act`, and passes the rest. An unspecified
-/// address means any. At `act` R1 holds the context, R6 the frame, whose bytes up to the end of the UDP header are
-/// within bounds; `act` ends with an exit of its own or jumps to the label, which passes.
+/// A program that leads each datagram of `filter` and of a wanted family to `act`, and passes the rest. At `act` R1
+/// holds the context, R4 how far the port lies above the filter's first, R6 the frame, whose bytes up to the end of the
+/// UDP header are within bounds; `act` ends with an exit of its own or jumps to the label, which passes.
 pub(super) fn program(
-    listen: SocketAddr,
+    filter: &Filter,
     (v4, v6): (bool, bool),
     act: impl Fn(&mut Program, &Layout, Label),
 ) -> Vec<Insn> {
@@ -74,7 +75,7 @@ pub(super) fn program(
         p.jump_if(Reg::R4, If::AnyBit, half([0x3f, 0xff]), pass);
         p.load(Width::Byte, Reg::R4, Reg::R6, 23);
         p.jump_if(Reg::R4, If::NotEqual, UDP, pass);
-        to_listen(&mut p, &V4, listen, pass);
+        wanted(&mut p, &V4, filter, pass);
         act(&mut p, &V4, pass);
     } else {
         p.jump(pass);
@@ -89,7 +90,7 @@ pub(super) fn program(
         // Next header: UDP at once, no extension headers (so no fragments either).
         p.load(Width::Byte, Reg::R4, Reg::R6, 20);
         p.jump_if(Reg::R4, If::NotEqual, UDP, pass);
-        to_listen(&mut p, &V6, listen, pass);
+        wanted(&mut p, &V6, filter, pass);
         act(&mut p, &V6, pass);
     }
 
@@ -99,20 +100,38 @@ pub(super) fn program(
     p.finish()
 }
 
-/// What both families share: port and address are those of `listen`.
-fn to_listen(p: &mut Program, at: &Layout, listen: SocketAddr, pass: Label) {
-    let port = half(listen.port().to_be_bytes());
+/// What both families share: addresses and ports are those of `filter`.
+fn wanted(p: &mut Program, at: &Layout, filter: &Filter, pass: Label) {
+    if let Some(from) = filter.from {
+        p.load(Width::Half, Reg::R4, Reg::R6, at.udp);
+        p.jump_if(Reg::R4, If::NotEqual, half(from.port().to_be_bytes()), pass);
+        is_address(p, at.source, from.ip(), pass);
+    }
+    if !filter.to.is_unspecified() {
+        is_address(p, at.destination, filter.to, pass);
+    }
+    let (first, last) = (*filter.ports.start(), *filter.ports.end());
     p.load(Width::Half, Reg::R4, Reg::R6, at.udp + 2);
-    p.jump_if(Reg::R4, If::NotEqual, port, pass);
-    if !listen.ip().is_unspecified() {
-        let address = match listen.ip() {
-            IpAddr::V4(ip) => ip.octets().to_vec(),
-            IpAddr::V6(ip) => ip.octets().to_vec(),
-        };
-        for (word, bytes) in (0_i16..).step_by(4).zip(address.chunks_exact(4)) {
-            let value = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-            p.load(Width::Word, Reg::R4, Reg::R6, at.destination + word);
-            p.jump_if_word(Reg::R4, If::NotEqual, value, pass);
-        }
+    p.half_from_network(Reg::R4);
+    // A port below the first becomes huge.
+    p.add(Reg::R4, -i32::from(first));
+    p.jump_if(
+        Reg::R4,
+        If::Greater,
+        i32::from(last.saturating_sub(first)),
+        pass,
+    );
+}
+
+/// Passes a frame whose address at `offset` is not `ip`.
+fn is_address(p: &mut Program, offset: i16, ip: IpAddr, pass: Label) {
+    let address = match ip {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    for (word, bytes) in (0_i16..).step_by(4).zip(address.chunks_exact(4)) {
+        let value = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        p.load(Width::Word, Reg::R4, Reg::R6, offset + word);
+        p.jump_if_word(Reg::R4, If::NotEqual, value, pass);
     }
 }

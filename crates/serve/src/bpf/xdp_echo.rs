@@ -14,6 +14,7 @@ use std::os::fd::BorrowedFd;
 
 use super::asm::{If, Insn, Label, Program, Reg, Width};
 use super::datagram::{self, Layout, half};
+use crate::af_xdp::Filter;
 
 /// What happens to the UDP checksum of an echoed datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub(crate) fn program(
         IpAddr::V4(_) => (true, false),
         IpAddr::V6(ip) => (ip.is_unspecified(), checksum == Checksum::Keep),
     };
-    datagram::program(listen, families, |p, at, pass| {
+    datagram::program(&Filter::to(listen), families, |p, at, pass| {
         echo(p, at, listen.port(), checksum, counters, pass);
     })
 }

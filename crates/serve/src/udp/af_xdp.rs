@@ -9,21 +9,20 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 
-use crate::bpf::xdp_redirect::program;
-use crate::bpf::{self, MapKind, ProgramKind};
+use crate::af_xdp::{
+    Device, Filter, Frame, Frames, Redirect, Taker, Xsk, largest_payload, read, turn,
+};
 
-use super::device::Device;
 use super::error::{Error, Feature};
 use super::handler::Handler;
 use super::message::{Local, Name};
 use super::read_back::Ledger;
 use super::single::Receiver;
 use super::worker::{Desk, Stop};
-use super::xsk::{Frame, Xsk};
-use super::{XdpDevice, XdpMode, frame};
+use super::{XdpDevice, XdpMode};
 
 const AF_XDP: Feature = Feature {
     switch: "af-xdp",
@@ -33,13 +32,6 @@ const AF_XDP: Feature = Feature {
              queues, use the generic mode where the driver has no XDP, check the device's name and that no other XDP program sits \
              there",
 };
-
-/// The program on its device; dropping it takes it off.
-#[derive(Debug)]
-pub(super) struct Redirect {
-    _link: OwnedFd,
-    _sockets: OwnedFd,
-}
 
 /// What a worker takes datagrams from beside its UDP socket.
 pub(super) struct Queue {
@@ -60,7 +52,7 @@ pub(super) fn open(
     let native = at.mode == XdpMode::Native;
     let mode = if native { "native" } else { "generic" };
     let wanted = format!("{workers} queues of {} {mode}", at.device);
-    match attach(&at.device, native, listen, workers, socket) {
+    match attach(at, listen, workers, socket) {
         Ok((redirect, queues, actual)) => {
             ledger.holds(AF_XDP.switch, wanted, actual);
             Ok(Some((redirect, queues)))
@@ -77,34 +69,31 @@ pub(super) fn open(
 }
 
 fn attach(
-    device: &str,
-    native: bool,
+    at: &XdpDevice,
     listen: SocketAddr,
     workers: usize,
     socket: &OwnedFd,
 ) -> io::Result<(Redirect, Vec<Queue>, String)> {
-    let device = Device::find(device)?;
+    let device = Device::find(&at.device)?;
     let mtu = device.mtu(socket)?;
-    let sockets = bpf::create_map(MapKind::XdpSockets, size_of::<u32>(), workers)?;
     let mut queues = Vec::with_capacity(workers);
     for queue in 0..workers as u32 {
-        let xsk = Xsk::bind(device.index, queue)?;
-        bpf::update(&sockets, queue, &xsk.fd().as_raw_fd())?;
         queues.push(Queue {
-            xsk,
-            device: device.index,
+            xsk: Xsk::bind(device.index(), queue, Frames::OF_A_SERVER)?,
+            device: device.index(),
             mtu,
         });
     }
-    let program = bpf::load(ProgramKind::Xdp, &program(listen, sockets.as_fd()))?;
-    let link = bpf::attach_xdp(&program, device.index, native)?;
-    let (id, on) = bpf::link_program(&link)?;
-    let actual =
-        format!("program {id} on device {on} by bpf link info; copy mode, worker i on queue i");
-    let redirect = Redirect {
-        _link: link,
-        _sockets: sockets,
-    };
+    let takers: Vec<_> = (0..)
+        .zip(&queues)
+        .map(|(queue, Queue { xsk, .. })| Taker {
+            share: 0,
+            queue,
+            xsk,
+        })
+        .collect();
+    let redirect = Redirect::attach(&device, at.mode, &Filter::to(listen), 1, &takers)?;
+    let actual = format!("{redirect}; copy mode, worker i on queue i");
     Ok((redirect, queues, actual))
 }
 
@@ -175,14 +164,15 @@ impl Queue {
     fn answer<H: Handler>(&mut self, desk: &mut Desk<H>, frame: &Frame) -> Option<usize> {
         let (device, mtu) = (self.device, self.mtu);
         let bytes = self.xsk.bytes(frame);
-        let Some((peer, at)) = frame::read(&bytes[..frame.length], device) else {
+        let Some(request) = read(&bytes[..frame.length()], device) else {
             desk.tally.receive_errors += 1;
             return None;
         };
-        let length = desk.reply(&bytes[at], peer)?;
+        let peer = request.peer;
+        let length = desk.reply(&bytes[request.payload], peer)?;
         let reply = desk.outbox.room().and_then(|room| room.get(..length))?;
-        if length <= frame::largest_reply(peer, mtu)
-            && let Some(whole) = frame::turn(bytes, peer, reply)
+        if length <= largest_payload(peer, mtu)
+            && let Some(whole) = turn(bytes, peer, reply)
         {
             desk.tally.sent += 1;
             desk.tally.sent_bytes += length as u64;

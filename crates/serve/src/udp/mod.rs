@@ -28,9 +28,7 @@ mod affinity;
 mod batch;
 mod config;
 mod counters;
-mod device;
 mod error;
-mod frame;
 mod handler;
 mod message;
 mod outbox;
@@ -42,7 +40,6 @@ mod steer;
 mod uring;
 mod worker;
 mod xdp;
-mod xsk;
 
 pub use config::{BusyPoll, Config, Io, PathMtu, Pin, Steering, XdpDevice, XdpMode};
 pub use counters::{Counters, WorkerCounters, XdpCounters};

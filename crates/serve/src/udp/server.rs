@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-use super::af_xdp::{self, Queue, Redirect};
+use super::af_xdp::{self, Queue};
 use super::affinity;
 use super::counters::{Counters, Published};
 use super::error::{Error, Feature};
@@ -21,7 +21,8 @@ use super::uring::Rings;
 use super::worker::{Desk, Stop};
 use super::xdp::Attached;
 use super::{Config, Io, Pin, ReadBack, XdpCounters};
-use super::{batch, single, socket, steer, xsk};
+use super::{batch, single, socket, steer};
+use crate::af_xdp::{self as rings, Redirect};
 
 const PIN: Feature = Feature {
     switch: "pin",
@@ -160,7 +161,7 @@ impl Server {
             .collect();
         drops.resize(drops.len().max(self.xsks.len()), 0);
         for (drops, xsk) in drops.iter_mut().zip(&self.xsks) {
-            *drops += xsk::drops(xsk);
+            *drops += rings::drops(xsk);
         }
         (drops, self.xdp.as_ref().map(Attached::read))
     }

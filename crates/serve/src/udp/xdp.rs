@@ -4,10 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use crate::af_xdp::Device;
 use crate::bpf::xdp_echo::{COUNTERS, Checksum, program};
 use crate::bpf::{self, MapKind, ProgramKind};
 
-use super::device::Device;
 use super::error::{Error, Feature};
 use super::read_back::Ledger;
 use super::{XdpCounters, XdpDevice, XdpMode};
@@ -99,7 +99,7 @@ fn attach(
         ProgramKind::Xdp,
         &program(listen, checksum, counters.as_fd()),
     )?;
-    let link = bpf::attach_xdp(&program, device.index, native)?;
+    let link = bpf::attach_xdp(&program, device.index(), native)?;
     let (id, on) = bpf::link_program(&link)?;
     let note = if veth {
         "; veth: IPv4 replies without UDP checksum, IPv6 left to the socket, the peer device needs a native program too"

@@ -1,9 +1,10 @@
 //! An `AF_XDP` socket: frames in memory shared with the kernel, and four rings that say whose each is.
 //!
-//! A frame goes round: on the fill ring it waits for a datagram, on the receive ring it brings one, on the transmit
-//! ring it carries the reply away, on the completion ring it comes back and goes to fill. There are as many frames
-//! as places on each ring, so no ring overflows and nothing else keeps account. The kernel copies (`XDP_COPY`): zero
-//! copy needs a device that can, and none was at hand to try it on. Sources: `Documentation/networking/af_xdp.rst`,
+//! A frame for receiving goes round: on the fill ring it waits for a datagram, on the receive ring it brings one, on
+//! the transmit ring it may carry the reply away, on the completion ring it comes back and goes to fill. A frame of
+//! our own starts from us, and comes back to us from the completion ring. No ring has fewer places than either kind has
+//! frames, so a server, which has none of its own, and a client, which sends no other, overflow none. The kernel copies
+//! (`XDP_COPY`): zero copy needs a device that can, and none was at hand to try it on. Sources: `Documentation/networking/af_xdp.rst`,
 //! `include/uapi/linux/if_xdp.h` and `net/xdp/xsk.c` of Linux 6.18.
 #![expect(unsafe_code, reason = "the rings share memory with the kernel")]
 
@@ -16,15 +17,8 @@ use std::time::{Duration, Instant};
 
 use libc::{xdp_desc, xdp_mmap_offsets, xdp_ring_offset};
 
-use super::socket;
-
-/// Frames of a socket, and so the most datagrams that wait: about four times what a socket's receive buffer holds
-/// by default. A power of two.
-const FRAMES: u32 = 1024;
 /// Bytes between frames: the kernel wants a power of two up to a page.
 const CHUNK: usize = 4096;
-/// Send buffer with every frame under way, bytes.
-const SEND_BUFFER: i32 = FRAMES.cast_signed() * 4096;
 /// Frames that one system call sends at least where the kernel has no option for it (`TX_BATCH_SIZE` in
 /// `net/xdp/xsk.c`: 16, later 32).
 const BATCH: u32 = 16;
@@ -33,10 +27,40 @@ const LET_GO: Duration = Duration::from_secs(1);
 /// `XDP_MAX_TX_SKB_BUDGET` (Linux 6.18): frames that one system call sends.
 const BUDGET: i32 = 9;
 
+/// How many frames a socket has.
+#[derive(Clone, Copy, Debug)]
+pub struct Frames {
+    /// For receiving, and so the most datagrams that wait.
+    pub receive: u32,
+    /// Of our own, for sending what answers nothing.
+    pub own: u32,
+}
+
+impl Frames {
+    /// About four times what a socket's receive buffer holds by default.
+    pub(crate) const OF_A_SERVER: Self = Self {
+        receive: 1024,
+        own: 0,
+    };
+
+    /// Places on each ring: a power of two, and enough for [`XDP_MAX_TX_SKB_BUDGET`](BUDGET).
+    fn ring(self) -> u32 {
+        self.receive.max(self.own).max(64).next_power_of_two()
+    }
+
+    fn all(self) -> u32 {
+        self.receive + self.own
+    }
+}
+
 /// A socket bound to one queue of a device, and its frames.
-pub(super) struct Xsk {
+pub struct Xsk {
     fd: Arc<OwnedFd>,
     frames: Mapping,
+    /// Where the frames of our own begin.
+    own_from: usize,
+    /// Those that are with us.
+    own: Vec<usize>,
     fill: Producer<u64>,
     receive: Consumer<xdp_desc>,
     transmit: Producer<xdp_desc>,
@@ -46,14 +70,30 @@ pub(super) struct Xsk {
 }
 
 /// A frame that is ours: where its bytes begin and how many the datagram has.
-pub(super) struct Frame {
+pub struct Frame {
     start: usize,
-    pub(super) length: usize,
+    length: usize,
+}
+
+impl Frame {
+    /// Bytes of the datagram in it, headers included; zero for one of our own.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+}
+
+impl std::fmt::Debug for Xsk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Xsk")
+            .field("fd", &self.fd)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Xsk {
     /// A socket for `queue` of the device with this index.
-    pub(super) fn bind(device: u32, queue: u32) -> io::Result<Self> {
+    pub fn bind(device: u32, queue: u32, frames: Frames) -> io::Result<Self> {
+        let (ring, own_from) = (frames.ring(), frames.receive as usize * CHUNK);
         // SAFETY: takes numbers.
         let raw = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if raw < 0 {
@@ -61,45 +101,49 @@ impl Xsk {
         }
         // SAFETY: a new descriptor, nobody else's.
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };
-        let frames = Mapping::new(FRAMES as usize * CHUNK, None)?;
-        let memory = libc::xdp_umem_reg {
-            addr: frames.start.as_ptr() as u64,
-            len: frames.length as u64,
+        let memory = Mapping::new(frames.all() as usize * CHUNK, None)?;
+        let region = libc::xdp_umem_reg {
+            addr: memory.start.as_ptr() as u64,
+            len: memory.length as u64,
             chunk_size: CHUNK as u32,
             headroom: 0,
             flags: 0,
             tx_metadata_len: 0,
         };
-        socket::set_value(&fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)?;
-        for ring in [
+        set(&fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &region)?;
+        for which in [
             libc::XDP_UMEM_FILL_RING,
             libc::XDP_UMEM_COMPLETION_RING,
             libc::XDP_RX_RING,
             libc::XDP_TX_RING,
         ] {
-            socket::set_value(&fd, libc::SOL_XDP, ring, &FRAMES)?;
+            set(&fd, libc::SOL_XDP, which, &ring)?;
         }
         // Either has a plain fallback: fewer frames per system call, and a send buffer that a burst may fill.
-        let budget = match socket::set_value(&fd, libc::SOL_XDP, BUDGET, &FRAMES) {
-            Ok(()) => FRAMES,
+        let budget = match set(&fd, libc::SOL_XDP, BUDGET, &ring) {
+            Ok(()) => ring,
             Err(_) => BATCH,
         };
-        let _ = socket::set(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BUFFER);
+        // With every frame under way.
+        let buffer = ring.saturating_mul(CHUNK as u32).cast_signed();
+        let _ = set(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &buffer);
         let at = offsets(&fd)?;
         let mut fill = Producer(Ring::map(
             &fd,
+            ring,
             &at.fr,
             libc::XDP_UMEM_PGOFF_FILL_RING.cast_signed(),
         )?);
         let completion = Consumer(Ring::map(
             &fd,
+            ring,
             &at.cr,
             libc::XDP_UMEM_PGOFF_COMPLETION_RING.cast_signed(),
         )?);
-        let receive = Consumer(Ring::map(&fd, &at.rx, libc::XDP_PGOFF_RX_RING)?);
-        let transmit = Producer(Ring::map(&fd, &at.tx, libc::XDP_PGOFF_TX_RING)?);
-        for frame in 0..FRAMES as usize {
-            fill.push((frame * CHUNK) as u64);
+        let receive = Consumer(Ring::map(&fd, ring, &at.rx, libc::XDP_PGOFF_RX_RING)?);
+        let transmit = Producer(Ring::map(&fd, ring, &at.tx, libc::XDP_PGOFF_TX_RING)?);
+        for start in (0..own_from).step_by(CHUNK) {
+            fill.push(start as u64);
         }
         fill.publish();
         // SAFETY: all zeros is a valid sockaddr_xdp.
@@ -111,7 +155,9 @@ impl Xsk {
         bind(&fd, &address)?;
         Ok(Self {
             fd: Arc::new(fd),
-            frames,
+            own: (own_from..memory.length).step_by(CHUNK).collect(),
+            own_from,
+            frames: memory,
             fill,
             receive,
             transmit,
@@ -121,12 +167,23 @@ impl Xsk {
     }
 
     /// The descriptor: readable when a datagram waits. Polling it also sends what is on the transmit ring.
-    pub(super) fn fd(&self) -> &Arc<OwnedFd> {
+    pub fn fd(&self) -> &Arc<OwnedFd> {
         &self.fd
     }
 
+    /// How many datagrams wait.
+    pub fn waiting(&mut self) -> usize {
+        self.receive.waiting() as usize
+    }
+
+    /// Datagrams for it that the kernel dropped so far: no frame was free, it was too long for one, or the ring was
+    /// full.
+    pub fn drops(&self) -> u64 {
+        drops(&self.fd)
+    }
+
     /// The next datagram that waits.
-    pub(super) fn receive(&mut self) -> Option<Frame> {
+    pub fn receive(&mut self) -> Option<Frame> {
         let descriptor = self.receive.pop()?;
         Some(Frame {
             start: descriptor.addr as usize,
@@ -135,7 +192,7 @@ impl Xsk {
     }
 
     /// The bytes of `frame` and the room behind them.
-    pub(super) fn bytes(&mut self, frame: &Frame) -> &mut [u8] {
+    pub fn bytes(&mut self, frame: &Frame) -> &mut [u8] {
         let end = (frame.start / CHUNK + 1) * CHUNK;
         assert!(
             frame.start + frame.length <= end && end <= self.frames.length,
@@ -149,13 +206,28 @@ impl Xsk {
         }
     }
 
-    /// Gives a frame back for the next datagram.
-    pub(super) fn release(&mut self, Frame { start, .. }: Frame) {
-        self.fill.push((start - start % CHUNK) as u64);
+    /// A frame of our own; nothing while all are under way.
+    pub fn take(&mut self) -> Option<Frame> {
+        let start = self.own.pop()?;
+        Some(Frame { start, length: 0 })
+    }
+
+    /// Gives a frame back: one that was received for the next datagram, one of our own to us.
+    pub fn release(&mut self, Frame { start, .. }: Frame) {
+        self.recycle(start);
+    }
+
+    fn recycle(&mut self, start: usize) {
+        let start = start - start % CHUNK;
+        if start < self.own_from {
+            self.fill.push(start as u64);
+        } else {
+            self.own.push(start);
+        }
     }
 
     /// Sends the first `length` bytes of a frame, at the latest when [`Self::fd`] is polled after [`Self::commit`].
-    pub(super) fn send(&mut self, Frame { start, .. }: Frame, length: usize) {
+    pub fn send(&mut self, Frame { start, .. }: Frame, length: usize) {
         self.transmit.push(xdp_desc {
             addr: start as u64,
             len: length as u32,
@@ -165,9 +237,9 @@ impl Xsk {
 
     /// Tells the kernel what was taken, given back and is to be sent, and takes back what it has sent. More than one
     /// poll sends leaves at once, as far as the kernel takes it.
-    pub(super) fn commit(&mut self) {
+    pub fn commit(&mut self) {
         while let Some(address) = self.completion.pop() {
-            self.fill.push(address - address % CHUNK as u64);
+            self.recycle(address as usize);
         }
         self.completion.publish();
         self.receive.publish();
@@ -177,7 +249,7 @@ impl Xsk {
     }
 
     /// Sends what is on the transmit ring, as much as one system call does. False if the kernel took nothing.
-    pub(super) fn push_out(&mut self) -> bool {
+    pub fn push_out(&mut self) -> bool {
         let before = self.transmit.waiting();
         // SAFETY: sends nothing of ours but wakes the kernel's end of the ring.
         unsafe {
@@ -214,7 +286,7 @@ fn bind(fd: &OwnedFd, address: &libc::sockaddr_xdp) -> io::Result<()> {
 }
 
 /// Datagrams for the socket that the kernel dropped: no frame was free, it was too long for one, or the ring was full.
-pub(super) fn drops(fd: &OwnedFd) -> u64 {
+pub(crate) fn drops(fd: &OwnedFd) -> u64 {
     // SAFETY: all zeros is a valid xdp_statistics.
     let mut seen: libc::xdp_statistics = unsafe { std::mem::zeroed() };
     match option(fd, libc::XDP_STATISTICS, &mut seen) {
@@ -228,6 +300,16 @@ fn offsets(fd: &OwnedFd) -> io::Result<xdp_mmap_offsets> {
     let mut offsets: xdp_mmap_offsets = unsafe { std::mem::zeroed() };
     option(fd, libc::XDP_MMAP_OFFSETS, &mut offsets)?;
     Ok(offsets)
+}
+
+fn set<T>(fd: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    let place = std::ptr::from_ref(value).cast();
+    // SAFETY: `value` is valid for its size, and the kernel only reads it.
+    match unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, place, size) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Reads an option; a kernel that knows fewer fields leaves the rest as it is.
@@ -289,6 +371,8 @@ struct Ring<T> {
     producer: usize,
     consumer: usize,
     entries: usize,
+    /// One less than the number of places.
+    mask: u32,
     /// Our own counter, published or not yet.
     ours: u32,
     /// The kernel's, as last seen.
@@ -297,14 +381,15 @@ struct Ring<T> {
 }
 
 impl<T: Copy> Ring<T> {
-    fn map(fd: &OwnedFd, at: &xdp_ring_offset, page: i64) -> io::Result<Self> {
+    fn map(fd: &OwnedFd, places: u32, at: &xdp_ring_offset, page: i64) -> io::Result<Self> {
         let entries = at.desc as usize;
-        let length = entries + FRAMES as usize * size_of::<T>();
+        let length = entries + places as usize * size_of::<T>();
         Ok(Self {
             memory: Mapping::new(length, Some((fd, page)))?,
             producer: at.producer as usize,
             consumer: at.consumer as usize,
             entries,
+            mask: places - 1,
             ours: 0,
             theirs: 0,
             kind: std::marker::PhantomData,
@@ -318,7 +403,7 @@ impl<T: Copy> Ring<T> {
 
     /// The place of our counter.
     fn place(&self) -> *mut T {
-        let at = self.entries + (self.ours % FRAMES) as usize * size_of::<T>();
+        let at = self.entries + (self.ours & self.mask) as usize * size_of::<T>();
         // SAFETY: within the mapping, since the index is below the number of entries; aligned, since the entries are.
         unsafe { self.memory.start.add(at).cast::<T>().as_ptr() }
     }
@@ -352,12 +437,15 @@ impl<T: Copy> Producer<T> {
 struct Consumer<T>(Ring<T>);
 
 impl<T: Copy> Consumer<T> {
+    /// Entries that are there for us.
+    fn waiting(&mut self) -> u32 {
+        self.0.theirs = self.0.counter(self.0.producer).load(Ordering::Acquire);
+        self.0.theirs.wrapping_sub(self.0.ours)
+    }
+
     fn pop(&mut self) -> Option<T> {
-        if self.0.ours == self.0.theirs {
-            self.0.theirs = self.0.counter(self.0.producer).load(Ordering::Acquire);
-            if self.0.ours == self.0.theirs {
-                return None;
-            }
+        if self.0.ours == self.0.theirs && self.waiting() == 0 {
+            return None;
         }
         // SAFETY: the kernel has filled this place and leaves it alone until the counter is published.
         let value = unsafe { self.0.place().read() };

@@ -1,20 +1,21 @@
-//! A UDP datagram within an Ethernet frame: read for the handler, and turned round in place for its reply.
+//! A UDP datagram within an Ethernet frame: read, turned round in place for its reply, or written anew.
 //!
 //! `AF_XDP` hands over frames as the device received them, so what the stack would have checked is checked here:
 //! lengths and sums. Over veth and other virtual devices the UDP checksum of a local sender is unfinished
-//! (`CHECKSUM_PARTIAL`): it is the sum over the pseudo-header alone, which is taken as well. A reply carries both
+//! (`CHECKSUM_PARTIAL`): it is the sum over the pseudo-header alone, which is taken as well. What we send carries both
 //! sums in full. Sources: RFC 768, 791, 1071 and 8200.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::ops::Range;
 
 const ETHERNET: usize = 14;
 const V4: usize = 20;
 const V6: usize = 40;
 const UDP: usize = 8;
+const LONGEST_HEAD: usize = ETHERNET + V6 + UDP;
 /// Protocol number of UDP.
 const PROTOCOL: u8 = 17;
-/// Hops a reply may take: the recommended default (RFC 1700).
+/// Hops a datagram may take: the recommended default (RFC 1700).
 const HOPS: u8 = 64;
 
 /// Bytes before the payload in a frame of `peer`'s family.
@@ -22,9 +23,20 @@ fn headers(v4: bool) -> usize {
     ETHERNET + if v4 { V4 } else { V6 } + UDP
 }
 
-/// Sender and payload of the datagram in `frame`; nothing if it is damaged or no UDP without options. `device` is
-/// the index that makes a link-local address mean something.
-pub(super) fn read(frame: &[u8], device: u32) -> Option<(SocketAddr, Range<usize>)> {
+/// What a frame holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Who sent it.
+    pub peer: SocketAddr,
+    /// To which port.
+    pub port: u16,
+    /// Where in the frame its bytes are.
+    pub payload: Range<usize>,
+}
+
+/// The datagram in `frame`; nothing if it is damaged or no UDP without options. `device` is the index that makes a
+/// link-local address mean something.
+pub fn read(frame: &[u8], device: u32) -> Option<Datagram> {
     let packet = frame.get(ETHERNET..)?;
     let v4 = match frame.get(12..ETHERNET)? {
         [0x08, 0x00] => true,
@@ -54,7 +66,7 @@ pub(super) fn read(frame: &[u8], device: u32) -> Option<(SocketAddr, Range<usize
     let udp = udp.get(..length).filter(|_| length >= UDP)?;
     let pseudo = sum(&packet[addresses.clone()]) + pseudo_rest(length);
     let carried = u16::from_ne_bytes([udp[6], udp[7]]);
-    let fine = (v4 && carried == 0) || fold(pseudo + sum(udp)) == 0xffff || carried == fold(pseudo);
+    let fine = (v4 && carried == 0) || carried == fold(pseudo) || fold(pseudo + sum(udp)) == 0xffff;
     if !fine {
         return None;
     }
@@ -73,26 +85,85 @@ pub(super) fn read(frame: &[u8], device: u32) -> Option<(SocketAddr, Range<usize
         SocketAddr::V6(SocketAddrV6::new(ip, port, 0, scope))
     };
     let start = ETHERNET + at + UDP;
-    Some((peer, start..start + length - UDP))
+    Some(Datagram {
+        peer,
+        port: half(udp, 2)?,
+        payload: start..start + length - UDP,
+    })
 }
 
-/// Largest reply to `peer` in a frame on a device of this MTU.
-pub(super) fn largest_reply(peer: SocketAddr, mtu: usize) -> usize {
+/// Bytes of the largest payload to `peer` in a frame on a device of this MTU.
+pub fn largest_payload(peer: SocketAddr, mtu: usize) -> usize {
     (mtu + ETHERNET).saturating_sub(headers(peer.is_ipv4()))
 }
 
+/// What every frame from one port of ours to one peer begins with.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    head: [u8; LONGEST_HEAD],
+    v4: bool,
+}
+
+impl Flow {
+    /// From `source` to `target`, between these Ethernet addresses; nothing if the families differ.
+    pub fn new([from, to]: [[u8; 6]; 2], source: SocketAddr, target: SocketAddr) -> Option<Self> {
+        let mut head = [0; LONGEST_HEAD];
+        head[..6].copy_from_slice(&to);
+        head[6..12].copy_from_slice(&from);
+        let udp = match (source.ip(), target.ip()) {
+            (IpAddr::V4(source), IpAddr::V4(target)) => {
+                head[12..ETHERNET].copy_from_slice(&[0x08, 0x00]);
+                head[26..30].copy_from_slice(&source.octets());
+                head[30..34].copy_from_slice(&target.octets());
+                ETHERNET + V4
+            }
+            (IpAddr::V6(source), IpAddr::V6(target)) => {
+                head[12..ETHERNET].copy_from_slice(&[0x86, 0xdd]);
+                head[22..38].copy_from_slice(&source.octets());
+                head[38..54].copy_from_slice(&target.octets());
+                ETHERNET + V6
+            }
+            _ => return None,
+        };
+        head[udp..udp + 2].copy_from_slice(&source.port().to_be_bytes());
+        head[udp + 2..udp + 4].copy_from_slice(&target.port().to_be_bytes());
+        let v4 = source.is_ipv4();
+        Some(Self { head, v4 })
+    }
+
+    /// Makes `frame` a datagram with this payload and returns its length; nothing if there is no room.
+    #[inline]
+    pub fn write(&self, frame: &mut [u8], payload: &[u8]) -> Option<usize> {
+        let start = headers(self.v4);
+        let frame = frame.get_mut(..start + payload.len())?;
+        frame[..start].copy_from_slice(&self.head[..start]);
+        frame[start..].copy_from_slice(payload);
+        seal(frame, self.v4)?;
+        Some(frame.len())
+    }
+}
+
 /// Turns the frame of a datagram from `peer`, as [`read`] took it, into that of its reply, and returns the length of
-/// the frame; nothing if there is no room. Nobody fragments it (IPv4 says so).
-pub(super) fn turn(frame: &mut [u8], peer: SocketAddr, reply: &[u8]) -> Option<usize> {
+/// the frame; nothing if there is no room.
+pub(crate) fn turn(frame: &mut [u8], peer: SocketAddr, reply: &[u8]) -> Option<usize> {
     let v4 = peer.is_ipv4();
     let start = headers(v4);
-    let end = start + reply.len();
-    let frame = frame.get_mut(..end)?;
-    let length = u16::try_from(UDP + reply.len()).ok()?;
+    let frame = frame.get_mut(..start + reply.len())?;
     frame[start..].copy_from_slice(reply);
     swap(frame, 0, 6, 6);
-    let (addresses, udp) = if v4 {
-        swap(frame, 26, 30, 4);
+    let (source, target, length) = if v4 { (26, 30, 4) } else { (22, 38, 16) };
+    swap(frame, source, target, length);
+    swap(frame, start - UDP, start - UDP + 2, 2);
+    seal(frame, v4)?;
+    Some(frame.len())
+}
+
+/// Writes lengths, sums and what else lies around the addresses and ports of a frame that is a datagram to its end.
+/// Nobody fragments it (IPv4 says so).
+fn seal(frame: &mut [u8], v4: bool) -> Option<()> {
+    let udp = headers(v4) - UDP;
+    let length = u16::try_from(frame.len() - udp).ok()?;
+    let addresses = if v4 {
         let whole = length.checked_add(V4 as u16)?.to_be_bytes();
         let fresh = [
             0x45, 0, whole[0], whole[1], 0, 0, 0x40, 0, HOPS, PROTOCOL, 0, 0,
@@ -100,15 +171,13 @@ pub(super) fn turn(frame: &mut [u8], peer: SocketAddr, reply: &[u8]) -> Option<u
         frame[ETHERNET..ETHERNET + 12].copy_from_slice(&fresh);
         let check = !fold(sum(&frame[ETHERNET..ETHERNET + V4]));
         frame[24..26].copy_from_slice(&check.to_ne_bytes());
-        (26..34, ETHERNET + V4)
+        26..34
     } else {
-        swap(frame, 22, 38, 16);
         let [high, low] = length.to_be_bytes();
         let fresh = [0x60, 0, 0, 0, high, low, PROTOCOL, HOPS];
         frame[ETHERNET..ETHERNET + 8].copy_from_slice(&fresh);
-        (22..54, ETHERNET + V6)
+        22..54
     };
-    swap(frame, udp, udp + 2, 2);
     frame[udp + 4..udp + 6].copy_from_slice(&length.to_be_bytes());
     frame[udp + 6..udp + 8].fill(0);
     let pseudo = sum(&frame[addresses]) + pseudo_rest(usize::from(length));
@@ -118,7 +187,7 @@ pub(super) fn turn(frame: &mut [u8], peer: SocketAddr, reply: &[u8]) -> Option<u
         check => check,
     };
     frame[udp + 6..udp + 8].copy_from_slice(&check.to_ne_bytes());
-    Some(end)
+    Some(())
 }
 
 /// A field of two bytes.
@@ -168,28 +237,14 @@ mod tests {
 
     /// A datagram from `peer` to [`HOST4`] or [`HOST6`], port 7777, with full sums.
     fn datagram(peer: SocketAddr, payload: &[u8]) -> Vec<u8> {
-        // That of a reply to us, for which only addresses and ports have to be there.
-        let mut frame = vec![0; headers(peer.is_ipv4()) + payload.len()];
-        frame[..6].fill(2);
-        frame[6..12].fill(4);
-        let ports = if let SocketAddr::V4(v4) = peer {
-            frame[12..14].copy_from_slice(&[0x08, 0]);
-            frame[26..30].copy_from_slice(&HOST4);
-            frame[30..34].copy_from_slice(&v4.ip().octets());
-            34
+        let host: IpAddr = if peer.is_ipv4() {
+            HOST4.into()
         } else {
-            frame[12..14].copy_from_slice(&[0x86, 0xdd]);
-            frame[22..38].copy_from_slice(&HOST6);
-            let std::net::IpAddr::V6(ip) = peer.ip() else {
-                unreachable!()
-            };
-            frame[38..54].copy_from_slice(&ip.octets());
-            54
+            HOST6.into()
         };
-        frame[ports..ports + 2].copy_from_slice(&7777_u16.to_be_bytes());
-        frame[ports + 2..ports + 4].copy_from_slice(&peer.port().to_be_bytes());
-        // `turn` swaps, so what stands here as the destination becomes the source.
-        assert_eq!(turn(&mut frame, peer, payload), Some(frame.len()));
+        let flow = Flow::new([[4; 6], [2; 6]], peer, SocketAddr::new(host, 7777)).unwrap();
+        let mut frame = vec![0xa5; headers(peer.is_ipv4()) + payload.len()];
+        assert_eq!(flow.write(&mut frame, payload), Some(frame.len()));
         frame
     }
 
@@ -215,15 +270,17 @@ mod tests {
         for peer in peers() {
             for payload in [&b""[..], b"x", b"odd", &[7; 1400]] {
                 let mut frame = datagram(peer, payload);
-                let (from, at) = read(&frame, 3).unwrap();
-                assert_eq!((from, &frame[at]), (peer, payload));
+                let got = read(&frame, 3).unwrap();
+                assert_eq!((got.peer, got.port), (peer, 7777));
+                assert_eq!(&frame[got.payload], payload);
                 frame.resize(2000, 9);
                 let before = frame.clone();
                 let length = turn(&mut frame, peer, b"a reply").unwrap();
                 assert_eq!(length, headers(peer.is_ipv4()) + 7);
                 assert_eq!((&frame[..6], &frame[6..12]), (&before[6..12], &before[..6]));
-                let (from, at) = read(&frame[..length], 3).unwrap();
-                assert_eq!((from.port(), &frame[at]), (7777, &b"a reply"[..]));
+                let got = read(&frame[..length], 3).unwrap();
+                assert_eq!((got.peer.port(), got.port), (7777, peer.port()));
+                assert_eq!(&frame[got.payload], b"a reply");
             }
         }
     }
@@ -264,8 +321,8 @@ mod tests {
         for peer in peers() {
             let whole = datagram(peer, b"abc");
             let padded = [&whole[..], &[0; 20]].concat();
-            let (_, at) = read(&padded, 0).unwrap();
-            assert_eq!(&padded[at], b"abc");
+            let got = read(&padded, 0).unwrap();
+            assert_eq!(&padded[got.payload], b"abc");
             for length in 0..whole.len() {
                 assert_eq!(read(&whole[..length], 0), None, "{length} bytes");
             }
@@ -273,13 +330,22 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_has_one_family_and_writes_no_more_than_there_is_room_for() {
+        let [v4, v6] = peers();
+        assert!(Flow::new([[0; 6]; 2], v4, v6).is_none());
+        let flow = Flow::new([[0; 6]; 2], v4, v4).unwrap();
+        assert_eq!(flow.write(&mut [0; 45], b"abcd"), None);
+        assert_eq!(flow.write(&mut [0; 46], b"abcd"), Some(46));
+    }
+
+    #[test]
     fn a_reply_without_room_leaves_by_another_way() {
         let peer = peers()[0];
         let mut frame = datagram(peer, b"abc");
         assert_eq!(turn(&mut frame, peer, b"abcd"), None);
-        assert_eq!(largest_reply(peer, 1500), 1472);
-        assert_eq!(largest_reply(peers()[1], 1500), 1452);
-        assert_eq!(largest_reply(peer, 0), 0);
+        assert_eq!(largest_payload(peer, 1500), 1472);
+        assert_eq!(largest_payload(peers()[1], 1500), 1452);
+        assert_eq!(largest_payload(peer, 0), 0);
     }
 
     proptest! {
@@ -291,9 +357,9 @@ mod tests {
             if let Some(place) = frame.get_mut(12..14) {
                 place.copy_from_slice(&kind);
             }
-            if let Some((peer, at)) = read(&frame, 0) {
-                let reply = frame[at].to_vec();
-                prop_assert!(turn(&mut frame, peer, &reply).is_some());
+            if let Some(got) = read(&frame, 0) {
+                let reply = frame[got.payload].to_vec();
+                prop_assert!(turn(&mut frame, got.peer, &reply).is_some());
             }
         }
     }
