@@ -2,15 +2,17 @@
 //!
 //! An invented machine with everything the knobs touch, a record of the real machine's settings to
 //! prove "exactly as before", a way to kill a program at its nth system call, and namespaces with one
-//! planted fault each. And a GC log that does not end.
+//! planted fault each, or none. And a GC log that does not end.
 
 mod endless;
 pub mod faults;
 mod invented;
 mod killed;
+mod pair;
 mod record;
 
 pub use endless::EndlessLog;
 pub use invented::{BOOT_ID, DEVICE, QUEUES, invented};
 pub use killed::{Killed, Traced};
+pub use pair::Pair;
 pub use record::{Record, differences, record};

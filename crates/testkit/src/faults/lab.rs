@@ -1,24 +1,20 @@
 //! Where faults are planted: a server's namespace and a client's, joined by a veth pair.
 
 use std::io::Write as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rungwise_host::namespace::Namespace;
 use rungwise_host::process::{Launch, Ready, Service};
-use rungwise_host::veth::{self, End, Spec};
 use rungwise_host::{Host as _, files, live::Live};
 
 use super::Result;
+use crate::Pair;
 
-/// Address of the answering end.
-pub(super) const SERVER: [u8; 4] = [10, 78, 0, 1];
-/// Address of the asking end.
-const CLIENT: [u8; 4] = [10, 78, 0, 2];
 /// Device of the answering end.
-pub(super) const DEVICE: &str = "srv0";
+pub(super) const DEVICE: &str = Pair::SERVER_DEVICE;
 
 /// The port that services of faults listen on.
 pub(super) const PORT: u16 = 9000;
@@ -80,19 +76,9 @@ pub(super) struct Lab {
 
 impl Lab {
     pub(super) fn new() -> Result<Self> {
-        let server = Namespace::create("server")?;
-        let client = Namespace::create("client")?;
-        let end = |device: &str, address: [u8; 4]| End {
-            device: device.to_owned(),
-            addresses: vec![(IpAddr::from(address), 24)],
-        };
-        let spec = Spec {
-            queues: 1,
-            ends: [end(DEVICE, SERVER), end("cli0", CLIENT)],
-        };
-        veth::connect(&server, &client, &spec)?;
+        let Pair { server, client } = Pair::new(1)?;
         // Datagrams that are sent together shall cross one by one, as they would on a wire.
-        client.set_feature("cli0", "tx-udp-segmentation", false)?;
+        client.set_feature(Pair::CLIENT_DEVICE, "tx-udp-segmentation", false)?;
         Ok(Self { server, client })
     }
 
@@ -105,7 +91,7 @@ impl Lab {
 
 /// Where the service of a fault listens.
 pub(super) fn service_address() -> SocketAddr {
-    (SERVER, PORT).into()
+    (Pair::SERVER, PORT).into()
 }
 
 /// `serve udp` at [`service_address`].
