@@ -15,6 +15,7 @@ mod shape;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rungwise_load::udp::XdpMode;
 use rungwise_model::tune::Reference;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
@@ -210,6 +211,8 @@ pub struct Workload {
     pub batch: usize,
     /// Datagrams of one flow sent in one go.
     pub burst: u16,
+    /// Send and receive by the queues of the generator's device, so; by sockets where absent.
+    pub af_xdp: Option<XdpMode>,
     /// Requests per second of an open loop; a closed loop where absent.
     pub rate_per_s: Option<f64>,
 }

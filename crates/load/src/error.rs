@@ -47,6 +47,20 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
+    /// The queues of a device could not be had, or do not lead to the target.
+    #[error("cannot {step} for {target} by AF_XDP on {device}: {error}; {remedy}")]
+    AfXdp {
+        /// What was tried.
+        step: &'static str,
+        /// Name of the device.
+        device: String,
+        /// Who was to be loaded.
+        target: SocketAddr,
+        /// Why it failed.
+        error: io::Error,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// A generator thread could not be prepared.
     #[error("cannot {step} in generator thread {thread}: {error}; {remedy}")]
     Thread {
@@ -79,6 +93,13 @@ pub enum Error {
         /// When, seconds after the start.
         after_s: f64,
     },
+}
+
+impl Error {
+    /// Somebody else has the port.
+    pub(crate) fn is_port_in_use(&self) -> bool {
+        matches!(self, Self::Socket { error, .. } if error.kind() == io::ErrorKind::AddrInUse)
+    }
 }
 
 fn from(source: Option<&IpAddr>) -> String {

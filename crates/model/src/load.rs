@@ -45,9 +45,38 @@ pub const DROPS: f64 = 0.001;
 /// More late sends than this, and the schedule was not the one that was asked for; likewise.
 pub const LATE: f64 = 0.01;
 
+/// By what the generator sends and receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TransportKind {
+    /// Sockets of UDP.
+    #[default]
+    Sockets,
+    /// The queues of a device, past the network stack (`AF_XDP`).
+    AfXdp,
+}
+
+/// How requests left and replies came.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Transport {
+    /// By what.
+    pub kind: TransportKind,
+    /// The device, where its queues were used.
+    pub device: Option<String>,
+    /// Whether its program ran in the driver.
+    pub native: Option<bool>,
+    /// Its receive queues.
+    pub queues: Option<u32>,
+    /// Share of the datagrams received that came by a queue; the others came through the stack.
+    pub by_queue: Option<f64>,
+}
+
 /// The generator's own cost and health. Without `certified` a measurement enters no verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientHealth {
+    /// How requests left and replies came; sockets in documents of before it was told.
+    #[serde(default)]
+    pub transport: Transport,
     /// CPU microseconds of the generator's threads per completed transaction.
     pub cpu_us_per_tx: f64,
     /// Share of the window in which the generator's threads ran or waited for a CPU, polling for a near send not counted.

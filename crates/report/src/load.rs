@@ -38,15 +38,7 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
     blocks.push(section("counts", "What was sent and received"));
     blocks.push(Block::Facts(counts(m)));
     blocks.push(section("method", "Method"));
-    blocks.push(Block::Facts(vec![
-        ("Target".to_owned(), report.target.clone()),
-        ("Started".to_owned(), moment(&report.envelope.started)),
-        ("Finished".to_owned(), moment(&report.envelope.finished)),
-        (
-            "Tool".to_owned(),
-            format!("rungwise {}", report.envelope.tool.version),
-        ),
-    ]));
+    blocks.push(Block::Facts(method(report)));
     if !report.envelope.command.is_empty() {
         let words: Vec<String> = report
             .envelope
@@ -57,6 +49,33 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
         blocks.push(Block::Code(vec![words.join(" ")]));
     }
     blocks
+}
+
+fn method(report: &LoadReport) -> Vec<(String, String)> {
+    let mut facts = vec![("Target".to_owned(), report.target.clone())];
+    let transport = &report.measurement.client.transport;
+    if let Some(device) = &transport.device {
+        let by_queue = transport.by_queue.map_or(ABSENT.to_owned(), numbers::share);
+        let place = match transport.native {
+            Some(true) => "native",
+            _ => "generic",
+        };
+        facts.push((
+            "Transport".to_owned(),
+            format!(
+                "AF_XDP on {device}, {place}; {by_queue} of the replies came by its queues, the others through the stack"
+            ),
+        ));
+    }
+    facts.extend([
+        ("Started".to_owned(), moment(&report.envelope.started)),
+        ("Finished".to_owned(), moment(&report.envelope.finished)),
+        (
+            "Tool".to_owned(),
+            format!("rungwise {}", report.envelope.tool.version),
+        ),
+    ]);
+    facts
 }
 
 fn section(id: &'static str, title: &str) -> Block {

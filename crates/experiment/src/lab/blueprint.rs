@@ -8,7 +8,7 @@ use std::path::Path;
 use rungwise_host::files;
 use rungwise_host::process::Ready;
 use rungwise_load::dns;
-use rungwise_load::udp::{Arrival, Payload, Stop, Workload};
+use rungwise_load::udp::{Arrival, Payload, Stop, Workload, XdpDevice};
 
 use super::topology::Wanted;
 use crate::scenario::{Places, Request, Scenario, Service, Topology, fill};
@@ -65,7 +65,7 @@ impl Blueprint {
             cpus,
             rungwise: means.rungwise.clone(),
         };
-        let workload = workload(scenario, &places, &means.cpus)?;
+        let workload = workload(scenario, &places, &topology, &means.cpus)?;
         Ok(Self {
             topology,
             service: scenario.service.clone(),
@@ -115,8 +115,27 @@ impl Blueprint {
     }
 }
 
-fn workload(scenario: &Scenario, places: &Places, cpus: &[usize]) -> Result<Workload, Unbuildable> {
+fn workload(
+    scenario: &Scenario,
+    places: &Places,
+    topology: &Wanted,
+    cpus: &[usize],
+) -> Result<Workload, Unbuildable> {
     let wanted = &scenario.workload;
+    let af_xdp = match (wanted.af_xdp, topology.client_device()) {
+        (None, _) => None,
+        (Some(mode), Some(device)) => Some(XdpDevice {
+            device: device.to_owned(),
+            mode,
+        }),
+        (Some(_), None) => {
+            return Err(Unbuildable(
+                "cannot load by AF_XDP: the generator has no device of its own here; use namespaces, name the topology's device, \
+                 or take out workload.af_xdp"
+                    .to_owned(),
+            ));
+        }
+    };
     let target = fill(&wanted.target, places).map_err(|error| Unbuildable(error.to_string()))?;
     let target: SocketAddr = target.parse().map_err(|_| {
         Unbuildable(format!(
@@ -156,6 +175,7 @@ fn workload(scenario: &Scenario, places: &Places, cpus: &[usize]) -> Result<Work
         stop: Stop::After(scenario.measure),
         seed: scenario.judging.seed,
         pmtudisc_do: false,
+        af_xdp,
     };
     workload
         .check()
@@ -185,6 +205,10 @@ impl fmt::Display for Blueprint {
                 to_per_s,
             } => write!(f, "open loop from {from_per_s:.0}/s to {to_per_s:.0}/s")?,
         }
+        let by = match &workload.af_xdp {
+            Some(at) => format!("by AF_XDP on {}, ", at.device),
+            None => String::new(),
+        };
         let pinned = if workload.pins.is_some() {
             "pinned"
         } else {
@@ -192,7 +216,7 @@ impl fmt::Display for Blueprint {
         };
         write!(
             f,
-            ", threads {pinned}, {} datagrams per system call, timeout {} ms; warm-up {} ms, measured {:.0} ms a run",
+            ", threads {pinned}, {by}{} datagrams per system call, timeout {} ms; warm-up {} ms, measured {:.0} ms a run",
             workload.batch,
             workload.timeout.as_millis(),
             workload.warmup.as_millis(),

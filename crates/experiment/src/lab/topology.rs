@@ -114,6 +114,15 @@ impl Wanted {
         }
     }
 
+    /// Device by which the client reaches the server, where there is one of its own.
+    pub fn client_device(&self) -> Option<&str> {
+        match self {
+            Self::Namespaces { .. } => Some(CLIENT_DEVICE),
+            Self::Loopback { .. } => None,
+            Self::Host { device } => device.as_deref(),
+        }
+    }
+
     /// Address of the client for `{client}` in a scenario.
     pub fn client(&self) -> IpAddr {
         match self {

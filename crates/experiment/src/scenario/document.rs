@@ -169,8 +169,21 @@ pub(super) struct WorkloadTable {
     pub batch: Option<At<u32>>,
     /// Datagrams of one flow sent in one go (`UDP_SEGMENT`). Default 1.
     pub burst: Option<At<u32>>,
+    /// Send and receive by the queues of the generator's device (`AF_XDP`) instead of by sockets, a queue per thread. Not with
+    /// bursts. Default: sockets.
+    pub af_xdp: Option<At<XdpPlace>>,
     /// Open loop at this rate instead of a closed loop: `20k/s`.
     pub rate: Option<At<String>>,
+}
+
+/// Where in the receive path of the generator's device its program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum XdpPlace {
+    /// After the socket buffer is made; works on every device.
+    Generic,
+    /// In the driver; on veth the one to take.
+    Native,
 }
 
 /// What kind of traffic.

@@ -35,6 +35,9 @@ pub(super) fn resolve(
     if document.workload.get().payload.is_some() {
         reader.one_outstanding(&document.rungs);
     }
+    if document.workload.get().af_xdp.is_some() {
+        reader.no_bursts(document.workload.get(), &document.rungs);
+    }
     let switches = match &service {
         Some(Service::Started(started)) => &started.switches,
         Some(Service::Running { .. }) | None => &BTreeMap::new(),

@@ -381,6 +381,20 @@ fn impossible_services_and_topologies_are_refused() {
 }
 
 #[test]
+fn a_generator_without_sockets_sends_no_bursts() {
+    let place = |word: &str| with("target = ", &format!("af_xdp = \"{word}\", target = "));
+    let of = |text: &str| parse(text).unwrap().workload.af_xdp;
+    assert_eq!(of(&with("target = ", "target = ")), None);
+    assert_eq!(of(&place("native")), Some(XdpMode::Native));
+    assert_eq!(of(&place("generic")), Some(XdpMode::Generic));
+    assert!(problem(&place("fast")).contains("native"));
+    let bursts = place("native") + "workload = { burst = 2, depth = 4 }\n";
+    assert!(problem(&bursts).contains("frame by frame"));
+    let bursts = with("target = ", "af_xdp = \"native\", burst = 2, target = ");
+    assert!(problem(&bursts).contains("frame by frame"));
+}
+
+#[test]
 fn a_request_from_a_file_is_outstanding_alone() {
     let opaque = with("target = ", "payload = \"request.bin\", target = ");
     let workload = parse(&opaque).unwrap().workload;

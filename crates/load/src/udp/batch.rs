@@ -198,6 +198,13 @@ impl Outbox {
         &mut self.bytes[n * self.stride..][..self.stride]
     }
 
+    /// Request `n` as it was written; only for requests that travel alone.
+    #[inline]
+    pub(super) fn written(&self, n: usize) -> &[u8] {
+        debug_assert!(self.burst == 1);
+        &self.bytes[n * self.stride..][..self.vectors[n].iov_len]
+    }
+
     /// Says that request `n` has `length` bytes; only for requests that travel alone.
     #[inline]
     pub(super) fn set_length(&mut self, n: usize, length: usize) {

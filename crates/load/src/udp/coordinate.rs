@@ -10,11 +10,15 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use rungwise_model::load::{ClientHealth, Latency, Measurement, Second};
+use rungwise_model::load::{ClientHealth, Latency, Measurement, Second, Transport, TransportKind};
 
-use super::generator::{Generator, Progress, Shared};
+use super::af_xdp::{self, Ground, Share};
+use super::generator::{self, Generator, Progress, Shared};
+use super::payload::Form;
 use super::tally::{Kind, Part, Tally, Window, whole_seconds};
-use super::{Arrival, Completed, Edge, Hooks, SATURATED, Stop, Workload, socket};
+use super::{
+    Arrival, Completed, Edge, Hooks, SATURATED, Stop, Workload, XdpDevice, XdpMode, socket,
+};
 use crate::Error;
 use crate::clock::{SECOND, now_ns, read_ns, sleep_until};
 
@@ -125,6 +129,15 @@ pub(super) fn run(
         }),
         progress: (0..workload.threads).map(|_| Progress::default()).collect(),
     };
+    let mut ground = match &workload.af_xdp {
+        None => None,
+        Some(at) => Some(take_ground(workload, at, hooks)?),
+    };
+    let mut shares = match &mut ground {
+        None => Vec::new(),
+        Some(ground) => std::mem::take(&mut ground.shares),
+    }
+    .into_iter();
     let gate = Gate::default();
     let (notes, inbox) = mpsc::channel();
     thread::scope(|scope| {
@@ -132,11 +145,12 @@ pub(super) fn run(
         let mut handles = Vec::with_capacity(workload.threads);
         for thread in 0..workload.threads {
             let (notes, shared, gate) = (notes.clone(), &shared, &gate);
+            let share = shares.next();
             let name = format!("load-{thread}");
             let spawned = thread::Builder::new()
                 .name(name)
                 .spawn_scoped(scope, move || {
-                    generate(thread, workload, hooks, shared, gate, &notes)
+                    generate(thread, workload, hooks, shared, gate, &notes, share)
                 });
             handles.push(spawned.map_err(|error| Error::Thread {
                 thread,
@@ -166,7 +180,36 @@ pub(super) fn run(
         let seconds = std::mem::take(&mut watch.seconds);
         drop(release);
         let tally = join(handles);
-        outcome.and_then(|edges| complete(workload, &edges, seconds, &tally))
+        let mut completed =
+            outcome.and_then(|edges| complete(workload, &edges, seconds, &tally))?;
+        if let (Some(at), Some(ground)) = (&workload.af_xdp, &ground) {
+            completed.measurement.client.transport = transport(at, ground, &tally);
+        }
+        Ok(completed)
+    })
+}
+
+/// Calls the hook of a new thread.
+fn enter(thread: usize, hooks: &Hooks) -> Result<(), Error> {
+    (hooks.thread_start)(thread).map_err(|error| Error::Thread {
+        thread,
+        step: "enter the client's place",
+        error,
+        remedy: "check that its network namespace still exists",
+    })
+}
+
+/// Opens the device's queues where the generators will be, and closes them again if it cannot open all.
+fn take_ground(workload: &Workload, at: &XdpDevice, hooks: &Hooks) -> Result<Ground, Error> {
+    let open = || {
+        enter(0, hooks)?;
+        let form = Form::new(&workload.payload);
+        let wish = generator::wish(workload, &form);
+        af_xdp::open(workload, at, &wish, form.longest_request())
+    };
+    thread::scope(|scope| {
+        let opened = scope.spawn(open).join();
+        opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
@@ -177,6 +220,7 @@ fn generate(
     shared: &Shared,
     gate: &Gate,
     notes: &Sender<Note>,
+    share: Option<Share>,
 ) -> Option<Tally> {
     let _farewell = Farewell(notes.clone());
     let prepare = || {
@@ -188,10 +232,7 @@ fn generate(
                 remedy,
             }
         };
-        (hooks.thread_start)(thread).map_err(refuse(
-            "enter the client's place",
-            "check that its network namespace still exists",
-        ))?;
+        enter(thread, hooks)?;
         if let Some(pins) = &workload.pins {
             socket::pin(pins[thread % pins.len()]).map_err(refuse(
                 "bind to a CPU",
@@ -202,7 +243,7 @@ fn generate(
         let clock = socket::own_cpu_clock()
             .map_err(refuse("find the CPU clock", "report this as a bug"))?;
         let run = run_id(workload.seed);
-        let generator = Generator::new(thread, workload, run, shared, notes.clone())?;
+        let generator = Generator::new(thread, workload, run, shared, notes.clone(), share)?;
         Ok((generator, clock))
     };
     let (mut generator, (clock, tid)) = match prepare() {
@@ -449,6 +490,17 @@ impl Watch<'_> {
         };
         (self.each_second)(&second);
         self.seconds.push(second);
+    }
+}
+
+fn transport(at: &XdpDevice, ground: &Ground, tally: &Tally) -> Transport {
+    let all = tally.by_queue + tally.by_socket;
+    Transport {
+        kind: TransportKind::AfXdp,
+        device: Some(at.device.clone()),
+        native: Some(at.mode == XdpMode::Native),
+        queues: Some(ground.queues),
+        by_queue: (all > 0).then(|| tally.by_queue as f64 / all as f64),
     }
 }
 

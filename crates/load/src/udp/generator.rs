@@ -11,13 +11,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use super::af_xdp::{Queue, Share};
 use super::batch::{Inbox, Outbox};
+use super::books::Books;
 use super::coordinate::Note;
-use super::payload::{Form, Name, Reading};
+use super::payload::Form;
 use super::schedule::Schedule;
-use super::slots::{Fate, Slots};
+use super::slots::Slots;
 use super::socket::{self, Epoll, Wish};
-use super::tally::{Kind, Part, Runs, Tally, Window};
+use super::tally::{Kind, Part, Tally, Window};
 use super::{Arrival, Stop, Workload};
 use crate::Error;
 use crate::clock::{SECOND, now_ns};
@@ -60,6 +62,8 @@ struct Socket {
     /// Tells its requests from those of other sockets and other runs.
     id: u64,
     slots: Slots,
+    /// A reply of this round made room.
+    touched: bool,
 }
 
 pub(super) struct Generator<'a> {
@@ -67,27 +71,23 @@ pub(super) struct Generator<'a> {
     shared: &'a Shared,
     workload: &'a Workload,
     notes: Sender<Note>,
-    form: Form<'a>,
+    books: Books<'a>,
     sockets: Vec<Socket>,
     /// Absent with a single socket in a closed loop: blocking on it saves a system call.
     epoll: Option<Epoll>,
+    /// Where requests leave and replies come, but for those that the device's program leaves to the sockets.
+    queue: Option<Queue>,
     inbox: Inbox,
     outbox: Outbox,
     /// Tickets and intended starts of the requests in the outbox.
     pending: Vec<(u64, u64)>,
     schedule: Option<Schedule>,
     burst: usize,
-    timeout: u64,
-    window: Window,
-    tally: Tally,
-    part: Part,
-    /// Instant at which `part` is complete.
+    /// Instant at which the part is complete.
     part_ends: u64,
     next_tick: u64,
     /// Requests still leave.
     sending: bool,
-    /// Outstanding requests of the window.
-    open: u64,
     /// When waiting for the last replies ends.
     give_up_at: u64,
     /// A due request found no free slot, and the backlog has not been worked off since.
@@ -100,35 +100,56 @@ pub(super) struct Generator<'a> {
     all_sent: u64,
 }
 
+fn open(workload: &Workload, form: &Form<'_>) -> Result<Vec<OwnedFd>, Error> {
+    let wish = wish(workload, form);
+    (0..workload.sockets).map(|_| socket::open(&wish)).collect()
+}
+
+/// What a socket of the workload must be.
+pub(super) fn wish(workload: &Workload, form: &Form<'_>) -> Wish {
+    Wish {
+        target: workload.target,
+        source: workload.source,
+        port: 0,
+        pmtudisc_do: workload.pmtudisc_do,
+        segment: workload.burst.map(|_| form.template().len() as u16),
+        receive_timeout: blocking(workload).then(|| tick(workload.timeout)),
+        in_flight: workload.depth * form.longest_request(),
+        depth: workload.depth,
+    }
+}
+
+/// A thread whose next step is always a reply of its one socket.
+fn blocking(workload: &Workload) -> bool {
+    let closed = matches!(workload.arrival, Arrival::Closed);
+    closed && workload.sockets == 1 && workload.af_xdp.is_none()
+}
+
 impl<'a> Generator<'a> {
-    /// Opens the sockets and lays out all memory.
+    /// Lays out all memory, and opens the sockets unless a share of a device comes with them.
     pub(super) fn new(
         thread: usize,
         workload: &'a Workload,
         run: u64,
         shared: &'a Shared,
         notes: Sender<Note>,
+        share: Option<Share>,
     ) -> Result<Self, Error> {
         let form = Form::new(&workload.payload);
-        let closed = matches!(workload.arrival, Arrival::Closed);
-        let blocking = closed && workload.sockets == 1;
-        let wish = Wish {
-            target: workload.target,
-            source: workload.source,
-            pmtudisc_do: workload.pmtudisc_do,
-            segment: workload.burst.map(|_| form.template().len() as u16),
-            receive_timeout: blocking.then(|| tick(workload.timeout)),
-            in_flight: workload.depth * form.longest_request(),
-            depth: workload.depth,
+        let (opened, mut queue) = match share {
+            Some(Share { sockets, queue }) => (sockets, Some(queue)),
+            None => (open(workload, &form)?, None),
         };
         let mut sockets = Vec::with_capacity(workload.sockets);
-        for index in 0..workload.sockets {
+        for (index, fd) in opened.into_iter().enumerate() {
             sockets.push(Socket {
-                fd: socket::open(&wish)?,
+                fd,
                 id: run.wrapping_add((thread * workload.sockets + index) as u64),
                 slots: Slots::new(workload.depth, form.ticket_bits()),
+                touched: false,
             });
         }
+        let blocking = blocking(workload);
         let epoll = if blocking {
             None
         } else {
@@ -140,6 +161,9 @@ impl<'a> Generator<'a> {
                 remedy: "use fewer --sockets, or raise fs.epoll.max_user_watches",
             })?)
         };
+        if let (Some(queue), Some(epoll)) = (&mut queue, &epoll) {
+            queue.watch(epoll.as_raw_fd());
+        }
         let burst = workload.burst.map_or(1, usize::from);
         let messages = (workload.batch / burst).max(1);
         let alone = blocking && workload.depth == 1;
@@ -157,22 +181,25 @@ impl<'a> Generator<'a> {
             shared,
             workload,
             notes,
-            form,
+            books: Books {
+                form,
+                window: Window { begin: 0, end: 0 },
+                timeout: workload.timeout.as_nanos() as u64,
+                tally: Tally::default(),
+                part: Part::new(0),
+                open: 0,
+            },
             sockets,
             epoll,
+            queue,
             inbox,
             outbox,
             pending: Vec::with_capacity(room),
             schedule: None,
             burst,
-            timeout: workload.timeout.as_nanos() as u64,
-            window: Window { begin: 0, end: 0 },
-            tally: Tally::default(),
-            part: Part::new(0),
             part_ends: u64::MAX,
             next_tick: 0,
             sending: true,
-            open: 0,
             give_up_at: u64::MAX,
             starved: false,
             next_socket: 0,
@@ -185,7 +212,7 @@ impl<'a> Generator<'a> {
 
     /// Drives from `start` until the window's requests have met their fate.
     pub(super) fn run(&mut self, start: u64, window: Window) {
-        self.window = window;
+        self.books.window = window;
         self.part_ends = window.begin + SECOND;
         let threads = (self.thread, self.workload.threads);
         let times = (start, window.begin, window.end);
@@ -206,7 +233,7 @@ impl<'a> Generator<'a> {
             if self.schedule.is_some() && self.sending {
                 progressed = self.send_due(now);
             }
-            if !self.sending && self.open == 0 {
+            if !self.sending && self.books.open == 0 {
                 break;
             }
             let Some(epoll) = &mut self.epoll else {
@@ -221,32 +248,42 @@ impl<'a> Generator<'a> {
                 _ => self.next_tick.saturating_sub(now),
             };
             let wait = if wait < SPIN_NS { 0 } else { wait };
-            let ready = epoll.wait(wait);
+            let ready = match &mut self.queue {
+                None => epoll.wait(wait),
+                Some(queue) => {
+                    if queue.wait(wait) {
+                        epoll.wait(0)
+                    } else {
+                        0
+                    }
+                }
+            };
             for n in 0..ready {
                 let Some(epoll) = &self.epoll else { break };
                 let index = epoll.ready(n);
                 self.drain(index);
             }
-            if wait == 0 && ready == 0 && !progressed && self.window.has(now) {
-                self.tally.spin_ns += now_ns() - now;
+            progressed |= self.drain_queue() || ready > 0;
+            if wait == 0 && !progressed && self.books.window.has(now) {
+                self.books.tally.spin_ns += now_ns() - now;
             }
         }
         self.finish();
     }
 
     fn finish(&mut self) {
-        self.hand_over(self.window.end.min(now_ns()));
+        self.hand_over(self.books.window.end.min(now_ns()));
         // The second in which the thread ended, for the threads that go on in it.
-        let rest = std::mem::replace(&mut self.part, Part::new(u64::MAX));
+        let rest = std::mem::replace(&mut self.books.part, Part::new(u64::MAX));
         let _ = self.notes.send(Note::Part(Box::new(rest)));
         let drops = self.drops();
-        self.tally.socket_drops = drops.saturating_sub(self.drops_before);
+        self.books.tally.socket_drops = drops.saturating_sub(self.drops_before);
         self.publish();
     }
 
     /// The counts, once [`Generator::run`] has returned.
     pub(super) fn into_tally(self) -> Tally {
-        self.tally
+        self.books.tally
     }
 
     /// What is not needed per batch: timeouts, the stop flag, the second's part, the end.
@@ -255,10 +292,10 @@ impl<'a> Generator<'a> {
 
         // Both edges of the window are looked at sharply: drops before the first are not its own, and after
         // the second nothing is sent.
-        let edge = if now < self.window.begin {
-            self.window.begin
-        } else if now < self.window.end {
-            self.window.end
+        let edge = if now < self.books.window.begin {
+            self.books.window.begin
+        } else if now < self.books.window.end {
+            self.books.window.end
         } else {
             u64::MAX
         };
@@ -270,35 +307,21 @@ impl<'a> Generator<'a> {
         if now >= self.part_ends {
             self.hand_over(now);
         }
-        if now >= self.window.begin && !self.drops_known {
+        if now >= self.books.window.begin && !self.drops_known {
             self.drops_known = true;
             self.drops_before = self.drops();
         }
-        if self.sending && now >= self.window.end {
+        if self.sending && now >= self.books.window.end {
             self.end_sending(now);
         }
         let over = now >= self.give_up_at;
         let sent_by = if over {
             u64::MAX
         } else {
-            now.saturating_sub(self.timeout)
+            now.saturating_sub(self.books.timeout)
         };
-        let Self {
-            sockets,
-            tally,
-            part,
-            open,
-            window,
-            ..
-        } = self;
-        for socket in sockets {
-            socket.slots.give_up(sent_by, |slot| {
-                if window.has(slot.intended) {
-                    *open -= 1;
-                    tally.lost += 1;
-                    part.lost += u64::from(now < window.end);
-                }
-            });
+        for socket in &mut self.sockets {
+            self.books.give_up(&mut socket.slots, sent_by, now);
         }
         if over {
             return Break(());
@@ -317,32 +340,34 @@ impl<'a> Generator<'a> {
         progress.sent.store(self.all_sent, Ordering::Relaxed);
         progress
             .received
-            .store(self.tally.all_received, Ordering::Relaxed);
+            .store(self.books.tally.all_received, Ordering::Relaxed);
         progress
             .refused
-            .store(self.tally.of(Kind::Refused), Ordering::Relaxed);
+            .store(self.books.tally.of(Kind::Refused), Ordering::Relaxed);
         progress
             .send_errors
-            .store(self.tally.of(Kind::Send), Ordering::Relaxed);
+            .store(self.books.tally.of(Kind::Send), Ordering::Relaxed);
     }
 
     fn drops(&self) -> u64 {
-        self.sockets
+        let at_sockets: u64 = self
+            .sockets
             .iter()
             .filter_map(|socket| socket::drops(socket.fd.as_raw_fd()))
-            .sum()
+            .sum();
+        at_sockets + self.queue.as_ref().map_or(0, Queue::drops)
     }
 
     #[cold]
     fn hand_over(&mut self, now: u64) {
-        while now >= self.part_ends && self.part_ends <= self.window.end {
-            let next = Part::new(self.part.index + 1);
-            let done = std::mem::replace(&mut self.part, next);
+        while now >= self.part_ends && self.part_ends <= self.books.window.end {
+            let next = Part::new(self.books.part.index + 1);
+            let done = std::mem::replace(&mut self.books.part, next);
             self.part_ends += SECOND;
             // The coordinator outlives the threads; were it gone, the second would be of no use.
             let _ = self.notes.send(Note::Part(Box::new(done)));
         }
-        if self.part_ends > self.window.end {
+        if self.part_ends > self.books.window.end {
             self.part_ends = u64::MAX;
         }
     }
@@ -352,12 +377,14 @@ impl<'a> Generator<'a> {
     fn end_sending(&mut self, now: u64) {
         self.sending = false;
         // A count has no end: its last request was sent just now.
-        self.give_up_at = now.min(self.window.end).saturating_add(self.timeout);
+        self.give_up_at = now
+            .min(self.books.window.end)
+            .saturating_add(self.books.timeout);
         self.next_tick = self.next_tick.min(self.give_up_at);
         if let Some(schedule) = &mut self.schedule {
             while let Some((due, size)) = schedule.peek() {
-                if self.window.has(due) {
-                    self.tally.count(Kind::Unsent, size as u64);
+                if self.books.window.has(due) {
+                    self.books.tally.count(Kind::Unsent, size as u64);
                 }
                 schedule.advance();
             }
@@ -401,18 +428,9 @@ impl<'a> Generator<'a> {
             Err(error) if error.kind() == ErrorKind::Interrupted => Some(0),
             Err(_) => {
                 // A pending ICMP error of this socket: its port, host or network is unreachable.
-                self.count_trouble(Kind::Refused, 1, now_ns());
+                self.books.trouble(Kind::Refused, 1, now_ns());
                 Some(0)
             }
-        }
-    }
-
-    /// Counts what the kernel refused at `at`: within the window, and before as long as nobody has answered, for
-    /// then it is the reason.
-    #[inline]
-    fn count_trouble(&mut self, kind: Kind, times: u64, at: u64) {
-        if at >= self.window.begin || self.tally.all_received == 0 {
-            self.tally.count(kind, times);
         }
     }
 
@@ -425,99 +443,76 @@ impl<'a> Generator<'a> {
         let Self {
             inbox,
             sockets,
-            tally,
-            part,
-            form,
-            window,
-            open,
-            timeout,
+            books,
             ..
         } = self;
         let Socket { slots, id, .. } = &mut sockets[index];
-        let counted = now >= window.begin;
-        let arriving = window.has(now);
-        let mut runs = Runs::default();
-        let mut good = 0;
+        let mut round = books.begin(now);
         for message in 0..messages {
             for datagram in inbox.datagrams(message) {
-                let stray = |kind: Kind, tally: &mut Tally| tally.count(kind, u64::from(counted));
-                let fate = match form.name(datagram, *id) {
-                    Name::Ticket(ticket) => slots.fate(ticket),
-                    Name::Only => slots.only_fate(),
-                    Name::Short => {
-                        stray(Kind::Truncated, tally);
-                        continue;
-                    }
-                    Name::Foreign => Fate::Unknown,
-                };
-                let at = match fate {
-                    Fate::Open(at) => at,
-                    Fate::Late => {
-                        stray(Kind::Late, tally);
-                        continue;
-                    }
-                    Fate::Duplicate => {
-                        stray(Kind::Duplicate, tally);
-                        continue;
-                    }
-                    Fate::Unknown => {
-                        stray(Kind::Unexpected, tally);
-                        continue;
-                    }
-                };
-                let slot = *slots.slot(at);
-                let wrong = match form.check(datagram, slot.tag) {
-                    Reading::Foreign => {
-                        stray(Kind::Unexpected, tally);
-                        continue;
-                    }
-                    Reading::WrongLength => Some(Kind::Truncated),
-                    Reading::WrongBytes => Some(Kind::Corrupt),
-                    // Came before the next look at timeouts, but too late all the same.
-                    Reading::Good { .. } if now - slot.sent > *timeout => Some(Kind::Late),
-                    Reading::Good { rcode, cut } => {
-                        if counted && (rcode != 0 || cut) {
-                            tally.rcode(rcode);
-                            tally.count(Kind::Cut, u64::from(cut));
-                        }
-                        None
-                    }
-                };
-                slots.close(at);
-                let ours = window.has(slot.intended);
-                *open -= u64::from(ours);
-                if let Some(kind) = wrong {
-                    stray(kind, tally);
-                    tally.lost += u64::from(ours);
-                    part.lost += u64::from(ours && arriving);
-                    continue;
-                }
-                good += 1;
-                let corrected = now - slot.intended.min(now);
-                if ours {
-                    tally.received += 1;
-                    runs.push(corrected, now - slot.sent, tally);
-                }
-                if arriving {
-                    part.corrected.record(corrected);
+                books.tally.by_socket += 1;
+                books.enter(&mut round, slots, *id, datagram);
+            }
+        }
+        books.end(round);
+    }
+
+    /// Takes what waits at the device's queues, and sends the next requests of a closed loop. False if nothing waited.
+    #[inline]
+    fn drain_queue(&mut self) -> bool {
+        let queues = self.queue.as_ref().map_or(0, Queue::count);
+        let mut some = false;
+        for queue in 0..queues {
+            some |= self.absorb_queue(queue);
+        }
+        if some && self.schedule.is_none() && self.sending {
+            let now = now_ns();
+            for index in 0..self.sockets.len() {
+                if std::mem::take(&mut self.sockets[index].touched) {
+                    self.refill(index, now);
                 }
             }
         }
-        runs.flush(tally);
-        tally.all_received += good;
-        if arriving {
-            tally.arrived += good;
-            part.received += good;
+        some
+    }
+
+    /// Matches what waits at one queue. False if nothing does.
+    #[inline]
+    fn absorb_queue(&mut self, at: usize) -> bool {
+        let waiting = self.queue.as_mut().map_or(0, |queue| queue.waiting(at));
+        if waiting == 0 {
+            return false;
         }
-        if good > 0 {
-            tally.last_reply = now;
+        // Read after they have come: no latency is told too short.
+        let now = now_ns();
+        if now >= self.part_ends {
+            self.hand_over(now);
         }
+        let Self {
+            queue,
+            sockets,
+            books,
+            ..
+        } = self;
+        let mut round = books.begin(now);
+        if let Some(queue) = queue {
+            for _ in 0..waiting {
+                queue.receive(at, |reply| {
+                    let socket = &mut sockets[reply.port];
+                    socket.touched = true;
+                    books.tally.by_queue += 1;
+                    books.enter(&mut round, &mut socket.slots, socket.id, reply.payload);
+                });
+            }
+        }
+        books.end(round);
+        true
     }
 
     /// Fills the free slots of a socket of a closed loop; they were free from `now` on.
     #[inline]
     fn refill(&mut self, index: usize, now: u64) {
-        if now >= self.window.end {
+        if now >= self.books.window.end {
             self.end_sending(now);
             return;
         }
@@ -546,7 +541,7 @@ impl<'a> Generator<'a> {
     /// How many of `wanted` requests may be sent at `now`.
     #[inline]
     fn claim(&self, wanted: usize, now: u64) -> usize {
-        if matches!(self.workload.stop, Stop::After(_)) || now < self.window.begin {
+        if matches!(self.workload.stop, Stop::After(_)) || now < self.books.window.begin {
             return wanted;
         }
         let mut left = self.shared.budget.load(Ordering::Relaxed);
@@ -573,7 +568,7 @@ impl<'a> Generator<'a> {
                 self.end_sending(now);
                 return progressed;
             };
-            if now >= self.window.end {
+            if now >= self.books.window.end {
                 self.end_sending(now);
                 return progressed;
             }
@@ -595,9 +590,9 @@ impl<'a> Generator<'a> {
                 for _ in 0..size {
                     self.write(index, due, sent);
                 }
-                if self.window.has(due) && sent - due > LATE_NS {
-                    self.tally.late_sends += size as u64;
-                    self.tally.starved_sends += if self.starved { size as u64 } else { 0 };
+                if self.books.window.has(due) && sent - due > LATE_NS {
+                    self.books.tally.late_sends += size as u64;
+                    self.books.tally.starved_sends += if self.starved { size as u64 } else { 0 };
                 }
                 if let Some(schedule) = &mut self.schedule {
                     schedule.advance();
@@ -628,7 +623,7 @@ impl<'a> Generator<'a> {
     #[inline]
     fn write(&mut self, index: usize, intended: u64, sent: u64) {
         let tag = self.next_tag;
-        self.next_tag = if tag + 1 == self.form.tags() {
+        self.next_tag = if tag + 1 == self.books.form.tags() {
             0
         } else {
             tag + 1
@@ -638,7 +633,11 @@ impl<'a> Generator<'a> {
             return;
         };
         let n = self.pending.len();
-        if let Some(length) = self.form.write(self.outbox.request(n), *id, ticket, tag) {
+        if let Some(length) = self
+            .books
+            .form
+            .write(self.outbox.request(n), *id, ticket, tag)
+        {
             self.outbox.set_length(n, length);
         }
         self.pending.push((ticket, intended));
@@ -651,7 +650,13 @@ impl<'a> Generator<'a> {
         let end = self.pending.len();
         let mut first = 0;
         let mut refusals = 0;
-        while first < end {
+        if let Some(queue) = &mut self.queue {
+            // What has a frame leaves when the thread next waits.
+            while first < end && queue.send(index, self.outbox.written(first)) {
+                first += 1;
+            }
+        }
+        while first < end && self.queue.is_none() {
             match self.outbox.send(fd, first, end) {
                 Ok(took) => first += took,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -660,7 +665,7 @@ impl<'a> Generator<'a> {
                 {
                     // About an earlier request; telling it has cleared it.
                     refusals += 1;
-                    self.count_trouble(Kind::Refused, 1, sent);
+                    self.books.trouble(Kind::Refused, 1, sent);
                 }
                 Err(_) => break,
             }
@@ -668,18 +673,18 @@ impl<'a> Generator<'a> {
         for (ticket, _) in &self.pending[first..] {
             self.sockets[index].slots.untake(*ticket);
         }
-        self.count_trouble(Kind::Send, (end - first) as u64, sent);
+        self.books.trouble(Kind::Send, (end - first) as u64, sent);
         let mut ours = 0;
         for (_, intended) in &self.pending[..first] {
-            ours += u64::from(self.window.has(*intended));
+            ours += u64::from(self.books.window.has(*intended));
         }
         self.pending.clear();
         self.all_sent += first as u64;
-        self.tally.sent += ours;
-        self.tally.last_send = sent;
-        self.open += ours;
-        if self.window.has(sent) {
-            self.part.sent += first as u64;
+        self.books.tally.sent += ours;
+        self.books.tally.last_send = sent;
+        self.books.open += ours;
+        if self.books.window.has(sent) {
+            self.books.part.sent += first as u64;
         }
         first == end
     }

@@ -4,7 +4,9 @@
 //! and buffers, and merges what they counted. [`certify`] then judges whether the client spoiled the
 //! numbers.
 
+mod af_xdp;
 mod batch;
+mod books;
 mod coordinate;
 mod generator;
 mod health;
@@ -21,6 +23,8 @@ use std::time::Duration;
 
 use rungwise_model::load::{Measurement, Second};
 use rungwise_stats::histogram::Histogram;
+
+pub use rungwise_serve::udp::{XdpDevice, XdpMode};
 
 pub use health::{DROPS, FOREIGN, LATE, ROOM, SATURATED, SERVER_BUSY, Surroundings, certify};
 pub use payload::{HEADER, Payload};
@@ -73,6 +77,9 @@ pub struct Workload {
     pub seed: u64,
     /// Forbid fragments (`IP_PMTUDISC_DO`); the kernel then also skips choosing an IP id.
     pub pmtudisc_do: bool,
+    /// Send and receive by the queues of this device (`AF_XDP`, Linux 5.9) instead of by sockets; the route to the target
+    /// must lead through it. Needs a queue per thread and the rights to attach a program to the device.
+    pub af_xdp: Option<XdpDevice>,
 }
 
 /// When requests are sent.
@@ -181,6 +188,7 @@ impl Workload {
             .or_else(|| within("the batch", self.batch, 1, LARGEST_BATCH))
             .or_else(|| self.wrong_payload())
             .or_else(|| self.burst.and_then(|burst| self.wrong_burst(burst)))
+            .or_else(|| self.af_xdp.as_ref().and_then(|_| self.not_by_af_xdp()))
             .or_else(|| self.wrong_times())
             .or_else(|| self.wrong_addresses())
     }
@@ -233,6 +241,29 @@ impl Workload {
             ))
         } else {
             None
+        }
+    }
+
+    fn not_by_af_xdp(&self) -> Option<String> {
+        let ports = self.threads.saturating_mul(self.sockets);
+        let group = match self.target.ip() {
+            IpAddr::V4(ip) => ip.is_multicast() || ip.is_broadcast(),
+            IpAddr::V6(ip) => ip.is_multicast(),
+        };
+        if self.burst.is_some() {
+            Some(
+                "AF_XDP sends frame by frame, and a burst is the work of a socket; choose one"
+                    .to_owned(),
+            )
+        } else if ports > af_xdp::LARGEST_RUN {
+            Some(format!(
+                "AF_XDP needs source ports side by side, and threads x sockets is {ports}; use at most {}",
+                af_xdp::LARGEST_RUN
+            ))
+        } else {
+            group.then(|| {
+                "a group has no Ethernet address to ask for; load without AF_XDP".to_owned()
+            })
         }
     }
 

@@ -31,6 +31,8 @@ const TRUESIZE: usize = 2048;
 pub(super) struct Wish {
     pub(super) target: SocketAddr,
     pub(super) source: Option<IpAddr>,
+    /// Source port, where there is a source address; 0 is the kernel's choice.
+    pub(super) port: u16,
     pub(super) pmtudisc_do: bool,
     /// Size of one datagram of a burst, where bursts are asked for.
     pub(super) segment: Option<u16>,
@@ -110,7 +112,7 @@ pub(super) fn open(wish: &Wish) -> Result<OwnedFd, Error> {
         let _ = set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &room);
     }
     if let Some(source) = wish.source {
-        let mut address = SocketAddr::new(source, 0);
+        let mut address = SocketAddr::new(source, wish.port);
         if let (SocketAddr::V6(ours), SocketAddr::V6(theirs)) = (&mut address, wish.target) {
             // A link-local source lies on the device of its target.
             ours.set_scope_id(theirs.scope_id());
@@ -133,6 +135,23 @@ pub(super) fn open(wish: &Wish) -> Result<OwnedFd, Error> {
         "check the route to the target; with very many sockets, net.ipv4.ip_local_port_range",
     ))?;
     Ok(socket)
+}
+
+/// The port that a socket has.
+pub(super) fn local_port(socket: &OwnedFd) -> io::Result<u16> {
+    // SAFETY: all zeros is a valid sockaddr_in6.
+    let mut address: libc::sockaddr_in6 = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: `address` has room for `length` bytes.
+    check(unsafe {
+        libc::getsockname(
+            socket.as_raw_fd(),
+            (&raw mut address).cast(),
+            &raw mut length,
+        )
+    })?;
+    // Both families have their port in the same place.
+    Ok(u16::from_be(address.sin6_port))
 }
 
 /// Datagrams that the kernel dropped at this socket since it was opened; absent on kernels before 4.12.
@@ -293,6 +312,12 @@ pub(super) struct Epoll {
     fd: OwnedFd,
     events: Vec<libc::epoll_event>,
     ready: usize,
+}
+
+impl AsRawFd for Epoll {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
 }
 
 impl Epoll {

@@ -99,6 +99,10 @@ pub(super) struct Tally {
     pub(super) all_received: u64,
     /// Time spent polling because the next send was too near to sleep, ns.
     pub(super) spin_ns: u64,
+    /// Datagrams that came by a queue of the device, and not by a socket.
+    pub(super) by_queue: u64,
+    /// Others.
+    pub(super) by_socket: u64,
     /// The last reply, absolute ns.
     pub(super) last_reply: u64,
     /// The last send, absolute ns.
@@ -146,6 +150,8 @@ impl Tally {
         self.starved_sends += other.starved_sends;
         self.all_received += other.all_received;
         self.spin_ns += other.spin_ns;
+        self.by_queue += other.by_queue;
+        self.by_socket += other.by_socket;
         self.last_reply = self.last_reply.max(other.last_reply);
         self.last_send = self.last_send.max(other.last_send);
         self.socket_drops += other.socket_drops;

@@ -3,10 +3,13 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rungwise_load::udp::{Arrival, Edge, Hooks, Workload, run};
+use rungwise_testkit::Pair;
 
+use crate::af_xdp::{by_queues, echo_at};
 use crate::server::{Server, workload};
 
 struct Counting;
@@ -36,12 +39,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn allocations(workload: &Workload) -> u64 {
+fn allocations(workload: &Workload, enter: &(dyn Fn() -> io::Result<()> + Sync)) -> u64 {
     let before = COUNT.load(Ordering::Relaxed);
     let hooks = Hooks {
         thread_start: &|_| {
             WATCHED.set(true);
-            Ok(())
+            enter()
         },
         window: &|_: Edge| {},
         interrupted: &AtomicBool::new(false),
@@ -51,15 +54,18 @@ fn allocations(workload: &Workload) -> u64 {
     COUNT.load(Ordering::Relaxed) - before
 }
 
-#[test]
-fn twenty_times_the_transactions_need_no_more_allocations() {
+/// Compares runs of `workload(count)` in both kinds of loop.
+fn no_more_for_twenty_times_as_many(
+    workload: impl Fn(u64) -> Workload,
+    enter: &(dyn Fn() -> io::Result<()> + Sync),
+) {
     for arrival in [Arrival::Closed, Arrival::Constant { per_s: 40_000.0 }] {
-        let server = Server::echo();
         let of = |count| {
-            allocations(&Workload {
+            let workload = Workload {
                 arrival,
-                ..workload(server.address, count)
-            })
+                ..workload(count)
+            };
+            allocations(&workload, enter)
         };
         let (few, many) = (of(500), of(10_000));
         // Each second of a longer run may hand over its histogram; 10 000 transactions take less than a
@@ -69,4 +75,18 @@ fn twenty_times_the_transactions_need_no_more_allocations() {
             "{arrival:?}: {few} for 500, {many} for 10 000"
         );
     }
+}
+
+#[test]
+fn twenty_times_the_transactions_need_no_more_allocations() {
+    let server = Server::echo();
+    no_more_for_twenty_times_as_many(|count| workload(server.address, count), &|| Ok(()));
+}
+
+#[test]
+fn nor_do_they_by_the_queues_of_a_device() {
+    let pair = Pair::new(2).unwrap();
+    let server = echo_at(&pair);
+    let enter = pair.client.enter_fn();
+    no_more_for_twenty_times_as_many(|count| by_queues(server.local_addr(), count), &enter);
 }

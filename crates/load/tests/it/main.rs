@@ -5,6 +5,7 @@
     reason = "tests may fail, and their servers own a clock"
 )]
 
+mod af_xdp;
 mod allocations;
 mod closed;
 mod contract;

@@ -95,6 +95,7 @@ pub(crate) fn workload(target: SocketAddr, count: u64) -> Workload {
         stop: Stop::Count(count),
         seed: 1,
         pmtudisc_do: true,
+        af_xdp: None,
     }
 }
 

@@ -13,7 +13,8 @@ use rungwise_host::cpu::{CpuMeter, CpuSource, Owner};
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{clock, files, machine};
 use rungwise_load::udp::{
-    Arrival, Completed, Edge, Hooks, Payload, Stop, Surroundings, Workload, certify, run_watched,
+    Arrival, Completed, Edge, Hooks, Payload, Stop, Surroundings, Workload, XdpDevice, certify,
+    run_watched,
 };
 use rungwise_load::{Error, dns};
 use rungwise_model::load::{LoadReport, Second};
@@ -21,6 +22,7 @@ use rungwise_model::machine::CpuWindow;
 use rungwise_model::{Exit, units};
 use rungwise_report::{load, numbers};
 
+use super::serve::xdp_device;
 use super::{Global, output};
 use crate::problem::Problem;
 
@@ -103,6 +105,10 @@ struct Udp {
     /// Never fragment (`IP_PMTUDISC_DO`); spares the choice of an IP identification.
     #[arg(long)]
     pmtudisc_do: bool,
+    /// Send and receive by DEVICE's queues (`AF_XDP`), past the network stack, instead of by sockets; add `:native` where
+    /// the driver can, as on veth. Needs a queue per thread, and root or `CAP_BPF`, `CAP_NET_ADMIN` and `CAP_NET_RAW`.
+    #[arg(long, value_name = "DEVICE[:native]", value_parser = xdp_device, conflicts_with = "burst")]
+    af_xdp: Option<XdpDevice>,
     /// The server's processes, if they run here: their CPU time is then not taken for foreign load.
     #[arg(long, value_name = "PID,...", value_delimiter = ',')]
     server_pid: Vec<u32>,
@@ -280,6 +286,7 @@ impl Udp {
                 .seed
                 .unwrap_or_else(|| std::hash::RandomState::new().build_hasher().finish()),
             pmtudisc_do: self.pmtudisc_do,
+            af_xdp: self.af_xdp.clone(),
         })
     }
 

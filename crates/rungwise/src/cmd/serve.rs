@@ -278,7 +278,8 @@ fn size(text: &str) -> Result<usize, String> {
     usize::try_from(bytes).map_err(|error| error.to_string())
 }
 
-fn xdp_device(text: &str) -> Result<XdpDevice, String> {
+/// A device for an XDP program: `eth0` or `eth0:native`.
+pub(super) fn xdp_device(text: &str) -> Result<XdpDevice, String> {
     let (device, mode) = match text.split_once(':') {
         None => (text, XdpMode::Generic),
         Some((device, "generic")) => (device, XdpMode::Generic),

@@ -2,11 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Output};
+use std::time::Duration;
 
+use rungwise_host::process::{Launch, Service};
+use rungwise_testkit::Pair;
 use serde_json::Value;
 
 use crate::judged::told;
-use crate::run::{Bench, Ended, kill};
+use crate::run::{Bench, Ended, binary, kill};
 use crate::tune::assert_valid;
 
 /// A running `serve udp` that said it was ready.
@@ -205,7 +208,7 @@ fn serve_counts_gives_the_port_back_at_once_and_tells_an_end_from_an_interruptio
             listen.clone_from(&server.address);
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             socket
-                .set_read_timeout(Some(std::time::Duration::from_secs(10)))
+                .set_read_timeout(Some(Duration::from_secs(10)))
                 .unwrap();
             socket.send_to(b"hello", &server.address).unwrap();
             assert_eq!(socket.recv(&mut [0; 8]).unwrap(), 5, "{io}");
@@ -216,5 +219,73 @@ fn serve_counts_gives_the_port_back_at_once_and_tells_an_end_from_an_interruptio
             assert_eq!(report["total"]["sent"], 1, "{io}");
             assert_eq!(report["workers"].as_array().unwrap().len(), 1);
         }
+    }
+}
+
+/// `rungwise` with these arguments in a namespace.
+fn inside(namespace: &rungwise_host::namespace::Namespace, arguments: &[&str]) -> Service {
+    let program = binary().display().to_string();
+    let argv = std::iter::once(program).chain(arguments.iter().map(ToString::to_string));
+    Service::start(&Launch {
+        argv: argv.collect(),
+        namespace: Some(namespace),
+        ..Launch::default()
+    })
+    .unwrap()
+}
+
+/// Whether the client's device has an XDP program.
+fn has_program(pair: &Pair) -> bool {
+    let shown = pair.client.run(|| {
+        std::process::Command::new("ip")
+            .args(["link", "show", "dev", Pair::CLIENT_DEVICE])
+            .output()
+            .unwrap_or_else(|error| panic!("cannot run ip: {error}; install iproute2"))
+    });
+    assert!(shown.status.success());
+    String::from_utf8_lossy(&shown.stdout).contains("xdp")
+}
+
+#[test]
+fn a_killed_load_by_af_xdp_leaves_no_program_on_the_device() {
+    let pair = Pair::new(1).unwrap();
+    let target = format!("{}:9000", Pair::SERVER);
+    let server = inside(&pair.server, &["serve", "udp", "--listen", &target]);
+    let ready = rungwise_host::process::Ready::Line("ready udp".to_owned());
+    server.wait_ready(&ready, Duration::from_secs(20)).unwrap();
+    let device = format!("{}:native", Pair::CLIENT_DEVICE);
+    let common = [
+        "load",
+        "udp",
+        &target,
+        "--threads",
+        "1",
+        "--af-xdp",
+        &device,
+    ];
+    let load = inside(&pair.client, &[&common[..], &["--for", "1h"]].concat());
+    wait_for(|| has_program(&pair));
+    kill(load.pid().cast_signed(), libc::SIGKILL);
+    wait_for(|| !has_program(&pair));
+    // And the next finds everything free.
+    let mut next = inside(&pair.client, &[&common[..], &["--count", "1000"]].concat());
+    wait_for(|| !next.alive());
+    let status = next.stop(Duration::from_secs(1)).unwrap();
+    assert!(
+        matches!(status.code(), Some(0 | 3)),
+        "{status}: {}",
+        next.last_words()
+    );
+}
+
+#[track_caller]
+fn wait_for(mut condition: impl FnMut() -> bool) {
+    let begin = std::time::Instant::now();
+    while !condition() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "it did not come true"
+        );
+        std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
+use rungwise_load::udp::XdpMode;
 use rungwise_model::units;
 
-use super::super::document::{At, RungTable, WorkloadKind, WorkloadTable};
+use super::super::document::{At, RungTable, WorkloadKind, WorkloadTable, XdpPlace};
 use super::super::{Request, Workload, fill};
 use super::{Reader, sample_places};
 
@@ -45,6 +46,10 @@ impl Reader<'_, '_> {
             timeout: self.duration(table.timeout.as_ref(), "workload.timeout", 200),
             batch: number(self, &table.batch, "batch", 64, MOST_BATCH),
             burst: number(self, &table.burst, "burst", 1, MOST_SEGMENTS) as u16,
+            af_xdp: table.af_xdp.as_ref().map(|place| match place.get() {
+                XdpPlace::Generic => XdpMode::Generic,
+                XdpPlace::Native => XdpMode::Native,
+            }),
             rate_per_s: table
                 .rate
                 .as_ref()
@@ -109,6 +114,23 @@ impl Reader<'_, '_> {
         Some(Request::Sized {
             bytes: bytes as usize,
         })
+    }
+
+    /// Bursts of a generator that sends frame by frame.
+    pub(super) fn no_bursts(&mut self, workload: &WorkloadTable, rungs: &[At<RungTable>]) {
+        let own = ("workload".to_owned(), &workload.burst);
+        let of_rungs = rungs.iter().enumerate().filter_map(|(index, rung)| {
+            let table = rung.get().workload.as_ref()?;
+            Some((format!("rungs[{index}].workload"), &table.burst))
+        });
+        for (path, burst) in std::iter::once(own).chain(of_rungs) {
+            if let Some(burst) = burst.as_ref().filter(|burst| *burst.get() > 1) {
+                let message = "AF_XDP sends frame by frame, and a burst is the work of a socket; take out \
+                               'workload.af_xdp' or the burst";
+                self.problems
+                    .add(burst.span(), format!("{path}.burst"), message);
+            }
+        }
     }
 
     /// Rungs whose depth contradicts requests that cannot be told apart.

@@ -1,0 +1,159 @@
+//! One thread's queues of the device: its requests leave by the first, its replies come by any.
+#![expect(unsafe_code, reason = "ppoll takes raw pointers")]
+
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd as _, RawFd};
+
+use rungwise_serve::af_xdp::{Flow, Frame, Xsk, read};
+
+use crate::clock::timespec_of;
+
+/// The queues of a thread.
+#[derive(Debug)]
+pub(in crate::udp) struct Queue {
+    /// Their sockets; the first sends.
+    xsks: Vec<Xsk>,
+    /// What frames of each of the thread's source ports begin with.
+    flows: Vec<Flow>,
+    /// The first of these ports, which are one after the other.
+    first_port: u16,
+    target: SocketAddr,
+    /// Index of the device.
+    device: u32,
+    /// What is waited for: the sockets, and last what the caller waits for beside.
+    waits: Vec<libc::pollfd>,
+}
+
+/// A reply in its frame, to be given back.
+pub(in crate::udp) struct Reply<'a> {
+    /// Which of the thread's ports it came to, from 0.
+    pub(in crate::udp) port: usize,
+    pub(in crate::udp) payload: &'a [u8],
+}
+
+impl Queue {
+    /// Queues whose first is to send, at least one.
+    pub(super) fn new(
+        xsks: Vec<Xsk>,
+        flows: Vec<Flow>,
+        first_port: u16,
+        target: SocketAddr,
+        device: u32,
+    ) -> Self {
+        let waits = xsks
+            .iter()
+            .map(|xsk| wait_for(xsk.fd().as_raw_fd()))
+            .collect();
+        Self {
+            xsks,
+            flows,
+            first_port,
+            target,
+            device,
+            waits,
+        }
+    }
+
+    /// Also ends a wait when `fd` is readable.
+    pub(in crate::udp) fn watch(&mut self, fd: RawFd) {
+        self.waits.push(wait_for(fd));
+    }
+
+    /// Makes a request from port number `port` ready to be sent. False if no frame is free.
+    #[inline]
+    pub(in crate::udp) fn send(&mut self, port: usize, request: &[u8]) -> bool {
+        let Some(frame) = self.free_frame() else {
+            return false;
+        };
+        let xsk = &mut self.xsks[0];
+        let Some(length) = self.flows[port].write(xsk.bytes(&frame), request) else {
+            xsk.release(frame);
+            return false;
+        };
+        xsk.send(frame, length);
+        true
+    }
+
+    /// A frame to send in; where all are under way, after the kernel was asked to send them.
+    #[inline]
+    fn free_frame(&mut self) -> Option<Frame> {
+        let xsk = &mut self.xsks[0];
+        xsk.take().or_else(|| {
+            xsk.commit();
+            xsk.push_out();
+            xsk.commit();
+            xsk.take()
+        })
+    }
+
+    /// Sends what is ready and waits at most `ns` for a reply. True if what is watched beside is readable.
+    #[inline]
+    pub(in crate::udp) fn wait(&mut self, ns: u64) -> bool {
+        for xsk in &mut self.xsks {
+            xsk.commit();
+        }
+        let timeout = timespec_of(ns);
+        let count = self.waits.len() as libc::nfds_t;
+        // SAFETY: an array of as many as are said, a valid timeout, no signal mask.
+        let ready = unsafe {
+            libc::ppoll(
+                self.waits.as_mut_ptr(),
+                count,
+                &raw const timeout,
+                std::ptr::null(),
+            )
+        };
+        // An interrupted wait is an empty one: the caller looks at the clock and comes back.
+        ready > 0
+            && self
+                .waits
+                .get(self.xsks.len())
+                .is_some_and(|beside| beside.revents != 0)
+    }
+
+    /// How many queues there are.
+    pub(in crate::udp) fn count(&self) -> usize {
+        self.xsks.len()
+    }
+
+    /// How many datagrams wait at queue number `queue`.
+    #[inline]
+    pub(in crate::udp) fn waiting(&mut self, queue: usize) -> usize {
+        self.xsks[queue].waiting()
+    }
+
+    /// Takes one datagram that waits at queue number `queue` and shows it to `look`, unless it is damaged.
+    #[inline]
+    pub(in crate::udp) fn receive(&mut self, queue: usize, look: impl FnOnce(Reply<'_>)) {
+        let xsk = &mut self.xsks[queue];
+        let Some(frame) = xsk.receive() else {
+            return;
+        };
+        let bytes = xsk.bytes(&frame);
+        if let Some(datagram) = read(&bytes[..frame.length()], self.device) {
+            let port = usize::from(datagram.port.wrapping_sub(self.first_port));
+            // The device's program lets nothing else through; this costs less than trusting it.
+            let ours = port < self.flows.len()
+                && datagram.peer.ip() == self.target.ip()
+                && datagram.peer.port() == self.target.port();
+            if ours {
+                let payload = &bytes[datagram.payload];
+                look(Reply { port, payload });
+            }
+        }
+        xsk.release(frame);
+    }
+
+    /// Replies that the kernel dropped at these queues so far.
+    pub(in crate::udp) fn drops(&self) -> u64 {
+        self.xsks.iter().map(Xsk::drops).sum()
+    }
+}
+
+fn wait_for(fd: RawFd) -> libc::pollfd {
+    libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    }
+}
