@@ -1,7 +1,7 @@
-//! Queries per client CPU-second against the same nsd: `rungwise load udp --dns` and dnsperf.
+//! Queries per client CPU-second against the same nsd: `rungwise load udp --dns`, the same by `AF_XDP`, and dnsperf.
 //!
-//! Both read the same query file, have the same number of queries under way (256) from the same number of
-//! sockets (16) on the same number of threads, one and two, and run for the same time; both are judged from outside, by the CPU time that
+//! All read the same query file, have the same number of queries under way (256) from the same number of
+//! sockets (16) on the same number of threads, one and two, and run for the same time; all are judged from outside, by the CPU time that
 //! wait4(2) reports for the process. rungwise pins its threads, which dnsperf cannot, and keeps full latency
 //! histograms on.
 
@@ -37,28 +37,40 @@ pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
         .context("the folder for temporary files is not UTF-8")?;
 
     let mut rows = String::new();
-    let mut met = true;
+    let mut met = [true; OURS.len()];
     for threads in [1, 2] {
-        let (ours, theirs) = sides(tool, &lab, queries, nsd.pid(), threads, rounds, window)?;
-        let ratios = ratios(&ours.per_cpu_s, &theirs.per_cpu_s);
-        met &= median(&ratios) >= 2.0;
-        rows += &row(
-            &format!("rungwise load udp --dns, {threads} threads"),
-            &ours,
-            &spread(&ratios, 2),
-        );
-        rows += &row(&format!("dnsperf, {threads} threads"), &theirs, "1");
+        let measured = sides(tool, &lab, queries, nsd.pid(), threads, rounds, window)?;
+        let [ours @ .., theirs] = &measured;
+        for ((side, (name, _)), met) in ours.iter().zip(OURS).zip(&mut met) {
+            let ratios = ratios(&side.per_cpu_s, &theirs.per_cpu_s);
+            *met &= median(&ratios) >= 2.0;
+            rows += &row(
+                &format!("{name}, {threads} threads"),
+                side,
+                &spread(&ratios, 2),
+            );
+        }
+        rows += &row(&format!("dnsperf, {threads} threads"), theirs, "1");
     }
+    let word = |met: bool| if met { "met" } else { "missed" };
     Ok(format!(
         "\n## DNS queries against nsd\n\nOne nsd with two processes on CPUs 0 and 1, {NAMES} names; 16 sockets, 256 queries under way, {} s a run, \
-         {rounds} rounds. rungwise pins its threads, dnsperf cannot. Target 2 x: {}.\n\n\
+         {rounds} rounds. rungwise pins its threads, dnsperf cannot. Target 2 x: {} by sockets, {} by AF_XDP.\n\n\
          | client | thousand queries per client CPU-second | thousand queries/s | ratio | lost | foreign |\n|---|---|---|---|---|---|\n{rows}",
         window.as_secs(),
-        if met { "met" } else { "missed" },
+        word(met[0]),
+        word(met[1]),
     ))
 }
 
-/// Both clients with `threads` threads, in turn.
+/// Names of our clients, and their switches.
+const OURS: [(&str, &[&str]); 2] = [
+    ("rungwise load udp --dns", &[]),
+    ("the same with --af-xdp", &["--af-xdp", "veth0:native"]),
+];
+const SIDES: usize = OURS.len() + 1;
+
+/// Our clients and dnsperf with `threads` threads, in turn.
 fn sides(
     tool: &Rungwise,
     lab: &Lab,
@@ -67,21 +79,17 @@ fn sides(
     threads: usize,
     rounds: usize,
     window: Duration,
-) -> Result<(Side, Side)> {
-    let mut ours = Side::default();
-    let mut theirs = Side::default();
+) -> Result<[Side; SIDES]> {
+    let mut all: [Side; SIDES] = Default::default();
     for round in 0..rounds {
         eprintln!("dns: {threads} threads, round {} of {rounds}", round + 1);
-        // Alternating order, so that a drift of the machine favours nobody.
-        let order = if round % 2 == 0 {
-            [true, false]
-        } else {
-            [false, true]
-        };
-        for is_ours in order {
-            if is_ours {
+        for step in 0..SIDES {
+            // A different one starts each round, so that a drift of the machine favours nobody.
+            let at = (step + round) % SIDES;
+            let side = &mut all[at];
+            if let Some((_, more)) = OURS.get(at) {
                 let (threads, sockets) = (threads.to_string(), (SOCKETS / threads).to_string());
-                let switches = [
+                let switches: [&str; 9] = [
                     "--dns",
                     queries,
                     "--threads",
@@ -92,11 +100,12 @@ fn sides(
                     "16",
                     "--pin",
                 ];
+                let switches = [&switches, *more].concat();
                 let load = tool.load(lab, "0,1", PORT, window, &switches, &[nsd])?;
-                ours.per_cpu_s.push(1e6 / load.client_us);
-                ours.rate.push(load.rate);
-                ours.lost += load.report["lost"].as_u64().unwrap_or(0);
-                ours.foreign = ours.foreign.max(load.foreign);
+                side.per_cpu_s.push(1e6 / load.client_us);
+                side.rate.push(load.rate);
+                side.lost += load.report["lost"].as_u64().unwrap_or(0);
+                side.foreign = side.foreign.max(load.foreign);
             } else {
                 let cpu = Window::open(&[nsd]);
                 let mut command = lab.at_client("0,1", "dnsperf");
@@ -111,16 +120,14 @@ fn sides(
                 let done = process::run(&mut command, window + Duration::from_secs(30))?;
                 let used = cpu.close();
                 let completed = figure(&done.stdout, "Queries completed:")?;
-                theirs.per_cpu_s.push(completed / done.cpu.as_secs_f64());
-                theirs
-                    .rate
-                    .push(figure(&done.stdout, "Queries per second:")?);
-                theirs.lost += figure(&done.stdout, "Queries lost:")? as u64;
-                theirs.foreign = theirs.foreign.max(used.foreign);
+                side.per_cpu_s.push(completed / done.cpu.as_secs_f64());
+                side.rate.push(figure(&done.stdout, "Queries per second:")?);
+                side.lost += figure(&done.stdout, "Queries lost:")? as u64;
+                side.foreign = side.foreign.max(used.foreign);
             }
         }
     }
-    Ok((ours, theirs))
+    Ok(all)
 }
 
 fn row(name: &str, side: &Side, ratio: &str) -> String {
