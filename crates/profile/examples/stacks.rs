@@ -14,11 +14,11 @@ use rungwise_profile::{Counter, Options, Sampler};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = std::env::args().nth(1).map_or(Ok(5), |text| text.parse())?;
-    let sampler = Sampler::start(&Options::default())?;
-    let counter = Counter::start(Counter::LONGEST)?;
+    let sampler = Sampler::start(&Options::default());
+    let counter = Counter::start(Counter::LONGEST);
     std::thread::sleep(Duration::from_secs(seconds));
-    let events = counter.stop();
-    let stacks = sampler.stop();
+    let (stacks, events) = rungwise_profile::stop(sampler, counter);
+    let (stacks, events) = (stacks??, events?);
     print!("{}", folded::write(&stacks.folded));
     let busy: u64 = stacks.folded.values().sum();
     eprintln!(

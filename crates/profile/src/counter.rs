@@ -8,14 +8,13 @@
 //! include/trace/events/{lock,skb}.h of Linux 6.18.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use perf_event::SampleFlag;
 use perf_event::events::{Event, Software, Tracepoint};
-use rungwise_formats::kallsyms::Symbols;
+use rungwise_formats::kallsyms::Names;
 use rungwise_formats::tracepoint::{Field, Format};
 use rungwise_host::clock;
 use rungwise_host::live::Live;
@@ -53,7 +52,6 @@ const TRIED: &str = "count kernel events";
 /// than until their rate is known.
 #[derive(Debug)]
 pub struct Counter {
-    symbols: Option<Arc<Symbols>>,
     /// Names of the reasons of dropped packets.
     reasons: BTreeMap<u64, String>,
     refused: BTreeMap<String, String>,
@@ -90,15 +88,11 @@ impl Counter {
         let migrations = Watch::count(MIGRATION, Software::CPU_MIGRATIONS, &cpus)
             .map_err(|error| refused.insert(MIGRATION.to_owned(), error.to_string()))
             .ok();
-        let mut symbols = None;
-        if contentions.is_some() {
-            match symbols::load(&Live) {
-                Ok(known) => symbols = Some(known),
-                Err(error) => {
-                    contentions = None;
-                    refused.insert(CONTENTION.to_owned(), error.to_string());
-                }
-            }
+        if contentions.is_some()
+            && let Err(error) = symbols::check()
+        {
+            contentions = None;
+            refused.insert(CONTENTION.to_owned(), error.to_string());
         }
         let format = |drops: &(Watch, Format)| drops.1.clone();
         let format = drops.as_ref().map(format).unwrap_or_default();
@@ -118,7 +112,6 @@ impl Counter {
             .spawn(move || reader.run(&stopped, longest))
             .map_err(Error::system(TRIED))?;
         Ok(Self {
-            symbols,
             reasons: format.names("reason"),
             refused,
             stop,
@@ -126,31 +119,73 @@ impl Counter {
         })
     }
 
-    /// Ends, and names what was counted.
+    /// Ends, and names what was counted. A sampler beside it is ended together with it: [`crate::stop`].
     pub fn stop(self) -> Events {
+        let (_, events) = crate::stop(Err(()), Ok(self));
+        events.expect("a counter that ends gives its events")
+    }
+
+    /// Ends.
+    pub(crate) fn end(self) -> Ended {
         // It may have ended by itself.
         let _ = self.stop.send(());
         let counted = self
             .thread
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let stacks = self
-            .symbols
-            .map(|symbols| counted.stacks.named(&symbols).stacks)
-            .unwrap_or_default();
+        Ended {
+            counted,
+            reasons: self.reasons,
+            refused: self.refused,
+        }
+    }
+}
+
+/// What was counted, not named yet.
+pub(crate) struct Ended {
+    counted: Counted,
+    reasons: BTreeMap<u64, String>,
+    refused: BTreeMap<String, String>,
+}
+
+impl Ended {
+    /// Stacks of contended locks as addresses.
+    pub(crate) fn stacks(&self) -> &Fold {
+        &self.counted.stacks
+    }
+
+    /// Names it. Without names nothing is known of contended locks; the rest has none.
+    pub(crate) fn named(self, names: Result<&Names, &Error>) -> Events {
+        let Self {
+            counted,
+            reasons: known,
+            mut refused,
+        } = self;
+        let contentions = match names {
+            Ok(names) => {
+                let stacks = counted.stacks.named(names).stacks;
+                applied(most(stacks, MOST_STACKS), counted.contentions)
+            }
+            Err(error) => {
+                refused
+                    .entry(CONTENTION.to_owned())
+                    .or_insert_with(|| error.to_string());
+                BTreeMap::new()
+            }
+        };
         let reasons = counted
             .reasons
             .into_iter()
-            .map(|(reason, weight)| (reason_name(&self.reasons, reason), weight))
+            .map(|(reason, weight)| (reason_name(&known, reason), weight))
             .collect();
         Events {
             seconds: counted.seconds,
-            contentions: applied(most(stacks, MOST_STACKS), counted.contentions),
+            contentions,
             drops: applied(reasons, counted.drops),
             syscalls: counted.syscalls,
             syscall_seconds: counted.syscall_seconds,
             migrations: Some(counted.migrations).filter(|counts| !counts.is_empty()),
-            refused: self.refused,
+            refused,
         }
     }
 }

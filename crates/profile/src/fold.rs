@@ -1,12 +1,12 @@
 //! Stacks as numbers while the window runs, as names when it is over.
 //!
 //! A stack that was seen before costs a hash and an addition, and no allocation. Addresses become names at
-//! the end, each once. Two samples of one function at different addresses then become one stack.
+//! the end. Two samples of one function at different addresses then become one stack.
 
 use std::collections::{BTreeMap, HashMap};
 
 use rungwise_formats::folded;
-use rungwise_formats::kallsyms::Symbols;
+use rungwise_formats::kallsyms::Names;
 
 /// Different stacks kept; a bound of memory (64 CPUs at 99 Hz take at least 10 s to fill it), further ones
 /// are counted as lost.
@@ -88,9 +88,14 @@ impl Fold {
         }
     }
 
+    /// Where the functions of the stacks were called or interrupted.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = u64> {
+        // Behind the numbers of task and mode.
+        self.weights.keys().flat_map(|key| places(&key[2..]))
+    }
+
     /// Names the functions.
-    pub(crate) fn named(self, symbols: &Symbols) -> Folded {
-        let mut known = HashMap::new();
+    pub(crate) fn named(self, names: &Names) -> Folded {
         let mut folded = Folded::default();
         let mut functions = Vec::new();
         let weights: BTreeMap<Box<[u64]>, u64> = self.weights.into_iter().collect();
@@ -99,14 +104,11 @@ impl Fold {
                 continue;
             };
             functions.clear();
-            for (place, address) in chain.iter().enumerate().rev() {
-                // All but the leaf are return addresses; the call is before them, and may end its function.
-                let called_at = address - u64::from(place > 0 && *address > 0);
-                let name = *known
-                    .entry(called_at)
-                    .or_insert_with(|| symbols.function(called_at).unwrap_or("[unknown]"));
-                functions.push(name);
-            }
+            functions.extend(
+                places(chain)
+                    .rev()
+                    .map(|place| names.function(place).unwrap_or("[unknown]")),
+            );
             if functions.is_empty() {
                 let mode = [Mode::Kernel, Mode::User, Mode::Guest]
                     .into_iter()
@@ -123,6 +125,15 @@ impl Fold {
         }
         folded
     }
+}
+
+/// The places in the functions of a chain, leaf first. All but the leaf are return addresses; the call is before them,
+/// and may end its function.
+fn places(chain: &[u64]) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
+    chain
+        .iter()
+        .enumerate()
+        .map(|(place, address)| address - u64::from(place > 0 && *address > 0))
 }
 
 #[cfg(test)]
@@ -143,8 +154,10 @@ ffffffff81000500 T handle_softirqs
         0xffff_ffff_8100_0000 + offset
     }
 
-    fn symbols() -> Symbols {
-        Symbols::parse(KALLSYMS.to_owned()).unwrap()
+    fn named(fold: Fold) -> Folded {
+        let mut names = Names::of(fold.addresses());
+        names.read(KALLSYMS.as_bytes()).unwrap();
+        fold.named(&names)
     }
 
     #[test]
@@ -152,7 +165,7 @@ ffffffff81000500 T handle_softirqs
         let mut fold = Fold::default();
         fold.add("echo", Mode::Kernel, &[KERNEL, at(0x210), at(0x120)], 1);
         fold.add("echo", Mode::Kernel, &[KERNEL, at(0x218), at(0x120)], 2);
-        let folded = fold.named(&symbols());
+        let folded = named(fold);
         assert_eq!(
             folded.stacks,
             [("echo;do_syscall_64;udp_sendmsg".to_owned(), 3)].into()
@@ -163,7 +176,7 @@ ffffffff81000500 T handle_softirqs
     fn a_return_address_behind_a_function_belongs_to_the_call_before_it() {
         let mut fold = Fold::default();
         fold.add("echo", Mode::Kernel, &[at(0x210), at(0x200)], 1);
-        let folded = fold.named(&symbols());
+        let folded = named(fold);
         assert!(folded.stacks.contains_key("echo;do_syscall_64;udp_sendmsg"));
     }
 
@@ -173,7 +186,7 @@ ffffffff81000500 T handle_softirqs
         let idle = [at(0x410), at(0x310)];
         fold.add("swapper", Mode::Kernel, &idle, 5);
         fold.add("swapper", Mode::Kernel, &[at(0x510), idle[0], idle[1]], 2);
-        let folded = fold.named(&symbols());
+        let folded = named(fold);
         assert_eq!(folded.idle, 5);
         assert_eq!(
             folded.stacks,
@@ -188,7 +201,7 @@ ffffffff81000500 T handle_softirqs
         fold.add("qemu", Mode::of(0x8000 | 5), &[], 1);
         fold.add("echo", Mode::of(1), &[KERNEL], 1);
         fold.add("echo", Mode::of(1), &[0x10], 1);
-        let folded = fold.named(&symbols());
+        let folded = named(fold);
         let stacks: Vec<&str> = folded.stacks.keys().map(String::as_str).collect();
         assert_eq!(stacks, ["echo;[unknown]", "java;[user]", "qemu;[guest]"]);
     }

@@ -18,3 +18,23 @@ mod tracefs;
 pub use counter::Counter;
 pub use error::{Error, Result};
 pub use sampler::{Options, Sampler};
+
+use rungwise_model::kernel::{Events, Stacks};
+
+/// Ends both; the kernel's symbols are read once for the two of them. Why one was not started is handed back.
+pub fn stop<E>(
+    sampler: Result<Sampler, E>,
+    counter: Result<Counter, E>,
+) -> (Result<Result<Stacks>, E>, Result<Events, E>) {
+    let sampled = sampler.map(Sampler::end);
+    let counted = counter.map(Counter::end);
+    let before = perf::thread_cpu();
+    let stacks = [
+        sampled.as_ref().ok().map(sampler::Ended::stacks),
+        counted.as_ref().ok().map(counter::Ended::stacks),
+    ];
+    let names = symbols::names(stacks.into_iter().flatten().flat_map(fold::Fold::addresses));
+    let events = counted.map(|ended| ended.named(names.as_ref()));
+    let stacks = sampled.map(|ended| names.map(|names| ended.named(&names, before)));
+    (stacks, events)
+}

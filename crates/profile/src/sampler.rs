@@ -8,14 +8,13 @@
 //! Sources: kernel/events/core.c (`perf_swevent_hrtimer`), arch/x86/events/core.c of Linux 6.18.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use perf_event::SampleFlag;
 use perf_event::events::{Event, Hardware, Software};
-use rungwise_formats::kallsyms::Symbols;
+use rungwise_formats::kallsyms::Names;
 use rungwise_host::live::Live;
 use rungwise_model::kernel::Stacks;
 
@@ -58,7 +57,6 @@ impl Default for Options {
 pub struct Sampler {
     event: &'static str,
     hz: u32,
-    symbols: Arc<Symbols>,
     /// CPU time that the start took.
     spent: Duration,
     stop: Sender<()>,
@@ -79,7 +77,7 @@ impl Sampler {
         let before = perf::thread_cpu();
         // First that which is refused most often, with the reason that says most.
         let (event, rings) = open(options.hz)?;
-        let symbols = symbols::load(&Live)?;
+        symbols::check()?;
         let mut reader = Reader {
             rings,
             view: View {
@@ -100,32 +98,62 @@ impl Sampler {
         Ok(Self {
             event,
             hz: options.hz,
-            symbols,
             spent: perf::thread_cpu().saturating_sub(before),
             stop,
             thread,
         })
     }
 
-    /// Ends, and names what was seen.
-    pub fn stop(self) -> Stacks {
-        let before = perf::thread_cpu();
+    /// Ends, and names what was seen. A counter beside it is ended together with it: [`crate::stop`].
+    pub fn stop(self) -> Result<Stacks> {
+        let (stacks, _) = crate::stop(Ok(self), Err(()));
+        stacks.expect("a sampler that ends gives its stacks")
+    }
+
+    /// Ends.
+    pub(crate) fn end(self) -> Ended {
         // The thread ends also if it cannot hear.
         let _ = self.stop.send(());
         let sampled = self
             .thread
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let left_out = sampled.fold.left_out;
-        let folded = sampled.fold.named(&self.symbols);
+        Ended {
+            event: self.event,
+            hz: self.hz,
+            lost: sampled.lost + sampled.fold.left_out,
+            fold: sampled.fold,
+            spent: self.spent + sampled.spent,
+        }
+    }
+}
+
+/// What was seen, not named yet.
+pub(crate) struct Ended {
+    event: &'static str,
+    hz: u32,
+    fold: Fold,
+    lost: u64,
+    spent: Duration,
+}
+
+impl Ended {
+    /// Stacks as addresses.
+    pub(crate) fn stacks(&self) -> &Fold {
+        &self.fold
+    }
+
+    /// Names it; the looking up of names began when this thread had used `before`.
+    pub(crate) fn named(self, names: &Names, before: Duration) -> Stacks {
+        let folded = self.fold.named(names);
         let naming = perf::thread_cpu().saturating_sub(before);
         Stacks {
             event: self.event.to_owned(),
             hz: self.hz,
             folded: folded.stacks,
             idle: folded.idle,
-            lost: sampled.lost + left_out,
-            cost_s: (self.spent + sampled.spent + naming).as_secs_f64(),
+            lost: self.lost,
+            cost_s: (self.spent + naming).as_secs_f64(),
         }
     }
 }

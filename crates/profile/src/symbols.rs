@@ -1,41 +1,70 @@
-//! The kernel's functions, read once for all that watch at the same time.
+//! The names of the kernel's functions.
 //!
-//! The kernel prints its 100,000 symbols anew for each reader, which costs it more than a window of samples
-//! does. Nothing is kept for longer than somebody uses it: modules come and go.
+//! The kernel prints its 100,000 symbols anew for each reader, which costs it more than a window of samples does. So
+//! the list is read once, when the window is over and the addresses are known; that it will name anything is found
+//! out before, by its beginning.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::io::{self, BufReader};
 
-use rungwise_formats::kallsyms::{Symbols, Unreadable};
-use rungwise_host::Host;
+use rungwise_formats::kallsyms::{self, Names, Unreadable};
+use rungwise_host::live::Live;
+use rungwise_host::{Host, files};
 
 use crate::error::{Error, Result, sysctl};
 
 const PATH: &str = "/proc/kallsyms";
 
-static IN_USE: Mutex<Weak<Symbols>> = Mutex::new(Weak::new());
+const TRIED: &str = "name the functions of the kernel";
 
-/// The symbols of the running kernel.
-pub(crate) fn load(host: &dyn Host) -> Result<Arc<Symbols>> {
-    let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(symbols) = in_use.upgrade() {
-        return Ok(symbols);
-    }
-    let symbols = Arc::new(read(host)?);
-    *in_use = Arc::downgrade(&symbols);
-    Ok(symbols)
+/// Bytes in which a symbol of code is met: 1,500 symbols.
+const BEGINNING: u64 = 64 << 10;
+
+/// What the kernel gives at once, whatever the room (`seq_read`).
+const PAGE: usize = 4096;
+
+/// Whether functions can be named here.
+pub(crate) fn check() -> Result<()> {
+    let beginning = files::read_at_most(PATH.as_ref(), BEGINNING).map_err(unreadable)?;
+    judge(&Live, &beginning)
 }
 
-fn read(host: &dyn Host) -> Result<Symbols> {
-    let tried = "name the functions of the kernel";
-    let text = host
-        .text(PATH.as_ref())
-        .map_err(Error::system(&format!("{tried} by {PATH}")))?;
-    Symbols::parse(text).map_err(|why| match why {
+/// The functions at these addresses; nothing is read where there are none.
+pub(crate) fn names(addresses: impl IntoIterator<Item = u64>) -> Result<Names> {
+    let mut addresses = addresses.into_iter().peekable();
+    if addresses.peek().is_none() {
+        return Ok(Names::default());
+    }
+    let mut names = Names::of(addresses);
+    let file = files::open(PATH.as_ref()).map_err(unreadable)?;
+    names
+        .read(BufReader::with_capacity(PAGE, file))
+        .map_err(Error::system(&tried()))?;
+    Ok(names)
+}
+
+fn tried() -> String {
+    format!("{TRIED} by {PATH}")
+}
+
+fn unreadable(error: rungwise_host::Error) -> Error {
+    let source = match error {
+        rungwise_host::Error::System { source, .. } => source,
+        other => io::Error::other(other),
+    };
+    Error::System {
+        tried: tried(),
+        source,
+    }
+}
+
+/// What the beginning of the list means.
+fn judge(host: &dyn Host, beginning: &[u8]) -> Result<()> {
+    kallsyms::judge(beginning).map_err(|why| match why {
         Unreadable::Hidden => Error::Nameless {
             restrict: sysctl(host, "kptr_restrict"),
         },
         Unreadable::Foreign => Error::Missing {
-            tried: tried.to_owned(),
+            tried: TRIED.to_owned(),
             why: format!("{PATH} lists none (CONFIG_KALLSYMS)"),
         },
     })
@@ -49,19 +78,19 @@ mod tests {
 
     #[test]
     fn hidden_addresses_are_told_with_the_switch_that_hides_them() {
-        let host = Recorded::new("this host", 1)
-            .file(PATH, "0000000000000000 T _text")
-            .file("/proc/sys/kernel/kptr_restrict", "2");
-        let text = read(&host).unwrap_err().to_string();
+        let host = Recorded::new("this host", 1).file("/proc/sys/kernel/kptr_restrict", "2");
+        let text = judge(&host, b"0000000000000000 T _text\n")
+            .unwrap_err()
+            .to_string();
         assert!(text.contains("kptr_restrict is 2"), "{text}");
         assert!(text.contains("; run as root"), "{text}");
     }
 
     #[test]
     fn a_kernel_without_symbols_and_a_missing_file_are_told_apart() {
-        let host = Recorded::new("this host", 1).file(PATH, "");
-        assert!(matches!(read(&host), Err(Error::Missing { .. })));
         let host = Recorded::new("this host", 1);
-        assert!(matches!(read(&host), Err(Error::System { .. })));
+        assert!(matches!(judge(&host, b""), Err(Error::Missing { .. })));
+        let missing = files::open("/proc/none".as_ref()).map_err(unreadable);
+        assert!(matches!(missing, Err(Error::System { .. })));
     }
 }

@@ -77,7 +77,7 @@ fn stacks_show_what_the_kernel_does_for_a_task() {
         return;
     };
     talk_for(Duration::from_secs(1));
-    let stacks = sampler.stop();
+    let stacks = sampler.stop().unwrap();
     let sent = under(&stacks.folded, "talker", "udp_sendmsg");
     assert!(under(&stacks.folded, "", "[user]") > 0, "{stacks:#?}");
     // About half of 499 samples are in there; a machine that is busy with others gives us fewer.
@@ -109,7 +109,7 @@ fn of_one_process_only_its_own_stacks_are_kept() {
         return;
     };
     talk_for(Duration::from_millis(500));
-    let stacks = sampler.stop();
+    let stacks = sampler.stop().unwrap();
     assert!(under(&stacks.folded, "talker", "udp_sendmsg") > 0);
     // Nobody else's, the idle task's least of all.
     assert_eq!(stacks.idle, 0);

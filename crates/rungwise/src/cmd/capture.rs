@@ -214,8 +214,9 @@ impl Watch {
 
     /// Adds what was seen to the last look.
     fn stop(self, capture: &mut Capture) {
-        let stacks = self.sampler.map(|sampler| Answer::Stacks(sampler.stop()));
-        let events = self.counter.map(|counter| Answer::Events(counter.stop()));
+        let (stacks, events) = rungwise_profile::stop(self.sampler, self.counter);
+        let stacks = stacks.and_then(|stacks| stacks.map_err(|error| error.to_string()));
+        let (stacks, events) = (stacks.map(Answer::Stacks), events.map(Answer::Events));
         if let Some(last) = capture.moments.last_mut() {
             for (name, answer) in [("stacks", stacks), ("events", events)] {
                 let reply = answer.map_or_else(Reply::Failed, Reply::Answer);
