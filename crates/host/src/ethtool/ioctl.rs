@@ -1,7 +1,7 @@
 //! The ethtool ioctl to one device: a command and its answer in one buffer of words.
 //!
-//! Some commands write as much as the driver has to say, whatever room the caller named. Their buffers
-//! therefore have headroom beyond any driver's wish; untouched pages of it cost nothing.
+//! Some commands write as much as the driver has to say, whatever room the caller named. Their buffer
+//! therefore has headroom beyond any driver's wish; it is made once, and untouched pages of it cost nothing.
 #![expect(
     unsafe_code,
     reason = "the ethtool ioctl takes a pointer inside struct ifreq"
@@ -10,6 +10,7 @@
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixDatagram;
+use std::sync::{Mutex, PoisonError};
 
 use crate::netlink::text;
 
@@ -76,20 +77,29 @@ impl Ioctl {
         }
         // struct ethtool_gstrings: cmd, set, count, then names of 32 bytes.
         let expected = info[4] as usize;
-        let mut words = with_headroom(3 + expected * STRING_LEN / 4);
-        words[..3].copy_from_slice(&[GSTRINGS, set, info[4]]);
-        self.call(&mut words)?;
-        let count = words[2] as usize;
-        let names = words
-            .get(3..3 + count * STRING_LEN / 4)
-            .ok_or(io::ErrorKind::Interrupted)?;
-        Ok(bytes(names).chunks_exact(STRING_LEN).map(text).collect())
+        with_room(3 + expected * STRING_LEN / 4, |words| {
+            words[..3].copy_from_slice(&[GSTRINGS, set, info[4]]);
+            self.call(words)?;
+            let count = words[2] as usize;
+            let names = words
+                .get(3..3 + count * STRING_LEN / 4)
+                .ok_or(io::ErrorKind::Interrupted)?;
+            Ok(bytes(names).chunks_exact(STRING_LEN).map(text).collect())
+        })
     }
 }
 
-/// A buffer of `words` and the headroom, zeroed.
-pub(super) fn with_headroom(words: usize) -> Vec<u32> {
-    vec![0; words + HEADROOM]
+/// Lends a buffer of `words` zeroes, with the headroom behind them.
+pub(super) fn with_room<R>(words: usize, work: impl FnOnce(&mut [u32]) -> R) -> R {
+    static ROOM: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+    // What a panic left in it is overwritten.
+    let mut room = ROOM.lock().unwrap_or_else(PoisonError::into_inner);
+    if room.len() < words + HEADROOM {
+        // Not by growing, which would write to every page.
+        *room = vec![0; words + HEADROOM];
+    }
+    room[..words].fill(0);
+    work(&mut room)
 }
 
 /// The bytes of words.

@@ -79,16 +79,17 @@ pub(crate) fn statistics(device: &str) -> io::Result<BTreeMap<String, u64>> {
     let ioctl = Ioctl::open(device)?;
     let names = ioctl.strings(STATISTICS)?;
     // struct ethtool_stats: command, count, then 64 bits each.
-    let mut words = ioctl::with_headroom(2 + names.len() * 2);
-    words[0] = GSTATS;
-    words[1] = names.len() as u32;
-    ioctl.call(&mut words)?;
-    let count = words[1] as usize;
-    // A driver whose queues changed between the two calls has other names now.
-    if count != names.len() {
-        return Err(io::ErrorKind::Interrupted.into());
-    }
-    let bytes = ioctl::bytes(&words[2..2 + count * 2]);
+    let bytes = ioctl::with_room(2 + names.len() * 2, |words| {
+        words[0] = GSTATS;
+        words[1] = names.len() as u32;
+        ioctl.call(words)?;
+        let count = words[1] as usize;
+        // A driver whose queues changed between the two calls has other names now.
+        if count != names.len() {
+            return Err(io::Error::from(io::ErrorKind::Interrupted));
+        }
+        Ok(ioctl::bytes(&words[2..2 + count * 2]))
+    })?;
     Ok(names
         .into_iter()
         .zip(bytes.chunks_exact(8))
