@@ -5,7 +5,7 @@
 //! its own, [`Error::NoSpace`](crate::Error::NoSpace), because a journal that cannot be written forbids the edit.
 #![expect(
     unsafe_code,
-    reason = "geteuid has no safe door in std, nor has linkat for a file without a name"
+    reason = "geteuid and getrlimit have no safe door in std, nor has linkat for a file without a name"
 )]
 
 use std::ffi::CString;
@@ -13,11 +13,14 @@ use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
+
+/// Most files of the kernel fit one page.
+pub(crate) const PAGE: usize = 4096;
 
 /// Replaces `path` with `bytes` in one step: a reader sees the old file or the new one, never half.
 ///
@@ -229,6 +232,40 @@ pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reads a whole file from its beginning once more. One of the kernel's that is about something which has ended is an
+/// error (`ESRCH`).
+pub fn read_again(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; PAGE];
+    let mut length = 0;
+    loop {
+        match file.read_at(&mut bytes[length..], length as u64) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if length == bytes.len() {
+            bytes.resize(2 * length, 0);
+        }
+    }
+    bytes.truncate(length);
+    bytes.shrink_to_fit();
+    Ok(bytes)
+}
+
+/// Half of the descriptors that this process may have open: as many may be kept.
+pub fn most_open() -> usize {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a live local that the call writes to.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return 0;
+    }
+    usize::try_from(limit.rlim_cur / 2).unwrap_or(usize::MAX)
+}
+
 /// Opens a file to be read from its beginning, in pieces. A folder is an error at once.
 pub fn open(path: &Path) -> Result<File> {
     let opened = File::open(path).and_then(|file| {
@@ -382,6 +419,20 @@ mod tests {
         );
         assert!(!is_plain(Path::new("/dev/zero")) && !is_plain(Path::new("/proc/self/exe")));
         assert!(is_plain(Path::new("/proc/self/stat")));
+    }
+
+    #[test]
+    fn a_file_is_read_again_from_its_beginning() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let long = vec![b'x'; 3 * PAGE + 1];
+        for bytes in [&b""[..], b"text", &long] {
+            replace(&path, bytes).unwrap();
+            let file = open(&path).unwrap();
+            assert_eq!(read_again(&file).unwrap(), bytes);
+            assert_eq!(read_again(&file).unwrap(), bytes);
+        }
+        assert!(most_open() > 0);
     }
 
     #[test]

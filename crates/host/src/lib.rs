@@ -40,6 +40,7 @@ pub use error::{Error, Result};
 pub use setting::DeviceSetting;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -82,6 +83,12 @@ pub trait Host: Send + Sync {
 
     /// Reads a whole file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Opens a file that is read again and again, by [`files::read_again`]; nothing where only [`Host::read`] does.
+    fn open(&self, path: &Path) -> io::Result<Option<File>> {
+        let _ = path;
+        Ok(None)
+    }
 
     /// Writes `value` to an existing file with one `write(2)`; never creates one.
     fn write(&self, path: &Path, value: &[u8]) -> io::Result<()>;

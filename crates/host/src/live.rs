@@ -30,12 +30,18 @@ impl Host for Live {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        // Not fs::read, which asks for a size that the kernel gives as 0 or 4096 here, and then feels its way: most
-        // of these files fit one page, and two reads instead of five count with thousands of them.
-        let mut bytes = Vec::with_capacity(4096);
-        File::open(of_this_thread(path))?.read_to_end(&mut bytes)?;
+        let mut bytes = Vec::with_capacity(files::PAGE);
+        // Not the file's own `read_to_end`, nor `fs::read`: they ask for size and position first, and the kernel gives
+        // 0 or 4096 here. Four calls instead of six or eight count with thousands of files.
+        File::open(of_this_thread(path))?
+            .take(u64::MAX)
+            .read_to_end(&mut bytes)?;
         bytes.shrink_to_fit();
         Ok(bytes)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Option<File>> {
+        File::open(of_this_thread(path)).map(Some)
     }
 
     fn write(&self, path: &Path, value: &[u8]) -> io::Result<()> {

@@ -82,6 +82,7 @@ fn what(source: &Source) -> String {
 
 fn when(source: &Source) -> &'static str {
     match (source.what, source.when) {
+        (_, When::Begin) => "once, at the begin",
         (_, When::Once) => "once, at the end",
         (What::Running(_), _) => "at each look after the first",
         (_, When::Ends) => "at both ends of the window",

@@ -75,18 +75,28 @@ pub enum What {
     Ask(Question),
 }
 
-/// When to read it.
+/// When to read it. In this order, so that what several probes name is read as the one does that wants most of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
-    /// Once, at the end of the window: settings.
-    Once,
-    /// At both ends: counters that are dear to read.
-    Ends,
     /// At both ends and between: counters and queue lengths of which the course matters.
     Each,
+    /// At both ends: counters that are dear to read.
+    Ends,
+    /// Once, at the begin of the window: what it began with.
+    Begin,
+    /// Once, at the end of the window: settings.
+    Once,
 }
 
 impl Source {
+    /// Files that are read at the begin of the window.
+    pub const fn begin(pattern: &'static str) -> Self {
+        Self {
+            what: What::Files(pattern),
+            when: When::Begin,
+        }
+    }
+
     /// Files that are read once.
     pub const fn once(pattern: &'static str) -> Self {
         Self {

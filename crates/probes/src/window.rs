@@ -89,14 +89,21 @@ impl<'a> Window<'a> {
         let Some(last) = self.moments().last() else {
             return Vec::new();
         };
-        last.files
-            .range(fixed.to_owned()..)
-            .map(|(path, _)| path.as_str())
+        let mut found = Vec::new();
+        // The last folder in which nothing matches: that of the threads of a process may hold thousands of files.
+        let mut elsewhere = None;
+        let paths = last.files.range(fixed.to_owned()..).map(|(path, _)| path);
+        for path in paths.take_while(|path| path.starts_with(fixed)) {
             // A pattern stands for itself where its folder could not be listed.
-            .filter(|path| !path.contains('*'))
-            .take_while(|path| path.starts_with(fixed))
-            .filter_map(|path| Some((path, stars(pattern, path)?)))
-            .collect()
+            if elsewhere.is_some_and(|folder| path.starts_with(folder)) || path.contains('*') {
+                continue;
+            }
+            match stars(pattern, path) {
+                Some(stars) => found.push((path.as_str(), stars)),
+                None => elsewhere = unlike(pattern, path).or(elsewhere),
+            }
+        }
+        found
     }
 
     /// The answer to a question at the last look.
@@ -282,20 +289,37 @@ pub(crate) fn stars<'p>(pattern: &str, path: &'p str) -> Option<Vec<&'p str>> {
     loop {
         match (wanted.next(), given.next()) {
             (None, None) => return Some(found),
-            (Some(wanted), Some(given)) => match wanted.split_once('*') {
-                None if wanted == given => {}
-                None => return None,
-                Some((head, tail)) => {
-                    let middle = given.strip_prefix(head)?.strip_suffix(tail)?;
-                    if middle.is_empty() {
-                        return None;
-                    }
-                    found.push(middle);
-                }
-            },
+            (Some(wanted), Some(given)) => {
+                found.extend(Some(star(wanted, given)?).filter(|star| !star.is_empty()));
+            }
             _ => return None,
         }
     }
+}
+
+/// What the star of one name stands for, which is never empty, or `""` where it has none; nothing if the other name is
+/// unlike it.
+fn star<'p>(wanted: &str, given: &'p str) -> Option<&'p str> {
+    match wanted.split_once('*') {
+        None => (wanted == given).then_some(""),
+        Some((head, tail)) => {
+            let middle = given.strip_prefix(head)?.strip_suffix(tail)?;
+            (!middle.is_empty()).then_some(middle)
+        }
+    }
+}
+
+/// The folder of `path`, its slash included, that is unlike `pattern`, so that nothing in it matches.
+fn unlike<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
+    let mut end = 0;
+    for (wanted, given) in pattern.split('/').zip(path.split_inclusive('/')) {
+        end += given.len();
+        let name = given.strip_suffix('/')?;
+        if star(wanted, name).is_none() {
+            return Some(&path[..end]);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -349,6 +373,10 @@ mod tests {
             None
         );
         assert_eq!(stars(pattern, "/sys/class/net/eth0/queues/rx-1"), None);
+        let folder = |path| unlike("/proc/*/stat", path);
+        assert_eq!(folder("/proc/7/task/8/stat"), Some("/proc/7/task/"));
+        assert_eq!(folder("/proc/7/status"), None);
+        assert_eq!(folder("/sys/7/stat"), Some("/sys/"));
     }
 
     #[test]

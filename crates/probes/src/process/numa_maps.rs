@@ -25,8 +25,9 @@ pub(crate) static PROBE: Probe = Probe {
     needs: &[Need::Root],
     sources: &[
         Source::once(MAPS),
-        Source::ends(STATS),
+        Source::begin(STATS),
         Source::running(STATS, When::Each),
+        Source::running(STATS, When::Once),
         Source::once(topology::NODES),
     ],
     yields: &[&keys::NUMA_PROCESS_REMOTE],

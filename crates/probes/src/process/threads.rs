@@ -32,8 +32,9 @@ pub(crate) static PROBE: Probe = Probe {
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
-        Source::ends(STATS),
+        Source::begin(STATS),
         Source::running(STATS, When::Each),
+        Source::running(STATS, When::Once),
         Source::each(SCHEDSTATS),
         Source::running(SCHEDS, When::Each),
         Source::running(STATUSES, When::Once),
@@ -121,16 +122,22 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     );
 }
 
+/// The threads that are there at the last look. Of those that stood still nothing else is read then: what their `stat`
+/// said at the first still holds.
 fn threads<'a>(window: &Window<'a>, pid: u32) -> Vec<Thread<'a>> {
-    window
-        .matching(&of(STATS, pid))
-        .into_iter()
-        .filter_map(|(path, stars)| {
-            let tid = *stars.first()?;
-            let text = window.text(path).ok()?;
+    let there = [STATS, SCHEDSTATS].map(|pattern| window.matching(&of(pattern, pid)));
+    let tids: BTreeSet<&str> = there
+        .iter()
+        .flatten()
+        .filter_map(|(_, stars)| stars.first().copied())
+        .collect();
+    tids.into_iter()
+        .filter_map(|tid| {
+            let folder = format!("/proc/{pid}/task/{tid}");
+            let (_, text) = window.texts(&format!("{folder}/stat")).ok()?.pop()?;
             Some(Thread {
                 tid,
-                folder: format!("/proc/{pid}/task/{tid}"),
+                folder,
                 subject: Subject::new(Kind::Thread, format!("{pid}:{tid}")),
                 stat: task::stat(text)?,
             })

@@ -59,7 +59,8 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Something moved on it, held it back or waits in it. Of a single look only what waits is known.
+    /// Something moved on it, held it back or waits in it. Of a single look only what waits is known. Otherwise nobody
+    /// asks for its process, and looking for one costs.
     fn carries(&self) -> bool {
         self.moved > 0 || self.limited > 0 || self.queued > 0
     }
@@ -72,15 +73,55 @@ fn connections<'a>(looks: &[Look<'a>]) -> Vec<Connection<'a>> {
         let open = alone.iter().filter(|socket| is_connection(socket));
         return open.map(|socket| Connection::of(None, socket)).collect();
     };
-    let open = first.iter().filter(|socket| is_connection(socket));
-    let before: HashMap<Place, &TcpSocket> = open.map(|socket| (place(socket), socket)).collect();
+    let mut before = Before::new(first);
     last.iter()
         .filter(|socket| is_connection(socket))
-        .map(|socket| {
-            let first = before.get(&place(socket)).copied();
-            Connection::of(first.filter(|first| first.is_same(socket)), socket)
-        })
+        .map(|socket| Connection::of(before.find(socket), socket))
         .collect()
+}
+
+/// Connections of an earlier look, to find those of a later one among.
+///
+/// The kernel lists them in the order of its table, so both looks have most of them in the same order, and the next one
+/// sought is nearly always the next one here.
+struct Before<'a> {
+    sockets: &'a [TcpSocket],
+    /// What was not found up to now.
+    rest: &'a [TcpSocket],
+    /// All of them, once one was sought that is not near.
+    places: Option<HashMap<Place, &'a TcpSocket>>,
+}
+
+impl<'a> Before<'a> {
+    /// Sockets that may have gone between two that stayed, before all are searched.
+    const NEAR: usize = 8;
+
+    fn new(sockets: &'a [TcpSocket]) -> Self {
+        Self {
+            sockets,
+            rest: sockets,
+            places: None,
+        }
+    }
+
+    fn find(&mut self, sought: &TcpSocket) -> Option<&'a TcpSocket> {
+        let is_it = |socket: &&TcpSocket| is_connection(socket) && socket.is_same(sought);
+        let near = self
+            .rest
+            .iter()
+            .take(Self::NEAR)
+            .position(|socket| is_it(&socket));
+        if let Some(at) = near {
+            let found = &self.rest[at];
+            self.rest = &self.rest[at + 1..];
+            return Some(found);
+        }
+        let places = self.places.get_or_insert_with(|| {
+            let open = self.sockets.iter().filter(|socket| is_connection(socket));
+            open.map(|socket| (place(socket), socket)).collect()
+        });
+        places.get(&place(sought)).copied().filter(is_it)
+    }
 }
 
 /// Connections of the first look that have something in a queue, those with most first, at most as many as are told:
@@ -95,17 +136,12 @@ pub(super) fn queued(first: &[TcpSocket]) -> Vec<TcpSocket> {
         .collect()
 }
 
-/// Whether somebody wants to know its process: looking for it costs, and of one that carried nothing nobody asks.
-fn is_sought(looks: &[Look<'_>], connection: &Connection<'_>) -> bool {
-    looks.len() < 2 || connection.carries()
-}
-
 /// Inodes of the connections that are told and whose process is sought.
 pub(super) fn sought(looks: &[Look<'_>]) -> Vec<u64> {
     let connections = connections(looks);
     choose(&connections)
         .into_iter()
-        .filter(|index| is_sought(looks, &connections[*index]))
+        .filter(|index| connections[*index].carries())
         .map(|index| connections[index].last.inode)
         .filter(|inode| *inode != 0)
         .collect()
@@ -147,12 +183,15 @@ pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Eviden
         );
         if let Ok(known) = &owners
             && !known.contains_key(&socket.inode)
-            && !is_sought(looks, &connections[at])
+            && !connections[at].carries()
         {
-            told.absent(
-                &keys::TCP_PROCESS,
-                "it carried nothing in the window, so its process was not looked for",
-            );
+            let nothing = if looks.len() < 2 {
+                "nothing waited in its queues"
+            } else {
+                "it carried nothing in the window"
+            };
+            let why = format!("{nothing}, so its process was not looked for");
+            told.absent(&keys::TCP_PROCESS, why);
             continue;
         }
         port::owner(
@@ -173,16 +212,20 @@ fn choose(connections: &[Connection<'_>]) -> Vec<usize> {
         |connection| connection.queued,
     ];
     let largest = measures.map(|measure| top(connections, measure, 1));
-    // All have this measure, so it fills up by address.
-    let rest = top(connections, |_| 1, 0);
     let by_turns = (0..MOST).flat_map(|rank| largest.iter().filter_map(move |list| list.get(rank)));
     let mut seen = HashSet::new();
-    by_turns
-        .chain(&rest)
+    let mut chosen: Vec<usize> = by_turns
         .copied()
         .filter(|index| seen.insert(*index))
         .take(MOST)
-        .collect()
+        .collect();
+    if chosen.len() < MOST {
+        // All have this measure, so it fills up by address.
+        let rest = top(connections, |_| 1, 0).into_iter();
+        let others = rest.filter(|index| seen.insert(*index));
+        chosen.extend(others.take(MOST - chosen.len()));
+    }
+    chosen
 }
 
 /// Indexes of the [`MOST`] connections with the largest measure of at least `least`, largest first.
@@ -573,5 +616,40 @@ fn rounded(queue: f64) -> String {
         format!("{queue:.0}")
     } else {
         format!("{queue:.3}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sockets(ports: &[u16]) -> Vec<TcpSocket> {
+        let socket = |port: &u16| TcpSocket {
+            local: Endpoint::new([10, 0, 0, 1].into(), *port),
+            state: state::ESTABLISHED,
+            inode: u64::from(*port),
+            ..TcpSocket::default()
+        };
+        ports.iter().map(socket).collect()
+    }
+
+    #[test]
+    fn a_connection_is_found_in_whatever_order_the_looks_list_it() {
+        let stayed: Vec<u16> = (0..100).collect();
+        let orders = [
+            stayed.clone(),
+            stayed.iter().rev().copied().collect(),
+            // Many went, and others came.
+            (0..30).chain(200..230).chain(90..100).collect(),
+        ];
+        let first = sockets(&stayed);
+        for order in orders {
+            let mut before = Before::new(&first);
+            for socket in sockets(&order) {
+                let found = before.find(&socket).map(|found| found.inode);
+                let expected = Some(socket.inode).filter(|inode| *inode < 100);
+                assert_eq!(found, expected);
+            }
+        }
     }
 }
