@@ -66,6 +66,12 @@ const ROWS: &[Row] = &[
         target: Target::Share(0.01),
     },
     Row {
+        what: "watch that process for 10 s, stacks at 99 Hz and kernel events",
+        sockets: 5_000,
+        arguments: &["--for", "10s", "--pid", "{host}"],
+        target: Target::Share(0.03),
+    },
+    Row {
         what: "one look",
         sockets: 5_000,
         arguments: &["--for", "0s", "--no-stacks"],
