@@ -112,6 +112,10 @@ fn schemas(pages: &mut BTreeMap<String, String>) -> Result<()> {
             schemars::schema_for!(rungwise_model::gc_follow::FollowLine).to_value(),
         ),
         (
+            "jvm-threads",
+            schemars::schema_for!(rungwise_model::threads::ThreadsReport).to_value(),
+        ),
+        (
             "jvm-flags",
             schemars::schema_for!(rungwise_model::jvm_flags::JvmFlagsReport).to_value(),
         ),

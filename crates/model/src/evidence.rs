@@ -62,6 +62,10 @@ pub enum Kind {
     Setting,
     /// One run of a JVM in a GC log, by its number there, from 1.
     Jvm,
+    /// The thread dumps of one JVM, by its number among the files, from 1.
+    Dumps,
+    /// One deadlock, by the number of its JVM and its own: `1:2`.
+    Deadlock,
 }
 
 const KINDS: &[(Kind, &str)] = &[
@@ -79,6 +83,8 @@ const KINDS: &[(Kind, &str)] = &[
     (Kind::Connection, "connection"),
     (Kind::Setting, "setting"),
     (Kind::Jvm, "jvm"),
+    (Kind::Dumps, "dumps"),
+    (Kind::Deadlock, "deadlock"),
 ];
 
 /// One thing of a kind; written `host`, `cpu/3`, `device/eth0`, `queue/eth0:rx-3`.

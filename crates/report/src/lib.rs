@@ -18,6 +18,7 @@ pub mod numbers;
 pub mod sarif;
 pub mod scale;
 pub mod terminal;
+pub mod threads;
 pub mod tune;
 
 use std::fmt::Write as _;

@@ -36,6 +36,7 @@ pub static RULES: &[&Rule] = &[
     &cpu::client_bound::RULE,
     &net::conntrack_full::RULE,
     &cpu::cstate_latency::RULE,
+    &jvm::deadlock::RULE,
     &memory::direct_reclaim::RULE,
     &disk::disk_queue::RULE,
     &disk::disk_readahead::RULE,
@@ -76,6 +77,7 @@ pub static RULES: &[&Rule] = &[
     &device::irq_one_cpu::RULE,
     &device::irq_one_node::RULE,
     &device::irq_rate_high::RULE,
+    &jvm::lock_wait_ratio::RULE,
     &firmware::memory_channels::RULE,
     &device::mtu_large_wins::RULE,
     &device::mtu_mismatch::RULE,
@@ -137,15 +139,12 @@ pub fn client_limit(findings: &[Finding]) -> Option<&Finding> {
 
 /// What all rules say of this evidence: act first, then watch, undecided, clear; the severest first.
 ///
-/// Rules of GC logs are asked where there is one. A host has none unless somebody gives it, and a row for each of them
-/// that says so would hide the rows that matter.
+/// Rules of files are asked where there is such a file. A host has none unless somebody gives it, and a row for each of
+/// them that says so would hide the rows that matter.
 pub fn judge(evidence: &Evidence) -> Vec<Finding> {
-    let has_log = evidence
-        .readings()
-        .any(|reading| reading.subject.kind() == Kind::Jvm);
     let mut findings: Vec<_> = RULES
         .iter()
-        .filter(|rule| has_log || !reads_gc_logs(rule))
+        .filter(|rule| files_of(rule).is_none_or(|kinds| tells_of(evidence, kinds)))
         .flat_map(|rule| rule.findings(evidence))
         .collect();
     findings.sort_by(|a, b| {
@@ -165,9 +164,29 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     findings
 }
 
-/// All that it reads is of a run of a JVM.
-fn reads_gc_logs(rule: &Rule) -> bool {
-    rule.needs.iter().all(|key| key.of == Kind::Jvm)
+/// What is known from files alone: GC logs, thread dumps.
+const OF_FILES: [&[Kind]; 2] = [&[Kind::Jvm], &[Kind::Dumps, Kind::Deadlock]];
+
+/// The kinds of things that one sort of file tells of, where all that the rule reads is of them.
+fn files_of(rule: &Rule) -> Option<&'static [Kind]> {
+    let all = |kinds: &&[Kind]| rule.needs.iter().all(|key| kinds.contains(&key.of));
+    OF_FILES.into_iter().find(all)
+}
+
+fn tells_of(evidence: &Evidence, kinds: &[Kind]) -> bool {
+    let mut readings = evidence.readings();
+    readings.any(|reading| kinds.contains(&reading.subject.kind()))
+}
+
+/// What the rules of thread dumps say; the others lack everything there.
+pub fn judge_dumps(evidence: &Evidence) -> Vec<Finding> {
+    let of_dumps = |finding: &Finding| {
+        let rule = RULES.iter().find(|rule| rule.id == finding.rule);
+        rule.is_some_and(|rule| files_of(rule) == Some(OF_FILES[1]))
+    };
+    let mut findings = judge(evidence);
+    findings.retain(of_dumps);
+    findings
 }
 
 #[cfg(test)]
@@ -178,12 +197,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_without_a_gc_log_is_not_asked_about_one() {
+    fn a_host_without_a_gc_log_or_a_thread_dump_is_not_asked_about_one() {
         let mut evidence = Evidence::over(10.0);
         let asked = |evidence: &Evidence| judge(evidence).iter().any(|f| f.rule == "gc-full");
         assert!(!asked(&evidence));
         let run = Subject::new(Kind::Jvm, 1);
         evidence.number(&keys::GC_FULLS, run, 0.0, Origin::new("GC log", ""));
         assert!(asked(&evidence));
+        assert!(judge(&evidence).iter().all(|f| f.rule != "deadlock"));
+        assert!(judge_dumps(&evidence).is_empty());
     }
 }

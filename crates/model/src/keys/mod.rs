@@ -33,6 +33,7 @@ mod memory;
 mod net;
 mod outside;
 mod stack;
+mod threads;
 
 pub use cpu::*;
 pub use device::*;
@@ -42,10 +43,11 @@ pub use memory::*;
 pub use net::*;
 pub use outside::*;
 pub use stack::*;
+pub use threads::*;
 
 /// All keys.
 pub fn all() -> impl Iterator<Item = &'static Key> {
-    [CPU, DEVICE, GC, LOAD, MEMORY, NET, OUTSIDE, STACK]
+    [CPU, DEVICE, GC, LOAD, MEMORY, NET, OUTSIDE, STACK, THREADS]
         .into_iter()
         .flatten()
         .copied()

@@ -1,6 +1,8 @@
-//! Runs of a JVM as their GC logs tell of them.
+//! Runs of a JVM as their GC logs tell of them, and what its thread dumps show.
 
 pub(crate) mod alloc_per_request;
+pub(crate) mod deadlock;
+mod dumps;
 pub(crate) mod gc_alloc_failure;
 pub(crate) mod gc_cmf;
 pub(crate) mod gc_cpu_starved;
@@ -25,5 +27,6 @@ pub(crate) mod gc_young_frequent;
 pub(crate) mod gc_young_grown;
 pub(crate) mod gc_young_long;
 pub(crate) mod heap_resize;
+pub(crate) mod lock_wait_ratio;
 mod options;
 mod run;

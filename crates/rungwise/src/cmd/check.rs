@@ -23,14 +23,14 @@ use super::capture::Looking;
 use super::{Format, Global, jvm, output};
 use crate::problem::Problem;
 
-/// Find the bottleneck: judge this host, a process on it, a capture of another, or a GC log.
+/// Find the bottleneck: judge this host, a process on it, a capture of another, a GC log, or thread dumps.
 ///
 /// Without TARGET this host is looked at for ten seconds; nothing is changed. Exit status: 0 nothing to act on,
 /// 1 findings at or above --fail-on, 3 no rule could be decided.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to judge instead of this host: a capture (`rungwise capture -o host.rungwise`) or a GC log; which one it is,
-    /// is found out.
+    /// What to judge instead of this host: a capture (`rungwise capture -o host.rungwise`), a GC log, or a thread dump;
+    /// which one it is, is found out.
     #[arg(conflicts_with_all = ["window", "pid", "no_stacks", "hz"])]
     target: Option<PathBuf>,
     #[command(flatten)]
@@ -52,6 +52,13 @@ pub(super) enum FailOn {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    if let Some(path) = args
+        .target
+        .as_ref()
+        .filter(|path| jvm::threads::is_dump(path))
+    {
+        return jvm::threads::show(std::slice::from_ref(path), args.fail_on, global);
+    }
     if let Some(path) = args.target.as_ref().filter(|path| jvm::gc::is_log(path)) {
         return jvm::gc::show(
             std::slice::from_ref(path),
@@ -159,7 +166,7 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
     }
     bundle::read(path).with_context(|| {
         format!(
-            "cannot judge {}, which does not look like a GC log",
+            "cannot judge {}, which looks neither like a GC log nor like a thread dump",
             path.display()
         )
     })

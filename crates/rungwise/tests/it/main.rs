@@ -20,6 +20,7 @@ mod gc_memory;
 mod judged;
 mod peers;
 mod run;
+mod threads;
 mod traffic;
 mod trust;
 mod tune;

@@ -2,7 +2,10 @@
 
 mod flags;
 pub(super) mod gc;
+mod input;
 mod target;
+pub(super) mod threads;
+mod zip;
 
 use rungwise_model::Exit;
 
@@ -21,11 +24,14 @@ enum Question {
     Flags(flags::Args),
     /// What GC logs say of a JVM: findings, pauses, memory.
     Gc(gc::Args),
+    /// What thread dumps say of a JVM: deadlocks, locks that threads wait for, pools.
+    Threads(threads::Args),
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     match &args.question {
         Question::Flags(args) => flags::run(args, global),
         Question::Gc(args) => gc::run(args, global),
+        Question::Threads(args) => threads::run(args, global),
     }
 }

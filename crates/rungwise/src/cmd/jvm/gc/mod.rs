@@ -2,9 +2,7 @@
 
 pub(crate) mod compare;
 mod follow;
-mod input;
 mod set;
-mod zip;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,10 +16,10 @@ use rungwise_model::gc::{self, GcReport, LogFile, Slo};
 use rungwise_model::{Envelope, Exit, keys, units};
 use rungwise_report::{gc as page, sarif};
 
+use super::input::{self, Part};
 use crate::cmd::check::{self, FailOn};
 use crate::cmd::{Format, Global, output};
 use crate::problem::Problem;
-use input::Part;
 use set::{Ordered, Signs};
 
 /// What GC logs say of a JVM: findings, pauses, memory.

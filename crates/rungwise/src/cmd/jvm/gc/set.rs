@@ -6,7 +6,7 @@
 
 use rungwise_gclog::{Account, Event, Names, Parser, Stamp};
 
-use super::input::Part;
+use crate::cmd::jvm::input::Part;
 
 /// Bytes of a part that are looked at to find its first event. A header and the lines of one collection at all levels
 /// are shorter.

@@ -1,4 +1,4 @@
-//! Where a GC log is read from: files, packed or not, members of archives, folders, standard input.
+//! Where GC logs and thread dumps are read from: files, packed or not, members of archives, folders, standard input.
 //!
 //! How something is packed is seen by its first bytes, never by its name. Text is given in pieces; a packed file that is
 //! cut or damaged gives what there is, and says what became of the rest.
@@ -15,7 +15,7 @@ use super::zip::{self, Member};
 /// Bytes that are read at once.
 const PIECE: usize = 256 * 1024;
 
-/// A log, or a part of one.
+/// A file, or a part of one.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) name: String,

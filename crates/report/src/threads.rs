@@ -1,0 +1,516 @@
+//! The report of `jvm threads`: deadlocks and findings first, then locks with who holds them, pools, threads that stand still,
+//! and the account of the lines.
+
+use rungwise_model::check::{CheckReport, Outcome};
+use rungwise_model::threads::{Dump, Lock, ThreadsReport};
+
+use crate::block::{
+    Bar, BarGroup, Bars, Block, Cell, Chart, Column, Mark, Part, Plot, Table, Tile, Tone, Verdict,
+};
+use crate::check;
+use crate::numbers::{self, ABSENT};
+use crate::scale::Unit;
+use crate::tune::moment;
+
+/// Rows of a table; the JSON has all.
+const SHOWN: usize = 30;
+/// Names of waiters that are listed.
+const NAMED: usize = 4;
+
+/// How the threads of a dump are told apart, in the order of the bars.
+const PARTS: [(&str, char); 4] = [
+    ("waiting for a lock", '█'),
+    ("running", '▓'),
+    ("waiting for something else", '▒'),
+    ("idle", '░'),
+];
+
+/// The whole report. `target` is what was judged, in words.
+pub fn blocks(report: &ThreadsReport, target: &str) -> Vec<Block> {
+    let mut blocks = vec![Block::Verdict(verdict(report, target))];
+    blocks.extend(
+        report
+            .dumps
+            .last()
+            .map(|last| Block::Tiles(tiles(report, last))),
+    );
+    for note in &report.notes {
+        blocks.push(Block::Notice {
+            tone: Tone::Doubt,
+            text: note.clone(),
+        });
+    }
+    blocks.extend(check::findings(&checked(report, target)));
+    blocks.extend(course(report));
+    for dump in last_of_each(report) {
+        blocks.extend(locks(report, dump));
+        blocks.extend(pools(report, dump));
+    }
+    blocks.extend(stuck(report));
+    blocks.extend(account(report));
+    blocks
+}
+
+/// The findings as a document of `check`.
+pub fn checked(report: &ThreadsReport, target: &str) -> CheckReport {
+    CheckReport {
+        taken: report.dumps.last().and_then(|dump| dump.taken.clone()),
+        envelope: report.envelope.clone(),
+        target: target.to_owned(),
+        host: String::new(),
+        window_s: 0.0,
+        findings: report.findings.clone(),
+    }
+}
+
+/// The last dump of each JVM.
+fn last_of_each(report: &ThreadsReport) -> Vec<&Dump> {
+    let is_last = |dump: &&Dump| {
+        let mut later = report
+            .dumps
+            .iter()
+            .filter(|other| other.number > dump.number);
+        later.all(|other| other.jvm != dump.jvm)
+    };
+    report.dumps.iter().filter(is_last).collect()
+}
+
+fn number(count: u64) -> Cell {
+    Cell::number(Some(count as f64), |n| numbers::count(n as u64))
+}
+
+fn section(id: &'static str, title: impl Into<String>) -> Block {
+    Block::Section {
+        id,
+        title: title.into(),
+    }
+}
+
+fn verdict(report: &ThreadsReport, target: &str) -> Verdict {
+    let of = |outcome| {
+        report
+            .findings
+            .iter()
+            .filter(move |finding| finding.outcome == outcome)
+    };
+    let first = of(Outcome::Act)
+        .next()
+        .or_else(|| of(Outcome::Watch).next());
+    let undecided = of(Outcome::Undecided).count();
+    let (mark, sentence) = match first {
+        Some(first) if first.outcome == Outcome::Act => {
+            (("✗", "act", Tone::Bad), first.sentence.clone())
+        }
+        Some(first) => (("•", "watch", Tone::Doubt), first.sentence.clone()),
+        None if undecided == report.findings.len() => (
+            ("?", "not known", Tone::Doubt),
+            "the dumps do not tell what threads wait for".to_owned(),
+        ),
+        None => (("✓", "nothing to act on", Tone::Good), calm(report)),
+    };
+    let mut context = vec![target.to_owned()];
+    if let Some(last) = report.dumps.last() {
+        context.extend(
+            last.version
+                .as_ref()
+                .map(|version| format!("JVM {version}")),
+        );
+        context.extend(last.taken.clone());
+    }
+    context.push(moment(&report.envelope.started));
+    let mut caveats = Vec::new();
+    if undecided > 0 {
+        caveats.push((
+            format!(
+                "{} could not be decided",
+                numbers::plural(undecided, "rule")
+            ),
+            "undecided",
+        ));
+    }
+    if report.account.unknown_lines > 0 {
+        let lines = numbers::count(report.account.unknown_lines);
+        caveats.push((format!("{lines} lines were not understood"), "account"));
+    }
+    Verdict {
+        mark: Mark {
+            symbol: mark.0,
+            word: mark.1,
+            tone: mark.2,
+        },
+        sentence,
+        context,
+        caveats,
+    }
+}
+
+fn calm(report: &ThreadsReport) -> String {
+    let waiting: u64 = report
+        .dumps
+        .iter()
+        .map(|dump| dump.doing.lock_waiting)
+        .sum();
+    let dumps = numbers::plural(report.dumps.len(), "dump");
+    if waiting == 0 {
+        format!("no thread waits for a lock in {dumps}")
+    } else {
+        format!("no deadlock, and few threads wait for locks in {dumps}")
+    }
+}
+
+fn tiles(report: &ThreadsReport, last: &Dump) -> Vec<Tile> {
+    let tile = |label: &str, value: String, detail: String| Tile {
+        label: label.to_owned(),
+        value,
+        before: None,
+        detail,
+        tone: Tone::Plain,
+    };
+    let doing = &last.doing;
+    let business = doing.running + doing.lock_waiting + doing.waiting;
+    let share = last
+        .waiting_share
+        .map_or_else(|| ABSENT.to_owned(), numbers::share);
+    let top = last.locks.first();
+    let deadlocks = last.deadlocks.len() as u64;
+    let jvms = report.dumps.iter().map(|dump| dump.jvm).max().unwrap_or(0);
+    let of_jvms = if jvms > 1 {
+        format!("of {jvms} JVMs")
+    } else {
+        "of one JVM".to_owned()
+    };
+    vec![
+        Tile {
+            tone: if deadlocks > 0 {
+                Tone::Bad
+            } else {
+                Tone::Plain
+            },
+            ..tile(
+                "Deadlocks",
+                numbers::count(deadlocks),
+                "in the last dump".to_owned(),
+            )
+        },
+        tile(
+            "Wait for a lock",
+            share,
+            format!(
+                "{} of {} with something to do",
+                doing.lock_waiting, business
+            ),
+        ),
+        tile(
+            "Most wait for one lock",
+            top.map_or_else(
+                || "0".to_owned(),
+                |lock| numbers::count(lock.waiters.len() as u64),
+            ),
+            top.map_or_else(String::new, |lock| lock.class.clone()),
+        ),
+        tile(
+            "Threads",
+            numbers::count(last.threads),
+            format!("{} idle, {} of the JVM", doing.idle, doing.jvm),
+        ),
+        tile("Dumps", numbers::count(report.dumps.len() as u64), of_jvms),
+    ]
+}
+
+/// What the threads of each dump do.
+fn course(report: &ThreadsReport) -> Vec<Block> {
+    let bar = |dump: &Dump| {
+        let doing = &dump.doing;
+        let parts = [doing.lock_waiting, doing.running, doing.waiting, doing.idle];
+        Bar {
+            label: format!("dump {}", dump.number),
+            values: parts.iter().map(|count| *count as f64).collect(),
+            total: numbers::count(parts.iter().sum()),
+        }
+    };
+    let shown: Vec<&Dump> = report.dumps.iter().take(SHOWN).collect();
+    let rows = shown.iter().map(|dump| {
+        let doing = &dump.doing;
+        vec![
+            number(dump.number),
+            Cell::text(format!("{}, line {}", dump.file, dump.line)),
+            Cell::text(dump.taken.clone().unwrap_or_else(|| ABSENT.to_owned())),
+            number(doing.lock_waiting),
+            number(doing.running),
+            number(doing.waiting),
+            number(doing.idle),
+            number(doing.jvm),
+            Cell::number(dump.waiting_share, numbers::share),
+            number(dump.deadlocks.len() as u64),
+        ]
+    });
+    let table = Table {
+        caption:
+            "Share: threads that wait for a lock, of those that are neither idle nor of the JVM."
+                .to_owned(),
+        columns: vec![
+            Column::number("Dump", "dump"),
+            Column::words("Place", "place").rank(2),
+            Column::words("Taken", "taken").rank(3),
+            Column::number("At locks", "lock_waiting"),
+            Column::number("Running", "running"),
+            Column::number("Waiting", "waiting").rank(1),
+            Column::number("Idle", "idle").rank(1),
+            Column::number("JVM", "jvm").rank(4),
+            Column::number("Share", "waiting_share"),
+            Column::number("Deadlocks", "deadlocks").rank(1),
+        ],
+        rows: rows.collect(),
+    };
+    let mut blocks = vec![section("dumps", "What the threads do")];
+    blocks.extend(rest(report.dumps.len(), "dumps"));
+    blocks.push(Block::Chart(Box::new(Chart {
+        id: "doing",
+        title: doing_title(report),
+        note: "Threads of the JVM are left out.".to_owned(),
+        plot: Plot::Bars(Bars {
+            quantity: "threads".to_owned(),
+            unit: Unit::Count,
+            whole: false,
+            parts: PARTS
+                .iter()
+                .enumerate()
+                .map(|(hue, (name, fill))| Part {
+                    name,
+                    hue,
+                    fill: *fill,
+                })
+                .collect(),
+            groups: vec![BarGroup {
+                title: String::new(),
+                bars: shown.iter().map(|dump| bar(dump)).collect(),
+            }],
+        }),
+        data: table,
+    })));
+    blocks
+}
+
+fn doing_title(report: &ThreadsReport) -> String {
+    let shares: Vec<f64> = report
+        .dumps
+        .iter()
+        .filter_map(|dump| dump.waiting_share)
+        .collect();
+    let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    match shares[..] {
+        [] => "The dumps do not tell what threads wait for".to_owned(),
+        [_] => format!(
+            "{} of the threads with something to do wait for a lock",
+            numbers::share(most)
+        ),
+        _ => format!(
+            "{} to {} of the threads with something to do wait for a lock",
+            numbers::share(least),
+            numbers::share(most)
+        ),
+    }
+}
+
+/// Says that a table is cut.
+fn rest(count: usize, what: &str) -> Option<Block> {
+    let more = count.checked_sub(SHOWN).filter(|more| *more > 0)?;
+    Some(Block::Prose(format!(
+        "The first {SHOWN} {what}; the JSON has {more} more."
+    )))
+}
+
+fn of_dump(report: &ThreadsReport, dump: &Dump) -> String {
+    if report.dumps.len() > 1 {
+        format!(" in dump {}", dump.number)
+    } else {
+        String::new()
+    }
+}
+
+fn locks(report: &ThreadsReport, dump: &Dump) -> Vec<Block> {
+    if dump.locks.is_empty() {
+        return Vec::new();
+    }
+    let rows = dump.locks.iter().take(SHOWN).map(|lock| {
+        vec![
+            Cell::number(Some(lock.waiters.len() as f64), |n| {
+                numbers::count(n as u64)
+            })
+            .note(if lock.behind > lock.waiters.len() as u64 {
+                format!("{} behind it", lock.behind)
+            } else {
+                String::new()
+            }),
+            Cell::text(&lock.class).note(format!("{} {}", lock.kind, lock.id)),
+            Cell::text(owner(lock)).note(lock.owner_frames.first().cloned().unwrap_or_default()),
+            Cell::text(names(&lock.waiters)),
+        ]
+    });
+    let mut blocks = vec![section(
+        "locks",
+        format!("Locks that threads wait for{}", of_dump(report, dump)),
+    )];
+    blocks.extend(rest(dump.locks.len(), "locks"));
+    blocks.push(Block::Table(Table {
+        caption: String::new(),
+        columns: vec![
+            Column::number("Waiters", "waiters"),
+            Column::number("Behind", "behind").rank(2),
+            Column::words("Lock", "lock"),
+            Column::words("Held by", "owner"),
+            Column::words("Waiting", "waiting").rank(1),
+        ],
+        rows: rows.collect(),
+    }));
+    if let Some(lock) = dump
+        .locks
+        .first()
+        .filter(|lock| !lock.owner_frames.is_empty())
+    {
+        blocks.push(Block::Prose(format!(
+            "What {} does while {} wait:",
+            owner(lock),
+            lock.waiters.len()
+        )));
+        blocks.push(Block::Code(lock.owner_frames.clone()));
+    }
+    blocks
+}
+
+fn owner(lock: &Lock) -> String {
+    let Some(owner) = &lock.owner else {
+        return lock
+            .owner_unknown
+            .clone()
+            .unwrap_or_else(|| ABSENT.to_owned());
+    };
+    let state = lock.owner_state.iter();
+    let words: Vec<&str> = state.chain(&lock.owner_doing).map(String::as_str).collect();
+    if words.is_empty() {
+        owner.clone()
+    } else {
+        format!("{owner} ({})", words.join(", "))
+    }
+}
+
+fn names(names: &[String]) -> String {
+    let shown = names.iter().take(NAMED).map(String::as_str);
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED {
+        text = format!("{text} and {} more", names.len() - NAMED);
+    }
+    text
+}
+
+fn pools(report: &ThreadsReport, dump: &Dump) -> Vec<Block> {
+    if dump.pools.is_empty() {
+        return Vec::new();
+    }
+    let rows = dump.pools.iter().take(SHOWN).map(|pool| {
+        let starved = pool.starved.as_ref();
+        vec![
+            Cell::text(&pool.name),
+            number(pool.threads),
+            number(pool.idle),
+            number(pool.running),
+            number(pool.lock_waiting),
+            number(pool.waiting),
+            starved.map_or_else(Cell::default, |what| {
+                Cell::text(format!("✗ all wait for {what}")).tone(Tone::Bad)
+            }),
+        ]
+    });
+    let mut blocks = vec![
+        section("pools", format!("Pools{}", of_dump(report, dump))),
+        Block::Prose("Threads whose names differ by a number only.".to_owned()),
+    ];
+    blocks.extend(rest(dump.pools.len(), "pools"));
+    blocks.push(Block::Table(Table {
+        caption: String::new(),
+        columns: vec![
+            Column::words("Pool", "pool"),
+            Column::number("Threads", "threads"),
+            Column::number("Idle", "idle"),
+            Column::number("Running", "running").rank(1),
+            Column::number("At locks", "lock_waiting"),
+            Column::number("Waiting", "waiting").rank(1),
+            Column::words("Starved", "starved"),
+        ],
+        rows: rows.collect(),
+    }));
+    blocks
+}
+
+fn stuck(report: &ThreadsReport) -> Vec<Block> {
+    if report.stuck.is_empty() {
+        return Vec::new();
+    }
+    let rows = report.stuck.iter().take(SHOWN).map(|one| {
+        vec![
+            Cell::text(&one.thread).note(one.state.clone().unwrap_or_default()),
+            number(one.dumps),
+            Cell::number(one.cpu_share, numbers::share),
+            Cell::text(&one.why),
+            Cell::text(one.frames.first().cloned().unwrap_or_default()),
+        ]
+    });
+    let mut blocks = vec![
+        section("stuck", "Threads that stand still"),
+        Block::Prose(
+            "They have the same stack in the last dumps, and run, wait for a lock, or hold one that others wait for. A thread that \
+             waits for something else may rightly do so for ever, so it is not here."
+                .to_owned(),
+        ),
+    ];
+    blocks.extend(rest(report.stuck.len(), "threads"));
+    blocks.push(Block::Table(Table {
+        caption: String::new(),
+        columns: vec![
+            Column::words("Thread", "thread"),
+            Column::number("Dumps", "dumps"),
+            Column::number("CPU", "cpu_share").rank(1),
+            Column::words("Why it is here", "why"),
+            Column::words("At", "frame").rank(2),
+        ],
+        rows: rows.collect(),
+    }));
+    blocks
+}
+
+/// What became of the lines.
+fn account(report: &ThreadsReport) -> Vec<Block> {
+    let account = &report.account;
+    let row = |name: &str, lines: u64| vec![Cell::text(name), number(lines)];
+    let mut blocks = vec![
+        section("account", "What became of every line"),
+        Block::Table(Table {
+            caption: String::new(),
+            columns: vec![
+                Column::words("Lines", "group"),
+                Column::number("Count", "lines"),
+            ],
+            rows: vec![
+                row("understood", account.understood_lines),
+                row(
+                    "known, with nothing that is asked for",
+                    account.ignored_lines,
+                ),
+                row("not understood", account.unknown_lines),
+            ],
+        }),
+    ];
+    if !account.samples.is_empty() {
+        let lines = account.samples.iter();
+        blocks.push(Block::Fold {
+            summary: "The first lines that were not understood".to_owned(),
+            blocks: vec![Block::Code(
+                lines
+                    .map(|sample| format!("{}: {}", sample.line, sample.text))
+                    .collect(),
+            )],
+        });
+    }
+    blocks
+}

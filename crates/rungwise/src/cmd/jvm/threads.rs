@@ -1,0 +1,168 @@
+//! `rungwise jvm threads`: what thread dumps say of a JVM.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use rungwise_host::{clock, environment};
+use rungwise_model::threads::ThreadsReport;
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
+use rungwise_report::{html, json, markdown, sarif, terminal, threads as page};
+use rungwise_threaddump::{Parser, evidence, summary};
+
+use super::input::{self, Part};
+use crate::cmd::check::{self, FailOn};
+use crate::cmd::{Format, Global, output};
+use crate::problem::Problem;
+
+/// Bytes that are looked at to find out whether a file holds thread dumps.
+const LOOK: usize = 1 << 20;
+
+/// What thread dumps say of a JVM: deadlocks, locks that threads wait for, pools.
+///
+/// Reads what jstack, jcmd PID Thread.print and SIGQUIT print, JDK 5 to 25, and the files of `Thread.dump_to_file`; packed by
+/// gzip or zip, or not, also within the output of an application. Take three dumps some seconds apart, with -l. Exit
+/// status: 0 nothing to act on, 1 findings at or above --fail-on, 3 no rule could be decided, 4 there is no dump.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Files with dumps, a folder of them, or - for standard input; dumps of one JVM are compared.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Least outcome that ends with status 1.
+    #[arg(long, value_enum, default_value_t = FailOn::Act)]
+    fail_on: FailOn,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    show(&args.files, args.fail_on, global)
+}
+
+/// Whether a file, or one in this folder, holds thread dumps: by what it says, not by its name. Where it cannot be read,
+/// whoever reads it next says why.
+pub(crate) fn is_dump(path: &Path) -> bool {
+    let parts = input::parts(path).unwrap_or_default();
+    let mut parts = parts.iter().filter(|part| part.rests());
+    parts.any(|part| begins_with_dump(part).unwrap_or(false))
+}
+
+/// The first million bytes hold a dump, and are mostly of it.
+fn begins_with_dump(part: &Part) -> anyhow::Result<bool> {
+    let mut parser = Parser::new();
+    let mut left = LOOK;
+    parser.begin(&part.name);
+    // A document ends at its end; a part of it says nothing.
+    let mut is_document = false;
+    // A packed file may be cut right here; what it has is enough.
+    let _ = part.open()?.each(|piece| {
+        is_document |= left == LOOK && Parser::is_document(piece);
+        let piece = &piece[..piece.len().min(left)];
+        parser.push(piece);
+        left -= piece.len();
+        left > 0 && !is_document
+    })?;
+    let (dumps, account) = parser.finish();
+    let threads: usize = dumps.iter().map(|dump| dump.threads.len()).sum();
+    Ok(is_document || threads > 0 && account.understood_lines >= account.unknown_lines)
+}
+
+/// Reads the dumps and prints what they say.
+pub(crate) fn show(paths: &[PathBuf], fail_on: FailOn, global: &Global) -> anyhow::Result<Exit> {
+    let started = clock::utc_now();
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let target = names.join(", ");
+    let mut parser = Parser::new();
+    let mut notes = Vec::new();
+    for part in parts(paths)? {
+        read(&part, &mut parser, &mut notes)?;
+    }
+    let (dumps, account) = parser.finish();
+    if dumps.iter().all(|dump| dump.threads.is_empty()) {
+        return Err(no_dump(&target, &account));
+    }
+    let summary = summary(dumps);
+    let findings = rungwise_rules::judge_dumps(&evidence(&summary));
+    notes.extend(summary.notes);
+    let report = ThreadsReport {
+        envelope: Envelope {
+            schema: SCHEMA_VERSION,
+            tool: Tool {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            command: environment::argv(),
+            started,
+            finished: clock::utc_now(),
+            exit: check::exit(&findings, fail_on),
+        },
+        notes,
+        account,
+        dumps: summary.dumps,
+        stuck: summary.stuck,
+        findings,
+    };
+    global.emit(&text(&report, &target, global)?)?;
+    Ok(report.envelope.exit)
+}
+
+fn parts(paths: &[PathBuf]) -> anyhow::Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    for path in paths {
+        let found = input::parts(path)?;
+        if found.is_empty() {
+            let error = anyhow::anyhow!("cannot read {}: there is no file in it", path.display());
+            return Err(Problem::with(Exit::Precondition, error));
+        }
+        parts.extend(found);
+    }
+    Ok(parts)
+}
+
+fn read(part: &Part, parser: &mut Parser, notes: &mut Vec<String>) -> anyhow::Result<()> {
+    parser.begin(&part.name);
+    let broken = part
+        .open()?
+        .each(|piece| {
+            parser.push(piece);
+            true
+        })
+        .with_context(|| format!("cannot read {}", part.name))?;
+    notes.extend(
+        broken.map(|why| format!("{}: {why}; what comes after is missing here", part.name)),
+    );
+    Ok(())
+}
+
+/// The document in the format that was asked for.
+fn text(report: &ThreadsReport, target: &str, global: &Global) -> anyhow::Result<String> {
+    let blocks = || page::blocks(report, target);
+    Ok(match global.format {
+        Format::Json => json(report)?,
+        Format::Sarif => sarif::render(&page::checked(report, target), &check::about())?,
+        Format::Html => html::page(&format!("Thread dumps {target}"), &blocks()),
+        Format::Markdown => markdown::render(&blocks()),
+        Format::Text => terminal::render(
+            &blocks(),
+            output::width(),
+            global.color_on(&std::io::stdout()),
+        ),
+    })
+}
+
+/// What was found where a dump should be.
+fn no_dump(target: &str, account: &rungwise_model::gc::Account) -> anyhow::Error {
+    let found = match account.samples.first() {
+        None if account.bytes == 0 => "it is empty".to_owned(),
+        None => format!("none of its {} bytes is of a dump", account.bytes),
+        Some(sample) => format!(
+            "none of its {} lines begins a thread; line {} is '{}'",
+            account.lines,
+            sample.line,
+            sample.text.chars().take(80).collect::<String>()
+        ),
+    };
+    let error = anyhow::anyhow!(
+        "cannot judge {target}: {found}; jcmd PID Thread.print -l writes one, jstack -l PID as well"
+    );
+    Problem::with(Exit::Precondition, error)
+}

@@ -1,0 +1,150 @@
+//! `jvm threads` and `check` on the corpus of thread dumps: every form gives a document or says why not.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use rungwise_model::threads::ThreadsReport;
+
+use crate::run::{Bench, Ended};
+
+const OWN: &str = "own_jdk17-jcmd-print-l-e.txt.gz";
+
+fn dump(name: &str) -> String {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../threaddump/corpus");
+    corpus.join(name).to_str().unwrap().to_owned()
+}
+
+fn document(bench: &Bench, files: &[&str]) -> ThreadsReport {
+    let all = [&["jvm", "threads", "--format", "json"], files].concat();
+    let ended = bench.run(&all);
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.stderr))
+}
+
+#[test]
+fn a_deadlock_comes_first_and_ends_with_status_1() {
+    let bench = Bench::new();
+    let file = dump(OWN);
+    for arguments in [&["jvm", "threads", &*file][..], &["check", &file]] {
+        let ended = bench.run(arguments);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert!(
+            ended.stdout.starts_with("✗ act: deadlock: dl-A waits for"),
+            "{}",
+            ended.stdout
+        );
+        for said in ["http-nio-8080-exec-*", "RootLogger", "dl-P", "writes a log"] {
+            assert!(ended.stdout.contains(said), "{said}: {}", ended.stdout);
+        }
+    }
+}
+
+#[test]
+fn every_format_tells_the_same() {
+    let bench = Bench::new();
+    for format in ["json", "markdown", "html"] {
+        let ended = bench.run(&[
+            "jvm",
+            "threads",
+            &dump(OWN),
+            "--format",
+            format,
+            "--fail-on",
+            "never",
+        ]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert!(
+            ended.stdout.contains("org.apache.log4j.spi.RootLogger"),
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn dumps_of_one_jvm_are_one_story() {
+    let bench = Bench::new();
+    let report = document(&bench, &[&dump("jthreaddump_deadlock-formation")]);
+    assert_eq!(report.dumps.len(), 6);
+    assert!(report.dumps.iter().all(|dump| dump.jvm == 1));
+    let deadlocks: Vec<_> = report
+        .findings
+        .iter()
+        .filter(|finding| finding.rule == "deadlock")
+        .map(|finding| finding.sentence.split(':').next().unwrap_or_default())
+        .collect();
+    assert_eq!(
+        deadlocks,
+        ["deadlock in 6 of 6 dumps", "deadlock in 3 of 6 dumps"]
+    );
+}
+
+#[test]
+fn a_dump_within_the_output_of_an_application_is_found() {
+    let bench = Bench::new();
+    let packed = std::fs::read(dump("jifa_jstack_11_with_deadlocks.log")).unwrap();
+    let mut output = b"2026-11-21 11:39:30,123 INFO [main] started\n".repeat(300);
+    output.extend(b"[0.512s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 3.524ms\n");
+    output.extend(packed);
+    output.extend(
+        b"\njava.lang.IllegalStateException: no\n\tat A.b(A.java:1)\n\t- locked <0x1> (a B)\n",
+    );
+    let mut child = bench
+        .command(&["jvm", "threads", "-", "--format", "json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&output).unwrap();
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    let report: ThreadsReport = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report.dumps[0].deadlocks.len(), 1);
+    assert_eq!(report.dumps[0].file, "standard input");
+    assert_eq!(
+        report.account.unknown_lines, 304,
+        "{:?}",
+        report.account.samples
+    );
+}
+
+#[test]
+fn what_is_not_told_is_said() {
+    let bench = Bench::new();
+    for (name, said, code) in [
+        (
+            "own_jdk25-jstack.txt.gz",
+            "9 threads wait for a lock whose owner the dump does not tell",
+            1,
+        ),
+        (
+            "own_jdk21-vt-plain.txt",
+            "a dump tells no states and no locks",
+            3,
+        ),
+        (
+            "own_jdk21-vt-print.txt",
+            "shows only those that are mounted",
+            0,
+        ),
+    ] {
+        let ended = bench.run(&["jvm", "threads", &dump(name)]);
+        let text = ended.stdout.replace('\n', " ");
+        assert!(text.contains(said), "{name}: {}", ended.stdout);
+        assert_eq!(ended.code, Some(code), "{name}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_file_without_a_dump_is_an_error_with_the_remedy() {
+    let bench = Bench::new();
+    for text in ["", "hello\nworld\n", "{\"threadDump\": 1}"] {
+        let file = bench.write("other.txt", text);
+        let ended = bench.run(&["jvm", "threads", file.to_str().unwrap()]);
+        assert_eq!(ended.code, Some(4), "{}", ended.stdout);
+        assert!(
+            ended.stderr.contains("jcmd PID Thread.print -l"),
+            "{}",
+            ended.stderr
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! Frames of a stack, and what those on top say that a thread does.
+
+use std::sync::Arc;
+
+/// Frames that are shown of a stack.
+const SHOWN: usize = 5;
+
+/// Packages of the JDK, whose frames on top of a stack say how a thread waits and not why.
+const JDK: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun."];
+
+/// What a lock protects or a thread does, by words in a frame; the first that fits, innermost frame first.
+const MEANINGS: &[(&str, &str)] = &[
+    ("org.apache.log4j.", "writes a log"),
+    ("org.apache.logging.log4j.", "writes a log"),
+    ("ch.qos.logback.", "writes a log"),
+    ("java.util.logging.", "writes a log"),
+    ("com.zaxxer.hikari.", "gets a database connection"),
+    ("com.alibaba.druid.pool.", "gets a database connection"),
+    ("com.mchange.v2.c3p0.", "gets a database connection"),
+    ("org.apache.commons.dbcp", "gets a database connection"),
+    ("org.apache.tomcat.jdbc.pool.", "gets a database connection"),
+    ("com.mysql.", "waits for the database"),
+    ("org.postgresql.", "waits for the database"),
+    ("oracle.jdbc.", "waits for the database"),
+    ("com.microsoft.sqlserver.jdbc.", "waits for the database"),
+    ("java.lang.ClassLoader.loadClass", "loads classes"),
+    ("java.lang.Thread.sleep", "sleeps"),
+    ("java.net.SocketInputStream.", "reads from a socket"),
+    ("sun.nio.ch.NioSocketImpl.read", "reads from a socket"),
+    ("sun.nio.ch.NioSocketImpl.connect", "opens a connection"),
+    (
+        "java.net.PlainSocketImpl.socketConnect",
+        "opens a connection",
+    ),
+    ("java.net.Inet4AddressImpl.lookup", "resolves a name"),
+    ("java.net.Inet6AddressImpl.lookup", "resolves a name"),
+    ("java.io.FileOutputStream.write", "writes a file"),
+    ("sun.nio.ch.FileDispatcherImpl.write", "writes a file"),
+    ("java.io.FileInputStream.read", "reads a file"),
+];
+
+/// Class and method, without the module before and the place behind: `java.lang.Object.wait`.
+pub(crate) fn method(frame: &str) -> &str {
+    let name = frame.split_once('(').map_or(frame, |(name, _)| name);
+    match name.split_once('/') {
+        // The address of a lambda has a stroke as well.
+        Some((module, name)) if !module.contains('$') => name,
+        _ => name,
+    }
+}
+
+/// Class and method by their last names: `RollingFileAppender.append`.
+pub(crate) fn short(frame: &str) -> &str {
+    let name = method(frame);
+    let dots: Vec<usize> = name.match_indices('.').map(|(at, _)| at).collect();
+    match dots[..] {
+        [.., class, _] => &name[class + 1..],
+        _ => name,
+    }
+}
+
+fn is_of_jdk(frame: &str) -> bool {
+    let name = method(frame);
+    JDK.iter().any(|package| name.starts_with(package))
+}
+
+/// The frames on top; those of the JDK left out where there are others.
+pub(crate) fn top(frames: &[Arc<str>]) -> &[Arc<str>] {
+    let first = frames
+        .iter()
+        .position(|frame| !is_of_jdk(frame))
+        .unwrap_or(0);
+    &frames[first..frames.len().min(first + SHOWN)]
+}
+
+/// What these frames say that the thread does.
+pub(crate) fn meaning(frames: &[Arc<str>]) -> Option<&'static str> {
+    let first = frames
+        .iter()
+        .position(|frame| !is_of_jdk(frame))
+        .unwrap_or(0);
+    let of = |frame: &Arc<str>| {
+        let name = method(frame);
+        let entry = MEANINGS.iter().find(|(words, _)| name.starts_with(words));
+        entry.map(|(_, meaning)| *meaning)
+    };
+    // What the library does says more than the call of the system beneath it.
+    let outer = frames.iter().skip(first).take(3 * SHOWN).find_map(of);
+    outer.or_else(|| frames.iter().take(first).find_map(of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_told_without_modules_and_places() {
+        for (frame, name, last) in [
+            (
+                "java.lang.Object.wait(java.base@17/Native Method)",
+                "java.lang.Object.wait",
+                "Object.wait",
+            ),
+            (
+                "java.base/java.lang.Thread.run(Thread.java:1)",
+                "java.lang.Thread.run",
+                "Thread.run",
+            ),
+            (
+                "VT$$Lambda/0x0000000090042228.run(Unknown Source)",
+                "VT$$Lambda/0x0000000090042228.run",
+                "VT$$Lambda/0x0000000090042228.run",
+            ),
+            ("Main.main(Main.java)", "Main.main", "Main.main"),
+            ("", "", ""),
+        ] {
+            assert_eq!((method(frame), short(frame)), (name, last));
+        }
+    }
+
+    #[test]
+    fn a_log_statement_that_sleeps_writes_a_log() {
+        let frames: Vec<Arc<str>> = [
+            "java.lang.Thread.sleep(Native Method)",
+            "SlowAppender.append(S.java:1)",
+            "org.apache.log4j.Category.callAppenders(Category.java:206)",
+        ]
+        .map(Arc::from)
+        .to_vec();
+        assert_eq!(meaning(&frames), Some("writes a log"));
+        assert_eq!(meaning(&frames[..2]), Some("sleeps"));
+        assert_eq!(top(&frames).len(), 2);
+    }
+}

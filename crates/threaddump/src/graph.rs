@@ -1,0 +1,234 @@
+//! Who waits for what, who holds it, and the circles in that.
+//!
+//! A thread waits for one lock at most, and a lock is held by one thread at most, so every circle is found by following each
+//! thread once. What HotSpot reports itself is compared with that: its report needs `-l` for synchronizers on JDK 25.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use rungwise_model::threads::Form;
+
+use crate::activity::{self, Activity};
+use crate::dump::{Dump, Hold, How, Lock, Wait};
+
+/// Waiters that are followed from one lock to the next; longer chains are not seen in practice, only in made-up dumps.
+const LONGEST_CHAIN: usize = 100;
+
+/// A dump as a graph.
+#[derive(Debug)]
+pub(crate) struct Graph<'d> {
+    pub(crate) dump: &'d Dump,
+    /// What each thread does.
+    pub(crate) doing: Vec<Activity>,
+    /// Locks that threads wait for.
+    pub(crate) nodes: Vec<Node<'d>>,
+    /// The lock of `nodes` that each thread waits for.
+    waits: Vec<Option<usize>>,
+}
+
+/// A lock that threads wait for.
+#[derive(Debug)]
+pub(crate) struct Node<'d> {
+    pub(crate) lock: &'d Lock,
+    pub(crate) is_synchronizer: bool,
+    /// Who holds it, and the line that says so, where one does.
+    pub(crate) owner: Option<(usize, Option<&'d Hold>)>,
+    pub(crate) waiters: Vec<usize>,
+    /// Threads that wait for it, or for what its waiters hold, and so on.
+    pub(crate) behind: u64,
+}
+
+impl<'d> Graph<'d> {
+    pub(crate) fn of(dump: &'d Dump) -> Self {
+        let synchronizers: HashSet<&str> = dump
+            .threads
+            .iter()
+            .flat_map(|thread| &thread.holds)
+            .filter(|hold| hold.is_synchronizer)
+            .map(|hold| &*hold.lock.id)
+            .collect();
+        let held = |lock: &Lock| synchronizers.contains(&*lock.id);
+        let doing: Vec<Activity> = dump
+            .threads
+            .iter()
+            .map(|thread| activity::of(thread, held))
+            .collect();
+        let mut graph = Self {
+            dump,
+            waits: vec![None; doing.len()],
+            doing,
+            nodes: Vec::new(),
+        };
+        graph.find_waiters();
+        graph.find_owners();
+        graph.count_behind();
+        graph
+    }
+
+    fn find_waiters(&mut self) {
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        for (at, thread) in self.dump.threads.iter().enumerate() {
+            let Some(Wait {
+                how,
+                lock: Some(lock),
+                ..
+            }) = &thread.wait
+            else {
+                continue;
+            };
+            if self.doing[at] != Activity::LockWaiting {
+                continue;
+            }
+            let node = *known.entry(&lock.id).or_insert_with(|| {
+                self.nodes.push(Node {
+                    lock,
+                    is_synchronizer: *how == How::Park,
+                    owner: None,
+                    waiters: Vec::new(),
+                    behind: 0,
+                });
+                self.nodes.len() - 1
+            });
+            self.nodes[node].waiters.push(at);
+            self.waits[at] = Some(node);
+        }
+    }
+
+    fn find_owners(&mut self) {
+        let threads = &self.dump.threads;
+        let mut owners: HashMap<&str, (usize, Option<&'d Hold>)> = HashMap::new();
+        for (at, thread) in threads.iter().enumerate() {
+            let released = thread.released();
+            let held = thread
+                .holds
+                .iter()
+                .filter(|hold| hold.is_synchronizer || released != Some(&*hold.lock.id));
+            for hold in held {
+                owners.entry(&hold.lock.id).or_insert((at, Some(hold)));
+            }
+        }
+        // A dump may name the owner beside the waiter.
+        let by_id: HashMap<u64, usize> = threads
+            .iter()
+            .enumerate()
+            .filter_map(|(at, thread)| Some((thread.id?, at)))
+            .collect();
+        for thread in threads {
+            if let Some(wait) = &thread.wait
+                && let (Some(lock), Some(owner)) = (&wait.lock, wait.owner)
+                && let Some(at) = by_id.get(&owner)
+            {
+                owners.entry(&lock.id).or_insert((*at, None));
+            }
+        }
+        for node in &mut self.nodes {
+            let owner = owners.get(&*node.lock.id).copied();
+            node.owner = owner.filter(|(at, _)| !node.waiters.contains(at));
+        }
+    }
+
+    /// Who holds what this thread waits for.
+    fn next(&self, thread: usize) -> Option<usize> {
+        let node = self.waits.get(thread).copied()??;
+        self.nodes[node].owner.map(|(owner, _)| owner)
+    }
+
+    fn count_behind(&mut self) {
+        for start in 0..self.waits.len() {
+            let mut seen = BTreeSet::new();
+            let mut thread = start;
+            while let Some(node) = self.waits[thread]
+                && seen.len() < LONGEST_CHAIN
+                && seen.insert(node)
+            {
+                self.nodes[node].behind += 1;
+                let Some((owner, _)) = self.nodes[node].owner else {
+                    break;
+                };
+                thread = owner;
+            }
+        }
+    }
+
+    /// Circles of threads, each with the lock that it waits for.
+    pub(crate) fn circles(&self) -> Vec<Vec<(usize, &Node<'d>)>> {
+        let mut visited = vec![0; self.waits.len()];
+        let mut circles = Vec::new();
+        for start in 0..self.waits.len() {
+            let mark = start + 1;
+            let mut at = Some(start);
+            while let Some(thread) = at
+                && visited[thread] == 0
+            {
+                visited[thread] = mark;
+                at = self.next(thread);
+            }
+            if let Some(first) = at
+                && visited[first] == mark
+            {
+                circles.push(self.circle(first));
+            }
+        }
+        circles
+    }
+
+    fn circle(&self, first: usize) -> Vec<(usize, &Node<'d>)> {
+        let mut circle = Vec::new();
+        let mut thread = first;
+        while let Some(node) = self.waits[thread] {
+            circle.push((thread, &self.nodes[node]));
+            match self.next(thread) {
+                Some(next) if next != first => thread = next,
+                _ => break,
+            }
+        }
+        circle
+    }
+
+    /// Waiters of locks whose owner is not told and could be, by another form of dump.
+    pub(crate) fn ownerless(&self) -> usize {
+        let unknown = |node: &&Node<'_>| node.owner.is_none() && self.owner_is_secret(node);
+        let of_nodes: usize = self
+            .nodes
+            .iter()
+            .filter(unknown)
+            .map(|node| node.waiters.len())
+            .sum();
+        let nameless = |at: &usize| self.waits[*at].is_none();
+        let waiting = (0..self.doing.len()).filter(|at| self.doing[*at] == Activity::LockWaiting);
+        of_nodes + waiting.filter(nameless).count()
+    }
+
+    fn owner_is_secret(&self, node: &Node<'_>) -> bool {
+        node.is_synchronizer && !self.dump.synchronizers_told
+    }
+
+    /// Why no owner of this lock is known.
+    pub(crate) fn why_ownerless(&self, node: &Node<'_>) -> Option<&'static str> {
+        if node.owner.is_some() {
+            return None;
+        }
+        Some(match (self.owner_is_secret(node), self.dump.form) {
+            (true, Form::Print) => {
+                "the dump does not tell who holds synchronizers; take it with jcmd PID Thread.print -l"
+            }
+            (true, _) => {
+                "this form of dump does not tell who holds synchronizers; jcmd PID Thread.print -l does"
+            }
+            (false, _) if node.lock.class.contains("ReadWriteLock$") => {
+                "no thread holds it alone; readers may hold it, and who they are is not recorded"
+            }
+            (false, Form::Print) => {
+                "no thread of the dump holds it: it was just being handed over, or a virtual thread holds it"
+            }
+            (false, _) => {
+                "no thread of the dump holds it: threads are written one after the other, and it was handed over meanwhile"
+            }
+        })
+    }
+}
+
+/// The reports of the JVM that are not among the circles, by the ids of their locks.
+pub(crate) fn ids<'l>(locks: impl Iterator<Item = &'l Lock>) -> BTreeSet<Arc<str>> {
+    locks.map(|lock| Arc::clone(&lock.id)).collect()
+}

@@ -1,0 +1,420 @@
+//! Dumps in lines: what HotSpot prints, and the plain form of `Thread.dump_to_file`.
+//!
+//! Each line is judged by itself and by what came before it, so that lines of an application between them do no harm. A stack
+//! trace of the application looks like the stack of a thread; so where a line that is not of the dump names an exception,
+//! the thread is over.
+
+mod header;
+mod locks;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rungwise_model::threads::Form;
+
+use crate::dump::{Dump, Hold, Member, Reported, State, Thread, Wait};
+use crate::parser::Read;
+use locks::Sign;
+
+/// What begins lines that say nothing that is asked for: heap, histogram, counters, the list of threads.
+const NOISE: &[&str] = &[
+    "Threads class SMR info:",
+    "_java_thread_list=",
+    "_to_delete_list",
+    "next-> ",
+    "0x",
+    "}",
+    "====",
+    "----",
+    // A thread that just begins has no name yet.
+    "os_prio=",
+    "No compile task",
+    "Compiling:",
+    "JNI global ref",
+    "Heap",
+    "PSYoungGen",
+    "PSOldGen",
+    "PSPermGen",
+    "ParOldGen",
+    "eden space",
+    "from space",
+    "to   space",
+    "to space",
+    "object space",
+    "the space",
+    "ro space",
+    "rw space",
+    "class space",
+    "region size",
+    "def new generation",
+    "par new generation",
+    "tenured generation",
+    "concurrent mark-sweep",
+    "concurrent-mark-sweep",
+    "compacting perm gen",
+    "garbage-first heap",
+    "garbage-first young",
+    "Metaspace ",
+    "Shenandoah Heap",
+    "ZHeap",
+    "num     #instances",
+    "num   #instances",
+    "Total ",
+    "No shared spaces configured",
+];
+
+/// What reads the lines of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    dumps: Vec<Dump>,
+    /// Lines before a dump that are about it.
+    preamble: Preamble,
+    place: Place,
+    /// Index of the thread whose name came last, within the last dump.
+    named: Option<usize>,
+    /// Index of the one whose stack is being read: that one, or the virtual thread which it carries.
+    current: Option<usize>,
+    /// State by the words behind the name.
+    hint: Option<State>,
+    strings: HashSet<Arc<str>>,
+}
+
+#[derive(Debug, Default)]
+struct Preamble {
+    line: Option<u64>,
+    pid: Option<u64>,
+    taken: Option<String>,
+    version: Option<String>,
+}
+
+/// Where in a dump the last line was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    /// Before, between and behind dumps.
+    #[default]
+    Outside,
+    Stacks,
+    Synchronizers,
+    /// In a report of a deadlock: who waits for what.
+    Circle,
+    /// The stacks of its threads, which stand in the dump already.
+    CircleStacks,
+}
+
+impl Reader {
+    /// The dumps of the file, at its end.
+    pub(crate) fn finish(&mut self) -> Vec<Dump> {
+        std::mem::take(self).dumps
+    }
+
+    pub(crate) fn line(&mut self, number: u64, line: &str) -> Read {
+        let text = line.trim();
+        if text.is_empty() {
+            return Read::Ignored;
+        }
+        if let Some(title) = title(text) {
+            self.open(number, Form::Print, version(title));
+            return Read::Understood;
+        }
+        let found = self
+            .report(number, text)
+            .or_else(|| self.header(number, text))
+            .or_else(|| self.of_thread(number, line, text))
+            .or_else(|| self.preface(number, text));
+        if let Some(read) = found {
+            return read;
+        }
+        if NOISE.iter().any(|words| text.starts_with(words)) || is_of_histogram(text) {
+            self.current = self.current.filter(|_| !text.starts_with("JNI global"));
+            return Read::Ignored;
+        }
+        if text.contains("Exception") || text.contains("Error") {
+            self.current = None;
+        }
+        Read::Unknown
+    }
+
+    /// A dump begins.
+    fn open(&mut self, number: u64, form: Form, version: Option<String>) {
+        let preamble = std::mem::take(&mut self.preamble);
+        self.dumps.push(Dump {
+            line: preamble.line.unwrap_or(number),
+            form,
+            pid: preamble.pid,
+            taken: preamble.taken,
+            version: version.or(preamble.version),
+            ..Dump::default()
+        });
+        (self.named, self.current) = (None, None);
+        self.place = Place::Stacks;
+    }
+
+    /// The dump that is being read.
+    fn dump(&mut self) -> Option<&mut Dump> {
+        self.dumps.last_mut()
+    }
+
+    fn thread(&mut self) -> Option<&mut Thread> {
+        let at = self.current?;
+        self.dump()?.threads.get_mut(at)
+    }
+
+    /// Lines of a report of deadlocks.
+    fn report(&mut self, number: u64, text: &str) -> Option<Read> {
+        if text == "Found one Java-level deadlock:" {
+            if self.dumps.is_empty() {
+                self.open(number, Form::Print, None);
+            }
+            self.place = Place::Circle;
+            self.current = None;
+            self.dump()?.reported.push(Reported {
+                line: number,
+                members: Vec::new(),
+            });
+            return Some(Read::Understood);
+        }
+        if text.starts_with("Found ") && text.contains("deadlock") {
+            (self.place, self.current) = (Place::Stacks, None);
+            return Some(Read::Understood);
+        }
+        match self.place {
+            Place::Circle => self.circle(number, text),
+            Place::CircleStacks
+                if text.starts_with("at ") || text.starts_with("- ") || text.ends_with("\":") =>
+            {
+                Some(Read::Understood)
+            }
+            _ => None,
+        }
+    }
+
+    fn circle(&mut self, number: u64, text: &str) -> Option<Read> {
+        if text.starts_with("Java stack information") {
+            self.place = Place::CircleStacks;
+            return Some(Read::Understood);
+        }
+        let name = text
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix("\":"));
+        let members = &mut self.dump()?.reported.last_mut()?.members;
+        if let Some(name) = name {
+            members.push(Member {
+                thread: name.into(),
+                line: number,
+                ..Member::default()
+            });
+            return Some(Read::Understood);
+        }
+        if text.starts_with("waiting ") {
+            let member = members.last_mut()?;
+            (member.lock, member.text) = (locks::reported(text), text.to_owned());
+            return Some(Read::Understood);
+        }
+        text.contains("which is held by ")
+            .then_some(Read::Understood)
+    }
+
+    /// The line that begins a thread.
+    fn header(&mut self, number: u64, text: &str) -> Option<Read> {
+        let (form, (mut thread, hint)) = match text.as_bytes().first()? {
+            b'"' => (Form::Print, header::printed(text)?),
+            b'#' => (Form::Plain, (header::filed(text)?, None)),
+            _ => return None,
+        };
+        let goes_on = self.dump().is_some_and(|dump| dump.form == form);
+        if !goes_on || form == Form::Plain && self.preamble.taken.is_some() {
+            self.open(number, form, None);
+        }
+        thread.line = number;
+        thread.name = self.string(&thread.name.clone());
+        self.hint = hint;
+        self.place = Place::Stacks;
+        let threads = &mut self.dump()?.threads;
+        threads.push(thread);
+        self.named = Some(threads.len() - 1);
+        self.current = self.named;
+        Some(Read::Understood)
+    }
+
+    /// Lines below the name of a thread.
+    fn of_thread(&mut self, number: u64, line: &str, text: &str) -> Option<Read> {
+        self.named?;
+        if text == "Locked ownable synchronizers:" {
+            self.place = Place::Synchronizers;
+            self.current = self.named;
+            self.dump()?.synchronizers_told = true;
+            return Some(Read::Understood);
+        }
+        if let Some(state) = text.strip_prefix("java.lang.Thread.State: ") {
+            let name = state.split_whitespace().next()?;
+            self.thread()?.state = Some(State::of(name)?);
+            return Some(Read::Understood);
+        }
+        if let Some(id) = text.strip_prefix("Carrying virtual thread #") {
+            self.thread()?.carries = id.parse().ok();
+            return Some(Read::Understood);
+        }
+        if let Some(id) = text.strip_prefix("Mounted virtual thread #") {
+            return self.mounted(number, id.parse().ok()?);
+        }
+        if let Some(lock) = text.strip_prefix("- ") {
+            return self.lock(number, lock, text);
+        }
+        let is_plain = self
+            .dumps
+            .last()
+            .is_some_and(|dump| dump.form == Form::Plain);
+        let frame = match text.strip_prefix("at ") {
+            Some(frame) => frame,
+            // Before JDK 25 the word is missing.
+            None if is_plain
+                && line.starts_with("    ")
+                && text.ends_with(')')
+                && text.contains('(') =>
+            {
+                text
+            }
+            None => return None,
+        };
+        let frame = self.string(frame);
+        let hint = self.hint;
+        let thread = self.thread()?;
+        thread.state = thread.state.or(hint);
+        thread.frames.push(frame);
+        Some(Read::Understood)
+    }
+
+    /// The virtual thread that a carrier runs, JDK 24 and later; its stack follows.
+    fn mounted(&mut self, number: u64, id: u64) -> Option<Read> {
+        let thread = Thread {
+            name: format!("virtual thread #{id}").into(),
+            id: Some(id),
+            is_virtual: true,
+            line: number,
+            ..Thread::default()
+        };
+        self.hint = None;
+        let threads = &mut self.dump()?.threads;
+        threads.push(thread);
+        self.current = Some(threads.len() - 1);
+        Some(Read::Understood)
+    }
+
+    fn lock(&mut self, number: u64, lock: &str, text: &str) -> Option<Read> {
+        if self.place == Place::Synchronizers {
+            if lock != "None" {
+                let lock = locks::object(lock)?;
+                self.thread()?.holds.push(Hold {
+                    lock,
+                    is_synchronizer: true,
+                    line: number,
+                    text: text.to_owned(),
+                });
+            }
+            return Some(Read::Understood);
+        }
+        let (sign, lock, owner) = locks::of_frame(lock)?;
+        let thread = self.thread()?;
+        let text = text.to_owned();
+        match (sign, lock) {
+            // What it waits for now stands at the top of its stack.
+            (Sign::Waits(how), lock) if thread.wait.is_none() => {
+                thread.wait = Some(Wait {
+                    how,
+                    lock,
+                    owner,
+                    line: number,
+                    text,
+                });
+            }
+            (Sign::Holds, Some(lock)) => thread.holds.push(Hold {
+                lock,
+                is_synchronizer: false,
+                line: number,
+                text,
+            }),
+            _ => {}
+        }
+        Some(Read::Understood)
+    }
+
+    /// Lines before a dump: the process id of `jcmd`, the time, the version.
+    fn preface(&mut self, number: u64, text: &str) -> Option<Read> {
+        let pid = text.strip_suffix(':').unwrap_or(text);
+        if pid.len() <= 10 && pid.bytes().all(|byte| byte.is_ascii_digit()) && !pid.is_empty() {
+            self.preamble = Preamble {
+                line: Some(number),
+                pid: pid.parse().ok(),
+                ..Preamble::default()
+            };
+            return Some(Read::Understood);
+        }
+        if is_time(text) {
+            self.preamble.line = self.preamble.line.or(Some(number));
+            self.preamble.taken = Some(text.to_owned());
+            (self.named, self.current) = (None, None);
+            return Some(Read::Understood);
+        }
+        // `25.0.3+9-LTS` behind the time.
+        let is_version = text.contains('+') && !text.contains(' ') && text.len() < 40;
+        if is_version && self.preamble.taken.is_some() && text.as_bytes()[0].is_ascii_digit() {
+            self.preamble.version = Some(text.to_owned());
+            return Some(Read::Understood);
+        }
+        None
+    }
+
+    /// The same text once.
+    fn string(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.strings.get(text) {
+            return Arc::clone(known);
+        }
+        let text: Arc<str> = text.into();
+        self.strings.insert(Arc::clone(&text));
+        text
+    }
+}
+
+/// What stands behind `Full thread dump`.
+fn title(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("Full thread dump ")?;
+    rest.strip_suffix(':')
+}
+
+/// The version in `OpenJDK 64-Bit Server VM (25.0.3+9-LTS mixed mode, sharing)`; other makers print more.
+fn version(title: &str) -> Option<String> {
+    let (_, told) = title.rsplit_once('(')?;
+    let mut words = told.trim_end_matches(')').split_whitespace();
+    let is_number =
+        |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains(['.', '+']);
+    words.find(is_number).map(str::to_owned)
+}
+
+/// `2026-11-21 11:39:33`, `2026-11-21T11:50:07.126980786Z`.
+fn is_time(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes[at].is_ascii_digit();
+    (19..=32).contains(&bytes.len())
+        && [0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18]
+            .into_iter()
+            .all(digit)
+        && bytes[4] == b'-'
+        && bytes[7] == b'-'
+        && matches!(bytes[10], b' ' | b'T')
+        && bytes[13] == b':'
+        && bytes[16] == b':'
+        && bytes[19..]
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'Z'))
+}
+
+/// `   1:       5121      573168  [C`.
+fn is_of_histogram(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(rank, rest)| {
+        let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+        let mut words = rest.split_whitespace();
+        is_number(rank)
+            && words.next().is_some_and(is_number)
+            && words.next().is_some_and(is_number)
+    })
+}

@@ -1,0 +1,141 @@
+//! What is counted in each file of the corpus, against the counts of an independent script, and what the programs knew.
+
+use rungwise_model::threads::Dump;
+use rungwise_threaddump::{State, summary};
+
+use crate::{corpus, read};
+
+fn dumps(name: &str) -> Vec<Dump> {
+    summary(read(name, &corpus::dump(name)).0).dumps
+}
+
+#[test]
+fn every_count_of_the_truth_is_ours() {
+    let mut offenders = Vec::new();
+    for (name, count) in corpus::truth() {
+        let (dumps, _) = read(&name, &corpus::dump(&name));
+        let threads = || dumps.iter().flat_map(|dump| &dump.threads);
+        let mut compare = |what: &str, expected: u64, found: usize| {
+            if expected != found as u64 {
+                offenders.push(format!(
+                    "{name}: {what}: {found}, and {expected} by the truth"
+                ));
+            }
+        };
+        let told = |what: &str| count[what].as_u64();
+        if let Some(headers) = told("thread_headers").filter(|headers| *headers > 0) {
+            // Virtual threads that a carrier runs have no line of their own.
+            let named = threads().filter(|thread| !thread.name.starts_with("virtual thread #"));
+            compare("threads", headers, named.count());
+        }
+        for state in [
+            State::Runnable,
+            State::Blocked,
+            State::Waiting,
+            State::TimedWaiting,
+        ] {
+            if let Some(expected) = told(state.name()) {
+                let found = threads().filter(|thread| thread.state == Some(state));
+                compare(state.name(), expected, found.count());
+            }
+        }
+        if let Some(expected) = told("json_threads") {
+            compare("threads", expected, threads().count());
+        }
+        if let Some(expected) = told("deadlock_sections") {
+            let found = dumps.iter().map(|dump| dump.reported.len());
+            compare("deadlocks", expected, found.sum());
+        }
+        if let Some(expected) = count["most_waited_monitor"]["waiters"].as_u64() {
+            // The JVM prints the stacks of a deadlock again behind its report, and the script counts them again.
+            let reported = dumps.iter().flat_map(|dump| &dump.reported);
+            let members: Vec<_> = reported.flat_map(|report| &report.members).collect();
+            let again = |id: &str| {
+                let locks = members.iter().filter_map(|member| member.lock.as_ref());
+                locks.filter(|lock| &*lock.id == id).count()
+            };
+            let told = summary(dumps.clone()).dumps;
+            let locks = told.iter().flat_map(|dump| &dump.locks);
+            let monitors = locks.filter(|lock| lock.kind == "monitor");
+            let lines = monitors.map(|lock| lock.waiters.len() + again(&lock.id));
+            compare("waiters", expected, lines.max().unwrap_or(0));
+        }
+    }
+    assert!(offenders.is_empty(), "{}", offenders.join("\n"));
+}
+
+/// The program of the own dumps: 60 workers at one appender, eight clients at a `ReentrantLock`, two deadlocks.
+#[test]
+fn what_the_program_was_built_to_do_is_found() {
+    let [dump] = &dumps("own_jdk17-jcmd-print-l-e.txt")[..] else {
+        panic!("one dump")
+    };
+    let root = &dump.locks[0];
+    assert_eq!(
+        (&*root.class, root.waiters.len()),
+        ("org.apache.log4j.spi.RootLogger", 59)
+    );
+    assert_eq!(root.owner_doing.as_deref(), Some("writes a log"));
+    let clients = &dump.locks[1];
+    assert_eq!(
+        (clients.waiters.len(), clients.owner.as_deref()),
+        (8, Some("db-holder"))
+    );
+    let deadlocks: Vec<_> = dump
+        .deadlocks
+        .iter()
+        .map(|one| (one.threads.join(" "), one.reported))
+        .collect();
+    assert_eq!(
+        deadlocks,
+        [
+            ("dl-A dl-B".to_owned(), true),
+            ("dl-P dl-Q".to_owned(), true)
+        ]
+    );
+}
+
+#[test]
+fn a_dump_without_synchronizers_says_so() {
+    let [dump] = &dumps("own_jdk25-jstack.txt")[..] else {
+        panic!("one dump")
+    };
+    assert!(!dump.synchronizers_told);
+    assert_eq!(dump.deadlocks.len(), 1, "the one through monitors");
+    let clients = dump
+        .locks
+        .iter()
+        .find(|lock| lock.waiters.len() == 8)
+        .unwrap();
+    assert!(clients.owner.is_none());
+    assert!(clients.owner_unknown.as_ref().unwrap().contains("-l"));
+}
+
+#[test]
+fn virtual_threads_are_seen_in_files() {
+    for name in ["own_jdk25-vt-dump.json", "own_jdk25-vt-plain.txt"] {
+        let [dump] = &dumps(name)[..] else {
+            panic!("one dump")
+        };
+        let waiters: Vec<usize> = dump.locks.iter().map(|lock| lock.waiters.len()).collect();
+        assert_eq!(waiters, [30, 20], "{name}");
+        // The owner of the monitor is a thread without a name.
+        assert_eq!(dump.locks[1].owner.as_deref(), Some("thread #22"), "{name}");
+    }
+}
+
+#[test]
+fn dumps_of_one_jvm_are_put_together() {
+    let mut all = Vec::new();
+    for number in (0..6).rev() {
+        let name = format!("jthreaddump_scenario_lock-contention/dump-{number}.txt");
+        all.extend(read(&name, &corpus::dump(&name)).0);
+    }
+    let told = summary(all);
+    assert!(told.dumps.iter().all(|dump| dump.jvm == 1));
+    assert!(
+        told.dumps[0].file.ends_with("dump-0.txt"),
+        "in the order of time"
+    );
+    assert!(!told.stuck.is_empty());
+}
