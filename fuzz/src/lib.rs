@@ -13,10 +13,12 @@ mod book;
 mod gc_log;
 mod hosts;
 mod kernel_texts;
+mod thread_dump;
 
 pub use gc_log::gc_log;
 pub use hosts::{bundle, casebook};
 pub use kernel_texts::kernel_texts;
+pub use thread_dump::thread_dump;
 
 use rungwise_experiment::scenario::Scenario;
 use rungwise_knobs::journal;
@@ -227,6 +229,15 @@ mod tests {
     }
 
     #[test]
+    fn thread_dumps_and_what_is_near_them_are_read_without_a_panic() {
+        shake_often(
+            super::thread_dump,
+            &["seeds/thread_dump", "../crates/threaddump/corpus"],
+            JUDGED,
+        );
+    }
+
+    #[test]
     fn no_megabyte_takes_long_to_read() {
         // A second is asked for; the rest is for a busy machine. Quadratic readers would take minutes.
         const LIMIT: std::time::Duration = std::time::Duration::from_secs(5);
@@ -253,6 +264,31 @@ mod tests {
             super::gc_log(&bytes);
             assert!(began.elapsed() < LIMIT, "{shape:?}: {:?}", began.elapsed());
         }
+        let threads = |thread: &dyn Fn(usize) -> String| (0..5000).map(thread).collect::<String>();
+        for dump in [
+            "\"a\" #1 tid=0x1\n".repeat(50_000),
+            "Found one Java-level deadlock:\n\"a\":\n".repeat(25_000),
+            "Full thread dump x (1.8):\n".repeat(40_000),
+            "\"tid\"".repeat(200_000),
+            // One lock of all, a lock of each, a chain of all, and circles of two.
+            threads(&|at| thread(at, 0, at + 1)),
+            threads(&|at| thread(at, at, at)),
+            threads(&|at| thread(at, at + 1, at)),
+            threads(&|at| thread(at, at ^ 1, at)),
+        ] {
+            let began = std::time::Instant::now();
+            super::thread_dump(dump.as_bytes());
+            let shape = &dump[..60.min(dump.len())];
+            assert!(began.elapsed() < LIMIT, "{shape:?}: {:?}", began.elapsed());
+        }
+    }
+
+    /// A thread that waits for one monitor and holds another.
+    fn thread(number: usize, wanted: usize, held: usize) -> String {
+        format!(
+            "\"t-{number}\" #{number} tid=0x{number:x}\n   java.lang.Thread.State: BLOCKED (on object monitor)\n\tat A.b(A.java)\n\
+             \t- waiting to lock <0x{wanted:x}> (a X)\n\t- locked <0x{held:x}> (a X)\n"
+        )
     }
 
     #[test]

@@ -119,6 +119,8 @@ pub struct Lock {
     pub kind: String,
     /// Name of the thread that holds it; null where no thread does (it was just being handed over), or where it is not told.
     pub owner: Option<String>,
+    /// The owner, the owner of what that thread waits for, and so on.
+    pub chain: Vec<String>,
     /// Why no owner is named; null where one is.
     pub owner_unknown: Option<String>,
     /// What the owner does: its state.

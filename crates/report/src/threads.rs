@@ -42,10 +42,8 @@ pub fn blocks(report: &ThreadsReport, target: &str) -> Vec<Block> {
     }
     blocks.extend(check::findings(&checked(report, target)));
     blocks.extend(course(report));
-    for dump in last_of_each(report) {
-        blocks.extend(locks(report, dump));
-        blocks.extend(pools(report, dump));
-    }
+    blocks.extend(locks(report));
+    blocks.extend(pools(report));
     blocks.extend(stuck(report));
     blocks.extend(account(report));
     blocks
@@ -321,40 +319,55 @@ fn rest(count: usize, what: &str) -> Option<Block> {
     )))
 }
 
+/// Which dump a table is of, where there are several.
 fn of_dump(report: &ThreadsReport, dump: &Dump) -> String {
     if report.dumps.len() > 1 {
-        format!(" in dump {}", dump.number)
+        format!("Dump {}, {}.", dump.number, dump.file)
     } else {
         String::new()
     }
 }
 
-fn locks(report: &ThreadsReport, dump: &Dump) -> Vec<Block> {
-    if dump.locks.is_empty() {
+fn locks(report: &ThreadsReport) -> Vec<Block> {
+    let mut dumps = last_of_each(report);
+    dumps.retain(|dump| !dump.locks.is_empty());
+    if dumps.is_empty() {
         return Vec::new();
     }
+    let mut blocks = vec![section("locks", "Locks that threads wait for")];
+    for dump in dumps {
+        blocks.extend(rest(dump.locks.len(), "locks"));
+        blocks.push(Block::Table(locks_of(dump, of_dump(report, dump))));
+        let top = dump
+            .locks
+            .first()
+            .filter(|lock| !lock.owner_frames.is_empty());
+        if let Some((lock, owner)) = top.and_then(|lock| Some((lock, lock.owner.as_ref()?))) {
+            blocks.push(Block::Prose(format!(
+                "What {owner} does, which holds {}:",
+                lock.class
+            )));
+            blocks.push(Block::Code(lock.owner_frames.clone()));
+        }
+    }
+    blocks
+}
+
+fn locks_of(dump: &Dump, caption: String) -> Table {
     let rows = dump.locks.iter().take(SHOWN).map(|lock| {
         vec![
-            Cell::number(Some(lock.waiters.len() as f64), |n| {
-                numbers::count(n as u64)
-            })
-            .note(if lock.behind > lock.waiters.len() as u64 {
-                format!("{} behind it", lock.behind)
-            } else {
-                String::new()
-            }),
+            number(lock.waiters.len() as u64),
+            number(lock.behind),
             Cell::text(&lock.class).note(format!("{} {}", lock.kind, lock.id)),
-            Cell::text(owner(lock)).note(lock.owner_frames.first().cloned().unwrap_or_default()),
+            Cell::text(owner(lock)).note(match &lock.chain[..] {
+                [] | [_] => lock.owner_frames.first().cloned().unwrap_or_default(),
+                [_, others @ ..] => format!("waits for {}", others.join(", which waits for ")),
+            }),
             Cell::text(names(&lock.waiters)),
         ]
     });
-    let mut blocks = vec![section(
-        "locks",
-        format!("Locks that threads wait for{}", of_dump(report, dump)),
-    )];
-    blocks.extend(rest(dump.locks.len(), "locks"));
-    blocks.push(Block::Table(Table {
-        caption: String::new(),
+    Table {
+        caption,
         columns: vec![
             Column::number("Waiters", "waiters"),
             Column::number("Behind", "behind").rank(2),
@@ -363,20 +376,7 @@ fn locks(report: &ThreadsReport, dump: &Dump) -> Vec<Block> {
             Column::words("Waiting", "waiting").rank(1),
         ],
         rows: rows.collect(),
-    }));
-    if let Some(lock) = dump
-        .locks
-        .first()
-        .filter(|lock| !lock.owner_frames.is_empty())
-    {
-        blocks.push(Block::Prose(format!(
-            "What {} does while {} wait:",
-            owner(lock),
-            lock.waiters.len()
-        )));
-        blocks.push(Block::Code(lock.owner_frames.clone()));
     }
-    blocks
 }
 
 fn owner(lock: &Lock) -> String {
@@ -404,10 +404,24 @@ fn names(names: &[String]) -> String {
     text
 }
 
-fn pools(report: &ThreadsReport, dump: &Dump) -> Vec<Block> {
-    if dump.pools.is_empty() {
+fn pools(report: &ThreadsReport) -> Vec<Block> {
+    let mut dumps = last_of_each(report);
+    dumps.retain(|dump| !dump.pools.is_empty());
+    if dumps.is_empty() {
         return Vec::new();
     }
+    let mut blocks = vec![
+        section("pools", "Pools"),
+        Block::Prose("Threads whose names differ by a number only.".to_owned()),
+    ];
+    for dump in dumps {
+        blocks.extend(rest(dump.pools.len(), "pools"));
+        blocks.push(Block::Table(pools_of(dump, of_dump(report, dump))));
+    }
+    blocks
+}
+
+fn pools_of(dump: &Dump, caption: String) -> Table {
     let rows = dump.pools.iter().take(SHOWN).map(|pool| {
         let starved = pool.starved.as_ref();
         vec![
@@ -422,13 +436,8 @@ fn pools(report: &ThreadsReport, dump: &Dump) -> Vec<Block> {
             }),
         ]
     });
-    let mut blocks = vec![
-        section("pools", format!("Pools{}", of_dump(report, dump))),
-        Block::Prose("Threads whose names differ by a number only.".to_owned()),
-    ];
-    blocks.extend(rest(dump.pools.len(), "pools"));
-    blocks.push(Block::Table(Table {
-        caption: String::new(),
+    Table {
+        caption,
         columns: vec![
             Column::words("Pool", "pool"),
             Column::number("Threads", "threads"),
@@ -439,8 +448,7 @@ fn pools(report: &ThreadsReport, dump: &Dump) -> Vec<Block> {
             Column::words("Starved", "starved"),
         ],
         rows: rows.collect(),
-    }));
-    blocks
+    }
 }
 
 fn stuck(report: &ThreadsReport) -> Vec<Block> {

@@ -135,7 +135,7 @@ impl OfJvm<'_> {
             waits.clone(),
         );
         self.text(&keys::THREADS_TOP_LOCK, lock.class.clone(), waits);
-        match (owner(lock), &lock.owner_unknown) {
+        match (owner(dump, lock), &lock.owner_unknown) {
             (Some(owner), _) => self.text(&keys::THREADS_TOP_OWNER, owner, at(lock.lines.get(1))),
             (None, Some(why)) => self.absent(&keys::THREADS_TOP_OWNER, Absence::because(why)),
             (None, None) => {}
@@ -144,11 +144,8 @@ impl OfJvm<'_> {
 
     fn starved(&mut self) {
         let starved = self.last.pools.iter().filter_map(|pool| {
-            let what = pool.starved.as_ref()?;
-            Some(format!(
-                "all {} threads of {} wait for {what}",
-                pool.threads, pool.name
-            ))
+            pool.starved.as_ref()?;
+            Some(format!("{} ({} threads)", pool.name, pool.threads))
         });
         let starved: Vec<String> = starved.collect();
         if !starved.is_empty() {
@@ -223,21 +220,38 @@ fn told(deadlock: &Deadlock) -> String {
     links.join("; ")
 }
 
-/// Who holds a lock and what that thread does.
-fn owner(lock: &Lock) -> Option<String> {
-    let owner = lock.owner.as_ref()?;
-    let doing = lock.owner_doing.as_deref();
-    let frame = lock
+/// Who holds a lock, who is at the end of the chain, and what that thread does.
+fn owner(dump: &Dump, lock: &Lock) -> Option<String> {
+    let (owner, last) = (lock.owner.as_ref()?, lock.chain.last()?);
+    let held_by_last = |other: &&Lock| other.owner.as_ref() == Some(last);
+    let of_last = dump.locks.iter().find(held_by_last).unwrap_or(lock);
+    let chain = match lock.chain.len() {
+        1 => owner.clone(),
+        2 => format!("{owner}, which waits for {last}"),
+        3 => format!("{owner}, which waits for {last} by way of another thread"),
+        more => format!(
+            "{owner}, which waits for {last} by way of {} others",
+            more - 2
+        ),
+    };
+    if dump
+        .deadlocks
+        .iter()
+        .any(|deadlock| deadlock.threads.contains(last))
+    {
+        return Some(format!("{chain}, in a deadlock"));
+    }
+    let frame = of_last
         .owner_frames
         .first()
         .map(|frame| format!("in {}", frame::short(frame)));
-    let words = match (doing, frame) {
+    let words = match (of_last.owner_doing.as_deref(), frame) {
         (Some(doing), Some(frame)) => format!(", which {doing} {frame}"),
         (None, Some(frame)) => format!(" {frame}"),
         (Some(doing), None) => format!(", which {doing}"),
         (None, None) => String::new(),
     };
-    Some(format!("{owner}{words}"))
+    Some(format!("{chain}{words}"))
 }
 
 fn quoted(line: &Sample) -> String {

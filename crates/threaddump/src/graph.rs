@@ -129,8 +129,27 @@ impl<'d> Graph<'d> {
 
     /// Who holds what this thread waits for.
     fn next(&self, thread: usize) -> Option<usize> {
-        let node = self.waits.get(thread).copied()??;
+        let node = self.wanted(thread)?;
         self.nodes[node].owner.map(|(owner, _)| owner)
+    }
+
+    /// The lock of `nodes` that this thread waits for.
+    pub(crate) fn wanted(&self, thread: usize) -> Option<usize> {
+        self.waits.get(thread).copied().flatten()
+    }
+
+    /// Who holds this lock, who holds what that thread waits for, and so on; up to one that goes on, or is in the row already.
+    pub(crate) fn chain(&self, node: &Node<'_>) -> Vec<usize> {
+        let mut chain = Vec::new();
+        let mut owner = node.owner.map(|(owner, _)| owner);
+        while let Some(thread) = owner
+            && chain.len() < LONGEST_CHAIN
+            && !chain.contains(&thread)
+        {
+            chain.push(thread);
+            owner = self.next(thread);
+        }
+        chain
     }
 
     fn count_behind(&mut self) {
@@ -228,7 +247,7 @@ impl<'d> Graph<'d> {
     }
 }
 
-/// The reports of the JVM that are not among the circles, by the ids of their locks.
+/// What tells a circle from others: the ids of its locks.
 pub(crate) fn ids<'l>(locks: impl Iterator<Item = &'l Lock>) -> BTreeSet<Arc<str>> {
     locks.map(|lock| Arc::clone(&lock.id)).collect()
 }

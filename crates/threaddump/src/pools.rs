@@ -83,17 +83,17 @@ fn starved(graph: &Graph<'_>, members: &[usize]) -> Option<String> {
     if members.len() < FEWEST_STARVED {
         return None;
     }
-    for node in &graph.nodes {
+    if let Some(wanted) = members.iter().find_map(|at| graph.wanted(*at)) {
+        let node = &graph.nodes[wanted];
         let owner = node.owner.map(|(owner, _)| owner);
-        let all = members
+        let waits = |at: &usize| graph.wanted(*at) == Some(wanted) || owner == Some(*at);
+        let holder = owner.map_or_else(String::new, |owner| {
+            format!(", held by {}", graph.dump.threads[owner].label())
+        });
+        return members
             .iter()
-            .all(|at| node.waiters.contains(at) || owner == Some(*at));
-        if all {
-            let holder = owner.map_or_else(String::new, |owner| {
-                format!(", held by {}", graph.dump.threads[owner].label())
-            });
-            return Some(format!("the lock {}{holder}", node.lock.class));
-        }
+            .all(waits)
+            .then(|| format!("the lock {}{holder}", node.lock.class));
     }
     let all = members.iter().all(|at| {
         graph.doing[*at] == Activity::Waiting

@@ -157,6 +157,11 @@ fn lock(graph: &Graph<'_>, node: &Node<'_>) -> Lock {
         class: node.lock.class.to_string(),
         kind: kind.to_owned(),
         owner: owner.map(|(thread, _)| thread.label()),
+        chain: graph
+            .chain(node)
+            .into_iter()
+            .map(|at| threads[at].label())
+            .collect(),
         owner_unknown: graph.why_ownerless(node).map(str::to_owned),
         owner_state: owner.and_then(|(thread, _)| Some(thread.state?.name().to_owned())),
         owner_frames: owner.map_or_else(Vec::new, |(thread, _)| {
@@ -187,17 +192,20 @@ fn sample(line: u64, text: &str) -> Sample {
 
 /// The circles, and what the JVM reports and the stacks do not show.
 fn deadlocks(graph: &Graph<'_>) -> Vec<Deadlock> {
-    let circles = graph.circles();
-    let mut reports: Vec<&Reported> = graph.dump.reported.iter().collect();
+    let mut reports: BTreeMap<_, &Reported> = graph
+        .dump
+        .reported
+        .iter()
+        .filter(|report| !report.members.is_empty())
+        .map(|report| {
+            let locks = report.members.iter().filter_map(|one| one.lock.as_ref());
+            (ids(locks), report)
+        })
+        .collect();
+    let threads = &graph.dump.threads;
     let mut deadlocks = Vec::new();
-    for circle in circles {
-        let found = ids(circle.iter().map(|(_, node)| node.lock));
-        let same = |report: &&Reported| {
-            ids(report.members.iter().filter_map(|one| one.lock.as_ref())) == found
-        };
-        let known = reports.len();
-        reports.retain(|report| !same(report));
-        let threads = &graph.dump.threads;
+    for circle in graph.circles() {
+        let reported = reports.remove(&ids(circle.iter().map(|(_, node)| node.lock)));
         let waits = circle
             .iter()
             .filter_map(|(at, _)| threads[*at].wait.as_ref());
@@ -211,16 +219,13 @@ fn deadlocks(graph: &Graph<'_>) -> Vec<Deadlock> {
                 .iter()
                 .map(|(_, node)| node.lock.class.to_string())
                 .collect(),
-            reported: reports.len() < known,
+            reported: reported.is_some(),
             lines: waits.map(|wait| sample(wait.line, &wait.text)).collect(),
         });
     }
-    deadlocks.extend(
-        reports
-            .into_iter()
-            .filter(|report| !report.members.is_empty())
-            .map(of_report),
-    );
+    let mut rest: Vec<&Reported> = reports.into_values().collect();
+    rest.sort_by_key(|report| report.line);
+    deadlocks.extend(rest.into_iter().map(of_report));
     deadlocks
 }
 

@@ -5,3 +5,4 @@ mod gc_pictures;
 mod golden;
 mod html;
 mod live;
+mod threads;

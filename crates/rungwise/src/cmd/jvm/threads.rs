@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use rungwise_host::{clock, environment};
+use rungwise_host::clock;
+use rungwise_model::Exit;
 use rungwise_model::threads::ThreadsReport;
-use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
-use rungwise_report::{html, json, markdown, sarif, terminal, threads as page};
+use rungwise_report::{sarif, threads as page};
 use rungwise_threaddump::{Parser, evidence, summary};
 
 use super::input::{self, Part};
@@ -85,23 +85,14 @@ pub(crate) fn show(paths: &[PathBuf], fail_on: FailOn, global: &Global) -> anyho
     let findings = rungwise_rules::judge_dumps(&evidence(&summary));
     notes.extend(summary.notes);
     let report = ThreadsReport {
-        envelope: Envelope {
-            schema: SCHEMA_VERSION,
-            tool: Tool {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            },
-            command: environment::argv(),
-            started,
-            finished: clock::utc_now(),
-            exit: check::exit(&findings, fail_on),
-        },
+        envelope: output::envelope(started, check::exit(&findings, fail_on)),
         notes,
         account,
         dumps: summary.dumps,
         stuck: summary.stuck,
         findings,
     };
-    global.emit(&text(&report, &target, global)?)?;
+    put(&report, &target, global)?;
     Ok(report.envelope.exit)
 }
 
@@ -133,20 +124,14 @@ fn read(part: &Part, parser: &mut Parser, notes: &mut Vec<String>) -> anyhow::Re
     Ok(())
 }
 
-/// The document in the format that was asked for.
-fn text(report: &ThreadsReport, target: &str, global: &Global) -> anyhow::Result<String> {
-    let blocks = || page::blocks(report, target);
-    Ok(match global.format {
-        Format::Json => json(report)?,
-        Format::Sarif => sarif::render(&page::checked(report, target), &check::about())?,
-        Format::Html => html::page(&format!("Thread dumps {target}"), &blocks()),
-        Format::Markdown => markdown::render(&blocks()),
-        Format::Text => terminal::render(
-            &blocks(),
-            output::width(),
-            global.color_on(&std::io::stdout()),
-        ),
-    })
+/// Prints the document in the format that was asked for.
+fn put(report: &ThreadsReport, target: &str, global: &Global) -> anyhow::Result<()> {
+    if global.format == Format::Sarif {
+        let checked = page::checked(report, target);
+        return global.emit(&sarif::render(&checked, &check::about())?);
+    }
+    let title = format!("Thread dumps {target}");
+    global.show(&title, report, || page::blocks(report, target))
 }
 
 /// What was found where a dump should be.
