@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rungwise_model::evidence::{Absence, Evidence, Key, Kind, Origin, Subject};
 use rungwise_model::gc::Sample;
 use rungwise_model::keys;
-use rungwise_model::threads::{Deadlock, Dump, Lock};
+use rungwise_model::threads::{Deadlock, Dump, Lock, Stuck};
 
 use crate::frame;
 use crate::summary::{Summary, business};
@@ -29,6 +29,7 @@ pub fn evidence(summary: &Summary) -> Evidence {
             subject: Subject::new(Kind::Dumps, jvm),
             dumps: &dumps,
             last,
+            stuck: summary.stuck.iter().filter(|one| one.jvm == jvm).collect(),
         };
         let ownerless =
             usize::try_from(last.number).map_or(0, |number| summary.ownerless[number - 1]);
@@ -45,6 +46,7 @@ struct OfJvm<'a> {
     subject: Subject,
     dumps: &'a [&'a Dump],
     last: &'a Dump,
+    stuck: Vec<&'a Stuck>,
 }
 
 impl OfJvm<'_> {
@@ -135,7 +137,13 @@ impl OfJvm<'_> {
             waits.clone(),
         );
         self.text(&keys::THREADS_TOP_LOCK, lock.class.clone(), waits);
-        match (owner(dump, lock), &lock.owner_unknown) {
+        // Who stands still does so up to the last dump.
+        let stuck = if dump.number == self.last.number {
+            &*self.stuck
+        } else {
+            &[]
+        };
+        match (owner(dump, lock, stuck), &lock.owner_unknown) {
             (Some(owner), _) => self.text(&keys::THREADS_TOP_OWNER, owner, at(lock.lines.get(1))),
             (None, Some(why)) => self.absent(&keys::THREADS_TOP_OWNER, Absence::because(why)),
             (None, None) => {}
@@ -221,7 +229,7 @@ fn told(deadlock: &Deadlock) -> String {
 }
 
 /// Who holds a lock, who is at the end of the chain, and what that thread does.
-fn owner(dump: &Dump, lock: &Lock) -> Option<String> {
+fn owner(dump: &Dump, lock: &Lock, stuck: &[&Stuck]) -> Option<String> {
     let (owner, last) = (lock.owner.as_ref()?, lock.chain.last()?);
     let held_by_last = |other: &&Lock| other.owner.as_ref() == Some(last);
     let of_last = dump.locks.iter().find(held_by_last).unwrap_or(lock);
@@ -251,7 +259,11 @@ fn owner(dump: &Dump, lock: &Lock) -> Option<String> {
         (Some(doing), None) => format!(", which {doing}"),
         (None, None) => String::new(),
     };
-    Some(format!("{chain}{words}"))
+    let still = stuck.iter().find(|one| one.thread == *last);
+    let still = still.map_or_else(String::new, |one| {
+        format!(", at the same place in {} dumps", one.dumps)
+    });
+    Some(format!("{chain}{words}{still}"))
 }
 
 fn quoted(line: &Sample) -> String {

@@ -108,6 +108,7 @@ impl Reader {
     }
 
     pub(crate) fn line(&mut self, number: u64, line: &str) -> Read {
+        let line = bare(line);
         let text = line.trim();
         if text.is_empty() {
             return Read::Ignored;
@@ -375,6 +376,19 @@ impl Reader {
     }
 }
 
+/// The line without what a container runtime puts before it: `2026-11-21T11:39:33.1Z stdout F ` (Kubernetes, CRI logging).
+fn bare(line: &str) -> &str {
+    let mut parts = line.splitn(4, ' ');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(time), Some("stdout" | "stderr"), Some("F" | "P"), Some(rest))
+            if time.contains('T') =>
+        {
+            rest
+        }
+        _ => line,
+    }
+}
+
 /// What stands behind `Full thread dump`.
 fn title(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("Full thread dump ")?;
@@ -417,4 +431,56 @@ fn is_of_histogram(text: &str) -> bool {
             && words.next().is_some_and(is_number)
             && words.next().is_some_and(is_number)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUMP: &str = "2026-11-21 11:39:33\nFull thread dump OpenJDK 64-Bit Server VM (17.0.15+6 mixed mode):\n\n\"a\" #1 tid=0x1\n   \
+         java.lang.Thread.State: BLOCKED (on object monitor)\n\tat A.b(A.java:1)\n\t- waiting to lock <0x1> (a X)\n\n   \
+         Locked ownable synchronizers:\n\t- <0x2> (a Y)\n\nJNI global refs: 7, weak refs: 0\n";
+
+    fn read(text: &str) -> (Vec<Dump>, usize) {
+        let mut reader = Reader::default();
+        let unknown = text
+            .lines()
+            .zip(1..)
+            .filter(|(line, number)| reader.line(*number, line) == Read::Unknown)
+            .count();
+        (reader.finish(), unknown)
+    }
+
+    #[test]
+    fn a_dump_in_a_log_of_kubernetes_is_the_same_dump() {
+        let prefix = "2026-11-21T11:39:33.123456789Z stdout F ";
+        let lines: Vec<String> = DUMP.lines().map(|line| format!("{prefix}{line}")).collect();
+        let prefixed = lines.join("\n");
+        assert_eq!(read(&prefixed), read(DUMP));
+        let (dumps, unknown) = read(DUMP);
+        assert_eq!((dumps.len(), unknown), (1, 0));
+        assert_eq!(dumps[0].version.as_deref(), Some("17.0.15+6"));
+        assert_eq!(dumps[0].line, 1);
+    }
+
+    #[test]
+    fn a_stack_trace_of_the_application_is_not_of_the_thread_before() {
+        let cut = DUMP.split("\n   Locked").next().unwrap();
+        let text = format!(
+            "{cut}\nINFO a line between\n\tat A.c(A.java:2)\njava.io.IOException: no\n\tat E.f(E.java:3)\n"
+        );
+        let (dumps, unknown) = read(&text);
+        assert_eq!(dumps[0].threads[0].frames.len(), 2);
+        assert_eq!(unknown, 3);
+    }
+
+    #[test]
+    fn dumps_in_one_file_are_told_apart() {
+        let (dumps, _) = read(&DUMP.repeat(3));
+        assert_eq!(dumps.len(), 3);
+        assert_eq!(dumps[2].line, 2 * DUMP.lines().count() as u64 + 1);
+        let plain = "7\n2026-11-21T11:50:07.1Z\n25.0.3+9\n\n#1 \"a\" WAITING 2026-11-21T11:50:07.2Z\n    at A.b(A.java)\n\n".repeat(2);
+        let (dumps, unknown) = read(&plain);
+        assert_eq!((dumps.len(), unknown, dumps[1].pid), (2, 0, Some(7)));
+    }
 }

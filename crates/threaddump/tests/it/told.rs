@@ -1,7 +1,7 @@
 //! What is counted in each file of the corpus, against the counts of an independent script, and what the programs knew.
 
 use rungwise_model::threads::Dump;
-use rungwise_threaddump::{State, summary};
+use rungwise_threaddump::{State, evidence, summary};
 
 use crate::{corpus, read};
 
@@ -138,4 +138,51 @@ fn dumps_of_one_jvm_are_put_together() {
         "in the order of time"
     );
     assert!(!told.stuck.is_empty());
+}
+
+#[test]
+fn an_owner_that_stands_still_is_told_so() {
+    // The last of the six was taken when the load had gone.
+    let mut all = Vec::new();
+    for number in 0..5 {
+        let name = format!("jthreaddump_scenario_lock-contention/dump-{number}.txt");
+        all.extend(read(&name, &corpus::dump(&name)).0);
+    }
+    let evidence = evidence(&summary(all));
+    let owner = evidence
+        .readings()
+        .find(|reading| reading.key.id == "threads.top_owner")
+        .map(rungwise_model::evidence_text::value);
+    assert!(
+        owner
+            .as_ref()
+            .is_some_and(|told| told.contains("which sleeps in")),
+        "{owner:?}"
+    );
+}
+
+#[test]
+fn a_dump_given_thrice_shows_who_stands_still() {
+    let text = corpus::dump("own_jdk17-jcmd-print-l-e.txt").repeat(3);
+    let told = summary(read("x", &text).0);
+    assert_eq!(told.dumps.len(), 3);
+    let evidence = evidence(&told);
+    let mut readings = evidence.readings();
+    let owner = readings
+        .find(|reading| reading.key.id == "threads.top_owner")
+        .unwrap();
+    let value = rungwise_model::evidence_text::value(owner);
+    assert!(value.ends_with("at the same place in 3 dumps"), "{value}");
+    let holder = told
+        .stuck
+        .iter()
+        .find(|one| one.thread == "db-holder")
+        .unwrap();
+    assert_eq!(
+        (holder.dumps, &*holder.why),
+        (
+            3,
+            "8 threads wait for java.util.concurrent.locks.ReentrantLock$NonfairSync, which it holds"
+        )
+    );
 }
