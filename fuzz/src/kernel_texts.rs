@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use rungwise_formats::{
     cgroup, choice, cpuinfo, cpulist, diskstats, fields, flat, folded, hsperfdata, interrupts,
-    kallsyms, loadavg, net_dev, numa_maps, per_cpu, pressure, queue_counter, schedstat, smbios, snmp,
+    kallsyms, limits, loadavg, net_dev, numa_maps, per_cpu, pressure, queue_counter, schedstat, smbios, snmp,
     softirqs, softnet, stat, task, tracepoint,
 };
 
@@ -71,6 +71,9 @@ pub(crate) static PARSERS: &[Parser] = &[
     }),
     ("net_dev", |text| {
         black_box(net_dev::parse(text));
+    }),
+    ("limits", |text| {
+        black_box(limits::parse(text).count());
     }),
     ("numa_maps", |text| {
         black_box(numa_maps::own_bytes(text));

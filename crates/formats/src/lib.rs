@@ -15,6 +15,7 @@ pub mod folded;
 pub mod hsperfdata;
 pub mod interrupts;
 pub mod kallsyms;
+pub mod limits;
 pub mod loadavg;
 pub mod net_dev;
 pub mod numa_maps;

@@ -54,6 +54,7 @@ pub static PROBES: &[&Probe] = &[
     &net::protocols::PROBE,
     &net::sockstat::PROBE,
     &process::processes::PROBE,
+    &process::limits::PROBE,
     &process::numa_maps::PROBE,
     &process::threads::PROBE,
     &memory::pressure::PROBE,

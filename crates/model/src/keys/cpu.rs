@@ -52,6 +52,7 @@ keys! { CPU;
     NUMA_NODES = "numa.nodes", Count, Host, "NUMA nodes with CPUs";
     NUMA_OTHER_SHARE = "numa.other_share", Fraction, Node, "Share of the window's page allocations on this node that a process on another node asked for (other_node)";
     NUMA_PROCESS_REMOTE = "numa.process_remote", Fraction, Process, "Share of the process's own memory (pages of files left out) on nodes where its threads did not run";
+    PROCESS_LIMITS = "process.limits", Text, Process, "What it may have at most: open files, processes, locked memory and whatever else is limited";
     PSI_CPU_SOME = "psi.cpu_some", Fraction, Host, "Share of the window in which some task waited for a CPU; with a single look, of the last ten seconds";
     PSI_IO_FULL = "psi.io_full", Fraction, Host, "Share of the window in which all tasks waited for a disk; with a single look, of the last ten seconds";
     PSI_IO_SOME = "psi.io_some", Fraction, Host, "Share of the window in which some task waited for a disk; with a single look, of the last ten seconds";

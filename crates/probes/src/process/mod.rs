@@ -1,6 +1,7 @@
 //! Processes, their threads, their memory by node, and the control groups that limit them.
 
 pub(crate) mod cgroup;
+pub(crate) mod limits;
 pub(crate) mod numa_maps;
 pub(crate) mod processes;
 pub(crate) mod threads;

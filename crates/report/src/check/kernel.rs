@@ -66,6 +66,7 @@ fn facts(evidence: &Evidence) -> Vec<(String, String)> {
                 None,
             ]),
         ),
+        ("Samples", samples(evidence)),
         (
             "Contended locks",
             joined([
@@ -79,6 +80,15 @@ fn facts(evidence: &Evidence) -> Vec<(String, String)> {
     .into_iter()
     .filter_map(|(name, value)| Some((name.to_owned(), value?)))
     .collect()
+}
+
+/// How many there are, and what it cost to take them.
+fn samples(evidence: &Evidence) -> Option<String> {
+    let taken = evidence.host(&keys::STACK_SAMPLES).ok()?;
+    let told = &taken.reading.origin.line;
+    (!told.is_empty()).then(|| {
+        format!("{told}, and some 20 µs of interrupt for each sample, which nobody accounts")
+    })
 }
 
 /// The parts in which there was any time, largest first.

@@ -24,6 +24,7 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
         ("Longest wait for one CPU".to_owned(), longest(evidence)),
         ("Throttled by a quota".to_owned(), throttled(evidence)),
     ])
+    .chain(limits(evidence))
     .chain(between(evidence).map(|rates| ("Interrupts between CPUs".to_owned(), rates)))
     .collect();
     let tables: Vec<Block> = [
@@ -95,6 +96,12 @@ fn throttled(evidence: &Evidence) -> String {
         }
         Err(missing) => format!("not known: {}", missing.why.reason),
     }
+}
+
+/// What the judged process may have at most.
+fn limits(evidence: &Evidence) -> Option<(String, String)> {
+    let (process, told) = evidence.each_words(&keys::PROCESS_LIMITS).ok()?.pop()?;
+    Some((format!("Limits of {process}"), told.value.to_owned()))
 }
 
 /// How often CPUs interrupted each other.

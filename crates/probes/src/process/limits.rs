@@ -1,0 +1,79 @@
+//! `/proc/PID/limits`: what the judged process may have at most.
+
+use rungwise_formats::limits::{self, Limit};
+use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
+use rungwise_model::keys;
+
+use super::unnamed;
+use crate::{Cost, Need, Probe, Source, Window, enter};
+
+const LIMITS: &str = "/proc/{pid}/limits";
+
+/// Those that a network service runs into; of the others only what is limited is told.
+const ALWAYS: [&str; 3] = ["open files", "processes", "locked memory"];
+
+/// Those that are small for every process and limit no service.
+const NEVER: [&str; 7] = [
+    "core file size",
+    "stack size",
+    "pending signals",
+    "msgqueue size",
+    "nice priority",
+    "realtime priority",
+    "file locks",
+];
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "proc-pid-limits",
+    summary: "what the judged process may have at most: open files, threads, locked memory",
+    cost: Cost::Free,
+    needs: &[Need::Root],
+    sources: &[Source::once(LIMITS)],
+    yields: &[&keys::PROCESS_LIMITS],
+    derive,
+    doc: "\
+The soft limits, which hold; where the process may raise one by itself, the hard limit stands behind it. A connection is an \
+open file. `processes` counts the threads of the user on the whole machine, and does not hold for root. Other users' \
+processes need root. Sources: fs/proc/base.c of Linux 6.18; getrlimit(2).",
+};
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    let Some(process) = &window.capture().process else {
+        return evidence.absent(PROBE.yields, &unnamed(), LIMITS);
+    };
+    let path = LIMITS.replace("{pid}", &process.pid.to_string());
+    let subject = Subject::new(Kind::Process, process.pid);
+    let told = window.text(&path).and_then(|text| {
+        let told: Vec<String> = limits::parse(text)
+            .filter_map(|limit| tell(&limit))
+            .collect();
+        let none = || Absence::because(format!("{path} names no limit"));
+        (!told.is_empty()).then(|| told.join(", ")).ok_or_else(none)
+    });
+    let line = told.clone().unwrap_or_default();
+    let told = told.as_deref().map_err(Absence::clone);
+    enter::text(
+        evidence,
+        &keys::PROCESS_LIMITS,
+        subject,
+        told,
+        Origin::new(path, &line),
+    );
+}
+
+/// `open files 1024 (up to 524288)`
+fn tell(limit: &Limit<'_>) -> Option<String> {
+    let Limit { name, soft, hard } = *limit;
+    if NEVER.contains(&name) || (soft.is_none() && !ALWAYS.contains(&name)) {
+        return None;
+    }
+    let written =
+        |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
+    let raised = if hard == soft {
+        String::new()
+    } else {
+        format!(" (up to {})", written(hard))
+    };
+    Some(format!("{name} {}{raised}", written(soft)))
+}
