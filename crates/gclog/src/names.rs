@@ -7,6 +7,13 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(u16);
 
+impl Name {
+    /// Its number, below the most names that are kept (4096).
+    pub(crate) fn number(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 /// Every name that was seen. A log has a few hundred; garbage may have millions, which count as one.
 #[derive(Clone, Debug)]
 pub struct Names {

@@ -93,12 +93,13 @@ pub(crate) fn size(text: &[u8]) -> Option<(u64, &[u8])> {
         return None;
     }
     let one = 1u64 << shift;
+    let value = number.checked_mul(one)?;
+    if digits == 0 {
+        return Some((value, rest));
+    }
     let tens = 10u128.checked_pow(u32::try_from(digits).ok()?)?;
     let part = (u128::from(fraction) * u128::from(one) + tens / 2) / tens;
-    let value = number
-        .checked_mul(one)?
-        .checked_add(u64::try_from(part).ok()?)?;
-    Some((value, rest))
+    Some((value.checked_add(u64::try_from(part).ok()?)?, rest))
 }
 
 /// `24M->4M(256M)`: before, after, capacity; spaces between them are allowed, the capacity may be missing.

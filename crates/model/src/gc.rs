@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::Envelope;
 use crate::check::Finding;
 
+mod runs;
 mod troubles;
 
+pub use runs::{RunSums, longest};
 pub use troubles::{Trouble, Troubles};
 
 /// The document of `jvm gc`.
@@ -40,10 +42,12 @@ pub struct GcReport {
     pub allocation_bytes_per_s: Option<f64>,
     /// Mean over the time of which it is known.
     pub promotion_bytes_per_s: Option<f64>,
-    /// Each run of a JVM, in the order of the log.
+    /// Each run of a JVM, in the order of the log; of very many the first 32, the longest and the last.
     pub runs: Vec<Run>,
-    /// Runs that are not listed because there are too many; they are in `pauses` only.
+    /// Runs that are not listed because there are too many.
     pub runs_left_out: u64,
+    /// Sums over those; null where there are none.
+    pub left_out: Option<RunSums>,
     /// What the rules say.
     pub findings: Vec<Finding>,
 }
@@ -280,6 +284,9 @@ pub struct Slope {
 pub struct Run {
     /// Its number in the log, from 1.
     pub number: u64,
+    /// Another run is longer and drawn in its place, so of this one each course has eight steps at most. They are of equal
+    /// length only where each of the finer ones held a value.
+    pub coarse: bool,
     /// What it tells of itself.
     pub jvm: Jvm,
     /// The log begins with the JVM, so time and allocation count from uptime zero.

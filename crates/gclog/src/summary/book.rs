@@ -1,6 +1,6 @@
 //! Names of the log, and tables by name: bounded, and readable after the parser is gone.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use rungwise_model::gc::Moment;
 
@@ -12,31 +12,37 @@ use crate::names::{Name, Names};
 /// The names that stand in a table or a mark.
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    words: HashMap<Name, Box<str>>,
+    /// By the number of the name.
+    words: Vec<Option<Box<str>>>,
 }
 
 impl Book {
     pub(super) fn keep(&mut self, names: &Names, name: Name) {
-        self.words
-            .entry(name)
-            .or_insert_with(|| names.get(name).into());
+        let number = name.number();
+        if self.words.len() <= number {
+            self.words.resize(number + 1, None);
+        }
+        self.words[number].get_or_insert_with(|| names.get(name).into());
     }
 
     pub(super) fn word(&self, name: Name) -> String {
-        let word = self.words.get(&name).map_or(OTHER, |word| word);
-        word.to_owned()
+        let word = self.words.get(name.number()).and_then(Option::as_deref);
+        word.unwrap_or(OTHER).to_owned()
     }
 }
 
-/// Rows of a table at most. Real logs have fewer names of any sort; the rest shares the last row.
+/// Rows of a table at most, below 255. Real logs have fewer names of any sort; the rest shares the last row.
 const ROWS: usize = 200;
 /// The name of that row.
 const OTHER: &str = "(other)";
 
 /// Something for each name, in the order in which the names came.
+///
+/// Each phase of each pause is looked up in one, so a row is found by the number of its name, without a hash.
 #[derive(Debug)]
 pub(super) struct Table<T> {
-    index: HashMap<Name, usize>,
+    /// Row of each name by its number, from 1; 0 where it has none.
+    index: Vec<u8>,
     rows: Vec<(Name, T)>,
     other: Option<Box<T>>,
 }
@@ -44,7 +50,7 @@ pub(super) struct Table<T> {
 impl<T> Default for Table<T> {
     fn default() -> Self {
         Self {
-            index: HashMap::new(),
+            index: Vec::new(),
             rows: Vec::new(),
             other: None,
         }
@@ -53,15 +59,19 @@ impl<T> Default for Table<T> {
 
 impl<T: Default> Table<T> {
     pub(super) fn at(&mut self, book: &mut Book, names: &Names, name: Name) -> &mut T {
-        let row = match self.index.get(&name) {
-            Some(row) => *row,
-            None if self.rows.len() < ROWS => {
+        let number = name.number();
+        let row = match self.index.get(number) {
+            Some(row @ 1..) => usize::from(*row) - 1,
+            _ if self.rows.len() < ROWS => {
                 book.keep(names, name);
-                self.index.insert(name, self.rows.len());
                 self.rows.push((name, T::default()));
+                if self.index.len() <= number {
+                    self.index.resize(number + 1, 0);
+                }
+                self.index[number] = self.rows.len() as u8;
                 self.rows.len() - 1
             }
-            None => return self.other.get_or_insert_default(),
+            _ => return self.other.get_or_insert_default(),
         };
         &mut self.rows[row].1
     }

@@ -7,7 +7,7 @@ use rungwise_model::gc;
 
 use super::book::{Book, Table};
 use super::clock::seconds;
-use super::course::FIRST;
+use super::course::{FIRST, PARTS, together};
 use super::spread::ms;
 use crate::names::{Name, Names};
 
@@ -37,6 +37,9 @@ pub(super) struct Span {
     began: i64,
     ended: i64,
     step: i64,
+    /// The steps that it begins and ends in.
+    first: i64,
+    last: i64,
 }
 
 impl Breakdown {
@@ -47,13 +50,15 @@ impl Breakdown {
         }
         let began = began.saturating_sub(self.origin).max(0);
         let ended = ended.saturating_sub(self.origin).max(began);
-        while ended / self.step >= STEPS {
+        while ended >= self.step.saturating_mul(STEPS) {
             self.halve();
         }
         Span {
             began,
             ended,
             step: self.step,
+            first: began / self.step,
+            last: (ended - 1).max(began) / self.step,
         }
     }
 
@@ -103,14 +108,24 @@ fn portion(name: String, part: &Part) -> gc::Portion {
     }
 }
 
+/// Adds up neighbours until there are no more than [`PARTS`] steps.
+pub(super) fn coarsen(breakdown: &mut gc::Breakdown) {
+    let lengths = breakdown.parts.iter().map(|part| part.steps_ms.len());
+    let size = together(lengths.max().unwrap_or(0), PARTS);
+    breakdown.step_s *= size as f64;
+    for part in &mut breakdown.parts {
+        let steps = part.steps_ms.chunks(size);
+        part.steps_ms = steps.map(|steps| steps.iter().sum()).collect();
+    }
+}
+
 impl Part {
     /// Spreads so much time evenly over the steps that the span lies in.
     pub(super) fn add(&mut self, span: Span, ns: u64) {
         if ns == 0 {
             return;
         }
-        let end = (span.ended - 1).max(span.began);
-        let (first, last) = (span.began / span.step, end / span.step);
+        let Span { first, last, .. } = span;
         if self.steps.len() <= last as usize {
             self.steps.resize(last as usize + 1, 0);
         }

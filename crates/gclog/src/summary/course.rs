@@ -10,6 +10,9 @@ use super::clock::{SECOND, seconds};
 /// Length of a step at the beginning: an eighth of a tenth of a second, so that steps become 0.1 s, 0.2 s and so on.
 pub(super) const FIRST: i64 = SECOND / 80;
 
+/// Parts of a run that a course is told in as evidence.
+pub(super) const PARTS: usize = 8;
+
 /// `STEPS` at most: as many as a chart has room for.
 #[derive(Debug, Default)]
 pub(super) struct Course<const STEPS: i64 = 512> {
@@ -61,7 +64,7 @@ impl<const STEPS: i64> Course<STEPS> {
             (self.origin, self.step) = (at, FIRST);
         }
         let since = at.saturating_sub(self.origin).max(0);
-        while since / self.step >= STEPS {
+        while since >= self.step.saturating_mul(STEPS) {
             self.halve();
         }
         let index = (since / self.step) as usize;
@@ -109,15 +112,40 @@ impl<const STEPS: i64> Course<STEPS> {
 
 /// The means of a course in at most `parts` runs of neighbours, oldest first: the series of a reading.
 pub(super) fn parts(course: &gc::Course, parts: usize) -> Vec<f64> {
-    let size = course.points.len().div_ceil(parts.max(1)).max(1);
-    let chunks = course.points.chunks(size);
-    chunks
-        .map(|points| {
-            let count: u64 = points.iter().map(|point| point.count).sum();
-            let sum: f64 = points.iter().map(|p| p.mean * p.count as f64).sum();
-            sum / count as f64
-        })
-        .collect()
+    let chunks = course.points.chunks(together(course.points.len(), parts));
+    chunks.map(|points| joined(points).mean).collect()
+}
+
+/// Joins neighbours until the course has no more than [`PARTS`] points: the same [`parts`] come of it as before.
+pub(super) fn coarsen(course: &mut gc::Course) {
+    let size = together(course.points.len(), PARTS);
+    if size > 1 {
+        course.points = course.points.chunks(size).map(joined).collect();
+        course.step_s *= size as f64;
+    }
+}
+
+/// How many neighbours become one, so that no more than `parts` are left.
+pub(super) fn together(length: usize, parts: usize) -> usize {
+    length.div_ceil(parts.max(1)).max(1)
+}
+
+fn joined(points: &[gc::Point]) -> gc::Point {
+    let count: u64 = points.iter().map(|point| point.count).sum();
+    let mean = |of: fn(&gc::Point) -> f64| {
+        let sum: f64 = points.iter().map(|p| of(p) * p.count as f64).sum();
+        sum / count as f64
+    };
+    let extreme = |of: fn(&gc::Point) -> f64, more: fn(f64, f64) -> f64| {
+        points.iter().map(of).reduce(more).unwrap_or(f64::NAN)
+    };
+    gc::Point {
+        at_s: mean(|p| p.at_s),
+        min: extreme(|p| p.min, f64::min),
+        mean: mean(|p| p.mean),
+        max: extreme(|p| p.max, f64::max),
+        count,
+    }
 }
 
 #[cfg(test)]

@@ -152,6 +152,11 @@ impl Heap {
         self.promotion.told(book)
     }
 
+    /// Bytes allocated and promoted, each with the seconds of which that is known.
+    pub(super) fn sums(&self) -> [(u64, f64); 2] {
+        [&self.allocation.rating, &self.promotion.rating].map(Rating::sum)
+    }
+
     /// `began` and `ended` are those of the run, seconds.
     pub(super) fn told(&self, book: &Book, run: Option<(f64, f64)>) -> gc::Heap {
         let parts = WORDS.iter().zip(&self.parts);
@@ -242,6 +247,15 @@ impl Rating {
     /// Nothing is known up to the next collection: a span must not reach over it.
     fn gap(&mut self) {
         (self.span_bytes, self.span) = (0, 0);
+    }
+
+    /// Nothing where no time is known.
+    fn sum(&self) -> (u64, f64) {
+        if self.known > 0 {
+            (self.bytes, seconds(self.known))
+        } else {
+            (0, 0.0)
+        }
     }
 
     fn told(&self, book: &Book) -> Option<gc::Rate> {

@@ -26,6 +26,7 @@ pub(crate) mod heap;
 pub(crate) mod old;
 mod pauses;
 mod run;
+mod runs;
 mod sizes;
 pub(crate) mod slope;
 pub(crate) mod spread;
@@ -35,26 +36,22 @@ mod worst;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rungwise_model::gc;
+use rungwise_model::gc::{self, RunSums};
 
 use crate::event::{Collector, Event, Fact};
 use crate::names::Names;
 use book::{Book, Table};
 use run::Run;
+use runs::Runs;
 use spread::ms;
 
 pub use evidence::evidence;
-
-/// Runs that are told one by one. A log with more is one of a service that dies at once and is started again; the first
-/// ones tell why.
-const RUNS: usize = 32;
 
 /// Takes the events of one log, or of one rotated set, in their order.
 #[derive(Debug, Default)]
 pub struct Summarizer {
     book: Book,
-    done: Vec<gc::Run>,
-    left_out: u64,
+    done: Runs,
     run: Run,
     /// Facts since the last event: a JVM prints them before its first stamp shows that it is another one.
     facts: gc::Jvm,
@@ -118,21 +115,21 @@ impl Summarizer {
 
     /// What was seen so far; more may follow.
     pub fn summary(&self) -> Summary {
-        let mut runs = self.done.clone();
-        let mut left_out = self.left_out;
-        if self.run.begun || runs.is_empty() {
-            if runs.len() < RUNS {
-                let mut last = self.run.told(&self.book, runs.len() as u64 + 1);
-                overlay(&mut last.jvm, &self.facts);
-                runs.push(last);
-            } else {
-                left_out += 1;
-            }
+        let mut done = self.done.clone();
+        let goes_on = self.run.begun || done.is_empty();
+        if goes_on {
+            done = done.with_last(&self.run, &self.book);
+        }
+        let (runs_left_out, left_out) = (done.left_out, done.sums);
+        let mut runs = done.told();
+        if let Some(last) = runs.last_mut().filter(|_| goes_on) {
+            overlay(&mut last.jvm, &self.facts);
         }
         let all = self.all.total();
         Summary {
             runs,
-            runs_left_out: left_out,
+            runs_left_out,
+            left_out,
             pauses: gc::AllPauses {
                 count: all.count,
                 longest_ms: all.longest_ms,
@@ -146,12 +143,7 @@ impl Summarizer {
     fn restart(&mut self) {
         let run = std::mem::take(&mut self.run);
         if run.begun {
-            if self.done.len() < RUNS {
-                let number = self.done.len() as u64 + 1;
-                self.done.push(run.told(&self.book, number));
-            } else {
-                self.left_out += 1;
-            }
+            self.done.ended(&run, &self.book);
         } else {
             // Nothing but facts so far: they are of the JVM that begins.
             let mut facts = run.facts;
@@ -232,10 +224,13 @@ fn collector_word(collector: Collector) -> &'static str {
 /// Statistics of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Each run of a JVM, in the order of the log. At least one, which may be empty.
+    /// Each run of a JVM, in the order of the log; of very many the first 32, the longest and the last. At least one,
+    /// which may be empty.
     pub runs: Vec<gc::Run>,
-    /// Runs that are not listed because there are too many; their pauses are in `pauses`.
+    /// Runs that are not listed because there are too many.
     pub runs_left_out: u64,
+    /// Sums over those.
+    pub left_out: RunSums,
     /// Pauses of all runs.
     pub pauses: gc::AllPauses,
     quotes: BTreeMap<u64, String>,
@@ -244,15 +239,13 @@ pub struct Summary {
 impl Summary {
     /// The run that the log covers the longest time of.
     pub fn longest_run(&self) -> Option<&gc::Run> {
-        let seconds = |run: &gc::Run| run.seconds.unwrap_or(0.0);
-        let better = |a: &&gc::Run, b: &&gc::Run| seconds(a).total_cmp(&seconds(b));
-        self.runs.iter().max_by(better)
+        gc::longest(&self.runs)
     }
 
-    /// Share of the time of all listed runs without pauses.
+    /// Share of the time of all runs without pauses.
     pub fn throughput(&self) -> Option<f64> {
         let known = |run: &gc::Run| Some((run.throughput.as_ref()?.whole, run.seconds?));
-        let (mut free, mut all) = (0.0, 0.0);
+        let (mut free, mut all) = (self.left_out.free_s, self.left_out.seconds);
         for (share, seconds) in self.runs.iter().filter_map(known) {
             free += share * seconds;
             all += seconds;
@@ -260,15 +253,19 @@ impl Summary {
         (all > 0.0).then(|| free / all)
     }
 
-    /// Bytes allocated per second, over the time of all listed runs of which it is known.
+    /// Bytes allocated per second, over the time of all runs of which it is known.
     pub fn allocation_bytes_per_s(&self) -> Option<f64> {
-        mean_rate(self.runs.iter().filter_map(|run| run.allocation.as_ref()))
+        let rates = self.runs.iter().filter_map(|run| run.allocation.as_ref());
+        let others = &self.left_out;
+        mean_rate(others.allocated_bytes, others.allocation_known_s, rates)
     }
 
     /// Bytes promoted per second, likewise.
     pub fn promotion_bytes_per_s(&self) -> Option<f64> {
         let promotions = self.runs.iter().filter_map(|run| run.promotion.as_ref());
-        mean_rate(promotions.filter_map(|promotion| promotion.rate.as_ref()))
+        let rates = promotions.filter_map(|promotion| promotion.rate.as_ref());
+        let others = &self.left_out;
+        mean_rate(others.promoted_bytes, others.promotion_known_s, rates)
     }
 
     /// Numbers of the lines that [`evidence`] will cite. Who has the log at hand reads them again and gives their text to
@@ -283,8 +280,12 @@ impl Summary {
     }
 }
 
-fn mean_rate<'a>(rates: impl Iterator<Item = &'a gc::Rate>) -> Option<f64> {
-    let (bytes, seconds) = rates.fold((0.0, 0.0), |(bytes, seconds), rate| {
+fn mean_rate<'a>(
+    bytes: u64,
+    known_s: f64,
+    rates: impl Iterator<Item = &'a gc::Rate>,
+) -> Option<f64> {
+    let (bytes, seconds) = rates.fold((bytes as f64, known_s), |(bytes, seconds), rate| {
         (bytes + rate.bytes as f64, seconds + rate.known_s)
     });
     (seconds > 0.0).then(|| bytes / seconds)

@@ -158,6 +158,11 @@ impl Pauses {
         }
     }
 
+    /// Full collections with a duration.
+    pub(super) fn full(&self) -> u64 {
+        self.by_kind[Kind::Full as usize].count()
+    }
+
     pub(super) fn told(&self, book: &Book) -> gc::Pauses {
         let by_kind = KINDS.iter().zip(&self.by_kind);
         let phases = self.phases.rows(book);

@@ -1,6 +1,6 @@
 //! One run of a JVM: takes its events and hands each to those whom it concerns.
 
-use rungwise_model::gc;
+use rungwise_model::gc::{self, RunSums};
 
 use super::ages::AgeTables;
 use super::book::{Book, Mark, Table};
@@ -274,22 +274,51 @@ impl Run {
         )
     }
 
+    fn span(&self) -> Option<(i64, i64)> {
+        self.began().zip(self.last)
+    }
+
+    /// How long it lasted; zero where there is no clock.
+    pub(super) fn seconds(&self) -> f64 {
+        self.span().map_or(0.0, length_of)
+    }
+
+    /// What is left of it where it is not told.
+    pub(super) fn sums(&self) -> RunSums {
+        let pauses = self.pauses.all.total();
+        let span = self.span();
+        let free = span.and_then(|span| Some(whole(pauses.total_ms, span)? * length_of(span)));
+        let [allocated, promoted] = self.heap.sums();
+        RunSums {
+            seconds: span.map_or(0.0, length_of),
+            free_s: free.unwrap_or(0.0),
+            pauses,
+            full: self.pauses.full(),
+            out_of_memory: self.troubles.out_of_memories(),
+            allocated_bytes: allocated.0,
+            allocation_known_s: allocated.1,
+            promoted_bytes: promoted.0,
+            promotion_known_s: promoted.1,
+        }
+    }
+
     pub(super) fn told(&self, book: &Book, number: u64) -> gc::Run {
         let began = self.began();
-        let span = began.zip(self.last);
-        let lasted = span.map(|(began, last)| seconds(last.saturating_sub(began)));
+        let span = self.span();
+        let lasted = span.map(length_of);
         let (heap_room, old_room) = self.room();
         let pauses_ms = self.pauses.all.sum_ms();
         let run = span.map(|(began, last)| (seconds(began), seconds(last)));
         gc::Run {
             number,
+            coarse: false,
             jvm: self.facts.clone(),
             whole: self.whole,
             began_s: began.map(seconds),
             began_unix_ms: self.clock.first_wall().map(|ns| ns.div_euclid(1_000_000)),
             seconds: lasted,
             pauses: self.pauses.told(book),
-            throughput: span.and_then(|(began, last)| self.throughput(pauses_ms, began, last)),
+            throughput: span.and_then(|span| self.throughput(pauses_ms, span)),
             allocation: self.heap.allocation(book),
             promotion: self.heap.promotion(book),
             ages: self.ages.told(book),
@@ -319,18 +348,15 @@ impl Run {
         }
     }
 
-    fn throughput(&self, pauses_ms: f64, began: i64, last: i64) -> Option<gc::Throughput> {
-        let lasted = seconds(last.saturating_sub(began));
-        if lasted <= 0.0 {
-            return None;
-        }
-        let whole = (1.0 - pauses_ms / 1e3 / lasted).max(0.0);
+    fn throughput(&self, pauses_ms: f64, span: (i64, i64)) -> Option<gc::Throughput> {
+        let whole = whole(pauses_ms, span)?;
+        let (_, last) = span;
         let told = self.worst.worst(last);
         Some(told.map_or(
             gc::Throughput {
                 whole,
                 worst: whole,
-                worst_window_s: lasted,
+                worst_window_s: length_of(span),
                 worst_until_s: seconds(last),
             },
             |(stopped, until)| gc::Throughput {
@@ -341,6 +367,17 @@ impl Run {
             },
         ))
     }
+}
+
+/// Seconds from the beginning of a run to its end.
+fn length_of((began, last): (i64, i64)) -> f64 {
+    seconds(last.saturating_sub(began))
+}
+
+/// Share of a run without pauses; nothing of one that has no length.
+fn whole(pauses_ms: f64, span: (i64, i64)) -> Option<f64> {
+    let lasted = length_of(span);
+    (lasted > 0.0).then(|| (1.0 - pauses_ms / 1e3 / lasted).max(0.0))
 }
 
 /// Two rows of one table under one name; `count` is that of the second.

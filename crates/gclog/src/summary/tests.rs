@@ -5,6 +5,7 @@ use rungwise_model::evidence::{Evidence, Kind as Of, Subject, Value};
 use rungwise_model::gc::LiveSource;
 use rungwise_model::keys;
 
+use super::runs::FIRST;
 use super::*;
 use crate::event::{Ages, Area, Concurrent, Cpu, Kind, Pause, Phase, References, Safepoint, Stamp};
 use crate::names::Name;
@@ -187,19 +188,88 @@ fn facts_of_a_rotated_file_stay_with_the_run() {
 }
 
 #[test]
-fn runs_beyond_the_limit_are_counted_and_their_pauses_too() {
+fn of_very_many_runs_the_first_the_longest_and_the_last_are_told_and_the_others_added_up() {
     let mut log = Log::default();
-    for _ in 0..RUNS + 3 {
-        log.pause("Full GC", Kind::Full, 1000, 5, (9, 1));
-        log.tell(Event::Restart);
+    let count = FIRST as u64 + 10;
+    // The runs are a second long, but one that takes a minute.
+    let long = FIRST as u64 + 5;
+    for run in 1..=count {
+        log.pause("Full GC", Kind::Full, 0, 5, (9, 1));
+        let last = if run == long { 60_000 } else { 1000 };
+        log.pause("Full GC", Kind::Full, last - run, run, (11, 1));
+        if run < count {
+            log.tell(Event::Restart);
+        }
     }
     let summary = log.summarizer.summary();
-    assert_eq!(
-        (summary.runs.len(), summary.runs_left_out),
-        (RUNS, 3),
-        "no run after the last restart"
+    let numbers: Vec<u64> = summary.runs.iter().map(|run| run.number).collect();
+    let mut expected: Vec<u64> = (1..=FIRST as u64).collect();
+    expected.extend([long, count]);
+    assert_eq!(numbers, expected);
+    let fine = summary.runs.iter().filter(|run| !run.coarse);
+    assert_eq!(fine.map(|run| run.number).collect::<Vec<_>>(), [long]);
+    assert_eq!(summary.longest_run().map(|run| run.number), Some(long));
+
+    let others: Vec<u64> = (1..=count).filter(|run| !numbers.contains(run)).collect();
+    let sums = summary.left_out;
+    assert_eq!(summary.runs_left_out, others.len() as u64);
+    assert_eq!(sums.pauses.count, 2 * others.len() as u64);
+    assert_eq!(sums.full, sums.pauses.count);
+    near(sums.pauses.longest_ms, *others.last().unwrap() as f64);
+    let listed = summary.runs.iter().map(|run| run.pauses.all.total_ms);
+    near(
+        listed.sum::<f64>() + sums.pauses.total_ms,
+        summary.pauses.total_ms,
     );
-    assert_eq!(summary.pauses.count, RUNS as u64 + 3);
+    assert_eq!(summary.pauses.count, 2 * count);
+    near(sums.seconds, others.len() as f64);
+    near(sums.free_s, sums.seconds - sums.pauses.total_ms / 1e3);
+    // 9 MiB up to the first collection of a run, 10 up to the second.
+    assert_eq!(sums.allocated_bytes, 19 * MIB * others.len() as u64);
+}
+
+#[test]
+fn evidence_of_a_run_is_the_same_with_coarse_courses() {
+    let tell = |log: &mut Log, from: u64, count: u64| {
+        for number in 0..count {
+            let (at, ms) = (from + number * 731, 1 + number % 17);
+            let mut pause = log.draft("Pause Young", Kind::Young, at, ms, (100 + number % 7, 50));
+            fill(&mut pause, Area::Young, (60 + number % 11, 1 + number % 3));
+            log.tell(Event::Pause(&pause));
+        }
+    };
+    let mut alone = Log::of(Collector::G1);
+    tell(&mut alone, 0, 1000);
+    let mut beside = Log::of(Collector::G1);
+    tell(&mut beside, 0, 1000);
+    beside.tell(Event::Restart);
+    tell(&mut beside, 0, 2000);
+    let (alone, beside) = (alone.summarizer.summary(), beside.summarizer.summary());
+    assert!(beside.runs[0].coarse && !alone.runs[0].coarse);
+    let kept = |summary: &Summary| summary.runs[0].pauses.young_course.points.len();
+    assert!(kept(&beside) <= 8 && kept(&alone) > 200);
+    let parts = |summary: &Summary| summary.runs[0].pauses.made_of.parts.clone();
+    for (coarse, fine) in parts(&beside).iter().zip(&parts(&alone)) {
+        near(coarse.steps_ms.iter().sum(), fine.total_ms);
+        assert!(coarse.steps_ms.len() <= 8);
+    }
+
+    let (alone, beside) = (evidence(&alone), evidence(&beside));
+    let jvm = Subject::new(Of::Jvm, 1);
+    let mut compared = 0;
+    for reading in alone.readings().filter(|reading| reading.subject == jvm) {
+        let other = beside.reading(reading.key, &jvm).unwrap();
+        match (&reading.value, &other.value) {
+            (Value::Number(a), Value::Number(b)) => near(*a, *b),
+            (a, b) => assert_eq!(a, b),
+        }
+        assert_eq!(reading.series.len(), other.series.len());
+        for (a, b) in reading.series.iter().zip(&other.series) {
+            near(*a, *b);
+            compared += 1;
+        }
+    }
+    assert!(compared >= 16, "{compared}");
 }
 
 #[test]

@@ -69,6 +69,10 @@ impl Troubles {
         self.out_of_memory.add(mark);
     }
 
+    pub(super) fn out_of_memories(&self) -> u64 {
+        self.out_of_memory.count
+    }
+
     pub(super) fn told(&self, book: &Book) -> gc::Troubles {
         gc::Troubles {
             evacuation_failed: self.evacuation_failed.told(book),

@@ -1,7 +1,7 @@
 //! The report of `jvm gc`: findings first, then pauses, memory, work beside the application, and the account of the log.
 //!
 //! A log may hold several runs of a JVM. The one that the log covers the longest time of is shown whole, the others in one
-//! table; the JSON has all of each.
+//! table; of very many the JSON lists some and adds up the others.
 
 pub mod compare;
 pub mod follow;
@@ -10,7 +10,7 @@ mod pauses;
 mod pictures;
 
 use rungwise_model::check::{CheckReport, Finding, Outcome};
-use rungwise_model::gc::{GcReport, Run};
+use rungwise_model::gc::{GcReport, Run, RunSums};
 
 use crate::block::{Block, Cell, Column, Mark, Table, Tile, Tone, Verdict};
 use crate::check;
@@ -20,7 +20,7 @@ use crate::tune::moment;
 /// The whole report. `target` is what was judged, in words.
 pub fn blocks(report: &GcReport, target: &str) -> Vec<Block> {
     let mut blocks = vec![Block::Verdict(verdict(report, target))];
-    let run = shown(report);
+    let run = report.longest_run();
     if let Some(run) = run {
         blocks.push(Block::Tiles(tiles(report, run)));
     }
@@ -51,17 +51,12 @@ pub fn checked(report: &GcReport, target: &str) -> CheckReport {
         envelope: report.envelope.clone(),
         target: target.to_owned(),
         host: String::new(),
-        window_s: shown(report).and_then(|run| run.seconds).unwrap_or(0.0),
+        window_s: report
+            .longest_run()
+            .and_then(|run| run.seconds)
+            .unwrap_or(0.0),
         findings: report.findings.clone(),
     }
-}
-
-/// The run that is shown whole.
-fn shown(report: &GcReport) -> Option<&Run> {
-    let seconds = |run: &Run| run.seconds.unwrap_or(0.0);
-    // The first of equals, such as of logs without a clock.
-    let runs = report.runs.iter().rev();
-    runs.max_by(|a, b| seconds(a).total_cmp(&seconds(b)))
 }
 
 pub(super) fn section(id: &'static str, title: impl Into<String>) -> Block {
@@ -127,7 +122,7 @@ fn verdict(report: &GcReport, target: &str) -> Verdict {
             (mark, sentence)
         }
     };
-    let run = shown(report);
+    let run = report.longest_run();
     let mut context = vec![target.to_owned()];
     context.extend(run.map(jvm));
     context.extend(
@@ -137,7 +132,7 @@ fn verdict(report: &GcReport, target: &str) -> Verdict {
     context.push(moment(&report.envelope.started));
     let mut caveats = Vec::new();
     if report.runs.len() > 1 {
-        let runs = report.runs.len() as u64 + report.runs_left_out;
+        let runs = numbers::count(report.runs.len() as u64 + report.runs_left_out);
         caveats.push((format!("the log holds {runs} runs of a JVM"), "runs"));
     }
     if report.account.unknown_lines > 0 {
@@ -258,10 +253,13 @@ fn tiles(report: &GcReport, run: &Run) -> Vec<Tile> {
 
 /// Each run in one row.
 fn runs(report: &GcReport) -> Vec<Block> {
-    /// More than anybody reads; the JSON has all.
+    /// More than anybody reads.
     const SHOWN: usize = 20;
-    let number = shown(report).map_or(0, |run| run.number);
-    let rows = report.runs.iter().take(SHOWN).map(|run| {
+    let number = report.longest_run().map_or(0, |run| run.number);
+    let last = report.runs.len().saturating_sub(1);
+    let all = report.runs.iter().enumerate();
+    let rows = all.filter(|(index, run)| *index < SHOWN || *index == last || run.number == number);
+    let rows = rows.map(|(_, run)| {
         vec![
             Cell::number(Some(run.number as f64), |n| format!("{n:.0}")),
             Cell::text(jvm(run)),
@@ -273,7 +271,8 @@ fn runs(report: &GcReport) -> Vec<Block> {
             Cell::number(Some(run.pauses.all.longest_ms), millis),
         ]
     });
-    let rest = (report.runs.len() as u64 + report.runs_left_out).saturating_sub(SHOWN as u64);
+    let rows: Vec<_> = rows.collect();
+    let rest = report.runs.len() - rows.len();
     let mut blocks = vec![
         section("runs", "Runs of a JVM in the log"),
         Block::Prose(format!(
@@ -290,16 +289,38 @@ fn runs(report: &GcReport) -> Vec<Block> {
                 Column::number("Sum", "total_ms"),
                 Column::number("Longest", "longest_ms"),
             ],
-            rows: rows.collect(),
+            rows,
         }),
     ];
     if rest > 0 {
         blocks.push(Block::Prose(format!(
-            "{} more runs are not shown.",
-            numbers::count(rest)
+            "{} of the first runs have no row here; the JSON lists them.",
+            numbers::count(rest as u64)
         )));
     }
+    blocks.extend(report.left_out.map(|sums| left_out(report, &sums)));
     blocks
+}
+
+/// What the runs come to that are not told one by one.
+fn left_out(report: &GcReport, sums: &RunSums) -> Block {
+    let full = match sums.full {
+        0 => String::new(),
+        full => format!(", {} of them full collections", numbers::count(full)),
+    };
+    let memory = match sums.out_of_memory {
+        0 => String::new(),
+        times => format!("; memory was out {} times", numbers::count(times)),
+    };
+    Block::Prose(format!(
+        "{} more runs are only added up, and no rule looked at them: {} of log, {} pauses{full}, {} together, the longest \
+         {}{memory}. The first runs, the longest and the last are told one by one.",
+        numbers::count(report.runs_left_out),
+        numbers::span(sums.seconds),
+        numbers::count(sums.pauses.count),
+        millis(sums.pauses.total_ms),
+        millis(sums.pauses.longest_ms),
+    ))
 }
 
 /// What the log tells of its JVM.

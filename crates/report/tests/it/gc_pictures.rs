@@ -235,6 +235,7 @@ fn pictures(run: Run) -> Vec<Block> {
         promotion_bytes_per_s: None,
         runs: vec![run],
         runs_left_out: 0,
+        left_out: None,
         findings: Vec::new(),
     };
     let section = |block: &Block| matches!(block, Block::Section { .. });

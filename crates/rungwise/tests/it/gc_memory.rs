@@ -4,13 +4,20 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
+use flate2::read::GzDecoder;
 use rungwise_testkit::EndlessLog;
+use serde_json::Value;
 
 use crate::run::Bench;
+use crate::tune::assert_valid;
+
+fn corpus(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gclog/corpus");
+    std::fs::read(folder.join(name)).unwrap()
+}
 
 fn log() -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gclog/corpus");
-    std::fs::read_to_string(folder.join("own_jdk17-g1-tospace.log")).unwrap()
+    String::from_utf8(corpus("own_jdk17-g1-tospace.log")).unwrap()
 }
 
 fn start(bench: &Bench, format: &str) -> Child {
@@ -44,6 +51,120 @@ fn peak_mib(child: &Child) -> f64 {
     kib.parse::<f64>().unwrap() / 1024.0
 }
 
+/// The document of a log that is one text again and again, its length, and the most memory that reading it took, MiB.
+fn repeated(text: &[u8], times: u64) -> (Value, usize, f64) {
+    let bench = Bench::new();
+    let mut child = start(&bench, "json");
+    let mut stdin = child.stdin.take().unwrap();
+    for _ in 0..times {
+        stdin.write_all(text).unwrap();
+    }
+    // It looks for the lines that it cites only where it can; from here on it writes, and waits for us to read.
+    drop(stdin);
+    let mut stdout = child.stdout.take().unwrap();
+    let mut document = vec![0];
+    stdout.read_exact(&mut document).unwrap();
+    let peak = peak_mib(&child);
+    stdout.read_to_end(&mut document).unwrap();
+    child.wait().unwrap();
+    let told = serde_json::from_slice(&document).unwrap();
+    assert_valid(&told, "jvm-gc");
+    (told, document.len(), peak)
+}
+
+/// The field of a document, as a number.
+fn number(of: &Value, pointer: &str) -> f64 {
+    let value = of.pointer(pointer).and_then(Value::as_f64);
+    value.unwrap_or_else(|| panic!("no {pointer}"))
+}
+
+fn near(a: f64, b: f64) {
+    assert!((a - b).abs() <= 1e-9 * b.abs(), "{a} is not {b}");
+}
+
+#[test]
+fn many_long_runs_in_one_file_take_little_more_memory_than_one() {
+    const RUNS: u64 = 25;
+    let packed = corpus("gctoolkit_preunified_cms_parnew_details_tenuring_180_fls_bob.log.gz");
+    let mut text = Vec::new();
+    GzDecoder::new(&packed[..]).read_to_end(&mut text).unwrap();
+    let (one, one_length, _) = repeated(&text, 1);
+    let (all, length, peak) = repeated(&text, RUNS);
+    assert!(peak < 50.0, "{peak} MiB");
+    let each = (length - one_length) / (RUNS as usize - 1);
+    assert!(
+        each < 200_000,
+        "{each} bytes for each run that is not drawn"
+    );
+    for field in [
+        "/pauses/count",
+        "/pauses/total_ms",
+        "/account/lines",
+        "/account/bytes",
+    ] {
+        near(number(&all, field), RUNS as f64 * number(&one, field));
+    }
+    let runs = all["runs"].as_array().unwrap();
+    assert_eq!(runs.len() as u64, RUNS);
+    let fine: Vec<_> = runs.iter().filter(|run| run["coarse"] == false).collect();
+    let [fine] = fine[..] else {
+        panic!("{} runs keep all", fine.len());
+    };
+    let points = |run: &Value| {
+        run["heap"]["parts"]["heap"]["after"]["points"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert!(points(fine) > 100, "{}", points(fine));
+    for run in runs {
+        for field in [
+            "/pauses/all/count",
+            "/pauses/all/total_ms",
+            "/pauses/all/p99_ms",
+            "/safepoints/stopped/total_ms",
+        ] {
+            near(number(run, field), number(fine, field));
+        }
+        assert!(run["coarse"] == false || points(run) <= 8);
+    }
+}
+
+#[test]
+fn a_service_that_dies_ten_thousand_times_is_told_in_few_runs_and_exact_sums() {
+    const RUNS: u64 = 10_000;
+    let text = String::from_utf8(corpus("own_jdk17-serial.log")).unwrap();
+    // A header and the first collection.
+    let length = text.find(" GC(1) ").unwrap();
+    let end = text[..length].rfind('\n').unwrap() + 1;
+    let text = &text.as_bytes()[..end];
+    let (one, ..) = repeated(text, 1);
+    let (all, length, peak) = repeated(text, RUNS);
+    assert!(peak < 50.0, "{peak} MiB");
+    assert!(length < 2_000_000, "{length} bytes");
+    let listed = all["runs"].as_array().unwrap();
+    assert_eq!(
+        listed.len() as u64 + all["runs_left_out"].as_u64().unwrap(),
+        RUNS
+    );
+    assert!(listed.len() < 40);
+    assert_eq!(listed.last().unwrap()["number"], RUNS);
+    for field in ["/pauses/count", "/pauses/total_ms", "/account/lines"] {
+        near(number(&all, field), RUNS as f64 * number(&one, field));
+    }
+    let sum = |field: &str| listed.iter().map(|run| number(run, field)).sum::<f64>();
+    for (of_run, of_sums) in [
+        ("/seconds", "/left_out/seconds"),
+        ("/pauses/all/count", "/left_out/pauses/count"),
+        ("/pauses/all/total_ms", "/left_out/pauses/total_ms"),
+        ("/allocation/bytes", "/left_out/allocated_bytes"),
+    ] {
+        let of_one = number(&one["runs"][0], of_run);
+        near(sum(of_run) + number(&all, of_sums), RUNS as f64 * of_one);
+    }
+    near(number(&all, "/throughput"), number(&one, "/throughput"));
+}
+
 #[test]
 fn three_hundred_megabytes_take_no_more_memory_than_one_hundred() {
     let bench = Bench::new();
@@ -62,7 +183,7 @@ fn three_hundred_megabytes_take_no_more_memory_than_one_hundred() {
         .unwrap()
         .read_to_string(&mut text)
         .unwrap();
-    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["account"]["bytes"], written);
     assert_eq!(document["runs"].as_array().unwrap().len(), 1);
     child.wait().unwrap();

@@ -2,12 +2,10 @@
 
 use rungwise_model::{gc, keys};
 
-use super::super::course::parts;
+use super::super::course::{PARTS, parts};
 use super::why::Why;
 use super::{From, Teller, counted};
 
-/// Parts of a run that a course is told in.
-const PARTS: usize = 8;
 /// Seconds in an hour.
 const HOUR: f64 = 3600.0;
 

@@ -3,12 +3,10 @@
 use rungwise_model::evidence::Key;
 use rungwise_model::{gc, keys};
 
-use super::super::course::parts;
+use super::super::course::{PARTS, parts};
 use super::why::Why;
 use super::{From, Teller, counted};
 
-/// Parts of a run that a course is told in.
-const PARTS: usize = 8;
 /// Operations that are told by name.
 const OPERATIONS: usize = 3;
 

@@ -358,7 +358,7 @@ impl<'a> Screen<'a> {
                 self.put(FollowLine::Finding(finding));
             }
         }
-        if let Some(run) = summary.runs.last().filter(|_| summary.runs_left_out == 0)
+        if let Some(run) = summary.runs.last()
             && let Some(now) = Stood::of(run)
         {
             self.stand(now);

@@ -4,10 +4,12 @@ pub(crate) mod compare;
 mod follow;
 mod set;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use memchr::memchr_iter;
 use rungwise_gclog::{Account, Event, Names, Parser, Sample, Summarizer, Summary, evidence};
 use rungwise_host::clock;
 use rungwise_model::check::Finding;
@@ -479,10 +481,8 @@ impl Log {
                 let piece = &piece
                     [..usize::try_from(left).map_or(piece.len(), |left| piece.len().min(left))];
                 left -= piece.len() as u64;
-                lines.push(piece, |line, text| {
-                    if cited.contains(&line) {
-                        quotes.push((line, String::from_utf8_lossy(text).into_owned()));
-                    }
+                lines.push(piece, &cited, |line, text| {
+                    quotes.push((line, String::from_utf8_lossy(text).into_owned()));
                 });
                 left > 0 && lines.number <= last
             })?;
@@ -515,6 +515,7 @@ impl Log {
             pauses: summary.pauses,
             runs: summary.runs,
             runs_left_out: summary.runs_left_out,
+            left_out: (summary.runs_left_out > 0).then_some(summary.left_out),
             findings,
         }
     }
@@ -523,7 +524,7 @@ impl Log {
 /// Longest text of a line that is quoted.
 const QUOTED: usize = 1000;
 
-/// Pieces to numbered lines, of which the beginning is kept.
+/// Finds lines by their number, and keeps the beginning of each.
 #[derive(Debug)]
 struct Lines {
     number: u64,
@@ -538,7 +539,19 @@ impl Lines {
         }
     }
 
-    fn push(&mut self, piece: &[u8], mut each: impl FnMut(u64, &[u8])) {
+    /// Shows each of the wanted lines that ends in this piece.
+    fn push(&mut self, piece: &[u8], wanted: &BTreeSet<u64>, mut each: impl FnMut(u64, &[u8])) {
+        // Of a long log few pieces hold one: in the others ends of lines are counted at many bytes a cycle.
+        let ends = memchr_iter(b'\n', piece).count() as u64;
+        if wanted
+            .range(self.number..=self.number + ends)
+            .next()
+            .is_none()
+        {
+            self.number += ends;
+            self.kept.clear();
+            return;
+        }
         for text in piece.split_inclusive(|&byte| byte == b'\n') {
             let room = QUOTED.saturating_sub(self.kept.len());
             let line = text.strip_suffix(b"\n");
@@ -550,7 +563,9 @@ impl Lines {
             }
             self.kept.extend(&bare[..bare.len().min(room)]);
             if line.is_some() {
-                each(self.number, &self.kept);
+                if wanted.contains(&self.number) {
+                    each(self.number, &self.kept);
+                }
                 self.kept.clear();
                 self.number += 1;
             }
@@ -588,15 +603,29 @@ mod tests {
     #[test]
     fn lines_keep_their_numbers_whatever_the_pieces() {
         let text = b"one\ntwo\r\n\nfour";
-        for length in 1..text.len() {
-            let mut lines = Lines::from(7);
-            let mut seen = Vec::new();
-            for piece in text.chunks(length) {
-                lines.push(piece, |number, line| seen.push((number, line.to_vec())));
+        let all = [(7, &b"one"[..]), (8, b"two\r"), (9, b""), (10, b"four")];
+        // Every choice of lines, in pieces of every length.
+        for choice in 0..1_u32 << all.len() {
+            let is_wanted = |index: &usize| choice >> index & 1 == 1;
+            let wanted: Vec<_> = (0..all.len())
+                .filter(is_wanted)
+                .map(|index| all[index])
+                .collect();
+            let numbers = wanted.iter().map(|(number, _)| *number).collect();
+            for length in 1..=text.len() {
+                let mut lines = Lines::from(7);
+                let mut seen = Vec::new();
+                for piece in text.chunks(length) {
+                    lines.push(piece, &numbers, |number, line| {
+                        seen.push((number, line.to_vec()));
+                    });
+                }
+                if numbers.contains(&lines.number) {
+                    seen.push((lines.number, lines.kept));
+                }
+                let expected = wanted.iter().map(|(number, line)| (*number, line.to_vec()));
+                assert!(seen.into_iter().eq(expected), "{choice:b}, {length}");
             }
-            assert_eq!(lines.kept, b"four");
-            let all = [(7, &b"one"[..]), (8, b"two\r"), (9, b"")];
-            assert_eq!(seen, all.map(|(number, line)| (number, line.to_vec())));
         }
     }
 
