@@ -2,7 +2,7 @@
 
 use rungwise_model::gc::{
     AgeTable, Breakdown, Concurrent, Course, CpuUse, GcReport, LiveSet, LiveSource, Moment,
-    Operation, Part, Point, Portion, Rate, Run, Safepoints, Spread, Throughput,
+    Operation, Part, Point, Portion, Rate, Run, Safepoints, Spread, Statistic, Throughput,
 };
 use rungwise_report::block::Block;
 use rungwise_report::{gc, html, markdown, terminal};
@@ -311,6 +311,34 @@ fn a_log_without_a_clock_says_why_nothing_is_over_time() {
     assert!(text.contains("has no clock"), "{text}");
     assert!(text.contains("Half of the 4 pauses"), "{text}");
     assert!(!text.contains("highest before"), "{text}");
+}
+
+#[test]
+fn what_a_collector_says_of_itself_is_drawn_and_shown_where_there_is_nothing_else() {
+    let sum = |count, mean_ms, longest_ms| Statistic {
+        line: 7,
+        count,
+        mean_ms,
+        longest_ms,
+    };
+    let mut sums = Run::default();
+    for (name, row) in [
+        ("Concurrent Marking", sum(Some(94), 52.0, 210.0)),
+        ("Pause Init Mark (G)", sum(None, 0.271, 2.5)),
+    ] {
+        sums.statistics.insert(name.to_owned(), row);
+    }
+    let text = terminal::render(&pictures(sums.clone()), 100, false);
+    let title = "Concurrent Marking took 210 ms at most, 52.0 ms on average";
+    assert!(text.replace('\u{202f}', " ").contains(title), "{text}");
+    let page = html::page("gc.log", &pictures(sums.clone()));
+    assert!(page.contains("gc-own-sums") && page.contains("Pause Init Mark (G)"));
+
+    // Beside pauses a terminal has other things to show.
+    let mut both = run();
+    both.statistics = sums.statistics;
+    assert!(!terminal::render(&pictures(both.clone()), 100, false).contains("own sums"));
+    assert!(html::page("gc.log", &pictures(both)).contains("gc-own-sums"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The pictures of a run: on one time axis pauses and what made them, heap, allocation, concurrent work, stops and CPU time;
-//! then how long pauses are, why they came, what survives, what stops the threads.
+//! then how long pauses are, why they came, what survives, what stops the threads, and what the collector says of itself.
 //!
 //! Each is made of what the document holds: courses of a fixed number of steps and tables. So a picture is as large for
 //! a month as for a minute. A picture without anything to show is left out; why is said where it would stand. A terminal
@@ -10,6 +10,7 @@ mod heap;
 mod made;
 mod pauses;
 mod stops;
+mod sums;
 
 use rungwise_model::gc::{Course, Point, Run};
 
@@ -42,6 +43,12 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
     blocks.extend(not_on_a_terminal(made::causes(run)));
     blocks.extend(heap::ages(run));
     blocks.extend(stops::operations(run));
+    let own = sums::own(run);
+    blocks.extend(if run.pauses.all.count == 0 {
+        own
+    } else {
+        not_on_a_terminal(own)
+    });
     if blocks.iter().any(|block| matches!(block, Block::Chart(_))) {
         blocks.insert(0, section("pictures", "In pictures"));
     } else {
