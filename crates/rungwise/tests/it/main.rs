@@ -9,6 +9,7 @@
 )]
 
 mod advice;
+mod browser;
 mod capacity;
 mod cli;
 mod drawn;
