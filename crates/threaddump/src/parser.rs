@@ -95,9 +95,11 @@ impl Parser {
         };
         self.utf16 = utf16;
         let rest = &first[mark..];
+        // However long the first piece is, the same bytes decide.
+        let deciding = &first[mark..first.len().min(FIRST)];
         let beginning = match &self.utf16 {
-            Some(decoder) => decoder.clone().decoded(rest),
-            None => rest.to_vec(),
+            Some(decoder) => decoder.clone().decoded(deciding),
+            None => deciding.to_vec(),
         };
         self.form = Some(if json::looks_like(&beginning) {
             Shape::Json
