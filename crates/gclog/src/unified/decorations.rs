@@ -3,10 +3,11 @@
 //!
 //! HotSpot prints them in one order (`logging/logDecorators.hpp`), but each group is judged by its form alone: dates,
 //! numbers with a unit, levels and tags cannot be mistaken for each other. A name of a host and numbers of process
-//! and thread say nothing here.
+//! and thread say nothing here; where they stand alone, only the message shows that they are decorations.
 
 use memchr::memchr;
 
+use super::tags;
 use crate::date;
 use crate::event::Stamp;
 use crate::number::{MILLISECONDS, SECONDS, decimal};
@@ -27,6 +28,8 @@ pub(super) struct Decorations {
     pub(super) subject: Subject,
     /// The level is debug or trace.
     pub(super) fine: bool,
+    /// The uptime is one in nanoseconds: the last of two, of which the first counts from the start of the machine.
+    nanos: bool,
 }
 
 /// What the tags say about a message.
@@ -85,6 +88,8 @@ pub(super) struct Reader {
     /// How much of it are times, from the beginning.
     times: usize,
     decorations: Decorations,
+    /// Groups that nothing but a message has shown to be decorations: host, process, thread, each number as `#`.
+    bare: Vec<u8>,
 }
 
 impl Default for Reader {
@@ -94,6 +99,7 @@ impl Default for Reader {
             length: 0,
             times: 0,
             decorations: Decorations::default(),
+            bare: Vec::new(),
         }
     }
 }
@@ -113,7 +119,7 @@ impl Reader {
     const KEPT: usize = 256;
 
     /// The decorations at the start of a line, and the message behind them. Nothing if there are none, or if none
-    /// of them can only be a decoration.
+    /// of them can only be a decoration and no message has shown that they are.
     pub(super) fn read<'a>(&mut self, text: &'a [u8]) -> Option<(Decorations, &'a [u8])> {
         let last = &self.text[..self.length];
         if self.length > 0 && text.starts_with(last) {
@@ -123,6 +129,7 @@ impl Reader {
         let (mut sure, mut at) = (false, 0);
         if self.times > 0 && text.starts_with(&self.text[..self.times]) {
             decorations.stamp = self.decorations.stamp;
+            decorations.nanos = self.decorations.nanos;
             (sure, at) = (true, self.times);
         }
         let mut times = at;
@@ -151,7 +158,7 @@ impl Reader {
                 times = at;
             }
         }
-        if !sure {
+        if !sure && !self.is_bare(&text[..at], &text[at..]) {
             return None;
         }
         if text.get(at) != Some(&b' ') {
@@ -166,6 +173,50 @@ impl Reader {
         }
         Some((decorations, &text[at..]))
     }
+
+    /// Groups that may be decorations are some if only a JVM begins a message so, and from then on wherever they stand.
+    fn is_bare(&mut self, groups: &[u8], message: &[u8]) -> bool {
+        let shows = message.strip_prefix(b" ").is_some_and(is_of_a_jvm);
+        if groups.is_empty() || !shows && self.bare.is_empty() {
+            return false;
+        }
+        let shape = shape(groups);
+        if shows {
+            self.bare = shape;
+            return true;
+        }
+        shape == self.bare
+    }
+}
+
+/// A message of a collection, or one of the first that a JVM prints.
+fn is_of_a_jvm(message: &[u8]) -> bool {
+    const FIRST: [&[u8]; 4] = [
+        b"CardTable entry size: ",
+        b"Heap region size: ",
+        b"Minimum heap ",
+        b"Using ",
+    ];
+    match message.strip_prefix(b"GC(") {
+        Some(number) => {
+            let digits = number.iter().take_while(|byte| byte.is_ascii_digit());
+            let end = digits.count();
+            end > 0 && number.get(end) == Some(&b')')
+        }
+        None => FIRST.iter().any(|first| message.starts_with(first)),
+    }
+}
+
+/// The groups, each number as `#`: a thread is not the same in every line.
+fn shape(groups: &[u8]) -> Vec<u8> {
+    let mut shape = Vec::with_capacity(groups.len());
+    for group in groups.split(|byte| *byte == b']') {
+        let inner = group.strip_prefix(b"[").unwrap_or(group).trim_ascii_end();
+        let is_number = !inner.is_empty() && inner.iter().all(u8::is_ascii_digit);
+        shape.extend_from_slice(if is_number { b"#" } else { inner });
+        shape.push(b']');
+    }
+    shape
 }
 
 impl Decorations {
@@ -198,8 +249,8 @@ impl Decorations {
             {
                 None
             }
-            _ if first.is_ascii_alphabetic() => {
-                // Of tags and a host the tags stand last.
+            // A word that is no tag is a host, of which nothing follows.
+            _ if tags::are_tags(group) => {
                 self.subject = Subject::of(group);
                 Some(match self.subject {
                     Subject::Safepoint => Group::Sure,
@@ -228,7 +279,11 @@ impl Decorations {
         if !rest.is_empty() {
             return None;
         }
-        self.stamp.uptime_ns = Some(value);
+        // Nanoseconds since the machine started stand before those since the JVM did, and behind all other times.
+        if places > 0 || self.nanos || self.stamp.uptime_ns.is_none() {
+            self.stamp.uptime_ns = Some(value);
+            self.nanos = places == 0;
+        }
         Some(())
     }
 }
@@ -287,6 +342,52 @@ mod tests {
             let (stamp, subject, message) = read(line).unwrap();
             assert_eq!((stamp, message.as_str()), (uptime, "GC(0) x"), "{line}");
             assert_eq!(subject, Subject::Gc, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_host_says_nothing_of_the_message() {
+        for (line, expected) in [
+            ("[vm][0.512s][info] Using G1", Subject::Any),
+            ("[0.512s][vm][info] Using G1", Subject::Any),
+            ("[0.512s][vm][info][gc,heap] x", Subject::Detail),
+            ("[0.512s][os][info][gc,heap] x", Subject::Detail),
+            ("[0.512s][vm][info][os,cpu] x", Subject::Quiet),
+            ("[0.512s][vm][info][class,load] x", Subject::Quiet),
+            ("[0.512s][new,tags] x", Subject::Quiet),
+        ] {
+            assert_eq!(read(line).unwrap().1, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn groups_of_no_sure_form_are_known_by_what_a_jvm_says_behind_them() {
+        let mut reader = Reader::default();
+        let mut is_read = |line: &str| reader.read(line.as_bytes()).is_some();
+        for line in ["[vm] x", "[4711] x", "[vm][4711][4712] Version: 17"] {
+            assert!(!is_read(line), "{line}");
+        }
+        assert!(is_read("[vm][4711][4712] Using G1"));
+        assert!(is_read("[vm][4711][4713] Version: 17"));
+        assert!(is_read("[vm][4711][4713] GC(3) x"));
+        assert!(!is_read("[main][4711][4713] Version: 17"));
+        assert!(!is_read("[vm][4713] Version: 17"));
+        for line in ["[CMS] GC(x) y", "[vm] GC()", "[vm]GC(1) y", "[vm] Used"] {
+            assert_eq!(read(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn of_all_uptimes_the_one_since_the_jvm_started_counts() {
+        for line in [
+            "[0.512s][512ms][9000512000000ns][512000000ns] x",
+            "[0.512s][9000512000000ns] x",
+            "[512ms][9000512000000ns] x",
+            "[9000512000000ns][512000000ns] x",
+            "[512000000ns] x",
+        ] {
+            let (stamp, ..) = read(line).unwrap();
+            assert_eq!(stamp.uptime_ns, Some(512_000_000), "{line}");
         }
     }
 

@@ -16,6 +16,7 @@ mod phases;
 mod references;
 mod safepoint;
 mod statistics;
+mod tags;
 #[cfg(test)]
 mod told;
 

@@ -218,3 +218,136 @@ fn the_jvms_own_counters_are_met() {
     }
     assert!(checked >= 20, "{checked} counters");
 }
+
+/// Seconds, level and tags of a message, and the message: G1 of JDK 11 and 17, safepoints as both print them.
+const MESSAGES: &[(f64, &str, &str, &str)] = &[
+    (0.012, "info", "gc,heap", "Heap region size: 1M"),
+    (0.031, "info", "gc", "Using G1"),
+    (
+        0.032,
+        "info",
+        "gc,init",
+        "Version: 17.0.15+6-Debian-1deb12u1 (release)",
+    ),
+    (0.033, "info", "gc,init", "CPUs: 2 total, 2 available"),
+    (
+        0.600,
+        "info",
+        "gc,start",
+        "GC(0) Pause Young (Concurrent Start) (G1 Evacuation Pause)",
+    ),
+    (
+        0.601,
+        "debug",
+        "gc,age",
+        "GC(0) Desired survivor size 1048576 bytes, new threshold 15 (max threshold 15)",
+    ),
+    (
+        0.602,
+        "trace",
+        "gc,age",
+        "GC(0) - age   1:    1048576 bytes,    1048576 total",
+    ),
+    (
+        0.603,
+        "info",
+        "gc,phases",
+        "GC(0)   Evacuate Collection Set: 2.5ms",
+    ),
+    (0.604, "info", "gc,heap", "GC(0) Eden regions: 24->0(20)"),
+    (
+        0.605,
+        "info",
+        "gc",
+        "GC(0) Pause Young (Concurrent Start) (G1 Evacuation Pause) 24M->4M(256M) 3.524ms",
+    ),
+    (
+        0.605,
+        "info",
+        "gc,cpu",
+        "GC(0) User=0.01s Sys=0.00s Real=0.00s",
+    ),
+    (
+        0.606,
+        "info",
+        "safepoint",
+        "Total time for which application threads were stopped: 0.0040000 seconds, Stopping threads took: 0.0001000 seconds",
+    ),
+    (0.607, "info", "gc", "GC(1) Concurrent Mark Cycle"),
+    (
+        0.657,
+        "info",
+        "gc",
+        "GC(1) Pause Remark 30M->30M(256M) 2.000ms",
+    ),
+    (
+        0.657,
+        "info",
+        "safepoint",
+        "Safepoint \"G1Concurrent\", Time since last: 50000000 ns, Reaching safepoint: 100000 ns, At safepoint: 2100000 ns, Total: 2200000 ns",
+    ),
+    (0.700, "info", "gc", "GC(1) Concurrent Mark Cycle 93.000ms"),
+    (
+        1.000,
+        "info",
+        "gc",
+        "GC(2) Pause Full (System.gc()) 30M->9M(256M) 20.000ms",
+    ),
+];
+
+/// What `HotSpot` prints in the brackets of its twelve decorations, in its order.
+fn decorations(seconds: f64, level: &str, tags: &str) -> [String; 12] {
+    let ns = (seconds * 1e9).round() as u64;
+    let (ms, thread) = (ns / 1_000_000, 4712 + ns % 3);
+    let of_second = ms % 1000;
+    let second = ms / 1000;
+    [
+        format!("2026-11-21T12:38:{second:02}.{of_second:03}+0100"),
+        format!("2026-11-21T11:38:{second:02}.{of_second:03}+0000"),
+        format!("{seconds:.3}s"),
+        format!("{}ms", 1_795_261_080_000 + ms),
+        format!("{ms}ms"),
+        format!("{}ns", 9_000_000_000_000 + ns),
+        format!("{ns}ns"),
+        "vm".to_owned(),
+        "4711".to_owned(),
+        thread.to_string(),
+        format!("{level:<5}"),
+        format!("{tags:<11}"),
+    ]
+}
+
+/// The messages with those decorations whose bits are set.
+fn decorated(wanted: u32) -> String {
+    let mut log = String::new();
+    for (seconds, level, tags, message) in MESSAGES {
+        let all = decorations(*seconds, level, tags);
+        let shown = all.iter().enumerate();
+        for (_, text) in shown.filter(|(bit, _)| wanted & (1 << bit) != 0) {
+            let _ = write!(log, "[{text}]");
+        }
+        let space = if wanted == 0 { "" } else { " " };
+        let _ = writeln!(log, "{space}{message}");
+    }
+    log
+}
+
+#[test]
+fn whatever_stands_before_messages_they_are_the_same() {
+    let (all, account) = read(decorated(0xfff).as_bytes());
+    assert_eq!((all.pauses.len(), all.safepoints), (3, 2));
+    for wanted in 0..0xfff {
+        let log = decorated(wanted);
+        let (seen, found) = read(log.as_bytes());
+        assert_eq!(
+            (&seen.pauses, &seen.kinds, seen.safepoints, seen.restarts),
+            (&all.pauses, &all.kinds, all.safepoints, 0),
+            "{log}"
+        );
+        assert_eq!(
+            (found.understood.lines, found.ignored.lines),
+            (account.understood.lines, account.ignored.lines),
+            "{log}"
+        );
+    }
+}
