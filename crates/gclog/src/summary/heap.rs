@@ -6,6 +6,8 @@
 //! What is counted is room: with G1 the unused end of a humongous object's last region is in it, with ZGC that of a page.
 //! Promotion is what the log tells, or the growth of the old generation, or what left the young generation and not the heap.
 
+use std::collections::VecDeque;
+
 use rungwise_model::gc;
 
 use super::book::{Book, Mark};
@@ -16,6 +18,8 @@ use crate::event::{AREAS, Area, Areas, Change, Collector, Concurrent, Kind, Paus
 
 /// A span over which a peak is taken. JMC's rules judge the same length.
 const SPAN: i64 = 10 * SECOND;
+/// Collections closer than this are taken together for it, so that a window is a dozen sums whatever their number.
+const STEP: i64 = SECOND;
 /// Stamps are rounded to a millisecond, and the start of a unified pause is its end less its length: two pauses that
 /// follow each other may seem to overlap by this much.
 const SLACK: i64 = SECOND / 500;
@@ -212,9 +216,7 @@ impl Part {
 struct Rating {
     bytes: u64,
     known: i64,
-    span_bytes: u64,
-    span: i64,
-    peak: Option<(f64, Mark)>,
+    peak: Peak,
     first: Option<Mark>,
     last: Option<Mark>,
     course: Course,
@@ -233,20 +235,7 @@ impl Rating {
             self.course
                 .add_weighted(mark.at, bytes as f64 / lasted, lasted);
         }
-        self.span_bytes = self.span_bytes.saturating_add(bytes);
-        self.span = self.span.saturating_add(ns);
-        if self.span >= SPAN {
-            let rate = self.span_bytes as f64 / seconds(self.span);
-            if self.peak.is_none_or(|(most, _)| most < rate) {
-                self.peak = Some((rate, mark));
-            }
-            self.gap();
-        }
-    }
-
-    /// Nothing is known up to the next collection: a span must not reach over it.
-    fn gap(&mut self) {
-        (self.span_bytes, self.span) = (0, 0);
+        self.peak.add(bytes, ns, mark);
     }
 
     /// Nothing where no time is known.
@@ -264,16 +253,95 @@ impl Rating {
             .map(|mark| mark.moment(book))
             .collect();
         ends.dedup();
-        (self.known > 0).then(|| gc::Rate {
+        if self.known <= 0 {
+            return None;
+        }
+        let mean = self.bytes as f64 / seconds(self.known);
+        // All of the known time is such a span too.
+        let whole = self.last.filter(|_| self.known >= SPAN);
+        let peak = match self.peak.most {
+            Some((rate, mark)) if rate >= mean => Some((rate, mark)),
+            _ => whole.map(|mark| (mean, mark)),
+        };
+        Some(gc::Rate {
             bytes: self.bytes,
             known_s: seconds(self.known),
-            bytes_per_s: self.bytes as f64 / seconds(self.known),
-            peak_bytes_per_s: self.peak.map(|(rate, _)| rate),
-            peak: self.peak.map(|(_, mark)| mark.moment(book)),
+            bytes_per_s: mean,
+            peak_bytes_per_s: peak.map(|(rate, _)| rate),
+            peak: peak.map(|(_, mark)| mark.moment(book)),
             ends,
             course: self.course.course(),
         })
     }
+}
+
+/// The highest mean over [`SPAN`] of known time; what lies between, of which nothing is known, is left out. A rate is the
+/// same all the way from one collection to the next, so a window may end within.
+#[derive(Debug, Default)]
+struct Peak {
+    /// The last known time that holds a window, in slots of at least [`STEP`].
+    slots: VecDeque<Slot>,
+    most: Option<(f64, Mark)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    bytes: f64,
+    ns: i64,
+}
+
+impl Peak {
+    fn add(&mut self, bytes: u64, ns: i64, mark: Mark) {
+        let bytes = bytes as f64;
+        match self.slots.back_mut() {
+            Some(last) if last.ns < STEP => {
+                last.bytes += bytes;
+                last.ns = last.ns.saturating_add(ns);
+            }
+            _ => self.slots.push_back(Slot { bytes, ns }),
+        }
+        let mut known = self
+            .slots
+            .iter()
+            .fold(0_i64, |known, slot| known.saturating_add(slot.ns));
+        if known < SPAN {
+            return;
+        }
+        self.see(window(self.slots.iter().rev()), mark);
+        self.see(window(self.slots.iter()), mark);
+        while let Some(oldest) = self.slots.front()
+            && known - oldest.ns >= SPAN
+        {
+            known -= oldest.ns;
+            self.slots.pop_front();
+            self.see(window(self.slots.iter()), mark);
+        }
+    }
+
+    fn see(&mut self, rate: f64, mark: Mark) {
+        if self.most.is_none_or(|(most, _)| most < rate) {
+            self.most = Some((rate, mark));
+        }
+    }
+}
+
+/// Bytes per second over the first [`SPAN`] of these.
+fn window<'a>(slots: impl Iterator<Item = &'a Slot>) -> f64 {
+    let (mut bytes, mut left) = (0.0, SPAN);
+    for slot in slots {
+        let part = slot.ns.min(left);
+        let share = if part < slot.ns {
+            part as f64 / slot.ns as f64
+        } else {
+            1.0
+        };
+        bytes += slot.bytes * share;
+        left -= part;
+        if left == 0 {
+            break;
+        }
+    }
+    bytes / seconds(SPAN)
 }
 
 #[derive(Debug, Default)]
@@ -318,7 +386,6 @@ impl Allocation {
             if pause.kind == Kind::Full {
                 // It emptied what is being watched, and does not say how far.
                 self.level = None;
-                self.rating.gap();
             }
             return;
         };
@@ -394,10 +461,9 @@ impl Allocation {
 
     fn count(&mut self, since: Option<(u64, Option<i64>)>, now: u64, at: Option<i64>, mark: Mark) {
         let known = since.and_then(|(bytes, from)| Some((now.checked_sub(bytes)?, at? - from?)));
-        match known {
-            Some((bytes, ns)) => self.rating.add(bytes, ns, mark),
-            // Less than before: somebody freed meanwhile.
-            None => self.rating.gap(),
+        // Nothing where there is less than before: somebody freed meanwhile.
+        if let Some((bytes, ns)) = known {
+            self.rating.add(bytes, ns, mark);
         }
     }
 
@@ -405,9 +471,6 @@ impl Allocation {
         let last = self.level.and_then(|level| level.at);
         let older = matches!((last, window.ended), (Some(last), Some(ended)) if ended < last);
         let went_back = self.went_back(window);
-        if went_back {
-            self.rating.gap();
-        }
         if went_back || !older {
             self.settled = true;
             let Window { began, ended: at } = window;
@@ -451,11 +514,9 @@ impl Promotion {
         let first = !std::mem::replace(&mut self.begun, true);
         let since = self.until.or((first && whole).then_some(0));
         self.until = window.ended.or(self.until);
-        let Some(bytes) = promoted(pause) else {
-            self.rating.gap();
-            return;
-        };
-        self.add(bytes, since, mark, window);
+        if let Some(bytes) = promoted(pause) {
+            self.add(bytes, since, mark, window);
+        }
     }
 
     /// A young collection that ran beside the application.

@@ -296,7 +296,45 @@ fn allocation_is_what_came_between_two_collections() {
     assert_eq!(allocation.peak_bytes_per_s, None);
     log.pause("Pause Young", Kind::Young, 12_000, 0, (630, 30));
     let allocation = log.run().allocation.unwrap();
-    near(allocation.peak_bytes_per_s.unwrap(), 75.0 * MIB as f64);
+    // The last ten seconds: six of 100 MiB each, and four of 50.
+    near(allocation.peak_bytes_per_s.unwrap(), 80.0 * MIB as f64);
+}
+
+/// Allocation of a log in which each collection comes so many seconds after the last one and finds so many MiB more.
+fn allocated(pieces: &[(u64, u64)]) -> gc::Rate {
+    let mut log = Log::of(Collector::G1);
+    let mut at_ms = 0;
+    for (number, (seconds, mib)) in (0..).zip(pieces) {
+        at_ms += seconds * 1000;
+        let mut pause = log.draft("Pause Young", Kind::Young, at_ms, 0, (*mib, 0));
+        pause.id = Some(number);
+        log.tell(Event::Pause(&pause));
+    }
+    log.run().allocation.unwrap()
+}
+
+#[test]
+fn a_peak_is_found_wherever_it_lies() {
+    let idle = (100, 100);
+    let dense = [(1, 300); 8];
+    for pieces in [
+        [&[idle], &dense[..]].concat(),
+        [&dense[..], &[idle]].concat(),
+        [&[idle], &dense[..], &[idle]].concat(),
+    ] {
+        let rate = allocated(&pieces);
+        // Eight dense seconds, two idle ones.
+        near(rate.peak_bytes_per_s.unwrap(), 240.2 * MIB as f64);
+    }
+    let long = allocated(&[&[idle], &[(1, 300); 30][..], &[idle]].concat());
+    near(long.peak_bytes_per_s.unwrap(), 300.0 * MIB as f64);
+}
+
+#[test]
+fn nothing_told_of_less_than_ten_seconds() {
+    assert_eq!(allocated(&[(1, 300); 9]).peak_bytes_per_s, None);
+    let rate = allocated(&[(1, 300); 10]);
+    near(rate.peak_bytes_per_s.unwrap(), rate.bytes_per_s);
 }
 
 #[test]
@@ -727,6 +765,14 @@ fn odd_pause() -> impl Strategy<Value = (u8, Option<u64>, Option<i64>, Option<u6
 }
 
 proptest! {
+    #[test]
+    fn a_peak_is_never_below_the_mean(pieces in prop::collection::vec((0..30_u64, 0..900_u64), 1..60)) {
+        let known: u64 = pieces.iter().map(|(seconds, _)| seconds).sum();
+        prop_assume!(known >= 10);
+        let rate = allocated(&pieces);
+        prop_assert!(rate.peak_bytes_per_s.unwrap() >= rate.bytes_per_s);
+    }
+
     #[test]
     fn no_events_make_it_panic(odd in prop::collection::vec(odd_pause(), 0..40), collector in 0..3_u8) {
         const KINDS: [Kind; 8] = [
