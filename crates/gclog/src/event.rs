@@ -230,8 +230,11 @@ pub struct Pause {
 pub struct Concurrent {
     /// Line of the log.
     pub line: u64,
-    /// When it began.
+    /// When it began; nothing where the log tells neither that nor how long it took.
     pub began: Stamp,
+    /// When it ended, of one of which nothing else is known: ZGC up to JDK 20 under `-Xlog:gc` prints one line a cycle,
+    /// at its end and without its length. Else nothing.
+    pub ended: Stamp,
     /// `GC(12)`.
     pub id: Option<u64>,
     /// As printed: `CMS-concurrent-abortable-preclean`, `Concurrent Mark`, `Y: Concurrent Relocate`.
@@ -253,6 +256,17 @@ pub struct Concurrent {
     /// Bytes that the application allocated meanwhile, where the log prints them: a cycle of ZGC, a young collection of
     /// generational ZGC.
     pub allocated: Option<u64>,
+}
+
+impl Concurrent {
+    /// When it began, or ended where that alone is known.
+    pub fn at(&self) -> Stamp {
+        if self.began == Stamp::default() {
+            self.ended
+        } else {
+            self.began
+        }
+    }
 }
 
 /// Threads stopped, for whatever reason.

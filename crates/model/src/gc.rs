@@ -36,7 +36,7 @@ pub struct GcReport {
     pub pauses: AllPauses,
     /// How the pauses stand to the limit that was asked for; null where none was.
     pub slo: Option<Slo>,
-    /// Share of the time of all runs without collection pauses; null where the log has no clock.
+    /// Share of the time of all runs without collection pauses; null where the log has no clock or prints no pause.
     pub throughput: Option<f64>,
     /// Mean over the time of which it is known.
     pub allocation_bytes_per_s: Option<f64>,
@@ -78,8 +78,8 @@ pub struct Slo {
     pub beyond: u64,
     /// Sum of those beyond the limit.
     pub beyond_ms: f64,
-    /// None was beyond the limit.
-    pub met: bool,
+    /// None was beyond the limit; null where none was and the log does not print the pauses of each run.
+    pub met: Option<bool>,
 }
 
 /// What the log tells of the JVM that wrote it.
@@ -436,7 +436,7 @@ pub struct Rate {
     pub known_s: f64,
     /// Mean.
     pub bytes_per_s: f64,
-    /// Largest mean of a span of ten seconds or more that begins and ends at collections; spans do not overlap.
+    /// Largest mean of ten seconds of known time, or of all of it where that is more; null where less is known.
     pub peak_bytes_per_s: Option<f64>,
     /// Where that span ended.
     pub peak: Option<Moment>,

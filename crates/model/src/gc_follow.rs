@@ -64,8 +64,8 @@ pub struct Standing {
     pub paused_ms: f64,
     /// The longest of them; null where there was none.
     pub longest_ms: Option<f64>,
-    /// Their share of the time.
-    pub share: f64,
+    /// Their share of the time; null while the run has told of no pause.
+    pub share: Option<f64>,
     /// Allocation; null where the log does not tell.
     pub allocation_bytes_per_s: Option<f64>,
 }

@@ -58,7 +58,8 @@ pub(super) fn predict(
     };
     // What is allocated during a cycle is not seen, so this is the rate at which the room fills.
     let allocation = Estimate::exact(room).over(spread).unwrap_or_default();
-    let share = seen.pauses_s / seen.seconds();
+    // Under -Xlog:gc ZGC prints no pause, and no pause is not known to be none.
+    let share = (seen.pauses_s > 0.0).then(|| seen.pauses_s / seen.seconds());
     let heap = seen
         .facts
         .max_heap
@@ -77,7 +78,7 @@ pub(super) fn predict(
     };
     let pauses = untold(
         Quantity::PauseShare,
-        Some(share),
+        share,
         format!("pauses of {name} follow neither the heap nor what lives in it"),
     );
     let what_if = change

@@ -570,7 +570,7 @@ impl Seen {
     }
 
     fn concurrent(&mut self, concurrent: &Concurrent) {
-        let (began, _) = self.window(concurrent.began, concurrent.duration_ns);
+        let (at, _) = self.window(concurrent.at(), concurrent.duration_ns);
         if self.stops_for_young() {
             return;
         }
@@ -579,7 +579,8 @@ impl Seen {
         let (before, after) = (heap.before.map(|b| b as f64), heap.after.map(|b| b as f64));
         self.old.see(before);
         if concurrent.cycle && self.facts.collector == Some(Collector::Z) {
-            self.old.start(before, began);
+            // Ends lie as far from each other as beginnings, where those are not told.
+            self.old.start(before, at);
         }
         self.old.see(after);
     }

@@ -49,6 +49,7 @@ impl Preunified {
         let mut phase = Concurrent {
             line: context.line,
             began: Stamp::default(),
+            ended: Stamp::default(),
             id: None,
             name: context.names.number(name),
             cycle: false,

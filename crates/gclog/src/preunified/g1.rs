@@ -176,6 +176,7 @@ impl Preunified {
         let mut phase = Concurrent {
             line: context.line,
             began: Stamp::default(),
+            ended: Stamp::default(),
             id: self.id.take(),
             name: context.names.number(name),
             cycle: false,

@@ -55,6 +55,7 @@ impl Preunified {
             let mut phase = Concurrent {
                 line: context.line,
                 began: Stamp::default(),
+                ended: Stamp::default(),
                 id: None,
                 name: number,
                 cycle: false,

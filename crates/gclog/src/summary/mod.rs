@@ -242,10 +242,15 @@ impl Summary {
         gc::longest(&self.runs)
     }
 
-    /// Share of the time of all runs without pauses.
+    /// Each listed run tells of its pauses, so that one which is not there did not happen.
+    pub fn tells_pauses(&self) -> bool {
+        self.pauses.count > 0 && !self.runs.iter().any(evidence::hides_pauses)
+    }
+
+    /// Share of the time of all runs that tell of their pauses without those.
     pub fn throughput(&self) -> Option<f64> {
         let known = |run: &gc::Run| Some((run.throughput.as_ref()?.whole, run.seconds?));
-        let (mut free, mut all) = (self.left_out.free_s, self.left_out.seconds);
+        let (mut free, mut all) = (self.left_out.free_s, self.left_out.free_known_s);
         for (share, seconds) in self.runs.iter().filter_map(known) {
             free += share * seconds;
             all += seconds;

@@ -184,7 +184,7 @@ impl Old {
             if moves_concurrently(collector) {
                 self.sample(LiveSource::Cycle, heap.after, None, mark, window.ended);
             }
-            self.cycles.whole(concurrent, mark, window, room);
+            self.cycles.whole(concurrent, mark, room);
         } else if is_shenandoah(collector) && name.work == Work::Cleanup && !name.part {
             self.sample(LiveSource::Cycle, heap.after, None, mark, window.ended);
         }
@@ -311,16 +311,15 @@ impl Cycles {
     }
 
     /// A cycle that the log tells as one.
-    fn whole(&mut self, concurrent: &Concurrent, mark: Mark, window: Window, room: Option<u64>) {
+    fn whole(&mut self, concurrent: &Concurrent, mark: Mark, room: Option<u64>) {
         self.told_whole = true;
-        let Some(ns) = concurrent.duration_ns else {
-            return;
-        };
         self.count += 1;
-        self.length.add(ns);
+        if let Some(ns) = concurrent.duration_ns {
+            self.length.add(ns);
+        }
         let heap = concurrent.areas.get(Area::Heap);
         if heap.before.is_some() {
-            if self.last_start < window.began {
+            if self.last_start < mark.at {
                 self.start(mark);
             }
             self.occupied(heap.before, heap.capacity.or(room), mark);

@@ -156,11 +156,16 @@ impl Run {
     }
 
     fn concurrent(&mut self, book: &mut Book, names: &Names, concurrent: &Concurrent) {
-        let window = self.window(concurrent.began, concurrent.duration_ns);
+        let window = if concurrent.began == Stamp::default() {
+            let ended = self.window(concurrent.ended, None).ended;
+            Window { began: None, ended }
+        } else {
+            self.window(concurrent.began, concurrent.duration_ns)
+        };
         let heap = concurrent.areas.get(Area::Heap);
         let mark = Mark {
             line: Some(concurrent.line),
-            at: window.began,
+            at: window.began.or(window.ended),
             name: Some(concurrent.name),
             cause: concurrent.cause,
             duration: concurrent.duration_ns,
@@ -287,11 +292,14 @@ impl Run {
     pub(super) fn sums(&self) -> RunSums {
         let pauses = self.pauses.all.total();
         let span = self.span();
-        let free = span.and_then(|span| Some(whole(pauses.total_ms, span)? * length_of(span)));
+        let known =
+            span.and_then(|span| Some((self.free(pauses.total_ms, span)?, length_of(span))));
+        let (free, free_known_s) = known.unwrap_or_default();
         let [allocated, promoted] = self.heap.sums();
         RunSums {
             seconds: span.map_or(0.0, length_of),
-            free_s: free.unwrap_or(0.0),
+            free_s: free * free_known_s,
+            free_known_s,
             pauses,
             full: self.pauses.full(),
             out_of_memory: self.troubles.out_of_memories(),
@@ -348,8 +356,16 @@ impl Run {
         }
     }
 
+    /// Share of the run without pauses; nothing of one that has no length. Nor of one without pauses: every collector
+    /// stops threads, so such a log does not print when.
+    fn free(&self, pauses_ms: f64, span: (i64, i64)) -> Option<f64> {
+        let lasted = length_of(span);
+        let known = lasted > 0.0 && self.pauses.all.count() > 0;
+        known.then(|| (1.0 - pauses_ms / 1e3 / lasted).max(0.0))
+    }
+
     fn throughput(&self, pauses_ms: f64, span: (i64, i64)) -> Option<gc::Throughput> {
-        let whole = whole(pauses_ms, span)?;
+        let whole = self.free(pauses_ms, span)?;
         let (_, last) = span;
         let told = self.worst.worst(last);
         Some(told.map_or(
@@ -372,12 +388,6 @@ impl Run {
 /// Seconds from the beginning of a run to its end.
 fn length_of((began, last): (i64, i64)) -> f64 {
     seconds(last.saturating_sub(began))
-}
-
-/// Share of a run without pauses; nothing of one that has no length.
-fn whole(pauses_ms: f64, span: (i64, i64)) -> Option<f64> {
-    let lasted = length_of(span);
-    (lasted > 0.0).then(|| (1.0 - pauses_ms / 1e3 / lasted).max(0.0))
 }
 
 /// Two rows of one table under one name; `count` is that of the second.

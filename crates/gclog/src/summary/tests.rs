@@ -78,6 +78,7 @@ impl Log {
         let concurrent = Concurrent {
             line: self.line,
             began: up(at_ms),
+            ended: Stamp::default(),
             id: None,
             name: self.name(name),
             cycle: true,
@@ -480,6 +481,7 @@ fn what_a_sweep_leaves_is_told_by_the_next_collection() {
     let sweep = Concurrent {
         line: log.line,
         began: up(3000),
+        ended: Stamp::default(),
         id: None,
         name: log.names.number(b"CMS-concurrent-sweep"),
         cycle: false,

@@ -94,6 +94,7 @@ impl Default for Open {
             concurrent: Concurrent {
                 line: 0,
                 began: Stamp::default(),
+                ended: Stamp::default(),
                 id: None,
                 name,
                 cycle: false,

@@ -298,6 +298,7 @@ pub(super) fn beside(
     let concurrent = Concurrent {
         line: context.line,
         began: before(stamp, duration),
+        ended: Stamp::default(),
         id: Some(id),
         name: context.names.number(title),
         cycle,
@@ -373,10 +374,10 @@ pub(super) fn cycle(
     // Up to JDK 20 the line has no duration; the stamps of its begin and end have.
     let between = since.and_then(|since| stamp.uptime_ns?.checked_sub(since.uptime_ns?));
     let duration_ns = line.duration_ns.or(between);
-    let began = match (since, duration_ns) {
-        (Some(since), _) => since,
-        (None, Some(duration)) => before(stamp, duration),
-        (None, None) => Stamp::default(),
+    let (began, ended) = match (since, duration_ns) {
+        (Some(since), _) => (since, Stamp::default()),
+        (None, Some(duration)) => (before(stamp, duration), Stamp::default()),
+        (None, None) => (Stamp::default(), stamp),
     };
     let cause = last_group(line.title)
         .filter(|_| whole)
@@ -384,6 +385,7 @@ pub(super) fn cycle(
     let concurrent = Concurrent {
         line: context.line,
         began,
+        ended,
         id: Some(id),
         name: context.names.number(line.title),
         cycle: whole,

@@ -382,3 +382,19 @@ fn the_next_old_collection_comes_when_it_was_said() {
         assert!(in_s.high <= 2.0 * in_s.low, "{name}: {in_s:?}");
     }
 }
+
+#[test]
+fn cycles_without_a_length_and_pauses_that_are_not_printed_predict_the_next_cycle() {
+    let cycle = |number: u32| {
+        format!(
+            "[{}.000s][info][gc] GC({number}) Garbage Collection (Allocation Rate) 100M(50%)->20M(10%)\n",
+            number * 5 + 5
+        )
+    };
+    let log = "[0.010s][info][gc] Using The Z Garbage Collector\n".to_owned()
+        + &(0..40).map(cycle).collect::<String>();
+    let prediction = predict(&watched(log.as_bytes()), &Given::default(), None, None).unwrap();
+    let interval = of(&prediction.now, OldInterval);
+    assert_eq!(interval.measured, Some(5.0));
+    assert_eq!(of(&prediction.now, PauseShare).measured, None);
+}

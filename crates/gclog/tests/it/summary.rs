@@ -9,10 +9,13 @@ use serde_json::Value;
 use crate::corpus;
 
 fn summary(name: &str) -> Summary {
-    let log = corpus::log(name);
+    summary_of(&corpus::log(name))
+}
+
+fn summary_of(log: &[u8]) -> Summary {
     let mut summarizer = Summarizer::new();
     let mut parser = Parser::new();
-    parser.push(&log, &mut |names, event| summarizer.event(names, event));
+    parser.push(log, &mut |names, event| summarizer.event(names, event));
     parser.finish(&mut |names, event| summarizer.event(names, event));
     let mut summary = summarizer.summary();
     let cited = summary.cited();
@@ -184,4 +187,79 @@ fn what_pauses_are_made_of_adds_up_to_the_time_that_threads_stood_still() {
         }
     }
     assert!(compared > 80, "{compared}");
+}
+
+/// Forty cycles of ZGC as `-Xlog:gc` prints them up to JDK 20, one every five seconds: its end alone.
+fn cycles_alone() -> String {
+    let begin = "[0.010s][info][gc] Using The Z Garbage Collector\n".to_owned();
+    let cycle = |number: u32| {
+        format!(
+            "[{}.000s][info][gc] GC({number}) Garbage Collection (Allocation Rate) 100M(50%)->20M(10%)\n",
+            number * 5 + 5
+        )
+    };
+    begin + &(0..40).map(cycle).collect::<String>()
+}
+
+#[test]
+fn pauses_that_a_log_does_not_print_are_not_none() {
+    let newer = "[0.010s][info][gc] Using The Z Garbage Collector\n\
+                 [90.000s][info][gc] GC(0) Minor Collection (Allocation Rate) 100M(50%)->20M(10%) 0.120s\n\
+                 [95.000s][info][gc] GC(1) Major Collection (Proactive) 100M(50%)->20M(10%) 0.120s\n";
+    for log in [&cycles_alone(), newer] {
+        let summary = summary_of(log.as_bytes());
+        assert!(!summary.tells_pauses());
+        assert_eq!(summary.throughput(), None);
+        let told = evidence(&summary);
+        let jvm = Subject::new(Kind::Jvm, 1);
+        for key in [
+            &keys::GC_PAUSES,
+            &keys::GC_THROUGHPUT,
+            &keys::GC_THROUGHPUT_WORST,
+            &keys::GC_PAUSE_P99,
+            &keys::GC_YOUNGS,
+            &keys::GC_EXPLICIT,
+        ] {
+            let Some(Absent(why)) = told.reading(key, &jvm).map(|reading| &reading.value) else {
+                panic!("{} is told of {log}", key.id);
+            };
+            assert!(
+                why.remedy.contains("gc+phases"),
+                "{}: {}",
+                key.id,
+                why.remedy
+            );
+        }
+        // ZGC has no such collection, so that there is none is known.
+        assert!(number(&summary, &keys::GC_FULLS).abs() < f64::EPSILON);
+    }
+}
+
+#[test]
+fn a_cycle_without_a_length_is_counted_and_stretches_the_run() {
+    let summary = summary_of(cycles_alone().as_bytes());
+    let run = &summary.runs[0];
+    near(run.seconds.unwrap(), 195.0);
+    let phase = &run.concurrent["Garbage Collection (Allocation Rate)"];
+    assert_eq!((phase.time.count, phase.unfinished), (0, 40));
+    assert_eq!((run.old.cycles, run.old.cycle_length), (40, None));
+    near(run.old.interval.unwrap().mean_ms, 5000.0);
+    assert_eq!(run.live.as_ref().unwrap().samples, 40);
+}
+
+#[test]
+fn no_peak_of_the_corpus_is_below_its_mean() {
+    let mut compared = 0;
+    for name in corpus::logs() {
+        for run in &summary_of(&corpus::bytes(&name)).runs {
+            let promoted = run.promotion.as_ref().and_then(|all| all.rate.as_ref());
+            for rate in [run.allocation.as_ref(), promoted].into_iter().flatten() {
+                if let Some(peak) = rate.peak_bytes_per_s {
+                    assert!(peak >= rate.bytes_per_s, "{name}: {peak}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 50, "{compared} rates");
 }

@@ -25,8 +25,10 @@ pub fn longest(runs: &[Run]) -> Option<&Run> {
 pub struct RunSums {
     /// Time that the log covers, of runs with a clock.
     pub seconds: f64,
-    /// Of that time, without pauses.
+    /// Time without pauses.
     pub free_s: f64,
+    /// The time of which that is known: of runs that tell of pauses.
+    pub free_known_s: f64,
     /// Pauses with a duration that do not lie within another.
     pub pauses: Total,
     /// Full collections with a duration; `by_type` has all pauses by name.
@@ -48,6 +50,7 @@ impl RunSums {
     pub fn add(&mut self, other: &Self) {
         self.seconds += other.seconds;
         self.free_s += other.free_s;
+        self.free_known_s += other.free_known_s;
         self.pauses.count += other.pauses.count;
         self.pauses.total_ms += other.pauses.total_ms;
         self.pauses.longest_ms = self.pauses.longest_ms.max(other.pauses.longest_ms);

@@ -81,15 +81,18 @@ fn one(collection: &Collection, limit_ms: Option<f64>, paint: Paint) -> String {
 fn stands(standing: &Standing) -> String {
     let mut parts = vec![
         numbers::span(standing.seconds),
-        format!(
-            "{} with {} in all, {} of the time",
-            numbers::plural(
-                usize::try_from(standing.pauses).unwrap_or(usize::MAX),
-                "pause"
+        match standing.share {
+            Some(share) => format!(
+                "{} with {} in all, {} of the time",
+                numbers::plural(
+                    usize::try_from(standing.pauses).unwrap_or(usize::MAX),
+                    "pause"
+                ),
+                millis(standing.paused_ms),
+                fine_share(share)
             ),
-            millis(standing.paused_ms),
-            fine_share(standing.share)
-        ),
+            None => "no pause in the log".to_owned(),
+        },
     ];
     if let Some(longest) = standing.longest_ms {
         parts.push(format!("longest {}", millis(longest)));
@@ -174,12 +177,24 @@ mod tests {
             pauses: 42,
             paused_ms: 153.0,
             longest_ms: Some(12.1),
-            share: 0.0025,
+            share: Some(0.0025),
             allocation_bytes_per_s: Some(3.0 * 1024.0 * 1024.0),
         };
         assert_eq!(
             shown(&FollowLine::Standing(standing), None),
             "▌ 1 min 1 s · 42 pauses with 153 ms in all, 0.2 % of the time · longest 12.1 ms · allocation 3.00 MiB/s"
+        );
+    }
+
+    #[test]
+    fn a_log_without_pauses_has_no_share_of_them() {
+        let standing = Standing {
+            seconds: 61.0,
+            ..Standing::default()
+        };
+        assert_eq!(
+            shown(&FollowLine::Standing(standing), None),
+            "▌ 1 min 1 s · no pause in the log"
         );
     }
 

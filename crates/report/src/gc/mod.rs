@@ -86,7 +86,7 @@ fn verdict(report: &GcReport, target: &str) -> Verdict {
         all.filter(move |finding: &&Finding| finding.outcome == outcome)
     };
     let act = of(Outcome::Act).next();
-    let missed = report.slo.filter(|slo| !slo.met);
+    let missed = report.slo.filter(|slo| slo.met == Some(false));
     let (mark, sentence) = match (act, missed) {
         (Some(first), _) => (("✗", "act", Tone::Bad), first.sentence.clone()),
         (None, Some(slo)) => {
@@ -192,7 +192,14 @@ fn tiles(report: &GcReport, run: &Run) -> Vec<Tile> {
             "Without pauses",
             throughput.map(|share| fine_share(share.whole)),
             throughput.map_or_else(
-                || "the log has no clock".to_owned(),
+                || {
+                    let why = if known {
+                        "the log has no clock"
+                    } else {
+                        "the log tells of no pause"
+                    };
+                    why.to_owned()
+                },
                 |share| {
                     format!(
                         "{} in the worst {}",
@@ -220,7 +227,7 @@ fn tiles(report: &GcReport, run: &Run) -> Vec<Tile> {
         ),
         tile(
             "Full collections",
-            Some(numbers::count(full)),
+            known.then(|| numbers::count(full)),
             format!("of {} pauses", numbers::count(all.count)),
         ),
         tile(
@@ -236,14 +243,23 @@ fn tiles(report: &GcReport, run: &Run) -> Vec<Tile> {
     ];
     if let Some(slo) = report.slo {
         tiles.push(Tile {
-            tone: if slo.met { Tone::Good } else { Tone::Bad },
+            tone: match slo.met {
+                Some(true) => Tone::Good,
+                Some(false) => Tone::Bad,
+                None => Tone::Doubt,
+            },
             ..tile(
                 "Beyond the limit",
-                Some(numbers::count(slo.beyond)),
+                (slo.pauses > 0).then(|| numbers::count(slo.beyond)),
                 format!(
-                    "of {} pauses, limit {}",
+                    "of {} pauses, limit {}{}",
                     numbers::count(slo.pauses),
-                    millis(slo.limit_ms)
+                    millis(slo.limit_ms),
+                    if slo.met.is_none() {
+                        "; not known: not all pauses are in the log"
+                    } else {
+                        ""
+                    }
                 ),
             )
         });

@@ -294,11 +294,14 @@ fn safepoints(all: &Safepoints) -> Block {
 
 fn concurrent(all: &[(&String, &Concurrent)]) -> Table {
     let rows = all.iter().take(ROWS).map(|(name, phase)| {
+        // Those whose length the log does not tell are counted, and in no sum.
+        let timed = phase.time.count > 0;
+        let count = phase.time.count + phase.unfinished;
         vec![
             Cell::text(name.as_str()),
-            Cell::number(Some(phase.time.count as f64), |n| numbers::count(n as u64)),
-            Cell::number(Some(phase.time.total_ms), millis),
-            Cell::number(Some(phase.time.longest_ms), millis),
+            Cell::number(Some(count as f64), |n| numbers::count(n as u64)),
+            Cell::number(timed.then_some(phase.time.total_ms), millis),
+            Cell::number(timed.then_some(phase.time.longest_ms), millis),
             Cell::number(Some(phase.aborted as f64), |n| numbers::count(n as u64)),
         ]
     });

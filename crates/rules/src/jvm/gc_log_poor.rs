@@ -4,7 +4,7 @@
 //! JDK that wrote it.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Key, Missing};
+use rungwise_model::evidence::{Evidence, Key, Missing, Reading};
 use rungwise_model::keys;
 
 use super::options::Goal;
@@ -26,6 +26,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_ALLOCATION_FAILURES,
         &keys::GC_ALLOCATION_RATE,
         &keys::GC_COLLECTOR,
+        &keys::GC_CYCLES,
         &keys::GC_FLAGS,
         &keys::GC_SAFEPOINTS,
         &keys::GC_THROUGHPUT,
@@ -35,9 +36,9 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[LACKS],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "Times, causes, the heap before and after, age tables and safepoints that the log does not hold, and the version of \
-            the JVM.",
-        hurts: "Without age tables nobody knows why objects are promoted, without safepoints nobody sees stops that are no \
+        looks_for: "Pauses, times, causes, the heap before and after, age tables and safepoints that the log does not hold, and the \
+            version of the JVM.",
+        hurts: "-Xlog:gc of ZGC prints cycles and no pause, which is not to say that there was none. Without age tables nobody knows why objects are promoted, without safepoints nobody sees stops that are no \
             collections, without the version no option can be advised.",
         todo: "From JDK 9 on: -Xlog:gc*,gc+age=trace,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m. JDK 8 and \
             older: -Xloggc:gc.log -XX:+PrintGCDetails -XX:+PrintGCDateStamps -XX:+PrintGCTimeStamps \
@@ -59,6 +60,9 @@ const ANSWERS: &[(&Key, &str)] = &[
     (&keys::GC_VERSION, "the version of the JVM"),
 ];
 
+/// The same of a log without pauses, to which no times and causes of pauses belong.
+const BESIDE_PAUSES: &[(&Key, &str)] = ANSWERS.split_at(2).1;
+
 /// Collections below which an age table need not have come yet.
 const FEW_YOUNGS: f64 = 3.0;
 
@@ -67,13 +71,10 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
-    let youngs = run.number(&keys::GC_YOUNGS)?;
-    let known = |key| run.told(key).is_some() || run.words(key).is_some();
-    let mut lacks: Vec<&str> = ANSWERS
-        .iter()
-        .filter(|(key, _)| !known(key))
-        .map(|(_, what)| *what)
-        .collect();
+    let Ok(youngs) = run.number(&keys::GC_YOUNGS) else {
+        return of_cycles(run);
+    };
+    let mut lacks = lacks(run, ANSWERS);
     let ages = !matches!(run.collector(), Collector::Z | Collector::Shenandoah);
     let tables = run.told(&keys::GC_AGE_TABLES).unwrap_or(0.0);
     if ages && youngs.value >= FEW_YOUNGS && tables < 1.0 {
@@ -88,12 +89,31 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         say::count(youngs.value, "young collection"),
         lacks.join(", ")
     );
+    Ok(advice(run, sentence, youngs.reading))
+}
+
+/// Of a log that tells of concurrent cycles and prints no pause.
+fn of_cycles(run: &Run<'_>) -> Result<Finding, Missing> {
+    let cycles = run.number(&keys::GC_CYCLES)?;
+    let mut all = vec!["pauses"];
+    all.extend(lacks(run, BESIDE_PAUSES));
+    let sentence = format!("the log of concurrent cycles lacks {}", all.join(", "));
+    Ok(advice(run, sentence, cycles.reading))
+}
+
+fn lacks(run: &Run<'_>, answers: &[(&'static Key, &'static str)]) -> Vec<&'static str> {
+    let known = |key| run.told(key).is_some() || run.words(key).is_some();
+    let lacking = answers.iter().filter(|(key, _)| !known(key));
+    lacking.map(|(_, what)| *what).collect()
+}
+
+fn advice(run: &Run<'_>, sentence: String, reading: &Reading) -> Finding {
     let finding = run
         .watch(sentence)
         .severity(Grade::Low)
         .confidence(Grade::High)
         .expect("answers of the rules that are undecided here, for a few KiB of log a collection")
         .refuted_by("another file of the same JVM that holds it")
-        .cite(youngs.reading);
-    Ok(run.advise(finding, Goal::RichLog))
+        .cite(reading);
+    run.advise(finding, Goal::RichLog)
 }

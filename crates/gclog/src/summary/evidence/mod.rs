@@ -58,6 +58,13 @@ fn tells_collections(run: &gc::Run) -> bool {
     pauses.all.count + pauses.nested.count + pauses.unfinished > 0 || !run.concurrent.is_empty()
 }
 
+/// The log tells of collections and of none of their pauses. Each collector stops threads, so the log does not print them:
+/// under `-Xlog:gc` ZGC tells its cycles alone.
+pub(super) fn hides_pauses(run: &gc::Run) -> bool {
+    let pauses = &run.pauses;
+    pauses.all.count + pauses.nested.count + pauses.unfinished == 0 && !run.concurrent.is_empty()
+}
+
 /// By the version, else by the names: the JVMs before unified logging called only Shenandoah's pauses `Pause ...`.
 fn unified(run: &gc::Run) -> Option<bool> {
     let version = run.jvm.version.as_deref().unwrap_or_default();
@@ -70,6 +77,9 @@ fn unified(run: &gc::Run) -> Option<bool> {
     }
     let mut names = run.pauses.by_type.keys();
     let collector = run.jvm.collector.as_deref();
+    if collector.is_some_and(|name| name.contains("ZGC")) {
+        return Some(true);
+    }
     if collector.is_some_and(|name| name.contains("Shenandoah")) || names.len() == 0 {
         return None;
     }

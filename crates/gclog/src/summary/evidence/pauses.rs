@@ -5,7 +5,7 @@ use rungwise_model::{gc, keys};
 
 use super::super::course::{PARTS, parts};
 use super::why::Why;
-use super::{From, Teller, counted};
+use super::{From, Teller, counted, hides_pauses};
 
 /// Operations that are told by name.
 const OPERATIONS: usize = 3;
@@ -56,9 +56,10 @@ impl Teller<'_> {
         let longest = pauses.longest.first();
         let words = format!("{}, the longest", counted(all.count, "pause", "pauses"));
         let from = From::maybe(&words, longest);
-        let why = Why::NoPause;
-        // That there is no pause is known; how long it was is not.
-        self.number(&keys::GC_PAUSES, Some(all.count as f64), from, why);
+        let why = self.no_pause();
+        // That there is no pause is known where they are printed; how long it was is not.
+        let count = self.count_of_pauses(all.count);
+        self.number(&keys::GC_PAUSES, count, from, why);
         for (key, ms) in [
             (&keys::GC_PAUSE_P50, all.p50_ms),
             (&keys::GC_PAUSE_P99, all.p99_ms),
@@ -91,15 +92,43 @@ impl Teller<'_> {
             )
         });
         let whole = throughput.map(|t| t.whole);
-        self.number(&keys::GC_THROUGHPUT, whole, from, Why::Clock);
+        let why = if all.count > 0 { Why::Clock } else { why };
+        self.number(&keys::GC_THROUGHPUT, whole, from, why);
         let least = throughput.map(|t| t.worst);
         let from = From::words(&worst);
-        self.number(&keys::GC_THROUGHPUT_WORST, least, from, Why::Clock);
+        self.number(&keys::GC_THROUGHPUT_WORST, least, from, why);
+    }
+
+    /// Why something of pauses is not told.
+    fn no_pause(&self) -> Why {
+        if hides_pauses(self.run) {
+            Why::HiddenPauses
+        } else {
+            Why::NoPause
+        }
+    }
+
+    /// Whether a failure or a full collection would be in the log. ZGC has neither, printed or not.
+    fn knows_failures(&self) -> Option<()> {
+        let collector = self.run.jvm.collector.as_deref();
+        let z = collector.is_some_and(|name| name.contains("ZGC"));
+        (z || !hides_pauses(self.run)).then_some(())
+    }
+
+    /// A count of pauses, where the log prints pauses.
+    fn count_of_pauses(&self, count: u64) -> Option<f64> {
+        (!hides_pauses(self.run)).then_some(count as f64)
     }
 
     fn causes(&mut self) {
         let pauses = &self.run.pauses;
-        let known = !pauses.by_cause.is_empty() || pauses.by_type.is_empty();
+        let hidden = hides_pauses(self.run);
+        let known = !hidden && (!pauses.by_cause.is_empty() || pauses.by_type.is_empty());
+        let why = if hidden {
+            Why::HiddenPauses
+        } else {
+            Why::Cause
+        };
         let count = |causes: &[&str]| -> u64 {
             let found = causes
                 .iter()
@@ -123,18 +152,13 @@ impl Teller<'_> {
                 cause.is_some_and(|cause| causes.contains(&cause))
             });
             let from = From::maybe(&words, moment);
-            self.number(key, known.then_some(count as f64), from, Why::Cause);
+            self.number(key, known.then_some(count as f64), from, why);
         }
         let late = pauses.metadata_late;
         let words = format!("{} later than five minutes", collections(late));
         let known = known && self.run.seconds.is_some();
         let late = known.then_some(late as f64);
-        self.number(
-            &keys::GC_METADATA_LATE,
-            late,
-            From::words(&words),
-            Why::Cause,
-        );
+        self.number(&keys::GC_METADATA_LATE, late, From::words(&words), why);
     }
 
     fn youngs(&mut self) {
@@ -152,7 +176,8 @@ impl Teller<'_> {
             .iter()
             .find(|moment| moment.duration_ms == Some(young.longest_ms.max(mixed.longest_ms)));
         let from = From::maybe(&words, longest);
-        self.number(&keys::GC_YOUNGS, Some(count as f64), from, Why::NoYoung);
+        let known = self.count_of_pauses(count);
+        self.number(&keys::GC_YOUNGS, known, from, self.no_pause());
         let some = (count > 0).then_some(());
         // Where there are both, young ones are what users meet; mixed ones count for the longest.
         let most = if young.count > 0 { young } else { mixed };
@@ -218,6 +243,7 @@ impl Teller<'_> {
         } else {
             From::words("no full collection")
         };
+        let (known, why) = (self.knows_failures(), self.no_pause());
         for (key, count) in [
             (&keys::GC_FULLS, full.count),
             (&keys::GC_FULLS_ALLOCATION, rest),
@@ -227,19 +253,19 @@ impl Teller<'_> {
             (&keys::GC_FULLS_METADATA, metadata),
             (&keys::GC_FULLS_UNTOLD, untold),
         ] {
-            self.number(key, Some(count as f64), from, Why::NoPause);
+            self.number(key, known.map(|()| count as f64), from, why);
         }
         let time = full.total_ms / 1e3;
-        self.number(&keys::GC_FULL_TIME, Some(time), from, Why::NoPause);
+        self.number(&keys::GC_FULL_TIME, known.map(|()| time), from, why);
         let most = full.longest_ms / 1e3;
-        self.number(&keys::GC_FULL_LONGEST, Some(most), from, Why::NoPause);
+        self.number(&keys::GC_FULL_LONGEST, known.map(|()| most), from, why);
         let mut causes: Vec<_> = causes.iter().collect();
         causes.sort_by_key(|(_, total)| std::cmp::Reverse(total.count));
         let causes = causes
             .iter()
             .map(|(cause, t)| format!("{cause} {}", t.count));
         let causes = causes.collect::<Vec<_>>().join(", ");
-        self.text(&keys::GC_FULL_CAUSES, Some(causes), from, Why::NoPause);
+        self.text(&keys::GC_FULL_CAUSES, known.map(|()| causes), from, why);
 
         let degenerated = pauses.by_kind.get("degenerated").copied();
         let degenerated = degenerated.unwrap_or_default();
@@ -250,13 +276,13 @@ impl Teller<'_> {
         );
         let from = From::words(&words);
         let count = degenerated.count as f64;
-        self.number(&keys::GC_DEGENERATED, Some(count), from, Why::NoPause);
+        self.number(&keys::GC_DEGENERATED, known.map(|()| count), from, why);
         let most = degenerated.longest_ms / 1e3;
         self.number(
             &keys::GC_DEGENERATED_LONGEST,
-            Some(most),
+            known.map(|()| most),
             from,
-            Why::NoPause,
+            why,
         );
     }
 
@@ -267,7 +293,10 @@ impl Teller<'_> {
             count => format!("{count} of them, the longest"),
         };
         let from = From::maybe(&words, trouble.longest.as_ref());
-        self.number(key, Some(trouble.count as f64), from, Why::NoPause);
+        let seen = (trouble.count > 0 || *key == keys::GC_OUT_OF_MEMORY).then_some(());
+        let known = seen.or(self.knows_failures());
+        let count = known.map(|()| trouble.count as f64);
+        self.number(key, count, from, self.no_pause());
     }
 
     fn troubles(&mut self) {

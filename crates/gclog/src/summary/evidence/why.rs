@@ -12,6 +12,7 @@ pub(super) enum Why {
     FreeLists,
     Goal,
     Header,
+    HiddenPauses,
     Humongous,
     Live,
     LiveSlope,
@@ -75,6 +76,10 @@ impl Why {
             Self::Header => (
                 "the log does not tell it",
                 "add -Xlog:gc*,gc+init,arguments and read the log from its beginning (JDK 8 prints a header by itself)",
+            ),
+            Self::HiddenPauses => (
+                "the log tells of collections, and of none of their pauses",
+                "add -Xlog:gc*, or gc+phases (JDK 8: -XX:+PrintGCDetails)",
             ),
             Self::Humongous => (
                 "the log does not tell of humongous objects",

@@ -455,7 +455,7 @@ impl Stood {
             pauses: self.pauses.saturating_sub(before.pauses),
             paused_ms,
             longest_ms: longest_ns.map(|ns| ns as f64 / 1e6),
-            share: paused_ms / 1e3 / seconds,
+            share: (self.pauses > 0).then(|| paused_ms / 1e3 / seconds),
             allocation_bytes_per_s: (known_s > 0.0).then(|| allocated as f64 / known_s),
         })
     }
@@ -480,7 +480,7 @@ fn of_cycle(names: &Names, cycle: &Concurrent) -> Collection {
         name: names.get(cycle.name).to_owned(),
         cause: cycle.cause.map(|cause| names.get(cause).to_owned()),
         duration_ms: cycle.duration_ns.map(|ns| ns as f64 / 1e6),
-        ..blank(cycle.began, &cycle.areas)
+        ..blank(cycle.at(), &cycle.areas)
     }
 }
 

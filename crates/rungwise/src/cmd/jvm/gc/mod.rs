@@ -180,9 +180,10 @@ fn judged(summary: &Summary, asked: Asked) -> Vec<Finding> {
 }
 
 fn exit(log: &Log, findings: &[Finding], fail_on: FailOn) -> Exit {
-    let missed = log.slo.is_some_and(|slo| !slo.met);
+    let met = log.slo.map(|slo| slo.met);
     match check::exit(findings, fail_on) {
-        _ if missed => Exit::Failed,
+        _ if met == Some(Some(false)) => Exit::Failed,
+        Exit::Done | Exit::Inconclusive if met == Some(None) => Exit::Inconclusive,
         // Without rules that say something, pauses are still an answer.
         Exit::Inconclusive if log.summary.pauses.count > 0 => Exit::Done,
         exit => exit,
@@ -339,8 +340,8 @@ impl Reading {
             files: self.files,
             notes: self.notes,
             account,
+            slo: takers.limit.map(|limit| limit.told(&summary)),
             summary,
-            slo: takers.limit.map(Limit::told),
         })
     }
 }
@@ -451,13 +452,17 @@ impl Limit {
         }
     }
 
-    fn told(self) -> Slo {
+    fn told(self, summary: &Summary) -> Slo {
+        let met = match self.beyond {
+            0 => summary.tells_pauses().then_some(true),
+            _ => Some(false),
+        };
         Slo {
             limit_ms: self.longest.as_secs_f64() * 1e3,
             pauses: self.pauses,
             beyond: self.beyond,
             beyond_ms: self.beyond_ns as f64 / 1e6,
-            met: self.beyond == 0,
+            met,
         }
     }
 }
@@ -633,12 +638,29 @@ mod tests {
     fn a_pause_as_long_as_the_limit_is_within_it() {
         let log = b"[1s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 200.000ms\n\
                     [2s][info][gc] GC(1) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 200.001ms\n";
-        let mut limit = Limit::new(Duration::from_millis(200));
+        let slo = against(log, 200);
+        assert_eq!((slo.pauses, slo.beyond, slo.met), (2, 1, Some(false)));
+        assert_eq!(against(log, 201).met, Some(true));
+    }
+
+    #[test]
+    fn a_limit_is_undecided_where_the_log_prints_cycles_and_no_pauses() {
+        let cycle = b"[1s][info][gc] GC(0) Garbage Collection (Warmup) 96M(100%)->40M(42%)\n";
+        assert_eq!(against(cycle, 200).met, None);
+        let other = b"[2s][info][gc] Using G1\n[3s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 1.000ms\n";
+        assert_eq!(against(&[&cycle[..], other].concat(), 200).met, None);
+        assert_eq!(against(other, 200).met, Some(true));
+    }
+
+    fn against(log: &[u8], ms: u64) -> Slo {
+        let mut takers = Takers {
+            limit: Some(Limit::new(Duration::from_millis(ms))),
+            ..Takers::default()
+        };
         let mut parser = Parser::new();
-        let mut sink = |_: &Names, event: Event<'_>| limit.event(&event);
+        let mut sink = |names: &Names, event: Event<'_>| takers.event(names, event, &mut |_, _| {});
         parser.push(log, &mut sink);
         parser.finish(&mut sink);
-        let slo = limit.told();
-        assert_eq!((slo.pauses, slo.beyond, slo.met), (2, 1, false));
+        takers.limit.unwrap().told(&takers.summarizer.summary())
     }
 }

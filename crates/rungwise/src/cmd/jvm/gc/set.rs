@@ -85,7 +85,7 @@ pub(super) fn beginning(part: &Part) -> anyhow::Result<Beginning> {
 fn stamp(event: &Event<'_>) -> Option<Stamp> {
     let stamp = match event {
         Event::Pause(pause) => pause.began,
-        Event::Concurrent(phase) => phase.began,
+        Event::Concurrent(phase) => phase.at(),
         Event::Safepoint(safepoint) => safepoint.began,
         Event::Stall { at, .. }
         | Event::Ran { at, .. }
