@@ -66,14 +66,14 @@ pub(crate) static PARSERS: &[Parser] = &[
         black_box(names.function(u64::MAX / 2));
         let _ = kallsyms::judge(text.as_bytes());
     }),
+    ("limits", |text| {
+        black_box(limits::parse(text).count());
+    }),
     ("loadavg", |text| {
         black_box(loadavg::parse(text));
     }),
     ("net_dev", |text| {
         black_box(net_dev::parse(text));
-    }),
-    ("limits", |text| {
-        black_box(limits::parse(text).count());
     }),
     ("numa_maps", |text| {
         black_box(numa_maps::own_bytes(text));
