@@ -47,28 +47,58 @@ pub enum Owner {
 pub struct CpuSource {
     owner: Owner,
     what: String,
+    read: Arc<dyn Fn() -> io::Result<Vec<Spent>> + Send + Sync>,
+}
+
+/// What one clock of a source shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spent {
     /// The whole of this process is meant; absent for other clocks.
     pid: Option<u32>,
-    read: Arc<dyn Fn() -> io::Result<Duration> + Send + Sync>,
+    time: Duration,
 }
 
 impl CpuSource {
     /// Another process with all its threads; not its children.
     pub fn process(owner: Owner, pid: u32) -> Self {
-        Self {
-            pid: Some(pid),
-            ..Self::clock(owner, format!("process {pid}"), move || {
-                clock::process_cpu(pid)
-            })
-        }
+        Self::of(owner, format!("process {pid}"), move || {
+            let time = clock::process_cpu(pid)?;
+            Ok(vec![Spent {
+                pid: Some(pid),
+                time,
+            }])
+        })
+    }
+
+    /// Several processes, each with all its threads. `members` is asked at both ends of a window: who came
+    /// in between counts from its birth, and the last moments of who ended in between are lost.
+    pub fn processes(
+        owner: Owner,
+        what: impl Into<String>,
+        members: impl Fn() -> io::Result<Vec<u32>> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of(owner, what, move || {
+            let spent = |pid| {
+                // One that has ended since it was listed has nothing to show.
+                let time = clock::process_cpu(pid).ok()?;
+                Some(Spent {
+                    pid: Some(pid),
+                    time,
+                })
+            };
+            Ok(members()?.into_iter().filter_map(spent).collect())
+        })
     }
 
     /// This process with all its threads.
     pub fn own(owner: Owner) -> Self {
-        Self {
-            pid: Some(std::process::id()),
-            ..Self::clock(owner, "this process", clock::own_cpu)
-        }
+        Self::of(owner, "this process", || {
+            let time = clock::own_cpu()?;
+            Ok(vec![Spent {
+                pid: Some(std::process::id()),
+                time,
+            }])
+        })
     }
 
     /// Any CPU clock: a set of threads, for example. It must never run backwards.
@@ -77,15 +107,25 @@ impl CpuSource {
         what: impl Into<String>,
         read: impl Fn() -> io::Result<Duration> + Send + Sync + 'static,
     ) -> Self {
+        Self::of(owner, what, move || {
+            let time = read()?;
+            Ok(vec![Spent { pid: None, time }])
+        })
+    }
+
+    fn of(
+        owner: Owner,
+        what: impl Into<String>,
+        read: impl Fn() -> io::Result<Vec<Spent>> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             owner,
             what: what.into(),
-            pid: None,
             read: Arc::new(read),
         }
     }
 
-    fn read(&self) -> Result<Duration> {
+    fn read(&self) -> Result<Vec<Spent>> {
         (self.read)().map_err(Error::system(format!("read the CPU time of {}", self.what)))
     }
 }
@@ -141,7 +181,8 @@ pub fn resolution(window: Duration) -> f64 {
 struct Reading {
     at: Instant,
     cpus: BTreeMap<u32, Ticks>,
-    sources: Vec<Duration>,
+    /// By source, in the order of the meter's.
+    sources: Vec<Vec<Spent>>,
     softirq_threads: Duration,
     census: Option<Census>,
 }
@@ -228,7 +269,7 @@ fn between(began: &Reading, ended: &Reading, sources: &[CpuSource]) -> CpuWindow
             .iter()
             .zip(began.sources.iter().zip(&ended.sources))
             .filter(|(source, _)| source.owner == owner)
-            .map(|(_, (before, after))| after.saturating_sub(*before).as_secs_f64())
+            .map(|(_, (before, after))| spent_s(before, after))
             .sum()
     };
     let service_cpu_s = of(Owner::Service);
@@ -238,7 +279,7 @@ fn between(began: &Reading, ended: &Reading, sources: &[CpuSource]) -> CpuWindow
         .saturating_sub(began.softirq_threads)
         .as_secs_f64();
     let capacity = seconds * per_cpu.len() as f64;
-    let foreign_s = others_s(began, ended, sources)
+    let foreign_s = others_s(began, ended)
         .unwrap_or(capacity - idle_s - service_cpu_s - client_cpu_s - softirq_s);
     CpuWindow {
         seconds,
@@ -253,11 +294,25 @@ fn between(began: &Reading, ended: &Reading, sources: &[CpuSource]) -> CpuWindow
     }
 }
 
-/// CPU seconds of all other processes and of the hypervisor; absent where that cannot be told exactly.
-fn others_s(began: &Reading, ended: &Reading, sources: &[CpuSource]) -> Option<f64> {
-    let mut ours = sources
+/// CPU seconds of one source. A process that was not there before began at zero.
+fn spent_s(before: &[Spent], after: &[Spent]) -> f64 {
+    let earlier = |pid| {
+        let known = before.iter().find(|spent| spent.pid == pid);
+        known.map_or(Duration::ZERO, |spent| spent.time)
+    };
+    after
         .iter()
-        .map(|source| source.pid)
+        .map(|spent| spent.time.saturating_sub(earlier(spent.pid)).as_secs_f64())
+        .sum()
+}
+
+/// CPU seconds of all other processes and of the hypervisor; absent where that cannot be told exactly.
+fn others_s(began: &Reading, ended: &Reading) -> Option<f64> {
+    let mut ours = ended
+        .sources
+        .iter()
+        .flatten()
+        .map(|spent| spent.pid)
         .collect::<Option<Vec<u32>>>()?;
     ours.extend(ksoftirqd().iter().map(|thread| thread.pid));
     let others = ended
@@ -376,7 +431,10 @@ mod tests {
         Reading {
             at,
             cpus: cpus.iter().copied().collect(),
-            sources: vec![Duration::from_millis(own_ms)],
+            sources: vec![vec![Spent {
+                pid: None,
+                time: Duration::from_millis(own_ms),
+            }]],
             softirq_threads: Duration::ZERO,
             census: None,
         }
@@ -439,6 +497,18 @@ mod tests {
         let sources = [CpuSource::own(Owner::Service)];
         assert!(between(&first, &last, &sources).foreign.abs() < 1e-12);
         assert!(between(&first, &first, &sources).foreign.abs() < 1e-12);
+    }
+
+    #[test]
+    fn processes_count_from_their_birth_and_the_ended_show_nothing() {
+        let spent = |pid, ms| Spent {
+            pid: Some(pid),
+            time: Duration::from_millis(ms),
+        };
+        let before = [spent(7, 100), spent(8, 50)];
+        let after = [spent(7, 130), spent(9, 20)];
+        assert!((spent_s(&before, &after) - 0.05).abs() < 1e-12);
+        assert!(spent_s(&before, &[]).abs() < 1e-12);
     }
 
     #[test]

@@ -138,6 +138,14 @@ impl Namespace {
         self.handles.mount.as_fd()
     }
 
+    /// Processes that live in the network namespace now, whoever started them. Threads of this process that
+    /// entered it do not count: a process lives where its first thread does.
+    /// The function keeps the namespace, not its thread, alive.
+    pub fn processes_fn(&self) -> impl Fn() -> io::Result<Vec<u32>> + Send + Sync + 'static {
+        let net = Arc::clone(&self.handles.net);
+        move || living_in(&net)
+    }
+
     /// Moves the calling thread into the network namespace, for threads that open sockets in it
     /// (the load generator's). Not the mount namespace: such a thread reads the host's `/sys`.
     /// The returned function keeps the network namespace, not its thread, alive.
@@ -286,20 +294,35 @@ impl Pinned {
         let id = self.id()?;
         let living = |pid: u32| {
             let pidfd = process::pidfd(pid).ok()?;
-            let net = std::fs::metadata(format!("/proc/{pid}/ns/net")).ok()?;
-            ((net.dev(), net.ino()) == id).then_some(pidfd)
+            lives_in(pid, id).then_some(pidfd)
         };
-        let names = files::list(Path::new("/proc"))?;
-        Ok(names
-            .iter()
-            .filter_map(|name| living(name.parse().ok()?))
-            .collect())
+        Ok(pids()?.filter_map(living).collect())
     }
 
     fn id(&self) -> io::Result<(u64, u64)> {
-        let net = self.0.metadata()?;
-        Ok((net.dev(), net.ino()))
+        id_of(&self.0)
     }
+}
+
+/// The namespace that an open link stands for.
+fn id_of(net: &File) -> io::Result<(u64, u64)> {
+    let net = net.metadata()?;
+    Ok((net.dev(), net.ino()))
+}
+
+/// A process that has ended, or may not be looked at, lives nowhere.
+fn lives_in(pid: u32, id: (u64, u64)) -> bool {
+    std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|net| (net.dev(), net.ino()) == id)
+}
+
+fn living_in(net: &File) -> io::Result<Vec<u32>> {
+    let id = id_of(net)?;
+    Ok(pids()?.filter(|pid| lives_in(*pid, id)).collect())
+}
+
+fn pids() -> io::Result<impl Iterator<Item = u32>> {
+    let names = files::list(Path::new("/proc"))?;
+    Ok(names.into_iter().filter_map(|name| name.parse().ok()))
 }
 
 /// Whether the network namespace with this inode may still exist: a process or a name holds it, or not

@@ -19,7 +19,7 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -187,21 +187,14 @@ impl Service {
         // allocate (raw errno values only), lock or touch other threads' state.
         unsafe { command.pre_exec(enter) };
         let mut child = command.spawn().map_err(|source| {
-            let missing = |why: &str, remedy: &str| Error::Missing {
-                tried: tried(),
-                why: why.to_owned(),
-                remedy: remedy.to_owned(),
-            };
             match source.raw_os_error() {
                 // EACCES is also the answer when a folder of PATH may not be searched.
-                Some(libc::ENOENT | libc::EACCES) => missing(
-                    "there is no such program that this user may run",
-                    "install it, give its full path or make it executable",
-                ),
-                Some(libc::EPERM) => missing(
-                    "its namespace may not be entered",
-                    "run as root, or allow unprivileged user namespaces",
-                ),
+                Some(libc::ENOENT | libc::EACCES) => no_program(program),
+                Some(libc::EPERM) => Error::Missing {
+                    tried: tried(),
+                    why: "its namespace may not be entered".to_owned(),
+                    remedy: "run as root, or allow unprivileged user namespaces".to_owned(),
+                },
                 _ => Error::System {
                     tried: tried(),
                     source,
@@ -277,6 +270,11 @@ impl Service {
     /// Whether it still runs (a zombie does not).
     pub fn alive(&self) -> bool {
         self.ended.is_none() && running(self.pidfd.as_fd())
+    }
+
+    /// How it ended, with its last words; absent while it runs.
+    pub fn ended(&self) -> Option<Error> {
+        (!self.alive()).then(|| self.died())
     }
 
     /// CPU time of all its threads, ended ones included; not of its children.
@@ -512,6 +510,112 @@ impl Attached {
     }
 }
 
+/// Whether a program can be started under this name: a path, or one of the folders of `PATH` has it.
+pub fn find(program: &str) -> Result<()> {
+    let found = if program.contains('/') {
+        may_run(Path::new(program))
+    } else {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&folders).any(|folder| may_run(&folder.join(program)))
+    };
+    if found {
+        Ok(())
+    } else {
+        Err(no_program(program))
+    }
+}
+
+/// A file that this user may execute.
+fn may_run(path: &Path) -> bool {
+    let Ok(name) = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()) else {
+        return false;
+    };
+    // SAFETY: the string is terminated and outlives the call.
+    let executable =
+        unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::X_OK, libc::AT_EACCESS) };
+    executable == 0 && path.is_file()
+}
+
+fn no_program(program: &str) -> Error {
+    Error::Missing {
+        tried: format!("start {program}"),
+        why: "there is no such program that this user may run".to_owned(),
+        remedy: "install it, give its full path or make it executable".to_owned(),
+    }
+}
+
+/// A process, its descendants, and the group that it leads: those who work for it, as far as its like keeps to
+/// these ties. Who leaves both (a daemon with a session of its own) is missed. Never this process. Fails where the
+/// process is gone.
+pub fn family(pid: u32) -> io::Result<Vec<u32>> {
+    let kin: Vec<Kin> = crate::files::list(Path::new("/proc"))?
+        .iter()
+        .filter_map(|name| {
+            let pid = name.parse().ok()?;
+            // One that has ended since it was listed has no file.
+            Kin::parse(
+                pid,
+                &std::fs::read_to_string(format!("/proc/{name}/stat")).ok()?,
+            )
+        })
+        .collect();
+    if !kin.iter().any(|one| one.pid == pid) {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH));
+    }
+    let mut family = family_of(pid, &kin);
+    family.retain(|member| *member != std::process::id());
+    Ok(family)
+}
+
+/// Whose child, and of which group.
+#[derive(Clone, Copy, Debug)]
+struct Kin {
+    pid: u32,
+    parent: u32,
+    group: u32,
+}
+
+impl Kin {
+    /// Fields 4 and 5 of `/proc/PID/stat`, counted behind the name, which may hold spaces and brackets.
+    fn parse(pid: u32, stat: &str) -> Option<Self> {
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(1);
+        Some(Self {
+            pid,
+            parent: fields.next()?.parse().ok()?,
+            group: fields.next()?.parse().ok()?,
+        })
+    }
+}
+
+fn family_of(leader: u32, kin: &[Kin]) -> Vec<u32> {
+    let mut family = vec![leader];
+    family.extend(
+        kin.iter()
+            .filter(|one| one.group == leader && one.pid != leader)
+            .map(|one| one.pid),
+    );
+    // Grows while it is walked, until nobody in it has a child outside.
+    let mut next = 0;
+    while let Some(parent) = family.get(next).copied() {
+        for one in kin {
+            if one.parent == parent && !family.contains(&one.pid) {
+                family.push(one.pid);
+            }
+        }
+        next += 1;
+    }
+    family
+}
+
+/// Whether a process is stopped by a signal or a debugger; one that is gone is not. Field 3 of `/proc/PID/stat`.
+pub fn stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_whitespace().next());
+    matches!(state, Some("T" | "t"))
+}
+
 /// Start of a process in clock ticks since boot; with its id an identity that can be stored. Field 22
 /// of `/proc/PID/stat`, counted behind the name, which may hold spaces and brackets.
 pub fn started_ticks(pid: u32) -> io::Result<u64> {
@@ -663,7 +767,51 @@ fn exit_of(pid: u32) -> String {
 fn told(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("with exit status {code}"),
+        (None, Some(libc::SIGKILL)) => {
+            "by signal 9 (SIGKILL: somebody killed it, or the kernel did for want of memory, which dmesg tells)".to_owned()
+        }
         (None, Some(signal)) => format!("by signal {signal}"),
         (None, None) => "for an unknown reason".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kin(pid: u32, parent: u32, group: u32) -> Kin {
+        Kin { pid, parent, group }
+    }
+
+    #[test]
+    fn a_family_is_the_group_and_all_descendants() {
+        let all = [
+            kin(1, 0, 1),
+            kin(10, 1, 10),
+            kin(11, 10, 10),
+            // Its parent is gone, its group is not.
+            kin(12, 1, 10),
+            // A group of its own, below one of ours.
+            kin(13, 12, 13),
+            kin(14, 13, 13),
+            kin(20, 1, 20),
+        ];
+        let mut family = family_of(10, &all);
+        family.sort_unstable();
+        assert_eq!(family, [10, 11, 12, 13, 14]);
+        // Not the leader: its group is somebody else's.
+        assert_eq!(family_of(11, &all), [11]);
+    }
+
+    #[test]
+    fn kin_are_read_behind_any_name() {
+        let one = Kin::parse(7, "7 (a ) b (c) S 3 5 5 0 -1").unwrap();
+        assert_eq!((one.parent, one.group), (3, 5));
+        assert!(Kin::parse(7, "7 (a").is_none() && Kin::parse(7, "").is_none());
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_no_family() {
+        assert!(family(u32::MAX / 2).is_err());
     }
 }

@@ -64,6 +64,34 @@ fn a_known_spinner_is_ours_and_an_unknown_one_is_foreign() {
 }
 
 #[test]
+fn children_that_do_the_work_are_booked_to_the_service() {
+    let service = Service::start(&Launch {
+        // The leader waits, its child spins.
+        argv: ["/bin/sh", "-c", "(while :; do :; done) & echo up; wait"]
+            .map(str::to_owned)
+            .to_vec(),
+        ..Launch::default()
+    })
+    .unwrap();
+    service
+        .wait_ready(&Ready::Line("up".to_owned()), Duration::from_secs(20))
+        .unwrap();
+    let pid = service.pid();
+    let family = || {
+        CpuSource::processes(Owner::Service, "the service", move || {
+            rungwise_host::process::family(pid)
+        })
+    };
+    let spun = |source| {
+        let meter = CpuMeter::begin(&[source]).unwrap();
+        std::thread::sleep(WINDOW);
+        meter.end().unwrap().service_cpu_s
+    };
+    assert!(spun(family()) > 0.0);
+    assert!(spun(CpuSource::process(Owner::Service, pid)) < 0.01);
+}
+
+#[test]
 fn our_own_threads_are_booked_to_the_client() {
     let meter = CpuMeter::begin(&[CpuSource::own(Owner::Client)]).unwrap();
     let end = rungwise_host::clock::own_cpu().unwrap() + Duration::from_millis(50);
