@@ -6,6 +6,7 @@
 //! compares it with the knobs there are. The page for authors is `docs/scenario.md`.
 
 mod document;
+pub(crate) mod driven;
 mod fill;
 mod known;
 mod problem;
@@ -15,6 +16,7 @@ mod shape;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rungwise_host::process;
 use rungwise_load::udp::XdpMode;
 use rungwise_model::tune::Reference;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
@@ -23,7 +25,7 @@ pub use fill::{FillError, PLACEHOLDERS, Places, fill};
 pub use problem::{Problem, Problems};
 
 use crate::design::{Auto, Design, Judging, Step};
-use crate::stage::{Setting, Traffic};
+use crate::stage::Setting;
 use document::AUTO;
 use problem::{Collector, did_you_mean};
 
@@ -73,6 +75,8 @@ pub struct Scenario {
     quick: bool,
     /// Where the file names knobs, for [`Scenario::validate`].
     named: Vec<known::Named>,
+    /// Where it names the service's program; its message is still to be written.
+    program_at: Option<Problem>,
     file: String,
 }
 
@@ -217,19 +221,6 @@ pub struct Workload {
     pub rate_per_s: Option<f64>,
 }
 
-impl Workload {
-    /// This traffic with the changes of a rung.
-    #[must_use]
-    pub fn with(&self, traffic: &Traffic) -> Self {
-        Self {
-            burst: traffic.burst.unwrap_or(self.burst),
-            depth: traffic.depth.unwrap_or(self.depth),
-            batch: traffic.batch.unwrap_or(self.batch),
-            ..self.clone()
-        }
-    }
-}
-
 impl Scenario {
     /// Reads a scenario. `file` is the name used in messages.
     pub fn parse(text: &str, file: &str) -> Result<Self, Problems> {
@@ -248,6 +239,29 @@ impl Scenario {
             Some(problems) => Err(problems),
             None => Ok(()),
         }
+    }
+
+    /// Whether the service's program can be started here.
+    pub fn find_program(&self, places: &Places) -> Result<(), Problems> {
+        let (Service::Started(started), Some(at)) = (&self.service, &self.program_at) else {
+            return Ok(());
+        };
+        let program = started.command.first().map(|word| fill(word, places));
+        let message = match program {
+            Some(Ok(program)) => match process::find(&program) {
+                Ok(()) => return Ok(()),
+                Err(error) => error.to_string(),
+            },
+            Some(Err(error)) => error.to_string(),
+            None => return Ok(()),
+        };
+        Err(Problems {
+            file: self.file.clone(),
+            list: vec![Problem {
+                message,
+                ..at.clone()
+            }],
+        })
     }
 
     /// Shorter runs and one early look: for a first impression, and blind to small effects.
@@ -286,6 +300,11 @@ impl Scenario {
 /// The names of the scenarios inside the binary.
 pub fn builtins() -> impl Iterator<Item = &'static str> {
     BUILTINS.iter().map(|(name, _)| *name)
+}
+
+/// `; did you mean 'NAME'?` where a scenario inside the binary is called almost so.
+pub fn nearest_builtin(name: &str) -> String {
+    did_you_mean(name, builtins())
 }
 
 /// The text of a scenario inside the binary.

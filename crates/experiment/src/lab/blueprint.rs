@@ -158,24 +158,11 @@ fn workload(
         }
     };
     let workload = Workload {
-        target,
-        source: None,
-        threads: wanted.threads.on(cpus.len()),
-        sockets: wanted.sockets,
-        depth: wanted.depth,
-        pins: wanted.pin.then(|| cpus.to_vec()),
-        arrival: wanted
-            .rate_per_s
-            .map_or(Arrival::Closed, |per_s| Arrival::Constant { per_s }),
-        payload,
-        batch: wanted.batch,
-        burst: (wanted.burst > 1).then_some(wanted.burst),
-        timeout: wanted.timeout,
         warmup: scenario.warmup,
         stop: Stop::After(scenario.measure),
         seed: scenario.judging.seed,
-        pmtudisc_do: false,
         af_xdp,
+        ..wanted.driven(target, payload, cpus)
     };
     workload
         .check()

@@ -32,18 +32,15 @@ pub(super) fn resolve(
     let service = reader.service(&document.service);
     let topology = reader.topology(&document, service.as_ref());
     let workload = reader.workload(&document.workload);
-    if document.workload.get().payload.is_some() {
-        reader.one_outstanding(&document.rungs);
-    }
-    if document.workload.get().af_xdp.is_some() {
-        reader.no_bursts(document.workload.get(), &document.rungs);
-    }
     let switches = match &service {
         Some(Service::Started(started)) => &started.switches,
         Some(Service::Running { .. }) | None => &BTreeMap::new(),
     };
     let start = reader.start(&document.baseline, switches);
     let rungs = reader.rungs(&document.rungs, switches, document.service.get());
+    if let Some(workload) = &workload {
+        reader.drivable(workload, &document, &rungs);
+    }
     let objective = reader.objective(&document.objective);
     let on_this_host = matches!(topology, Some(Topology::Host { .. }));
     let auto = reader.auto(document.auto.as_ref(), auto, on_this_host, switches);
@@ -53,6 +50,10 @@ pub(super) fn resolve(
     };
     let (warmup, measure, judging) =
         reader.experiment(&document.experiment, objective, comparisons);
+    let program = document.service.get().command.as_ref();
+    let program_at = program
+        .and_then(|command| command.get().first())
+        .map(|program| reader.place(program.span(), "service.command"));
     let named = reader.named;
     if !problems.is_empty() {
         return None;
@@ -71,6 +72,7 @@ pub(super) fn resolve(
         judging,
         quick: false,
         named,
+        program_at,
         file: file.to_owned(),
     })
 }
@@ -234,22 +236,24 @@ impl Reader<'_, '_> {
     }
 
     fn name(&mut self, id: &At<String>, value: Option<&At<String>>, switch: bool, key: &str) {
-        let place = |problems: &Collector<'_>, span: Range<usize>| {
-            let (line, column) = problems.place(span.start);
-            Problem {
-                line,
-                column,
-                key: key.to_owned(),
-                message: String::new(),
-            }
-        };
         self.named.push(Named {
             knob: id.get().clone(),
             value: value.map(|value| value.get().clone()),
             switch,
-            id_at: place(self.problems, id.span()),
-            value_at: place(self.problems, value.map_or(id.span(), At::span)),
+            id_at: self.place(id.span(), key),
+            value_at: self.place(value.map_or(id.span(), At::span), key),
         });
+    }
+
+    /// A problem that others may find here later.
+    fn place(&self, span: Range<usize>, key: &str) -> Problem {
+        let (line, column) = self.problems.place(span.start);
+        Problem {
+            line,
+            column,
+            key: key.to_owned(),
+            message: String::new(),
+        }
     }
 }
 

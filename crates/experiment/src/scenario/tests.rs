@@ -406,9 +406,51 @@ fn a_request_from_a_file_is_outstanding_alone() {
         }
     );
     let deep = opaque + "workload = { depth = 4 }\n";
-    assert!(problem(&deep).contains("raise 'sockets' instead"));
+    assert!(problem(&deep).contains("rungs[0].workload: the depth is 4"));
     let deep = with("target = ", "payload = \"f\", depth = 2, target = ");
-    assert!(problem(&deep).contains("2 is not between 1 and 1"));
+    assert!(problem(&deep).contains("use depth 1 and more sockets"));
+}
+
+#[test]
+fn traffic_that_the_generator_refuses_is_named_before_anything_starts() {
+    let shallow = with("target = ", "depth = 8, target = ") + "workload = { burst = 64 }\n";
+    let told = problem(&shallow);
+    assert!(
+        told.starts_with("test.toml:9:22: rungs[0].workload: the depth 8 is below the burst 64"),
+        "{told}"
+    );
+    // A rung may bring its own depth, and one without bursts.
+    for fine in ["{ burst = 64, depth = 64 }", "{ burst = 1 }"] {
+        parse(&format!("{MINIMAL}workload = {fine}\n")).unwrap();
+    }
+    let dns = with("target = ", "dns = \"q\", depth = 8192, target = ");
+    assert!(problem(&dns).contains("the 16-bit id of DNS allows 4096"));
+    let big = with(
+        "target = ",
+        "size = \"2KiB\", depth = 64, burst = 64, target = ",
+    );
+    assert!(problem(&big).contains("does not fit"));
+    let many = with("target = ", "burst = 65, target = ");
+    assert!(problem(&many).contains("workload.burst: 65 is not between 1 and 64"));
+}
+
+#[test]
+fn a_missing_program_is_named_at_its_place() {
+    let found = |text: &str| parse(text).unwrap().find_program(&places());
+    let told = found(MINIMAL).unwrap_err().to_string();
+    assert!(
+        told.starts_with(
+            "test.toml:4:24: service.command: cannot start ./server: there is no such program"
+        ),
+        "{told}"
+    );
+    assert_eq!(found(&with("./server", "sh")), Ok(()));
+    assert_eq!(found(&with("./server", "/bin/sh")), Ok(()));
+    // A folder is no program, and a file that may not be executed neither.
+    assert!(found(&with("./server", "/bin")).is_err());
+    assert!(found(&with("./server", "/etc/passwd")).is_err());
+    let running = with("command = [\"./server\"]", "pid = 1");
+    assert_eq!(found(&running.replace("{server}", "127.0.0.1")), Ok(()));
 }
 
 #[test]

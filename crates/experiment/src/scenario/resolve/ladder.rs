@@ -1,5 +1,6 @@
 //! Where the ladder starts, its rungs, and whether they can be climbed.
 
+use rungwise_load::udp::{LARGEST_BATCH, LARGEST_BURST, LARGEST_DEPTH};
 use rungwise_model::tune::Reference;
 use rungwise_model::units;
 
@@ -10,7 +11,6 @@ use super::super::document::{
 use super::super::problem::{any_of, did_you_mean};
 use super::super::{Start, Switches};
 use super::Reader;
-use super::workload::{MOST_BATCH, MOST_PER_THREAD, MOST_SEGMENTS};
 use crate::design::{Auto, Part, Step};
 use crate::stage::{Setting, Side, Traffic};
 
@@ -282,14 +282,16 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn traffic(&mut self, table: &TrafficTable, key: &str) -> Traffic {
-        let mut number = |at: &Option<At<u32>>, name: &str, most: u32| {
+        let mut number = |at: &Option<At<u32>>, name: &str, most: usize| {
+            let key = format!("{key}.workload.{name}");
             at.as_ref()
-                .map(|at| self.between(at, &format!("{key}.workload.{name}"), 1, most))
+                .map(|at| self.between(at, &key, 1, most as u32) as usize)
         };
         Traffic {
-            burst: number(&table.burst, "burst", MOST_SEGMENTS).map(|burst| burst as u16),
-            depth: number(&table.depth, "depth", MOST_PER_THREAD).map(|depth| depth as usize),
-            batch: number(&table.batch, "batch", MOST_BATCH).map(|batch| batch as usize),
+            burst: number(&table.burst, "burst", usize::from(LARGEST_BURST))
+                .map(|burst| burst as u16),
+            depth: number(&table.depth, "depth", LARGEST_DEPTH),
+            batch: number(&table.batch, "batch", LARGEST_BATCH),
         }
     }
 

@@ -2,23 +2,16 @@
 
 use std::net::SocketAddr;
 
-use rungwise_load::udp::XdpMode;
+use rungwise_load::udp::{
+    HEADER, LARGEST_BATCH, LARGEST_BURST, LARGEST_DEPTH, LARGEST_PAYLOAD, XdpMode,
+};
 use rungwise_model::units;
 
-use super::super::document::{At, RungTable, WorkloadKind, WorkloadTable, XdpPlace};
+use super::super::document::{At, Document, WorkloadKind, WorkloadTable, XdpPlace};
 use super::super::{Request, Workload, fill};
 use super::{Reader, sample_places};
-
-/// Smallest request whose reply can be matched: the generator's header.
-const HEADER_BYTES: u64 = 16;
-/// Largest payload of a UDP datagram over IPv4: 65535 less 20 bytes of IP and 8 of UDP header.
-const LARGEST_BYTES: u64 = 65_507;
-/// Most datagrams that `UDP_SEGMENT` takes in one call: `UDP_MAX_SEGMENTS`, include/linux/udp.h, Linux 6.18.
-pub(super) const MOST_SEGMENTS: u32 = 128;
-/// Most messages that `sendmmsg` takes: `UIO_MAXIOV`.
-pub(super) const MOST_BATCH: u32 = 1024;
-/// A guess above any sensible load; protects memory, since every slot is allocated beforehand.
-pub(super) const MOST_PER_THREAD: u32 = 65_536;
+use crate::design::Step;
+use crate::stage::Traffic;
 
 impl Reader<'_, '_> {
     pub(super) fn workload(&mut self, at: &At<WorkloadTable>) -> Option<Workload> {
@@ -26,26 +19,27 @@ impl Reader<'_, '_> {
         let WorkloadKind::Udp = table.kind;
         self.target(&table.target);
         let request = self.request(table)?;
-        let (depth, most_depth) = match request {
-            Request::Opaque { .. } => (1, 1),
-            Request::Sized { .. } | Request::Dns { .. } => (16, MOST_PER_THREAD),
+        // Replies to a payload cannot be told apart, so one request is outstanding per socket.
+        let depth = match request {
+            Request::Opaque { .. } => 1,
+            Request::Sized { .. } | Request::Dns { .. } => 16,
         };
         let number =
-            |reader: &mut Self, at: &Option<At<u32>>, key: &str, default: u32, most: u32| {
+            |reader: &mut Self, at: &Option<At<u32>>, key: &str, default: u32, most: usize| {
                 at.as_ref().map_or(default, |at| {
-                    reader.between(at, &format!("workload.{key}"), 1, most)
+                    reader.between(at, &format!("workload.{key}"), 1, most as u32)
                 }) as usize
             };
         Some(Workload {
             target: table.target.get().clone(),
             request,
             threads: self.count(table.threads.as_ref(), "workload.threads", 1024),
-            sockets: number(self, &table.sockets, "sockets", 8, MOST_PER_THREAD),
-            depth: number(self, &table.depth, "depth", depth, most_depth),
+            sockets: number(self, &table.sockets, "sockets", 8, LARGEST_DEPTH),
+            depth: number(self, &table.depth, "depth", depth, LARGEST_DEPTH),
             pin: table.pin.unwrap_or(true),
             timeout: self.duration(table.timeout.as_ref(), "workload.timeout", 200),
-            batch: number(self, &table.batch, "batch", 64, MOST_BATCH),
-            burst: number(self, &table.burst, "burst", 1, MOST_SEGMENTS) as u16,
+            batch: number(self, &table.batch, "batch", 64, LARGEST_BATCH),
+            burst: number(self, &table.burst, "burst", 1, usize::from(LARGEST_BURST)) as u16,
             af_xdp: table.af_xdp.as_ref().map(|place| match place.get() {
                 XdpPlace::Generic => XdpMode::Generic,
                 XdpPlace::Native => XdpMode::Native,
@@ -101,10 +95,10 @@ impl Reader<'_, '_> {
             None => 100,
             Some(size) => {
                 let bytes = self.unit(size, "workload.size", units::bytes)?;
-                if !(HEADER_BYTES..=LARGEST_BYTES).contains(&bytes) {
+                if !(HEADER as u64..=LARGEST_PAYLOAD as u64).contains(&bytes) {
                     let message = format!(
-                        "{bytes} bytes do not work: a reply is found by the first {HEADER_BYTES} bytes, \
-                         and a datagram holds {LARGEST_BYTES}; choose a size between"
+                        "{bytes} bytes do not work: a reply is found by the first {HEADER} bytes, \
+                         and a datagram holds {LARGEST_PAYLOAD}; choose a size between"
                     );
                     self.problems.add(size.span(), "workload.size", message);
                 }
@@ -116,39 +110,29 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// Bursts of a generator that sends frame by frame.
-    pub(super) fn no_bursts(&mut self, workload: &WorkloadTable, rungs: &[At<RungTable>]) {
-        let own = ("workload".to_owned(), &workload.burst);
-        let of_rungs = rungs.iter().enumerate().filter_map(|(index, rung)| {
-            let table = rung.get().workload.as_ref()?;
-            Some((format!("rungs[{index}].workload"), &table.burst))
-        });
-        for (path, burst) in std::iter::once(own).chain(of_rungs) {
-            if let Some(burst) = burst.as_ref().filter(|burst| *burst.get() > 1) {
-                let message = "AF_XDP sends frame by frame, and a burst is the work of a socket; take out \
-                               'workload.af_xdp' or the burst";
-                self.problems
-                    .add(burst.span(), format!("{path}.burst"), message);
-            }
+    /// What the generator refuses, of the file's traffic or of a rung's.
+    pub(super) fn drivable(&mut self, workload: &Workload, document: &Document, rungs: &[Step]) {
+        // What has a wrong value would be refused for it again.
+        if self.problems.mentions("workload") {
+            return;
         }
-    }
-
-    /// Rungs whose depth contradicts requests that cannot be told apart.
-    pub(super) fn one_outstanding(&mut self, rungs: &[At<RungTable>]) {
-        for (index, rung) in rungs.iter().enumerate() {
-            let depth = rung
-                .get()
-                .workload
-                .as_ref()
-                .and_then(|table| table.depth.as_ref());
-            if let Some(depth) = depth.filter(|depth| *depth.get() > 1) {
-                let message = "replies to a 'payload' cannot be told apart, so one request is outstanding per socket; \
-                               raise 'sockets' instead";
-                self.problems.add(
-                    depth.span(),
-                    format!("rungs[{index}].workload.depth"),
-                    message,
-                );
+        let table = &document.workload;
+        if let Some(why) = workload.contradiction(&Traffic::default()) {
+            self.problems.add(table.span(), "workload", why);
+            return;
+        }
+        for (index, (rung, step)) in document.rungs.iter().zip(rungs).enumerate() {
+            let key = format!("rungs[{index}].workload");
+            let Some(table) = rung.get().workload.as_ref() else {
+                continue;
+            };
+            let changed = [&table.burst, &table.depth, &table.batch];
+            let at = changed.into_iter().flatten().next().map(At::span);
+            if self.problems.mentions(&key) {
+                continue;
+            }
+            if let Some(why) = workload.contradiction(&step.traffic) {
+                self.problems.add(at.unwrap_or(rung.span()), key, why);
             }
         }
     }
