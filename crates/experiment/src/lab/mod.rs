@@ -30,6 +30,7 @@ use self::knobs::Knobs;
 pub use self::look::{Looker, Sight};
 use self::service::Running;
 pub use self::topology::{Topology, Wanted};
+use crate::scenario::driven;
 use crate::stage::{Sample, Stage, StageError, Variant};
 
 /// A service under traffic, and the knobs around it.
@@ -103,6 +104,15 @@ impl Lab {
         self.knobs.close()
     }
 
+    /// Whose CPU time is ours. The client is this process; of the service, all that its author may have it start.
+    fn cpu_sources(&self) -> Vec<CpuSource> {
+        self.topology
+            .service_cpu(self.running.pid())
+            .into_iter()
+            .chain([CpuSource::own(Owner::Client)])
+            .collect()
+    }
+
     fn check_interrupt(&self) -> Result<(), StageError> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(StageError::Interrupted);
@@ -112,8 +122,36 @@ impl Lab {
 
     fn set_up(&mut self, variant: &Variant) -> Result<(), StageError> {
         self.check_interrupt()?;
-        self.knobs.bring_to(&self.topology, variant)?;
-        self.running.ensure(&self.topology, variant)
+        let set = self.knobs.bring_to(&self.topology, variant);
+        set.and_then(|()| self.running.ensure(&self.topology, variant))
+            .map_err(|error| self.blamed(error))
+    }
+
+    /// A lost device explains whatever else failed.
+    fn blamed(&self, error: StageError) -> StageError {
+        self.topology
+            .lost_device()
+            .map_or(error, StageError::Broken)
+    }
+
+    /// What it means that the generator could not measure.
+    fn unmeasured(&self, error: LoadError) -> StageError {
+        match error {
+            // Down before the first measurement, not brought down by a variant.
+            LoadError::NoReplies { .. } if !self.answered => {
+                StageError::Precondition(error.to_string())
+            }
+            LoadError::NoReplies {
+                target,
+                sent,
+                after_s,
+                ..
+            } => StageError::ServiceFailed(format!(
+                "{target} answered before, and not one of {sent} requests in {after_s:.1} s now; {}",
+                self.running.silence()
+            )),
+            other => StageError::Broken(other.to_string()),
+        }
     }
 
     /// What the generator cannot see itself. Client and server are on this machine, wherever they were put on it.
@@ -128,9 +166,7 @@ impl Lab {
     fn workload(&self, variant: &Variant, seed: u64) -> Workload {
         let mut workload = self.workload.clone();
         workload.seed = seed;
-        workload.burst = variant.traffic.burst.or(workload.burst);
-        workload.depth = variant.traffic.depth.unwrap_or(workload.depth);
-        workload.batch = variant.traffic.batch.unwrap_or(workload.batch);
+        driven::change(&mut workload, &variant.traffic);
         workload
     }
 }
@@ -144,7 +180,7 @@ impl Stage for Lab {
         self.set_up(variant)?;
         let at_s = self.elapsed_s();
         let workload = self.workload(variant, seed);
-        let sources = self.running.cpu_sources();
+        let sources = self.cpu_sources();
         let window = Mutex::new(Window::Before);
         let on_edge = |edge: Edge| window.lock().expect("no holder panics").at(edge, &sources);
         let thread_start = self.topology.client_entry();
@@ -158,15 +194,9 @@ impl Stage for Lab {
         );
         self.check_interrupt()?;
         // A dead service explains whatever the client saw.
-        self.running.still_alive()?;
-        let mut completed = ended.map_err(|error| match error {
-            // Down before the first measurement, not brought down by a variant.
-            LoadError::NoReplies { .. } if !self.answered => {
-                StageError::Precondition(error.to_string())
-            }
-            LoadError::NoReplies { .. } => StageError::ServiceFailed(error.to_string()),
-            other => StageError::Broken(other.to_string()),
-        })?;
+        let alive = self.running.still_alive();
+        alive.map_err(|error| self.blamed(error))?;
+        let mut completed = ended.map_err(|error| self.blamed(self.unmeasured(error)))?;
         self.answered = true;
         let cpu = window.into_inner().expect("no holder panics").closed()?;
         udp::certify(
@@ -206,6 +236,7 @@ impl Stage for Lab {
 
     fn look(&mut self, variant: &Variant, window_s: f64, seed: u64) -> Result<Capture, StageError> {
         self.set_up(variant)?;
+        let sources = self.cpu_sources();
         let Some(looker) = &mut self.looker else {
             return Err(StageError::Broken(
                 "this lab was built without eyes".to_owned(),
@@ -223,15 +254,15 @@ impl Stage for Lab {
         // The load outlasts the look, whose ends take their time.
         workload.stop = Stop::After(window + look::MARGIN);
         let entry = self.topology.client_entry();
-        let sources = self.running.cpu_sources();
         let cpu = Mutex::new(Window::Before);
         let at_edge = |edge: Edge| cpu.lock().expect("no holder panics").at(edge, &sources);
         let looked = look::under_load(&workload, &*entry, &at_edge, &self.interrupted, || {
             looker(&sight)
         });
         self.check_interrupt()?;
-        self.running.still_alive()?;
-        let (mut capture, mut completed) = looked?;
+        let alive = self.running.still_alive();
+        alive.map_err(|error| self.blamed(error))?;
+        let (mut capture, mut completed) = looked.map_err(|error| self.blamed(error))?;
         let cpu = cpu.into_inner().expect("no holder panics").closed()?;
         udp::certify(&mut completed, &self.surroundings(&cpu));
         load_report::put(&mut capture, GeneratorReport::from(&completed.measurement));
@@ -240,7 +271,7 @@ impl Stage for Lab {
 
     fn foreign_now(&mut self) -> Result<f64, StageError> {
         self.check_interrupt()?;
-        let sources = self.running.cpu_sources();
+        let sources = self.cpu_sources();
         Ok(cpu::foreign_now(QUIET_WINDOW, &sources)?)
     }
 
@@ -298,15 +329,6 @@ fn shared_idle(window: &CpuWindow, cpus: usize) -> f64 {
     let mean = idle.iter().sum::<f64>() / idle.len().max(1) as f64;
     let unsure = cpu::resolution(Duration::from_secs_f64(window.seconds.max(0.0)));
     (mean - unsure).max(0.0)
-}
-
-/// The sources of a lab whose client is this process.
-fn sources(service: Option<u32>) -> Vec<CpuSource> {
-    service
-        .map(|pid| CpuSource::process(Owner::Service, pid))
-        .into_iter()
-        .chain([CpuSource::own(Owner::Client)])
-        .collect()
 }
 
 #[cfg(test)]

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use rungwise_host::clock;
-use rungwise_host::cpu::CpuSource;
 use rungwise_host::process::{Attached, Launch, Ready, Service};
+use rungwise_host::{clock, process};
 
-use super::sources;
 use super::topology::Topology;
 use crate::scenario::{self, Places, Service as Wanted, Started};
 use crate::stage::{StageError, Variant};
@@ -95,29 +93,31 @@ impl Running {
     /// An error naming how the service ended, if it did. A service of ours is started afresh after it.
     pub(super) fn still_alive(&mut self) -> Result<(), StageError> {
         let how = match &self.process {
-            Process::Ours(service) if !service.alive() => {
-                let words = service.last_words();
-                format!(
-                    "it ended under load: {}; its last words: {}",
-                    self.argv.join(" "),
-                    if words.trim().is_empty() {
-                        "none"
-                    } else {
-                        words.trim()
-                    }
-                )
-            }
-            Process::Attached(attached) if !attached.alive() => {
-                format!("process {} ended under load", attached.pid())
-            }
-            _ => return Ok(()),
+            Process::Ours(service) => service
+                .ended()
+                .map(|how| format!("under load, {how}: {}", self.argv.join(" "))),
+            Process::Attached(attached) if !attached.alive() => Some(format!(
+                "process {} ended under load; see its log, and give the pid of the new one",
+                attached.pid()
+            )),
+            Process::Attached(_) | Process::None => None,
         };
+        let Some(how) = how else { return Ok(()) };
         self.stop();
         Err(StageError::ServiceFailed(how))
     }
 
-    pub(super) fn cpu_sources(&self) -> Vec<CpuSource> {
-        sources(self.pid())
+    /// What to look at in a service that runs, has answered, and answers no longer.
+    pub(super) fn silence(&self) -> String {
+        match self.pid() {
+            Some(pid) if process::stopped(pid) => format!(
+                "its process {pid} is stopped by a signal or a debugger; let it go on with kill -CONT {pid}"
+            ),
+            Some(pid) => format!(
+                "its process {pid} runs and may hang or be out of work; see its log, or `rungwise check {pid}` while it does so"
+            ),
+            None => "see its log".to_owned(),
+        }
     }
 
     /// The process, if one runs.

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 use std::sync::Arc;
 
-use rungwise_host::Host;
+use rungwise_host::cpu::{CpuSource, Owner};
 use rungwise_host::live::Live;
 use rungwise_host::namespace::Namespace;
 use rungwise_host::veth::{self, End, Spec};
+use rungwise_host::{Host, process};
 use rungwise_knobs::Place;
 use rungwise_knobs::edit::Places;
 
@@ -224,6 +226,51 @@ impl Topology {
             Kind::Namespaces { server, .. } => Some(server),
             _ => None,
         }
+    }
+
+    /// The CPU time of the service whose first process is `pid`: of all that lives in its namespace, since nobody else
+    /// does; where it has none, of the process and those it started.
+    pub(super) fn service_cpu(&self, pid: Option<u32>) -> Option<CpuSource> {
+        match (&self.kind, pid) {
+            (Kind::Namespaces { server, .. }, _) => Some(CpuSource::processes(
+                Owner::Service,
+                "the server's namespace",
+                server.processes_fn(),
+            )),
+            (_, Some(pid)) => Some(CpuSource::processes(
+                Owner::Service,
+                format!("process {pid} and those it started"),
+                move || process::family(pid),
+            )),
+            (_, None) => None,
+        }
+    }
+
+    /// A device that this topology was built with and that is there no longer, in a sentence.
+    pub(super) fn lost_device(&self) -> Option<String> {
+        let there = |host: &dyn Host, device: &str| {
+            // Where the list cannot be had, nothing is known of the device.
+            let devices = host.list(Path::new("/sys/class/net"));
+            devices.map_or(true, |devices| devices.iter().any(|name| name == device))
+        };
+        let lost = match &self.kind {
+            Kind::Namespaces { server, client, .. } => {
+                [(server, SERVER_DEVICE), (client, CLIENT_DEVICE)]
+                    .into_iter()
+                    .find(|(end, device)| !there(&***end, device))
+                    .map(|(_, device)| device.to_owned())
+            }
+            Kind::Host {
+                device: Some(device),
+            } => (!there(&Live, device)).then(|| device.clone()),
+            Kind::Loopback | Kind::Host { device: None } => None,
+        };
+        lost.map(|device| {
+            format!(
+                "the network device {device} is gone: somebody removed it while the ladder was climbed; bring it back or \
+                 leave the lab's devices alone, and go on with rungwise tune --resume"
+            )
+        })
     }
 
     /// What every generator thread does first.

@@ -51,7 +51,29 @@ fn a_service_that_dies_under_load_is_named_with_its_last_words() {
     kill(service_of(&child), libc::SIGKILL);
     Ended::from(child.wait_with_output().unwrap())
         .expect(1)
-        .says(&["ended under load"]);
+        .says(&["under load", "serve udp", "by signal 9", "run it by hand"]);
+    before.assert_unchanged();
+}
+
+#[test]
+fn a_service_that_is_stopped_is_told_from_one_behind_a_firewall() {
+    let bench = Bench::new();
+    let scenario = bench.write(
+        "small.toml",
+        &SMALL.replace("measure = \"50ms\"", "measure = \"1s\""),
+    );
+    let before = Machine::now();
+    let child = bench.start(&["tune", scenario.to_str().unwrap()]);
+    wait_for_pairs(bench.dir.path(), 1);
+    let service = service_of(&child);
+    kill(service, libc::SIGSTOP);
+    let ended = Ended::from(child.wait_with_output().unwrap()).expect(1);
+    assert!(!ended.stderr.contains("firewall"), "{}", ended.stderr);
+    ended.says(&[
+        "answered before",
+        "is stopped",
+        &format!("kill -CONT {service}"),
+    ]);
     before.assert_unchanged();
 }
 
@@ -83,12 +105,9 @@ fn a_device_that_vanishes_ends_the_run_and_leaves_nothing() {
         "nsenter and ip come with util-linux and iproute2"
     );
     let ended = Ended::from(child.wait_with_output().unwrap());
-    assert!(
-        matches!(ended.code, Some(1 | 2)),
-        "{:?}\n{}",
-        ended.code,
-        ended.stderr
-    );
+    ended
+        .expect(2)
+        .says(&["the network device rw-server is gone", "--resume"]);
     before.assert_unchanged();
 }
 
@@ -129,10 +148,16 @@ fn a_missing_program_is_named() {
     let bench = Bench::new();
     let missing = SMALL.replace("\"{rungwise}\"", "\"/no/such/server\"");
     let scenario = bench.write("missing.toml", &missing);
-    bench
-        .run(&["tune", scenario.to_str().unwrap()])
-        .expect(4)
-        .says(&["/no/such/server", "install it"]);
+    for how in [&[][..], &["--dry-run"]] {
+        bench
+            .run(&[&["tune", scenario.to_str().unwrap()], how].concat())
+            .expect(4)
+            .says(&[
+                "missing.toml:7:12: service.command",
+                "/no/such/server",
+                "install it",
+            ]);
+    }
 }
 
 #[test]
