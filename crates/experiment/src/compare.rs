@@ -4,7 +4,8 @@ use rungwise_model::tune::{Delta, Half, Pair, Run};
 use rungwise_stats::decide::{self, Call};
 use rungwise_stats::histogram::Histogram;
 use rungwise_stats::interval::{Interval, median};
-use rungwise_stats::{ratio, schedule};
+use rungwise_stats::ratio;
+use rungwise_stats::schedule::Orders;
 
 use crate::Error;
 use crate::design::{Guard, Judging, Objective};
@@ -85,10 +86,11 @@ pub fn compare(
     let seed = seed_of(judging.seed, comparison.id);
     let rules = judging.rules();
     let attempts = judging.most_pairs() + judging.max_discards;
-    let orders = schedule::pair_orders(attempts as usize, seed);
+    let mut orders = Orders::new(seed);
     let mut measured = Measured::default();
     let mut quiet = true;
-    for (index, b_first) in orders.into_iter().enumerate() {
+    for index in 0..attempts as usize {
+        let b_first = orders.draw();
         let first = if b_first { Half::B } else { Half::A };
         let pair = if let Some(earlier) = record.recorded(comparison.id, index) {
             earlier
@@ -102,7 +104,9 @@ pub fn compare(
             pair
         };
         quiet = pair.pair.a.cpu.foreign.max(pair.pair.b.cpu.foreign) <= judging.discard_above;
-        measured.push(pair, judging.objective);
+        if !measured.push(pair, judging.objective) {
+            orders.again(b_first);
+        }
         observer.progress(&measured.progress(comparison, judging, false));
 
         let judgement = decide::judge(
@@ -136,7 +140,8 @@ struct Measured {
 }
 
 impl Measured {
-    fn push(&mut self, record: PairRecord, objective: Objective) {
+    /// Answers whether the pair counts.
+    fn push(&mut self, record: PairRecord, objective: Objective) -> bool {
         let PairRecord {
             pair,
             latency_a,
@@ -144,7 +149,8 @@ impl Measured {
         } = record;
         let cost = ratio::log_ratio(pair.a.cpu_us_per_tx, pair.b.cpu_us_per_tx);
         let change = ratio::log_ratio(objective.of(&pair.a), objective.of(&pair.b));
-        if let (None, Some(change)) = (&pair.discarded, change) {
+        let counts = pair.discarded.is_none() && change.is_some();
+        if let (true, Some(change)) = (counts, change) {
             self.objective.push(change);
             self.cost.extend(cost);
             self.latency_a.merge(&latency_a);
@@ -156,6 +162,7 @@ impl Measured {
             self.noisy_b.merge(&latency_b);
         }
         self.pairs.push(pair);
+        counts
     }
 
     /// Cost has a voice only where every counted pair has one.

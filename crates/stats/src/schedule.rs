@@ -5,6 +5,8 @@
 //! Experimenters", 2nd ed. (2005), ch. 3-4). The schedule of fewer pairs is the beginning of that of more,
 //! so that a look that asks for more pairs continues the stored schedule.
 
+use std::collections::VecDeque;
+
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
@@ -18,18 +20,46 @@ const BLOCKS: [[bool; 4]; 6] = [
     [false, false, true, true],
 ];
 
-/// For each of `pairs` pairs, whether B runs before A. The same `seed` gives the same order everywhere.
+/// For each of `pairs` pairs that all count, whether B runs before A.
 pub fn pair_orders(pairs: usize, seed: u64) -> Vec<bool> {
-    let mut rng = Pcg64Mcg::seed_from_u64(seed);
-    let mut orders = Vec::with_capacity(pairs.next_multiple_of(4));
-    while orders.len() < pairs {
-        // A multiply and shift prefers some block by less than 1 in 7e8; written out because a library's
-        // choice may change between its versions and stored seeds may not.
-        let block = (u64::from(rng.next_u32()) * BLOCKS.len() as u64) >> 32;
-        orders.extend(BLOCKS[block as usize]);
+    let mut orders = Orders::new(seed);
+    (0..pairs).map(|_| orders.draw()).collect()
+}
+
+/// Orders one by one, for pairs that may turn out not to count. The same seed and the same fates give the same orders
+/// everywhere.
+#[derive(Debug)]
+pub struct Orders {
+    rng: Pcg64Mcg,
+    /// What the present block still lacks.
+    block: VecDeque<bool>,
+}
+
+impl Orders {
+    /// Nothing drawn yet.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            rng: Pcg64Mcg::seed_from_u64(seed),
+            block: VecDeque::new(),
+        }
     }
-    orders.truncate(pairs);
-    orders
+
+    /// Whether B runs before A in the next pair.
+    pub fn draw(&mut self) -> bool {
+        if self.block.is_empty() {
+            // A multiply and shift prefers some block by less than 1 in 7e8; written out because a library's
+            // choice may change between its versions and stored seeds may not.
+            let block = (u64::from(self.rng.next_u32()) * BLOCKS.len() as u64) >> 32;
+            self.block.extend(BLOCKS[block as usize]);
+        }
+        self.block.pop_front().expect("a block was just filled")
+    }
+
+    /// The pair drawn last does not count: its order comes again before the next block begins, behind what this one still
+    /// holds, so that where no pair counts the orders go round and stay balanced too.
+    pub fn again(&mut self, b_first: bool) {
+        self.block.push_back(b_first);
+    }
 }
 
 #[cfg(test)]
@@ -55,6 +85,35 @@ mod tests {
             for block in orders.chunks_exact(4) {
                 prop_assert_eq!(block.iter().filter(|b| **b).count(), 2);
             }
+        }
+
+        #[test]
+        fn pairs_that_count_are_balanced_whichever_do_not(seed: u64, fates in prop::collection::vec(any::<bool>(), 0..200)) {
+            let mut orders = Orders::new(seed);
+            let mut counted = Vec::new();
+            for counts in fates {
+                let b_first = orders.draw();
+                if counts {
+                    counted.push(b_first);
+                } else {
+                    orders.again(b_first);
+                }
+            }
+            for block in counted.chunks_exact(4) {
+                prop_assert_eq!(block.iter().filter(|b| **b).count(), 2);
+            }
+        }
+
+        #[test]
+        fn pairs_of_which_none_counts_are_balanced_too(seed: u64, rounds in 1..10_usize) {
+            let mut orders = Orders::new(seed);
+            let mut b_first = 0;
+            for _ in 0..4 * rounds {
+                let order = orders.draw();
+                b_first += usize::from(order);
+                orders.again(order);
+            }
+            prop_assert_eq!(b_first, 2 * rounds);
         }
 
         #[test]
