@@ -168,26 +168,35 @@ impl<'a> Climb<'a> {
             pairs: ratios.len() as u32,
             discarded: compared.discarded(),
         });
-        match delta {
-            Some(delta) => {
-                self.climbed.aa = AaCheck {
-                    low: delta.low,
-                    high: delta.high,
-                    pairs: delta.pairs,
-                    smallest_effect: smallest,
-                    noise: spread,
-                };
-                if delta.low > 0.0 || delta.high < 0.0 {
-                    self.climbed.could_not.push(format!(
+        if let Some(delta) = delta {
+            self.climbed.aa = AaCheck {
+                low: Some(delta.low),
+                high: Some(delta.high),
+                pairs: delta.pairs,
+                smallest_effect: smallest,
+                noise: spread,
+                reason: None,
+            };
+            if delta.low > 0.0 || delta.high < 0.0 {
+                self.climbed.could_not.push(format!(
                         "the machine differs from itself: two identical variants differ by {}; no gain below that can be trusted; run on a quieter machine",
                         interval(Some(delta))
                     ));
-                }
             }
-            None => self.climbed.could_not.push(format!(
-                "too few quiet pairs for the A/A check: {}; stop other work on this machine or raise [experiment] discard_above",
-                compared.reason
-            )),
+        } else {
+            let why = format!(
+                "{} of {} pairs saw too much foreign load or were not certified",
+                compared.discarded(),
+                compared.pairs.len()
+            );
+            self.climbed.could_not.push(format!(
+                    "too few quiet pairs for the A/A check: {why}; stop other work on this machine or raise [experiment] discard_above"
+                ));
+            self.climbed.aa = AaCheck {
+                pairs: ratios.len() as u32,
+                reason: Some(why),
+                ..AaCheck::default()
+            };
         }
         let mut rung = self.row(&START, "start", "the starting configuration", &compared);
         rung.outcome = Outcome::Observed;

@@ -4,6 +4,7 @@
 //! decision of the engine can be driven by a known truth.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use rungwise_model::tune::Run;
 use rungwise_probes::Capture;
@@ -18,6 +19,15 @@ pub enum Side {
     Server,
     /// The end that asks.
     Client,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        })
+    }
 }
 
 /// One knob at one end.

@@ -40,12 +40,12 @@ pub struct Delta {
 }
 
 /// The machine against itself: two identical variants, judged like a rung.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AaCheck {
-    /// Lower end of the interval of the difference, a fraction.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
+    /// Lower end of the interval of the difference, a fraction; absent where too few pairs were had for one.
+    pub low: Option<f64>,
+    /// Upper end; absent likewise.
+    pub high: Option<f64>,
     /// Pairs that entered.
     pub pairs: u32,
     /// Smallest relative effect this machine could show with the pairs of a full rung; absent where too few
@@ -53,6 +53,16 @@ pub struct AaCheck {
     pub smallest_effect: Option<f64>,
     /// Standard deviation of one pair's log ratio; absent likewise.
     pub noise: Option<f64>,
+    /// Why there is no interval, where the check was begun.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+impl AaCheck {
+    /// The interval, where there is one. Older documents write a missing one as zeros of no pair.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        self.low.zip(self.high).filter(|_| self.pairs > 0)
+    }
 }
 
 /// Latency quantiles of a rung, microseconds, from the merged histograms of its runs.

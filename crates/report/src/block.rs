@@ -177,6 +177,10 @@ pub struct Column {
     pub numeric: bool,
     /// Left out first in a narrow terminal; 0 stays.
     pub rank: u8,
+    /// Words that may be shortened to so many columns of a terminal before others are left out.
+    pub least: Option<usize>,
+    /// What a reader must know of it; shown where the column is.
+    pub about: Option<String>,
 }
 
 impl Column {
@@ -187,6 +191,8 @@ impl Column {
             key,
             numeric: false,
             rank: 0,
+            least: None,
+            about: None,
         }
     }
 
@@ -202,6 +208,13 @@ impl Column {
     #[must_use]
     pub fn rank(mut self, rank: u8) -> Self {
         self.rank = rank;
+        self
+    }
+
+    /// Is shortened to this width before others give way.
+    #[must_use]
+    pub fn least(mut self, columns: usize) -> Self {
+        self.least = Some(columns);
         self
     }
 }

@@ -178,6 +178,9 @@ fn fenced(lines: &[String], text: &mut String) -> std::fmt::Result {
 }
 
 fn write_table(table: &Table, text: &mut String) -> std::fmt::Result {
+    for about in table.columns.iter().filter_map(|c| c.about.as_ref()) {
+        writeln!(text, "> {}\n", escaped(about))?;
+    }
     if !table.caption.is_empty() {
         writeln!(text, "{}\n", escaped(&table.caption))?;
     }

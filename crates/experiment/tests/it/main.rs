@@ -274,6 +274,15 @@ fn disturbed_pairs_stay_listed_and_do_not_count() {
         rung.delta.unwrap().pairs as usize,
         rung.pairs.len() - discarded.len()
     );
+    // Whatever was discarded, those that count are balanced.
+    let counted = rung.pairs.iter().filter(|pair| pair.discarded.is_none());
+    let orders: Vec<bool> = counted
+        .map(|pair| pair.first == rungwise_model::tune::Half::B)
+        .collect();
+    for block in orders.chunks_exact(4) {
+        let b_first = block.iter().filter(|b_first| **b_first).count();
+        assert_eq!(b_first, 2, "{orders:?}");
+    }
 }
 
 #[test]
@@ -300,7 +309,8 @@ fn without_quiet_only_cost_decides_and_never_where_a_lock_is_shared() {
     // The lock may be there still.
     assert_eq!(outcome(&climbed, "later"), Outcome::Inconclusive);
     // A difference of nothing would look like a perfect machine.
-    assert_eq!(climbed.aa.pairs, 0);
+    assert_eq!((climbed.aa.pairs, climbed.aa.interval()), (0, None));
+    assert!(climbed.aa.reason.unwrap().contains("12 of 12 pairs"));
     let lost = climbed.could_not.join("\n");
     assert!(
         lost.contains("too few quiet pairs for the A/A check"),

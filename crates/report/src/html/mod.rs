@@ -106,6 +106,9 @@ fn render(block: &Block) -> Markup {
             pre tabindex="0" { code { @for line in lines { (line) "\n" } } }
         },
         Block::Table(table) => html! {
+            @for about in table.columns.iter().filter_map(|column| column.about.as_ref()) {
+                p.notice.(class(Tone::Quiet)) { (about) }
+            }
             @if !table.caption.is_empty() { p.caption { (table.caption) } }
             (scrolling(table))
             (csv_link(table, "table"))

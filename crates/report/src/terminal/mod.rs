@@ -68,11 +68,7 @@ impl Page {
                 ));
             }
             Block::Prose(text) => lines.extend(wrap(text, self.prose())),
-            Block::Notice { tone, text } => {
-                let bar = self.paint.tone("▌", *tone);
-                let wrapped = wrap(text, self.prose() - 2);
-                lines.extend(wrapped.into_iter().map(|line| format!("{bar} {line}")));
-            }
+            Block::Notice { tone, text } => self.notice(*tone, text, lines),
             Block::Verdict(verdict) => self.verdict(verdict, lines),
             Block::Tiles(tiles) => self.tiles(tiles, lines),
             Block::List(items) => {
@@ -122,6 +118,12 @@ impl Page {
                 lines.extend(wrap(brief, self.prose()));
             }
         }
+    }
+
+    fn notice(&self, tone: Tone, text: &str, lines: &mut Vec<String>) {
+        let bar = self.paint.tone("▌", tone);
+        let wrapped = wrap(text, self.prose() - 2);
+        lines.extend(wrapped.into_iter().map(|line| format!("{bar} {line}")));
     }
 
     /// A hanging paragraph.
@@ -197,49 +199,20 @@ impl Page {
         }
     }
 
-    /// Columns give way by their rank until the rest fits; what was left out is named.
+    /// Words that may be shortened are; then columns give way by their rank until the rest fits. What was left out is
+    /// named.
     fn table(&self, table: &Table, most: usize, lines: &mut Vec<String>) {
-        // A second line would double the row: an interval follows its number where the column always
-        // stays, all else of that kind is in the other formats.
-        let text = |cell: &Cell, column: &Column| match &cell.note {
-            Some(note) if column.numeric && column.rank == 0 => {
-                clean(&format!("{} {note}", cell.text))
-            }
-            _ => clean(&cell.text),
-        };
-        let widths: Vec<usize> = table
-            .columns
+        let Fitted {
+            shown,
+            widths,
+            mut left_out,
+        } = fit(table, self.width);
+        for about in shown
             .iter()
-            .enumerate()
-            .map(|(index, column)| {
-                let cells = table.rows.iter().filter_map(|row| row.get(index));
-                cells
-                    .map(|cell| width_of(&text(cell, column)))
-                    .chain([width_of(&clean(&column.name))])
-                    .max()
-                    .unwrap_or(0)
-            })
-            .collect();
-        let mut shown: Vec<usize> = (0..table.columns.len()).collect();
-        let total = |shown: &[usize]| shown.iter().map(|i| widths[*i] + 2).sum::<usize>();
-        let mut left_out = Vec::new();
-        while total(&shown) > self.width + 2 {
-            let Some(place) = (0..shown.len())
-                .filter(|place| table.columns[shown[*place]].rank > 0)
-                .max_by_key(|place| table.columns[shown[*place]].rank)
-            else {
-                break;
-            };
-            left_out.push(clean(&table.columns[shown.remove(place)].name));
-        }
-        // What still does not fit comes off the widest column of words.
-        let mut widths = widths;
-        while total_of(&widths, &shown) > self.width + 2 {
-            let words = shown.iter().copied().filter(|i| !table.columns[*i].numeric);
-            let Some(widest) = words.max_by_key(|i| widths[*i]).filter(|i| widths[*i] > 8) else {
-                break;
-            };
-            widths[widest] -= 1;
+            .filter_map(|i| table.columns[*i].about.as_ref())
+        {
+            self.notice(Tone::Quiet, about, lines);
+            lines.push(String::new());
         }
         lines.extend(
             wrap(&table.caption, self.prose())
@@ -263,7 +236,7 @@ impl Page {
                 .filter_map(|i| row.get(*i).map(|cell| (*i, cell)))
                 .map(|(i, cell)| {
                     let column = &table.columns[i];
-                    let words = text(cell, column);
+                    let words = shown_of(cell, column);
                     self.paint.tone(
                         &pad(&shorten(&words, widths[i]), widths[i], column.numeric),
                         cell.tone,
@@ -291,6 +264,111 @@ impl Page {
     }
 }
 
+/// What of a table a terminal shows.
+struct Fitted {
+    /// Columns by their place in the table.
+    shown: Vec<usize>,
+    /// Widths of all columns, also by their place.
+    widths: Vec<usize>,
+    /// Names of the columns that are not shown, the first to go first.
+    left_out: Vec<String>,
+}
+
+fn fit(table: &Table, width: usize) -> Fitted {
+    // The last column has no gap behind it.
+    let room = width + 2;
+    let mut widths: Vec<usize> = (0..table.columns.len())
+        .map(|index| natural(table, index))
+        .collect();
+    let floors: Vec<usize> = widths
+        .iter()
+        .zip(&table.columns)
+        .map(|(width, column)| column.least.map_or(*width, |least| least.min(*width)))
+        .collect();
+    let mut shown: Vec<usize> = (0..table.columns.len()).collect();
+    let mut left_out = Vec::new();
+    while total_of(&floors, &shown) > room {
+        let Some(place) = (0..shown.len())
+            .filter(|place| table.columns[shown[*place]].rank > 0)
+            .max_by_key(|place| table.columns[shown[*place]].rank)
+        else {
+            break;
+        };
+        left_out.push(clean(&table.columns[shown.remove(place)].name));
+    }
+    while total_of(&widths, &shown) > room {
+        let spare = shown.iter().copied().filter(|i| widths[*i] > floors[*i]);
+        let Some(widest) = spare.max_by_key(|i| widths[*i]) else {
+            break;
+        };
+        widths[widest] -= 1;
+    }
+    // What still does not fit comes off the widest column of words.
+    while total_of(&widths, &shown) > room {
+        let words = shown.iter().copied().filter(|i| !table.columns[*i].numeric);
+        let Some(widest) = words.max_by_key(|i| widths[*i]).filter(|i| widths[*i] > 8) else {
+            break;
+        };
+        widths[widest] -= 1;
+    }
+    Fitted {
+        shown,
+        widths,
+        left_out,
+    }
+}
+
+/// Width of a column that shows everything.
+fn natural(table: &Table, index: usize) -> usize {
+    let column = &table.columns[index];
+    let cells = table.rows.iter().filter_map(|row| row.get(index));
+    cells
+        .map(|cell| width_of(&shown_of(cell, column)))
+        .chain([width_of(&clean(&column.name))])
+        .max()
+        .unwrap_or(0)
+}
+
+/// A second line would double the row: an interval follows its number where the column always stays, all else of that
+/// kind is in the other formats.
+fn shown_of(cell: &Cell, column: &Column) -> String {
+    match &cell.note {
+        Some(note) if column.numeric && column.rank == 0 => clean(&format!("{} {note}", cell.text)),
+        _ => clean(&cell.text),
+    }
+}
+
 fn total_of(widths: &[usize], shown: &[usize]) -> usize {
     shown.iter().map(|i| widths[*i] + 2).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_shortened_before_a_number_gives_way() {
+        let columns = vec![
+            Column::words("Rung", "title").least(8),
+            Column::number("Rate", "rate"),
+            Column::number("Cost", "cost").rank(1),
+            Column::number("Theirs", "theirs").rank(2),
+        ];
+        let row = ["a title of some length", "100 k/s", "12 µs", "270 k/s"];
+        let table = Table {
+            columns,
+            rows: vec![row.map(Cell::text).to_vec()],
+            ..Table::default()
+        };
+        let shown = |width| {
+            let fitted = fit(&table, width);
+            (fitted.shown.len(), fitted.widths[0])
+        };
+        assert_eq!(shown(80), (4, 22));
+        assert_eq!(shown(40), (4, 15));
+        assert_eq!(shown(33), (4, 8));
+        // The highest rank goes first, and the title takes the room.
+        assert_eq!(shown(32), (3, 16));
+        assert_eq!(fit(&table, 32).left_out, ["Theirs"]);
+    }
 }

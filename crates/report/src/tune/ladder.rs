@@ -74,7 +74,7 @@ fn headline(report: &TuneReport) -> String {
     let worst = changes()
         .filter(|(rung, _)| rung.outcome == Outcome::Reverted)
         .min_by(|a, b| (a.1 * sign).total_cmp(&(b.1 * sign)));
-    if super::tried(report) == 0 {
+    if !super::tried(report).any(|rung| rung.delta.is_some() || rung.cost_only) {
         return "No change could be measured".to_owned();
     }
     let told = |extreme: Option<(&Rung, f64)>, join: &str, verb: &str| {
@@ -88,7 +88,7 @@ fn headline(report: &TuneReport) -> String {
     };
     format!(
         "{kept} of {} kept{}{}",
-        numbers::plural(super::tried(report), "change"),
+        numbers::plural(super::tried(report).count(), "change"),
         told(best, "; ", "helped"),
         told(worst, if best.is_some() { ", " } else { "; " }, "hurt")
     )
@@ -163,23 +163,29 @@ fn data(report: &TuneReport) -> Table {
     }
 }
 
+/// Columns of a terminal within which a title still tells its rung from the others; own guess.
+const SHORT_TITLE: usize = 12;
+
 /// Everything measured, one rung a row.
 pub(super) fn table(report: &TuneReport) -> Block {
     let reference = reference_name(report);
     let mut columns = vec![
         Column::number("#", "rung"),
-        Column::words("Rung", "title"),
+        // The picture above has the titles in full.
+        Column::words("Rung", "title").least(SHORT_TITLE),
         Column::number("Rate", "rate_per_s"),
         Column::number("Change", "delta"),
-        Column::number("CPU per tx", "cpu_us_per_tx").rank(2),
-        Column::number("p50", "p50_us").rank(4),
+        Column::number("CPU per tx", "cpu_us_per_tx").rank(1),
+        Column::number("p50", "p50_us").rank(5),
         Column::number("p99", "p99_us").rank(3),
-        Column::number("Pairs", "pairs").rank(5),
+        Column::number("Pairs", "pairs").rank(4),
         Column::words("Outcome", "outcome"),
         Column::words("Reason", "reason").rank(7),
     ];
     if let Some(name) = &reference {
-        columns.push(Column::number(name.clone(), "reference_rate_per_s").rank(6));
+        let mut column = Column::number(name.clone(), "reference_rate_per_s").rank(2);
+        column.about = super::reference_note(report);
+        columns.push(column);
     }
     let rows = report
         .rungs

@@ -22,10 +22,6 @@ pub fn blocks(report: &TuneReport) -> Vec<Block> {
         blocks.push(Block::Prose("The scenario has no rungs.".to_owned()));
     } else {
         blocks.push(ladder::picture(report));
-        blocks.extend(reference_note(report).map(|text| Block::Notice {
-            tone: Tone::Quiet,
-            text,
-        }));
         blocks.push(ladder::table(report));
         blocks.extend(asked::table(report));
     }
@@ -158,14 +154,9 @@ fn from_to(
 }
 
 /// The rungs whose outcome was open: those that were tried as a change.
-fn tried(report: &TuneReport) -> usize {
+fn tried(report: &TuneReport) -> impl Iterator<Item = &Rung> {
     let tried = |rung: &&Rung| !matches!(rung.outcome, Outcome::Observed | Outcome::Skipped);
-    report
-        .rungs
-        .iter()
-        .filter(tried)
-        .filter(|rung| rung.delta.is_some() || rung.cost_only)
-        .count()
+    report.rungs.iter().filter(tried)
 }
 
 fn tiles(report: &TuneReport) -> Vec<Tile> {
@@ -219,7 +210,7 @@ fn tiles(report: &TuneReport) -> Vec<Tile> {
     );
     let kept = Tile {
         label: "Changes kept".to_owned(),
-        value: format!("{} of {}", report.kept.len(), tried(report)),
+        value: format!("{} of {}", report.kept.len(), tried(report).count()),
         before: None,
         detail: tally(report),
         tone: Tone::Plain,
@@ -232,14 +223,14 @@ fn tiles(report: &TuneReport) -> Vec<Tile> {
             |effect| format!("±{}", numbers::share(effect)),
         ),
         before: None,
-        detail: if aa.pairs == 0 {
-            "no A/A check was made".to_owned()
-        } else {
-            format!(
+        detail: match (aa.interval(), &aa.reason) {
+            (Some((low, high)), _) => format!(
                 "A/A {} in {}",
-                numbers::interval(aa.low, aa.high),
+                numbers::interval(low, high),
                 numbers::plural(aa.pairs as usize, "pair")
-            )
+            ),
+            (None, Some(why)) => format!("A/A without a result: {why}"),
+            (None, None) => "no A/A check was made".to_owned(),
         },
         tone: Tone::Plain,
     };
@@ -310,9 +301,17 @@ fn reference_note(report: &TuneReport) -> Option<String> {
         |cores| format!("a {cores}-core factor"),
     );
     let differs = report.rungs.iter().filter(|rung| rung.sign_differs).count();
-    let signs = match differs {
-        0 => "No rung has another sign here than there.".to_owned(),
-        n => format!(
+    let comparable = |rung: &&Rung| {
+        let factor = rung.reference.as_ref().and_then(|known| known.factor);
+        rung.delta.is_some() && factor.is_some()
+    };
+    let signs = match (differs, report.rungs.iter().filter(comparable).count()) {
+        (0, 0) => "No rung has an interval here, so no sign can be compared.".to_owned(),
+        (0, 1) => "The one rung that can be compared has no other sign here than there.".to_owned(),
+        (0, n) => {
+            format!("Of {n} rungs that can be compared, none has another sign here than there.")
+        }
+        (n, _) => format!(
             "{} another sign here than there, marked ≠.",
             if n == 1 {
                 "1 rung has".to_owned()
