@@ -77,8 +77,9 @@ pub struct ClientHealth {
     /// How requests left and replies came; sockets in documents of before it was told.
     #[serde(default)]
     pub transport: Transport,
-    /// CPU microseconds of the generator's threads per completed transaction.
-    pub cpu_us_per_tx: f64,
+    /// CPU microseconds of the generator's threads per completed transaction; absent where the window was too short to
+    /// tell, or nothing was completed.
+    pub cpu_us_per_tx: Option<f64>,
     /// Share of the window in which the generator's threads ran or waited for a CPU, polling for a near send not counted.
     /// Absent in documents of before it was told.
     #[serde(default)]

@@ -80,11 +80,16 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     );
     number(
         &keys::CLIENT_CPU,
-        Ok(client.cpu_us_per_tx * load.achieved_per_s / 1e6),
-        format!(
-            "client.cpu_us_per_tx {:.4}, achieved_per_s {:.0}",
-            client.cpu_us_per_tx, load.achieved_per_s
-        ),
+        client
+            .cpu_us_per_tx
+            .map(|cost| cost * load.achieved_per_s / 1e6)
+            .ok_or_else(too_short),
+        client.cpu_us_per_tx.map_or_else(String::new, |cost| {
+            format!(
+                "client.cpu_us_per_tx {cost:.4}, achieved_per_s {:.0}",
+                load.achieved_per_s
+            )
+        }),
     );
     number(
         &keys::CLIENT_DROPS,
@@ -143,6 +148,11 @@ fn older() -> Absence {
         .remedy("measure again with this version")
 }
 
+fn too_short() -> Absence {
+    Absence::because("the load was over before the generator's CPU time could be read")
+        .remedy("measure for a second or longer")
+}
+
 fn unnamed() -> Absence {
     Absence::because("the load report does not say which process the server was").remedy(
         "name it where generator and server share a machine: rungwise load udp --server-pid PID",
@@ -185,7 +195,7 @@ mod tests {
     #[test]
     fn its_figures_become_readings_with_the_fields_they_come_from() {
         let evidence = told(ClientHealth {
-            cpu_us_per_tx: 3.0,
+            cpu_us_per_tx: Some(3.0),
             busy: Some(0.97),
             saturated: true,
             server_busy: Some(0.4),

@@ -194,11 +194,10 @@ fn tiles(m: &Measurement) -> Vec<Tile> {
         ),
         tile(
             "Generator CPU per transaction",
-            if m.received > 0 {
-                numbers::micros_only(m.client.cpu_us_per_tx)
-            } else {
-                ABSENT.to_owned()
-            },
+            m.client
+                .cpu_us_per_tx
+                .filter(|_| m.received > 0)
+                .map_or_else(|| ABSENT.to_owned(), numbers::micros_only),
             m.client.foreign_cpu.map_or_else(
                 || "foreign CPU could not be read".to_owned(),
                 |foreign| format!("foreign CPU {}", numbers::share(foreign)),

@@ -28,6 +28,9 @@ const LOOK_NS: u64 = 20_000_000;
 const SILENCE_NS: u64 = SECOND;
 /// And after this many timeouts and requests, unless it refuses.
 const SILENT_TIMEOUTS: u64 = 3;
+/// More of the window than this share unseen, and the CPU time of its requests is not known; own guess, since the window's
+/// other errors are of a few percent too.
+const MISSED: f64 = 0.1;
 /// Files that a process has open beside the sockets: epoll, standard streams, what the caller holds; a guess.
 const OTHER_FILES: u64 = 64;
 
@@ -181,7 +184,7 @@ pub(super) fn run(
         drop(release);
         let tally = join(handles);
         let mut completed =
-            outcome.and_then(|edges| complete(workload, &edges, seconds, &tally))?;
+            outcome.and_then(|edges| complete(workload, &edges, seconds, &tally, &shared))?;
         if let (Some(at), Some(ground)) = (&workload.af_xdp, &ground) {
             completed.measurement.client.transport = transport(at, ground, &tally);
         }
@@ -400,13 +403,7 @@ impl Watch<'_> {
 
     /// Stops a run that nobody answers.
     fn check_silence(&self, start: u64) -> Result<(), Error> {
-        let sum = |part: fn(&Progress) -> &AtomicU64| -> u64 {
-            self.shared
-                .progress
-                .iter()
-                .map(|progress| part(progress).load(Ordering::Relaxed))
-                .sum()
-        };
+        let sum = |part: fn(&Progress) -> &AtomicU64| self.shared.sum(part);
         let elapsed = now_ns() - start;
         if elapsed < SILENCE_NS || sum(|p| &p.received) > 0 {
             return Ok(());
@@ -509,6 +506,7 @@ fn complete(
     edges: &Edges,
     mut seconds: Vec<Second>,
     tally: &Tally,
+    shared: &Shared,
 ) -> Result<Completed, Error> {
     let begin = edges.window.begin;
     let end = match workload.stop {
@@ -521,7 +519,8 @@ fn complete(
     if tally.all_received == 0 {
         return Err(Error::NoReplies {
             target: workload.target,
-            sent: tally.sent,
+            // Those of the warm-up too: nobody answered them either.
+            sent: shared.sum(|progress| &progress.sent),
             refused: tally.of(Kind::Refused),
             send_errors: tally.of(Kind::Send),
             after_s: (end.saturating_sub(begin) as f64 / SECOND as f64)
@@ -534,6 +533,9 @@ fn complete(
     let cpu_ns = edges.ended.cpu_ns.saturating_sub(edges.began.cpu_ns) as f64;
     let delay_ns = edges.ended.delay_ns.saturating_sub(edges.began.delay_ns) as f64;
     let watched_ns = edges.ended.at.saturating_sub(edges.began.at).max(1) as f64;
+    // Threads run before the coordinator wakes to read their clocks: of a window that is over by then, nothing is seen.
+    let missed_ns = edges.began.at.saturating_sub(begin) as f64;
+    let resolved = tally.arrived > 0 && cpu_ns > 0.0 && missed_ns <= MISSED * window_ns as f64;
     let busy =
         ((cpu_ns + delay_ns - tally.spin_ns as f64) / (watched_ns * threads)).clamp(0.0, 1.0);
     let unsent = tally.of(Kind::Unsent);
@@ -558,11 +560,7 @@ fn complete(
             uncorrected: tally.uncorrected.quantiles(),
         },
         client: ClientHealth {
-            cpu_us_per_tx: if tally.arrived > 0 {
-                cpu_ns / 1e3 / tally.arrived as f64
-            } else {
-                0.0
-            },
+            cpu_us_per_tx: resolved.then(|| cpu_ns / 1e3 / tally.arrived as f64),
             busy: Some(busy),
             saturated: busy >= SATURATED,
             late_sends: (tally.late_sends + unsent) as f64 / due,

@@ -57,6 +57,16 @@ pub(super) struct Shared {
     pub(super) progress: Vec<Progress>,
 }
 
+impl Shared {
+    /// A count over all threads, as of their last ticks.
+    pub(super) fn sum(&self, part: impl Fn(&Progress) -> &AtomicU64) -> u64 {
+        self.progress
+            .iter()
+            .map(|progress| part(progress).load(Ordering::Relaxed))
+            .sum()
+    }
+}
+
 struct Socket {
     fd: OwnedFd,
     /// Tells its requests from those of other sockets and other runs.
@@ -382,12 +392,7 @@ impl<'a> Generator<'a> {
             .saturating_add(self.books.timeout);
         self.next_tick = self.next_tick.min(self.give_up_at);
         if let Some(schedule) = &mut self.schedule {
-            while let Some((due, size)) = schedule.peek() {
-                if self.books.window.has(due) {
-                    self.books.tally.count(Kind::Unsent, size as u64);
-                }
-                schedule.advance();
-            }
+            self.books.tally.count(Kind::Unsent, schedule.end());
         }
     }
 
@@ -656,9 +661,18 @@ impl<'a> Generator<'a> {
                 first += 1;
             }
         }
+        // The kernel stopped before the end of the batch and kept the reason to itself.
+        let mut cut_short = false;
         while first < end && self.queue.is_none() {
             match self.outbox.send(fd, first, end) {
-                Ok(took) => first += took,
+                Ok(took) => {
+                    // The next message leaves, so it was the ICMP answer to an earlier request: sendmmsg takes it from the
+                    // socket and tells only how far it came (net/socket.c, Linux 6.18). Nobody else hears of it.
+                    if std::mem::replace(&mut cut_short, first + took < end) {
+                        self.books.trouble(Kind::Refused, 1, sent);
+                    }
+                    first += took;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error)
                     if error.kind() == ErrorKind::ConnectionRefused && refusals < REFUSALS =>
@@ -666,6 +680,7 @@ impl<'a> Generator<'a> {
                     // About an earlier request; telling it has cleared it.
                     refusals += 1;
                     self.books.trouble(Kind::Refused, 1, sent);
+                    cut_short = false;
                 }
                 Err(_) => break,
             }

@@ -40,6 +40,8 @@ pub const LARGEST_BURST: u16 = 64;
 pub const LARGEST_DEPTH: usize = 1 << 16;
 /// Most outstanding queries per socket: of the 16 bits of a DNS id, 4 tell an old reply from a new one.
 pub const LARGEST_DNS_DEPTH: usize = 1 << 12;
+/// Ports of an address; 0 is none.
+const PORTS: usize = 65_535;
 /// Most datagrams per system call (the kernel's own limit, `UIO_MAXIOV`).
 pub const LARGEST_BATCH: usize = 1024;
 
@@ -184,6 +186,7 @@ impl Workload {
                     LARGEST_DEPTH,
                 )
             })
+            .or_else(|| self.too_many_ports())
             .or_else(|| within("the depth", self.depth, 1, LARGEST_DEPTH))
             .or_else(|| within("the batch", self.batch, 1, LARGEST_BATCH))
             .or_else(|| self.wrong_payload())
@@ -191,6 +194,17 @@ impl Workload {
             .or_else(|| self.af_xdp.as_ref().and_then(|_| self.not_by_af_xdp()))
             .or_else(|| self.wrong_times())
             .or_else(|| self.wrong_addresses())
+    }
+
+    /// All sockets have one address and ask one target, so each needs a port of its own.
+    fn too_many_ports(&self) -> Option<String> {
+        let ports = self.threads * self.sockets;
+        (ports > PORTS).then(|| {
+            format!(
+                "{} threads x {} sockets are {ports} source ports, and an address has {PORTS}; use fewer sockets",
+                self.threads, self.sockets
+            )
+        })
     }
 
     fn wrong_payload(&self) -> Option<String> {
@@ -235,9 +249,17 @@ impl Workload {
                 self.depth
             ))
         } else if count * size > LARGEST_PAYLOAD {
+            let fits = LARGEST_PAYLOAD / size;
+            let remedy = if fits >= 2 {
+                format!("use a burst of {fits}")
+            } else {
+                format!(
+                    "send without a burst, or requests of up to {} bytes",
+                    LARGEST_PAYLOAD / 2
+                )
+            };
             Some(format!(
-                "a burst of {burst} x {size} bytes does not fit {LARGEST_PAYLOAD} bytes; use a burst of {}",
-                LARGEST_PAYLOAD / size
+                "a burst of {burst} x {size} bytes does not fit {LARGEST_PAYLOAD} bytes; {remedy}"
             ))
         } else {
             None

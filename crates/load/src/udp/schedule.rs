@@ -125,6 +125,42 @@ impl Schedule {
         self.settle();
     }
 
+    /// Ends the schedule; answers how many requests of the window it still held. Found by halving, since nobody should
+    /// wait while a rate that cannot be kept is counted down one request after the other.
+    pub(super) fn end(&mut self) -> u64 {
+        if self.next == u64::MAX {
+            return 0;
+        }
+        let first = if self.warmup.take().is_some() {
+            self.thread
+        } else {
+            self.k
+        };
+        self.next = u64::MAX;
+        // Bursts of this thread from `first` on, by their number: those below `low` are due, `high` is not.
+        let (mut low, mut high) = (0, u64::MAX / self.threads - first);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.due(first + middle * self.threads).is_some() {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low == 0 {
+            return 0;
+        }
+        let last = first + (low - 1) * self.threads;
+        (low - 1) * self.burst + self.burst.min(self.count - last * self.burst)
+    }
+
+    /// When burst `k` of the window is due; absent where it is none of the window's.
+    fn due(&self, k: u64) -> Option<u64> {
+        let due = self.begin.saturating_add(self.law.due_ns(k));
+        let over = due >= self.end || k.saturating_mul(self.burst) >= self.count;
+        (!over).then_some(due)
+    }
+
     fn settle(&mut self) {
         if let Some((start, per_s)) = self.warmup {
             let due = start.saturating_add((self.k as f64 / per_s * SECOND as f64) as u64);
@@ -135,15 +171,15 @@ impl Schedule {
             self.warmup = None;
             self.k = self.thread;
         }
-        let due = self.begin.saturating_add(self.law.due_ns(self.k));
-        let over = due >= self.end || self.k.saturating_mul(self.burst) >= self.count;
-        self.next = if over { u64::MAX } else { due };
+        self.next = self.due(self.k).unwrap_or(u64::MAX);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -212,6 +248,58 @@ mod tests {
                 "{burst}"
             );
         }
+    }
+
+    fn rest(schedule: &Schedule) -> u64 {
+        let mut schedule = schedule.clone();
+        let mut sum = 0;
+        while let Some((due, size)) = schedule.peek() {
+            sum += if due < schedule.begin { 0 } else { size as u64 };
+            schedule.advance();
+        }
+        sum
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_is_counted_as_if_one_by_one(
+            from_per_s in 0.0..3000.0_f64,
+            to_per_s in 1.0..3000.0_f64,
+            count in prop::option::of(1..2000_u64),
+            burst in 1..70_usize,
+            threads in 1..5_usize,
+            warmup in 0..200_000_000_u64,
+            done in 0..300_usize,
+        ) {
+            let law = Arrival::Ramp { from_per_s, to_per_s };
+            let length = Duration::from_millis(700);
+            let stop = count.map_or(Stop::After(length), Stop::Count);
+            let end = count.map_or(warmup + length.as_nanos() as u64, |_| u64::MAX);
+            for thread in 0..threads {
+                let times = (0, warmup, end);
+                let mut schedule =
+                    Schedule::new(&law, &stop, burst, (thread, threads), times).unwrap();
+                for _ in 0..done {
+                    if schedule.peek().is_some() {
+                        schedule.advance();
+                    }
+                }
+                let expected = rest(&schedule);
+                prop_assert_eq!(schedule.end(), expected);
+                prop_assert_eq!(schedule.peek(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn an_absurd_rate_over_a_month_is_counted_at_once() {
+        let law = Arrival::Constant { per_s: 1e9 };
+        let month = Duration::from_hours(24 * 30);
+        let end = month.as_nanos() as u64;
+        let mut schedule =
+            Schedule::new(&law, &Stop::After(month), 1, (0, 2), (0, 0, end)).unwrap();
+        let expected = 1e9 * month.as_secs_f64() / 2.0;
+        assert!((schedule.end() as f64 / expected - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -389,3 +389,16 @@ impl Epoll {
         self.events[n].u64 as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_sockets_than_files_are_refused_with_the_remedy() {
+        // No kernel allows so many (sysctl fs.nr_open ends below).
+        let error = reserve_files(1 << 40).unwrap_err();
+        assert!(matches!(error, Error::FileLimit { .. }), "{error}");
+        assert!(error.to_string().contains("ulimit -n"), "{error}");
+    }
+}

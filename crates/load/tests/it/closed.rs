@@ -27,7 +27,9 @@ fn expect_clean(workload: &Workload, server: &Server, count: u64) {
         "{latency:?}"
     );
     assert!(latency.uncorrected.p50 > 1.0, "{latency:?}");
-    assert!(measured.achieved_per_s > 0.0 && measured.client.cpu_us_per_tx > 0.0);
+    assert!(measured.achieved_per_s > 0.0);
+    // Never nothing: absent where the run was over before the clocks were read.
+    assert!(measured.client.cpu_us_per_tx.is_none_or(|cost| cost > 0.0));
 }
 
 #[test]

@@ -10,6 +10,8 @@ use rungwise_load::udp::{
     Arrival, Edge, Hooks, Payload, Stop, Surroundings, Workload, certify, run,
 };
 
+use rungwise_testkit::Pair;
+
 use crate::server::{Server, drive, reply, workload};
 
 #[test]
@@ -82,21 +84,46 @@ fn a_server_that_dies_after_the_start_leaves_losses_and_no_certificate() {
 }
 
 #[test]
-fn more_sockets_than_files_are_refused_before_the_first_is_opened() {
-    let wide = Workload {
-        threads: 1024,
-        sockets: 65_536,
-        ..workload("127.0.0.1:9".parse().unwrap(), 1)
+fn a_closed_port_behind_a_device_is_told_with_what_was_sent() {
+    // Unlike loopback, it answers a few requests only and then keeps silent: within one batch.
+    let pair = Pair::new(1).unwrap_or_else(|error| panic!("network namespaces need root: {error}"));
+    let enter = pair.client.enter_fn();
+    let short = Workload {
+        threads: 1,
+        depth: 16,
+        timeout: Duration::from_millis(100),
+        warmup: Duration::from_millis(300),
+        stop: Stop::After(Duration::from_millis(10)),
+        ..workload((Pair::SERVER, 9).into(), 1)
     };
-    let error = drive(&wide).unwrap_err();
-    assert!(matches!(error, Error::FileLimit { .. }), "{error}");
-    assert!(error.to_string().contains("ulimit -n"), "{error}");
+    let error = run(
+        &short,
+        &Hooks {
+            thread_start: &|_| enter(),
+            window: &|_| {},
+            interrupted: &AtomicBool::new(false),
+        },
+    )
+    .unwrap_err();
+    let Error::NoReplies { refused, sent, .. } = error else {
+        panic!("{error}")
+    };
+    assert!(refused > 1 && sent >= 32, "{error}");
+    assert!(error.to_string().contains("the port is closed"), "{error}");
 }
 
 #[test]
 fn contradictions_are_refused_with_what_would_be_right() {
     let good = workload("127.0.0.1:9".parse().unwrap(), 1);
-    let cases: [(Workload, &str); 11] = [
+    let cases: [(Workload, &str); 12] = [
+        (
+            Workload {
+                threads: 1000,
+                sockets: 60_000,
+                ..good.clone()
+            },
+            "60000000 source ports, and an address has 65535",
+        ),
         (
             Workload {
                 threads: 0,
@@ -138,7 +165,7 @@ fn contradictions_are_refused_with_what_would_be_right() {
                 payload: Payload::Sequenced { size: 40_000 },
                 ..good.clone()
             },
-            "use a burst of 1",
+            "send without a burst, or requests of up to 32753 bytes",
         ),
         (
             Workload {

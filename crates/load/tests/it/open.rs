@@ -1,8 +1,10 @@
 //! Open loops: schedules are kept, stalls show, known service times come out.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rungwise_load::udp::{Arrival, Payload, Stop, Workload};
+use rungwise_load::Error;
+use rungwise_load::udp::{Arrival, Hooks, Payload, Stop, Workload, run};
 
 use crate::server::{Server, drive, errors, reply, workload};
 
@@ -188,4 +190,46 @@ fn one_socket(server: &Server, depth: usize, count: u64) -> Workload {
         timeout: Duration::from_secs(2),
         ..workload(server.address, count)
     }
+}
+
+#[test]
+fn a_rate_that_nobody_keeps_ends_with_its_window_and_with_an_interrupt() {
+    let server = Server::echo();
+    let absurd = Workload {
+        timeout: Duration::from_millis(200),
+        ..open(
+            &server,
+            Arrival::Constant { per_s: 1e9 },
+            Duration::from_secs(3),
+        )
+    };
+    // One by one, the three billion that were not sent would take a minute and more.
+    let limit = Duration::from_secs(15);
+    let began = Instant::now();
+    let completed = drive(&absurd).unwrap();
+    assert!(began.elapsed() < limit, "{:?}", began.elapsed());
+    let (unsent, sent) = (errors(&completed, "unsent"), completed.measurement.sent);
+    assert!(
+        (unsent + sent).abs_diff(3_000_000_000) < 100,
+        "{unsent} + {sent}"
+    );
+
+    let interrupted = AtomicBool::new(false);
+    let began = Instant::now();
+    let ended = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            interrupted.store(true, Ordering::Relaxed);
+        });
+        run(
+            &absurd,
+            &Hooks {
+                thread_start: &|_| Ok(()),
+                window: &|_| {},
+                interrupted: &interrupted,
+            },
+        )
+    });
+    assert!(matches!(ended, Err(Error::Interrupted { .. })), "{ended:?}");
+    assert!(began.elapsed() < limit, "{:?}", began.elapsed());
 }

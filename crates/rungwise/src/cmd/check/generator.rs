@@ -103,7 +103,7 @@ fn impossible(heard: &GeneratorReport) -> Option<String> {
     }
     let amounts = [
         ("achieved_per_s", Some(heard.achieved_per_s)),
-        ("client.cpu_us_per_tx", Some(client.cpu_us_per_tx)),
+        ("client.cpu_us_per_tx", client.cpu_us_per_tx),
         ("client.server_busy", client.server_busy),
     ];
     let shares = [
