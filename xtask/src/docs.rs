@@ -84,6 +84,13 @@ fn stale(tree: &Tree, pages: &BTreeMap<String, String>) -> Result<Vec<String>> {
     Ok(stale)
 }
 
+/// The schema of a document as it is written: a field that is always there is required, also where it may be null.
+fn required<T: schemars::JsonSchema>() -> serde_json::Value {
+    let settings = schemars::generate::SchemaSettings::default().for_serialize();
+    let generator = settings.into_generator();
+    generator.into_root_schema_for::<T>().to_value()
+}
+
 fn schemas(pages: &mut BTreeMap<String, String>) -> Result<()> {
     let all = [
         (
@@ -119,10 +126,7 @@ fn schemas(pages: &mut BTreeMap<String, String>) -> Result<()> {
             "jvm-flags",
             schemars::schema_for!(rungwise_model::jvm_flags::JvmFlagsReport).to_value(),
         ),
-        (
-            "tune",
-            schemars::schema_for!(rungwise_model::tune::TuneReport).to_value(),
-        ),
+        ("tune", required::<rungwise_model::tune::TuneReport>()),
     ];
     for (name, schema) in all {
         let text = serde_json::to_string_pretty(&schema).context("cannot print a schema")?;

@@ -1,7 +1,7 @@
 //! `rungwise load`: drives a service and measures it. What the numbers mean is written in `docs/load.md`.
 
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::io::IsTerminal as _;
+use std::io::{ErrorKind, IsTerminal as _};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::path::Path;
 use std::sync::Mutex;
@@ -23,6 +23,7 @@ use rungwise_model::{Exit, units};
 use rungwise_report::{load, numbers};
 
 use super::serve::xdp_device;
+use super::values::{self, Pins};
 use super::{Global, output};
 use crate::problem::Problem;
 
@@ -78,7 +79,7 @@ struct Udp {
     #[arg(long, value_name = "RATE..RATE", value_parser = ramp, conflicts_with = "rate")]
     ramp: Option<Ramp>,
     /// Size of a numbered request; 16 bytes of it are its number.
-    #[arg(long, value_name = "SIZE", default_value = "100B", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "100B", value_parser = values::size)]
     size: usize,
     /// Send the bytes of a file, or `hex:00ff`, and take whatever comes back.
     #[arg(long, value_name = "FILE|hex:BYTES", conflicts_with_all = ["size", "dns"])]
@@ -97,7 +98,7 @@ struct Udp {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     timeout: Duration,
     /// Pin the threads to CPUs: a list as in `0,2-5`, or without it the allowed CPUs in turn.
-    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "allowed", value_parser = pins)]
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "allowed", value_parser = values::pins)]
     pin: Option<Pins>,
     /// Source address.
     #[arg(long, value_name = "IP")]
@@ -121,12 +122,6 @@ struct Udp {
 struct Ramp {
     from_per_s: f64,
     to_per_s: f64,
-}
-
-#[derive(Clone, Debug)]
-enum Pins {
-    Allowed,
-    List(Vec<usize>),
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
@@ -369,14 +364,21 @@ fn resolve(target: &str) -> anyhow::Result<SocketAddr> {
         .strip_prefix('[')
         .and_then(|rest| rest.split_once("]:"))
         .filter(|(address, _)| address.contains('%'));
-    let mut addresses = match zoned {
+    let addresses = match zoned {
         Some((address, port)) => {
             (address, port.parse::<u16>().with_context(what)?).to_socket_addrs()
         }
         None => target.to_socket_addrs(),
+    };
+    match addresses {
+        Ok(mut addresses) => addresses.next().with_context(what),
+        // The text has not the form of a target; anything else comes from the resolver.
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Err(error).with_context(what),
+        Err(error) => bail!(
+            "cannot find an address for '{target}': {error}; correct the name, write an address, or see whether names are \
+             resolved here"
+        ),
     }
-    .with_context(what)?;
-    addresses.next().with_context(what)
 }
 
 /// One line per second, while the run goes on.
@@ -402,31 +404,6 @@ fn ramp(text: &str) -> Result<Ramp, String> {
     })
 }
 
-fn size(text: &str) -> Result<usize, String> {
-    let bytes = units::bytes(text).map_err(|error| error.to_string())?;
-    usize::try_from(bytes).map_err(|error| error.to_string())
-}
-
-fn pins(text: &str) -> Result<Pins, String> {
-    if text == "allowed" {
-        return Ok(Pins::Allowed);
-    }
-    // The kernel's reader skips what it does not know; here that is a typing error.
-    let strange = |part: &str| {
-        part.is_empty() || part.split('-').any(|number| number.parse::<u32>().is_err())
-    };
-    let cpus: Vec<usize> = machine::cpu_list(text)
-        .into_iter()
-        .map(|cpu| cpu as usize)
-        .collect();
-    if cpus.is_empty() || text.split(',').any(strange) {
-        return Err(format!(
-            "cannot read '{text}' as CPUs; write the list as 0,2-5"
-        ));
-    }
-    Ok(Pins::List(cpus))
-}
-
 fn unhex(digits: &str) -> anyhow::Result<Vec<u8>> {
     let what = || {
         format!(
@@ -448,14 +425,10 @@ mod tests {
     use rungwise_model::machine::CpuSplit;
 
     #[test]
-    fn a_ramp_and_a_list_of_cpus_are_read_or_refused_with_an_example() {
+    fn a_ramp_is_read_or_refused_with_an_example() {
         let read = ramp("1k/s..50k/s").unwrap();
         assert_eq!((read.from_per_s, read.to_per_s), (1e3, 5e4));
         assert!(ramp("1k/s").unwrap_err().contains("1k/s..50k/s"));
-        assert!(matches!(pins("0,2-3").unwrap(), Pins::List(list) if list == [0, 2, 3]));
-        for bad in ["", "a", "0,", "1-", "3-1"] {
-            assert!(pins(bad).is_err(), "{bad}");
-        }
     }
 
     #[test]
@@ -486,9 +459,13 @@ mod tests {
             resolve("[fe80::1%1]:53").unwrap(),
             resolve("[fe80::1%lo]:53").unwrap()
         );
-        for bad in ["127.0.0.1", "[fe80::1%lo]:", "[fe80::1%no-such]:53"] {
+        for bad in ["127.0.0.1", "[fe80::1%lo]:", "name:port"] {
             let error = format!("{:#}", resolve(bad).unwrap_err());
             assert!(error.contains("name:53"), "{bad}: {error}");
+        }
+        for unknown in ["[fe80::1%no-such]:53", "no-such-host.invalid:53"] {
+            let error = format!("{:#}", resolve(unknown).unwrap_err());
+            assert!(error.contains("cannot find an address"), "{error}");
         }
     }
 

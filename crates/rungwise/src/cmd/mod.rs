@@ -13,6 +13,7 @@ mod output;
 mod report;
 mod serve;
 mod tune;
+mod values;
 
 use std::path::PathBuf;
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Subcommand, ValueEnum};
 use rungwise_host::clock;
 use rungwise_model::{Envelope, Exit, units};
@@ -21,8 +21,12 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::values::{self, Pins};
 use super::{Format, Global, output};
 use crate::problem::Problem;
+
+/// Datagrams per system call where nobody says otherwise.
+const BATCH: usize = 32;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -52,17 +56,17 @@ struct Udp {
     #[arg(long, value_enum, default_value_t = Steer::Hash)]
     steer: Steer,
     /// Pin workers to CPUs: LIST as in `0,2-5`, or without it worker i to the i-th allowed CPU.
-    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "allowed", value_parser = pin)]
-    pin: Option<Pin>,
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "allowed", value_parser = values::pins)]
+    pin: Option<Pins>,
     /// `do` never fragments and spares the choice of an IP identification.
     #[arg(long, value_enum, default_value_t = Discover::Want)]
     pmtudisc: Discover,
     /// How datagrams pass between kernel and worker.
     #[arg(long, value_enum, default_value_t = How::Single)]
     io: How,
-    /// Datagrams per system call with `--io batch`.
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    batch: usize,
+    /// Datagrams per system call with `--io batch` [default: 32].
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
     /// Take bursts of one flow as one (`UDP_GRO`); helps only bursts of one flow.
     #[arg(long)]
     gro: bool,
@@ -85,10 +89,10 @@ struct Udp {
     )]
     busy_poll_budget: u16,
     /// Receive buffer of each socket.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
     rcvbuf: Option<usize>,
     /// Send buffer of each socket.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
     sndbuf: Option<usize>,
     /// Prefer the socket whose worker's CPU received the datagram (`SO_INCOMING_CPU`).
     #[arg(long)]
@@ -134,6 +138,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
 }
 
 fn serve_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
+    args.check()?;
     // Before anything is bound, so that a signal during the start is not lost.
     let (signalled, signals) = mpsc::channel();
     let mut waiting =
@@ -211,6 +216,17 @@ fn problem(error: Error) -> anyhow::Error {
 }
 
 impl Udp {
+    /// Refuses a switch that would have no effect.
+    fn check(&self) -> anyhow::Result<()> {
+        match self.batch {
+            Some(batch) if self.io != How::Batch => bail!(
+                "cannot use --batch {batch}: only --io batch passes several datagrams per system call; add --io batch, or \
+                 take --batch out"
+            ),
+            _ => Ok(()),
+        }
+    }
+
     fn config(&self) -> Config {
         Config {
             workers: self.workers,
@@ -220,14 +236,18 @@ impl Udp {
                 Steer::Cbpf => Steering::Cbpf,
                 Steer::Ebpf => Steering::Ebpf { map: Vec::new() },
             },
-            pin: self.pin.clone().unwrap_or(Pin::Free),
+            pin: match &self.pin {
+                None => Pin::Free,
+                Some(Pins::Allowed) => Pin::Allowed,
+                Some(Pins::List(cpus)) => Pin::Cpus(cpus.clone()),
+            },
             path_mtu: match self.pmtudisc {
                 Discover::Do => PathMtu::Do,
                 Discover::Want => PathMtu::Want,
             },
             io: match self.io {
                 How::Single => Io::Single,
-                How::Batch => Io::Batch(self.batch),
+                How::Batch => Io::Batch(self.batch.unwrap_or(BATCH)),
                 How::Uring => Io::Uring,
             },
             gro: self.gro,
@@ -246,36 +266,6 @@ impl Udp {
             ..Config::new(self.listen)
         }
     }
-}
-
-/// `0,2-5`, or `allowed` where no list was given.
-fn pin(text: &str) -> Result<Pin, String> {
-    if text == "allowed" {
-        return Ok(Pin::Allowed);
-    }
-    let number = |text: &str| {
-        text.parse::<usize>()
-            .ok()
-            .filter(|cpu| *cpu < 8192)
-            .ok_or_else(|| format!("cannot read '{text}' as a CPU; write the list as 0,2-5"))
-    };
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(format!(
-                "cannot read '{part}' as CPUs: it runs backwards; write it as {last}-{first}"
-            ));
-        }
-        cpus.extend(first..=last);
-    }
-    Ok(Pin::Cpus(cpus))
-}
-
-fn size(text: &str) -> Result<usize, String> {
-    let bytes = units::bytes(text).map_err(|error| error.to_string())?;
-    usize::try_from(bytes).map_err(|error| error.to_string())
 }
 
 /// A device for an XDP program: `eth0` or `eth0:native`.

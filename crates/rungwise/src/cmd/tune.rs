@@ -61,7 +61,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let (name, text) = source(args)?;
     let mut scenario = Scenario::parse(&text, &name)?;
     scenario.validate()?;
-    let earlier = args.resume.as_deref().map(RunFolder::resume).transpose()?;
+    let (cpus, no_namespaces) = machine_allows(&scenario, args)?;
+    // Opening the folder mends what a cut run left, which is no business of ours while another instance runs in it.
+    let resumed = args
+        .resume
+        .as_deref()
+        .map(|run| anyhow::Ok((alone()?, RunFolder::resume(run)?)))
+        .transpose()?;
+    let (locked, earlier) = resumed.unzip();
     let begun = earlier.as_ref().map(|(_, design)| design);
     if begun.map_or(args.quick, |design| design.quick) {
         scenario.make_quick();
@@ -69,13 +76,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     if let Some(seed) = begun.map(|design| design.judging.seed).or(args.seed) {
         scenario.judging.seed = seed;
     }
-    let (cpus, no_namespaces) = machine_allows(&scenario, args)?;
     let means = Means {
         rungwise: environment::current_exe()?.display().to_string(),
         cpus,
         no_namespaces,
     };
     let blueprint = Blueprint::of(&scenario, &means)?;
+    scenario
+        .find_program(&blueprint.places)
+        .map_err(|missing| Problem::with(Exit::Precondition, missing))?;
     let design = scenario.design(place(&blueprint), blueprint.places.device.as_deref());
     if let Some(begun) = begun {
         same_experiment(begun, &design)?;
@@ -85,16 +94,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
 
-    let state = environment::state_dir().map_err(precondition)?;
-    files::create_dir_all(&state)
-        .with_context(|| {
-            format!(
-                "cannot make the state folder {}; set RUNGWISE_STATE to another one",
-                state.display()
-            )
-        })
-        .map_err(|error| Problem::with(Exit::Precondition, error))?;
-    let _lock = InstanceLock::acquire(&state).map_err(precondition)?;
+    let (state, _lock) = match locked {
+        Some(locked) => locked,
+        None => alone()?,
+    };
     let interrupt = Arc::new(Interrupt::install()?);
 
     let mut folder = if let Some((folder, _)) = earlier {
@@ -131,6 +134,21 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         path: &path,
     };
     conclude(ending, end, undone, global)
+}
+
+/// The state folder, and the lock that keeps every other instance from the machine.
+fn alone() -> anyhow::Result<(PathBuf, InstanceLock)> {
+    let state = environment::state_dir().map_err(precondition)?;
+    files::create_dir_all(&state)
+        .with_context(|| {
+            format!(
+                "cannot make the state folder {}; set RUNGWISE_STATE to another one",
+                state.display()
+            )
+        })
+        .map_err(|error| Problem::with(Exit::Precondition, error))?;
+    let lock = InstanceLock::acquire(&state).map_err(precondition)?;
+    Ok((state, lock))
 }
 
 /// Stack samples per second and CPU of a look. Nothing is measured beside it, so it may cost the half percent that many
@@ -255,14 +273,15 @@ fn source(args: &Args) -> anyhow::Result<(String, String)> {
     }
     read(Path::new(name)).with_context(|| {
         format!(
-            "'{name}' is no built-in scenario ({}) and no readable file",
-            scenario::builtins().collect::<Vec<_>>().join(", ")
+            "'{name}' is no built-in scenario ({}) and no readable file{}",
+            scenario::builtins().collect::<Vec<_>>().join(", "),
+            scenario::nearest_builtin(name)
         )
     })
 }
 
 fn read(path: &Path) -> anyhow::Result<(String, String)> {
-    let bytes = files::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = files::read(path)?;
     let text = String::from_utf8(bytes).with_context(|| {
         format!(
             "cannot read {} as a scenario; save it as UTF-8",

@@ -96,6 +96,9 @@ fn load_prints_one_document_with_every_promised_field() {
     let closed = load(&["--count", "3000", "--depth", "4"]);
     assert_eq!(closed["offered_per_s"], Value::Null);
     assert_eq!(closed["sent"], 3000);
+    // Over before the clocks can be read, or not: never for nothing.
+    let short = load(&["--count", "5"]);
+    assert_ne!(short["client"]["cpu_us_per_tx"], 0.0);
     let open = load(&["--rate", "2k/s", "--for", "1100ms"]);
     assert_eq!(open["offered_per_s"], 2000.0);
     assert_eq!(open["seconds"].as_array().unwrap().len(), 1);
@@ -133,6 +136,14 @@ fn load_prints_one_document_with_every_promised_field() {
         assert_eq!(count("sent"), count("received") + count("lost"));
     }
     server.end(libc::SIGTERM).expect(0);
+}
+
+#[test]
+fn a_batch_without_its_way_to_send_is_refused() {
+    Bench::new()
+        .run(&["serve", "udp", "--listen", "127.0.0.1:0", "--batch", "64"])
+        .expect(2)
+        .says(&["cannot use --batch 64", "add --io batch"]);
 }
 
 #[test]

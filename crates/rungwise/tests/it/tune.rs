@@ -67,6 +67,7 @@ fn a_ladder_leaves_a_report_and_nothing_else() {
 
     let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_valid(&report, "tune");
+    assert_promised(&report);
     assert_eq!(
         i64::from(ended.code.unwrap()),
         report["exit"].as_i64().unwrap()
@@ -121,6 +122,44 @@ fn a_ladder_leaves_a_report_and_nothing_else() {
     assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
     // No journal stays open.
     bench.run(&["knob", "undo"]).expect(0);
+}
+
+/// Every field that scripts may rely on is there, if only as null.
+#[track_caller]
+fn assert_promised(report: &serde_json::Value) {
+    let all = |value: &serde_json::Value, fields: &[&str]| {
+        for field in fields {
+            assert!(value.get(field).is_some(), "{field} in {value:#}");
+        }
+    };
+    let head = ["schema", "tool", "command", "started", "finished", "exit"];
+    all(report, &head);
+    all(report, &["verdict", "kept", "aa", "rungs"]);
+    all(&report["aa"], &["low", "high", "pairs"]);
+    let fields = [
+        "id",
+        "title",
+        "outcome",
+        "reason",
+        "rate_per_s",
+        "cpu_us_per_tx",
+        "latency_us",
+        "delta",
+        "reference",
+    ];
+    for rung in report["rungs"].as_array().unwrap() {
+        all(rung, &fields);
+        let parts: [(&str, &[&str]); 3] = [
+            ("latency_us", &["p50", "p99"]),
+            ("delta", &["point", "low", "high", "pairs", "discarded"]),
+            ("reference", &["rate_per_s", "source"]),
+        ];
+        for (field, parts) in parts {
+            if !rung[field].is_null() {
+                all(&rung[field], parts);
+            }
+        }
+    }
 }
 
 /// The same service in its worst form, and nothing said of what to try.
@@ -219,6 +258,37 @@ fn the_loopback_ladder_says_what_is_lost() {
 }
 
 #[test]
+fn a_service_that_forks_is_measured_with_its_children() {
+    let bench = Bench::new();
+    // A shell that waits, and the server as its child.
+    let forking = SMALL
+        .replace(
+            r#"["{rungwise}", "serve", "udp", "--listen", "{server}:9000", "--workers", "{cpus}"]"#,
+            r#"["sh", "-c", "{rungwise} serve udp --listen {server}:9000 --workers {cpus} & wait"]"#,
+        )
+        .split("[service.switches]")
+        .next()
+        .unwrap()
+        .to_owned()
+        + &SMALL[SMALL.find("[workload]").unwrap()..SMALL.find("[baseline]").unwrap()]
+        + "[[rungs]]\nid = \"net.gro\"\nset = { \"net.gro\" = \"off\" }\n";
+    // A port of its own: over loopback all tests share one machine.
+    let scenario = bench.write("forking.toml", &forking.replace("9000", "9017"));
+    for place in [&[][..], &["--loopback"]] {
+        let arguments = ["tune", scenario.to_str().unwrap(), "--format", "json"];
+        let ended = bench.run(&[&arguments, place].concat());
+        let report: serde_json::Value = serde_json::from_str(&ended.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
+        let pairs = report["rungs"][0]["pairs"].as_array().unwrap();
+        assert!(!pairs.is_empty());
+        for pair in pairs {
+            let spent = pair["a"]["server_us_per_tx"].as_f64().unwrap();
+            assert!(spent > 0.0, "{pair:#}");
+        }
+    }
+}
+
+#[test]
 fn an_interrupted_ladder_is_resumed_to_its_end() {
     let bench = Bench::new();
     let scenario = bench.write("small.toml", SMALL);
@@ -286,6 +356,41 @@ fn a_resumed_run_keeps_its_lengths_and_its_clock() {
             .windows(2)
             .all(|next| began(&next[0]) < began(&next[1])),
         "the clock started anew"
+    );
+}
+
+#[test]
+fn a_folder_is_not_touched_while_another_instance_is_at_work() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", SMALL);
+    let folder = interrupted(&bench, &["tune", scenario.to_str().unwrap()]);
+    // A torn last line, which a run that goes on mends.
+    let pairs = folder.join("pairs.jsonl");
+    let mut torn = std::fs::read(&pairs).unwrap();
+    torn.pop();
+    std::fs::write(&pairs, &torn).unwrap();
+    let lock = rungwise_host::lock::InstanceLock::acquire(&bench.state()).unwrap();
+    bench
+        .run(&["tune", "--resume", folder.to_str().unwrap()])
+        .expect(4)
+        .says(&["another instance is at work"]);
+    assert_eq!(std::fs::read(&pairs).unwrap(), torn);
+    drop(lock);
+}
+
+#[test]
+fn a_scenario_that_is_not_there_is_told_once_with_the_nearest_name() {
+    let bench = Bench::new();
+    bench
+        .run(&["tune", "udp-ech"])
+        .expect(2)
+        .says(&["did you mean 'udp-echo'?"]);
+    let ended = bench.run(&["tune", "no-such.toml"]).expect(2);
+    assert_eq!(
+        ended.stderr.matches("cannot read").count(),
+        1,
+        "{}",
+        ended.stderr
     );
 }
 

@@ -33,11 +33,12 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
         .count();
     // And the machine against itself.
     let compared = judging.comparisons + limits + 1;
+    let looks: Vec<String> = judging.looks.iter().map(u32::to_string).collect();
+    let looks = looks.join(", ");
     let each = blueprint.workload.warmup.as_secs_f64() + blueprint.measured_s();
     writeln!(
         text,
-        "pairs    looks at {:?}; {each:.2} s a run, two runs a pair, {compared} comparisons: {:.0} s of load if all of them take {most} pairs; discarded pairs, restarts of the service and waiting for quiet come on top",
-        judging.looks,
+        "pairs    looks at {looks}; {each:.2} s a run, two runs a pair, {compared} comparisons: {:.0} s of load if all of them take {most} pairs; discarded pairs, restarts of the service and waiting for quiet come on top",
         2.0 * each * f64::from(most) * compared as f64
     )?;
     if !design.baseline.is_empty() {
@@ -45,7 +46,7 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
         for (setting, value) in &design.baseline {
             writeln!(
                 text,
-                "         {} = {value} ({:?})",
+                "         {} = {value} ({})",
                 setting.knob, setting.side
             )?;
         }
@@ -86,7 +87,7 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
         for (setting, value) in &step.set {
             writeln!(
                 text,
-                "         {} = {value} ({:?})",
+                "         {} = {value} ({})",
                 setting.knob, setting.side
             )?;
         }
