@@ -253,20 +253,24 @@ impl CommandLine {
         Self { options }
     }
 
-    /// Reads arguments that stand behind each other with a space between and no quotes, as the JVM tells its own: each
-    /// begins with a dash, and what does not belongs to the one before.
-    pub fn of_told(text: &str) -> Self {
+    /// Reads arguments that stand behind each other with a space between and no quotes, as the JVM tells its own in its
+    /// performance data and its logs: each begins with a dash and a letter, and what does not belongs to the one before.
+    pub fn of_told(text: &str, origin: Origin) -> Self {
+        let begins = |word: &str| {
+            let name = word.strip_prefix('-').unwrap_or_default();
+            name.starts_with(|c: char| c == '-' || c.is_ascii_alphabetic())
+        };
         let mut words: Vec<String> = Vec::new();
         for word in text.split_whitespace() {
             match words.last_mut() {
-                Some(last) if !word.starts_with('-') => {
+                Some(last) if !begins(word) => {
                     last.push(' ');
                     last.push_str(word);
                 }
                 _ => words.push(word.to_owned()),
             }
         }
-        let options = words.into_iter().map(|word| Given::new(word, Origin::Told));
+        let options = words.into_iter().map(|word| Given::new(word, origin));
         Self {
             options: options.collect(),
         }
@@ -515,15 +519,17 @@ mod tests {
 
     #[test]
     fn what_a_jvm_tells_of_itself_has_no_quotes() {
-        let line = CommandLine::of_told("-Xmx1g -XX:OnError=kill -9 %p -Dname=a b -XX:+UseG1GC");
+        let line = CommandLine::of_told(
+            "-Xmx1g -XX:OnError=kill -9 %p -Dname=a b -XX:+UseG1GC",
+            Origin::Told,
+        );
         let written: Vec<_> = line.options.iter().map(|given| &*given.written).collect();
-        // A word that looks like an option is taken for one.
+        // No option begins with a figure.
         assert_eq!(
             written,
             [
                 "-Xmx1g",
-                "-XX:OnError=kill",
-                "-9 %p",
+                "-XX:OnError=kill -9 %p",
                 "-Dname=a b",
                 "-XX:+UseG1GC"
             ]

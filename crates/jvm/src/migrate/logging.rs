@@ -3,7 +3,7 @@
 use rungwise_model::check::Grade;
 
 use super::Step;
-use crate::command_line::{CommandLine, Given};
+use crate::command_line::{CommandLine, Given, Origin};
 use crate::release::Release;
 
 /// Flags that print, and the selection of `-Xlog` that prints the same. An empty one needs nothing: unified logs hold it anyway.
@@ -92,9 +92,11 @@ pub(super) fn step(line: &CommandLine, from: Release) -> Step {
             selections.push(selection);
         }
     }
-    let file = line
+    let named = line
         .option("-Xloggc:")
         .and_then(|given| given.written.strip_prefix("-Xloggc:"));
+    let unnamed = named.is_none() && is_of_a_file(line, from);
+    let file = named.or(unnamed.then_some(UNNAMED));
     let asked = selections
         .iter()
         .any(|selection| selection.starts_with("gc"));
@@ -113,25 +115,46 @@ pub(super) fn step(line: &CommandLine, from: Release) -> Step {
     } else {
         vec![unified(line, &selections, file, from)]
     };
+    let mut why = "GC logging is unified since JDK 9: one -Xlog chooses what is printed, where, and with which stamps".to_owned();
+    if unnamed && !into.is_empty() {
+        why += "; the header of a log does not name the log's own file, so write yours in the place of ";
+        why += UNNAMED;
+    }
     Step {
         out,
         into,
-        why: "GC logging is unified since JDK 9: one -Xlog chooses what is printed, where, and with which stamps".to_owned(),
+        why,
         source: SOURCE,
         sure: Grade::High,
     }
 }
 
+/// Stands for the file of a log whose header does not name it.
+const UNNAMED: &str = "gc.log";
+
+/// JDK 8 writes its options at the head of the file of `-Xloggc`, which is no flag and so not among them.
+fn is_of_a_file(line: &CommandLine, from: Release) -> bool {
+    from <= Release(8) && line.options.iter().any(|given| given.origin == Origin::Log)
+}
+
 fn unified(line: &CommandLine, selections: &[&str], file: Option<&str>, from: Release) -> String {
     let what = selections.join(",");
-    let Some(file) = file else {
-        return format!("-Xlog:{what}");
-    };
+    let dated = line.is_on("PrintGCDateStamps");
     // JDK 8 stamps with the uptime where nothing else is said.
-    let mut stamps = vec!["uptime", "level", "tags"];
-    if line.is_on("PrintGCDateStamps") {
-        stamps.insert(0, "time");
-    }
+    let stamps = if dated {
+        "time,uptime,level,tags"
+    } else {
+        "uptime,level,tags"
+    };
+    let Some(file) = file else {
+        // To standard output, where the stamps without a date are those that `-Xlog` prints by itself.
+        let stamps = if dated {
+            format!("::{stamps}")
+        } else {
+            String::new()
+        };
+        return format!("-Xlog:{what}{stamps}");
+    };
     let rotation = if line.is_on("UseGCLogFileRotation") {
         let files = line.number("NumberOfGCLogFiles").unwrap_or(5);
         let size = line
@@ -150,7 +173,7 @@ fn unified(line: &CommandLine, selections: &[&str], file: Option<&str>, from: Re
     } else {
         file.to_owned()
     };
-    format!("-Xlog:{what}:file={file}:{}{rotation}", stamps.join(","))
+    format!("-Xlog:{what}:file={file}:{stamps}{rotation}")
 }
 
 #[cfg(test)]
@@ -175,6 +198,27 @@ mod tests {
         assert_eq!(into("-XX:+PrintGC"), ["-Xlog:gc"]);
         assert_eq!(into("-XX:+PrintGC -XX:+PrintGCDetails"), ["-Xlog:gc*"]);
         assert_eq!(into("-verbosegc"), ["-Xlog:gc"]);
+        assert_eq!(
+            into("-XX:+PrintGCDetails -XX:+PrintGCDateStamps"),
+            ["-Xlog:gc*::time,uptime,level,tags"]
+        );
+    }
+
+    #[test]
+    fn the_header_of_a_log_keeps_its_rotation_and_dates_and_leaves_the_file_to_be_named() {
+        let header = "-XX:GCLogFileSize=4194304 -XX:NumberOfGCLogFiles=50 -XX:+PrintGC -XX:+PrintGCDateStamps \
+            -XX:+PrintGCDetails -XX:+PrintGCTimeStamps -XX:+UseGCLogFileRotation -XX:+UseParallelGC";
+        let step = step(&CommandLine::of_told(header, Origin::Log), Release(8));
+        assert_eq!(
+            step.into,
+            ["-Xlog:gc*:file=gc.log:time,uptime,level,tags:filecount=50,filesize=4194304"]
+        );
+        assert!(step.why.contains("does not name"), "{}", step.why);
+        let plain = CommandLine::of_told("-XX:+PrintGC -XX:+PrintGCTimeStamps", Origin::Log);
+        assert_eq!(
+            super::step(&plain, Release(8)).into,
+            ["-Xlog:gc:file=gc.log:uptime,level,tags:filecount=0"]
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! An option that the new JDK takes without complaint stays as it is. The others go through [`rules::RULES`]; what no rule
 //! knows is taken out with the JVM's own words. GC logging of JDK 8 is many flags that become one `-Xlog`.
 
+mod chosen;
 mod logging;
 mod rules;
 
@@ -44,7 +45,17 @@ pub fn migrate(line: &CommandLine, from: Release, to: Release) -> Migration {
     let mut steps: Vec<Step> = Vec::new();
     let mut options: Vec<Given> = Vec::new();
     let mut logged = false;
-    for given in &line.options {
+    let own = |given: &&Given| chosen::by_the_jvm(given, line, context.collector);
+    let out: Vec<String> = line
+        .options
+        .iter()
+        .filter(own)
+        .map(|given| given.written.clone())
+        .collect();
+    if !out.is_empty() {
+        steps.push(chosen::step(out));
+    }
+    for given in line.options.iter().filter(|given| !own(given)) {
         if to >= Release(9) && logging::is_logging(given) {
             if !logged {
                 let step = logging::step(line, from);
@@ -98,6 +109,7 @@ pub(crate) fn successor(
 
 /// What a rule looks at besides the option.
 pub(crate) struct Context {
+    pub(crate) from: Release,
     pub(crate) to: Release,
     /// The collector before.
     pub(crate) collector: Collector,
@@ -118,6 +130,7 @@ impl Context {
             .find("UseConcMarkSweepGC")
             .is_some_and(Flag::is_alive);
         Self {
+            from,
             to,
             collector,
             to_g1: collector == Collector::Cms && !cms_stays,
@@ -135,7 +148,7 @@ impl Context {
             None => given.is_flag(),
             Some(flag) => !flag.is_alive() || flag.is_deprecated() || refuses.is_some(),
         };
-        let superseded = self.to_g1 && rules::defeats_g1(given);
+        let superseded = self.to_g1 && rules::is_wrong_for_g1(given);
         if !trouble && !superseded {
             return None;
         }
@@ -175,8 +188,8 @@ impl Context {
     }
 
     fn by_rule(&self, given: &Given) -> Option<Step> {
-        let rule = rules::find(given)?;
-        let into = (rule.into)(self, given)?;
+        let mut rules = rules::of(given);
+        let (rule, into) = rules.find_map(|rule| Some((rule, (rule.into)(self, given)?)))?;
         // A rule must not put back what it takes out, nor name what this JDK does not have.
         let fits = into.iter().all(|option| {
             let new = Given::new(option, Origin::Line);
@@ -232,6 +245,34 @@ mod tests {
             moved(line, 7, 17),
             "-XX:MetaspaceSize=128m -XX:MaxMetaspaceSize=256m"
         );
+        // JDK 8 ignored both, so a limit would be a new one.
+        assert_eq!(moved(line, 8, 17), "");
+    }
+
+    #[test]
+    fn what_cms_or_the_jvm_chose_by_itself_does_not_move() {
+        let header = "-XX:CMSInitiatingOccupancyFraction=70 -XX:CICompilerCount=15 -XX:CompressedClassSpaceSize=528482304 \
+            -XX:InitialHeapSize=4294967296 -XX:MaxHeapSize=6442450944 -XX:MaxMetaspaceSize=536870912 \
+            -XX:MaxNewSize=697933824 -XX:MaxTenuringThreshold=6 -XX:NewSize=697933824 -XX:OldPLABSize=16 \
+            -XX:OldSize=1395867648 -XX:OnError=/opt/told.sh %p -XX:SurvivorRatio=6 -XX:+UseCompressedOops \
+            -XX:+UseConcMarkSweepGC -XX:+UseParNewGC";
+        let line = CommandLine::of_told(header, Origin::Log);
+        for to in [17, 25] {
+            let moved = migrate(&line, Release(8), Release(to)).line.to_string();
+            let left = "-XX:InitialHeapSize=4294967296 -XX:MaxHeapSize=6442450944 -XX:MaxMetaspaceSize=536870912 \
+                '-XX:OnError=/opt/told.sh %p' -XX:SurvivorRatio=6 -XX:+UseG1GC";
+            assert_eq!(moved, left, "{to}");
+        }
+        // What somebody wrote stays, but for what G1 would not start with.
+        let written = moved(
+            "-XX:+UseConcMarkSweepGC -XX:MaxTenuringThreshold=6 -XX:OldPLABSize=16",
+            8,
+            17,
+        );
+        assert_eq!(written, "-XX:+UseG1GC -XX:MaxTenuringThreshold=6");
+        let ages =
+            CommandLine::of_told("-XX:MaxTenuringThreshold=6 -XX:+UseParallelGC", Origin::Log);
+        assert_eq!(migrate(&ages, Release(8), Release(17)).steps, []);
     }
 
     #[test]

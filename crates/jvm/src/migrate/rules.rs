@@ -18,14 +18,14 @@ pub(super) struct Rule {
     pub(super) sure: Grade,
 }
 
-/// The rule for an option.
-pub(super) fn find(given: &Given) -> Option<&'static Rule> {
+/// The rules for an option; the first that applies is the one.
+pub(super) fn of(given: &Given) -> impl Iterator<Item = &'static Rule> {
     let flag = given
         .sets
         .first()
         .filter(|_| given.is_flag() || given.written.starts_with("-Xmn"));
     let name = flag.map_or(given.written.as_str(), |setting| setting.name.as_str());
-    RULES.iter().find(|rule| {
+    RULES.iter().filter(move |rule| {
         rule.names
             .iter()
             .any(|known| match known.strip_suffix('*') {
@@ -35,9 +35,9 @@ pub(super) fn find(given: &Given) -> Option<&'static Rule> {
     })
 }
 
-/// A size that keeps G1 from resizing its young generation.
-pub(super) fn defeats_g1(given: &Given) -> bool {
-    let sizes = ["NewSize", "MaxNewSize", "NewRatio"];
+/// A size, chosen for CMS, that keeps G1 from resizing its young generation, or from starting at all.
+pub(super) fn is_wrong_for_g1(given: &Given) -> bool {
+    let sizes = ["NewSize", "MaxNewSize", "NewRatio", "OldPLABSize"];
     given
         .sets
         .iter()
@@ -152,6 +152,13 @@ const RULES: &[Rule] = &[
         sure: Grade::Medium,
     },
     Rule {
+        names: &["OldPLABSize"],
+        into: |context, _| context.to_g1.then(Vec::new),
+        why: "CMS takes so many objects at once; G1 takes so many words, and does not start with fewer than 256",
+        source: "HotSpot share/gc/shared/jvmFlagConstraintsGC.cpp (MinPLABSizeBounds), share/gc/shared/plab.cpp",
+        sure: Grade::High,
+    },
+    Rule {
         names: &[
             "CMSInitiatingOccupancyFraction",
             "UseCMSInitiatingOccupancyOnly",
@@ -208,6 +215,14 @@ const RULES: &[Rule] = &[
         into: nothing,
         why: "it steered CMS, which is gone since JDK 14",
         source: JEP_363,
+        sure: Grade::High,
+    },
+    Rule {
+        names: &["PermSize", "MaxPermSize"],
+        into: |context, _| (context.from >= Release(8)).then(Vec::new),
+        why: "there is no permanent generation since JDK 8, so it has done nothing there either; a limit of metaspace would be a \
+            new one",
+        source: "JEP 122 (remove the permanent generation, JDK 8)",
         sure: Grade::High,
     },
     Rule {

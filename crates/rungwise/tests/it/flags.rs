@@ -1,6 +1,6 @@
 //! `jvm flags` from outside: text, a log and a running JVM, in every form.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn a_command_line_of_jdk_8_is_refused_by_17_and_moved_to_it() {
         "- -XX:+UseConcMarkSweepGC",
         "+ -XX:+UseG1GC",
         "- -Xmn1g",
-        "+ -XX:MaxMetaspaceSize=128m",
+        "- -XX:MaxPermSize=128m",
         "+ -Xlog:gc*:file=gc.log:uptime,level,tags:filecount=0",
         "  -Xmx4g",
     ]);
@@ -251,4 +251,110 @@ fn every_rule_that_is_told_can_be_explained() {
             .expect(0)
             .says(&["What it looks for", "How it can be wrong"]);
     }
+}
+
+/// Two JVMs in one file: what is told of the first is of the first.
+#[test]
+fn of_two_jvms_in_one_log_the_first_that_names_its_options_is_judged_by_its_own_jdk() {
+    let bench = Bench::new();
+    let log = |name: &str| std::fs::read(crate::gc::log(name)).unwrap();
+    let both = [log("own_jdk8-cms-cmf.log"), log("own_jdk17-g1-tospace.log")].concat();
+    std::fs::write(bench.path("two.log"), both).unwrap();
+    let ended = bench.run(&["jvm", "flags", "--for", "two.log", "--format", "json"]);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(document["jdk"]["release"], 8, "{document:#}");
+    assert_eq!(document["target"], "two.log (jvm/1 of several)");
+}
+
+/// The JVMs of this machine that logs of JDK 8 are moved to.
+#[expect(clippy::print_stderr, reason = "says what was not checked")]
+fn newer() -> Vec<(&'static str, PathBuf)> {
+    let homes = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten();
+    let homes: Vec<_> = homes.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let of = |release: &str| {
+        let named = homes.iter().find(|home| {
+            let told = std::fs::read_to_string(home.join("release")).unwrap_or_default();
+            told.contains(&format!("JAVA_VERSION=\"{release}."))
+        });
+        named
+            .map(|home| home.join("bin/java"))
+            .filter(|java| java.exists())
+    };
+    let found = ["17", "25"].map(|release| (release, of(release)));
+    for (release, _) in found.iter().filter(|(_, java)| java.is_none()) {
+        eprintln!(
+            "not checked: there is no JDK {release} here; moved options were not given to it"
+        );
+    }
+    found
+        .into_iter()
+        .filter_map(|(release, java)| Some((release, java?)))
+        .collect()
+}
+
+/// What the JVM says where it does not start.
+fn complaint(java: &Path, options: &[&str], folder: &Path) -> Option<String> {
+    // The logs are of machines with more memory and more CPUs than this one; the other sizes are taken as they are.
+    let here = [
+        "-Xms64m",
+        "-Xmx512m",
+        "-XX:ActiveProcessorCount=16",
+        "-version",
+    ];
+    let output = Command::new(java)
+        .args(options)
+        .args(here)
+        .env_remove("JAVA_TOOL_OPTIONS")
+        .env_remove("_JAVA_OPTIONS")
+        .env_remove("JDK_JAVA_OPTIONS")
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
+    (!output.status.success()).then_some(told)
+}
+
+#[test]
+fn the_header_of_every_log_of_jdk_8_moves_to_options_that_newer_jvms_start_with() {
+    let bench = Bench::new();
+    let javas = newer();
+    let mut names: Vec<String> = std::fs::read_dir(Path::new(&crate::gc::log("")))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let mut moved = 0;
+    for name in names {
+        for release in ["17", "25"] {
+            let ended = bench.run(&[
+                "jvm",
+                "flags",
+                "--for",
+                &crate::gc::log(&name),
+                "--to",
+                release,
+                "--format",
+                "json",
+            ]);
+            let Ok(document) = serde_json::from_str::<Value>(&ended.stdout) else {
+                break;
+            };
+            if document["jdk"]["release"].as_u64().unwrap() > 8 {
+                break;
+            }
+            let migration = &document["migration"];
+            let stops = migration["findings"].as_array().unwrap().iter();
+            let stops =
+                stops.filter(|found| found["outcome"] == "act" && found["severity"] == "high");
+            assert_eq!(stops.collect::<Vec<_>>(), [&Value::Null; 0], "{name}");
+            let options = migration["options"].as_array().unwrap().iter();
+            let options: Vec<&str> = options.map(|option| option.as_str().unwrap()).collect();
+            if let Some((_, java)) = javas.iter().find(|(known, _)| *known == release) {
+                let told = complaint(java, &options, &bench.path(""));
+                assert_eq!(told, None, "{name} to {release}: {options:?}");
+            }
+            moved += 1;
+        }
+    }
+    assert!(moved >= 40, "{moved}");
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use rungwise_formats::cgroup::{self, Quota};
 use rungwise_formats::hsperfdata;
-use rungwise_gclog::{Event, Fact, Names, Parser};
+use rungwise_gclog::{Event, Names, Parser, Summarizer};
 use rungwise_host::{files, machine};
 use rungwise_jvm::{CommandLine, Machine, Origin, Release, bytes};
 use rungwise_model::Exit;
@@ -62,22 +62,16 @@ const HEADER: usize = 4 << 20;
 fn log(path: &Path) -> anyhow::Result<Target> {
     let bytes =
         gc::head(path, HEADER).with_context(|| format!("cannot judge {}", path.display()))?;
-    let mut target = Target {
-        name: path.display().to_string(),
-        ..Target::default()
-    };
-    let mut flags = None;
-    let mut sink = |_: &Names, event: Event<'_>| match event {
-        Event::Fact(Fact::Version(version)) => target.version = Some(version.to_owned()),
-        Event::Fact(Fact::Flags(text)) => flags = Some(text.to_owned()),
-        Event::Fact(Fact::Memory(memory)) => target.machine.memory = Some(memory),
-        Event::Fact(Fact::Cpus(cpus)) => target.machine.cpus = Some(cpus as f64),
-        _ => {}
-    };
+    let mut summarizer = Summarizer::new();
+    let mut sink = |names: &Names, event: Event<'_>| summarizer.event(names, event);
     let mut parser = Parser::new();
     parser.push(&bytes, &mut sink);
     parser.finish(&mut sink);
-    let Some(flags) = flags else {
+    // JVMs that write into one file each begin with a header: what one tells is nothing of another.
+    let summary = summarizer.summary();
+    let mut jvms = summary.runs.iter();
+    let told = jvms.find_map(|run| Some((run, run.jvm.flags.as_deref()?)));
+    let Some((run, flags)) = told else {
         let error = anyhow::anyhow!(
             "cannot judge {}: its header names no flags; JDK 8 writes them by itself with -Xloggc, newer ones with \
              -Xlog:gc+init or -Xlog:arguments; give them as text",
@@ -85,8 +79,20 @@ fn log(path: &Path) -> anyhow::Result<Target> {
         );
         return Err(Problem::with(Exit::Precondition, error));
     };
-    target.line.add_variable(&flags, Origin::Log);
-    Ok(target)
+    let name = path.display();
+    Ok(Target {
+        name: match summary.runs.len() {
+            1 => name.to_string(),
+            _ => format!("{name} (jvm/{} of several)", run.number),
+        },
+        line: CommandLine::of_told(flags, Origin::Log),
+        version: run.jvm.version.clone(),
+        machine: Machine {
+            memory: run.jvm.memory_bytes,
+            cpus: run.jvm.cpus.map(|cpus| cpus as f64),
+            ..Machine::default()
+        },
+    })
 }
 
 fn process(pid: u32) -> anyhow::Result<Target> {
@@ -140,7 +146,7 @@ fn process(pid: u32) -> anyhow::Result<Target> {
         .get("java.rt.vmArgs")
         .filter(|_| unread > 0 || environment.is_err())
     {
-        target.line = CommandLine::of_told(arguments);
+        target.line = CommandLine::of_told(arguments, Origin::Told);
         return Ok(target);
     }
     let release = target.version.as_deref().and_then(Release::parse);
