@@ -24,6 +24,10 @@ pub struct GcReport {
     /// Common fields.
     #[serde(flatten)]
     pub envelope: Envelope,
+    /// What was judged, as it was named.
+    pub target: String,
+    /// Seconds that the log covers of the longest run; null where it has no clock.
+    pub window_s: Option<f64>,
     /// The JVM of the longest run.
     pub jvm: Jvm,
     /// What was read, in the order in which it was read.

@@ -224,6 +224,8 @@ fn portion(name: &str, steps_ms: &[f64]) -> Portion {
 fn pictures(run: Run) -> Vec<Block> {
     let report = GcReport {
         envelope: fixtures::load().envelope,
+        target: "gc.log".to_owned(),
+        window_s: run.seconds,
         jvm: run.jvm.clone(),
         files: Vec::new(),
         notes: Vec::new(),

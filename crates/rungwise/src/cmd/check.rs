@@ -4,7 +4,6 @@ mod generator;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::ValueEnum;
 use rungwise_host::recorded::Recorded;
 use rungwise_host::signals::Interrupt;
@@ -164,11 +163,19 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
     if !files::exists(path) {
         anyhow::bail!("cannot judge {}: there is no such file", path.display());
     }
-    bundle::read(path).with_context(|| {
-        format!(
+    bundle::read(path).map_err(|error| match jvm::gc::not_one(path) {
+        Some(found) => {
+            let error = anyhow::anyhow!(
+                "cannot judge {}: it is no capture, no GC log and no thread dump, {found}; `rungwise capture -o host.rungwise` writes a \
+                 capture, and a JVM started with -Xlog:gc*:file=gc.log a log",
+                path.display()
+            );
+            Problem::with(Exit::Precondition, error)
+        }
+        None => anyhow::Error::new(error).context(format!(
             "cannot judge {}, which looks neither like a GC log nor like a thread dump",
             path.display()
-        )
+        )),
     })
 }
 

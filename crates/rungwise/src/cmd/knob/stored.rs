@@ -26,6 +26,9 @@ struct Head {
     schema: Option<u32>,
     plans: Option<IgnoredAny>,
     findings: Option<IgnoredAny>,
+    /// Of a document on a JVM: what its log tells of it, or its JDK.
+    jvm: Option<IgnoredAny>,
+    jdk: Option<IgnoredAny>,
 }
 
 impl Kind {
@@ -89,6 +92,10 @@ impl Kind {
                 _ => "it is another document of rungwise".to_owned(),
             });
         }
+        if self == Self::Check && (head.jvm.is_some() || head.jdk.is_some()) {
+            let why = "it judges a JVM, whose options are no knobs of a host: change them where the JVM is started";
+            return Err(why.to_owned());
+        }
         serde_json::from_slice(bytes).map_err(|error| format!("it is damaged ({error})"))
     }
 }
@@ -149,6 +156,11 @@ mod tests {
             (Kind::Check, r#"{"schema":1,"plans":[]}"#, "it is a plan"),
             (Kind::Check, r#"{"schema":1}"#, "another document"),
             (Kind::Plan, r#"{"schema":1,"plans":{}}"#, "it is damaged"),
+            (
+                Kind::Check,
+                r#"{"schema":1,"findings":[],"target":"gc.log","jvm":{"collector":"G1"}}"#,
+                "it judges a JVM",
+            ),
         ] {
             let said = refused(kind, text);
             assert!(said.contains(why), "{text}: {said}");

@@ -94,7 +94,8 @@ pub(super) fn run(path: &Path, args: &Args, global: &Global) -> anyhow::Result<E
     };
     let log = reading.finish(parts, &mut |names, event| screen.event(names, event))?;
     screen.print();
-    let report = judged_log(log, started, args.asked(), args.fail_on)?;
+    let target = path.display().to_string();
+    let report = judged_log(log, &target, started, args.asked(), args.fail_on)?;
     let exit = report.envelope.exit;
     if screen.is_json() && global.output.is_none() {
         let line = serde_json::to_string(&FollowLine::Report(Box::new(report)))?;
@@ -104,7 +105,7 @@ pub(super) fn run(path: &Path, args: &Args, global: &Global) -> anyhow::Result<E
         if global.format == Format::Text && global.output.is_none() && !global.quiet {
             global.emit("\n")?;
         }
-        put(&report, &path.display().to_string(), global)?;
+        put(&report, &target, global)?;
     }
     Ok(exit)
 }

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     slo: Option<Duration>,
     /// Requests that the service answered meanwhile, such as 500/s: tells what a request allocates.
-    #[arg(long, value_name = "RATE", value_parser = units::per_second)]
+    #[arg(long, value_name = "RATE", value_parser = request_rate)]
     rate: Option<f64>,
     /// Least outcome that ends with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
@@ -50,6 +50,16 @@ pub(crate) struct Args {
     /// End --follow after this time, such as 10m.
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration, requires = "follow")]
     length: Option<Duration>,
+}
+
+/// Requests per second, of which there are some.
+pub(crate) fn request_rate(text: &str) -> Result<f64, String> {
+    let rate = units::per_second(text).map_err(|error| error.to_string())?;
+    if rate > 0.0 {
+        Ok(rate)
+    } else {
+        Err("a load of nothing; give a rate such as 500/s".to_owned())
+    }
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
@@ -89,6 +99,28 @@ pub(crate) fn is_log(path: &Path) -> bool {
     parts.any(|part| set::beginning(part).is_ok_and(|beginning| beginning.is_log))
 }
 
+/// What there is in a file that is no log; nothing where it cannot be read, or is a JSON document that may tell more itself.
+pub(crate) fn not_one(path: &Path) -> Option<String> {
+    /// As much of a line as a message quotes.
+    const SHOWN: usize = 80;
+    let parts = input::parts(path).ok()?;
+    let [part] = &*parts else { return None };
+    let mut text = Vec::new();
+    // Of a packed file that is cut the beginning tells enough.
+    let _ = part.open().ok()?.each(|piece| {
+        text.extend_from_slice(piece);
+        text.len() < SHOWN * 4
+    });
+    let text = String::from_utf8_lossy(&text);
+    let text = text.trim();
+    if text.is_empty() {
+        return Some("it is empty".to_owned());
+    }
+    let line = text.lines().next().unwrap_or_default();
+    let shown: String = line.chars().take(SHOWN).collect();
+    (!text.starts_with('{')).then(|| format!("it begins with '{shown}'"))
+}
+
 /// The first bytes of a log's text, unpacked; of several files those of the oldest.
 pub(crate) fn head(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
     let (parts, _) = chosen(&[path.to_owned()])?;
@@ -117,7 +149,7 @@ pub(crate) fn show(
         .collect();
     let target = names.join(", ");
     let log = read(paths, asked.slo, &mut |_| {})?;
-    let report = judged_log(log, started, asked, fail_on)?;
+    let report = judged_log(log, &target, started, asked, fail_on)?;
     put(&report, &target, global)?;
     Ok(report.envelope.exit)
 }
@@ -125,6 +157,7 @@ pub(crate) fn show(
 /// The document of logs that were read.
 fn judged_log(
     mut log: Log,
+    target: &str,
     started: String,
     asked: Asked,
     fail_on: FailOn,
@@ -135,7 +168,7 @@ fn judged_log(
         found = judged(&log.summary, asked);
     }
     let envelope = output::envelope(started, exit(&log, &found, fail_on));
-    Ok(log.report(envelope, found))
+    Ok(log.report(target, envelope, found))
 }
 
 /// Prints the document in the format that was asked for.
@@ -394,6 +427,8 @@ fn chosen(paths: &[PathBuf]) -> anyhow::Result<(Ordered<Part>, Vec<String>)> {
     if !others.is_empty() {
         notes.push(format!("no GC log, so left out: {}", others.join(", ")));
     }
+    let (known, copies) = set::without_copies(known)?;
+    notes.extend(copies);
     let (parts, note) = set::ordered(known);
     notes.extend(note);
     Ok((parts, notes))
@@ -468,6 +503,14 @@ impl Limit {
 }
 
 impl Log {
+    /// What to say where one of several runs is looked at.
+    pub(crate) fn only_one_taken(&self) -> Option<String> {
+        let runs = self.summary.runs.len() as u64 + self.summary.runs_left_out;
+        (runs > 1).then(|| {
+            format!("it holds {runs} runs of JVMs and only one is taken, the one that it covers the longest time of")
+        })
+    }
+
     /// Reads the lines again that the evidence cites; false where the log can be read once only.
     fn quote(&mut self) -> anyhow::Result<bool> {
         let cited = self.summary.cited();
@@ -502,14 +545,14 @@ impl Log {
         Ok(true)
     }
 
-    fn report(self, envelope: Envelope, findings: Vec<Finding>) -> GcReport {
+    fn report(self, target: &str, envelope: Envelope, findings: Vec<Finding>) -> GcReport {
         let summary = self.summary;
+        let longest = summary.longest_run();
         GcReport {
             envelope,
-            jvm: summary
-                .longest_run()
-                .map(|run| run.jvm.clone())
-                .unwrap_or_default(),
+            target: target.to_owned(),
+            window_s: longest.and_then(|run| run.seconds),
+            jvm: longest.map(|run| run.jvm.clone()).unwrap_or_default(),
             files: self.files,
             notes: self.notes,
             account: told(self.account),

@@ -17,12 +17,17 @@ const NEAR_NS: i128 = 1_000_000_000;
 /// A part that begins before this uptime begins with its JVM.
 const YOUNG_NS: u64 = 1_000_000_000;
 
+/// Bytes by which two parts are told apart: a header, and some collections with their times.
+const SAME: usize = 64 << 10;
+
 /// What the beginning of a part tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Beginning {
     /// It has lines of a GC log.
     pub(super) is_log: bool,
     stamp: Option<Stamp>,
+    /// Its first text.
+    first: Vec<u8>,
 }
 
 impl Beginning {
@@ -31,6 +36,52 @@ impl Beginning {
         let uptime = self.stamp.and_then(|stamp| stamp.uptime_ns);
         uptime.is_some_and(|uptime| uptime < YOUNG_NS)
     }
+
+    /// Both are of one log: their text is the same, up to the end of one that was copied while it was written. Times are
+    /// not the same by chance.
+    fn is_of(&self, other: &Self) -> bool {
+        let shorter = self.first.len().min(other.first.len());
+        self.stamp.is_some()
+            && self.stamp == other.stamp
+            && self.first[..shorter] == other.first[..shorter]
+    }
+}
+
+/// Parts, each with what its beginning tells.
+type Begun = Vec<(Part, Beginning)>;
+
+/// Leaves out what is there twice, such as a log beside its packed copy, and says so. Of two copies the longer one stays.
+pub(super) fn without_copies(parts: Begun) -> anyhow::Result<(Begun, Vec<String>)> {
+    let mut kept = Begun::new();
+    let mut notes = Vec::new();
+    for mut part in parts {
+        let Some(twin) = kept.iter_mut().find(|kept| kept.1.is_of(&part.1)) else {
+            kept.push(part);
+            continue;
+        };
+        if twin.0.name == part.0.name {
+            notes.push(format!("{} is named twice and read once", twin.0.name));
+            continue;
+        }
+        if length(&part.0)? > length(&twin.0)? {
+            std::mem::swap(twin, &mut part);
+        }
+        notes.push(format!(
+            "{} holds what {} holds, so it is left out",
+            part.0.name, twin.0.name
+        ));
+    }
+    Ok((kept, notes))
+}
+
+/// Bytes of text.
+fn length(part: &Part) -> anyhow::Result<u64> {
+    let mut bytes = 0;
+    let _ = part.open()?.each(|piece| {
+        bytes += piece.len() as u64;
+        true
+    })?;
+    Ok(bytes)
 }
 
 /// Counts what only a GC log says. Memory that ran out is told by applications too, and facts alone may be a chance.
@@ -68,10 +119,12 @@ pub(super) fn beginning(part: &Part) -> anyhow::Result<Beginning> {
         first = first.or(stamp(&event));
     };
     let mut left = LOOK;
+    let mut text = Vec::new();
     // A packed file may be cut right here; what it has is enough to order it.
     let _ = part.open()?.each(|piece| {
         let piece = &piece[..piece.len().min(left)];
         parser.push(piece, &mut sink);
+        text.extend(&piece[..piece.len().min(SAME.saturating_sub(text.len()))]);
         left -= piece.len();
         left > 0
     })?;
@@ -79,6 +132,7 @@ pub(super) fn beginning(part: &Part) -> anyhow::Result<Beginning> {
     Ok(Beginning {
         is_log: signs.are_of_a_log(&account),
         stamp: first,
+        first: text,
     })
 }
 
@@ -210,6 +264,7 @@ mod tests {
         let beginning = Beginning {
             is_log: true,
             stamp: (stamp != Stamp::default()).then_some(stamp),
+            first: name.into(),
         };
         (name, beginning)
     }
@@ -259,6 +314,20 @@ mod tests {
         let (order, note) = ordered(vec![part("x", None, None), part("y", Some(0), None)]);
         assert_eq!(order, [("x", false), ("y", true)]);
         assert!(note.unwrap().contains("order given"));
+    }
+
+    #[test]
+    fn a_copy_is_told_by_its_times_and_its_text() {
+        let of = |text: &'static str, uptime_s| part(text, uptime_s, None).1;
+        let log = of("1.0: GC\n2.0: GC\n", Some(1));
+        assert!(log.is_of(&of("1.0: GC\n2.0: GC\n", Some(1))));
+        assert!(log.is_of(&of("1.0: GC\n", Some(1))), "copied while it grew");
+        assert!(!log.is_of(&of("1.0: GC\n3.0: GC\n", Some(1))));
+        let header = of("CommandLine flags: -Xmx1g\n", None);
+        assert!(
+            !header.is_of(&header.clone()),
+            "every file of a rotation may begin so"
+        );
     }
 
     #[test]
