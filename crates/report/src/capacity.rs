@@ -9,6 +9,9 @@ use crate::tune::moment;
 
 /// A span is told in minutes and hours from here on, seconds.
 const LONG: f64 = 120.0;
+/// Of what the model makes that much more or less of than the log, no figure is told first. A guess: half as much again is
+/// what a change of a size should at least do to be worth a test.
+const MISSES: f64 = 1.5;
 
 /// The whole report.
 pub fn blocks(report: &CapacityGcReport) -> Vec<Block> {
@@ -69,33 +72,9 @@ fn notice(text: &str) -> Block {
 }
 
 fn verdict(report: &CapacityGcReport) -> Verdict {
-    let estimate = |figures: &[Figure], quantity| {
-        let of = figures.iter().find(|figure| figure.quantity == quantity);
-        of.and_then(|figure| figure.estimate)
-    };
-    let measured = |quantity| {
-        let of = report.now.iter().find(|figure| figure.quantity == quantity);
-        of.and_then(|figure| figure.measured)
-    };
     let mut sentences = Vec::new();
     if let Some(what_if) = &report.what_if {
-        let told = [
-            (Quantity::YoungIntervalS, "a young collection every"),
-            (Quantity::PromotionBytesPerS, "promoted"),
-            (Quantity::OldIntervalS, "an old collection every"),
-        ];
-        for (quantity, name) in told {
-            let Some(then) = estimate(&what_if.figures, quantity) else {
-                continue;
-            };
-            let then = show(quantity, then.point);
-            let before = measured(quantity).map(|before| show(quantity, before));
-            sentences.push(match before {
-                Some(before) if before == then => format!("{name} {then}, as now"),
-                Some(before) => format!("{name} {then} instead of {before}"),
-                None => format!("{name} {then}"),
-            });
-        }
+        sentences.extend(asked(&report.now, what_if));
     } else {
         if let Some(interval) = estimate(&report.now, Quantity::YoungIntervalS) {
             sentences.push(format!(
@@ -129,31 +108,80 @@ fn verdict(report: &CapacityGcReport) -> Verdict {
     }
 }
 
-/// The log's figures beside those that would be.
+fn estimate(figures: &[Figure], quantity: Quantity) -> Option<Estimate> {
+    let mut of = figures.iter().filter(|figure| figure.quantity == quantity);
+    of.find_map(|figure| figure.estimate)
+}
+
+/// How many times as much the model makes of it as the log says.
+fn off(own: &Figure) -> Option<f64> {
+    let measured = own.measured.filter(|measured| *measured > 0.0)?;
+    Some(own.estimate?.point / measured)
+}
+
+/// What would be, beside what the same model makes of the log: what it is wrong by is in both. Where it is too wrong that is
+/// said instead.
+fn asked(now: &[Figure], what_if: &WhatIf) -> Vec<String> {
+    let told = [
+        (Quantity::YoungIntervalS, "a young collection every"),
+        (Quantity::PromotionBytesPerS, "promoted"),
+        (Quantity::OldIntervalS, "an old collection every"),
+    ];
+    let (mut sentences, mut missed) = (Vec::new(), Vec::new());
+    for (quantity, words) in told {
+        let Some(then) = estimate(&what_if.figures, quantity) else {
+            continue;
+        };
+        let own = now.iter().find(|own| own.quantity == quantity);
+        let off = own
+            .and_then(off)
+            .filter(|off| !(1.0 / MISSES..=MISSES).contains(off));
+        if let Some(off) = off {
+            missed.push(format!("{} ({})", name(quantity), numbers::factor(off)));
+            continue;
+        }
+        let then = show(quantity, then.point);
+        let own = estimate(now, quantity).map(|own| show(quantity, own.point));
+        sentences.push(match own {
+            Some(own) if own == then => format!("{words} {then}, as now"),
+            Some(own) => format!("{words} {then} instead of {own}"),
+            None => format!("{words} {then}"),
+        });
+    }
+    if let Some(first) = sentences.first_mut() {
+        first.insert_str(0, "by the model ");
+    }
+    if !missed.is_empty() {
+        sentences.push(format!(
+            "not told here, since the model is off by more than {} on the log itself: {}",
+            numbers::factor(MISSES),
+            missed.join(", ")
+        ));
+    }
+    sentences
+}
+
+/// What the model makes of the log beside what would be.
 fn compared(now: &[Figure], what_if: &WhatIf) -> Table {
     let rows = what_if.figures.iter().map(|figure| {
-        let before = now.iter().find(|own| own.quantity == figure.quantity);
-        let before = before.and_then(|own| own.measured);
+        let own = estimate(now, figure.quantity).map(|own| own.point);
         let then = figure.estimate;
-        let factor = before.zip(then).filter(|(before, _)| *before > 0.0);
+        let factor = own.zip(then).filter(|(own, _)| *own > 0.0);
         vec![
             Cell::text(name(figure.quantity)),
-            Cell::number(before, |value| show(figure.quantity, value)),
+            Cell::number(own, |value| show(figure.quantity, value)),
             Cell::number(then.map(|then| then.point), |value| {
                 show(figure.quantity, value)
             }),
             between(figure.quantity, then),
-            Cell::number(
-                factor.map(|(before, then)| then.point / before),
-                numbers::factor,
-            ),
+            Cell::number(factor.map(|(own, then)| then.point / own), numbers::factor),
         ]
     });
     Table {
-        caption: String::new(),
+        caption: "By the model both times: how far it is from the log itself is below.".to_owned(),
         columns: vec![
             Column::words("Figure", "figure"),
-            Column::number("The log", "measured"),
+            Column::number("Now", "now"),
             Column::number("Then", "predicted"),
             Column::words("Between", "interval"),
             Column::number("Factor", "factor").rank(1),
@@ -166,10 +194,6 @@ fn compared(now: &[Figure], what_if: &WhatIf) -> Table {
 fn own(now: &[Figure], from_log: bool) -> Table {
     let rows = now.iter().map(|figure| {
         let estimate = figure.estimate;
-        let off = figure
-            .measured
-            .zip(estimate)
-            .filter(|(measured, _)| *measured > 0.0);
         let mut row = vec![Cell::text(name(figure.quantity))];
         if from_log {
             row.push(Cell::number(figure.measured, |value| {
@@ -182,7 +206,7 @@ fn own(now: &[Figure], from_log: bool) -> Table {
         ));
         if from_log {
             row.push(Cell::number(
-                off.map(|(measured, estimate)| estimate.point / measured - 1.0),
+                off(figure).map(|off| off - 1.0),
                 numbers::change,
             ));
             row.push(between(figure.quantity, estimate));
@@ -267,6 +291,8 @@ fn between(quantity: Quantity, estimate: Option<Estimate>) -> Cell {
             show(quantity, estimate.low),
             show(quantity, estimate.high)
         ))
+    } else if show(quantity, estimate.low) == show(quantity, 0.0) {
+        Cell::text("no bound")
     } else {
         Cell::text(format!("{} at least", show(quantity, estimate.low)))
     }

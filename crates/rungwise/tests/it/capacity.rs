@@ -104,6 +104,34 @@ fn a_log_predicts_what_another_size_does_and_all_forms_tell_it() {
 }
 
 #[test]
+fn a_prediction_stands_beside_what_the_same_model_makes_of_the_log() {
+    let bench = Bench::new();
+    let from = log("corpus/own_jdk17-g1-tospace.log");
+    let ask = |format| {
+        let what_if = ["--what-if", "rate=x2,heap=300m", "--format", format];
+        bench.run(&[&["capacity", "gc", "--from", &from][..], &what_if].concat())
+    };
+    let told = document(ask("json"));
+    let point = |figures: &Value| {
+        let point = &figure(figures, "young_interval_s")["estimate"]["point"];
+        point.as_f64().unwrap()
+    };
+    // Twice the load, the same Eden.
+    let factor = point(&told["what_if"]["figures"]) / point(&told["now"]);
+    assert!((factor - 0.5).abs() < 0.02, "{factor}");
+    let text = ask("text").expect(0).stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "by the model a young collection every 246 ms instead of 492 ms",
+        "not told here, since the model is off by more than ×1.50 on the log itself: promotion (×0.151), from one old \
+         collection to the next (×6.62)",
+        "no bound",
+    ] {
+        assert!(text.contains(words), "{words} is not in {text}");
+    }
+}
+
+#[test]
 fn questions_that_make_no_sense_say_what_would() {
     let bench = Bench::new();
     let ask =

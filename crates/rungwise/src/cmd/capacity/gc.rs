@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = asked::size, required_unless_present = "from", conflicts_with = "from")]
     alloc_per_request: Option<f64>,
     /// Requests per second, such as 500/s; with a log, those that it was written under.
-    #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present = "from")]
+    #[arg(long, value_name = "RATE", value_parser = jvm::gc::request_rate, required_unless_present = "from")]
     rate: Option<f64>,
     /// Requests that the log was written under, all together.
     #[arg(long, value_name = "COUNT", requires = "from", conflicts_with = "rate")]
@@ -53,15 +53,6 @@ pub(crate) struct Args {
     /// Mean young pause, such as 40ms.
     #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "from")]
     pause: Option<Duration>,
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let rate = units::per_second(text).map_err(|error| error.to_string())?;
-    if rate > 0.0 {
-        Ok(rate)
-    } else {
-        Err("a load of nothing; give a rate such as 500/s".to_owned())
-    }
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
@@ -149,7 +140,12 @@ fn of_log(args: &Args) -> anyhow::Result<Told> {
     };
     let live = log.summary.longest_run().and_then(|run| run.live.as_ref());
     let mut prediction = predict::predict(&seen, &given, live, change.as_ref()).map_err(failed)?;
-    prediction.notes.splice(0..0, log.notes);
+    let one = log
+        .only_one_taken()
+        .map(|one| format!("of the log: {one}; the others are left out"));
+    prediction
+        .notes
+        .splice(0..0, log.notes.into_iter().chain(one));
     let names: Vec<String> = args
         .from
         .iter()
