@@ -43,6 +43,15 @@ pub struct Metric {
     pub before: Option<String>,
     /// On the second side.
     pub after: Option<String>,
+    /// The same as a number in `unit`, for what was measured; of several logs the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_value: Option<f64>,
+    /// On the second side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_value: Option<f64>,
+    /// Of the two numbers: `ms`, `count`, `per_min`, `fraction`, `bytes`, `bytes_per_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// For what was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<RatioInterval>,
@@ -92,6 +101,9 @@ pub struct CompareReport {
     pub after: String,
     /// What it comes to.
     pub sentence: String,
+    /// What the reader should know of the two sides: what was left out of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What differs; what is the same is left out.
     pub metrics: Vec<Metric>,
     /// Rules that speak on one side only.

@@ -158,6 +158,9 @@ pub fn differences(
             subjects: vec![format!("device/{device}")],
             before: (verdict == Verdict::OnlyBefore).then(|| "present".to_owned()),
             after: (verdict == Verdict::OnlyAfter).then(|| "present".to_owned()),
+            before_value: None,
+            after_value: None,
+            unit: None,
             ratio: None,
             verdict,
             rules: Vec::new(),
@@ -385,6 +388,9 @@ impl Found {
             verdict: verdict(before.as_ref(), after.as_ref()),
             before,
             after,
+            before_value: None,
+            after_value: None,
+            unit: None,
             ratio: None,
             rules: rules
                 .iter()

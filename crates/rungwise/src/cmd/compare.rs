@@ -109,6 +109,15 @@ fn unlike(log: &Path, other: &Path) -> String {
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
     let (before, after) = (several(&args.before), several(&args.after));
+    for path in before.iter().chain(&after) {
+        anyhow::ensure!(
+            rungwise_host::files::exists(path),
+            "cannot compare {} with {}: there is no file {}",
+            args.before.display(),
+            args.after.display(),
+            path.display()
+        );
+    }
     let none = |paths: &[PathBuf]| paths.iter().find(|path| !jvm::gc::is_log(path)).cloned();
     match (none(&before), none(&after)) {
         (None, None) => return jvm::gc::compare::show([&before, &after], started, global),
@@ -125,6 +134,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         sentence: compare::sentence(&before.name, &after.name, &all),
         before: before.name,
         after: after.name,
+        notes: Vec::new(),
         metrics: all.metrics,
         findings: all.findings,
         not_compared: all.not_compared,

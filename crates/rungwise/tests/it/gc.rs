@@ -65,7 +65,7 @@ fn gz(text: &[u8]) -> Vec<u8> {
 /// that is left out.
 fn told(mut document: Value) -> Value {
     let all = document.as_object_mut().unwrap();
-    for own in ["command", "started", "finished", "files", "notes"] {
+    for own in ["command", "started", "finished", "files", "notes", "target"] {
         all.remove(own);
     }
     let findings = all["findings"].as_array_mut().unwrap();
@@ -446,6 +446,68 @@ fn the_logs_of_the_seed_tell_what_its_flag_did() {
         .run(&["compare", &before, &log("README.md")])
         .expect(2)
         .says(&["is a GC log, the other is none"]);
+    for words in [
+        "what it cost: start pauses take 353\u{202f}ms of each minute instead of 136\u{202f}ms",
+        "the longest remark went from 18.2\u{202f}s to 126\u{202f}ms, 144 times shorter",
+    ] {
+        assert!(sentence.contains(words), "{words} is not in {sentence}");
+    }
+}
+
+#[test]
+fn of_a_log_of_several_jvms_one_run_is_compared_with_its_own_pauses() {
+    let bench = Bench::new();
+    let both = [text("own_jdk8-cms-cmf.log"), text(G1)].concat();
+    std::fs::write(bench.path("both.log"), both).unwrap();
+    let runs = document(&bench, &["both.log"])["runs"].clone();
+    let seconds = |run: &Value| run["seconds"].as_f64().unwrap();
+    let longest = usize::from(seconds(&runs[1]) > seconds(&runs[0]));
+    let alone = log(["own_jdk8-cms-cmf.log", G1][longest]);
+    let compared = json(
+        &bench
+            .run(&["compare", "both.log", &alone, "--format", "json"])
+            .expect(0),
+    );
+    // The same run on both sides: nothing differs.
+    assert_eq!(compared["metrics"], serde_json::json!([]), "{compared:#}");
+    assert!(
+        compared["sentence"]
+            .as_str()
+            .unwrap()
+            .contains("on both sides")
+    );
+    let note = compared["notes"][0].as_str().unwrap();
+    let number = format!("jvm/{}", longest + 1);
+    assert!(note.contains("2 runs") && note.contains(&number), "{note}");
+    let predicted = ["capacity", "gc", "--from", "both.log", "--format", "json"];
+    let predicted = json(&bench.run(&predicted).expect(0));
+    let notes = predicted["notes"].to_string();
+    assert!(
+        notes.contains("2 runs of JVMs and only one is taken"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn what_is_there_twice_is_read_once() {
+    let bench = Bench::new();
+    let whole = text(G1);
+    std::fs::create_dir(bench.path("logs")).unwrap();
+    std::fs::write(bench.path("logs/gc.log"), &whole).unwrap();
+    let plain = told(document(&bench, &["logs/gc.log"]));
+    let same = |files: &[&str], note: &str| {
+        let document = document(&bench, files);
+        let notes = document["notes"].to_string();
+        assert!(notes.contains(note), "{notes}");
+        assert_eq!(told(document), plain, "{files:?}");
+    };
+    same(&["logs/gc.log", "logs/gc.log"], "named twice");
+    std::fs::write(bench.path("logs/gc.log.gz"), gz(&whole)).unwrap();
+    same(&["logs"], "left out");
+    // Copied while it was written.
+    let (older, _) = whole.split_at(middle(&whole));
+    std::fs::write(bench.path("logs/gc.log.gz"), gz(older)).unwrap();
+    same(&["logs"], "gc.log.gz holds what");
 }
 
 /// Young pauses of some length in each second, a little longer in each log.
@@ -500,7 +562,7 @@ fn groups_of_logs_are_compared_by_log() {
     bench
         .run(&["compare", "a0.log,no-such.log", "b0.log"])
         .expect(2)
-        .says(&["b0.log", "no-such.log"]);
+        .says(&["b0.log", "there is no file no-such.log"]);
 }
 
 #[test]
@@ -542,5 +604,26 @@ fn check_knows_a_gc_log_by_what_it_says() {
     let ended = bench.run(&["check", "nohup.out", "--format", "json"]);
     let checked = json(&ended);
     assert_valid(&checked, "jvm-gc");
+    // What scripts read of any check is there as well.
+    assert_eq!(checked["target"], "nohup.out");
+    assert_eq!(checked["window_s"], checked["runs"][0]["seconds"]);
+    bench.write("check.json", &ended.stdout);
+    bench
+        .run(&["knob", "plan", "--from", "check.json"])
+        .expect(2)
+        .says(&["it judges a JVM"]);
     assert_eq!(told(checked), told(document(&bench, &["nohup.out"])));
+    for (name, words) in [
+        ("damaged_empty.log", "it is empty"),
+        ("damaged_not-a-gc-log.log", "it begins with 'hello'"),
+    ] {
+        bench
+            .run(&["check", &log(name)])
+            .expect(4)
+            .says(&[words, "rungwise capture"]);
+    }
+    bench
+        .run(&["jvm", "gc", "nohup.out", "--rate", "0/s"])
+        .expect(2)
+        .says(&["a load of nothing"]);
 }

@@ -94,6 +94,37 @@ impl Log<'_> {
         }
     }
 
+    /// How many there are of a kind, without nested ones where the log has a clock; nothing where it has none of that kind.
+    fn count(&self, kind: &str) -> Option<f64> {
+        let pauses = &self.run.pauses;
+        let all = pauses.by_kind.get(kind)?.count as f64;
+        match pauses.courses.get(kind) {
+            Some(course) => Some(course.points.iter().map(|point| point.count as f64).sum()),
+            None if pauses.courses.is_empty() => Some(all),
+            None => Some(0.0),
+        }
+    }
+
+    /// How many of a kind lie within other pauses; nothing where there are none.
+    fn nested(&self, kind: &str) -> Option<f64> {
+        let all = self.run.pauses.by_kind.get(kind)?.count as f64;
+        Some(all - self.count(kind)?).filter(|nested| *nested > 0.0)
+    }
+
+    /// The longest of a kind, of the same ones.
+    fn longest_ms(&self, kind: &str) -> Option<f64> {
+        let pauses = &self.run.pauses;
+        let all = pauses.by_kind.get(kind)?.longest_ms;
+        match pauses.courses.get(kind) {
+            Some(course) => course
+                .points
+                .iter()
+                .map(|point| point.max)
+                .max_by(f64::total_cmp),
+            None => Some(all).filter(|_| pauses.courses.is_empty()),
+        }
+    }
+
     fn remark(&self, of: impl Fn(&Remarks) -> Option<f64>) -> Option<f64> {
         self.run.remark.as_ref().and_then(of)
     }
@@ -174,13 +205,49 @@ impl Side<'_> {
     }
 }
 
+/// What the values of a statistic are in.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Millis,
+    Count,
+    PerMinute,
+    Fraction,
+    Bytes,
+    BytesPerSecond,
+}
+
+impl Unit {
+    /// As documents name it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Millis => "ms",
+            Self::Count => "count",
+            Self::PerMinute => "per_min",
+            Self::Fraction => "fraction",
+            Self::Bytes => "bytes",
+            Self::BytesPerSecond => "bytes_per_s",
+        }
+    }
+
+    /// A value as people read it.
+    fn show(self, value: f64) -> String {
+        match self {
+            Self::Millis => millis(value),
+            Self::Count | Self::PerMinute => numbers::significant(value),
+            Self::Fraction => fine_share(value),
+            Self::Bytes => size(value),
+            Self::BytesPerSecond => per_second(value),
+        }
+    }
+}
+
 type Told<'a, T> = Box<dyn Fn(&Log<'_>) -> T + 'a>;
 
 /// Something that a log tells, and that parts of it tell as well where it has an interval.
 struct Statistic<'a> {
     group: &'static str,
     name: String,
-    show: fn(f64) -> String,
+    unit: Unit,
     of: Told<'a, Option<f64>>,
     batches: Option<Told<'a, Vec<f64>>>,
 }
@@ -189,13 +256,13 @@ impl<'a> Statistic<'a> {
     fn new(
         group: &'static str,
         name: impl Into<String>,
-        show: fn(f64) -> String,
+        unit: Unit,
         of: impl Fn(&Log<'_>) -> Option<f64> + 'a,
     ) -> Self {
         Self {
             group,
             name: name.into(),
-            show,
+            unit,
             of: Box::new(of),
             batches: None,
         }
@@ -257,9 +324,12 @@ fn kinds(before: &Side<'_>, after: &Side<'_>) -> BTreeSet<&'static str> {
 
 /// The middle pause of a kind.
 fn middle(kind: &'static str) -> Statistic<'static> {
-    Statistic::new("Pauses", format!("{kind}: median"), millis, move |log| {
-        median(log.pauses.get(kind)?)
-    })
+    Statistic::new(
+        "Pauses",
+        format!("{kind}: median"),
+        Unit::Millis,
+        move |log| median(log.pauses.get(kind)?),
+    )
     .by_batch(move |log| {
         let pauses = log.pauses.get(kind).map_or(&[][..], Vec::as_slice);
         let batches = BATCHES.min(pauses.len() / OF_A_BATCH).max(1);
@@ -286,25 +356,28 @@ fn statistics(kinds: &BTreeSet<&'static str>) -> Vec<Statistic<'static>> {
         all.push(Statistic::new(
             "Pauses",
             format!("{kind}: p99"),
-            millis,
+            Unit::Millis,
             move |log| hundredth(log.pauses.get(kind)?),
         ));
         all.push(Statistic::new(
             "Pauses",
             format!("{kind}: longest"),
-            millis,
-            move |log| Some(log.run.pauses.by_kind.get(kind)?.longest_ms),
+            Unit::Millis,
+            move |log| log.longest_ms(kind),
         ));
         let often = Statistic::new(
             "Pauses",
             format!("{kind}: per minute"),
-            numbers::significant,
-            move |log| {
-                let count = log.run.pauses.by_kind.get(kind)?.count;
-                Some(count as f64 * 60.0 / log.seconds()?)
-            },
+            Unit::PerMinute,
+            move |log| Some(log.count(kind)? * 60.0 / log.seconds()?),
         );
         all.push(often.by_part(move |part| Some(part.count(kind) * 60.0 / part.seconds)));
+        all.push(Statistic::new(
+            "Pauses",
+            format!("{kind}: within other pauses, per minute"),
+            Unit::PerMinute,
+            move |log| Some(log.nested(kind)? * 60.0 / log.seconds()?),
+        ));
     }
     all.extend(of_remarks());
     all.extend(of_all());
@@ -313,27 +386,23 @@ fn statistics(kinds: &BTreeSet<&'static str>) -> Vec<Statistic<'static>> {
 
 /// A remark proper is one without the young collection that may come first.
 fn of_remarks() -> Vec<Statistic<'static>> {
-    fn of(
-        name: &str,
-        show: fn(f64) -> String,
-        of: fn(&Remarks) -> Option<f64>,
-    ) -> Statistic<'static> {
-        Statistic::new("Remark", name, show, move |log| log.remark(of))
+    fn of(name: &str, unit: Unit, of: fn(&Remarks) -> Option<f64>) -> Statistic<'static> {
+        Statistic::new("Remark", name, unit, move |log| log.remark(of))
     }
     vec![
-        of("proper, median", millis, |r| Some(r.time.p50_ms)),
-        of("proper, longest", millis, |r| Some(r.longest_own_ms)),
-        of("rescan in the longest proper", millis, rescan),
-        of("young generation at the longest proper", size, |r| {
+        of("proper, median", Unit::Millis, |r| Some(r.time.p50_ms)),
+        of("proper, longest", Unit::Millis, |r| Some(r.longest_own_ms)),
+        of("rescan in the longest proper", Unit::Millis, rescan),
+        of("young generation at the longest proper", Unit::Bytes, |r| {
             r.longest_young_bytes.map(|bytes| bytes as f64)
         }),
-        of("young collection that comes first", millis, |r| {
+        of("young collection that comes first", Unit::Millis, |r| {
             Some(r.scavenge?.duration_ms)
         }),
-        of("young generation before it", size, |r| {
+        of("young generation before it", Unit::Bytes, |r| {
             r.scavenge?.before_bytes.map(|bytes| bytes as f64)
         }),
-        of("young generation after it", size, |r| {
+        of("young generation after it", Unit::Bytes, |r| {
             r.scavenge?.after_bytes.map(|bytes| bytes as f64)
         }),
     ]
@@ -341,28 +410,31 @@ fn of_remarks() -> Vec<Statistic<'static>> {
 
 fn of_all() -> Vec<Statistic<'static>> {
     vec![
-        Statistic::new("Whole", "time without pauses", fine_share, |log| {
+        Statistic::new("Whole", "time without pauses", Unit::Fraction, |log| {
             log.throughput()
         }),
-        Statistic::new("Whole", "time in pauses, of each minute", millis, |log| {
-            Some((1.0 - log.throughput()?) * 60e3)
-        })
+        Statistic::new(
+            "Whole",
+            "time in pauses, of each minute",
+            Unit::Millis,
+            |log| Some((1.0 - log.throughput()?) * 60e3),
+        )
         .by_part(|part| Some(part.sum_ms() * 60.0 / part.seconds)),
-        Statistic::new("Whole", "left after old collections", size, |log| {
+        Statistic::new("Whole", "left after old collections", Unit::Bytes, |log| {
             Some(log.run.live.as_ref()?.last_bytes as f64)
         }),
-        Statistic::new("Per GiB allocated", "pause time", millis, |log| {
+        Statistic::new("Per GiB allocated", "pause time", Unit::Millis, |log| {
             log.per_gib(log.run.pauses.all.total_ms)
         })
         .by_part(|part| part.per_gib(part.sum_ms())),
-        Statistic::new("Per GiB allocated", "pauses", numbers::significant, |log| {
+        Statistic::new("Per GiB allocated", "pauses", Unit::Count, |log| {
             log.per_gib(log.run.pauses.all.count as f64)
         })
         .by_part(|part| part.per_gib(part.kinds.values().map(|(count, _)| count).sum())),
-        Statistic::new("Per GiB allocated", "promoted", size, |log| {
+        Statistic::new("Per GiB allocated", "promoted", Unit::Bytes, |log| {
             Some(log.promoted()? / log.allocated()? * GIB)
         }),
-        Statistic::new("Load", "allocation", per_second, load).by_part(Part::allocated),
+        Statistic::new("Load", "allocation", Unit::BytesPerSecond, load).by_part(Part::allocated),
     ]
 }
 
@@ -393,6 +465,9 @@ pub fn metrics(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<
     for statistic in statistics(&kinds(before, after)) {
         let shown = [before, after].map(|side| shown(&statistic, side));
         if let Some(mut metric) = metric(statistic.group, &statistic.name, shown) {
+            metric.before_value = before.value(&statistic.of);
+            metric.after_value = after.value(&statistic.of);
+            metric.unit = Some(statistic.unit.word().to_owned());
             metric.ratio = statistic.ratio(before, after);
             all.push(metric);
         }
@@ -406,7 +481,7 @@ fn shown(statistic: &Statistic<'_>, side: &Side<'_>) -> Option<String> {
     let value = median(&values)?;
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let show = statistic.show;
+    let show = |value| statistic.unit.show(value);
     if values.len() > 1 && show(low) != show(high) {
         Some(format!("{} ({} to {})", show(value), show(low), show(high)))
     } else {
@@ -427,6 +502,9 @@ fn metric(group: &str, name: &str, [before, after]: [Option<String>; 2]) -> Opti
         subjects: Vec::new(),
         before,
         after,
+        before_value: None,
+        after_value: None,
+        unit: None,
         ratio: None,
         verdict,
         rules: Vec::new(),

@@ -33,6 +33,10 @@ pub fn blocks(
         ],
         caveats: Vec::new(),
     })];
+    blocks.extend(report.notes.iter().map(|note| Block::Notice {
+        tone: Tone::Doubt,
+        text: note.clone(),
+    }));
     if !details.is_empty() {
         blocks.push(Block::List(details.to_vec()));
     }

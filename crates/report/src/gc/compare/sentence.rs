@@ -16,6 +16,8 @@ const DONE: f64 = 0.98;
 const EMPTIED: f64 = 0.9;
 /// What grew by less is no cost.
 const COSTS: f64 = 1.1;
+/// Nor is what takes less of the time more than this: a thousandth of it, the least that throughput is told by.
+const LEAST: f64 = 1e-3;
 
 /// The sentence in its clauses, the one that matters most first. `options` are those that differ, where both sides tell
 /// theirs.
@@ -85,6 +87,13 @@ fn effect(before: &Side<'_>, after: &Side<'_>, kind: &'static str) -> String {
     let middle = middle(kind);
     let lasted = |side: &Side<'_>| side.value(&|log| median(log.pauses.get(kind)?));
     match (lasted(before), lasted(after)) {
+        (Some(a), Some(b)) if millis(a) == millis(b) => {
+            let words = format!(
+                "{kind} pauses last {} by the median on both sides",
+                millis(a)
+            );
+            words + &certainty(&middle, before, after)
+        }
         (Some(a), Some(b)) => {
             let words = format!(
                 "{kind} pauses went from {} to {} by the median, {}",
@@ -200,24 +209,33 @@ fn kib(bytes: u64) -> String {
     format!("{}{}K", numbers::count(bytes >> 10), numbers::THIN)
 }
 
-/// What takes more of the time now.
+/// What takes more of the time now; nothing where a side has no clock.
 fn cost(before: &Side<'_>, after: &Side<'_>, improved: &str) -> Option<String> {
-    let others = kinds(before, after);
-    let others = || others.iter().copied().filter(|kind| *kind != improved);
-    let dearer = |kind: &str| burden(after, kind) - burden(before, kind);
-    let all: f64 = others().map(|kind| burden(before, kind)).sum();
-    let all = all + burden(before, improved);
-    let most = others().max_by(|a, b| dearer(a).total_cmp(&dearer(b)))?;
-    // A percent of all the time in pauses is the least that is worth a word.
-    let costs = burden(after, most) > COSTS * burden(before, most) && dearer(most) > all / 100.0;
-    Some(if costs {
-        format!(
-            "what it cost: {most} pauses take {} of each minute instead of {}",
-            millis(burden(after, most) * 60.0),
-            millis(burden(before, most) * 60.0)
-        )
-    } else {
-        "no other kind of pause takes more of the time".to_owned()
+    for side in [before, after] {
+        side.value(&|log| log.seconds())?;
+    }
+    // Milliseconds of each second, before and after.
+    let others = kinds(before, after)
+        .into_iter()
+        .filter(|kind| *kind != improved);
+    let others = others.map(|kind| (kind, burden(before, kind), burden(after, kind)));
+    let dearer: Vec<_> = others.filter(|(_, a, b)| b - a > LEAST * 1e3).collect();
+    let most = |costs: fn(f64, f64) -> bool| {
+        let all = dearer.iter().filter(|(_, a, b)| costs(*a, *b));
+        all.max_by(|(_, a, b), (_, c, d)| (b - a).total_cmp(&(d - c)))
+    };
+    let told = |(kind, a, b): &(&str, f64, f64)| {
+        let [a, b] = [a, b].map(|ms| millis(ms * 60.0));
+        format!("{kind} pauses take {b} of each minute instead of {a}")
+    };
+    let grown = most(|a, b| b > COSTS * a);
+    Some(match (grown, most(|_, _| true)) {
+        (Some(grown), _) => format!("what it cost: {}", told(grown)),
+        (None, Some(little)) => format!("{}, less than a tenth more", told(little)),
+        (None, None) => format!(
+            "no other kind of pause takes {} of each minute more",
+            millis(LEAST * 60e3)
+        ),
     })
 }
 
@@ -278,7 +296,7 @@ const PURPOSES: [Purpose; 6] = [
         ],
         words: "fewer young collections",
         kind: Some("young"),
-        of: |log| log.per_gib(log.run.pauses.by_kind.get("young")?.count as f64),
+        of: |log| log.per_gib(log.count("young")?),
     },
     Purpose {
         options: &[
@@ -301,10 +319,7 @@ const PURPOSES: [Purpose; 6] = [
         ],
         words: "fewer full collections",
         kind: Some("full"),
-        of: |log| {
-            let full = log.run.pauses.by_kind.get("full");
-            log.per_gib(full.map_or(0, |full| full.count) as f64)
-        },
+        of: |log| log.per_gib(log.count("full").unwrap_or(0.0)),
     },
 ];
 

@@ -196,5 +196,81 @@ fn what_got_worse_is_named_as_the_cost() {
         "{dearer}"
     );
     let free = told(both(10.0, 100.0));
-    assert!(free.contains("no other kind of pause takes more"), "{free}");
+    let none = "no other kind of pause takes 60.0 ms of each minute more";
+    assert!(free.replace(numbers::THIN, " ").contains(none), "{free}");
+    let (before, after) = (both(100.0, 900.0), both(105.0, 100.0));
+    let little = sentence(&side(&before), &side(&after), &[]).replace(numbers::THIN, " ");
+    assert!(
+        little.contains(
+            "young pauses take 6.30 s of each minute instead of 6.00 s, less than a tenth more"
+        ),
+        "{little}"
+    );
+}
+
+#[test]
+fn a_cost_is_named_however_long_the_pause_was_that_it_was_paid_for() {
+    let both = |remark: f64, start: f64| -> [Made; 1] {
+        let (mut made, other) = (run("remark", &[remark; 4]), run("start", &[start; 4]));
+        made.0.pauses.by_kind.extend(other.0.pauses.by_kind);
+        made.0.pauses.courses.extend(other.0.pauses.courses);
+        made.1.extend(other.1);
+        [made]
+    };
+    let (before, after) = (both(18_180.0, 56.1), both(126.0, 147.0));
+    let told = sentence(&side(&before), &side(&after), &[]).replace(numbers::THIN, " ");
+    assert!(
+        told.contains("what it cost: start pauses take 353 ms of each minute instead of 135 ms"),
+        "{told}"
+    );
+}
+
+#[test]
+fn equal_pauses_are_not_longer() {
+    let made = [run("young", &noisy(200, 1.0))];
+    let told = sentence(&side(&made), &side(&made), &[]);
+    assert!(
+        told.contains("by the median on both sides") && !told.contains("longer"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_row_is_of_the_same_pauses_as_its_interval_and_nested_ones_have_their_own() {
+    let with = |nested: u64| -> [Made; 1] {
+        let mut made = run("young", &noisy(100, 1.0));
+        let all = made.0.pauses.by_kind.get_mut("young").unwrap();
+        all.count += nested;
+        all.longest_ms = 1e3;
+        [made]
+    };
+    let (before, after) = (with(10), with(60));
+    let all = metrics(&side(&before), &side(&after), &[]);
+    assert!(
+        all.iter()
+            .all(|metric| metric.name == "young: within other pauses, per minute"),
+        "{all:#?}"
+    );
+    let nested = &all[0];
+    assert_eq!(
+        (nested.before_value, nested.after_value),
+        (Some(6.0), Some(36.0))
+    );
+    assert_eq!(nested.unit.as_deref(), Some("per_min"));
+}
+
+#[test]
+fn numbers_stand_beside_their_texts() {
+    let (before, after) = (
+        [run("young", &noisy(200, 1.0))],
+        [run("young", &noisy(200, 2.0))],
+    );
+    let all = metrics(&side(&before), &side(&after), &[]);
+    let longest = find(&all, "young: longest");
+    assert_eq!(
+        (longest.before_value, longest.after_value),
+        (Some(20.0), Some(40.0))
+    );
+    assert_eq!(longest.unit.as_deref(), Some("ms"));
+    assert_eq!(longest.before.as_deref(), Some("20.0\u{202f}ms"));
 }

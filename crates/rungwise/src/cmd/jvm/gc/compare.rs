@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rungwise_gclog::{Event, Kind};
-use rungwise_jvm::{CommandLine, Setting};
+use rungwise_jvm::{CommandLine, Origin, Setting};
 use rungwise_model::Exit;
 use rungwise_model::compare::CompareReport;
 use rungwise_model::gc::Run;
@@ -29,6 +29,7 @@ pub(crate) fn show(
         metrics: page::metrics(&a, &b, &options),
         before: before.name(),
         after: after.name(),
+        notes: before.notes().chain(after.notes()).collect(),
         findings: Vec::new(),
         not_compared: Vec::new(),
         envelope: output::envelope(started, Exit::Done),
@@ -49,6 +50,8 @@ struct Drawn {
     name: String,
     run: Run,
     pauses: BTreeMap<&'static str, Vec<f64>>,
+    /// What the reader should know of it.
+    notes: Vec<String>,
 }
 
 impl Half {
@@ -65,6 +68,10 @@ impl Half {
         names.join(", ")
     }
 
+    fn notes(&self) -> impl Iterator<Item = String> {
+        self.logs.iter().flat_map(|log| log.notes.iter().cloned())
+    }
+
     fn side(&self) -> Side<'_> {
         let logs = self.logs.iter().map(|log| page::Log {
             name: log.name.clone(),
@@ -79,31 +86,79 @@ impl Half {
 
 impl Drawn {
     fn read(path: &PathBuf) -> anyhow::Result<Self> {
-        let mut draws: BTreeMap<&'static str, Draw> = BTreeMap::new();
+        let mut draws = Draws::default();
         let log = read(std::slice::from_ref(path), None, &mut |event| {
-            if let Event::Pause(pause) = event
-                && let Some(ns) = pause.duration_ns.filter(|ns| *ns > 0 && !pause.nested)
-            {
-                draws
-                    .entry(word(pause.kind))
-                    .or_default()
-                    .take(ns as f64 / 1e6);
-            }
+            draws.event(event);
         })?;
         let name = path.display().to_string();
-        let run = log.summary.longest_run().filter(|_| !draws.is_empty());
+        let mut draws: BTreeMap<u64, OfRun> = (1..).zip(draws.of_runs()).collect();
+        let drawn = |run: &&Run| {
+            draws
+                .get(&run.number)
+                .is_some_and(|drawn| !drawn.is_empty())
+        };
+        let seconds = |run: &&Run| run.seconds.unwrap_or(0.0);
+        // The longest, of equals the first: as the summary has it, which keeps the courses of that one whole.
+        let runs = log.summary.runs.iter().rev().filter(drawn);
+        let run = runs.max_by(|a, b| seconds(a).total_cmp(&seconds(b)));
         let run = run.cloned().ok_or_else(|| {
             let error = anyhow::anyhow!("cannot compare {name}: it tells of no pause");
             Problem::with(Exit::Precondition, error)
         })?;
+        let one = log
+            .only_one_taken()
+            .map(|one| format!("{one}, which is jvm/{}", run.number));
+        let notes = log.notes.iter().cloned().chain(one);
+        let notes = notes.map(|note| format!("{name}: {note}")).collect();
+        let drawn = draws.remove(&run.number).unwrap_or_default();
         Ok(Self {
             name,
             run,
-            pauses: draws
+            pauses: drawn
                 .into_iter()
                 .map(|(kind, draw)| (kind, draw.values()))
                 .collect(),
+            notes,
         })
+    }
+}
+
+/// Draws of the pauses of each run, by kind.
+#[derive(Debug, Default)]
+struct Draws {
+    done: Vec<OfRun>,
+    run: OfRun,
+    /// The run has events; facts alone are none, as in the summary.
+    begun: bool,
+}
+
+type OfRun = BTreeMap<&'static str, Draw>;
+
+impl Draws {
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Fact(_) => return,
+            Event::Restart => {
+                if std::mem::take(&mut self.begun) {
+                    self.done.push(std::mem::take(&mut self.run));
+                }
+                return;
+            }
+            Event::Pause(pause) => {
+                if let Some(ns) = pause.duration_ns.filter(|ns| *ns > 0 && !pause.nested) {
+                    let draw = self.run.entry(word(pause.kind)).or_default();
+                    draw.take(ns as f64 / 1e6);
+                }
+            }
+            _ => {}
+        }
+        self.begun = true;
+    }
+
+    /// In the order of the runs.
+    fn of_runs(mut self) -> Vec<OfRun> {
+        self.done.push(self.run);
+        self.done
     }
 }
 
@@ -134,7 +189,7 @@ fn only_tells(name: &str) -> bool {
 
 /// What each flag is set to; of several settings the last one counts.
 fn settings(flags: &str) -> BTreeMap<String, String> {
-    let line = CommandLine::parse(flags);
+    let line = CommandLine::of_told(flags, Origin::Log);
     let all = line.options.iter().flat_map(|given| &given.sets);
     all.map(|setting| (setting.name.clone(), shown(setting)))
         .collect()
@@ -202,6 +257,8 @@ impl Draw {
 
 #[cfg(test)]
 mod tests {
+    use rungwise_gclog::{Names, Parser};
+
     use super::*;
 
     #[test]
@@ -217,6 +274,27 @@ mod tests {
         // Four standard errors of a fair draw.
         let error = 28_868.0 / (DRAWN as f64).sqrt();
         assert!((mean - 50_000.0).abs() < 4.0 * error, "{mean}");
+    }
+
+    #[test]
+    fn each_run_has_a_draw_of_its_own() {
+        let pause = |ms: u64| {
+            format!(
+                "[1.000s][info][gc] GC(0) Pause Young (Allocation Failure) 4M->1M(9M) {ms}.000ms\n"
+            )
+        };
+        let mut draws = Draws::default();
+        let mut sink = |_: &Names, event: Event<'_>| draws.event(&event);
+        let mut parser = Parser::new();
+        // Nothing has begun yet.
+        parser.restart(&mut sink);
+        parser.push(pause(3).as_bytes(), &mut sink);
+        parser.restart(&mut sink);
+        parser.push(pause(7).as_bytes(), &mut sink);
+        parser.finish(&mut sink);
+        let runs = draws.of_runs().into_iter();
+        let young = runs.map(|mut run| run.remove("young").unwrap().values());
+        assert_eq!(young.collect::<Vec<_>>(), [[3.0], [7.0]]);
     }
 
     #[test]
