@@ -84,11 +84,13 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         let sentence = "the log holds what the rules ask for";
         return Ok(Finding::clear(sentence).cite(youngs.reading));
     }
-    let sentence = format!(
-        "the log of {} lacks {}",
-        say::count(youngs.value, "young collection"),
-        lacks.join(", ")
-    );
+    // Of a collector without generations, or of a quiet JVM, there may be none.
+    let of = if youngs.value > 0.0 {
+        format!(" of {}", say::count(youngs.value, "young collection"))
+    } else {
+        String::new()
+    };
+    let sentence = format!("the log{of} lacks {}", lacks.join(", "));
     Ok(advice(run, sentence, youngs.reading))
 }
 
