@@ -151,7 +151,7 @@ fn every_knob_that_a_rule_asks_for_exists() {
 }
 
 /// Keys from load reports, GC logs and thread dumps, which no probe of a host can yield.
-const OUTSIDE: &[&str] = &["client.", "gc.", "jvm.", "latency."];
+const OUTSIDE: &[&str] = &["client.", "gc.", "jvm.", "latency.", "threads."];
 
 #[test]
 fn every_key_that_a_rule_reads_is_yielded_by_a_probe() {
