@@ -163,19 +163,19 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
     if !files::exists(path) {
         anyhow::bail!("cannot judge {}: there is no such file", path.display());
     }
-    bundle::read(path).map_err(|error| match jvm::gc::not_one(path) {
-        Some(found) => {
-            let error = anyhow::anyhow!(
+    bundle::read(path).map_err(|error| {
+        let first = files::read_at_most(path, 32).unwrap_or_default();
+        match jvm::gc::not_one(path).filter(|_| !bundle::looks_like(&first)) {
+            Some(found) => anyhow::anyhow!(
                 "cannot judge {}: it is no capture, no GC log and no thread dump, {found}; `rungwise capture -o host.rungwise` writes a \
                  capture, and a JVM started with -Xlog:gc*:file=gc.log a log",
                 path.display()
-            );
-            Problem::with(Exit::Precondition, error)
+            ),
+            None => anyhow::Error::new(error).context(format!(
+                "cannot judge {}, which looks neither like a GC log nor like a thread dump",
+                path.display()
+            )),
         }
-        None => anyhow::Error::new(error).context(format!(
-            "cannot judge {}, which looks neither like a GC log nor like a thread dump",
-            path.display()
-        )),
     })
 }
 

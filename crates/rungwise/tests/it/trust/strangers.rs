@@ -103,13 +103,13 @@ fn what_is_broken_cut_or_of_another_type_is_refused_in_one_line() {
     std::fs::write(&file, &gzip).unwrap();
     assert!(matches!(checked(&bench, &file, &[]).code, Some(0 | 3)));
 
-    refused(&bench, "empty", b"", &["no JSON"]);
-    refused(&bench, "words", b"hello", &["no JSON"]);
+    refused(&bench, "empty", b"", &["it is empty"]);
+    refused(&bench, "words", b"hello", &["begins with 'hello'"]);
     refused(
         &bench,
         "elf",
         &std::fs::read("/proc/self/exe").unwrap()[..4096],
-        &["no JSON"],
+        &["it is no capture, no GC log and no thread dump"],
     );
     refused(&bench, "half.gz", &gzip[..gzip.len() / 2], &["cut short"]);
     refused(
