@@ -1,4 +1,4 @@
-//! Who belongs to a process, and what its ends are called.
+//! Who belongs to a process.
 
 use super::*;
 
