@@ -619,7 +619,7 @@ fn check_knows_a_gc_log_by_what_it_says() {
     ] {
         bench
             .run(&["check", &log(name)])
-            .expect(4)
+            .expect(2)
             .says(&[words, "rungwise capture"]);
     }
     bench
