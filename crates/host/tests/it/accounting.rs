@@ -10,18 +10,22 @@ use rungwise_host::process::{Launch, Ready, Service};
 
 const WINDOW: Duration = Duration::from_millis(300);
 
-#[test]
-fn a_known_spinner_is_ours_and_an_unknown_one_is_foreign() {
+/// A service of a shell, once it has said that it is up.
+fn running(script: &str) -> Service {
     let service = Service::start(&Launch {
-        argv: ["/bin/sh", "-c", "echo up; while :; do :; done"]
-            .map(str::to_owned)
-            .to_vec(),
+        argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
         ..Launch::default()
     })
     .unwrap();
     service
         .wait_ready(&Ready::Line("up".to_owned()), Duration::from_secs(20))
         .unwrap();
+    service
+}
+
+#[test]
+fn a_known_spinner_is_ours_and_an_unknown_one_is_foreign() {
+    let service = running("echo up; while :; do :; done");
     let known = [CpuSource::process(Owner::Service, service.pid())];
     let outer = CpuMeter::begin(&[]).unwrap();
     let inner = CpuMeter::begin(&known).unwrap();
@@ -65,17 +69,8 @@ fn a_known_spinner_is_ours_and_an_unknown_one_is_foreign() {
 
 #[test]
 fn children_that_do_the_work_are_booked_to_the_service() {
-    let service = Service::start(&Launch {
-        // The leader waits, its child spins.
-        argv: ["/bin/sh", "-c", "(while :; do :; done) & echo up; wait"]
-            .map(str::to_owned)
-            .to_vec(),
-        ..Launch::default()
-    })
-    .unwrap();
-    service
-        .wait_ready(&Ready::Line("up".to_owned()), Duration::from_secs(20))
-        .unwrap();
+    // The leader waits, its child spins.
+    let service = running("(while :; do :; done) & echo up; wait");
     let pid = service.pid();
     let family = || {
         CpuSource::processes(Owner::Service, "the service", move || {

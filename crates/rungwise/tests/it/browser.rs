@@ -9,6 +9,18 @@ use serde_json::{Value, json};
 
 use crate::run::Bench;
 
+/// Chromium without a screen, and without a word to anybody.
+pub(crate) const ALONE: [&str; 8] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+];
+
 pub(crate) struct Browser {
     child: Child,
     to: Option<ChildStdin>,
@@ -24,17 +36,8 @@ impl Browser {
         let shell = r#"exec chromium "$@" 3<&0 4>&1 0</dev/null 1>&2"#;
         let mut child = Command::new("sh")
             .args(["-c", shell, "chromium"])
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                "--remote-debugging-pipe",
-            ])
+            .args(ALONE)
+            .arg("--remote-debugging-pipe")
             .arg(format!(
                 "--user-data-dir={}",
                 bench.path("profile").display()

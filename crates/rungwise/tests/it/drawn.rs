@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::browser::ALONE;
 use crate::run::Bench;
 use crate::tune::SMALL;
 
@@ -26,17 +27,8 @@ pub(crate) const PROBE: &str = r"<script>
 
 pub(crate) fn seen(bench: &Bench, page: &Path, width: u32) -> serde_json::Value {
     let output = Command::new("chromium")
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--dump-dom",
-        ])
+        .args(ALONE)
+        .arg("--dump-dom")
         .arg(format!("--window-size={width},1200"))
         .arg(format!(
             "--user-data-dir={}",

@@ -1,9 +1,22 @@
 //! What goes wrong around a run: the exit code of the table, cause and remedy in words, nothing left behind.
 
+use std::process::Child;
+
 use rungwise_testkit::{Killed, Traced};
 
 use crate::run::{Bench, Ended, Machine, binary, kill, service_of};
 use crate::tune::{SMALL, wait_for_pairs};
+
+/// A `tune` that has a pair behind it, in runs long enough for a fault to come in one.
+fn under_way(bench: &Bench) -> Child {
+    let scenario = bench.write(
+        "small.toml",
+        &SMALL.replace("measure = \"50ms\"", "measure = \"1s\""),
+    );
+    let child = bench.start(&["tune", scenario.to_str().unwrap()]);
+    wait_for_pairs(bench.dir.path(), 1);
+    child
+}
 
 #[test]
 fn killed_at_any_journal_step_the_machine_is_as_before() {
@@ -41,13 +54,8 @@ fn killed_at_any_journal_step_the_machine_is_as_before() {
 #[test]
 fn a_service_that_dies_under_load_is_named_with_its_last_words() {
     let bench = Bench::new();
-    let scenario = bench.write(
-        "small.toml",
-        &SMALL.replace("measure = \"50ms\"", "measure = \"1s\""),
-    );
     let before = Machine::now();
-    let child = bench.start(&["tune", scenario.to_str().unwrap()]);
-    wait_for_pairs(bench.dir.path(), 1);
+    let child = under_way(&bench);
     kill(service_of(&child), libc::SIGKILL);
     Ended::from(child.wait_with_output().unwrap())
         .expect(1)
@@ -58,13 +66,8 @@ fn a_service_that_dies_under_load_is_named_with_its_last_words() {
 #[test]
 fn a_service_that_is_stopped_is_told_from_one_behind_a_firewall() {
     let bench = Bench::new();
-    let scenario = bench.write(
-        "small.toml",
-        &SMALL.replace("measure = \"50ms\"", "measure = \"1s\""),
-    );
     let before = Machine::now();
-    let child = bench.start(&["tune", scenario.to_str().unwrap()]);
-    wait_for_pairs(bench.dir.path(), 1);
+    let child = under_way(&bench);
     let service = service_of(&child);
     kill(service, libc::SIGSTOP);
     let ended = Ended::from(child.wait_with_output().unwrap()).expect(1);
@@ -80,13 +83,8 @@ fn a_service_that_is_stopped_is_told_from_one_behind_a_firewall() {
 #[test]
 fn a_device_that_vanishes_ends_the_run_and_leaves_nothing() {
     let bench = Bench::new();
-    let scenario = bench.write(
-        "small.toml",
-        &SMALL.replace("measure = \"50ms\"", "measure = \"1s\""),
-    );
     let before = Machine::now();
-    let child = bench.start(&["tune", scenario.to_str().unwrap()]);
-    wait_for_pairs(bench.dir.path(), 1);
+    let child = under_way(&bench);
     let service = service_of(&child);
     let gone = std::process::Command::new("nsenter")
         .args([

@@ -141,18 +141,24 @@ fn a_cpu_that_does_not_exist_cannot_be_pinned_to() {
     );
 }
 
+/// A device by this name, in the mode that each one has.
+fn on(device: &str) -> XdpDevice {
+    XdpDevice {
+        device: device.to_owned(),
+        mode: XdpMode::Generic,
+    }
+}
+
+fn on_a_free_port() -> Config {
+    let free = connect("127.0.0.1:9".parse().unwrap()).local_addr();
+    Config::new((std::net::Ipv4Addr::LOCALHOST, free.unwrap().port()).into())
+}
+
 #[test]
 fn an_xdp_echo_on_no_device_falls_back_to_sockets() {
-    let port = connect("127.0.0.1:9".parse().unwrap())
-        .local_addr()
-        .unwrap()
-        .port();
     let config = Config {
-        xdp_echo: Some(XdpDevice {
-            device: "no-such-device".to_owned(),
-            mode: XdpMode::Generic,
-        }),
-        ..Config::new((std::net::Ipv4Addr::LOCALHOST, port).into())
+        xdp_echo: Some(on("no-such-device")),
+        ..on_a_free_port()
     };
     let (error, line) = refused(&config);
     assert!(error.to_string().contains("no-such-device"), "{error}");
@@ -161,25 +167,15 @@ fn an_xdp_echo_on_no_device_falls_back_to_sockets() {
 
 #[test]
 fn without_af_xdp_the_error_names_it_and_sockets_answer() {
-    let port = connect("127.0.0.1:9".parse().unwrap())
-        .local_addr()
-        .unwrap()
-        .port();
     let config = Config {
-        af_xdp: Some(XdpDevice {
-            device: "no-such-device".to_owned(),
-            mode: XdpMode::Generic,
-        }),
-        ..Config::new((std::net::Ipv4Addr::LOCALHOST, port).into())
+        af_xdp: Some(on("no-such-device")),
+        ..on_a_free_port()
     };
     let (error, line) = refused(&config);
     assert!(error.to_string().contains("no-such-device"), "{error}");
     assert!(line.contains("off, sockets answer"), "{line}");
     let config = Config {
-        af_xdp: Some(XdpDevice {
-            device: "lo".to_owned(),
-            mode: XdpMode::Generic,
-        }),
+        af_xdp: Some(on("lo")),
         ..config
     };
     let (error, line) = without(libc::SYS_bpf, libc::EPERM, || refused(&config));
