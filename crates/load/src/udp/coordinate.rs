@@ -122,7 +122,11 @@ pub(super) fn run(
 ) -> Result<Completed, Error> {
     workload.check()?;
     // One descriptor per socket, one for each thread's epoll.
-    let needed = (workload.threads * (workload.sockets + 1)) as u64 + OTHER_FILES;
+    let sockets = match &workload.af_xdp {
+        None => workload.sockets,
+        Some(_) => af_xdp::ports_of_a_thread(workload),
+    };
+    let needed = (workload.threads * (sockets + 1)) as u64 + OTHER_FILES;
     socket::reserve_files(needed)?;
     let shared = Shared {
         stop: AtomicBool::new(false),

@@ -68,7 +68,6 @@ impl Shared {
 }
 
 struct Socket {
-    fd: OwnedFd,
     /// Tells its requests from those of other sockets and other runs.
     id: u64,
     slots: Slots,
@@ -83,6 +82,8 @@ pub(super) struct Generator<'a> {
     notes: Sender<Note>,
     books: Books<'a>,
     sockets: Vec<Socket>,
+    /// That of socket `n` is number `n`; on a device's queues, every so many further is another port of the same.
+    fds: Vec<OwnedFd>,
     /// Absent with a single socket in a closed loop: blocking on it saves a system call.
     epoll: Option<Epoll>,
     /// Where requests leave and replies come, but for those that the device's program leaves to the sockets.
@@ -146,14 +147,13 @@ impl<'a> Generator<'a> {
         share: Option<Share>,
     ) -> Result<Self, Error> {
         let form = Form::new(&workload.payload);
-        let (opened, mut queue) = match share {
-            Some(Share { sockets, queue }) => (sockets, Some(queue)),
+        let (fds, mut queue) = match share {
+            Some(Share { ports, queue }) => (ports, Some(queue)),
             None => (open(workload, &form)?, None),
         };
         let mut sockets = Vec::with_capacity(workload.sockets);
-        for (index, fd) in opened.into_iter().enumerate() {
+        for index in 0..workload.sockets {
             sockets.push(Socket {
-                fd,
                 id: run.wrapping_add((thread * workload.sockets + index) as u64),
                 slots: Slots::new(workload.depth, form.ticket_bits()),
                 touched: false,
@@ -163,7 +163,7 @@ impl<'a> Generator<'a> {
         let epoll = if blocking {
             None
         } else {
-            let watch = Epoll::new(sockets.iter().map(|socket| socket.fd.as_raw_fd()));
+            let watch = Epoll::new(fds.iter().map(OwnedFd::as_raw_fd));
             Some(watch.map_err(|error| Error::Thread {
                 thread,
                 step: "watch the sockets",
@@ -200,6 +200,7 @@ impl<'a> Generator<'a> {
                 open: 0,
             },
             sockets,
+            fds,
             epoll,
             queue,
             inbox,
@@ -233,7 +234,7 @@ impl<'a> Generator<'a> {
             threads,
             times,
         );
-        let single = self.sockets[0].fd.as_raw_fd();
+        let single = self.fds[0].as_raw_fd();
         loop {
             let now = now_ns();
             if now >= self.next_tick && self.tick(now).is_break() {
@@ -270,8 +271,8 @@ impl<'a> Generator<'a> {
             };
             for n in 0..ready {
                 let Some(epoll) = &self.epoll else { break };
-                let index = epoll.ready(n);
-                self.drain(index);
+                let at = epoll.ready(n);
+                self.drain(at);
             }
             progressed |= self.drain_queue() || ready > 0;
             if wait == 0 && !progressed && self.books.window.has(now) {
@@ -361,9 +362,9 @@ impl<'a> Generator<'a> {
 
     fn drops(&self) -> u64 {
         let at_sockets: u64 = self
-            .sockets
+            .fds
             .iter()
-            .filter_map(|socket| socket::drops(socket.fd.as_raw_fd()))
+            .filter_map(|fd| socket::drops(fd.as_raw_fd()))
             .sum();
         at_sockets + self.queue.as_ref().map_or(0, Queue::drops)
     }
@@ -396,13 +397,17 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Reads a socket until it is empty.
+    /// Reads descriptor number `at` until it is empty.
     #[inline]
-    fn drain(&mut self, index: usize) {
-        let fd = self.sockets[index].fd.as_raw_fd();
+    fn drain(&mut self, at: usize) {
+        let fd = self.fds[at].as_raw_fd();
+        let index = at % self.sockets.len();
         let room = self.inbox.room();
         for _ in 0..ROUNDS {
             let got = self.inbox.receive(fd, false);
+            if let (Ok(_), Some(queue)) = (&got, &mut self.queue) {
+                queue.leave(at);
+            }
             match self.digest(index, got) {
                 // Fewer than there is room for: the kernel found the queue empty.
                 Some(read) if read == room => {}
@@ -412,7 +417,7 @@ impl<'a> Generator<'a> {
         }
         if let Some(epoll) = &self.epoll {
             // Without it the socket would wait for its next datagram; the tick's timeouts would notice.
-            let _ = epoll.rearm(fd, index);
+            let _ = epoll.rearm(fd, at);
         }
     }
 
@@ -503,7 +508,7 @@ impl<'a> Generator<'a> {
         if let Some(queue) = queue {
             for _ in 0..waiting {
                 queue.receive(at, |reply| {
-                    let socket = &mut sockets[reply.port];
+                    let socket = &mut sockets[reply.socket];
                     socket.touched = true;
                     books.tally.by_queue += 1;
                     books.enter(&mut round, &mut socket.slots, socket.id, reply.payload);
@@ -651,7 +656,7 @@ impl<'a> Generator<'a> {
     /// Hands the outbox to the kernel. False if some of it stayed behind; the tick tries again.
     #[inline]
     fn flush(&mut self, index: usize, sent: u64) -> bool {
-        let fd = self.sockets[index].fd.as_raw_fd();
+        let fd = self.fds[index].as_raw_fd();
         let end = self.pending.len();
         let mut first = 0;
         let mut refusals = 0;

@@ -114,13 +114,13 @@ fn every_request_is_matched_with_its_reply_in_both_modes_and_families() {
 }
 
 #[test]
-fn replies_on_a_queue_of_another_thread_come_by_the_stack_and_count_as_well() {
+fn replies_on_a_queue_of_another_thread_count_as_well_and_become_few() {
     let pair = pair(2);
     let _server = echo_at(&pair);
     let workload = Workload {
         threads: 2,
         sockets: 8,
-        ..by_queues((Pair::SERVER, PORT).into(), 2000)
+        ..by_queues((Pair::SERVER, PORT).into(), 20_000)
     };
     let by_queue = all_answered(&pair, &workload)
         .measurement
@@ -128,8 +128,9 @@ fn replies_on_a_queue_of_another_thread_come_by_the_stack_and_count_as_well() {
         .transport
         .by_queue
         .unwrap();
-    // The server's kernel chooses the queue by a hash over the ports.
-    assert!(by_queue > 0.0 && by_queue < 1.0, "{by_queue}");
+    // The server's kernel chooses the queue by a hash over the ports: half of the flows begin on the wrong one. That more
+    // than 2 of 16 find no right one in 8 ports has a chance of 1 in 30 000.
+    assert!(by_queue > 0.8 && by_queue < 1.0, "{by_queue}");
 }
 
 #[test]

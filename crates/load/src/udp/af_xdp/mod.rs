@@ -3,7 +3,8 @@
 //! Thread i of n sends by queue i and has the queues i, i + n, ... to receive from. Each of its flows has a source
 //! port that a UDP socket holds: so nobody else gets the port, the kernel sends no ICMP for it, and a reply that comes
 //! in another way (on a queue of another thread, in fragments, over another device) is delivered to that socket and is
-//! counted like any other. The program on the device takes nothing but what the target sends to these ports.
+//! counted like any other. The program on the device takes nothing but what the target sends to these ports. With several
+//! threads a flow whose replies come that other way tries another port, until they come by a queue of its own thread.
 //! `Documentation/networking/af_xdp.rst` of Linux 6.18 tells of the sockets.
 
 mod netlink;
@@ -26,6 +27,9 @@ use crate::Error;
 
 /// Most source ports of a run: they lie side by side, and the range that the kernel chooses from has 28 000.
 pub(super) const LARGEST_RUN: usize = 8192;
+/// Ports that a flow may try, one after the other. A hash sends each to a queue of another thread with half the chance with two
+/// threads: of 256 flows one finds none.
+const PORTS_OF_A_FLOW: usize = 8;
 /// How often a run of free ports is looked for. A guess; on a host with few sockets the first is one.
 const TRIES: usize = 64;
 /// Frames of a queue, least and most; between them as many as there may be requests under way.
@@ -40,9 +44,19 @@ pub(super) struct Ground {
     _redirect: Redirect,
 }
 
+/// Source ports of each thread: one for each of the workload's sockets, and then more of the same sockets.
+pub(super) fn ports_of_a_thread(workload: &Workload) -> usize {
+    let tries = match workload.threads {
+        // Every queue is its own.
+        1 => 1,
+        threads => (LARGEST_RUN / (threads * workload.sockets)).clamp(1, PORTS_OF_A_FLOW),
+    };
+    workload.sockets * tries
+}
+
 /// What one thread has: a socket for each of its source ports, and its queues.
 pub(super) struct Share {
-    pub(super) sockets: Vec<OwnedFd>,
+    pub(super) ports: Vec<OwnedFd>,
     pub(super) queue: Queue,
 }
 
@@ -67,7 +81,8 @@ pub(super) fn open(
     let probe = socket::open(wish)?;
     let way = find_way(workload, at, &probe)?;
     check_fit(workload, at, &way, &probe, longest_request)?;
-    let ports = workload.threads * workload.sockets;
+    let each = ports_of_a_thread(workload);
+    let ports = workload.threads * each;
     let (first_port, sockets) = reserve(wish, way.source, ports)?;
     let xsks = (0..way.queues.receive)
         .map(|queue| Xsk::bind(way.device.index(), queue, frames(workload)))
@@ -90,8 +105,7 @@ pub(super) fn open(
         ports: first_port..=first_port + (ports - 1) as u16,
         from: Some(workload.target),
     };
-    let each = workload.sockets as u16;
-    let redirect = Redirect::attach(&way.device, at.mode, &filter, each, &takers).map_err(refuse(
+    let redirect = Redirect::attach(&way.device, at.mode, &filter, each as u16, &takers).map_err(refuse(
         "attach the program that takes the replies",
         "run as root or grant CAP_BPF and CAP_NET_ADMIN, use the generic mode where the driver has no XDP (on veth, native \
          needs as many receive queues as the peer has transmit queues), and check that no other XDP program sits there",
@@ -250,10 +264,10 @@ fn share_out(
     for (queue, xsk) in xsks.into_iter().enumerate() {
         queues[queue % workload.threads].push(xsk);
     }
-    let each = workload.sockets as u16;
+    let each = ports_of_a_thread(workload);
     let mut sockets = sockets.into_iter();
     let share = |(thread, xsks)| {
-        let port = first_port + thread * each;
+        let port = first_port + thread * each as u16;
         let flow = |nth| {
             let from = SocketAddr::new(way.source, port + nth);
             Flow::new(way.macs, from, workload.target)
@@ -261,8 +275,15 @@ fn share_out(
         };
         let (target, device) = (workload.target, way.device.index());
         Share {
-            sockets: sockets.by_ref().take(workload.sockets).collect(),
-            queue: Queue::new(xsks, (0..each).map(flow).collect(), port, target, device),
+            ports: sockets.by_ref().take(each).collect(),
+            queue: Queue::new(
+                xsks,
+                workload.sockets,
+                (0..each as u16).map(flow).collect(),
+                port,
+                target,
+                device,
+            ),
         }
     };
     (0_u16..).zip(queues).map(share).collect()

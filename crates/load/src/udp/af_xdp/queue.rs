@@ -14,9 +14,12 @@ pub(in crate::udp) struct Queue {
     /// Their sockets; the first sends.
     xsks: Vec<Xsk>,
     /// What frames of each of the thread's source ports begin with.
-    flows: Vec<Flow>,
+    ports: Vec<Flow>,
     /// The first of these ports, which are one after the other.
     first_port: u16,
+    /// Which of the ports the requests of each of the workload's sockets leave from. It begins with port `n` for socket `n`;
+    /// every so many ports further is another of the same socket.
+    current: Vec<usize>,
     target: SocketAddr,
     /// Index of the device.
     device: u32,
@@ -26,16 +29,17 @@ pub(in crate::udp) struct Queue {
 
 /// A reply in its frame, to be given back.
 pub(in crate::udp) struct Reply<'a> {
-    /// Which of the thread's ports it came to, from 0.
-    pub(in crate::udp) port: usize,
+    /// Which of the thread's sockets it is for, from 0.
+    pub(in crate::udp) socket: usize,
     pub(in crate::udp) payload: &'a [u8],
 }
 
 impl Queue {
-    /// Queues whose first is to send, at least one.
+    /// Queues whose first is to send, at least one, for so many sockets of the workload.
     pub(super) fn new(
         xsks: Vec<Xsk>,
-        flows: Vec<Flow>,
+        sockets: usize,
+        ports: Vec<Flow>,
         first_port: u16,
         target: SocketAddr,
         device: u32,
@@ -46,8 +50,9 @@ impl Queue {
             .collect();
         Self {
             xsks,
-            flows,
+            ports,
             first_port,
+            current: (0..sockets).collect(),
             target,
             device,
             waits,
@@ -59,14 +64,26 @@ impl Queue {
         self.waits.push(wait_for(fd));
     }
 
-    /// Makes a request from port number `port` ready to be sent. False if no frame is free.
+    /// A reply to port number `port` came another way than by these queues: requests of its socket leave from the next of
+    /// its ports, if there is one. What spreads flows over queues, a hash over the ports as a rule, may spread that one to ours.
     #[inline]
-    pub(in crate::udp) fn send(&mut self, port: usize, request: &[u8]) -> bool {
+    pub(in crate::udp) fn leave(&mut self, port: usize) {
+        let sockets = self.current.len();
+        let current = &mut self.current[port % sockets];
+        if *current == port && port + sockets < self.ports.len() {
+            *current = port + sockets;
+        }
+    }
+
+    /// Makes a request of socket number `socket` ready to be sent. False if no frame is free.
+    #[inline]
+    pub(in crate::udp) fn send(&mut self, socket: usize, request: &[u8]) -> bool {
         let Some(frame) = self.free_frame() else {
             return false;
         };
         let xsk = &mut self.xsks[0];
-        let Some(length) = self.flows[port].write(xsk.bytes(&frame), request) else {
+        let Some(length) = self.ports[self.current[socket]].write(xsk.bytes(&frame), request)
+        else {
             xsk.release(frame);
             return false;
         };
@@ -133,12 +150,13 @@ impl Queue {
         if let Some(datagram) = read(&bytes[..frame.length()], self.device) {
             let port = usize::from(datagram.port.wrapping_sub(self.first_port));
             // The device's program lets nothing else through; this costs less than trusting it.
-            let ours = port < self.flows.len()
+            let ours = port < self.ports.len()
                 && datagram.peer.ip() == self.target.ip()
                 && datagram.peer.port() == self.target.port();
             if ours {
                 let payload = &bytes[datagram.payload];
-                look(Reply { port, payload });
+                let socket = port % self.current.len();
+                look(Reply { socket, payload });
             }
         }
         xsk.release(frame);
