@@ -59,9 +59,11 @@ fn repeated(text: &[u8], times: u64) -> (Value, usize, f64) {
     for _ in 0..times {
         stdin.write_all(text).unwrap();
     }
-    // It looks for the lines that it cites only where it can; from here on it writes, and waits for us to read.
-    drop(stdin);
     let mut stdout = child.stdout.take().unwrap();
+    // The shortest pipe there is: no document fits, so that the process waits for us to read and can be looked at.
+    rustix::pipe::fcntl_setpipe_size(&stdout, 4096).unwrap();
+    // It looks for the lines that it cites only where it can; from here on it writes.
+    drop(stdin);
     let mut document = vec![0];
     stdout.read_exact(&mut document).unwrap();
     let peak = peak_mib(&child);
