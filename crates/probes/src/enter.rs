@@ -105,7 +105,21 @@ pub(crate) fn unless_told(
             || evidence.each_words(key).is_ok()
             || evidence.reading(key, &Subject::host()).is_some();
         if !told {
-            evidence.absent(&[key], why, source);
+            let why = of_all(evidence, key).unwrap_or_else(|| why.clone());
+            evidence.absent(&[key], &why, source);
         }
+    }
+}
+
+/// The reason that all its subjects give, if they give the same.
+fn of_all(evidence: &Evidence, key: &'static Key) -> Option<Absence> {
+    let of_key = |reading: &&Reading| reading.key.id == key.id;
+    let mut reasons = evidence
+        .readings()
+        .filter(of_key)
+        .map(|reading| &reading.value);
+    match reasons.next()? {
+        first @ Value::Absent(why) if reasons.all(|other| other == first) => Some(why.clone()),
+        _ => None,
     }
 }

@@ -70,5 +70,6 @@ fn tlb(window: &Window<'_>) -> Absence {
         Absence::because(
             "this machine shows no hardware counters, as a guest without a virtual PMU",
         )
+        .remedy("give the guest a virtual PMU (libvirt: <pmu state='on'/>), or count on its host")
     }
 }

@@ -31,6 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     topic: "tcp",
     summary: "long connections start slowly again after every pause",
     needs: &[
+        &keys::TCP_CONGESTION,
         &keys::TCP_ESTABLISHED,
         &keys::TCP_IDLE_RESTARTS,
         &keys::TCP_RTT,
@@ -43,7 +44,8 @@ pub(crate) static RULE: Rule = Rule {
             on connections with a round trip of a millisecond or more.",
         hurts: "A reply of 500 KB over a window of ten segments takes five round trips where one would do.",
         todo: "tcp.slow_start_idle=off on the sending side, for connections inside a network that one knows.",
-        wrong: "Short connections start slowly by nature. With four looks per window most restarts are not seen, so the number \
+        wrong: "Short connections start slowly by nature. BBR takes no notice of the switch: under it the rule is clear, though a \
+            program may ask for another algorithm on its own sockets. With four looks per window most restarts are not seen, so the number \
             is a lower bound. After a pause the network may have changed: a full window can then meet a queue that is full.",
         sources: "TuneD profile network-throughput (0); RFC 2861; net/ipv4/tcp_output.c (tcp_slow_start_after_idle_check).",
     },
@@ -55,6 +57,16 @@ fn judge(evidence: &Evidence) -> Judgement {
     if switch.value == 0.0 {
         let clear = Finding::clear("slow start after idle is off").cite(switch.reading);
         return Ok(vec![clear]);
+    }
+    // Algorithms with a pace of their own skip the check (tcp_slow_start_after_idle_check of include/net/tcp.h).
+    if let Ok(congestion) = evidence.words(&keys::TCP_CONGESTION, &Subject::host())
+        && congestion.value.starts_with("bbr")
+    {
+        let sentence = format!(
+            "{} is the congestion control here, and takes no notice of slow start after idle",
+            congestion.value
+        );
+        return Ok(vec![Finding::clear(sentence).cite(congestion.reading)]);
     }
     let restarts = match evidence.each(&keys::TCP_IDLE_RESTARTS) {
         Ok(restarts) => restarts,
