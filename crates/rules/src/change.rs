@@ -18,6 +18,12 @@ const NOISE: Threshold = Threshold {
     origin: "own guess; where the parts of the window are known, their spread is the measure",
 };
 
+const SHORT: Threshold = Threshold {
+    name: "length of a window in seconds, below which a number that did not move proves little",
+    value: 5.0,
+    origin: "own guess: half of the usual window; pages, queues and caches move in seconds",
+};
+
 /// A judgement of two looks.
 #[derive(Debug)]
 pub struct Change {
@@ -52,13 +58,13 @@ static MOVED: Change = Change {
 static NO_EFFECT: Change = Change {
     id: "knob-no-effect",
     summary: "a knob was turned and the evidence that asked for it did not move",
-    thresholds: &[NOISE],
+    thresholds: &[NOISE, SHORT],
     doc: Doc {
         looks_for: "The finding that asked for the change is still there, and its number differs from before by no more than \
             it varied within the windows.",
         hurts: "A setting that does nothing is one more thing to explain, to carry to the next kernel and to suspect.",
         todo: "Take it back. The knob is not on the path of this load.",
-        wrong: "The window is too short, the load was another one, or the setting takes effect later: interrupts move with \
+        wrong: "The window is too short (confidence is low then), the load was another one, or the setting takes effect later: interrupts move with \
             the next interrupt, memory with the next allocation, some settings with a restart.",
         sources: "The reference bank host: of five remedies that were tried, four had no effect (steering, kernel command \
             line, G1, disk queue).",
@@ -119,8 +125,9 @@ pub fn changed(before: &Evidence, after: &Evidence) -> Vec<Step> {
 pub fn judge(asked: &Rule, before: &Evidence, after: &Evidence) -> Vec<Finding> {
     let steps = changed(before, after);
     let step = steps.iter().find(|step| step.rule == asked.id);
+    let window = before.seconds().min(after.seconds());
     let mut findings = [
-        step.map_or_else(|| never_found(asked), no_effect),
+        step.map_or_else(|| never_found(asked), |step| no_effect(step, window)),
         step.map_or_else(|| never_found(asked), |step| moved(step, &steps)),
     ];
     for (finding, rule) in findings.iter_mut().zip([&NO_EFFECT, &MOVED]) {
@@ -213,7 +220,8 @@ fn by_outcome(was: &Finding, is: &Finding) -> Course {
     }
 }
 
-fn no_effect(step: &Step) -> Finding {
+/// `window`: the shorter of the two looks, in seconds.
+fn no_effect(step: &Step, window: f64) -> Finding {
     let numbers = step.numbers.as_ref().map_or_else(String::new, |(was, is)| {
         format!(" ({was} before, {is} after)")
     });
@@ -223,18 +231,31 @@ fn no_effect(step: &Step) -> Finding {
         Course::Eased => Finding::clear(format!("{} is still there and eased{numbers}", step.rule)),
         Course::Come => Finding::clear(format!("{} was not there before", step.rule)),
         Course::Same | Course::Worse => {
-            let verb = if step.course == Course::Same {
-                "did not move"
-            } else {
-                "got worse"
+            let (verb, todo, sure) = match step.course {
+                Course::Same if window < SHORT.value => (
+                    "did not move",
+                    format!(
+                        " in windows of {window:.0} s: look longer before the change is taken back"
+                    ),
+                    Grade::Low,
+                ),
+                course => (
+                    if course == Course::Same {
+                        "did not move"
+                    } else {
+                        "got worse"
+                    },
+                    ": take the change back".to_owned(),
+                    if step.numbers.is_some() {
+                        Grade::High
+                    } else {
+                        Grade::Medium
+                    },
+                ),
             };
-            let sentence = format!("{} {verb}{numbers}: take the change back", step.rule);
+            let sentence = format!("{} {verb}{numbers}{todo}", step.rule);
             cite_both(Finding::watch(&subject(step), sentence), step)
-                .confidence(if step.numbers.is_some() {
-                    Grade::High
-                } else {
-                    Grade::Medium
-                })
+                .confidence(sure)
                 .refuted_by("it moves in a longer window under the same load, or after a restart")
         }
     }

@@ -39,8 +39,8 @@ pub(crate) static RULE: Rule = Rule {
             that sleeps.",
         todo: "Forbid the deep states while latency matters: hold /dev/cpu_dma_latency open (cpu.dma_latency), which ends by \
             itself, or limit them on the kernel command line (cmdline.cstate).",
-        wrong: "Batching gives the same picture: at high load a poll finds several packets. So does a frequency governor \
-            (freq-low). Power and the turbo of neighbouring cores are the price.",
+        wrong: "Batching gives the same picture: at high load a poll finds several packets. Without deep idle states the rule \
+            is clear for that reason. A frequency governor looks alike too (freq-low). Power and the turbo of neighbouring cores are the price.",
         sources: "TuneD profile latency-performance (force_latency); Documentation/admin-guide/pm/cpuidle.rst.",
     },
     judge,

@@ -3,11 +3,11 @@
 //! The rate of allocation over the rate of requests. Collections of the young generation come as often as requests fill
 //! Eden, so half of the bytes are half of the collections, whatever the collector.
 
-use rungwise_model::check::Finding;
+use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use super::run::{Run, each, flow, seconds};
+use super::run::{Run, SHORT, each, flow, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const MUCH: Threshold = Threshold {
@@ -24,9 +24,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_ALLOCATION_RATE,
         &keys::GC_EDEN_FREED,
         &keys::GC_REQUEST_RATE,
+        &keys::GC_SECONDS,
         &keys::GC_YOUNG_INTERVAL,
     ],
-    thresholds: &[MUCH],
+    thresholds: &[MUCH, SHORT],
     knobs: &[],
     doc: Doc {
         looks_for: "More than 500 KB allocated for each request, where the user tells how many requests came (--rate).",
@@ -34,7 +35,8 @@ pub(crate) static RULE: Rule = Rule {
         todo: "A profile of allocations shows where the bytes come from (async-profiler -e alloc, JFR). Usual ones are copies of the \
             message, text made of it for logs, buffers sized for the largest message, and boxed numbers. It holds for every JDK \
             and collector.",
-        wrong: "The log counts everything that allocates, timers and caches included, and the warm-up. With G1 the rest of a humongous \
+        wrong: "The log counts everything that allocates, timers and caches included, and the warm-up: a log of less than a \
+            minute is that of a start, and has low confidence. With G1 the rest of a humongous \
             object's last region counts, with ZGC that of a page. A rate that is not of the time of the log tells nothing.",
         sources: "The reference case of HTTP heap cost (0.5 MB x 500/s, 34 KB for an empty request).",
     },
@@ -73,8 +75,14 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(rate.reading)
             .cite(requests.reading));
     }
+    let (what, sure) = if run.is_short() {
+        (format!("{what}, in the log of a start"), Grade::Low)
+    } else {
+        (what, Grade::Medium)
+    };
     let finding = run
         .watch(what)
+        .confidence(sure)
         .expect("half of the bytes are half of the young collections, each about as long as now")
         .refuted_by("as many collections without requests");
     Ok(run.cite(

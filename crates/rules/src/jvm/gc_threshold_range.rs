@@ -35,7 +35,7 @@ pub(crate) static RULE: Rule = Rule {
             case 30 tripled the young pauses to 0.2 s.",
         todo: "JDK 7 takes the value as \"never\", JDK 8 refuses to start with it, later ones take 16 alone: a command line with \
             it does not survive the way to JDK 8. -XX:MaxTenuringThreshold=15, with any collector that has ages (Serial, Parallel, CMS, G1; JDK 7 to 25).",
-        wrong: "16 can be meant, for a service whose objects all die young.",
+        wrong: "16 can be meant, for a service whose objects all die young; from JDK 9 on it says \"never\", and is a watch.",
         sources: "The reference case of long connections; HotSpot markWord.hpp (age_bits = 4).",
     },
     judge,
@@ -65,10 +65,15 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let sentence = format!(
         "a tenuring threshold of {threshold:.0} is above 15, the oldest age that an object can have"
     );
-    let finding = run
-        .act(sentence)
+    let never = threshold == OLDEST.value + 1.0 && run.release().is_none_or(|release| release > 8);
+    let finding = if never {
+        run.watch(format!("{sentence}: \"never\", which may be meant"))
+            .confidence(Grade::Low)
+    } else {
+        run.act(sentence).confidence(Grade::High)
+    };
+    let finding = finding
         .severity(Grade::Medium)
-        .confidence(Grade::High)
         .expect("survivors are copied fifteen times at most; in the reference case young pauses fell by half")
         .refuted_by("age tables whose oldest age is empty")
         .cite(reading);

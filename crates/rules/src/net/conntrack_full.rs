@@ -37,7 +37,7 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "At 100 % every new connection is dropped, whatever the service could take.",
         todo: "A larger nf_conntrack_max with a hash table to match; shorter timeouts; no tracking of the service's \
                port where the firewall allows it.",
-        wrong: "A short burst fills it for a moment: it is graded by whether the whole window was above the line. \
+        wrong: "A short burst fills it for a moment: without a loss, that is only worth watching. \
                 Failed inserts in a table that is not half full are races between CPUs, and only worth watching.",
         sources: "netdata's netfilter alarms; Documentation/networking/nf_conntrack-sysctl.rst (Linux).",
     },
@@ -61,13 +61,12 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     let finding = if used.value > USE.value {
         let severe = used.value > SEVERE.value || loses.is_some();
-        Finding::act(&host, sentence)
-            .severity(if severe { Grade::High } else { Grade::Medium })
-            .confidence(if loses.is_some() || used.always(|used| used > USE.value) {
-                Grade::High
-            } else {
-                Grade::Medium
-            })
+        if loses.is_some() || used.always(|used| used > USE.value) {
+            Finding::act(&host, sentence).confidence(Grade::High)
+        } else {
+            Finding::watch(&host, format!("{sentence}, for a moment"))
+        }
+        .severity(if severe { Grade::High } else { Grade::Medium })
     } else if loses.is_some() && used.value >= RACE.value {
         Finding::act(&host, format!("{sentence}: it was full for a moment"))
     } else if loses.is_some() {

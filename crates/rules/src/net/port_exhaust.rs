@@ -31,8 +31,8 @@ pub(crate) static RULE: Rule = Rule {
                     port range.",
         hurts: "connect() takes longer to find a port, and fails with EADDRNOTAVAIL at the end.",
         todo: "Connections that are kept and used again; tcp_tw_reuse on the client; a wider port range.",
-        wrong: "Each local address has its own ports: with several of them the share is an upper bound, which is why \
-                confidence is medium at most.",
+        wrong: "Each local address has its own ports: they are counted apart, and the busiest address is told. Sockets whose \
+                ports a program binds itself count as well, whether or not they lie in the kernel's way.",
         sources: "Documentation/networking/ip-sysctl.rst (ip_local_port_range, tcp_tw_reuse).",
     },
     judge,
@@ -65,7 +65,9 @@ fn judge(evidence: &Evidence) -> Judgement {
         .cite(used.reading)
         .turn("net.tw_reuse", "1")
         .consider("net.port_range")
-        .refuted_by("the connections come from several local addresses");
+        .refuted_by(
+            "`connect` finds a port at once under the same load: strace shows no EADDRNOTAVAIL",
+        );
     Ok(vec![match to {
         Some(to) => finding.cite(to.reading),
         None => finding,

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use rungwise_model::check::Finding;
+use rungwise_model::check::{Finding, Outcome};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
@@ -17,6 +17,9 @@ const SHARE: Threshold = Threshold {
     value: 0.015,
     origin: "reference ladder, where 2.5 % were worth 6.7 % of the rate; the line below it is our own guess",
 };
+
+/// `audit_enabled` of a configuration that nobody can change until the next boot (`AUDIT_LOCKED`, kernel/audit.h).
+const LOCKED: f64 = 2.0;
 
 pub(crate) static RULE: Rule = Rule {
     id: "sec-audit-hot",
@@ -39,7 +42,8 @@ pub(crate) static RULE: Rule = Rule {
         todo: "Ask who needs the trail. If nobody does, switch it off. If somebody does, narrow the rules to other users or \
             calls than the service's (sec.audit_rules), which keeps the trail and most of the gain. rungwise names the \
             knobs and leaves the choice to a person, because a compliance rule vetoes.",
-        wrong: "Auditing that is compiled in but switched off (enabled=0) costs nothing. A short profile of a start or a \
+        wrong: "Auditing that is compiled in but switched off (enabled=0) costs nothing. A configuration that is locked \
+            (enabled=2) is there because a compliance rule asks for it: the cost is told, and nothing is asked for. A short profile of a start or a \
             login storm shows audit work that the steady state does not have.",
         sources: "The reference ladder (20 cores, 82599ES, Linux 4.6.3): 2.5 % of the CPU under audit, 5.49 M to 5.86 M \
             transactions/s without it; kernel/auditsc.c.",
@@ -69,9 +73,21 @@ fn judge(evidence: &Evidence) -> Judgement {
     {
         let _ = write!(sentence, " (rules: {})", rules.value);
     }
+    let locked = enabled
+        .as_ref()
+        .is_ok_and(|enabled| enabled.value == LOCKED);
+    if locked {
+        sentence += ", and is locked until the next boot, as compliance rules ask";
+    }
     let mut finding = audit.cost(evidence, &sentence, SHARE.value)?;
     if let Ok(enabled) = enabled {
         finding = finding.cite(enabled.reading);
+    }
+    if locked {
+        finding.outcome = Outcome::Watch;
+        return Ok(vec![finding.refuted_by(
+            "the share stays in a boot without auditing (audit=0), where the policy allows one",
+        )]);
     }
     Ok(vec![
         finding

@@ -23,17 +23,25 @@ const PRESSED: Threshold = Threshold {
     origin: "by definition: TCPMemoryPressures counts entries into it, none is healthy",
 };
 
+const UNREAD: Threshold = Threshold {
+    name: "bytes that nobody reads, as a share of the memory of all TCP sockets",
+    value: 0.5,
+    origin: "own guess: most of it; of the connections only those with the fullest queues are known, so it is a lower bound",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "tcp-memory",
     topic: "tcp",
     summary: "TCP sockets use up the memory granted to them",
     needs: &[
+        &keys::TCP_BYTES_RECEIVED,
         &keys::TCP_ESTABLISHED,
         &keys::TCP_MEM,
         &keys::TCP_MEM_PRESSURE,
         &keys::TCP_MEM_PRESSURES,
+        &keys::TCP_RECVQ,
     ],
-    thresholds: &[NEAR, PRESSED],
+    thresholds: &[NEAR, PRESSED, UNREAD],
     knobs: &["tcp.mem", "tcp.rmem", "tcp.wmem"],
     doc: Doc {
         looks_for: "The memory of all TCP sockets above 80 % of the pressure mark of tcp_mem, or entries into memory pressure.",
@@ -41,8 +49,8 @@ pub(crate) static RULE: Rule = Rule {
             arrives.",
         todo: "If the connections are many by design, raise tcp.mem, or give each less (tcp.rmem, tcp.wmem). If a few hold the \
             memory, see why nobody reads them (tcp-recvq-pile).",
-        wrong: "Idle sockets with data that nobody will ever read (a leak) fill the memory too; a higher limit then only \
-            delays the end.",
+        wrong: "Idle sockets with data that nobody will ever read (a leak) fill the memory too, and a higher limit then only \
+            delays the end: where such sockets hold most of it, no limit is asked for.",
         sources: "netdata alert tcp_memory (80 %, 90 %); Documentation/networking/ip-sysctl.rst (tcp_mem); net/core/sock.c.",
     },
     judge,
@@ -73,6 +81,26 @@ fn judge(evidence: &Evidence) -> Judgement {
         return Ok(vec![clear]);
     }
     let host = Subject::host();
+    let (forgotten, unread) = unread(evidence);
+    if unread > UNREAD.value * used.value {
+        let sentence = format!(
+            "{sentence}; {} of it wait unread in {} on which nothing moves",
+            say::bytes(unread),
+            say::count(forgotten as f64, "connection")
+        );
+        let watch = Finding::watch(&host, sentence)
+            .severity(if pressed.is_some() {
+                Grade::High
+            } else {
+                Grade::Medium
+            })
+            .cite(used.reading)
+            .cite(mark.reading)
+            .refuted_by(
+                "their owners read them in a longer window (`ss -tmp` shows whose they are)",
+            );
+        return Ok(vec![watch]);
+    }
     let connections = evidence.host(&keys::TCP_ESTABLISHED).ok();
     if let Some(connections) = connections.filter(|connections| connections.value >= 1.0) {
         let _ = write!(
@@ -102,4 +130,19 @@ fn judge(evidence: &Evidence) -> Judgement {
             .consider("tcp.wmem")
             .refuted_by("the memory belongs to a few sockets with long queues (`ss -tm`): nobody reads them"),
     ])
+}
+
+/// Connections with something to read on which nothing arrived in the window, and what waits in them.
+fn unread(evidence: &Evidence) -> (usize, f64) {
+    let queues = evidence.each(&keys::TCP_RECVQ).unwrap_or_default();
+    let still = |connection: &Subject| {
+        let received = evidence.quantity(&keys::TCP_BYTES_RECEIVED, connection);
+        received.is_ok_and(|received| received.value <= 0.0)
+    };
+    let forgotten = queues
+        .into_iter()
+        .filter(|(connection, queue)| queue.value > 0.0 && still(connection));
+    forgotten.fold((0, 0.0), |(count, bytes), (_, queue)| {
+        (count + 1, bytes + queue.value)
+    })
 }
