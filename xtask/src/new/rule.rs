@@ -61,8 +61,7 @@ const CASEBOOK: &str = r#"# {ID}
 
 ## {STUB}: the sickness as it was seen
 
-{STUB}: where the figures come from. One more case for each: a near miss on either side of the line, and the known false
-alarm.
+{STUB}: where the figures come from.
 
 ```evidence
 window = 10s
@@ -73,11 +72,35 @@ cpu.busy_mean host = 90% [89% 91% 90%]
 act host medium medium:
 ```
 
-## {STUB}: healthy
+## A near miss: {STUB}, just above the line
 
 ```evidence
 window = 10s
-cpu.busy_mean host = 2%
+cpu.busy_mean host = 5.2%
+```
+
+```outcome
+act host medium medium:
+```
+
+## A near miss: {STUB}, just below the line
+
+```evidence
+window = 10s
+cpu.busy_mean host = 4.8%
+```
+
+```outcome
+clear
+```
+
+## The known false alarm: {STUB}
+
+{STUB}: what looks like the sickness and is none, and how the rule knows.
+
+```evidence
+window = 10s
+cpu.busy_mean host = 8% [20% 2% 2%]
 ```
 
 ```outcome

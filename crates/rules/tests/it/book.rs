@@ -19,6 +19,8 @@
 //! Outcomes are exactly the findings, in order: `act` or `watch` with subject, severity, confidence and
 //! knobs (`@device` and `=wish` are compared where they are written), `clear`, or `undecided` with the key
 //! that is missing. `says` is part of the first sentence.
+//!
+//! Two words of a heading are read by `parts.rs`: `near miss` and `false alarm`.
 
 use std::path::{Path, PathBuf};
 
@@ -378,6 +380,14 @@ impl Expected {
         };
         let spelled = knobs.iter().filter(|knob| knob.to.is_some());
         spelled.map(|knob| knob.id.as_str())
+    }
+
+    /// The knob that it asks for first.
+    pub(crate) fn remedy(&self) -> Option<&str> {
+        match self {
+            Self::Finding { knobs, .. } => knobs.first().map(|knob| knob.id.as_str()),
+            _ => None,
+        }
     }
 
     /// Its outcome.

@@ -9,6 +9,7 @@
 mod book;
 mod cases;
 mod house;
+mod parts;
 mod random;
 
 /// Fails with every offender on a line of its own.
