@@ -498,9 +498,12 @@ fn causes_are_counted_and_late_ones_apart() {
         (500, "System.gc()", Kind::Full),
         (600, "Heap Dump Initiated GC", Kind::Full),
         (700, "G1 Compaction Pause", Kind::Full),
+        (800, "GCLocker Initiated GC", Kind::Young),
+        (900, "GCLocker Initiated GC", Kind::Young),
     ] {
         let mut pause = log.draft("Pause", kind, at * 1000, 10, (9, 1));
         pause.cause = Some(log.name(cause));
+        pause.troubles.gc_locker = cause == "GCLocker Initiated GC";
         log.tell(Event::Pause(&pause));
     }
     let evidence = evidence(&log.summarizer.summary());
@@ -515,6 +518,8 @@ fn causes_are_counted_and_late_ones_apart() {
         (&keys::GC_FULLS_INSPECTION, 1.0),
         (&keys::GC_FULLS_ERGONOMICS, 0.0),
         (&keys::GC_FULLS_ALLOCATION, 1.0),
+        (&keys::GC_LOCKER, 2.0),
+        (&keys::GC_LOCKER_TIME, 0.02),
     ] {
         near(jvm(&evidence, key), count);
     }

@@ -59,6 +59,7 @@ keys! { GC;
     GC_LIVE_SLOPE_LOW = "gc.live_slope_low", BytesPerSecond, Jvm, "Lower end of its 95 % interval; above zero the growth is real";
     GC_LIVE_SOURCE = "gc.live_source", Text, Jvm, "What the live set is known from: full, mixed, sweep, cycle, remark";
     GC_LOCKER = "gc.locker", Count, Jvm, "Collections that waited for a JNI critical region: GCLocker Initiated GC";
+    GC_LOCKER_TIME = "gc.locker_time", Seconds, Jvm, "Time in the pauses of those collections";
     GC_MEMORY = "gc.memory", Bytes, Jvm, "Memory of the machine or container, as the JVM sees it";
     GC_METADATA = "gc.metadata", Count, Jvm, "Collections of any kind with the cause Metadata GC Threshold";
     GC_METADATA_LATE = "gc.metadata_late", Count, Jvm, "Those that came more than five minutes after the JVM or the log began";

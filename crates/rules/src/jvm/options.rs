@@ -31,6 +31,13 @@ pub(super) enum Goal {
     SurvivorRatio(u32),
     /// The heap has so many MiB from the start.
     HeapMib(u64),
+    /// The heap has so many MiB at most, and at first where that is more.
+    HeapMaxMib {
+        /// At most.
+        most: u64,
+        /// At first, where that changes.
+        first: Option<u64>,
+    },
     /// Concurrent cycles unload classes.
     UnloadClasses,
     /// The young generation has so many MiB.
@@ -74,6 +81,10 @@ pub(super) fn options(goal: Goal, release: Option<u32>, collector: Collector) ->
         }
         // From JDK 8 on it is the default.
         (Goal::UnloadClasses, Collector::Cms) if until(7) => one("-XX:+CMSClassUnloadingEnabled"),
+        (Goal::HeapMaxMib { most, first }, _) => {
+            let first = first.map(|mib| format!("-Xms{mib}m"));
+            first.into_iter().chain([format!("-Xmx{most}m")]).collect()
+        }
         (Goal::HeapMib(mib), _) => vec![format!("-Xms{mib}m")],
         (Goal::YoungMib(mib), Collector::Serial | Collector::Parallel | Collector::Cms) => {
             vec![format!("-Xmn{mib}m")]
@@ -177,6 +188,10 @@ mod tests {
                 Goal::OldestAge,
                 Goal::SurvivorRatio(6),
                 Goal::HeapMib(1024),
+                Goal::HeapMaxMib {
+                    most: 1024,
+                    first: Some(1024),
+                },
                 Goal::UnloadClasses,
                 Goal::YoungMib(512),
             ] {

@@ -154,6 +154,18 @@ impl Teller<'_> {
             let from = From::maybe(&words, moment);
             self.number(key, known.then_some(count as f64), from, why);
         }
+        let locker = &self.run.troubles.gc_locker;
+        let words = match locker.count {
+            0 => "looked for and not found".to_owned(),
+            count => format!("{}, the longest", collections(count)),
+        };
+        let from = From::maybe(&words, locker.longest.as_ref());
+        for (key, value) in [
+            (&keys::GC_LOCKER, locker.count as f64),
+            (&keys::GC_LOCKER_TIME, locker.total_ms / 1e3),
+        ] {
+            self.number(key, known.then_some(value), from, why);
+        }
         let late = pauses.metadata_late;
         let words = format!("{} later than five minutes", collections(late));
         let known = known && self.run.seconds.is_some();
@@ -311,7 +323,6 @@ impl Teller<'_> {
                 &troubles.concurrent_mode_interrupted,
             ),
             (&keys::GC_EVACUATION_FAILURES, &troubles.evacuation_failed),
-            (&keys::GC_LOCKER, &troubles.gc_locker),
             (&keys::GC_OUT_OF_MEMORY, &troubles.out_of_memory),
             (&keys::GC_PROMOTION_FAILURES, &troubles.promotion_failed),
         ] {

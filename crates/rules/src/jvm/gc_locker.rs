@@ -1,0 +1,118 @@
+//! `gc-locker`: collections come because native code held them up, not because the heap asks for them.
+//!
+//! Between `GetPrimitiveArrayCritical` and its release nothing may move, so a collection waits, and every thread that needs
+//! memory waits with it. When the last thread has left, a young collection follows, however little there is to collect.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{Collector, OPTIONS, Run, SHORT, each, seconds};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const SHARE: Threshold = Threshold {
+    name: "share of the collections that waited for native code",
+    value: 0.1,
+    origin: "the line of JMC's rule of the GC locker",
+};
+
+const COST: Threshold = Threshold {
+    name: "share of the run in such collections, from which on they cost the service",
+    value: 0.005,
+    origin: "own guess: a tenth of what GCeasy lets collections take",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-locker",
+    topic: "jvm",
+    summary: "collections wait for native code that holds arrays in place",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_FULLS,
+        &keys::GC_LOCKER,
+        &keys::GC_LOCKER_TIME,
+        &keys::GC_SECONDS,
+        &keys::GC_VERSION,
+        &keys::GC_YOUNGS,
+    ],
+    thresholds: &[SHARE, COST, SHORT],
+    knobs: &[OPTIONS],
+    doc: Doc {
+        looks_for: "The cause GCLocker Initiated GC in more than a tenth of the collections, and how much of the run those take.",
+        hurts: "A collection that is due waits until the last thread has left its JNI critical region, and the threads that need \
+            memory wait with it; no pause of the log shows that wait. The collection after it comes whether it is worth it or not.",
+        todo: "Find who holds the arrays, and let it hold them for a shorter time or copy them (GetByteArrayRegion): compression, \
+            cryptography, native parsers. -XX:+PrintJNIGCStalls (JDK 7 and 8) or -Xlog:gc+jni=debug (JDK 9 to 24) names the threads. \
+            G1 from JDK 22 on keeps their regions in place and collects the others (JEP 423), Shenandoah does so on every JDK that \
+            has it, and from JDK 25 on no collector has this cause.",
+        wrong: "A collection that was due anyway has this cause too when a thread was in such a region at that moment, so their share \
+            tells how often regions are in the way, not how many collections could be spared.",
+        sources: "HotSpot gcLocker.cpp of JDK 8 to 21; JEP 423; JDK-8192647 (gone in 25); JMC, GcLockerRule.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_LOCKER, of_run)
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let locker = run.number(&keys::GC_LOCKER)?;
+    if locker.value < 1.0 {
+        return Ok(Finding::clear("no collection waited for native code").cite(locker.reading));
+    }
+    let all = run.number(&keys::GC_YOUNGS)?.value + run.number(&keys::GC_FULLS)?.value;
+    let share = (locker.value / all.max(locker.value)).min(1.0);
+    let time = run.told(&keys::GC_LOCKER_TIME);
+    let cost = time
+        .zip(run.told(&keys::GC_SECONDS))
+        .filter(|(_, whole)| *whole > 0.0)
+        .map(|(time, whole)| time / whole);
+    let took = time.map_or_else(String::new, |time| format!(", {} in all", seconds(time)));
+    let sentence = format!(
+        "{} of {} waited for native code that held arrays in place ({}){took}",
+        say::whole(locker.value),
+        say::count(all, "collection"),
+        say::percent(share)
+    );
+    if share <= SHARE.value {
+        return Ok(Finding::clear(sentence)
+            .below(share, SHARE.value)
+            .cite(locker.reading));
+    }
+    let dear = cost.filter(|cost| *cost > COST.value && !run.is_short());
+    let finding = match dear {
+        Some(_) => run.act(sentence),
+        None => run.watch(sentence).severity(Grade::Low),
+    };
+    let finding = run.cite(finding, &[&keys::GC_LOCKER, &keys::GC_LOCKER_TIME]);
+    let finding = match namer(run.release()) {
+        // To what the JVM writes already, and instead of nothing.
+        Some(option) => finding.turn(OPTIONS, option),
+        None => finding,
+    };
+    let finding = finding
+        .newer(match run.collector() {
+            Collector::G1 => {
+                "G1 of 25 keeps such arrays in place and collects what lies around them (JEP 423, JDK 22)"
+            }
+            _ => {
+                "no collector of 25 has this cause; G1 has kept such arrays in place since JDK 22 (JEP 423)"
+            }
+        })
+        .refuted_by("-Xlog:gc+jni=debug (JDK 8: -XX:+PrintJNIGCStalls) that names no thread");
+    Ok(match dear {
+        Some(cost) => finding.expect(format!("at most {} of the run", say::percent(cost))),
+        None => finding,
+    })
+}
+
+/// The option with which this JDK names the threads in critical regions.
+fn namer(release: Option<u32>) -> Option<&'static str> {
+    match release? {
+        7..=8 => Some("-XX:+PrintJNIGCStalls"),
+        // To standard output, so that it takes no log away.
+        9..=24 => Some("-Xlog:gc+jni=debug"),
+        _ => None,
+    }
+}
