@@ -2,8 +2,9 @@
 //!
 //! An invented machine with everything the knobs touch, a record of the real machine's settings to
 //! prove "exactly as before", a way to kill a program at its nth system call, and namespaces with one
-//! planted fault each, or none. And a GC log that does not end.
+//! planted fault each, or none. And a GC log that does not end, and casebooks.
 
+pub mod casebook;
 mod endless;
 pub mod faults;
 mod invented;

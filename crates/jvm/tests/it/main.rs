@@ -9,6 +9,8 @@
     reason = "looks for JVMs and starts them, and says which are missing; the crate itself does none of it"
 )]
 
+mod book;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -16,19 +16,18 @@
 //!
 //! A judgement of two looks has `asked = rule-id` among its evidence and the second look in a block `after`.
 //!
-//! Outcomes are exactly the findings, in order: `act` or `watch` with subject, severity, confidence and
-//! knobs (`@device` and `=wish` are compared where they are written), `clear`, or `undecided` with the key
-//! that is missing. `says` is part of the first sentence.
+//! Outcomes are those of all casebooks: `rungwise_testkit::casebook`.
 //!
 //! Two words of a heading are read by `parts.rs`: `near miss` and `false alarm`.
 
 use std::path::{Path, PathBuf};
 
-use rungwise_model::check::{Finding, Grade, Outcome, Turn};
+use rungwise_model::check::Outcome;
 use rungwise_model::evidence::{
     self, Absence, Evidence, Kind, Origin, Reading, Subject, Unit, Value,
 };
 use rungwise_model::units;
+use rungwise_testkit::casebook::{self, Expectation, Expected, block, quoted};
 
 /// One rule's file.
 pub(crate) struct Book {
@@ -42,32 +41,7 @@ pub(crate) struct Case {
     pub(crate) evidence: Evidence,
     /// The rule that asked for the change, and the evidence after it.
     pub(crate) change: Option<(String, Evidence)>,
-    pub(crate) expected: Vec<Expected>,
-    pub(crate) says: Vec<String>,
-}
-
-/// One line of an outcome block.
-#[derive(Debug)]
-pub(crate) enum Expected {
-    Finding {
-        outcome: Outcome,
-        subject: String,
-        severity: Grade,
-        confidence: Grade,
-        knobs: Vec<Wish>,
-    },
-    Clear,
-    Undecided {
-        missing: String,
-    },
-}
-
-/// A knob as a casebook writes it: `id`, `id@device`, `id=wish`, `id@device=wish`.
-#[derive(Debug)]
-pub(crate) struct Wish {
-    id: String,
-    device: Option<String>,
-    to: Option<String>,
+    pub(crate) expectation: Expectation,
 }
 
 /// The folder of the casebooks.
@@ -77,44 +51,23 @@ pub(crate) fn folder() -> PathBuf {
 
 /// Every casebook, in order of the rules; a file that is no casebook fails the test.
 pub(crate) fn all() -> Vec<Book> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    paths.sort();
-    let books: Result<Vec<Book>, String> = paths
-        .iter()
-        .map(|path| {
-            let text = std::fs::read_to_string(path).unwrap();
-            let book = Book::parse(&text).map_err(|why| format!("{}: {why}", path.display()))?;
-            if path.file_name().unwrap().to_str() != Some(&format!("{}.md", book.rule)) {
-                return Err(format!("{}: its title is {}", path.display(), book.rule));
-            }
-            Ok(book)
-        })
-        .collect();
-    books.unwrap_or_else(|why| panic!("{why}"))
+    let read = |book| Book::read(book).unwrap_or_else(|why| panic!("{why}"));
+    casebook::books(&folder()).into_iter().map(read).collect()
 }
 
 impl Book {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut parts = text.split("\n## ");
-        let head = parts.next().unwrap_or_default();
-        let rule = head
-            .lines()
-            .next()
-            .and_then(|line| line.strip_prefix("# "))
-            .ok_or("it does not open with `# rule-id`")?;
-        let cases: Result<Vec<Case>, String> = parts
-            .map(|part| {
-                let title = part.lines().next().unwrap_or_default();
-                Case::parse(title, part).map_err(|why| format!("case '{title}': {why}"))
-            })
-            .collect();
+    fn read(book: casebook::Book) -> Result<Self, String> {
+        let case = |(title, text): &(String, String)| {
+            Case::parse(title, text).map_err(|why| format!("{}: case '{title}': {why}", book.rule))
+        };
         Ok(Self {
-            rule: rule.to_owned(),
-            cases: cases?,
+            cases: book.cases.iter().map(case).collect::<Result<_, _>>()?,
+            rule: book.rule,
         })
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        Self::read(casebook::Book::parse(text)?)
     }
 }
 
@@ -125,22 +78,26 @@ impl Case {
             None => None,
             Some(asked) => Some((asked, look(&block(text, "after")?)?.0)),
         };
-        let (mut expected, mut says) = (Vec::new(), Vec::new());
-        for line in block(text, "outcome")? {
-            match line.strip_prefix("says: ") {
-                Some(words) => says.push(quoted(words)?.to_owned()),
-                None => expected.push(expect(&line).map_err(|why| format!("'{line}': {why}"))?),
+        let expectation = Expectation::parse(text)?;
+        for expected in &expectation.findings {
+            match expected {
+                Expected::Finding { subject, .. } => {
+                    let known: Subject = subject.parse()?;
+                    if known.to_string() != *subject {
+                        return Err(format!("write {known} and not {subject}"));
+                    }
+                }
+                Expected::Undecided { missing } => {
+                    evidence::key(missing).ok_or("there is no such key")?;
+                }
+                Expected::Clear => {}
             }
-        }
-        if expected.is_empty() {
-            return Err("it expects nothing".to_owned());
         }
         Ok(Self {
             title: title.to_owned(),
             evidence,
             change,
-            expected,
-            says,
+            expectation,
         })
     }
 }
@@ -161,38 +118,6 @@ fn look(lines: &[String]) -> Result<(Evidence, Option<String>), String> {
         }
     }
     Ok((evidence, asked))
-}
-
-/// The lines of a fenced block, without comments and blank lines.
-fn block(text: &str, name: &str) -> Result<Vec<String>, String> {
-    let opening = format!("```{name}\n");
-    let (_, rest) = text
-        .split_once(&opening)
-        .ok_or_else(|| format!("it has no block `{name}`"))?;
-    let (inside, rest) = rest
-        .split_once("\n```")
-        .ok_or_else(|| format!("its block `{name}` does not end"))?;
-    if rest.contains(&opening) {
-        return Err(format!("it has two blocks `{name}`"));
-    }
-    Ok(inside
-        .lines()
-        .map(|line| without_comment(line).trim().to_owned())
-        .filter(|line| !line.is_empty())
-        .collect())
-}
-
-/// A comment starts with `#` outside quotes.
-fn without_comment(line: &str) -> &str {
-    let mut inside = false;
-    for (at, c) in line.char_indices() {
-        match c {
-            '"' => inside = !inside,
-            '#' if !inside => return &line[..at],
-            _ => {}
-        }
-    }
-    line
 }
 
 /// `key subject = value`, once per subject of a range.
@@ -276,163 +201,6 @@ fn number(unit: Unit, text: &str) -> Result<f64, String> {
     number.map_err(|why| why.to_string())
 }
 
-fn quoted(text: &str) -> Result<&str, String> {
-    text.trim()
-        .strip_prefix('"')
-        .and_then(|text| text.strip_suffix('"'))
-        .ok_or_else(|| format!("'{text}' stands not in quotes"))
-}
-
-fn expect(line: &str) -> Result<Expected, String> {
-    let (head, knobs) = line.split_once(": ").unwrap_or((line, ""));
-    let words: Vec<&str> = head.trim_end_matches(':').split_whitespace().collect();
-    let outcome = match words[..] {
-        ["clear"] => return Ok(Expected::Clear),
-        ["undecided", key] => {
-            evidence::key(key).ok_or("there is no such key")?;
-            let missing = key.to_owned();
-            return Ok(Expected::Undecided { missing });
-        }
-        ["act", ..] => Outcome::Act,
-        ["watch", ..] => Outcome::Watch,
-        _ => return Err("it is neither act, watch, clear nor undecided KEY".to_owned()),
-    };
-    let [_, subject, severity, confidence] = words[..] else {
-        return Err("write OUTCOME SUBJECT SEVERITY CONFIDENCE: KNOBS".to_owned());
-    };
-    let knobs = knobs.split(", ").filter(|knob| !knob.trim().is_empty());
-    Ok(Expected::Finding {
-        outcome,
-        subject: subject.parse::<Subject>()?.to_string(),
-        severity: grade(severity)?,
-        confidence: grade(confidence)?,
-        knobs: knobs.map(|knob| Wish::parse(knob.trim())).collect(),
-    })
-}
-
-fn grade(word: &str) -> Result<Grade, String> {
-    match word {
-        "low" => Ok(Grade::Low),
-        "medium" => Ok(Grade::Medium),
-        "high" => Ok(Grade::High),
-        _ => Err(format!("'{word}' is neither low, medium nor high")),
-    }
-}
-
-impl Wish {
-    fn parse(text: &str) -> Self {
-        let (name, to) = match text.split_once('=') {
-            Some((name, to)) => (name, Some(to.to_owned())),
-            None => (text, None),
-        };
-        let (id, device) = match name.split_once('@') {
-            Some((id, device)) => (id, Some(device.to_owned())),
-            None => (name, None),
-        };
-        Self {
-            id: id.to_owned(),
-            device,
-            to,
-        }
-    }
-
-    fn is(&self, turn: &Turn) -> bool {
-        turn.id == self.id
-            && (self.device.is_none() || turn.device == self.device)
-            && (self.to.is_none() || turn.to == self.to)
-    }
-}
-
-impl Expected {
-    /// The rule said this.
-    pub(crate) fn is(&self, said: &Finding) -> bool {
-        match self {
-            Self::Clear => said.outcome == Outcome::Clear,
-            Self::Undecided { missing } => {
-                said.outcome == Outcome::Undecided
-                    && said.missing.iter().any(|lack| lack.key == *missing)
-            }
-            Self::Finding {
-                outcome,
-                subject,
-                severity,
-                confidence,
-                knobs,
-            } => {
-                said.outcome == *outcome
-                    && said.subject == *subject
-                    && said.severity == *severity
-                    && said.confidence == *confidence
-                    && knobs.len() == said.knobs.len()
-                    && knobs
-                        .iter()
-                        .zip(&said.knobs)
-                        .all(|(wish, turn)| wish.is(turn))
-            }
-        }
-    }
-
-    /// Knobs whose wish is written out.
-    pub(crate) fn wishes(&self) -> impl Iterator<Item = &str> {
-        let knobs = match self {
-            Self::Finding { knobs, .. } => &knobs[..],
-            _ => &[],
-        };
-        let spelled = knobs.iter().filter(|knob| knob.to.is_some());
-        spelled.map(|knob| knob.id.as_str())
-    }
-
-    /// The knob that it asks for first.
-    pub(crate) fn remedy(&self) -> Option<&str> {
-        match self {
-            Self::Finding { knobs, .. } => knobs.first().map(|knob| knob.id.as_str()),
-            _ => None,
-        }
-    }
-
-    /// Its outcome.
-    pub(crate) fn outcome(&self) -> Outcome {
-        match self {
-            Self::Clear => Outcome::Clear,
-            Self::Undecided { .. } => Outcome::Undecided,
-            Self::Finding { outcome, .. } => *outcome,
-        }
-    }
-}
-
-/// A finding as a casebook would write it.
-pub(crate) fn written(said: &Finding) -> String {
-    let word = |grade: Grade| format!("{grade:?}").to_lowercase();
-    let line = match said.outcome {
-        Outcome::Clear => "clear".to_owned(),
-        Outcome::Undecided => {
-            let keys: Vec<&str> = said.missing.iter().map(|lack| lack.key.as_str()).collect();
-            format!("undecided {}", keys.join(" "))
-        }
-        outcome => {
-            let knobs: Vec<String> = said.knobs.iter().map(wish).collect();
-            format!(
-                "{} {} {} {}: {}",
-                format!("{outcome:?}").to_lowercase(),
-                said.subject,
-                word(said.severity),
-                word(said.confidence),
-                knobs.join(", ")
-            )
-        }
-    };
-    format!("{line}    says: \"{}\"", said.sentence)
-}
-
-fn wish(turn: &Turn) -> String {
-    let device = turn.device.iter().map(|device| format!("@{device}"));
-    let to = turn.to.iter().map(|to| format!("={to}"));
-    std::iter::once(turn.id.clone())
-        .chain(device)
-        .chain(to)
-        .collect()
-}
-
 #[test]
 fn a_case_is_read_as_it_is_written() {
     let text = "# some-rule\n\n## A title\nprose\n\n```evidence\nwindow = 10s\n# a comment\n\
@@ -443,7 +211,11 @@ fn a_case_is_read_as_it_is_written() {
     let book = Book::parse(text).unwrap();
     assert_eq!(book.rule, "some-rule");
     let case = &book.cases[0];
-    assert_eq!((case.title.as_str(), case.says.len()), ("A title", 1));
+    let expectation = &case.expectation;
+    assert_eq!(
+        (case.title.as_str(), expectation.says.len()),
+        ("A title", 1)
+    );
     assert!((case.evidence.seconds() - 10.0).abs() < 1e-9);
     let numbers: Vec<String> = case
         .evidence
@@ -453,7 +225,7 @@ fn a_case_is_read_as_it_is_written() {
     assert_eq!(numbers.len(), 8, "{numbers:#?}");
     assert!(numbers.contains(&"cpu.busy cpu/2 Number(0.04)".to_owned()));
     assert!(numbers.contains(&"irq.device irq/41 Text(\"eth0 # 1\")".to_owned()));
-    let outcomes: Vec<Outcome> = case.expected.iter().map(Expected::outcome).collect();
+    let outcomes: Vec<Outcome> = expectation.findings.iter().map(Expected::outcome).collect();
     assert_eq!(outcomes, [Outcome::Act, Outcome::Watch, Outcome::Undecided]);
 }
 

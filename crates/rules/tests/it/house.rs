@@ -7,6 +7,7 @@ use rungwise_model::check::{Finding, Outcome};
 use rungwise_model::evidence::{Evidence, Unit};
 use rungwise_rules::change::CHANGES;
 use rungwise_rules::{RULES, Rule};
+use rungwise_testkit::casebook::Expected;
 
 use crate::{book, none_of};
 
@@ -29,8 +30,8 @@ fn every_casebook_shows_a_finding_a_clear_and_an_undecided_case() {
         let shown: BTreeSet<Outcome> = book
             .cases
             .iter()
-            .flat_map(|case| &case.expected)
-            .map(book::Expected::outcome)
+            .flat_map(|case| &case.expectation.findings)
+            .map(Expected::outcome)
             .collect();
         if !shown.contains(&Outcome::Act) && !shown.contains(&Outcome::Watch) {
             offenders.push(format!("{id}: no case with a finding"));
@@ -90,7 +91,7 @@ fn every_wish_stands_in_a_casebook() {
             continue;
         };
         for case in book.cases {
-            let written = case.expected.iter().flat_map(book::Expected::wishes);
+            let written = case.expectation.findings.iter().flat_map(Expected::wishes);
             spelled.extend(written.map(|knob| (rule.id, knob.to_owned())));
             for finding in rule.findings(&case.evidence) {
                 let turns = finding.knobs.into_iter().filter(|turn| turn.to.is_some());

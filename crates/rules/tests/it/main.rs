@@ -1,11 +1,5 @@
 //! Rules against their casebooks, against the house's law for rules, and against evidence that no
 //! machine would give.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "tests read the casebooks; their helpers are tests too"
-)]
-
 mod book;
 mod cases;
 mod house;

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rungwise_model::check::Outcome;
 use rungwise_model::evidence::{Evidence, Reading, Unit, Value};
+use rungwise_testkit::casebook::Expected;
 
-use crate::book::{self, Case, Expected};
+use crate::book::{self, Case};
 use crate::none_of;
 
 const NEAR_MISS: &str = "near miss";
@@ -57,10 +58,14 @@ fn every_casebook_has_the_known_false_alarm() {
             offenders.push(format!("{}: no case of a false alarm", book.rule));
         }
         // A guard silences the rule, makes it a watch, or puts another remedy in place of the usual one.
-        let usual = book.cases[0].expected.first().and_then(Expected::remedy);
+        let usual = book.cases[0]
+            .expectation
+            .findings
+            .first()
+            .and_then(Expected::remedy);
         for case in book.cases.iter().filter(of) {
             let acts = |row: &&Expected| row.outcome() == Outcome::Act && row.remedy() == usual;
-            if case.expected.iter().any(|row| acts(&row)) {
+            if case.expectation.findings.iter().any(|row| acts(&row)) {
                 offenders.push(format!(
                     "{}: it acts all the same: {}",
                     book.rule, case.title
@@ -72,12 +77,12 @@ fn every_casebook_has_the_known_false_alarm() {
 }
 
 fn found(case: &Case) -> bool {
-    let mut outcomes = case.expected.iter().map(Expected::outcome);
+    let mut outcomes = case.expectation.findings.iter().map(Expected::outcome);
     outcomes.any(|outcome| matches!(outcome, Outcome::Act | Outcome::Watch))
 }
 
 fn clear(case: &Case) -> bool {
-    let mut outcomes = case.expected.iter().map(Expected::outcome);
+    let mut outcomes = case.expectation.findings.iter().map(Expected::outcome);
     outcomes.all(|outcome| outcome == Outcome::Clear)
 }
 
