@@ -7,4 +7,5 @@ mod predict;
 mod preunified;
 mod splits;
 mod summary;
+mod totals;
 mod unified;
