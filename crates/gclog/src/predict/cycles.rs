@@ -12,96 +12,47 @@ use crate::summary::clock::seconds;
 /// Cycles below which nothing is said of their intervals.
 const FEWEST: u64 = 3;
 
+/// The cycles of the log.
+struct Cycles {
+    /// The collector.
+    name: &'static str,
+    /// From the start of one to that of the next, seconds: the mean, and nine in ten of them.
+    interval: Estimate,
+    /// In use when one begins, bytes.
+    at: f64,
+    /// In use when one has ended, bytes.
+    left: f64,
+    /// Since the last one began, seconds.
+    passed: f64,
+}
+
 pub(super) fn predict(
     seen: &Seen,
     live: Option<&LiveSet>,
     change: Option<&Change>,
 ) -> Result<Prediction, Error> {
-    let name = match seen.facts.collector {
-        Some(Collector::Z) => "ZGC",
-        Some(Collector::Shenandoah) => "Shenandoah",
-        Some(Collector::GenerationalZ) => return Err(generational("generational ZGC")),
-        Some(Collector::GenerationalShenandoah) => {
-            return Err(generational("generational Shenandoah"));
-        }
-        Some(Collector::Epsilon) => {
-            return Err(Error::TooLittle("Epsilon never collects".to_owned()));
-        }
-        _ => {
-            return Err(Error::TooLittle(
-                "the log does not tell which collector wrote it, or of no collection".to_owned(),
-            ));
-        }
-    };
-    let (Some(interval), Some(at), Some(left)) = (
-        (seen.old.interval.count() + 1 >= FEWEST).then_some(&seen.old.interval),
-        seen.old.at_start.mean(),
-        seen.old.left().and_then(|left| left.mean()),
-    ) else {
-        return Err(Error::TooLittle(format!(
-            "the log tells of fewer than {FEWEST} cycles of {name} with their sizes"
-        )));
-    };
-    let at_share = |share: f64| interval.quantile(share) as f64 / 1e9;
-    let mean = interval.sum_ms() / 1e3 / interval.count() as f64;
-    let (least, most) = (at_share(0.05).min(mean), at_share(0.95).max(mean));
-    let room = at - left;
-    if room <= 0.0 {
-        return Err(Error::TooLittle(format!(
-            "the cycles of {name} in the log free nothing"
-        )));
-    }
-    let spread = Estimate {
-        point: mean,
-        low: least,
-        high: most,
-    };
+    let cycles = Cycles::of(seen)?;
+    let name = cycles.name;
     // What is allocated during a cycle is not seen, so this is the rate at which the room fills.
-    let allocation = Estimate::exact(room).over(spread).unwrap_or_default();
-    // Under -Xlog:gc ZGC prints no pause, and no pause is not known to be none.
-    let share = (seen.pauses_s > 0.0).then(|| seen.pauses_s / seen.seconds());
-    let heap = seen
-        .facts
-        .max_heap
-        .map(|bytes| bytes as f64)
-        .or(seen.heap.last);
+    let room = Estimate::exact(cycles.at - cycles.left);
+    let allocation = room.over(cycles.interval).unwrap_or_default();
+    let heap = seen.facts.max_heap.map(|bytes| bytes as f64);
     let layout = Layout {
         collector: Some(name.to_owned()),
-        heap_bytes: heap,
+        heap_bytes: heap.or(seen.heap.last),
         ..Layout::default()
     };
-    let own = Figure {
-        quantity: Quantity::OldIntervalS,
-        measured: Some(mean),
-        estimate: Some(spread),
-        because: Some("nine in ten of the log's intervals".to_owned()),
-    };
-    let pauses = untold(
-        Quantity::PauseShare,
-        share,
-        format!("pauses of {name} follow neither the heap nor what lives in it"),
-    );
     let what_if = change
-        .map(|change| what_if(change, name, heap, [at, left], spread, &layout))
+        .map(|change| what_if(change, &cycles, &layout))
         .transpose()?;
-    let passed = seen
-        .last
-        .zip(seen.old.last_start)
-        .map_or(0.0, |(last, at)| seconds(last - at));
-    let left_s = |value: f64| (value - passed).max(0.0);
-    let in_s = Estimate {
-        point: left_s(mean),
-        low: left_s(least),
-        high: left_s(most),
-    };
     Ok(Prediction {
         layout,
         allocation,
-        now: vec![own, pauses],
+        now: cycles.now(seen),
         next: vec![
             next(
                 "old",
-                Some(in_s),
+                Some(cycles.next()),
                 "a cycle: the log's intervals, less the time since the last one began",
             ),
             next_full(seen, live),
@@ -114,6 +65,87 @@ pub(super) fn predict(
     })
 }
 
+impl Cycles {
+    fn of(seen: &Seen) -> Result<Self, Error> {
+        let name = name(seen.facts.collector)?;
+        let intervals = &seen.old.interval;
+        let (true, Some(at), Some(left)) = (
+            intervals.count() + 1 >= FEWEST,
+            seen.old.at_start.mean(),
+            seen.old.left().and_then(|left| left.mean()),
+        ) else {
+            return Err(Error::TooLittle(format!(
+                "the log tells of fewer than {FEWEST} cycles of {name} with their sizes"
+            )));
+        };
+        if at <= left {
+            return Err(Error::TooLittle(format!(
+                "the cycles of {name} in the log free nothing"
+            )));
+        }
+        let at_share = |share: f64| intervals.quantile(share) as f64 / 1e9;
+        let mean = intervals.sum_ms() / 1e3 / intervals.count() as f64;
+        let passed = seen.last.zip(seen.old.last_start);
+        Ok(Self {
+            name,
+            interval: Estimate {
+                point: mean,
+                low: at_share(0.05).min(mean),
+                high: at_share(0.95).max(mean),
+            },
+            at,
+            left,
+            passed: passed.map_or(0.0, |(last, at)| seconds(last - at)),
+        })
+    }
+
+    /// What the log has of the figures that are told.
+    fn now(&self, seen: &Seen) -> Vec<Figure> {
+        let interval = Figure {
+            quantity: Quantity::OldIntervalS,
+            measured: Some(self.interval.point),
+            estimate: Some(self.interval),
+            because: Some("nine in ten of the log's intervals".to_owned()),
+        };
+        // Under -Xlog:gc ZGC prints no pause, and no pause is not known to be none.
+        let share = (seen.pauses_s > 0.0).then(|| seen.pauses_s / seen.seconds());
+        vec![interval, self.pauses(share)]
+    }
+
+    /// Seconds until the next one.
+    fn next(&self) -> Estimate {
+        let left = |value: f64| (value - self.passed).max(0.0);
+        Estimate {
+            point: left(self.interval.point),
+            low: left(self.interval.low),
+            high: left(self.interval.high),
+        }
+    }
+
+    fn pauses(&self, share: Option<f64>) -> Figure {
+        let name = self.name;
+        untold(
+            Quantity::PauseShare,
+            share,
+            format!("pauses of {name} follow neither the heap nor what lives in it"),
+        )
+    }
+}
+
+/// The collector, if its cycles can be reckoned with.
+fn name(collector: Option<Collector>) -> Result<&'static str, Error> {
+    match collector {
+        Some(Collector::Z) => Ok("ZGC"),
+        Some(Collector::Shenandoah) => Ok("Shenandoah"),
+        Some(Collector::GenerationalZ) => Err(generational("generational ZGC")),
+        Some(Collector::GenerationalShenandoah) => Err(generational("generational Shenandoah")),
+        Some(Collector::Epsilon) => Err(Error::TooLittle("Epsilon never collects".to_owned())),
+        _ => Err(Error::TooLittle(
+            "the log does not tell which collector wrote it, or of no collection".to_owned(),
+        )),
+    }
+}
+
 fn generational(name: &str) -> Error {
     Error::TooLittle(format!(
         "{name} sets the sizes of its generations and when it collects them by itself, all the time; nothing is predicted of it \
@@ -121,14 +153,9 @@ fn generational(name: &str) -> Error {
     ))
 }
 
-fn what_if(
-    change: &Change,
-    name: &str,
-    heap: Option<f64>,
-    [at, left]: [f64; 2],
-    interval: Estimate,
-    layout: &Layout,
-) -> Result<WhatIf, Error> {
+fn what_if(change: &Change, cycles: &Cycles, layout: &Layout) -> Result<WhatIf, Error> {
+    let &Cycles { name, at, left, .. } = cycles;
+    let heap = layout.heap_bytes;
     if change.young.is_some()
         || change.eden.is_some()
         || change.survivor_ratio.is_some()
@@ -161,7 +188,7 @@ fn what_if(
         ));
     }
     let longer = room.scaled(1.0 / (at - left) / change.rate);
-    let estimate = interval.times(longer).widened(MODEL);
+    let estimate = cycles.interval.times(longer).widened(MODEL);
     Ok(WhatIf {
         asked: change.asked.clone(),
         layout: Layout {
@@ -176,11 +203,7 @@ fn what_if(
                 estimate: Some(estimate),
                 because: Some("the log's intervals, longer as the room between what a cycle leaves and where one begins".to_owned()),
             },
-            untold(
-                Quantity::PauseShare,
-                None,
-                format!("pauses of {name} follow neither the heap nor what lives in it"),
-            ),
+            cycles.pauses(None),
         ],
         notes: Vec::new(),
     })

@@ -118,29 +118,33 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     Ok(finding.severity(Grade::High))
 }
 
+/// What helps: nothing but room, fewer pieces, or an earlier start.
 fn remedy(run: &Run<'_>, what: &str) -> Finding {
-    let live = run.told(&keys::GC_LIVE_SHARE);
-    if let Some(live) = live.filter(|live| *live > LIVE.value) {
+    no_start_helps(run, what).unwrap_or_else(|| start(run, what))
+}
+
+/// The old generation is too full, or in pieces.
+fn no_start_helps(run: &Run<'_>, what: &str) -> Option<Finding> {
+    let told = |key| run.told(key);
+    if let Some(live) = told(&keys::GC_LIVE_SHARE).filter(|live| *live > LIVE.value) {
         let sentence = format!(
             "{what}: the live set takes {} of the old generation, too much for any start",
             say::percent(live)
         );
-        return run
-            .act(sentence)
-            .refuted_by("a longer log in which an old collection leaves less");
+        let refuted = "a longer log in which an old collection leaves less";
+        return Some(run.act(sentence).refuted_by(refuted));
     }
-    if let Some(largest) = run
-        .told(&keys::GC_FREE_LARGEST)
-        .filter(|largest| *largest < PIECES.value)
-    {
-        let sentence = format!(
-            "{what}: the old generation is in pieces, its largest free block is {} of what is free",
-            say::percent(largest)
-        );
-        return run
-            .act(sentence)
-            .refuted_by("failures just after a full collection, which leaves one piece");
-    }
+    let largest = told(&keys::GC_FREE_LARGEST).filter(|largest| *largest < PIECES.value)?;
+    let sentence = format!(
+        "{what}: the old generation is in pieces, its largest free block is {} of what is free",
+        say::percent(largest)
+    );
+    let refuted = "failures just after a full collection, which leaves one piece";
+    Some(run.act(sentence).refuted_by(refuted))
+}
+
+/// Where cycles have to start, and why.
+fn start(run: &Run<'_>, what: &str) -> Finding {
     // What was asked for stands for what was seen, where no cycle tells it.
     let asked = run
         .value_of("CMSInitiatingOccupancyFraction=")
@@ -148,35 +152,8 @@ fn remedy(run: &Run<'_>, what: &str) -> Finding {
         .map(|percent| percent / 100.0);
     let seen = run.told(&keys::GC_CYCLE_OCCUPANCY);
     let needed = promoted_in_a_cycle(run);
-    let wanted = match needed {
-        Some((share, _)) if seen.or(asked).is_some() => 1.0 - CYCLES * share - SPARE,
-        // It may start earlier by itself already.
-        Some((share, _)) => (1.0 - CYCLES * share - SPARE).min(USUAL),
-        None => seen
-            .or(asked)
-            .map_or(USUAL, |seen| (seen - SPARE).min(USUAL)),
-    };
-    let start = seen.map_or_else(String::new, |seen| {
-        format!(
-            "cycles start at {} of the old generation",
-            say::percent(seen)
-        )
-    });
-    let meanwhile = needed.map_or_else(String::new, |(share, rate)| {
-        format!(
-            "{} is promoted meanwhile ({})",
-            say::percent(share),
-            flow(rate)
-        )
-    });
-    let reasons: Vec<&str> = [start.as_str(), meanwhile.as_str()]
-        .into_iter()
-        .filter(|reason| !reason.is_empty())
-        .collect();
-    let sentence = match reasons.join(" and ") {
-        reasons if reasons.is_empty() => what.to_owned(),
-        reasons => format!("{what}: {reasons}"),
-    };
+    let wanted = wanted(seen.or(asked), needed.map(|(share, _)| share));
+    let sentence = reasons(what, seen, needed);
     if let Some(seen) = seen.or(asked).filter(|seen| wanted >= *seen) {
         let sentence = format!(
             "{sentence}; a start at {} leaves room for that, so a burst or an old generation in pieces is the reason",
@@ -186,6 +163,7 @@ fn remedy(run: &Run<'_>, what: &str) -> Finding {
             .act(sentence)
             .refuted_by("-XX:PrintFLSStatistics=1 that shows large free blocks, and no burst of promotion before the failures");
     }
+    let live = run.told(&keys::GC_LIVE_SHARE);
     // Below the live set cycles would follow one another without end.
     let lowest = live.map_or(0.1, |live| live + 0.05);
     if wanted < lowest {
@@ -194,6 +172,58 @@ fn remedy(run: &Run<'_>, what: &str) -> Finding {
             .act(sentence)
             .refuted_by("a log with more cycles and a lower rate of promotion");
     }
+    let confidence = if needed.is_some() && live.is_some() && seen.is_some() {
+        Grade::High
+    } else {
+        Grade::Medium
+    };
+    let finding = run
+        .act(sentence)
+        .confidence(confidence)
+        .expect(gain(run, seen, live, wanted))
+        .refuted_by("failures that stay when all initial marks of the log start at the new share");
+    run.advise(
+        finding,
+        Goal::StartCyclesAt((wanted * 100.0).floor() as u32),
+    )
+}
+
+/// The share at which cycles should start: `now` is where they do, `needed` what is promoted in one.
+fn wanted(now: Option<f64>, needed: Option<f64>) -> f64 {
+    let room = needed.map(|share| 1.0 - CYCLES * share - SPARE);
+    match (room, now) {
+        (Some(room), Some(_)) => room,
+        // It may start earlier by itself already.
+        (Some(room), None) => room.min(USUAL),
+        (None, Some(now)) => (now - SPARE).min(USUAL),
+        (None, None) => USUAL,
+    }
+}
+
+/// The sentence with where cycles start and what is promoted meanwhile, as far as the log tells.
+fn reasons(what: &str, seen: Option<f64>, needed: Option<(f64, f64)>) -> String {
+    let start = seen.map(|seen| {
+        format!(
+            "cycles start at {} of the old generation",
+            say::percent(seen)
+        )
+    });
+    let meanwhile = needed.map(|(share, rate)| {
+        format!(
+            "{} is promoted meanwhile ({})",
+            say::percent(share),
+            flow(rate)
+        )
+    });
+    let reasons: Vec<String> = start.into_iter().chain(meanwhile).collect();
+    match reasons.join(" and ") {
+        reasons if reasons.is_empty() => what.to_owned(),
+        reasons => format!("{what}: {reasons}"),
+    }
+}
+
+/// What an earlier start brings and what it costs.
+fn gain(run: &Run<'_>, seen: Option<f64>, live: Option<f64>, wanted: f64) -> String {
     // Between two cycles the old generation fills from the live set up to the start.
     let often = seen
         .zip(live)
@@ -210,21 +240,7 @@ fn remedy(run: &Run<'_>, what: &str) -> Finding {
         .map_or_else(String::new, |longest| {
             format!(" and pauses of up to {}", seconds(longest))
         });
-    let expected = format!("at most these failures{longest} go{often}");
-    let confidence = if needed.is_some() && live.is_some() && seen.is_some() {
-        Grade::High
-    } else {
-        Grade::Medium
-    };
-    let finding = run
-        .act(sentence)
-        .confidence(confidence)
-        .expect(expected)
-        .refuted_by("failures that stay when all initial marks of the log start at the new share");
-    run.advise(
-        finding,
-        Goal::StartCyclesAt((wanted * 100.0).floor() as u32),
-    )
+    format!("at most these failures{longest} go{often}")
 }
 
 /// What is promoted during a cycle of mean length at the highest rate that is known: as a share of the old generation,

@@ -39,126 +39,96 @@ pub(super) enum Why {
 impl Why {
     /// The reason and what a person can do.
     pub(super) fn words(self) -> (&'static str, &'static str) {
+        (self.reason(), self.remedy())
+    }
+
+    fn reason(self) -> &'static str {
         match self {
-            Self::Ages => (
-                "the log holds no age tables",
-                "add -Xlog:gc+age=trace (JDK 8: -XX:+PrintTenuringDistribution)",
-            ),
-            Self::Capacity => (
-                "the log does not tell this capacity",
-                "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails -XX:+PrintHeapAtGC)",
-            ),
-            Self::Cause => (
-                "the log does not tell why collections came",
-                "add -XX:+PrintGCCause (JDK 7u40 and later; JDK 8 has it on)",
-            ),
-            Self::Clock => (
-                "the lines of the log have no time, or all the same",
-                "add the decoration uptime (JDK 8: -XX:+PrintGCTimeStamps)",
-            ),
-            Self::Cpu => (
-                "no pause of 50 ms and more with a CPU line",
-                "add -Xlog:gc+cpu (JDK 8: -XX:+PrintGCDetails)",
-            ),
-            Self::Cycle => ("no concurrent cycle in the log", "read a longer log"),
-            Self::FewRemarks => (
-                "fewer than five remarks that tell what lay in the young generation, or it was always the same",
-                "read a longer log",
-            ),
-            Self::FreeLists => (
-                "the log does not tell of free lists",
-                "with CMS, add -XX:PrintFLSStatistics=1",
-            ),
-            Self::Goal => (
-                "nobody told how long a pause may be",
-                "give --slo, such as --slo 200ms",
-            ),
-            Self::Header => (
-                "the log does not tell it",
-                "add -Xlog:gc*,gc+init,arguments and read the log from its beginning (JDK 8 prints a header by itself)",
-            ),
-            Self::HiddenPauses => (
-                "the log tells of collections, and of none of their pauses",
-                "add -Xlog:gc*, or gc+phases (JDK 8: -XX:+PrintGCDetails)",
-            ),
-            Self::Humongous => (
-                "the log does not tell of humongous objects",
-                "with G1, add -Xlog:gc+heap",
-            ),
-            Self::Live => (
-                "no collection of the old generation that tells what is left",
-                "read a longer log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)",
-            ),
-            Self::LiveSlope => (
-                "too few old collections at different times to tell a growth",
-                "read a longer log",
-            ),
-            Self::Metaspace => (
-                "the log does not tell of metaspace",
-                "add -Xlog:gc+metaspace (JDK 8: -XX:+PrintHeapAtGC)",
-            ),
-            Self::MetaspaceSlope => (
-                "too few collections in the second half of the run that tell of metaspace",
-                "read a longer log; add -Xlog:gc+metaspace",
-            ),
-            Self::NoPause => (
-                "the log holds no pause with a duration",
-                "read a longer log",
-            ),
-            Self::NoRemark => ("the log holds no remark of CMS or G1", "read a longer log"),
-            Self::NoYoung => ("too few young collections in the log", "read a longer log"),
-            Self::Nothing => (
-                "the log holds no collection",
-                "see that it is a GC log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails), and read a longer log",
-            ),
-            Self::Phases => (
-                "the log does not tell the parts of this pause",
-                "add -Xlog:gc+phases=debug (JDK 8: -XX:+PrintGCDetails)",
-            ),
-            Self::Promotion => (
-                "no young collection tells what it promoted",
-                "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)",
-            ),
-            Self::RemarkYoung => (
-                "the remark does not tell what lay in the young generation",
-                "with CMS, add -XX:+PrintGCDetails",
-            ),
-            Self::Reaching => (
-                "the log does not tell how long it took to stop the threads",
-                "add -Xlog:safepoint (JDK 8: -XX:+PrintGCApplicationStoppedTime)",
-            ),
-            Self::Requests => (
-                "nobody told how many requests the service answered",
-                "give --rate, such as --rate 500/s",
-            ),
-            Self::Resizes => (
-                "no collection tells the capacity of the heap, or of the old generation with Parallel",
-                "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)",
-            ),
-            Self::Safepoints => (
-                "the log holds no safepoints",
-                "add -Xlog:safepoint (JDK 8: -XX:+PrintGCApplicationStoppedTime)",
-            ),
-            Self::Sizes => (
-                "too few collections that tell the heap before and after",
-                "read a longer log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)",
-            ),
-            Self::Span => (
-                "no span of ten seconds between collections of which it is known",
-                "read a longer log",
-            ),
-            Self::YoungCost => (
-                "fewer than five young collections that tell the size of the young generation, or it was always the same",
-                "read a longer log",
-            ),
-            Self::Survivors => (
-                "fewer than three young collections tell how full a survivor space is, or the collector has none of a fixed size",
-                "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintHeapAtGC)",
-            ),
-            Self::YoungSizes => (
-                "no collection tells what lay in the young generation",
-                "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintGCDetails)",
-            ),
+            Self::Ages => "the log holds no age tables",
+            Self::Capacity => "the log does not tell this capacity",
+            Self::Cause => "the log does not tell why collections came",
+            Self::Clock => "the lines of the log have no time, or all the same",
+            Self::Cpu => "no pause of 50 ms and more with a CPU line",
+            Self::Cycle => "no concurrent cycle in the log",
+            Self::FewRemarks => {
+                "fewer than five remarks that tell what lay in the young generation, or it was always the same"
+            }
+            Self::FreeLists => "the log does not tell of free lists",
+            Self::Goal => "nobody told how long a pause may be",
+            Self::Header => "the log does not tell it",
+            Self::HiddenPauses => "the log tells of collections, and of none of their pauses",
+            Self::Humongous => "the log does not tell of humongous objects",
+            Self::Live => "no collection of the old generation that tells what is left",
+            Self::LiveSlope => "too few old collections at different times to tell a growth",
+            Self::Metaspace => "the log does not tell of metaspace",
+            Self::MetaspaceSlope => {
+                "too few collections in the second half of the run that tell of metaspace"
+            }
+            Self::NoPause => "the log holds no pause with a duration",
+            Self::NoRemark => "the log holds no remark of CMS or G1",
+            Self::NoYoung => "too few young collections in the log",
+            Self::Nothing => "the log holds no collection",
+            Self::Phases => "the log does not tell the parts of this pause",
+            Self::Promotion => "no young collection tells what it promoted",
+            Self::RemarkYoung => "the remark does not tell what lay in the young generation",
+            Self::Reaching => "the log does not tell how long it took to stop the threads",
+            Self::Requests => "nobody told how many requests the service answered",
+            Self::Resizes => {
+                "no collection tells the capacity of the heap, or of the old generation with Parallel"
+            }
+            Self::Safepoints => "the log holds no safepoints",
+            Self::Sizes => "too few collections that tell the heap before and after",
+            Self::Span => "no span of ten seconds between collections of which it is known",
+            Self::YoungCost => {
+                "fewer than five young collections that tell the size of the young generation, or it was always the same"
+            }
+            Self::Survivors => {
+                "fewer than three young collections tell how full a survivor space is, or the collector has none of a fixed size"
+            }
+            Self::YoungSizes => "no collection tells what lay in the young generation",
+        }
+    }
+
+    /// What the JVM before JDK 9 takes stands in brackets: see [`for_log`].
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Ages => "add -Xlog:gc+age=trace (JDK 8: -XX:+PrintTenuringDistribution)",
+            Self::Capacity => "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails -XX:+PrintHeapAtGC)",
+            Self::Cause => "add -XX:+PrintGCCause (JDK 7u40 and later; JDK 8 has it on)",
+            Self::Clock => "add the decoration uptime (JDK 8: -XX:+PrintGCTimeStamps)",
+            Self::Cpu => "add -Xlog:gc+cpu (JDK 8: -XX:+PrintGCDetails)",
+            Self::Cycle
+            | Self::FewRemarks
+            | Self::LiveSlope
+            | Self::NoPause
+            | Self::NoRemark
+            | Self::NoYoung
+            | Self::Span
+            | Self::YoungCost => "read a longer log",
+            Self::FreeLists => "with CMS, add -XX:PrintFLSStatistics=1",
+            Self::Goal => "give --slo, such as --slo 200ms",
+            Self::Header => {
+                "add -Xlog:gc*,gc+init,arguments and read the log from its beginning (JDK 8 prints a header by itself)"
+            }
+            Self::HiddenPauses => "add -Xlog:gc*, or gc+phases (JDK 8: -XX:+PrintGCDetails)",
+            Self::Humongous => "with G1, add -Xlog:gc+heap",
+            Self::Live | Self::Sizes => {
+                "read a longer log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)"
+            }
+            Self::Metaspace => "add -Xlog:gc+metaspace (JDK 8: -XX:+PrintHeapAtGC)",
+            Self::MetaspaceSlope => "read a longer log; add -Xlog:gc+metaspace",
+            Self::Nothing => {
+                "see that it is a GC log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails), and read a longer log"
+            }
+            Self::Phases => "add -Xlog:gc+phases=debug (JDK 8: -XX:+PrintGCDetails)",
+            Self::Promotion | Self::Resizes => "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)",
+            Self::RemarkYoung => "with CMS, add -XX:+PrintGCDetails",
+            Self::Reaching | Self::Safepoints => {
+                "add -Xlog:safepoint (JDK 8: -XX:+PrintGCApplicationStoppedTime)"
+            }
+            Self::Requests => "give --rate, such as --rate 500/s",
+            Self::Survivors => "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintHeapAtGC)",
+            Self::YoungSizes => "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintGCDetails)",
         }
     }
 }
