@@ -7,6 +7,7 @@ use std::process::Stdio;
 use rungwise_model::threads::ThreadsReport;
 
 use crate::run::{Bench, Ended};
+use crate::tune::assert_valid;
 
 const OWN: &str = "own_jdk17-jcmd-print-l-e.txt.gz";
 
@@ -17,8 +18,15 @@ fn dump(name: &str) -> String {
 
 fn document(bench: &Bench, files: &[&str]) -> ThreadsReport {
     let all = [&["jvm", "threads", "--format", "json"], files].concat();
-    let ended = bench.run(&all);
-    serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.stderr))
+    told(&bench.run(&all))
+}
+
+/// The document of a run, which keeps to its schema.
+fn told(ended: &Ended) -> ThreadsReport {
+    let document =
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.stderr));
+    assert_valid(&document, "jvm-threads");
+    serde_json::from_value(document).unwrap()
 }
 
 #[test]
@@ -61,6 +69,27 @@ fn every_format_tells_the_same() {
 }
 
 #[test]
+fn every_dump_of_the_corpus_gives_a_document_that_keeps_to_its_schema() {
+    let bench = Bench::new();
+    let corpus = dump("");
+    let mut read = 0;
+    for entry in std::fs::read_dir(corpus).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.to_str().unwrap();
+        for verb in [&["jvm", "threads"][..], &["check"]] {
+            let ended = bench.run(&[verb, &[file, "--format", "json"]].concat());
+            if ended.code == Some(4) || ended.code == Some(2) {
+                // No dump in it: the pages about the corpus.
+                continue;
+            }
+            told(&ended);
+            read += 1;
+        }
+    }
+    assert!(read > 40, "{read} documents");
+}
+
+#[test]
 fn dumps_of_one_jvm_are_one_story() {
     let bench = Bench::new();
     let report = document(&bench, &[&dump("jthreaddump_deadlock-formation")]);
@@ -97,7 +126,7 @@ fn a_dump_within_the_output_of_an_application_is_found() {
         .unwrap();
     child.stdin.take().unwrap().write_all(&output).unwrap();
     let ended = Ended::from(child.wait_with_output().unwrap());
-    let report: ThreadsReport = serde_json::from_str(&ended.stdout).unwrap();
+    let report = told(&ended);
     assert_eq!(report.dumps[0].deadlocks.len(), 1);
     assert_eq!(report.dumps[0].file, "standard input");
     assert_eq!(
