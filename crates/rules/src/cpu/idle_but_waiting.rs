@@ -1,7 +1,7 @@
 //! `idle-but-waiting`: the CPUs have time, nobody waits for them, and the service is slow all the same.
 //!
 //! Then its threads wait for each other, and no setting of the host can help. The host shows the first half;
-//! the second, that they wait for locks, stands in thread dumps. Until those are there the rule is undecided.
+//! the second, that they wait for locks, stands in thread dumps. Without those the rule is undecided.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Absence, Evidence, Kind, Missing, Subject};
@@ -48,6 +48,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::JVM_LOCK_WAITING,
         &keys::PSI_IO_SOME,
         &keys::SCHED_PROCESS_RUN_DELAY,
+        &keys::THREADS_LOCK_WAITING,
     ],
     thresholds: &[IDLE, DELAY, DISK, LOCKS, MANY],
     knobs: &[
@@ -89,21 +90,25 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
         return Ok(vec![Finding::clear(sentence).cite(disk.reading)]);
     }
-    let Ok(locks) = evidence.each(&keys::JVM_LOCK_WAITING) else {
+    // Dumps of nobody knows which process still tell that one waits, but not that it had its CPUs.
+    let locks = evidence
+        .each(&keys::JVM_LOCK_WAITING)
+        .or_else(|_| evidence.each(&keys::THREADS_LOCK_WAITING));
+    let Ok(locks) = locks else {
         return Err(Missing {
             key: keys::JVM_LOCK_WAITING.id,
             subject: Subject::host(),
             why: Absence::because(format!(
                 "the CPUs are {mean} busy; whether the service waits for its own locks stands in a thread dump only"
             ))
-            .remedy("take three dumps some seconds apart: jcmd PID Thread.print"),
+            .remedy("take three dumps some seconds apart (jcmd PID Thread.print -l), and give them: rungwise check --pid PID --dumps FILE..."),
         });
     };
     let mut findings = Vec::new();
     let mut most = 0.0_f64;
-    for (process, waiting) in locks {
+    for (whose, waiting) in locks {
         let delay = evidence
-            .quantity(&keys::SCHED_PROCESS_RUN_DELAY, process)
+            .quantity(&keys::SCHED_PROCESS_RUN_DELAY, whose)
             .ok();
         if delay.is_some_and(|delay| delay.value >= DELAY.value) {
             continue;
@@ -112,12 +117,15 @@ fn judge(evidence: &Evidence) -> Judgement {
         if waiting.value <= LOCKS.value {
             continue;
         }
+        let who = match whose.kind() {
+            Kind::Process => format!("threads of pid {}", whose.name()),
+            _ => "threads in the dumps".to_owned(),
+        };
         let sentence = format!(
-            "{} of the threads of pid {} wait for a lock while the CPUs are {mean} busy: no setting of the host will help",
-            say::percent(waiting.value),
-            process.name()
+            "{} of the {who} wait for a lock while the CPUs are {mean} busy: no setting of the host will help",
+            say::percent(waiting.value)
         );
-        let mut finding = Finding::act(&Subject::new(Kind::Process, process.name()), sentence)
+        let mut finding = Finding::act(whose, sentence)
             .severity(if waiting.value > MANY.value {
                 Grade::High
             } else {

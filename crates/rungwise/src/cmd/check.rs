@@ -11,8 +11,9 @@ use rungwise_host::{BaseChain, Feature, Host, clock, files, live::Live};
 use rungwise_knobs::Context;
 use rungwise_model::Exit;
 use rungwise_model::check::{CheckReport, Finding, Outcome, Turn};
-use rungwise_model::evidence::Evidence;
+use rungwise_model::evidence::{Evidence, Kind, Reading, Subject};
 use rungwise_model::kernel::Answer;
+use rungwise_model::keys;
 use rungwise_probes::capture::{Process, Raw, Reply};
 use rungwise_probes::{Capture, bundle, load_report};
 use rungwise_report::{check, sarif};
@@ -38,6 +39,10 @@ pub(crate) struct Args {
     /// whether the service was the limit, or the generator.
     #[arg(long, value_name = "REPORT")]
     load: Option<PathBuf>,
+    /// Thread dumps of the JVM that is judged, taken meanwhile (`jcmd PID Thread.print -l`, three times): whether it waits for its
+    /// own locks while the CPUs have time.
+    #[arg(long, value_name = "DUMP", num_args = 1..)]
+    dumps: Vec<PathBuf>,
     /// Least outcome that ends with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
@@ -54,11 +59,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     if let Some(path) = args
         .target
         .as_ref()
-        .filter(|path| jvm::threads::is_dump(path))
+        .filter(|path| args.dumps.is_empty() && jvm::threads::is_dump(path))
     {
         return jvm::threads::show(std::slice::from_ref(path), args.fail_on, global);
     }
-    if let Some(path) = args.target.as_ref().filter(|path| jvm::gc::is_log(path)) {
+    if let Some(path) = args
+        .target
+        .as_ref()
+        .filter(|path| args.dumps.is_empty() && jvm::gc::is_log(path))
+    {
         return jvm::gc::show(
             std::slice::from_ref(path),
             jvm::gc::Asked::default(),
@@ -70,6 +79,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     // A wrong file is told before the look, not after it.
     global.check_output("the result")?;
     let heard = args.load.as_deref().map(generator::read).transpose()?;
+    let dumps = (!args.dumps.is_empty())
+        .then(|| jvm::threads::of_one_jvm(&args.dumps))
+        .transpose()?;
     let interrupt = Interrupt::install()?;
     let (mut capture, target) = if let Some(path) = &args.target {
         (open(path)?, path.display().to_string())
@@ -96,7 +108,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         ));
         load_report::put(&mut capture, heard.report);
     }
-    let evidence = rungwise_probes::evidence(&capture);
+    let mut evidence = rungwise_probes::evidence(&capture);
+    if let Some(dumps) = dumps {
+        join(&mut evidence, &dumps, capture.process.as_ref());
+    }
     let mut findings = rungwise_rules::judge(&evidence);
     if args.target.is_some() {
         stand(&mut findings, &replay(&capture), &evidence);
@@ -126,6 +141,21 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         check::blocks(&report, &evidence, &about)
     })?;
     Ok(exit)
+}
+
+/// What the dumps of a JVM say, beside what the look at its host said. Where one process is judged they are its dumps, and
+/// its share of threads at locks stands beside what the host tells of that process.
+fn join(evidence: &mut Evidence, dumps: &Evidence, process: Option<&Process>) {
+    for reading in dumps.readings() {
+        evidence.add(reading.clone());
+        if let Some(process) = process.filter(|_| reading.key == &keys::THREADS_LOCK_WAITING) {
+            evidence.add(Reading {
+                key: &keys::JVM_LOCK_WAITING,
+                subject: Subject::new(Kind::Process, process.pid),
+                ..reading.clone()
+            });
+        }
+    }
 }
 
 /// It is gone, or a zombie: its numbers are those of a part of the window.
@@ -200,7 +230,7 @@ pub(super) fn exit(findings: &[Finding], fail_on: FailOn) -> Exit {
 /// Says of each knob that is asked for how it stands, and drops a wish that is fulfilled already.
 pub(super) fn stand(findings: &mut [Finding], host: &dyn Host, evidence: &Evidence) {
     let cpus: Vec<usize> = evidence
-        .each(&rungwise_model::keys::CPU_BUSY)
+        .each(&keys::CPU_BUSY)
         .map(|all| {
             all.iter()
                 .filter_map(|(cpu, _)| cpu.name().parse().ok())
@@ -263,4 +293,34 @@ pub(super) fn replay(capture: &Capture) -> Recorded {
         }
     }
     host
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::evidence::Origin;
+
+    use super::*;
+
+    #[test]
+    fn dumps_of_the_judged_process_stand_beside_what_the_host_tells_of_it() {
+        let mut dumps = Evidence::default();
+        let jvm = Subject::new(Kind::Dumps, 1);
+        dumps.number(
+            &keys::THREADS_LOCK_WAITING,
+            jvm.clone(),
+            0.4,
+            Origin::new("dump", ""),
+        );
+        let process = Process {
+            pid: 812,
+            name: "java".to_owned(),
+        };
+        for (process, told) in [(None, false), (Some(&process), true)] {
+            let mut host = Evidence::over(10.0);
+            join(&mut host, &dumps, process);
+            assert!(host.quantity(&keys::THREADS_LOCK_WAITING, &jvm).is_ok());
+            let waiting = host.quantity(&keys::JVM_LOCK_WAITING, &Subject::new(Kind::Process, 812));
+            assert_eq!(waiting.is_ok(), told);
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use rungwise_model::threads::ThreadsReport;
+use serde_json::Value;
 
 use crate::run::{Bench, Ended};
 use crate::tune::assert_valid;
@@ -176,4 +177,37 @@ fn a_file_without_a_dump_is_an_error_with_the_remedy() {
             ended.stderr
         );
     }
+}
+
+#[test]
+fn dumps_beside_a_look_at_the_host_tell_that_it_waits_for_itself() {
+    let bench = Bench::new();
+    let host = crate::judged::told("healthy");
+    let dumps = [1, 2].map(|number| {
+        dump(&format!(
+            "lab_log4j-immediateflush-60threads-jdk17-{number}.txt.gz"
+        ))
+    });
+    let ended = bench.run(&[
+        "check", &host, "--format", "json", "--dumps", &dumps[0], &dumps[1],
+    ]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_valid(&document, "check");
+    let findings = document["findings"].as_array().unwrap();
+    let of = |rule: &str| findings.iter().find(|finding| finding["rule"] == rule);
+    let waiting = of("idle-but-waiting").unwrap();
+    assert_eq!(waiting["outcome"], "act", "{waiting:#}");
+    assert_eq!(waiting["subject"], "dumps/1");
+    // The rules of dumps speak in the same report.
+    assert_eq!(of("lock-wait-ratio").unwrap()["subject"], "dumps/1");
+
+    let of_another = dump("tda_java11dump.log");
+    let ended = bench.run(&["check", &host, "--dumps", &dumps[0], &of_another]);
+    assert!(
+        ended.stderr.contains("dumps of 2 JVMs"),
+        "{} {}",
+        ended.stdout,
+        ended.stderr
+    );
 }

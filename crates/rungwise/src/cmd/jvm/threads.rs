@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use rungwise_host::clock;
 use rungwise_model::Exit;
+use rungwise_model::evidence::Evidence;
+use rungwise_model::gc::Account;
 use rungwise_model::threads::ThreadsReport;
 use rungwise_report::{sarif, threads as page};
-use rungwise_threaddump::{Parser, evidence, summary};
+use rungwise_threaddump::{Parser, Summary, evidence, summary};
 
 use super::input::{self, Part};
 use crate::cmd::check::{self, FailOn};
@@ -67,21 +69,8 @@ fn begins_with_dump(part: &Part) -> anyhow::Result<bool> {
 /// Reads the dumps and prints what they say.
 pub(crate) fn show(paths: &[PathBuf], fail_on: FailOn, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
-    let names: Vec<String> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    let target = names.join(", ");
-    let mut parser = Parser::new();
-    let mut notes = Vec::new();
-    for part in parts(paths)? {
-        read(&part, &mut parser, &mut notes)?;
-    }
-    let (dumps, account) = parser.finish();
-    if dumps.iter().all(|dump| dump.threads.is_empty()) {
-        return Err(no_dump(&target, &account));
-    }
-    let summary = summary(dumps);
+    let target = named(paths);
+    let (summary, account, mut notes) = summed(paths)?;
     let findings = rungwise_rules::judge_dumps(&evidence(&summary));
     notes.extend(summary.notes);
     let report = ThreadsReport {
@@ -94,6 +83,44 @@ pub(crate) fn show(paths: &[PathBuf], fail_on: FailOn, global: &Global) -> anyho
     };
     put(&report, &target, global)?;
     Ok(report.envelope.exit)
+}
+
+/// What the dumps of one JVM say, as evidence.
+pub(crate) fn of_one_jvm(paths: &[PathBuf]) -> anyhow::Result<Evidence> {
+    let (summary, _, notes) = summed(paths)?;
+    if let Some(broken) = notes.first() {
+        anyhow::bail!("cannot use {}: {broken}", named(paths));
+    }
+    let jvms = summary.dumps.iter().map(|dump| dump.jvm).max();
+    if let Some(jvms) = jvms.filter(|jvms| *jvms > 1) {
+        anyhow::bail!(
+            "cannot use {}: these are dumps of {jvms} JVMs; give those of the one that is judged",
+            named(paths)
+        );
+    }
+    Ok(evidence(&summary))
+}
+
+fn named(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    names.join(", ")
+}
+
+/// Reads the dumps: what they say, how much of them was understood, and what could not be read.
+fn summed(paths: &[PathBuf]) -> anyhow::Result<(Summary, Account, Vec<String>)> {
+    let mut parser = Parser::new();
+    let mut notes = Vec::new();
+    for part in parts(paths)? {
+        read(&part, &mut parser, &mut notes)?;
+    }
+    let (dumps, account) = parser.finish();
+    if dumps.iter().all(|dump| dump.threads.is_empty()) {
+        return Err(no_dump(&named(paths), &account));
+    }
+    Ok((summary(dumps), account, notes))
 }
 
 fn parts(paths: &[PathBuf]) -> anyhow::Result<Vec<Part>> {
@@ -135,7 +162,7 @@ fn put(report: &ThreadsReport, target: &str, global: &Global) -> anyhow::Result<
 }
 
 /// What was found where a dump should be.
-fn no_dump(target: &str, account: &rungwise_model::gc::Account) -> anyhow::Error {
+fn no_dump(target: &str, account: &Account) -> anyhow::Error {
     let found = match account.samples.first() {
         None if account.bytes == 0 => "it is empty".to_owned(),
         None => format!("none of its {} bytes is of a dump", account.bytes),
