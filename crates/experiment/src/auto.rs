@@ -12,7 +12,7 @@
 //! Nothing here names a knob or a rule. Every look and every decision is on disk before it is acted on; a resumed
 //! ladder takes the same decisions from the same looks.
 
-use rungwise_knobs::{Risk, Scope, Settable};
+use rungwise_knobs::{Risk, Scope};
 use rungwise_model::check::{Finding, Outcome as Found, Turn};
 use rungwise_model::tune::{Asked, Became, Outcome, Rung};
 use rungwise_probes::Capture;
@@ -23,6 +23,7 @@ use crate::design::{Auto, Part, Step};
 use crate::ladder::{Climb, empty};
 use crate::record::{Decision, look_file};
 use crate::scenario::OFF;
+use crate::scenario::known::not_in_a_run;
 use crate::stage::{Setting, Side, StageError, Traffic, Variant};
 
 /// Says what a look means.
@@ -525,7 +526,7 @@ fn wish(turn: &Turn, auto: &Auto) -> Result<String, String> {
         };
     }
     let knob = rungwise_knobs::find(&turn.id).map_err(|error| error.to_string())?;
-    if let Settable::No(why) = knob.settable {
+    if let Some(why) = not_in_a_run(knob) {
         return Err(why.to_owned());
     }
     match (knob.scope, knob.risk) {

@@ -8,7 +8,7 @@
 mod document;
 pub(crate) mod driven;
 mod fill;
-mod known;
+pub(crate) mod known;
 mod problem;
 mod resolve;
 mod shape;

@@ -22,6 +22,7 @@ mod link;
 pub mod live;
 pub mod lock;
 pub mod machine;
+mod mount;
 pub mod namespace;
 mod netlink;
 mod nft;
@@ -33,10 +34,12 @@ pub mod recorded;
 mod setting;
 pub mod signals;
 mod thread;
+mod unit;
 pub mod veth;
 mod wait;
 
 pub use error::{Error, Result};
+pub use mount::{MountOption, Mounted};
 pub use setting::DeviceSetting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,6 +164,34 @@ pub trait Host: Send + Sync {
     /// Lets thread `tid` of process `pid` run on `cpus` alone.
     fn pin_thread(&self, pid: u32, tid: u32, cpus: &[usize]) -> io::Result<()> {
         let _ = (pid, tid, cpus);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The mounted file systems, in the order of the kernel's list.
+    fn mounts(&self) -> io::Result<Vec<Mounted>> {
+        Ok(Mounted::all(&self.text(Path::new(mount::MOUNTS))?))
+    }
+
+    /// Identity of the mount namespace (its inode): a mount has its number there alone.
+    fn mount_namespace(&self) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Makes `value`, one of [`MountOption::values`], hold for what is mounted at `point`.
+    fn remount(&self, point: &Path, option: MountOption, value: &str) -> io::Result<()> {
+        let _ = (point, option, value);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Whether a unit of the service manager (`irqbalance.service`) runs.
+    fn unit_active(&self, unit: &str) -> io::Result<bool> {
+        let _ = unit;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Starts or stops a unit of the service manager and waits until that is done.
+    fn set_unit(&self, unit: &str, active: bool) -> io::Result<()> {
+        let _ = (unit, active);
         Err(io::ErrorKind::Unsupported.into())
     }
 

@@ -14,7 +14,10 @@ use std::path::Path;
 
 use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
 
-use crate::{BaseChain, DeviceSetting, Feature, Host, ask, ethtool, files, nft, thread};
+use crate::{
+    BaseChain, DeviceSetting, Feature, Host, MountOption, ask, ethtool, files, mount, nft, thread,
+    unit,
+};
 
 /// `impl Host` for the namespaces of the calling thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,6 +107,22 @@ impl Host for Live {
 
     fn pin_thread(&self, _pid: u32, tid: u32, cpus: &[usize]) -> io::Result<()> {
         thread::pin(tid, cpus)
+    }
+
+    fn mount_namespace(&self) -> io::Result<u64> {
+        Ok(std::fs::metadata("/proc/thread-self/ns/mnt")?.ino())
+    }
+
+    fn remount(&self, point: &Path, option: MountOption, value: &str) -> io::Result<()> {
+        mount::set(point, option, value)
+    }
+
+    fn unit_active(&self, unit: &str) -> io::Result<bool> {
+        unit::active(unit)
+    }
+
+    fn set_unit(&self, unit: &str, active: bool) -> io::Result<()> {
+        unit::set(unit, active)
     }
 }
 

@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rungwise_model::kernel::{Answer, Question};
 
-use crate::{BaseChain, DeviceSetting, Feature, Host};
+use crate::mount::MOUNTS;
+use crate::{BaseChain, DeviceSetting, Feature, Host, MountOption};
 
 /// How the kernel keeps what is written to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,7 @@ struct State {
     features: BTreeMap<(String, String), Feature>,
     settings: BTreeMap<(String, DeviceSetting), String>,
     chains: Vec<BaseChain>,
+    units: BTreeMap<String, bool>,
     answers: BTreeMap<Question, Answer>,
     refused: BTreeMap<PathBuf, i32>,
     /// Errors by the number of the change that meets them, counted from 1.
@@ -152,6 +154,13 @@ impl Recorded {
     pub fn with_setting(self, device: &str, setting: DeviceSetting, value: &str) -> Self {
         let key = (device.to_owned(), setting);
         self.state().settings.insert(key, value.to_owned());
+        self
+    }
+
+    /// Adds a unit of the service manager.
+    #[must_use]
+    pub fn with_unit(self, unit: &str, active: bool) -> Self {
+        self.state().units.insert(unit.to_owned(), active);
         self
     }
 
@@ -234,7 +243,12 @@ impl Recorded {
                 format!("{} {}", chain.hook, chain.rules),
             )
         });
+        let units = state
+            .units
+            .iter()
+            .map(|(unit, active)| (unit.clone(), active.to_string()));
         files
+            .chain(units)
             .chain(features)
             .chain(settings)
             .chain(chains)
@@ -387,6 +401,52 @@ impl Host for Recorded {
                 }
             });
             entry.value = lines.collect::<Vec<_>>().join("\n");
+            Ok(())
+        })
+    }
+
+    fn mount_namespace(&self) -> io::Result<u64> {
+        Ok(1)
+    }
+
+    /// The list of mounts tells it, as on a live machine: the word for the option is taken out of the last line
+    /// for that point, and the new one stands last.
+    fn remount(&self, point: &Path, option: MountOption, value: &str) -> io::Result<()> {
+        self.change(|state| {
+            let entry = state.files.get_mut(Path::new(MOUNTS)).ok_or_else(absent)?;
+            let mut lines: Vec<String> = entry.value.lines().map(str::to_owned).collect();
+            let of_point = |line: &String| line.split(' ').nth(4).map(Path::new) == Some(point);
+            let line = lines
+                .iter_mut()
+                .rfind(|line| of_point(line))
+                .ok_or_else(invalid)?;
+            let mut fields: Vec<&str> = line.split(' ').collect();
+            let field = match option {
+                MountOption::Atime => 5,
+                MountOption::Discard => fields.len() - 1,
+            };
+            let kept = fields[field]
+                .split(',')
+                .filter(|word| !option.values().contains(word));
+            // What the kernel has no word for is not listed.
+            let shown = (!["strictatime", "nodiscard"].contains(&value)).then_some(value);
+            let options = kept.chain(shown).collect::<Vec<_>>().join(",");
+            fields[field] = &options;
+            *line = fields.join(" ");
+            entry.value = lines.join("\n");
+            Ok(())
+        })
+    }
+
+    fn unit_active(&self, unit: &str) -> io::Result<bool> {
+        let state = self.state();
+        alive(&state)?;
+        state.units.get(unit).copied().ok_or_else(absent)
+    }
+
+    fn set_unit(&self, unit: &str, active: bool) -> io::Result<()> {
+        self.change(|state| {
+            *state.units.get_mut(unit).ok_or_else(absent)? = active;
             Ok(())
         })
     }

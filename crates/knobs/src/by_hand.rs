@@ -5,6 +5,7 @@
 //! done (its command line), `verify` says so after the next boot.
 
 use rungwise_host::Host;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mask;
@@ -12,7 +13,7 @@ use crate::mask;
 const COMMAND_LINE: &str = "/proc/cmdline";
 
 /// Where a text goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// Parameters of the kernel command line; they act after the next boot.

@@ -9,7 +9,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rungwise_host::{DeviceSetting, Host};
+use rungwise_host::{DeviceSetting, Host, MountOption};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::by_hand::{self, Way};
@@ -18,6 +19,7 @@ use crate::mask;
 use crate::target::{self, Form};
 
 pub use crate::elevator::Elevator;
+pub use crate::mounted::Mount;
 pub use crate::thread::Thread;
 pub use crate::twins::Twins;
 
@@ -32,7 +34,7 @@ const DEVICE_DIRS: [&str; 3] = [
 ];
 
 /// One primitive change: what is to hold afterwards.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "edit", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Edit {
     /// A file of the kernel holds `value`.
@@ -71,6 +73,7 @@ pub enum Edit {
         /// Device name.
         device: String,
         /// Which.
+        #[schemars(with = "String")]
         setting: DeviceSetting,
         /// The whole of it, in the spelling of [`DeviceSetting::normal`].
         value: String,
@@ -96,6 +99,23 @@ pub enum Edit {
         thread: Thread,
         /// A CPU list.
         value: String,
+    },
+    /// An option of a mounted file system.
+    Mount {
+        /// The mount.
+        mount: Mount,
+        /// Which.
+        #[schemars(with = "String")]
+        option: MountOption,
+        /// One of [`MountOption::values`].
+        value: String,
+    },
+    /// A unit of the service manager runs or not.
+    Unit {
+        /// Its name: `irqbalance.service`.
+        unit: String,
+        /// The state.
+        active: bool,
     },
     /// What only a person can do. Planned, shown and exported; the engine never carries it out.
     ByHand {
@@ -129,6 +149,11 @@ impl Edit {
             Self::Twin { files, .. } => format!("{} or {}", files.bytes, files.percent),
             Self::Scheduler { elevator, .. } => elevator.file(),
             Self::Affinity { thread, .. } => thread.to_string(),
+            Self::Mount { mount, option, .. } => match option {
+                MountOption::Atime => format!("access times of {}", mount.point),
+                MountOption::Discard => format!("discard of {}", mount.point),
+            },
+            Self::Unit { unit, .. } => unit.clone(),
             Self::ByHand { way, .. } => way.place().to_owned(),
             Self::Service { switch, .. } => format!("switch {switch} of the service"),
         }
@@ -143,10 +168,12 @@ impl Edit {
             | Self::Twin { value, .. }
             | Self::Scheduler { value, .. }
             | Self::Affinity { value, .. }
+            | Self::Mount { value, .. }
             | Self::Service { value, .. } => value.into(),
             Self::ByHand { text, .. } => text.into(),
             Self::Feature { on, .. } => on_off(*on).into(),
             Self::NftTable { present, .. } => present_absent(*present).into(),
+            Self::Unit { active, .. } => active_inactive(*active).into(),
         }
     }
 
@@ -192,6 +219,8 @@ impl Edit {
             Self::Twin { files, .. } => files.current(host),
             Self::Scheduler { elevator, .. } => elevator.current(host),
             Self::Affinity { thread, .. } => thread.cpus(host),
+            Self::Mount { mount, option, .. } => mount.option(host, *option),
+            Self::Unit { unit, .. } => Ok(active_inactive(host.unit_active(unit)?).to_owned()),
             Self::ByHand {
                 way: Way::CommandLine,
                 text,
@@ -220,6 +249,8 @@ impl Edit {
             Self::Twin { files, .. } => files.write(host, value),
             Self::Scheduler { elevator, .. } => elevator.write(host, value),
             Self::Affinity { thread, .. } => thread.pin(host, value),
+            Self::Mount { mount, option, .. } => mount.set(host, *option, value),
+            Self::Unit { unit, .. } => host.set_unit(unit, value == active_inactive(true)),
             Self::ByHand { .. } => Err(by_a_person()),
             Self::Service { .. } => Err(not_a_service()),
         }
@@ -263,6 +294,8 @@ impl Edit {
             Self::Twin { .. } => Twins::parse(value).is_some_and(|(_, number)| number > 0),
             Self::Scheduler { .. } => elevator::parse(value).is_some(),
             Self::Affinity { .. } => mask::parse_list(value).is_ok(),
+            Self::Mount { option, .. } => option.values().contains(&value),
+            Self::Unit { .. } => [active_inactive(true), active_inactive(false)].contains(&value),
             Self::ByHand { .. } | Self::Service { .. } => true,
         }
     }
@@ -291,7 +324,9 @@ impl Edit {
 }
 
 /// Where an edit is made.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// The network namespace in which the tool was started.
@@ -351,6 +386,10 @@ fn on_off(on: bool) -> &'static str {
 
 fn present_absent(present: bool) -> &'static str {
     if present { "present" } else { "absent" }
+}
+
+fn active_inactive(active: bool) -> &'static str {
+    if active { "active" } else { "inactive" }
 }
 
 fn by_a_person() -> io::Error {

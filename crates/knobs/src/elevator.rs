@@ -8,6 +8,7 @@ use std::io;
 use std::path::PathBuf;
 
 use rungwise_host::Host;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::form::Form;
@@ -24,7 +25,7 @@ const DEFAULT_REQUESTS: u64 = 128;
 const REQUESTS: &str = " nr_requests=";
 
 /// The request queue of an [`Edit::Scheduler`](crate::Edit::Scheduler).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Elevator {
     /// Folder of the disk: `/sys/block/sda`.

@@ -10,6 +10,12 @@ use rungwise_model::units;
 use crate::mask;
 use crate::target::is_name;
 
+/// What the kernel calls the bound 0 of a [`Form::WakeUp`] (drivers/base/power/sysfs.c, Linux 6.18).
+const NO_TIME: &str = "n/a";
+
+/// Longest bound on the time to wake up, us: a second, a guess above any idle state.
+const LONGEST_WAKE_UP: u64 = 1_000_000;
+
 /// How a file's value is written and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -44,10 +50,14 @@ pub enum Form {
     },
     /// CPU time and period of a control group: `200000 100000`, or `max 100000` without a limit.
     Quota,
+    /// A bound on the time to wake up, microseconds; 0 is no bound and `n/a` is the bound 0. Wished for as a time, or off.
+    WakeUp,
     /// 0 or 1; wished for as off or on.
     Switch,
     /// One word, such as the name of a governor.
     Word,
+    /// One of these words, which the file does not list.
+    OneOf(&'static [&'static str]),
     /// One word of several that the file offers, the chosen one in brackets: `always [madvise] never`.
     Choice,
 }
@@ -78,6 +88,8 @@ impl Form {
             Self::CpuList => list(value).is_some(),
             Self::PowerOfTwo => rounded(value).is_some(),
             Self::Word | Self::Choice => is_name(value.trim()),
+            Self::OneOf(words) => words.contains(&value.trim()),
+            Self::WakeUp => value.trim() == NO_TIME || value.trim().parse::<u32>().is_ok(),
             Self::Quota => {
                 let words: Vec<&str> = value.split_whitespace().collect();
                 matches!(words[..], [quota, period]
@@ -119,10 +131,11 @@ impl Form {
                 Some(cpus) => mask::format_list(&cpus),
                 None => value.to_owned(),
             },
-            (Self::Switch, "0") => "off".to_owned(),
+            (Self::Switch | Self::WakeUp, "0") => "off".to_owned(),
             (Self::Switch, "1") => "on".to_owned(),
+            (Self::WakeUp, NO_TIME) => "0us".to_owned(),
             (Self::Bytes { .. }, _) => format!("{value}B"),
-            (Self::Micros { .. }, _) => format!("{value}us"),
+            (Self::Micros { .. } | Self::WakeUp, _) => format!("{value}us"),
             (Self::Words, _) => value.split_whitespace().collect::<Vec<_>>().join(" "),
             _ => value.to_owned(),
         }
@@ -151,6 +164,13 @@ impl Form {
             Self::Number { least, most } => within(number(wish)?, least, most, ""),
             Self::Bytes { least, most } => within(bytes(wish)?, least, most, "B"),
             Self::Micros { least, most } => within(micros(wish)?, least, most, "us"),
+            Self::WakeUp if wish == "off" => Ok("0".to_owned()),
+            Self::WakeUp => match micros(wish)? {
+                0 => Ok(NO_TIME.to_owned()),
+                time => within(time, 1, LONGEST_WAKE_UP, "us"),
+            },
+            Self::OneOf(words) if words.contains(&wish) => Ok(wish.to_owned()),
+            Self::OneOf(words) => Err(format!("it is not {}", words.join(" or "))),
             Self::Switch => match wish {
                 "on" | "1" => Ok("1".to_owned()),
                 "off" | "0" => Ok("0".to_owned()),
@@ -210,8 +230,10 @@ mod tests {
 
     use super::*;
 
-    const FORMS: [Form; 11] = [
+    const FORMS: [Form; 13] = [
         Form::Quota,
+        Form::WakeUp,
+        Form::OneOf(&["on", "off"]),
         Form::Mask,
         Form::CpuList,
         Form::PowerOfTwo,
@@ -244,6 +266,11 @@ mod tests {
         assert!(!Form::Mask.holds("3\n4"));
         assert!(Form::Words.holds("4096 87380 6291456"));
         assert!(Form::CpuList.holds("") && !Form::CpuList.holds("0-1 /etc"));
+        // What would hold until the next boot.
+        assert!(
+            Form::OneOf(&["on", "off"]).holds("on")
+                && !Form::OneOf(&["on", "off"]).holds("forceoff")
+        );
         for word in ["", "..", "a/b", "a b", "|/tmp/x", "a\nb"] {
             assert!(!Form::Word.holds(word), "{word}");
         }
@@ -264,6 +291,10 @@ mod tests {
         };
         assert_eq!(time.value("5ms", &[]).as_deref(), Ok("5000"));
         assert_eq!(Form::Switch.value("off", &[]).as_deref(), Ok("0"));
+        for (wish, stored) in [("0us", "n/a"), ("off", "0"), ("2ms", "2000")] {
+            assert_eq!(Form::WakeUp.value(wish, &[]).as_deref(), Ok(stored));
+        }
+        assert_eq!(Form::WakeUp.wish("n/a"), "0us");
         assert_eq!(Form::Mask.value("all", &[0, 2]).as_deref(), Ok("5"));
         assert_eq!(Form::Choice.wish("always [madvise] never"), "madvise");
     }

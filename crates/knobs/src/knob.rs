@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use rungwise_host::{DeviceSetting, Host};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::by_hand::Manual;
@@ -67,14 +68,14 @@ pub(crate) const COMMON: Knob = Knob {
 pub(crate) const PUT_BACK: &str = "The former value is written back.";
 
 /// How far a turn reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// One control group, by its path below `/sys/fs/cgroup`.
     Cgroup,
     /// One network device.
     Device,
-    /// One block device.
+    /// One block device; for an option of a mount, the file system at its mount point.
     Disk,
     /// One network namespace.
     Netns,
@@ -99,7 +100,7 @@ impl Scope {
 }
 
 /// What turning may break for somebody else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
     /// Takes effect at once, disturbs nobody who is not measured.
@@ -158,14 +159,14 @@ pub struct Context<'a> {
     /// The name of `here` in the plan.
     pub place: &'a Place,
     /// The device in question, for knobs of a device; for others what their scope is about: a block device,
-    /// a control group.
+    /// a mount point, a control group.
     pub device: Option<&'a str>,
     /// CPUs that `all` and `by-cpu` mean, in order.
     pub cpus: &'a [usize],
 }
 
 /// One thing that was read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Reading {
     /// File, feature or table.
     pub source: String,

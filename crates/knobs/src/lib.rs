@@ -20,6 +20,7 @@ pub mod guard;
 pub mod journal;
 pub mod knob;
 pub mod mask;
+mod mounted;
 mod page;
 pub mod plan;
 pub mod recovery;
@@ -114,7 +115,7 @@ pub static KNOBS: &[&Knob] = &[
     &netns::ip::IPFRAG,
     &netns::iptables_unload::KNOB,
     &host::irq_affinity::KNOB,
-    &host::net_core::IRQBALANCE_STOP,
+    &host::irqbalance::KNOB,
     &device::link::LRO,
     &device::link::MTU,
     &device::napi_defer::KNOB,
@@ -187,7 +188,7 @@ pub static KNOBS: &[&Knob] = &[
     &host::virt::HALT_POLL,
     &host::virt::MULTIQUEUE,
     &host::virt::VCPU_PIN,
-    &host::virt::VHOST_PIN,
+    &host::vhost_pin::KNOB,
 ];
 
 /// The knob with this id; the error names the nearest one.

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::edit::{Edit, Place, Places};
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::find;
 
 /// Edits of one knob.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Id of the knob.
@@ -27,7 +28,7 @@ pub struct Plan {
 }
 
 /// One edit and what it replaces.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedEdit {
     /// Where.
@@ -40,7 +41,7 @@ pub struct PlannedEdit {
 }
 
 /// A target that holds something else than expected.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Drift {
     /// Id of the knob.
     pub knob: String,

@@ -4,7 +4,7 @@
 //! important, of recovery: a journal is a file that others might have written, and an undo must not
 //! be a way to write `/etc/passwd`. A path that no knob could have written is refused.
 
-use rungwise_host::DeviceSetting;
+use rungwise_host::{DeviceSetting, MountOption};
 
 use crate::edit::{Edit, OUR_TABLES, Place};
 
@@ -28,6 +28,10 @@ pub enum Target {
     Scheduler,
     /// The CPUs of a thread.
     Affinity,
+    /// An option of any mounted file system.
+    Mount(MountOption),
+    /// A unit of the service manager.
+    Unit(&'static str),
     /// A switch of the service.
     Switch(&'static str),
 }
@@ -61,6 +65,10 @@ impl Target {
                 *place == Place::Host && matches("/sys/block/*", &elevator.disk)
             }
             (Self::Affinity, Edit::Affinity { .. }) => *place == Place::Host,
+            (Self::Mount(known), Edit::Mount { option, .. }) => {
+                *place == Place::Host && known == option
+            }
+            (Self::Unit(known), Edit::Unit { unit, .. }) => *place == Place::Host && known == unit,
             (Self::Switch(known), Edit::Service { switch, .. }) => known == switch,
             _ => false,
         }

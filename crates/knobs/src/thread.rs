@@ -7,12 +7,13 @@ use std::io;
 use std::path::Path;
 
 use rungwise_host::Host;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mask;
 
 /// A thread that is not mistaken for a later one of the same number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Thread {
     /// Its process.

@@ -8,10 +8,11 @@ use std::io;
 use std::path::Path;
 
 use rungwise_host::Host;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The files of an [`Edit::Twin`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Twins {
     /// Counts bytes; 0 while the other is in force.

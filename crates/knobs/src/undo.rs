@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 
 use rungwise_host::{Host, namespace};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::edit::{Edit, Place, Places};
@@ -16,7 +17,7 @@ use crate::journal::Pending;
 use crate::target;
 
 /// What became of an undo.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Undo {
     /// Edits that were put back.
     pub restored: Vec<Restored>,
@@ -27,7 +28,7 @@ pub struct Undo {
 }
 
 /// A target that was put back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Restored {
     /// Id of the knob.
     pub knob: String,
@@ -40,7 +41,7 @@ pub struct Restored {
 }
 
 /// A target that could not or must not be put back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Left {
     /// Id of the knob.
     pub knob: String,
@@ -57,7 +58,7 @@ pub struct Left {
 }
 
 /// Why a target was left.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// Somebody else has changed it since.
@@ -220,6 +221,11 @@ fn settle(places: &Places, pending: &Pending) -> Result<Settled, Why> {
             if matches!(edit, Edit::Affinity { .. }) && error.kind() == io::ErrorKind::NotFound =>
         {
             return Ok(Settled::As("gone with its thread"));
+        }
+        Err(error)
+            if matches!(edit, Edit::Mount { .. }) && error.kind() == io::ErrorKind::NotFound =>
+        {
+            return Ok(Settled::As("gone with its mount"));
         }
         // The device is there, its queue is not any more (ethtool -L).
         Err(error) if intent.ifindex.is_some() && error.kind() == io::ErrorKind::NotFound => {

@@ -1,6 +1,6 @@
 //! What a scenario says about knobs against the knobs that exist.
 
-use rungwise_knobs::{KNOBS, Scope, Settable};
+use rungwise_knobs::{KNOBS, Knob, Scope, Settable};
 
 use super::problem::{Problem, any_of, did_you_mean};
 
@@ -59,12 +59,10 @@ fn disagreement(name: &Named) -> Option<Problem> {
         ),
         (true, true) => None,
         (false, false) => {
-            if let Settable::No(why) = knob.settable {
+            if let Some(why) = not_in_a_run(knob) {
                 return at(
                     &name.id_at,
-                    format!(
-                        "'{id}' is only shown, never turned: {why}; say so in 'observe' instead"
-                    ),
+                    format!("'{id}' is never turned in a run: {why}; say so in 'observe' instead"),
                 );
             }
             let words = words(knob.values);
@@ -78,6 +76,18 @@ fn disagreement(name: &Named) -> Option<Problem> {
                 format!("'{value}' is not {}{near}", any_of(words)),
             )
         }
+    }
+}
+
+/// Why a run never turns this knob, if it does not.
+pub(crate) fn not_in_a_run(knob: &Knob) -> Option<&'static str> {
+    match knob.settable {
+        Settable::No(why) => Some(why),
+        Settable::Yes if knob.id == "bios.smt" => Some(
+            "it changes which CPUs exist, and a run has dealt them out before it starts; turn it with \
+             rungwise knob apply and measure anew",
+        ),
+        Settable::Yes => None,
     }
 }
 

@@ -487,11 +487,15 @@ fn knobs_are_checked_against_those_that_exist() {
         "command = [\"s\"], switches = { \"net.gro\" = { off = [], on = [] } }",
     );
     assert!(check(declared).contains("take it out of [service.switches]"));
-    let shown = check(with("\"net.gro\" =", "\"sec.auditd\" ="));
-    assert!(
-        shown.contains("only shown") && shown.contains("'observe'"),
-        "{shown}"
-    );
+    for (knob, why) in [
+        ("sec.auditd", "record of the machine"),
+        ("bios.smt", "dealt them out"),
+    ] {
+        let never = check(with("\"net.gro\" =", &format!("\"{knob}\" =")));
+        for word in ["never turned in a run", why, "'observe'"] {
+            assert!(never.contains(word), "{never}");
+        }
+    }
 }
 
 #[test]

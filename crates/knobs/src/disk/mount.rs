@@ -1,17 +1,16 @@
-//! Options of a mounted file system: remounting is for whoever owns it.
+//! Options of a mounted file system. It is named by its mount point, and its entry in /etc/fstab stays as it is.
 
-use crate::by_hand::{Manual, Way};
-use crate::knob::{COMMON, Doc, Knob, Risk, Scope, Settable};
+use rungwise_host::{MountOption, Mounted};
+
+use crate::edit::{Edit, Mount, Place};
+use crate::error::{Error, Result};
+use crate::knob::{COMMON, Context, Current, Doc, Draft, Knob, Reading, Risk, Scope};
+use crate::target::Target;
 use crate::turn::Turn;
-
-const REMOUNT: &str =
-    "a file system has an owner and an entry in /etc/fstab; remount it and change the entry";
 
 const MOUNT: Knob = Knob {
     scope: Scope::Disk,
     risk: Risk::Disruptive,
-    settable: Settable::No(REMOUNT),
-    turn: Turn::Unseen,
     ..COMMON
 };
 
@@ -19,39 +18,139 @@ const MOUNT: Knob = Knob {
 pub(crate) static DISCARD: Knob = Knob {
     id: "disk.discard",
     summary: "whether deleted blocks are told to the disk at once or once a week",
-    values: "periodic",
+    values: "online (with each deletion) or periodic (by fstrim alone)",
     doc: Doc {
-        does: "With the mount option discard every deletion sends commands to the disk; fstrim does it in one go.",
+        does: "With the mount option discard every deletion sends commands to the disk; fstrim does it in one go. The \
+               file system is named by its mount point: --device /data. All of its mounts change.",
         helps: "periodic, on solid state disks under load that are mounted with discard.",
-        costs: "The disk knows later which blocks are free.",
-        undone: "The file system is remounted with discard and the timer is disabled.",
-        sources: "fstrim(8), mount(8); PerfSpect's insight on file systems.",
+        costs: "The disk knows later which blocks are free, and never if nothing runs fstrim. Only ext4 is turned: xfs \
+                takes the option when it is mounted, f2fs loses others with it, btrfs has a third value.",
+        undone: "The file system is reconfigured with the option that it had.",
+        sources: "fstrim(8), mount(8), fsconfig(2); fs/ext4/super.c (Linux 6.18); PerfSpect's insight on file systems.",
     },
-    by_hand: &[Manual {
-        wish: "periodic",
-        way: Way::Command,
-        text: "mount -o remount,nodiscard MOUNTPOINT   # and take discard out of its line in /etc/fstab\n\
-               systemctl enable --now fstrim.timer",
-    }],
+    writes: &[Target::Mount(MountOption::Discard)],
+    turn: Turn::Own {
+        read: |context| read(&DISCARD, context, MountOption::Discard, wish_of),
+        draft: draft_discard,
+    },
     ..MOUNT
 };
 
 /// `disk.mount_noatime`
 pub(crate) static NOATIME: Knob = Knob {
     id: "disk.mount_noatime",
-    summary: "reading a file does not write when it was read",
-    values: "on",
+    summary: "when reading a file writes that it was read",
+    values: "noatime (never), relatime (once a day and after a change) or strictatime (always)",
     doc: Doc {
-        does: "With relatime, the usual option, the time is written at most once a day and after a change.",
-        helps: "A little, where many small files are read and metadata is written for it.",
+        does: "A read of a file makes a write of its time of last access, by this rule. The mount is named by its mount \
+               point: --device /data. Other mounts of the same file system keep theirs.",
+        helps: "noatime helps a little, where many small files are read and metadata is written for it.",
         costs: "Software that relies on the time of the last access (mail, backup) no longer sees it.",
-        undone: "The file system is remounted with relatime.",
-        sources: "mount(8), option noatime.",
+        undone: "The mount gets back whichever of the three it had; its other flags are never touched.",
+        sources: "mount(8), mount_setattr(2) (Linux 5.12 and later).",
     },
-    by_hand: &[Manual {
-        wish: "on",
-        way: Way::Command,
-        text: "mount -o remount,noatime MOUNTPOINT   # and noatime in its line in /etc/fstab",
-    }],
+    writes: &[Target::Mount(MountOption::Atime)],
+    turn: Turn::Own {
+        read: |context| read(&NOATIME, context, MountOption::Atime, |value| value),
+        draft: draft_atime,
+    },
     ..MOUNT
 };
+
+fn read(
+    knob: &Knob,
+    context: &Context<'_>,
+    option: MountOption,
+    wish: fn(&'static str) -> &'static str,
+) -> Result<Current> {
+    let (mount, found) = mounted(knob, context)?;
+    let value = found.option(option);
+    let reading = Reading {
+        source: format!("{} at {}", found.kind, mount.point),
+        value: value.to_owned(),
+    };
+    Ok(Current::known(wish(value), vec![reading]))
+}
+
+fn draft_atime(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let (mount, _) = mounted(&NOATIME, context)?;
+    if !MountOption::Atime.values().contains(&wish) {
+        return Err(NOATIME.bad_wish(wish, "it is none of the three"));
+    }
+    let draft = edit(mount, MountOption::Atime, wish);
+    Ok(draft.note(format!(
+        "until it is unmounted; to keep it, put {wish} in its line in /etc/fstab"
+    )))
+}
+
+fn draft_discard(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let (mount, found) = mounted(&DISCARD, context)?;
+    let value = match wish {
+        "online" => "discard",
+        "periodic" => "nodiscard",
+        _ => return Err(DISCARD.bad_wish(wish, "it is neither of the two")),
+    };
+    if !found.takes_discard() {
+        let why = format!(
+            "{} is {}, of which only ext4 can be changed while it is mounted; put {value} in its line in /etc/fstab and \
+             mount it anew, if it has that option",
+            mount.point, found.kind
+        );
+        return Err(DISCARD.bad_wish(wish, why));
+    }
+    let draft = edit(mount, MountOption::Discard, value);
+    Ok(draft.note(match wish {
+        "online" => "to keep it, put discard in its line in /etc/fstab",
+        _ => {
+            "switch on what trims it instead: systemctl enable --now fstrim.timer; to keep it, take discard out of its \
+             line in /etc/fstab"
+        }
+    }))
+}
+
+fn edit(mount: Mount, option: MountOption, value: &str) -> Draft {
+    let edit = Edit::Mount {
+        mount,
+        option,
+        value: value.to_owned(),
+    };
+    Draft::default().edit(&Place::Host, edit)
+}
+
+fn wish_of(value: &'static str) -> &'static str {
+    match value {
+        "discard" => "online",
+        _ => "periodic",
+    }
+}
+
+/// What is mounted at the point in question.
+fn mounted(knob: &Knob, context: &Context<'_>) -> Result<(Mount, Mounted)> {
+    let failed = |answer| {
+        Error::kernel(
+            knob.id,
+            "read the list of mounts".to_owned(),
+            context.machine.name(),
+            answer,
+        )
+    };
+    if let Some(point) = context.device
+        && let Some(found) = Mount::find(context.machine, point).map_err(failed)?
+    {
+        return Ok(found);
+    }
+    let mounts = context.machine.mounts().map_err(failed)?;
+    let on_a_disk = mounts
+        .into_iter()
+        .filter(|mount| mount.source.starts_with('/'));
+    let mut known: Vec<String> = on_a_disk.map(|mount| mount.point).collect();
+    known.dedup();
+    Err(Error::NoDevice {
+        knob: knob.id,
+        why: match context.device {
+            Some(point) => format!("nothing is mounted at {point}"),
+            None => "it belongs to a mounted file system, named by its mount point".to_owned(),
+        },
+        known,
+    })
+}

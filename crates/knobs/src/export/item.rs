@@ -102,6 +102,22 @@ impl Item {
                 "it is about a process that runs now; give the service its CPUs where it is started \
                  (systemd: CPUAffinity=)",
             ),
+            Edit::Mount { mount, .. } => fleeting(
+                edit,
+                &format!(
+                    "it ends with the mount; put {value} in the line of {} in /etc/fstab",
+                    mount.point
+                ),
+            ),
+            Edit::Unit { unit, active } => {
+                let verb = if *active { "enable" } else { "disable" };
+                fleeting(
+                    edit,
+                    &format!(
+                        "whether it starts at boot is its own setting: systemctl {verb} {unit}"
+                    ),
+                )
+            }
             Edit::NftTable { .. } => fleeting(edit, "it is an obstacle of a lab"),
             Edit::Service { .. } => fleeting(
                 edit,

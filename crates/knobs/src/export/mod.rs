@@ -12,6 +12,7 @@ mod systemd;
 mod tuned;
 mod udev;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Result;
@@ -67,7 +68,7 @@ impl Form {
 }
 
 /// Files for a machine, and what they do not say.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Export {
     /// Files, in order of their paths.
     pub files: Vec<File>,
@@ -76,7 +77,7 @@ pub struct Export {
 }
 
 /// A file of an export.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct File {
     /// Where it goes; relative for what is not installed but run.
     pub path: String,
@@ -85,7 +86,7 @@ pub struct File {
 }
 
 /// Something that an export does not carry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftOut {
     /// Knob and setting.
     pub what: String,

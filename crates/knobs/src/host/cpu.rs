@@ -4,7 +4,7 @@
 //! firmware fixes the frequency has no cpufreq folder: both are told, neither is an error of ours.
 
 use crate::by_hand::{Manual, Way};
-use crate::knob::{COMMON, Doc, Knob, PUT_BACK, Risk, Settable};
+use crate::knob::{COMMON, Doc, Knob, PUT_BACK, Risk};
 use crate::target::{Form, Target};
 use crate::turn::Turn;
 
@@ -31,27 +31,23 @@ pub(crate) static AUTOGROUP: Knob = Knob {
 /// `cpu.dma_latency`
 pub(crate) static DMA_LATENCY: Knob = Knob {
     id: "cpu.dma_latency",
-    settable: Settable::No(
-        "it holds only while some process keeps the file open, so it belongs to a service of yours that runs \
-         as long as it is wanted; nothing of it stays after",
-    ),
     summary: "longest time that a CPU may take to wake up",
-    values: "a number of microseconds, such as 0 or 100",
+    values: "a time such as 100us; 0us keeps CPUs awake, off is no bound",
     doc: Doc {
-        does: "The kernel picks no idle state that takes longer to leave than the smallest value that any process \
-               holds in /dev/cpu_dma_latency.",
+        does: "The kernel picks no idle state that takes longer to leave. The bound is set for each CPU by itself, which \
+               holds without a process that keeps /dev/cpu_dma_latency open; of the two the smaller one counts.",
         helps: "When latency at low load is dominated by CPUs that wake from deep idle states.",
-        costs: "Power and heat, and less room for turbo on the other cores.",
-        undone: "The process that holds the file ends: systemctl stop cpu-latency.",
-        sources: "Documentation/power/pm_qos_interface.rst (Linux); TuneD's force_latency.",
+        costs: "Power and heat, and less room for turbo on the other cores; 0us spins on every idle CPU. Without effect \
+                where the hypervisor or the firmware chooses the states.",
+        undone: "The former bound of every CPU is written back.",
+        sources: "Documentation/admin-guide/pm/cpuidle.rst, drivers/cpuidle/governor.c and drivers/base/power/sysfs.c (Linux \
+                  6.18); TuneD's force_latency holds the device instead.",
     },
-    by_hand: &[Manual {
-        wish: "NUMBER",
-        way: Way::Command,
-        text: "systemd-run --unit=cpu-latency sh -c \
-               'exec 3>/dev/cpu_dma_latency; printf 0x%08x NUMBER >&3; exec sleep infinity'",
-    }],
-    turn: Turn::Unseen,
+    writes: &[Target::File(
+        // The same folders as below /sys/devices/system/cpu, and nothing else beside them.
+        "/sys/bus/cpu/devices/cpu*/power/pm_qos_resume_latency_us",
+        Form::WakeUp,
+    )],
     ..COMMON
 };
 

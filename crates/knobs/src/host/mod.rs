@@ -10,6 +10,7 @@ pub(crate) mod default_qdisc;
 pub(crate) mod dirty;
 pub(crate) mod firmware;
 pub(crate) mod irq_affinity;
+pub(crate) mod irqbalance;
 pub(crate) mod memory;
 pub(crate) mod net_core;
 pub(crate) mod netdev_budget;
@@ -18,6 +19,7 @@ pub(crate) mod numa;
 pub(crate) mod rmem_max;
 pub(crate) mod security;
 pub(crate) mod smt;
+pub(crate) mod vhost_pin;
 pub(crate) mod virt;
 
 use std::path::Path;

@@ -3,7 +3,7 @@
 //! Only the first network namespace has these files; from a container they are told as absent.
 
 use crate::by_hand::{Manual, Way};
-use crate::knob::{COMMON, Doc, Knob, PUT_BACK, Risk, Settable};
+use crate::knob::{COMMON, Doc, Knob, PUT_BACK, Risk};
 use crate::target::{Form, Target};
 use crate::turn::Turn;
 
@@ -158,43 +158,6 @@ pub(crate) static GRO_NORMAL_BATCH: Knob = Knob {
             most: 256,
         },
     )],
-    ..COMMON
-};
-
-/// `net.irqbalance_stop`
-pub(crate) static IRQBALANCE_STOP: Knob = Knob {
-    id: "net.irqbalance_stop",
-    risk: Risk::Disruptive,
-    settable: Settable::No(
-        "it is a service of the machine with an owner and a configuration; to ban the interrupts of one device \
-         is better than to stop it",
-    ),
-    summary: "the daemon that moves interrupts between CPUs",
-    values: "ban, or stop",
-    doc: Doc {
-        does: "irqbalance looks every 10 seconds at the load of interrupts and rewrites their affinity, also what \
-               was set by hand.",
-        helps: "When interrupts that were placed (net.irq_affinity) drift back.",
-        costs: "Stopped, the interrupts of every other device stay where they are, which may be CPU 0.",
-        undone: "The ban is taken out of its configuration, or the service is started again.",
-        sources: "irqbalance(1), --banirq and --policyscript; redpanda issue 17005: a ban list that was not honoured.",
-    },
-    by_hand: &[
-        Manual {
-            wish: "ban",
-            way: Way::Command,
-            text: "ls /sys/class/net/DEVICE/device/msi_irqs\n\
-                   # to the line OPTIONS (IRQBALANCE_ARGS) of /etc/default/irqbalance or /etc/sysconfig/irqbalance\n\
-                   # add --banirq=N for each of them, then\n\
-                   systemctl restart irqbalance",
-        },
-        Manual {
-            wish: "stop",
-            way: Way::Command,
-            text: "systemctl disable --now irqbalance",
-        },
-    ],
-    turn: Turn::Unseen,
     ..COMMON
 };
 

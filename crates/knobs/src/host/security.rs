@@ -53,14 +53,16 @@ pub(crate) static AUDIT_RULES: Knob = Knob {
         helps: "When audit is required and its functions show above 1.5 % of CPU: a rule that leaves the service's \
                 user out, before the broad ones.",
         costs: "The trail has a gap, which the owner must accept.",
-        undone: "The rule is deleted: auditctl -d with the same words.",
-        sources: "auditctl(8); the middle way instead of sec.auditd.",
+        undone: "The rule is deleted: auditctl -d exit,never and the rest of its words; and its file, where there is one.",
+        sources: "auditctl(8), augenrules(8); the middle way instead of sec.auditd.",
     },
     by_hand: &[Manual {
         wish: "exclude",
         way: Way::Command,
-        text: "auditctl -l\n\
-               auditctl -A never,exit -F arch=b64 -S all -F uid=SERVICE_USER",
+        text: "auditctl -l; auditctl -s   # enabled 2 is locked until the next boot\n\
+               auditctl -A exit,never -F arch=b64 -S all -F uid=SERVICE_USER\n\
+               # to keep it: the words after auditctl as a line of /etc/audit/rules.d/00-SERVICE.rules, then\n\
+               augenrules --load",
     }],
     turn: Turn::Unseen,
     ..COMMON

@@ -114,28 +114,3 @@ pub(crate) static VCPU_PIN: Knob = Knob {
     turn: Turn::Unseen,
     ..COMMON
 };
-
-/// `virt.vhost_pin`
-pub(crate) static VHOST_PIN: Knob = Knob {
-    id: "virt.vhost_pin",
-    risk: Risk::Disruptive,
-    settable: Settable::No(ON_THE_HOST),
-    summary: "the threads that move a guest's packets, away from its vCPUs",
-    values: "the host CPUs for them, as a list such as 16-17",
-    doc: Doc {
-        does: "The vhost threads of a guest copy its packets on the host; by default they share the CPUs of its \
-               vCPUs.",
-        helps: "When vCPUs are pinned and vhost threads still run on their CPUs.",
-        costs: "CPUs that no guest may use.",
-        undone: "taskset -a -p with all CPUs on the same threads.",
-        sources: "libvirt, domain XML, emulatorpin (vhost threads follow it); taskset(1).",
-    },
-    by_hand: &[Manual {
-        wish: "CPUS",
-        way: Way::Command,
-        // Threads of their own before Linux 6.4, of QEMU since.
-        text: "for tid in $(ps -eLo lwp=,comm= | awk '$2 == \"vhost-QEMU_PID\" {print $1}'); do taskset -cp CPUS \"$tid\"; done",
-    }],
-    turn: Turn::Unseen,
-    ..COMMON
-};

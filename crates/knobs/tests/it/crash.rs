@@ -43,6 +43,10 @@ const WISHES: &[(&str, &str)] = &[
     ("disk.scheduler", "none"),
     ("disk.nr_requests", "100"),
     ("disk.scheduler", "bfq"),
+    ("disk.mount_noatime", "strictatime"),
+    ("disk.discard", "periodic"),
+    ("net.irqbalance_stop", "stop"),
+    ("virt.vhost_pin", "1"),
 ];
 
 /// Runs the steps until the fuse blows; the disk and the machine are what is left.

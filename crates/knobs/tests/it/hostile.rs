@@ -1,8 +1,8 @@
 //! Journals and plans that somebody else wrote: an undo must not be a way to write anything.
 
-use rungwise_host::DeviceSetting;
+use rungwise_host::{DeviceSetting, MountOption};
 use rungwise_knobs::by_hand::Way;
-use rungwise_knobs::edit::{Edit, Elevator, Twins};
+use rungwise_knobs::edit::{Edit, Elevator, Mount, Twins};
 use rungwise_knobs::journal::{self, Entry, Intent, Line};
 use rungwise_knobs::{Error, Place, Plan, PlannedEdit, Why, recovery};
 
@@ -112,6 +112,33 @@ fn forged() -> Vec<Intent> {
             before: "combined=2".to_owned(),
             ..file("net.ring", "", "")
         },
+        Intent {
+            edit: Edit::Unit {
+                unit: "auditd.service".to_owned(),
+                active: true,
+            },
+            before: "inactive".to_owned(),
+            ..file("net.irqbalance_stop", "", "")
+        },
+        Intent {
+            edit: Edit::Mount {
+                mount: Mount {
+                    point: "/data".to_owned(),
+                    id: 41,
+                    namespace: 1,
+                },
+                option: MountOption::Atime,
+                value: "exec".to_owned(),
+            },
+            before: "relatime".to_owned(),
+            ..file("disk.mount_noatime", "", "")
+        },
+        // Until the next boot.
+        file(
+            "bios.smt",
+            "/sys/devices/system/cpu/smt/control",
+            "forceoff",
+        ),
         // Words that somebody wants an operator to put on the command line.
         Intent {
             edit: Edit::ByHand {

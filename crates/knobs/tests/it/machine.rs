@@ -11,6 +11,16 @@ pub(crate) const DISK: &str = "vda";
 /// Its control group, as `/proc/PID/cgroup` prints it.
 pub(crate) const GROUP: &str = "/app.slice/app.service";
 
+/// Where its second file system is mounted.
+pub(crate) const MOUNT_POINT: &str = "/data";
+
+/// Its mounts; another one lies below that of [`MOUNT_POINT`].
+const MOUNTS: &str = "\
+25 1 254:0 / / rw,relatime - ext4 /dev/root rw\n\
+40 25 254:1 / /data rw,noatime - xfs /dev/vdb1 rw\n\
+41 40 254:2 / /data rw,nosuid,relatime - ext4 /dev/vdb2 rw,data=journal,discard\n\
+42 25 0:20 / /run rw,nodev - tmpfs tmpfs rw";
+
 /// Its process, which has the threads 4242 and 4243.
 pub(crate) const PID: u32 = 4242;
 
@@ -74,6 +84,16 @@ const ROWS: &[(&str, &str)] = &[
 
 /// Files beside the sysctls.
 const FILES: &[(&str, &str)] = &[
+    ("/proc/thread-self/mountinfo", MOUNTS),
+    (
+        "/sys/bus/cpu/devices/cpu0/power/pm_qos_resume_latency_us",
+        "0",
+    ),
+    (
+        "/sys/bus/cpu/devices/cpu1/power/pm_qos_resume_latency_us",
+        "0",
+    ),
+    ("/sys/devices/system/cpu/smt/control", "on"),
     ("/sys/devices/system/node/online", "0"),
     ("/sys/fs/cgroup/app.slice/app.service/cpu.max", "max 100000"),
     ("/sys/fs/cgroup/app.slice/app.service/cpuset.cpus", ""),
@@ -160,7 +180,7 @@ pub(crate) fn everything(name: &str, netns: u64) -> Recorded {
                 "balance_performance",
             );
     }
-    process(device(disk(host)))
+    guests(process(device(disk(host)))).with_unit("irqbalance.service", true)
 }
 
 fn disk(mut host: Recorded) -> Recorded {
@@ -225,20 +245,29 @@ fn device(mut host: Recorded) -> Recorded {
     host
 }
 
-fn process(mut host: Recorded) -> Recorded {
-    for (tid, started) in [(PID, 100), (PID + 1, 101)] {
-        let dir = format!("/proc/{PID}/task/{tid}");
-        // Fields 3 to 22; the name of the command has a parenthesis of its own.
-        let fields = format!("S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 2 0 {started}");
-        host = host
-            .file(
-                &format!("{dir}/stat"),
-                &format!("{tid} (echo) r) {fields} 0 0"),
-            )
-            .file(
-                &format!("{dir}/status"),
-                "Name:\techo\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1",
-            );
-    }
-    host
+fn process(host: Recorded) -> Recorded {
+    let host = thread(host, PID, PID, "echo) r", 100);
+    thread(host, PID, PID + 1, "echo) r", 101)
+}
+
+/// A guest whose vhost thread is one of QEMU's own, and one whose thread is the kernel's, as before Linux 6.4.
+fn guests(host: Recorded) -> Recorded {
+    let host = thread(host, 5151, 5151, "qemu-system-x86", 200);
+    let host = thread(host, 5151, 5152, "vhost-5151", 201);
+    thread(host, 77, 77, "vhost-6060", 202)
+}
+
+fn thread(host: Recorded, pid: u32, tid: u32, name: &str, started: u32) -> Recorded {
+    let dir = format!("/proc/{pid}/task/{tid}");
+    // Fields 3 to 22; the name of a command may have a parenthesis of its own.
+    let fields = format!("S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 2 0 {started}");
+    host.file(&format!("{dir}/comm"), name)
+        .file(
+            &format!("{dir}/stat"),
+            &format!("{tid} ({name}) {fields} 0 0"),
+        )
+        .file(
+            &format!("{dir}/status"),
+            &format!("Name:\t{name}\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1"),
+        )
 }

@@ -14,5 +14,6 @@ mod hostile;
 mod lab;
 mod machine;
 mod memory;
+mod mounts;
 mod plans;
 mod wishes;

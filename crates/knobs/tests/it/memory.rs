@@ -12,7 +12,7 @@ use rungwise_knobs::journal::{Header, Log, VERSION};
 use rungwise_knobs::{Context, Place, Plan, Scope};
 use rungwise_testkit::{BOOT_ID, DEVICE};
 
-use crate::machine::{DISK, GROUP, everything};
+use crate::machine::{DISK, GROUP, MOUNT_POINT, everything};
 
 /// What is on the disk.
 pub(crate) type Disk = Arc<Mutex<Vec<u8>>>;
@@ -116,6 +116,7 @@ impl Machines {
 /// What a knob is about on the invented machine.
 pub(crate) fn subject(id: &str) -> &'static str {
     match rungwise_knobs::find(id).unwrap().scope {
+        _ if ["disk.discard", "disk.mount_noatime"].contains(&id) => MOUNT_POINT,
         Scope::Cgroup => GROUP,
         Scope::Disk => DISK,
         _ => DEVICE,

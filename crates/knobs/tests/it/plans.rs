@@ -9,14 +9,18 @@ use crate::memory::{Machines, keeper, server, subject};
 
 /// A wish per knob that changes something on the invented machine.
 pub(crate) const WISHES: &[(&str, &str)] = &[
+    ("bios.smt", "off"),
     ("cpu.autogroup", "off"),
     ("cpu.cfs_quota", "2.5"),
+    ("cpu.dma_latency", "100us"),
     ("cpu.epp", "performance"),
     ("cpu.governor", "performance"),
     ("cpu.nmi_watchdog", "off"),
     ("cpu.sched_slice", "base_slice_ns=3000000,nr_migrate=64"),
     ("cpu.stat_interval", "10"),
     ("cpu.timer_migration", "off"),
+    ("disk.discard", "periodic"),
+    ("disk.mount_noatime", "noatime"),
     ("disk.nr_requests", "512"),
     ("disk.queue_depth", "256"),
     ("disk.read_ahead_kb", "4096"),
@@ -48,6 +52,7 @@ pub(crate) const WISHES: &[(&str, &str)] = &[
     ("net.ipfrag", "16MiB"),
     ("net.iptables_unload", "loaded"),
     ("net.irq_affinity", "spread"),
+    ("net.irqbalance_stop", "stop"),
     ("net.lro", "on"),
     ("net.mtu", "9000"),
     ("net.napi_defer", "2/20us"),
@@ -95,6 +100,7 @@ pub(crate) const WISHES: &[(&str, &str)] = &[
     ("tcp.wmem", "max=16MiB"),
     ("virt.container_cpuset", "0"),
     ("virt.halt_poll", "guest=0"),
+    ("virt.vhost_pin", "1"),
 ];
 
 #[test]
@@ -472,4 +478,133 @@ fn a_missing_device_names_those_that_exist() {
         let error = knob.plan(&context, "off").unwrap_err().to_string();
         assert!(error.contains("--device (veth0)"), "{error}");
     }
+}
+
+/// What planning a wish says on a machine, its error where it is refused.
+fn said(host: &rungwise_host::recorded::Recorded, id: &str, device: &str, wish: &str) -> String {
+    let context = Context::of_host(host, Some(device), &[0, 1]);
+    match rungwise_knobs::find(id).unwrap().plan(&context, wish) {
+        Ok(plan) => plan.diff(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn two_threads_per_core_that_cannot_be_switched_are_refused_with_the_reason() {
+    let control = "/sys/devices/system/cpu/smt/control";
+    for (state, words) in [
+        ("notsupported", "one thread per core"),
+        ("notimplemented", "this kernel cannot switch it"),
+        ("forceoff", "forced off"),
+        ("off", "set every CPU mask and pin anew"),
+    ] {
+        let host = rungwise_host::recorded::Recorded::new("x", 1).file(control, state);
+        let said = said(&host, "bios.smt", "", "on");
+        assert!(said.contains(words), "{state}: {said}");
+    }
+    let host = everything("x", 1);
+    for wish in ["forceoff", "notsupported", "1"] {
+        assert!(said(&host, "bios.smt", "", wish).contains("allowed is on or off"));
+    }
+}
+
+#[test]
+fn the_bound_on_waking_up_is_set_for_every_cpu_and_no_time_is_not_no_bound() {
+    let host = everything("x", 1);
+    for (wish, written) in [("0us", "+ n/a"), ("100us", "+ 100"), ("off", "0 (already)")] {
+        let said = said(&host, "cpu.dma_latency", "", wish);
+        assert_eq!(said.matches(written).count(), 2, "{said}");
+    }
+}
+
+#[test]
+fn an_option_is_that_of_the_mount_on_top_and_one_that_cannot_be_changed_is_refused() {
+    let host = everything("x", 1);
+    let diff = said(&host, "disk.mount_noatime", "/data", "noatime");
+    assert!(
+        diff.contains("- relatime") && diff.contains("+ noatime"),
+        "{diff}"
+    );
+    assert!(diff.contains("/etc/fstab"), "{diff}");
+    for (id, point, wish, words) in [
+        ("disk.mount_noatime", "/data", "on", "none of the three"),
+        (
+            "disk.mount_noatime",
+            "/nowhere",
+            "noatime",
+            "--device (/, /data",
+        ),
+        ("disk.discard", "/run", "periodic", "/run is tmpfs"),
+        ("disk.discard", "/data", "off", "neither of the two"),
+        ("disk.discard", "/", "online", "+ discard"),
+    ] {
+        let said = said(&host, id, point, wish);
+        assert!(said.contains(words), "{id} {point}: {said}");
+    }
+}
+
+#[test]
+fn a_mount_that_went_took_its_option_along_and_one_of_another_namespace_is_left() {
+    let machines = Machines::new();
+    let mut keeper = keeper(&std::sync::Arc::default());
+    let plan = machines.plan_host("disk.mount_noatime", "noatime");
+    let places = machines.places();
+    let _ = keeper.apply(&places, &plan).unwrap();
+    machines.host.set(
+        "/proc/thread-self/mountinfo",
+        "25 1 254:0 / / rw - ext4 /dev/root rw",
+    );
+    let undo = keeper.undo(&places, None);
+    assert!(undo.complete(), "{}", undo.left_in_words());
+    assert!(undo.settled[0].contains("gone with its mount"), "{undo:?}");
+
+    let machines = Machines::new();
+    let mut plan = machines.plan_host("disk.mount_noatime", "noatime");
+    if let rungwise_knobs::Edit::Mount { mount, .. } = &mut plan.edits[0].edit {
+        mount.namespace += 1;
+    }
+    let error = keeper
+        .apply(&machines.places(), &plan)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("mount namespace 2, which is not this one"),
+        "{error}"
+    );
+}
+
+#[test]
+fn vhost_threads_are_found_by_name_whether_they_are_the_kernels_or_those_of_qemu() {
+    let host = everything("x", 1);
+    let all = said(&host, "virt.vhost_pin", "", "1");
+    for thread in ["thread 77 of process 77", "thread 5152 of process 5151"] {
+        assert!(all.contains(thread), "{all}");
+    }
+    assert!(!all.contains("thread 5151 "), "{all}");
+    let one = said(&host, "virt.vhost_pin", "", "6060:0");
+    assert!(one.contains("thread 77 ") && !one.contains("5152"), "{one}");
+    for (wish, words) in [
+        ("5150:1", "process 5150 has no vhost threads"),
+        ("qemu:1", "'qemu' is no process"),
+        ("x", "allowed is the host's CPUs"),
+    ] {
+        let said = said(&host, "virt.vhost_pin", "", wish);
+        assert!(said.contains(words), "{said}");
+    }
+    let guest = rungwise_host::recorded::Recorded::new("x", 1).file("/proc/1/task/1/comm", "init");
+    assert!(said(&guest, "virt.vhost_pin", "", "1").contains("no guest of this host"));
+}
+
+#[test]
+fn to_ban_interrupts_is_for_a_person_and_to_stop_the_daemon_is_not() {
+    let host = everything("x", 1);
+    let ban = said(&host, "net.irqbalance_stop", "", "ban");
+    assert!(ban.contains("--banirq=N"), "{ban}");
+    let stop = said(&host, "net.irqbalance_stop", "", "stop");
+    assert!(
+        stop.contains("- active") && stop.contains("+ inactive"),
+        "{stop}"
+    );
+    let other = said(&host, "net.irqbalance_stop", "", "off");
+    assert!(other.contains("allowed is stop, run, or ban"), "{other}");
 }

@@ -14,14 +14,18 @@ use super::*;
 const DEVICE: &str = "kk-server";
 const TAP: &str = "kk-tap";
 
-/// The calls by which rungwise changes anything: files and pipes, the journal, features, netlink, threads.
-const CHANGES: [&str; 6] = [
+/// The calls by which rungwise changes anything: files and pipes, the journal, features, netlink, threads, mounts, and
+/// the programs that it starts.
+const CHANGES: [&str; 9] = [
     "write",
     "fdatasync",
     "unlink",
     "ioctl",
     "sendto",
     "sched_setaffinity",
+    "mount_setattr",
+    "fsconfig",
+    "clone",
 ];
 
 /// What all devices of this rig stand for, with what must be as before.
@@ -30,6 +34,10 @@ struct Rig {
     _far: Namespace,
     process: Child,
     disk: Option<LoopDisk>,
+    /// Where something is mounted in the namespace.
+    mount: Option<String>,
+    /// What the invented service manager knows of its one unit.
+    unit: Option<PathBuf>,
 }
 
 /// A turn of some knobs at once.
@@ -66,6 +74,8 @@ impl Rig {
             _far: far,
             process,
             disk: None,
+            mount: None,
+            unit: None,
         };
         rig.settle();
         rig
@@ -86,6 +96,18 @@ impl Rig {
         now.insert("process".to_owned(), cpus.unwrap().to_owned());
         if let Some(disk) = &self.disk {
             now.insert("disk".to_owned(), disk.queue());
+        }
+        if let Some(point) = self.mount.clone() {
+            let mounts = self
+                .bench
+                .namespace
+                .run(|| std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap());
+            let of_point = |line: &&str| line.split(' ').nth(4) == Some(&point);
+            let line = mounts.lines().rfind(of_point).unwrap().to_owned();
+            now.insert("mount".to_owned(), line);
+        }
+        if let Some(unit) = &self.unit {
+            now.insert("unit".to_owned(), std::fs::read_to_string(unit).unwrap());
         }
         now
     }
@@ -185,7 +207,8 @@ impl Rig {
     fn killed(&self, syscall: &str, nth: u32, words: &[&str]) -> (Killed, String) {
         let mut traced = Traced::kill_at(binary(), syscall, nth)
             .args(words)
-            .env("RUNGWISE_STATE", self.bench.state());
+            .env("RUNGWISE_STATE", self.bench.state())
+            .env("PATH", self.bench.path());
         self.bench
             .namespace
             .run(move || (traced.run(), traced.calls()))
@@ -437,5 +460,57 @@ fn the_scheduler_of_a_disk_survives_a_kill_at_any_call_with_the_length_of_its_qu
         wishes: &["disk.scheduler=bfq", "disk.nr_requests=300"],
         device: &name,
         first_is_a_file: true,
+    });
+}
+
+#[test]
+fn access_times_and_discard_of_a_mount_survive_a_kill_at_any_call() {
+    let mut rig = Rig::new();
+    let point = rig.bench.scratch.path().join("at");
+    let image = rig.bench.scratch.path().join("image");
+    std::fs::create_dir(&point).unwrap();
+    let (image, point) = (image.to_str().unwrap(), point.to_str().unwrap());
+    let mut mount = Command::new("sh");
+    let script = "truncate -s 16M $0 && mkfs.ext4 -q $0 && mount -o loop,discard,nosuid,strictatime $0 $1 && echo mounted";
+    mount.args(["-c", script, image, point]);
+    rig.bench.run_command(mount).with(0, &["mounted"]);
+    rig.mount = Some(point.to_owned());
+    rig.settle();
+    rig.survives(&Turn {
+        wishes: &["disk.mount_noatime=noatime", "disk.discard=periodic"],
+        device: point,
+        first_is_a_file: false,
+    });
+}
+
+/// A service manager of one unit: it runs while the file beside the program is not empty. Each change is one system call
+/// of the shell itself, as the real one's is one message.
+const SYSTEMCTL: &str = r#"#!/bin/sh
+state="${0%/*}/../unit"
+case "$1" in
+show) read -r word < "$state"; printf 'LoadState=loaded\nActiveState=%s\n' "${word:-inactive}" ;;
+stop) : > "$state" ;;
+start) echo active 1<> "$state" ;;
+esac
+"#;
+
+#[test]
+fn a_service_that_is_stopped_survives_a_kill_at_any_call() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut rig = Rig::new();
+    let programs = rig.bench.scratch.path().join("bin");
+    let unit = rig.bench.scratch.path().join("unit");
+    std::fs::create_dir(&programs).unwrap();
+    std::fs::write(&unit, "active\n").unwrap();
+    let systemctl = programs.join("systemctl");
+    std::fs::write(&systemctl, SYSTEMCTL).unwrap();
+    std::fs::set_permissions(&systemctl, PermissionsExt::from_mode(0o755)).unwrap();
+    rig.bench.programs = Some(programs);
+    rig.unit = Some(unit);
+    rig.settle();
+    rig.survives(&Turn {
+        wishes: &["net.irqbalance_stop=stop"],
+        device: DEVICE,
+        first_is_a_file: false,
     });
 }

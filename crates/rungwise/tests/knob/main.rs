@@ -28,6 +28,8 @@ struct Bench {
     namespace: Namespace,
     scratch: tempfile::TempDir,
     before: Record,
+    /// Programs of the test, found before all others.
+    programs: Option<PathBuf>,
 }
 
 struct Ended {
@@ -47,7 +49,15 @@ impl Bench {
             namespace,
             scratch: tempfile::tempdir().unwrap(),
             before,
+            programs: None,
         }
+    }
+
+    /// Where programs are looked for.
+    fn path(&self) -> std::ffi::OsString {
+        let usual = std::env::var_os("PATH").unwrap_or_default();
+        let own = self.programs.iter().cloned();
+        std::env::join_paths(own.chain(std::env::split_paths(&usual))).unwrap()
     }
 
     fn state(&self) -> PathBuf {
@@ -75,6 +85,7 @@ impl Bench {
     fn run_command(&self, mut command: Command) -> Ended {
         command
             .env("RUNGWISE_STATE", self.state())
+            .env("PATH", self.path())
             .stdin(Stdio::null());
         let output: Output = self.namespace.run(move || command.output().unwrap());
         let words = [output.stdout, output.stderr].concat();

@@ -1,0 +1,113 @@
+//! The threads that copy the packets of virtual machines, on the host of these.
+//!
+//! Each is called `vhost-PID` after the QEMU that it works for. Until Linux 6.3 it is a thread of the kernel with a
+//! process number of its own, since then one of QEMU's own threads. Source: drivers/vhost/vhost.c, `kernel/vhost_task.c`.
+
+use std::path::Path;
+
+use crate::edit::{Edit, Place, Thread};
+use crate::error::{Error, Result};
+use crate::knob::{COMMON, Context, Current, Doc, Draft, Knob, Reading, Risk};
+use crate::target::{Form, Target};
+use crate::turn::Turn;
+
+/// `virt.vhost_pin`
+pub(crate) static KNOB: Knob = Knob {
+    id: "virt.vhost_pin",
+    risk: Risk::Disruptive,
+    summary: "the threads that move a guest's packets, away from its vCPUs",
+    values: "the host's CPUs for those of all guests, as a list such as 16-17, or PID:LIST for those of one QEMU",
+    doc: Doc {
+        does: "The vhost threads of a guest copy its packets on the host; by default they share the CPUs of its \
+               vCPUs. It is turned on the host of the guests, not inside one.",
+        helps: "When vCPUs are pinned and vhost threads still run on their CPUs.",
+        costs: "CPUs that no guest may use. A guest that starts later, or gets another queue, has threads of its own.",
+        undone: "Each thread gets the CPUs back that it had, unless somebody has pinned it anew or it has ended.",
+        sources: "drivers/vhost/vhost.c (Linux 6.18); libvirt, domain XML, emulatorpin (vhost threads follow it).",
+    },
+    writes: &[Target::Affinity],
+    turn: Turn::Own { read, draft },
+    ..COMMON
+};
+
+const NONE: &str = "no guest of this host has vhost threads; inside a guest they cannot be seen";
+
+fn read(context: &Context<'_>) -> Result<Current> {
+    let mut readings = Vec::new();
+    for (_, thread) in threads(context)? {
+        // One that ended since is no reason to know nothing of the others.
+        if let Ok(value) = thread.cpus(context.machine) {
+            let source = thread.to_string();
+            readings.push(Reading { source, value });
+        }
+    }
+    let Some((first, others)) = readings.split_first() else {
+        return Ok(Current::unknown(NONE));
+    };
+    let alike = |other: &Reading| Form::CpuList.same(&other.value, &first.value);
+    let value = if others.iter().all(alike) {
+        first.value.clone()
+    } else {
+        "mixed".to_owned()
+    };
+    Ok(Current::known(value, readings))
+}
+
+fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let (guest, list) = match wish.split_once(':') {
+        None => (None, wish),
+        Some((pid, list)) => {
+            let pid: u32 = pid
+                .parse()
+                .map_err(|_| KNOB.bad_wish(wish, format!("'{pid}' is no process")))?;
+            (Some(pid), list)
+        }
+    };
+    let value = Form::CpuList
+        .value(list, context.cpus)
+        .map_err(|why| KNOB.bad_wish(wish, why))?;
+    let mut draft = Draft::default();
+    for (of, thread) in threads(context)? {
+        if guest.is_none_or(|guest| guest == of) {
+            let value = value.clone();
+            draft = draft.edit(&Place::Host, Edit::Affinity { thread, value });
+        }
+    }
+    match (draft.edits.is_empty(), guest) {
+        (false, _) => Ok(draft),
+        (true, Some(pid)) => {
+            Err(KNOB.bad_wish(wish, format!("process {pid} has no vhost threads")))
+        }
+        (true, None) => Err(Error::NotSettable {
+            knob: KNOB.id,
+            why: NONE.to_owned(),
+        }),
+    }
+}
+
+/// Every vhost thread with the process of its guest, in order.
+fn threads(context: &Context<'_>) -> Result<Vec<(u32, Thread)>> {
+    let host = context.machine;
+    let numbers = |dir: &str| -> std::io::Result<Vec<u32>> {
+        let names = host.list(Path::new(dir))?;
+        let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    };
+    let processes = numbers("/proc")
+        .map_err(|answer| Error::kernel(KNOB.id, "list /proc".to_owned(), host.name(), answer))?;
+    let mut found = Vec::new();
+    for pid in processes {
+        // What ends meanwhile is left out.
+        for tid in numbers(&format!("/proc/{pid}/task")).unwrap_or_default() {
+            let comm = host.text(Path::new(&format!("/proc/{pid}/task/{tid}/comm")));
+            let guest = comm
+                .ok()
+                .and_then(|comm| comm.strip_prefix("vhost-")?.parse().ok());
+            if let (Some(guest), Ok(thread)) = (guest, Thread::find(host, pid, tid)) {
+                found.push((guest, thread));
+            }
+        }
+    }
+    Ok(found)
+}
