@@ -32,7 +32,7 @@ const COLUMNS: &str = "100";
 pub fn run(tree: &Tree, check: bool) -> Result<ExitCode> {
     let binary = Binary::build(tree)?;
     let mut pages = BTreeMap::new();
-    schemas(&mut pages)?;
+    schemas(&binary, &mut pages)?;
     knobs(&mut pages);
     evidence::rules(tree, &mut pages)?;
     evidence::probes(&mut pages);
@@ -91,7 +91,10 @@ fn required<T: schemars::JsonSchema>() -> serde_json::Value {
     generator.into_root_schema_for::<T>().to_value()
 }
 
-fn schemas(pages: &mut BTreeMap<String, String>) -> Result<()> {
+fn schemas(binary: &Binary, pages: &mut BTreeMap<String, String>) -> Result<()> {
+    // The documents that the program alone knows.
+    let own: BTreeMap<String, serde_json::Value> = serde_json::from_str(&binary.run(&["schemas"])?)
+        .context("cannot read `rungwise schemas`")?;
     let all = [
         (
             "load",
@@ -128,7 +131,8 @@ fn schemas(pages: &mut BTreeMap<String, String>) -> Result<()> {
         ),
         ("tune", required::<rungwise_model::tune::TuneReport>()),
     ];
-    for (name, schema) in all {
+    let all = all.map(|(name, schema)| (name.to_owned(), schema));
+    for (name, schema) in all.into_iter().chain(own) {
         let text = serde_json::to_string_pretty(&schema).context("cannot print a schema")?;
         pages.insert(format!("docs/schemas/{name}.json"), text + "\n");
     }

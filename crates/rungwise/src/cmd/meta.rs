@@ -1,10 +1,14 @@
-//! Completions and manual pages, generated from the command line's own definition.
+//! Completions, manual pages and schemas, generated from the command line's and the documents' own definitions.
+
+use std::collections::BTreeMap;
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use rungwise_model::Exit;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 
-use super::{Cli, Global};
+use super::{Cli, Global, knob, serve};
 
 /// Print the completion script of a shell.
 #[derive(Debug, clap::Args)]
@@ -39,4 +43,20 @@ pub(crate) fn man(args: &Man, global: &Global) -> anyhow::Result<Exit> {
     clap_mangen::Man::new(command).render(&mut page)?;
     global.emit(&String::from_utf8_lossy(&page))?;
     Ok(Exit::Done)
+}
+
+/// The schemas of the documents that this crate has of its own, as one object; `cargo xtask docs` writes them to files.
+pub(crate) fn schemas(global: &Global) -> anyhow::Result<Exit> {
+    let all: BTreeMap<_, _> = knob::schemas()
+        .into_iter()
+        .chain(serve::schemas())
+        .collect();
+    global.emit(&rungwise_report::json(&all)?)?;
+    Ok(Exit::Done)
+}
+
+/// The schema of a document as it is written: a field that is always there is required, also where it may be null.
+pub(super) fn schema<T: JsonSchema>() -> serde_json::Value {
+    let generator = SchemaSettings::default().for_serialize().into_generator();
+    generator.into_root_schema_for::<T>().to_value()
 }

@@ -95,6 +95,9 @@ pub(crate) enum Verb {
     Completions(meta::Completions),
     /// Print a manual page.
     Man(meta::Man),
+    /// Print JSON schemas; for `cargo xtask docs`.
+    #[command(hide = true)]
+    Schemas,
 }
 
 impl Verb {
@@ -118,6 +121,7 @@ impl Verb {
             Self::Explain(args) => explain::run(args, global),
             Self::Completions(args) => meta::completions(args, global),
             Self::Man(args) => meta::man(args, global),
+            Self::Schemas => meta::schemas(global),
         }
     }
 }

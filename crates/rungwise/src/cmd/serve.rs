@@ -17,10 +17,12 @@ use rungwise_serve::udp::{
     BusyPoll, Config, Counters, Error, Io, PathMtu, Pin, ReadBack, Server, Steering,
     WorkerCounters, XdpDevice, XdpMode,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::meta::schema;
 use super::values::{self, Pins};
 use super::{Format, Global, output};
 use crate::problem::Problem;
@@ -289,21 +291,29 @@ pub(super) fn xdp_device(text: &str) -> Result<XdpDevice, String> {
     })
 }
 
+/// The schema of the document of `rungwise serve udp`.
+pub(crate) fn schemas() -> [(&'static str, serde_json::Value); 1] {
+    [("serve-udp", schema::<Document<'_>>())]
+}
+
 /// The document of `rungwise serve udp`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Document<'a> {
     #[serde(flatten)]
     envelope: Envelope,
     /// Where it listened.
     address: SocketAddr,
+    /// What was asked for and what the kernel granted.
     switches: Vec<Switch<'a>>,
     workers: Vec<Worker>,
+    /// All workers together.
     total: Worker,
+    /// What the XDP program echoed; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     xdp: Option<Xdp>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Switch<'a> {
     name: &'a str,
     wanted: &'a str,
@@ -311,7 +321,7 @@ struct Switch<'a> {
     holds: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Worker {
     received: u64,
     sent: u64,
@@ -328,7 +338,7 @@ struct Worker {
 }
 
 /// Requests that got no reply, by who dropped them.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Dropped {
     kernel: u64,
     refused: u64,
@@ -336,13 +346,13 @@ struct Dropped {
     send_errors: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct OnCpu {
     cpu: usize,
     received: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Xdp {
     echoed: u64,
     bytes: u64,

@@ -10,6 +10,7 @@
 
 mod broken;
 mod capture;
+mod documents;
 mod kinds;
 
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -17,6 +17,7 @@ use rungwise_model::check::{CheckReport, Finding, Outcome, Turn};
 use rungwise_model::evidence::Evidence;
 use rungwise_rules::RULES;
 use rungwise_rules::change::{self, Course};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stored::Kind;
@@ -25,7 +26,7 @@ use crate::cmd::capture::Looking;
 use crate::problem::Problem;
 
 /// A finding that a plan answers to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Asked {
     /// The rule.
     pub(super) rule: String,
@@ -38,7 +39,7 @@ pub(super) struct Asked {
 }
 
 /// A wish of a finding that is in no plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct LeftOut {
     knob: String,
     rule: String,
@@ -168,7 +169,7 @@ pub(super) fn tell_left_out(left_out: &[LeftOut], text: &mut String) {
 }
 
 /// What became of a finding once its knob was turned.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Aftermath {
     rule: String,
     subject: String,

@@ -29,11 +29,13 @@ use rungwise_knobs::{Context, Drift, Edit, Error, Plan, PlannedEdit, Session};
 use rungwise_model::check::Outcome;
 use rungwise_model::evidence::Evidence;
 use rungwise_model::{Envelope, Exit, units};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::asked::{Aftermath, Asked};
 use self::stored::Kind;
 use self::undone::{Undone, UndoneJournal};
+use super::meta::schema;
 use super::{Format, Global, output};
 use crate::problem::{Problem, words};
 
@@ -128,7 +130,7 @@ enum What {
 
 #[derive(Debug, clap::Args)]
 struct Device {
-    /// The network device that knobs of a device turn.
+    /// The network device that knobs of a device turn; for others the disk, mount point or control group.
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
 }
@@ -162,7 +164,7 @@ struct OptionalWishes {
 }
 
 /// What every document of this verb has.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Document<T: Serialize> {
     #[serde(flatten)]
     envelope: Envelope,
@@ -170,11 +172,13 @@ struct Document<T: Serialize> {
     body: T,
 }
 
-#[derive(Default, Serialize, Deserialize)]
+/// Of `knob plan`.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 struct Planned {
     /// Name of the host that was read for it; empty in plans of before it was told.
     #[serde(default)]
     host: String,
+    /// What would be carried out.
     plans: Vec<Plan>,
     /// The findings that they answer to, where they come from a check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -184,11 +188,16 @@ struct Planned {
     left_out: Vec<asked::LeftOut>,
 }
 
-#[derive(Serialize)]
+/// Of `knob apply`.
+#[derive(Serialize, JsonSchema)]
 struct Applied {
+    /// What was carried out.
     plans: Vec<Plan>,
+    /// Settings that changed.
     changes: usize,
+    /// How to take them back; absent where nothing changed.
     journal: Option<PathBuf>,
+    /// When that happens by itself, s; absent without a deadline.
     undone_after_s: Option<f64>,
     /// What findings ask for and was not applied.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -197,10 +206,30 @@ struct Applied {
     aftermath: Vec<Aftermath>,
 }
 
-#[derive(Default, Serialize)]
+/// Of `knob verify`.
+#[derive(Default, Serialize, JsonSchema)]
 struct Verified {
+    /// What does not hold.
     drift: Vec<Drift>,
+    /// What is not known, and why.
     not_verified: Vec<String>,
+}
+
+/// The schemas of this verb's documents, by name.
+pub(crate) fn schemas() -> [(&'static str, serde_json::Value); 8] {
+    [
+        ("knob-list", schema::<Document<shown::KnobList>>()),
+        ("knob-list-why", schema::<Document<shown::Reasons>>()),
+        ("knob-show", schema::<Document<shown::KnobState>>()),
+        ("knob-plan", schema::<Document<Planned>>()),
+        ("knob-apply", schema::<Document<Applied>>()),
+        ("knob-verify", schema::<Document<Verified>>()),
+        ("knob-undo", schema::<Document<Undone>>()),
+        (
+            "knob-export",
+            schema::<Document<rungwise_knobs::export::Export>>(),
+        ),
+    ]
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {

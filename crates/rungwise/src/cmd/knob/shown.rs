@@ -8,32 +8,40 @@ use rungwise_host::signals::Interrupt;
 use rungwise_knobs::{Context, KNOBS, Knob, Reading, Scope, Settable};
 use rungwise_model::Exit;
 use rungwise_model::check::Outcome;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Device, LOOK, Work, asked, cpus, problem};
 
-#[derive(Serialize)]
-struct KnobState {
+/// How a knob stands here; of `knob show`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct KnobState {
     id: &'static str,
     scope: Scope,
     risk: rungwise_knobs::Risk,
     summary: &'static str,
+    /// The wishes that it understands, for people.
     values: &'static str,
     /// Why rungwise does not turn it; absent where it does.
     shown_only: Option<&'static str>,
+    /// In the words of a wish.
     current: Option<String>,
     /// Why the current value is not known; absent where it is.
     unknown: Option<String>,
+    /// What that rests on.
     readings: Vec<Reading>,
 }
 
-#[derive(Serialize)]
-struct KnobList {
+/// Of `knob list`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct KnobList {
+    /// All of them, by id.
     knobs: Vec<KnobState>,
 }
 
-#[derive(Serialize)]
-struct Reasons {
+/// Of `knob list --why`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reasons {
     /// What findings ask for, the severest first.
     knobs: Vec<Reason>,
     /// All other knobs.
@@ -41,7 +49,7 @@ struct Reasons {
 }
 
 /// A knob that a finding asks for.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Reason {
     id: String,
     device: Option<String>,

@@ -5,14 +5,17 @@ use std::path::PathBuf;
 
 use rungwise_knobs::Error;
 use rungwise_knobs::recovery::Recovery;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Serialize)]
+/// Of `knob undo`.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Undone {
+    /// What became of each journal, the newest first.
     pub(super) journals: Vec<UndoneJournal>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct UndoneJournal {
     journal: PathBuf,
     purpose: Option<String>,
