@@ -666,16 +666,18 @@ impl<'a> Generator<'a> {
                 first += 1;
             }
         }
-        // The kernel stopped before the end of the batch and kept the reason to itself.
-        let mut cut_short = false;
+        // sendmmsg that stops before the end of a batch keeps the reason to itself (net/socket.c, Linux 6.18): an ICMP answer to
+        // an earlier request, a buffer that was full, a filter. What is left goes message by message, and each is told.
+        let mut one_by_one = false;
         while first < end && self.queue.is_none() {
-            match self.outbox.send(fd, first, end) {
+            let until = if one_by_one {
+                end.min(first + self.burst)
+            } else {
+                end
+            };
+            match self.outbox.send(fd, first, until) {
                 Ok(took) => {
-                    // The next message leaves, so it was the ICMP answer to an earlier request: sendmmsg takes it from the
-                    // socket and tells only how far it came (net/socket.c, Linux 6.18). Nobody else hears of it.
-                    if std::mem::replace(&mut cut_short, first + took < end) {
-                        self.books.trouble(Kind::Refused, 1, sent);
-                    }
+                    one_by_one |= first + took < until;
                     first += took;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -685,7 +687,6 @@ impl<'a> Generator<'a> {
                     // About an earlier request; telling it has cleared it.
                     refusals += 1;
                     self.books.trouble(Kind::Refused, 1, sent);
-                    cut_short = false;
                 }
                 Err(_) => break,
             }

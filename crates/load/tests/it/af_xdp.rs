@@ -45,6 +45,22 @@ pub(crate) fn echo_at(pair: &Pair) -> Server {
     echo(pair, at(Pair::SERVER), |_| false)
 }
 
+/// The same, and it tells of each request.
+pub(crate) fn echo_telling(pair: &Pair, told: impl Fn() + Clone + Send + Sync + 'static) -> Server {
+    let factory = move |_| {
+        let told = told.clone();
+        move |request: &[u8], _: SocketAddr, reply: &mut [u8]| {
+            told();
+            reply[..request.len()].copy_from_slice(request);
+            Some(request.len())
+        }
+    };
+    let started = pair
+        .server
+        .run(move || Server::start(&at(Pair::SERVER), factory));
+    started.unwrap_or_else(|error| panic!("{error}"))
+}
+
 fn device(mode: XdpMode) -> XdpDevice {
     XdpDevice {
         device: Pair::CLIENT_DEVICE.to_owned(),

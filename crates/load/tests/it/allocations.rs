@@ -4,13 +4,14 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rungwise_load::udp::{Arrival, Edge, Hooks, Workload, run};
 use rungwise_testkit::Pair;
 
-use crate::af_xdp::{by_queues, echo_at};
-use crate::server::{Server, workload};
+use crate::af_xdp::{by_queues, echo_telling};
+use crate::server::{Server, reply, workload};
 
 struct Counting;
 
@@ -39,54 +40,84 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn allocations(workload: &Workload, enter: &(dyn Fn() -> io::Result<()> + Sync)) -> u64 {
-    let before = COUNT.load(Ordering::Relaxed);
-    let hooks = Hooks {
-        thread_start: &|_| {
-            WATCHED.set(true);
-            enter()
-        },
-        window: &|_: Edge| {},
-        interrupted: &AtomicBool::new(false),
-    };
-    let completed = run(workload, &hooks).unwrap();
-    assert_eq!(completed.measurement.received, completed.measurement.sent);
-    COUNT.load(Ordering::Relaxed) - before
+/// Requests of a run; it is counted between the first and the last of [`STEADY`].
+const COUNT_OF_RUN: u64 = 15_000;
+const STEADY: [u64; 2] = [2_000, 12_000];
+
+/// What the generator's threads had allocated when a server saw the first and the last request of the steady part.
+#[derive(Default)]
+struct Marks {
+    at: [AtomicU64; 2],
+    seen: AtomicU64,
 }
 
-/// Compares runs of `workload(count)` in both kinds of loop.
-fn no_more_for_twenty_times_as_many(
-    workload: impl Fn(u64) -> Workload,
+impl Marks {
+    /// One more request was seen.
+    fn pass(&self) {
+        let number = self.seen.fetch_add(1, Ordering::Relaxed) + 1;
+        for (mark, when) in self.at.iter().zip(STEADY) {
+            if number == when {
+                mark.store(COUNT.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Runs `workload` in both kinds of loop. Between the marks nothing is allocated, however many transactions lie there;
+/// where they are more than a second apart, each thread hands over a histogram per second.
+fn nothing_is_allocated_on_the_way(
+    workload: &Workload,
+    marks: &Marks,
     enter: &(dyn Fn() -> io::Result<()> + Sync),
 ) {
     for arrival in [Arrival::Closed, Arrival::Constant { per_s: 40_000.0 }] {
-        let of = |count| {
-            let workload = Workload {
-                arrival,
-                ..workload(count)
-            };
-            allocations(&workload, enter)
+        marks.seen.store(0, Ordering::Relaxed);
+        let hooks = Hooks {
+            thread_start: &|_| {
+                WATCHED.set(true);
+                enter()
+            },
+            window: &|_: Edge| {},
+            interrupted: &AtomicBool::new(false),
         };
-        let (few, many) = (of(500), of(10_000));
-        // Each second of a longer run may hand over its histogram; 10 000 transactions take less than a
-        // minute.
+        let workload = Workload {
+            arrival,
+            ..workload.clone()
+        };
+        let before = COUNT.load(Ordering::Relaxed);
+        let completed = run(&workload, &hooks).unwrap();
+        assert_eq!(completed.measurement.received, COUNT_OF_RUN);
+        let [first, last] = marks.at.each_ref().map(|mark| mark.load(Ordering::Relaxed));
+        assert!(first > before, "the counter counts what a thread lays out");
+        let seconds = completed.measurement.seconds.len();
         assert!(
-            many <= few + 500,
-            "{arrival:?}: {few} for 500, {many} for 10 000"
+            last == first
+                || seconds > 0 && last - first <= 10 * (seconds * workload.threads) as u64,
+            "{arrival:?}: {} allocations in 10 000 transactions, {seconds} seconds handed over",
+            last - first
         );
     }
 }
 
 #[test]
-fn twenty_times_the_transactions_need_no_more_allocations() {
-    let server = Server::echo();
-    no_more_for_twenty_times_as_many(|count| workload(server.address, count), &|| Ok(()));
+fn ten_thousand_transactions_allocate_nothing() {
+    let marks = Arc::new(Marks::default());
+    let passed = Arc::clone(&marks);
+    let server = Server::start(move |_, request, socket, from| {
+        passed.pass();
+        reply(socket, request, from);
+    });
+    let workload = workload(server.address, COUNT_OF_RUN);
+    nothing_is_allocated_on_the_way(&workload, &marks, &|| Ok(()));
 }
 
 #[test]
 fn nor_do_they_by_the_queues_of_a_device() {
     let pair = Pair::new(2).unwrap();
-    let server = echo_at(&pair);
+    let marks = Arc::new(Marks::default());
+    let passed = Arc::clone(&marks);
+    let server = echo_telling(&pair, move || passed.pass());
     let enter = pair.client.enter_fn();
-    no_more_for_twenty_times_as_many(|count| by_queues(server.local_addr(), count), &enter);
+    let workload = by_queues(server.local_addr(), COUNT_OF_RUN);
+    nothing_is_allocated_on_the_way(&workload, &marks, &enter);
 }

@@ -12,7 +12,8 @@ use rungwise_load::udp::{
 
 use rungwise_testkit::Pair;
 
-use crate::server::{Server, drive, reply, workload};
+use crate::af_xdp::echo_at;
+use crate::server::{Server, drive, errors, reply, workload};
 
 #[test]
 fn a_closed_port_stops_the_run_after_a_second() {
@@ -110,6 +111,43 @@ fn a_closed_port_behind_a_device_is_told_with_what_was_sent() {
     };
     assert!(refused > 1 && sent >= 32, "{error}");
     assert!(error.to_string().contains("the port is closed"), "{error}");
+}
+
+#[test]
+fn a_batch_that_a_filter_cuts_short_is_not_sent_and_not_refused() {
+    // Every seventh datagram fails at the client itself, in the midst of a batch, and goes through when it is tried again.
+    let pair = Pair::new(1).unwrap_or_else(|error| panic!("network namespaces need root: {error}"));
+    let rules = "add table inet cut; \
+                 add chain inet cut out { type filter hook output priority 0; }; \
+                 add rule inet cut out udp dport 7777 numgen inc mod 7 0 drop";
+    let nft = pair.client.run(move || {
+        let mut nft = std::process::Command::new("nft");
+        nft.arg(rules)
+            .output()
+            .expect("install the package nftables")
+    });
+    assert!(
+        nft.status.success(),
+        "{}",
+        String::from_utf8_lossy(&nft.stderr)
+    );
+    let server = echo_at(&pair);
+    let enter = pair.client.enter_fn();
+    let workload = Workload {
+        threads: 1,
+        depth: 16,
+        timeout: Duration::from_millis(200),
+        ..workload(server.local_addr(), 500)
+    };
+    let hooks = Hooks {
+        thread_start: &|_| enter(),
+        window: &|_| {},
+        interrupted: &AtomicBool::new(false),
+    };
+    let completed = run(&workload, &hooks).unwrap();
+    assert_eq!(errors(&completed, "refused"), 0, "{completed:?}");
+    assert!(errors(&completed, "send") > 10, "{completed:?}");
+    assert_eq!(completed.measurement.received, completed.measurement.sent);
 }
 
 #[test]
