@@ -390,6 +390,7 @@ fn reason(error: &io::Error) -> String {
         Some(libc::EPERM) => "EPERM",
         Some(libc::EINVAL) => "EINVAL",
         Some(libc::EOPNOTSUPP) => "EOPNOTSUPP",
+        Some(libc::EAFNOSUPPORT) => "EAFNOSUPPORT",
         Some(libc::ENODEV) => "ENODEV",
         Some(libc::EIO) => "EIO",
         _ => return error.to_string(),

@@ -247,6 +247,9 @@ fn refusal(what: &str, failed: &str) -> Absence {
         "EACCES" | "EPERM" => {
             Absence::because(format!("{what}: not permitted")).remedy("run as root")
         }
+        // Netlink is what is asked; a kernel has it, and a sandbox may not.
+        "EAFNOSUPPORT" => Absence::because(format!("{what}: netlink sockets are refused here"))
+            .remedy("run outside the sandbox that refuses them"),
         "EOPNOTSUPP" | "EINVAL" => Absence::because(format!(
             "{what}: the device or kernel does not tell ({failed})"
         )),

@@ -117,12 +117,13 @@ fn check(bench: &Bench, wrapped: &[&str]) -> Command {
     command
 }
 
-/// Runs it; what is lacked, in one text for searches.
+/// Runs it, which ends well; what is lacked, a line each for searches: `rule: reason; remedy`.
 #[track_caller]
 fn told(command: &mut Command) -> String {
-    let ended = Ended::from(command.output().unwrap());
+    let ended = Ended::from(command.output().unwrap()).expect(0);
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     let report = document(&ended);
+    assert_eq!(report["exit"], 0, "the document tells another end");
     let lacks = lacks(&report);
     assert!(!lacks.is_empty(), "nothing is lacked here?");
     let lines: Vec<String> = lacks
@@ -132,11 +133,20 @@ fn told(command: &mut Command) -> String {
     lines.join("\n")
 }
 
+/// The rule lacks something for this reason, and this helps; nothing where nothing does.
 #[track_caller]
-fn expect(text: &str, words: &[&str]) {
-    for word in words {
-        assert!(text.contains(word), "'{word}' is not in\n{text}");
-    }
+fn expect_lack(text: &str, rule: &str, reason: &str, remedy: &str) {
+    let found = text.lines().any(|line| {
+        let (what, help) = line.rsplit_once("; ").unwrap();
+        let named = what.starts_with(&format!("{rule}: ")) && what.contains(reason);
+        named
+            && if remedy.is_empty() {
+                help.is_empty()
+            } else {
+                help.contains(remedy)
+            }
+    });
+    assert!(found, "no '{rule}: {reason}; {remedy}' in\n{text}");
 }
 
 /// Tests that make namespaces or change users need root; without it they cannot pass.
@@ -153,7 +163,8 @@ fn an_ordinary_user_is_told_what_root_would_see() {
     let mut command = check(&bench, &[]);
     // std clears the supplementary groups where root changes the user.
     command.uid(NOBODY).gid(NOBODY);
-    expect(&told(&mut command), &["not permitted", "run as root"]);
+    let text = told(&mut command);
+    expect_lack(&text, "udp-socket-lock", "not permitted", "run as root");
 }
 
 #[test]
@@ -162,7 +173,8 @@ fn root_of_a_user_namespace_is_root_of_nothing_here() {
     let bench = Bench::new();
     let mut command = check(&bench, &["unshare", "--user", "--map-root-user", "--net"]);
     command.uid(NOBODY).gid(NOBODY);
-    told(&mut command);
+    let text = told(&mut command);
+    expect_lack(&text, "udp-socket-lock", "not permitted", "run as root");
 }
 
 #[test]
@@ -171,7 +183,15 @@ fn without_perf_rules_of_stacks_are_undecided_and_say_why() {
     for errno in [libc::EACCES, libc::EPERM, libc::ENOSYS, libc::EOPNOTSUPP] {
         let refused = [Refused::any(libc::SYS_perf_event_open, errno)];
         let text = told(without(&mut check(&bench, &[]), &refused));
-        expect(&text, &["udp-socket-lock: ", "stack"]);
+        let (reason, remedy) = match errno {
+            libc::EACCES | libc::EPERM => ("not permitted", "run as root"),
+            libc::ENOSYS => (
+                "this kernel has no perf_event_open",
+                "use a kernel that has it",
+            ),
+            _ => ("not supported", ""),
+        };
+        expect_lack(&text, "udp-socket-lock", reason, remedy);
     }
 }
 
@@ -185,7 +205,13 @@ fn without_netlink_rules_of_sockets_and_devices_are_undecided_and_say_why() {
             errno,
         }];
         let text = told(without(&mut check(&bench, &[]), &refused));
-        expect(&text, &["tcp-rwnd-limited: ", "tcp-recvq-pile: "]);
+        let (reason, remedy) = match errno {
+            libc::EAFNOSUPPORT => ("netlink sockets are refused", "run outside the sandbox"),
+            _ => ("not permitted", "run as root"),
+        };
+        for rule in ["tcp-rwnd-limited", "tcp-recvq-pile"] {
+            expect_lack(&text, rule, reason, remedy);
+        }
     }
 }
 
@@ -254,8 +280,10 @@ fn where_nothing_is_mounted_nothing_is_passed_and_the_mount_is_the_remedy() {
     let words = contained("mount -t tmpfs none /sys; mount -t tmpfs none /proc");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let text = told(&mut check(&bench, &words));
-    expect(
+    expect_lack(
         &text,
-        &["conntrack-full: ", "/proc is not mounted", "mount"],
+        "conntrack-full",
+        "/proc is not mounted here",
+        "mount it",
     );
 }
