@@ -126,6 +126,23 @@ fn a_new_rule_compiles_in_order_of_its_id_and_brings_its_casebook() {
     assert!(at("&tcp::accept_queue_overflow::RULE") < at("&weather::buffer_errors::RULE"));
     assert!(at("&weather::buffer_errors::RULE") < at("&cpu::cfs_throttled::RULE"));
     assert!(at("&cpu::udp_thread_remote::RULE") < at("&tcp::zero_window::RULE"));
+    let book = copy
+        .tree()
+        .read("crates/rules/cases/zero-window.md")
+        .unwrap();
+    let headings = |words: &str| {
+        book.lines()
+            .filter(|line| line.starts_with("## ") && line.contains(words))
+            .count()
+    };
+    assert_eq!(
+        (headings("near miss"), headings("false alarm")),
+        (2, 1),
+        "{book}"
+    );
+    for outcome in ["\nact ", "\nclear\n", "\nundecided "] {
+        assert!(book.contains(outcome), "no case is {outcome}: {book}");
+    }
 }
 
 #[test]
