@@ -150,6 +150,24 @@ fn replies_on_a_queue_of_another_thread_count_as_well_and_become_few() {
 }
 
 #[test]
+fn replies_find_frames_on_every_queue_however_many_requests_are_under_way() {
+    let pair = pair(2);
+    let config = Config {
+        workers: 2,
+        reuseport: true,
+        ..at(Pair::SERVER)
+    };
+    let _server = echo(&pair, config, |_| false);
+    let workload = Workload {
+        sockets: 16,
+        depth: 16,
+        warmup: Duration::from_secs(1),
+        ..by_queues((Pair::SERVER, PORT).into(), 500_000)
+    };
+    all_answered(&pair, &workload);
+}
+
+#[test]
 fn a_server_on_its_queues_answers_on_the_queue_that_asked() {
     let pair = pair(2);
     let config = Config {

@@ -94,21 +94,28 @@ impl Queue {
     /// A frame to send in; where all are under way, after the kernel was asked to send them.
     #[inline]
     fn free_frame(&mut self) -> Option<Frame> {
-        let xsk = &mut self.xsks[0];
-        xsk.take().or_else(|| {
-            xsk.commit();
+        self.xsks[0].take().or_else(|| {
+            self.commit();
+            let xsk = &mut self.xsks[0];
             xsk.push_out();
             xsk.commit();
             xsk.take()
         })
     }
 
+    /// Tells the kernel of all that was done. The sending queue comes last, since it may send at once: the replies must
+    /// find the frames that were given back, on every queue.
+    #[inline]
+    fn commit(&mut self) {
+        for xsk in self.xsks.iter_mut().rev() {
+            xsk.commit();
+        }
+    }
+
     /// Sends what is ready and waits at most `ns` for a reply. True if what is watched beside is readable.
     #[inline]
     pub(in crate::udp) fn wait(&mut self, ns: u64) -> bool {
-        for xsk in &mut self.xsks {
-            xsk.commit();
-        }
+        self.commit();
         let timeout = timespec_of(ns);
         let count = self.waits.len() as libc::nfds_t;
         // SAFETY: an array of as many as are said, a valid timeout, no signal mask.
