@@ -158,6 +158,7 @@ impl Lab {
     fn surroundings(&self, cpu: &CpuWindow) -> Surroundings {
         Surroundings {
             foreign_cpu: Some(cpu.foreign),
+            foreign_hidden: None,
             server_busy: Some(cpu.service_cpu_s / (cpu.seconds * self.cpus as f64)),
             shared_idle: Some(shared_idle(cpu, self.cpus)),
         }

@@ -19,6 +19,8 @@ pub const FOREIGN: f64 = 0.05;
 pub struct Surroundings {
     /// Busy CPU of neither generator nor server during the window, as a fraction of all CPUs.
     pub foreign_cpu: Option<f64>,
+    /// Why that is not known although it should be, and what would help; absent where it is, or where somebody else judges it.
+    pub foreign_hidden: Option<&'static str>,
     /// CPU seconds of the server during the window, over window times CPUs that it may use.
     pub server_busy: Option<f64>,
     /// Idle share of the CPUs that client and server both run on; absent where they share none, or nobody knows.
@@ -66,6 +68,11 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
              repeat on a quiet machine",
             percent(foreign),
             percent(FOREIGN)
+        ));
+    }
+    if let Some(why) = around.foreign_hidden {
+        reasons.push(format!(
+            "what other processes used of the CPUs is unknown, and may have lowered rates and stretched latencies: {why}"
         ));
     }
     let drops = client.socket_drops as f64;
@@ -151,9 +158,9 @@ mod tests {
     #[test]
     fn a_busy_client_is_certified_only_beside_a_busy_server_or_on_shared_cpus() {
         let around = |server_busy, shared_idle| Surroundings {
-            foreign_cpu: Some(0.0),
             server_busy,
             shared_idle,
+            ..Surroundings::default()
         };
         expect(completed(saturated), around(None, None), Some("unknown"));
         let full = Some(0.0);
@@ -182,6 +189,7 @@ mod tests {
                 foreign_cpu: Some(0.01),
                 server_busy: Some(0.4),
                 shared_idle: Some(0.3),
+                foreign_hidden: None,
             },
         );
         let client = &completed.measurement.client;
@@ -198,6 +206,11 @@ mod tests {
         };
         expect(completed(|_| {}), foreign(0.05), None);
         expect(completed(|_| {}), foreign(0.051), Some("other processes"));
+        let hidden = Surroundings {
+            foreign_hidden: Some("name the server"),
+            ..Surroundings::default()
+        };
+        expect(completed(|_| {}), hidden, Some("unknown, and may have"));
         let none = Surroundings::default();
         expect(
             completed(|c| c.measurement.client.socket_drops = 10),

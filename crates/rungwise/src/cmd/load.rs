@@ -1,5 +1,6 @@
 //! `rungwise load`: drives a service and measures it. What the numbers mean is written in `docs/load.md`.
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{ErrorKind, IsTerminal as _};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
@@ -10,13 +11,15 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use rungwise_host::cpu::{CpuMeter, CpuSource, Owner};
+use rungwise_host::live::Live;
 use rungwise_host::signals::Interrupt;
-use rungwise_host::{clock, files, machine};
+use rungwise_host::{Host, clock, files, machine};
 use rungwise_load::udp::{
     Arrival, Completed, Edge, Hooks, Payload, Stop, Surroundings, Workload, XdpDevice, certify,
     run_watched,
 };
 use rungwise_load::{Error, dns};
+use rungwise_model::kernel::{Answer, Endpoint, Question};
 use rungwise_model::load::{LoadReport, Second};
 use rungwise_model::machine::CpuWindow;
 use rungwise_model::{Exit, units};
@@ -110,7 +113,8 @@ struct Udp {
     /// the driver can, as on veth. Needs a queue per thread, and root or `CAP_BPF`, `CAP_NET_ADMIN` and `CAP_NET_RAW`.
     #[arg(long, value_name = "DEVICE[:native]", value_parser = xdp_device, conflicts_with = "burst")]
     af_xdp: Option<XdpDevice>,
-    /// The server's processes, if they run here: their CPU time is then not taken for foreign load.
+    /// The server's processes, if they run here: their CPU time is then not taken for foreign load. Without it they are
+    /// looked for by the socket that the target names.
     #[arg(long, value_name = "PID,...", value_delimiter = ',')]
     server_pid: Vec<u32>,
     /// Number the run's requests from this seed [default: random].
@@ -135,10 +139,18 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::install()?;
     let started = clock::utc_now();
 
-    let here = is_local(workload.target);
+    let server = match (&args.server_pid[..], is_local(workload.target)) {
+        ([], false) => Server::Elsewhere,
+        ([], true) => Server::holding(&Live, workload.target),
+        (named, _) => Server::Here(named.to_vec()),
+    };
     let mut sources = vec![CpuSource::own(Owner::Client)];
-    let server = args.server_pid.iter();
-    sources.extend(server.map(|pid| CpuSource::process(Owner::Service, *pid)));
+    if let Server::Here(pids) = &server {
+        sources.extend(
+            pids.iter()
+                .map(|pid| CpuSource::process(Owner::Service, *pid)),
+        );
+    }
     // A process that is not there is told before the load, not after it.
     CpuMeter::begin(&sources).map_err(|error| Problem::with(Exit::Precondition, error))?;
     let meter = Meter::new(&sources);
@@ -168,34 +180,67 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     let cpu = match meter.window() {
         Ok(cpu) => Some(cpu),
         Err(error) => {
-            global.say(&format!(
-                "rungwise: foreign CPU is not known, so it cannot spoil the certificate: {error}"
-            ));
+            global.say(&format!("rungwise: foreign CPU is not known: {error}"));
             None
         }
     };
-    judge(
-        &mut completed,
-        cpu.as_ref(),
-        here,
-        !args.server_pid.is_empty(),
-    );
-    if here && args.server_pid.is_empty() {
-        global.say(
-            "rungwise: the server runs on this machine, so its CPU time cannot be told from that of others; \
-             name it with --server-pid to have both judged",
-        );
-    }
+    judge(&mut completed, cpu.as_ref(), &server);
     report(&workload, completed, started, global)
 }
 
-fn judge(completed: &mut Completed, cpu: Option<&CpuWindow>, here: bool, server_known: bool) {
-    // A server on this machine that nobody named would count as foreign.
-    let foreign = cpu.filter(|_| server_known || !here);
-    let server = cpu.filter(|_| server_known);
+/// Where the server is, as far as its CPU time goes.
+#[derive(Debug, PartialEq, Eq)]
+enum Server {
+    /// On another machine.
+    Elsewhere,
+    /// These processes of this machine.
+    Here(Vec<u32>),
+    /// On this machine, and nobody knows which process it is.
+    Hidden,
+}
+
+impl Server {
+    /// The processes that have the sockets open to which requests for `target` go.
+    fn holding(host: &dyn Host, target: SocketAddr) -> Self {
+        let Ok(Answer::Udp(sockets)) = host.ask(Question::Udp) else {
+            return Self::Hidden;
+        };
+        let target = Endpoint::new(target.ip(), target.port());
+        let bound_to = |wanted: &dyn Fn(&Endpoint) -> bool| -> BTreeSet<u64> {
+            let unconnected = sockets.iter().filter(|socket| socket.remote.port == 0);
+            let bound = unconnected.filter(|socket| wanted(&socket.local));
+            bound.map(|socket| socket.inode).collect()
+        };
+        // One bound to the address goes before one bound to all of them.
+        let mut inodes = bound_to(&|local| *local == target);
+        if inodes.is_empty() {
+            inodes = bound_to(&|local| local.port == target.port && local.address.is_unspecified());
+        }
+        match host.owners_of(&inodes) {
+            Ok(owners) if !inodes.is_empty() && owners.len() == inodes.len() => {
+                let pids: BTreeSet<u32> = owners.values().map(|owner| owner.pid).collect();
+                Self::Here(pids.into_iter().collect())
+            }
+            _ => Self::Hidden,
+        }
+    }
+}
+
+fn judge(completed: &mut Completed, cpu: Option<&CpuWindow>, server: &Server) {
+    let hidden = *server == Server::Hidden;
+    // A server on this machine that nobody knows would count as foreign.
+    let foreign = cpu.filter(|_| !hidden);
+    let server = cpu.filter(|_| matches!(server, Server::Here(_)));
     let cpus = |cpu: &CpuWindow| cpu.per_cpu.len().max(1) as f64;
     let around = Surroundings {
         foreign_cpu: foreign.map(|cpu| cpu.foreign),
+        foreign_hidden: match cpu {
+            None => Some("the CPU clocks could not be read over the whole window; repeat the run"),
+            Some(_) if hidden => Some(
+                "the server runs on this machine and the process behind its socket cannot be seen; name it with --server-pid",
+            ),
+            Some(_) => None,
+        },
         server_busy: server.map(|cpu| cpu.service_cpu_s / (cpu.seconds * cpus(cpu))),
         shared_idle: server.map(|cpu| {
             let idle: f64 = cpu.per_cpu.iter().map(|split| split.idle).sum();
@@ -470,6 +515,35 @@ mod tests {
     }
 
     #[test]
+    fn the_server_is_found_by_its_socket_and_a_hidden_one_spoils_the_certificate() {
+        let (all, one) = (UdpSocket::bind("0.0.0.0:0"), UdpSocket::bind("127.0.0.1:0"));
+        let here = Server::Here(vec![std::process::id()]);
+        for socket in [all.unwrap(), one.unwrap()] {
+            let target = ([127, 0, 0, 1], socket.local_addr().unwrap().port()).into();
+            assert_eq!(Server::holding(&Live, target), here);
+            drop(socket);
+            assert_eq!(Server::holding(&Live, target), Server::Hidden);
+        }
+        let judged = |cpu: Option<&CpuWindow>, server: &Server| {
+            let mut completed = Completed::default();
+            completed.measurement.received = 1000;
+            judge(&mut completed, cpu, server);
+            completed.measurement.client
+        };
+        let cpu = CpuWindow {
+            seconds: 1.0,
+            foreign: 0.01,
+            ..CpuWindow::default()
+        };
+        assert!(judged(Some(&cpu), &here).certified);
+        for (cpu, word) in [(Some(&cpu), "--server-pid"), (None, "repeat the run")] {
+            let client = judged(cpu, &Server::Hidden);
+            assert!(!client.certified && client.foreign_cpu.is_none());
+            assert!(client.reasons[0].contains(word), "{:?}", client.reasons);
+        }
+    }
+
+    #[test]
     fn a_busy_client_beside_an_idle_cpu_is_the_clients_own_limit() {
         let certified = |idle: [f64; 2], server_known| {
             let mut completed = Completed::default();
@@ -488,7 +562,12 @@ mod tests {
                 client_cpu_s: 1.0,
                 foreign: 0.0,
             };
-            judge(&mut completed, Some(&cpu), true, server_known);
+            let server = if server_known {
+                Server::Here(vec![1])
+            } else {
+                Server::Elsewhere
+            };
+            judge(&mut completed, Some(&cpu), &server);
             completed.measurement.client.certified
         };
         assert!(certified([0.0, 0.0], true), "the machine is the limit");

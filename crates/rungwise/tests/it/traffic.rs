@@ -139,6 +139,19 @@ fn load_prints_one_document_with_every_promised_field() {
 }
 
 #[test]
+fn a_server_of_this_machine_is_known_by_its_socket() {
+    let bench = Bench::new();
+    let server = Serving::start(&bench, &["--listen", "0.0.0.0:0"]);
+    let target = server.address.replace("0.0.0.0", "127.0.0.1");
+    let load = ["load", "udp", &target, "--for", "300ms", "--format", "json"];
+    let report = measured(&bench.run(&load));
+    let client = &report["client"];
+    assert!(client["server_busy"].as_f64().unwrap() > 0.0, "{client:#}");
+    assert!(client["foreign_cpu"].is_f64(), "{client:#}");
+    server.end(libc::SIGTERM).expect(0);
+}
+
+#[test]
 fn a_batch_without_its_way_to_send_is_refused() {
     Bench::new()
         .run(&["serve", "udp", "--listen", "127.0.0.1:0", "--batch", "64"])
@@ -225,6 +238,7 @@ fn serve_counts_gives_the_port_back_at_once_and_tells_an_end_from_an_interruptio
             assert_eq!(socket.recv(&mut [0; 8]).unwrap(), 5, "{io}");
             let ended = server.end(signal).expect(code);
             let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+            assert_valid(&report, "serve-udp");
             assert_eq!(report["exit"], code);
             assert_eq!(report["total"]["received"], 1, "{io}");
             assert_eq!(report["total"]["sent"], 1, "{io}");
