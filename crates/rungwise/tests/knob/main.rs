@@ -12,6 +12,7 @@ mod broken;
 mod capture;
 mod documents;
 mod kinds;
+mod tuned;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
