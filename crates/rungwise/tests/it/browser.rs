@@ -67,8 +67,13 @@ impl Browser {
 
     /// Says that the person wants pages `dark` or `light`.
     pub(crate) fn prefers(&mut self, scheme: &str) {
+        self.shows("screen", scheme);
+    }
+
+    /// Shows pages as on that medium, `screen` or `print`, to a person who wants them `dark` or `light`.
+    pub(crate) fn shows(&mut self, medium: &str, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        let media = json!({ "features": features });
+        let media = json!({ "media": medium, "features": features });
         self.call("Emulation.setEmulatedMedia", &media);
     }
 

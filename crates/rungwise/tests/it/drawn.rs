@@ -1,11 +1,12 @@
-//! The report in a real browser: nothing sticks out, whatever the window.
+//! The report in a real browser: nothing sticks out, whatever the window, and it can be read in the dark and on paper.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::browser::ALONE;
+use crate::browser::{ALONE, Browser};
 use crate::run::Bench;
 use crate::tune::SMALL;
+use crate::zoomed::PALE;
 
 /// The page with a script of ours at its end that writes what it sees into the title.
 pub(crate) const PROBE: &str = r"<script>
@@ -53,7 +54,7 @@ pub(crate) fn seen(bench: &Bench, page: &Path, width: u32) -> serde_json::Value 
 }
 
 #[test]
-fn the_report_fits_a_wide_and_a_narrow_window() {
+fn the_report_fits_every_window_and_can_be_read_in_daylight_in_the_dark_and_on_paper() {
     let bench = Bench::new();
     let scenario = bench.write("small.toml", SMALL);
     let ended = bench.run(&["tune", scenario.to_str().unwrap(), "--format", "html"]);
@@ -74,5 +75,30 @@ fn the_report_fits_a_wide_and_a_narrow_window() {
             seen["charts"].as_u64().unwrap() > 0 && seen["tables"].as_u64().unwrap() > 0,
             "{seen}"
         );
+    } // As wide as a sheet of A4 within its margins, and as high as the page: what is out of sight cannot be looked at.
+    let mut browser = Browser::start(&bench, [700, 16_000]);
+    for (medium, scheme, dark) in [
+        ("screen", "light", false),
+        ("screen", "dark", true),
+        ("print", "light", false),
+        ("print", "dark", false),
+    ] {
+        let what = format!("{medium}, {scheme}");
+        browser.shows(medium, scheme);
+        browser.open(&page);
+        let fits = browser.value("JSON.parse(document.body.getAttribute('data-seen'))");
+        assert_eq!(
+            (&fits["wide"], &fits["scroll"]),
+            (&0.into(), &false.into()),
+            "{what}: {fits}"
+        );
+        let seen = browser.value(PALE);
+        let ground = seen["ground"].as_f64().unwrap();
+        assert!(
+            if dark { ground < 0.05 } else { ground > 0.8 },
+            "{what}: {ground}"
+        );
+        assert!(seen["texts"].as_u64().unwrap() > 100, "{what}: {seen}");
+        assert_eq!(seen["pale"], serde_json::json!([]), "{what}");
     }
 }

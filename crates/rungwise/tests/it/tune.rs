@@ -258,6 +258,39 @@ fn the_loopback_ladder_says_what_is_lost() {
 }
 
 #[test]
+fn a_ladder_is_driven_past_the_network_stack() {
+    let bench = Bench::new();
+    let by_queues = SMALL
+        .replace("sockets = 2", "sockets = 2\naf_xdp = \"native\"")
+        .split("[baseline]")
+        .next()
+        .unwrap()
+        .to_owned()
+        + "[[rungs]]\nid = \"sock.reuseport\"\nset = { \"sock.reuseport\" = \"on\" }\n";
+    let scenario = bench.write("by-queues.toml", &by_queues);
+    let before = Machine::now();
+    let ended = bench.run(&["tune", scenario.to_str().unwrap(), "--format", "json"]);
+    assert!(
+        matches!(ended.code, Some(0 | 1 | 3)),
+        "{:?}\n{}",
+        ended.code,
+        ended.stderr
+    );
+    before.assert_unchanged();
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_valid(&report, "tune");
+    assert!(
+        report["method"].to_string().contains("by AF_XDP on"),
+        "{report:#}"
+    );
+    let pairs = report["rungs"][1]["pairs"].as_array().unwrap();
+    assert!(!pairs.is_empty(), "{report:#}");
+    for half in pairs.iter().flat_map(|pair| [&pair["a"], &pair["b"]]) {
+        assert!(half["rate_per_s"].as_f64().unwrap() > 0.0, "{half:#}");
+    }
+}
+
+#[test]
 fn a_service_that_forks_is_measured_with_its_children() {
     let bench = Bench::new();
     // A shell that waits, and the server as its child.

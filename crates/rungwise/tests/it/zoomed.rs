@@ -208,7 +208,7 @@ fn a_finger_along_a_picture_looks_closer_and_one_across_it_scrolls() {
 
 /// Every text with less contrast to what lies behind it than a person with tired eyes can read (WCAG 2.2, 1.4.3), and every line
 /// and mark of a picture that is hard to see (1.4.11).
-const PALE: &str = r"(() => {
+pub(crate) const PALE: &str = r"(() => {
   const rgba = text => {
     const parts = (text.match(/[\d.]+/g) ?? []).map(Number);
     return text.startsWith('rgb') ? [...parts.slice(0, 3), parts[3] ?? 1] : null;
@@ -224,7 +224,8 @@ const PALE: &str = r"(() => {
   const opaque = color => color && color[3] > 0.99 ? color : null;
   const behind = (element, x, y) => {
     const stack = document.elementsFromPoint(x, y);
-    for (const other of stack.slice(stack.indexOf(element) + 1)) {
+    // A text may have a ground of its own; of a drawn one the fill is the text.
+    for (const other of stack.slice(stack.indexOf(element) + (element instanceof SVGElement ? 1 : 0))) {
       const style = getComputedStyle(other);
       const color = other instanceof SVGGeometryElement ? rgba(style.fill) : rgba(style.backgroundColor);
       if (opaque(color)) return color;
