@@ -90,6 +90,49 @@ fn no_file_names_a_place_on_somebodys_machine() {
     none_of(&offenders, "paths of one machine");
 }
 
+/// Where the wall clock may be mentioned, and what for.
+const WALL_CLOCK: &[(&str, &str)] = &[
+    ("crates/host/src/clock.rs", "stamps for people, as text"),
+    ("crates/host/src/files.rs", "when a file was changed"),
+    (
+        "crates/serve/examples/sntp.rs",
+        "the time is what it serves",
+    ),
+];
+
+#[test]
+fn the_wall_clock_is_for_stamps_alone_so_no_result_moves_when_it_jumps() {
+    let words = [
+        concat!("System", "Time"),
+        concat!("UNIX_", "EPOCH"),
+        concat!("CLOCK_", "REALTIME"),
+        concat!("CLOCK_", "TAI"),
+        concat!("gettime", "ofday"),
+    ];
+    let tree = Tree::ours();
+    let mut offenders = Vec::new();
+    let mut used = Vec::new();
+    for (file, text) in texts(&tree, ".rs") {
+        let shipped =
+            file.starts_with("crates/") && (file.contains("/src/") || file.contains("/examples/"));
+        if !shipped || !words.iter().any(|word| text.contains(word)) {
+            continue;
+        }
+        match WALL_CLOCK.iter().find(|(name, _)| *name == file) {
+            Some((name, _)) => used.push(*name),
+            None => offenders.push(file),
+        }
+    }
+    // A stamp is text; whoever takes one apart again would reckon with it.
+    for (file, text) in texts(&tree, ".rs") {
+        if file.starts_with("crates/") && text.contains(concat!("parse_", "rfc3339")) {
+            offenders.push(file);
+        }
+    }
+    none_of(&offenders, "files that reckon with the wall clock");
+    assert_eq!(used.len(), WALL_CLOCK.len(), "only {used:?} mention it");
+}
+
 #[test]
 fn no_test_is_switched_off() {
     let mut offenders = Vec::new();
