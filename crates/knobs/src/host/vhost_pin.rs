@@ -30,7 +30,7 @@ pub(crate) static KNOB: Knob = Knob {
     ..COMMON
 };
 
-const NONE: &str = "no guest of this host has vhost threads; inside a guest they cannot be seen";
+const NONE: &str = "no guest of this host has vhost threads; inside a guest they cannot be seen: turn it on the host of that guest";
 
 fn read(context: &Context<'_>) -> Result<Current> {
     let mut readings = Vec::new();
