@@ -234,7 +234,10 @@ impl<'a> Climb<'a> {
             self.finish(empty(step, Outcome::Skipped, "it is already so"));
             return Ok(());
         }
-        let rung = self.judge(step, &step.id, &step.title, &before, &after)?;
+        let mut rung = self.judge(step, &step.id, &step.title, &before, &after)?;
+        if let Some(first) = partners.first() {
+            self.compare_with_theirs(&mut rung, step, first);
+        }
         match (&step.part, rung.outcome) {
             (Part::Step, Outcome::Kept) => self.keep(&step.id, after),
             (Part::Step, Outcome::Skipped) => {}
@@ -287,12 +290,7 @@ impl<'a> Climb<'a> {
             .cloned()
             .collect();
         rung.set = named(&set);
-        let theirs = self.reference_before(members[0]);
-        rung.reference = step.reference.as_ref().map(|known| Reference {
-            factor: theirs.map(|before| known.rate_per_s / before.rate_per_s),
-            ..known.clone()
-        });
-        rung.sign_differs = self.sign_differs(&rung);
+        self.compare_with_theirs(&mut rung, step, members[0]);
         let kept = rung.outcome == Outcome::Kept;
         self.finish(rung);
         if !kept {
@@ -313,6 +311,16 @@ impl<'a> Climb<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// Somebody else's step, over what they had before `first`: ours was tried without what they had done in between.
+    fn compare_with_theirs(&self, rung: &mut Rung, step: &Step, first: &Step) {
+        let theirs = self.reference_before(first);
+        rung.reference = step.reference.as_ref().map(|known| Reference {
+            factor: theirs.map(|before| known.rate_per_s / before.rate_per_s),
+            ..known.clone()
+        });
+        rung.sign_differs = self.sign_differs(rung);
     }
 
     /// Somebody else's figure for the state in which `step` was tried.

@@ -79,7 +79,7 @@ pub struct RungLatency {
 pub struct Reference {
     /// Transactions per second after the step.
     pub rate_per_s: f64,
-    /// Factor over their step before.
+    /// Factor over their step before; where ours was tried without that one, over what they had before it.
     pub factor: Option<f64>,
     /// Who measured, on what.
     pub source: String,

@@ -315,7 +315,7 @@ pub struct Intervals {
     pub quantity: String,
     /// What lies left and right of zero, in one word each.
     pub sides: (&'static str, &'static str),
-    /// Changes smaller than this are not told apart from none.
+    /// Of changes smaller than this the noise hides more than one in five.
     pub band: Option<f64>,
     /// Name of the reference, where rows have one.
     pub reference: Option<String>,

@@ -223,11 +223,10 @@ fn per_transaction(report: &TuneReport, rungs: &[(usize, &Rung, Vec<&Run>)]) -> 
             Cell::number(Some(sum), numbers::micros_only),
         ]);
     }
-    let title = super::from_to(report, |rung| rung.cpu_us_per_tx, numbers::micros_only)
-        .map_or_else(
-            || "CPU time per transaction, server and client".to_owned(),
-            |story| format!("CPU time per transaction, server and client: {story}"),
-        );
+    let title = super::from_to(super::cost_ends(report), numbers::micros_only).map_or_else(
+        || "CPU time per transaction, server and client".to_owned(),
+        |story| format!("CPU time per transaction, server and client: {story}"),
+    );
     Block::Chart(Box::new(Chart {
         id: "cpu-per-transaction",
         note: "Medians of the runs that count. Where both sides share a machine, the sender also pays for a part of the \

@@ -24,8 +24,8 @@ pub(super) fn picture(report: &TuneReport) -> Block {
     };
     let note = match band {
         Some(effect) => format!(
-            "Line: interval; dot: median of the pairs. The shaded band, ±{}, is what this machine cannot tell from \
-             no change.",
+            "Line: interval; dot: median of the pairs. Of changes within the shaded band, ±{}, this machine's noise hides \
+             more than one in five.",
             numbers::share(effect)
         ),
         None => "Line: interval; dot: median of the pairs.".to_owned(),

@@ -9,7 +9,7 @@ mod cost;
 mod ladder;
 mod timeline;
 
-use rungwise_model::tune::{Outcome, Rung, TuneReport, Verdict as Word};
+use rungwise_model::tune::{Outcome, Run, Rung, TuneReport, Verdict as Word};
 
 use crate::block::{Block, Cell, Column, Mark, Table, Tile, Tone, Verdict};
 use crate::numbers::{self, ABSENT, THIN};
@@ -123,34 +123,67 @@ const OVERALL: &str = "overall";
 /// What was kept as a whole: measured at the end, else the last rung that was kept, else the start.
 fn last(report: &TuneReport) -> Option<&Rung> {
     let whole = |rung: &&Rung| rung.id == OVERALL && rung.rate_per_s.is_some();
-    if let Some(rung) = report.rungs.iter().rev().find(whole) {
-        return Some(rung);
-    }
     let kept = |rung: &&Rung| rung.outcome == Outcome::Kept && rung.rate_per_s.is_some();
-    report
-        .rungs
-        .iter()
-        .rev()
-        .find(kept)
+    let rungs = || report.rungs.iter().rev();
+    rungs()
+        .find(whole)
+        .or_else(|| rungs().find(kept))
         .or_else(|| first(report))
+}
+
+/// A figure at the start and with everything kept, the latter alone where nothing was kept. Of the pairs at the end, in
+/// which the first configuration and the last took turns, where there are any; else of the rungs.
+fn ends(
+    report: &TuneReport,
+    of_run: impl Fn(&Run) -> f64,
+    of_rung: impl Fn(&Rung) -> Option<f64>,
+) -> (Option<f64>, Option<f64>) {
+    let overall = report.rungs.iter().rev().find(|rung| rung.id == OVERALL);
+    let pairs = || {
+        let all = overall.iter().flat_map(|rung| &rung.pairs);
+        all.filter(|pair| pair.discarded.is_none())
+    };
+    let before = numbers::median(pairs().map(|pair| of_run(&pair.a)));
+    let after = numbers::median(pairs().map(|pair| of_run(&pair.b)));
+    if after.is_some() {
+        return (before, after);
+    }
+    let (Some(start), Some(end)) = (first(report), last(report)) else {
+        return (None, None);
+    };
+    let before = of_rung(start).filter(|_| start.id != end.id);
+    (before, of_rung(end))
 }
 
 /// `401 k/s at the start, 746 k/s with everything kept`; absent where the start was not measured.
 fn from_to(
-    report: &TuneReport,
-    value: impl Fn(&Rung) -> Option<f64>,
+    (before, after): (Option<f64>, Option<f64>),
     show: impl Fn(f64) -> String,
 ) -> Option<String> {
-    let (start, end) = (first(report)?, last(report)?);
-    let before = show(value(start)?);
-    Some(if start.id == end.id {
-        format!("{before} at the start; nothing was kept")
-    } else {
-        format!(
-            "{before} at the start, {} with everything kept",
-            show(value(end)?)
-        )
+    let after = show(after?);
+    Some(match before {
+        None => format!("{after} at the start; nothing was kept"),
+        Some(before) => format!(
+            "{} at the start, {after} with everything kept",
+            show(before)
+        ),
     })
+}
+
+fn rate_ends(report: &TuneReport) -> (Option<f64>, Option<f64>) {
+    ends(report, |run| run.rate_per_s, |rung| rung.rate_per_s)
+}
+
+fn cost_ends(report: &TuneReport) -> (Option<f64>, Option<f64>) {
+    ends(report, |run| run.cpu_us_per_tx, |rung| rung.cpu_us_per_tx)
+}
+
+fn p99_ends(report: &TuneReport) -> (Option<f64>, Option<f64>) {
+    ends(
+        report,
+        |run| run.p99_us,
+        |rung| rung.latency_us.map(|l| l.p99),
+    )
 }
 
 /// The rungs whose outcome was open: those that were tried as a change.
@@ -160,32 +193,25 @@ fn tried(report: &TuneReport) -> impl Iterator<Item = &Rung> {
 }
 
 fn tiles(report: &TuneReport) -> Vec<Tile> {
-    let (start, end) = (first(report), last(report));
-    let change =
-        |label: &str, value: &dyn Fn(&Rung) -> Option<f64>, show: &dyn Fn(f64) -> String| {
-            let after = end.and_then(value);
-            let moved = start.map(|rung| &rung.id) != end.map(|rung| &rung.id);
-            let before = start.and_then(value).filter(|_| moved);
+    let tile =
+        |label: &str, (before, after): (Option<f64>, Option<f64>), show: fn(f64) -> String| {
             let ratio = before.zip(after).map(|(before, after)| after / before);
+            let why = match after {
+                Some(_) => "at the start; nothing was kept",
+                None => "not measured",
+            };
             Tile {
                 label: label.to_owned(),
                 value: after.map_or_else(|| ABSENT.to_owned(), show),
                 before: before.map(show),
                 detail: ratio.map_or_else(
-                    || {
-                        let why = if after.is_some() {
-                            "at the start; nothing was kept"
-                        } else {
-                            "not measured"
-                        };
-                        why.to_owned()
-                    },
+                    || why.to_owned(),
                     |ratio| format!("{} over the ladder", numbers::change(ratio - 1.0)),
                 ),
                 tone: Tone::Plain,
             }
         };
-    let mut rate = change("Rate", &|rung| rung.rate_per_s, &numbers::rate);
+    let mut rate = tile("Rate", rate_ends(report), numbers::rate);
     if let Some(overall) = &report.overall
         && report.objective == "rate_per_s"
     {
@@ -196,18 +222,10 @@ fn tiles(report: &TuneReport) -> Vec<Tile> {
             numbers::plural(overall.pairs as usize, "pair")
         );
     } else if rate.before.is_some() {
-        rate.detail = format!("{}; medians of the rungs", rate.detail);
+        rate.detail = format!("{}; medians", rate.detail);
     }
-    let cost = change(
-        "CPU per transaction",
-        &|rung| rung.cpu_us_per_tx,
-        &numbers::micros,
-    );
-    let tail = change(
-        "p99 latency",
-        &|rung| rung.latency_us.map(|l| l.p99),
-        &numbers::micros,
-    );
+    let cost = tile("CPU per transaction", cost_ends(report), numbers::micros);
+    let tail = tile("p99 latency", p99_ends(report), numbers::micros);
     let kept = Tile {
         label: "Changes kept".to_owned(),
         value: format!("{} of {}", report.kept.len(), tried(report).count()),
@@ -217,7 +235,7 @@ fn tiles(report: &TuneReport) -> Vec<Tile> {
     };
     let aa = &report.aa;
     let smallest = Tile {
-        label: "Smallest effect shown here".to_owned(),
+        label: "Smallest effect seen reliably".to_owned(),
         value: aa.smallest_effect.map_or_else(
             || ABSENT.to_owned(),
             |effect| format!("±{}", numbers::share(effect)),

@@ -86,7 +86,7 @@ struct Frame<'a> {
 
 impl Frame<'_> {
     fn rate(&self, report: &TuneReport) -> Block {
-        let result = super::from_to(report, |rung| rung.rate_per_s, numbers::rate).map_or_else(
+        let result = super::from_to(super::rate_ends(report), numbers::rate).map_or_else(
             || "Rate of every run".to_owned(),
             |story| format!("Rate: {story}"),
         );
@@ -122,8 +122,7 @@ impl Frame<'_> {
     }
 
     fn latency(&self, report: &TuneReport) -> Block {
-        let p99 = |rung: &Rung| rung.latency_us.map(|latency| latency.p99);
-        let title = super::from_to(report, p99, numbers::micros).map_or_else(
+        let title = super::from_to(super::p99_ends(report), numbers::micros).map_or_else(
             || "Latency of every run".to_owned(),
             |story| format!("Latency: p99 {story}"),
         );

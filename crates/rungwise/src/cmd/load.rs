@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use rungwise_host::cpu::{CpuMeter, CpuSource, Owner};
+use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
 use rungwise_host::live::Live;
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{Host, clock, files, machine};
 use rungwise_load::udp::{
-    Arrival, Completed, Edge, Hooks, Payload, Stop, Surroundings, Workload, XdpDevice, certify,
-    run_watched,
+    Arrival, Completed, Edge, FOREIGN, Hooks, Payload, Stop, Surroundings, Workload, XdpDevice,
+    certify, run_watched,
 };
 use rungwise_load::{Error, dns};
 use rungwise_model::kernel::{Answer, Endpoint, Question};
@@ -228,8 +228,9 @@ impl Server {
 
 fn judge(completed: &mut Completed, cpu: Option<&CpuWindow>, server: &Server) {
     let hidden = *server == Server::Hidden;
+    let coarse = |cpu: &CpuWindow| cpu::resolution(Duration::from_secs_f64(cpu.seconds)) > FOREIGN;
     // A server on this machine that nobody knows would count as foreign.
-    let foreign = cpu.filter(|_| !hidden);
+    let foreign = cpu.filter(|cpu| !hidden && !coarse(cpu));
     let server = cpu.filter(|_| matches!(server, Server::Here(_)));
     let cpus = |cpu: &CpuWindow| cpu.per_cpu.len().max(1) as f64;
     let around = Surroundings {
@@ -238,6 +239,9 @@ fn judge(completed: &mut Completed, cpu: Option<&CpuWindow>, server: &Server) {
             None => Some("the CPU clocks could not be read over the whole window; repeat the run"),
             Some(_) if hidden => Some(
                 "the server runs on this machine and the process behind its socket cannot be seen; name it with --server-pid",
+            ),
+            Some(cpu) if coarse(cpu) => Some(
+                "the kernel counts CPU time in steps of 10 ms, too coarse for so short a run; measure for half a second or more",
             ),
             Some(_) => None,
         },
