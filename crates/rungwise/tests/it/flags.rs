@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::run::Bench;
 use crate::tune::assert_valid;
@@ -136,6 +136,34 @@ fn the_header_of_a_log_tells_jdk_memory_and_flags() {
         .iter()
         .find(|finding| finding["rule"] == "jvm-flag-is-the-default");
     assert_eq!(redundant.unwrap()["outcome"], "clear");
+}
+
+#[test]
+fn threads_of_a_logs_header_are_held_against_the_machine_that_it_moves_to() {
+    let bench = Bench::new();
+    let log = bench.write(
+        "gc.log",
+        "OpenJDK 64-Bit Server VM (25.504-b01) for linux-amd64 JRE (1.8.0_504-b01), built on Aug 20 2026 02:12:31 by \"x\" with gcc 16.2.0\n\
+        CommandLine flags: -XX:ConcGCThreads=4 -XX:MaxHeapSize=1073741824 -XX:ParallelGCThreads=16 -XX:+UseG1GC \n\
+        0.100: [GC pause (G1 Evacuation Pause) (young) 512K->256K(1024K), 0.0010000 secs]\n",
+    );
+    let of = |cpus: &str| {
+        let log = log.to_str().unwrap();
+        let asked = ["jvm", "flags", "--for", log, "--cpus", cpus];
+        let ended = bench.run(&[&asked[..], &["--format", "json"]].concat());
+        let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let findings = document["findings"].as_array().unwrap();
+        let of_threads = findings
+            .iter()
+            .filter(|finding| finding["rule"] == "jvm-gc-threads-exceed-cpus");
+        of_threads
+            .map(|finding| (finding["outcome"].clone(), finding["subject"].clone()))
+            .collect::<Vec<_>>()
+    };
+    let act = |flag: &str| (json!("act"), json!(format!("option/-XX:{flag}")));
+    assert_eq!(of("2"), [act("ParallelGCThreads"), act("ConcGCThreads")]);
+    assert_eq!(of("8"), [act("ParallelGCThreads")]);
+    assert_eq!(of("16"), [(json!("clear"), json!("command-line"))]);
 }
 
 #[test]
