@@ -2,7 +2,8 @@
 //!
 //! Per JVM: `-XX:+PrintFlagsFinal` with everything unlocked gives name, type and kind; `-XX:+PrintFlagsInitial` the
 //! default before the JVM has looked at the machine; `-XX:+PrintFlagsRanges` (JDK 9 on) the bounds. A default that
-//! differs between the two, or between collectors, CPU counts and memory sizes, is decided at start and is no constant.
+//! differs between the two, or between collectors, CPU counts and memory sizes, is decided at start and is no constant. Nor
+//! is one that the same JVM has otherwise on another machine: a table that is there already tells of the CPU it was made on.
 //! Then each flag is given to the JVM and what it says of it is kept, and so are the names that the JVM knows only to
 //! say that they are gone: candidates are the flags of the other JVMs and every word in `libjvm.so` that could be one.
 //!
@@ -193,10 +194,33 @@ fn ask(tree: &Tree, javas: &[String], folder: &Path) -> Result<()> {
     })
 }
 
+fn path(release: &str) -> String {
+    format!("{FOLDER}/jdk-{release}.txt")
+}
+
+/// The first line of a table, which names the JVM that was asked.
+fn opening(release: &str, source: &str) -> String {
+    format!("# What JDK {release} knows, {source}.")
+}
+
+/// Defaults that the same JVM has otherwise in the table that is there were decided by the CPU.
+fn differing(table: &mut BTreeMap<String, Row>, there: &str) {
+    for line in there.lines().filter(|line| !line.starts_with('#')) {
+        let mut columns = line.split(' ');
+        let name = columns.next().unwrap_or_default();
+        if let (Some(row), Some(default)) = (table.get_mut(name), columns.nth(1))
+            && row.default != default
+        {
+            "~".clone_into(&mut row.default);
+        }
+    }
+}
+
 fn write(tree: &Tree, release: &str, source: &str, table: &BTreeMap<String, Row>) -> Result<()> {
     let mut text = format!(
-        "# What JDK {release} knows, {source}.\n\
+        "{}\n\
          # Written by `cargo xtask jvm-flags`. Columns: name, type, default (~: decided at start), kind, bounds | what the JVM says.\n",
+        opening(release, source)
     );
     for (name, row) in table {
         let Row {
@@ -213,7 +237,7 @@ fn write(tree: &Tree, release: &str, source: &str, table: &BTreeMap<String, Row>
         }
         text.push('\n');
     }
-    let path = tree.join(format!("{FOLDER}/jdk-{release}.txt"));
+    let path = tree.join(path(release));
     std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -337,6 +361,10 @@ impl Jvm<'_> {
             .find(|line| line.contains("(build") && !line.contains("Runtime"))
             .context("a JVM did not tell its version")?;
         let source = format!("asked of {version} on linux {}", std::env::consts::ARCH);
+        let there = tree.read(path(&self.release)).unwrap_or_default();
+        if there.starts_with(&opening(&self.release, &source)) {
+            differing(&mut table, &there);
+        }
         write(tree, &self.release, &source, &table)
     }
 
@@ -490,7 +518,10 @@ impl Jvm<'_> {
             let told = |value: i128| self.given(&[format!("-XX:{name}={value}")]);
             let taken = |value: i128| told(value).contains(ENDED);
             // In words: a JVM that was ended because it took too long has refused nothing.
-            let refuses = |said: &str| !said.contains(ENDED) && said.contains(name.as_str());
+            let refuses = |said: &str| {
+                let words = said.contains(name.as_str()) || said.contains("must be between");
+                !said.contains(ENDED) && words
+            };
             let most = i128::from(i32::MAX);
             let said = if high < most {
                 told(high + 1)
@@ -653,6 +684,19 @@ mod tests {
         assert!(range("  int ActiveProcessorCount [   ...   ] {product} {default}").is_none());
         let said = "MaxTenuringThreshold of 16 is invalid; must be between 0 and 15";
         assert_eq!(between(said, "MaxTenuringThreshold"), Some((0, 15)));
+    }
+
+    #[test]
+    fn a_default_that_another_machine_has_otherwise_is_no_constant() {
+        let line = |default: &str| format!("  intx {default} {{product}} {{default}}");
+        let mut table: BTreeMap<String, Row> = ["UseAVX = 3", "UseSSE = 4", "MaxLoopPad = 7"]
+            .iter()
+            .filter_map(|default| flag(&line(default)))
+            .collect();
+        let there = "# What JDK 17 knows\nMaxLoopPad intx ~ product - | odd\nUseAVX intx 2 product -\nUseSSE intx 4 product -\n";
+        differing(&mut table, there);
+        let defaults: Vec<&str> = table.values().map(|row| row.default.as_str()).collect();
+        assert_eq!(defaults, ["~", "~", "4"]);
     }
 
     #[test]

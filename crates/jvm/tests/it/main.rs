@@ -60,6 +60,7 @@ const SAMPLE: &[&str] = &[
     "-Xincgc",
     "-Xlog:gc",
     "-d64",
+    "-Xcomp",
     "-Xprof",
     "-Xverify:none",
 ];
