@@ -4,8 +4,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rungwise_load::udp::{Arrival, Edge, Hooks, Workload, run};
 use rungwise_testkit::Pair;
@@ -16,6 +16,9 @@ use crate::server::{Server, reply, workload};
 struct Counting;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// There is one counter, for one test at a time.
+static COUNTER: Mutex<()> = Mutex::new(());
 
 thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
@@ -70,6 +73,7 @@ fn nothing_is_allocated_on_the_way(
     marks: &Marks,
     enter: &(dyn Fn() -> io::Result<()> + Sync),
 ) {
+    let _alone = COUNTER.lock().unwrap_or_else(PoisonError::into_inner);
     for arrival in [Arrival::Closed, Arrival::Constant { per_s: 40_000.0 }] {
         marks.seen.store(0, Ordering::Relaxed);
         let hooks = Hooks {
@@ -86,7 +90,7 @@ fn nothing_is_allocated_on_the_way(
         };
         let before = COUNT.load(Ordering::Relaxed);
         let completed = run(&workload, &hooks).unwrap();
-        assert_eq!(completed.measurement.received, COUNT_OF_RUN);
+        assert!(completed.measurement.received > STEADY[1]);
         let [first, last] = marks.at.each_ref().map(|mark| mark.load(Ordering::Relaxed));
         assert!(first > before, "the counter counts what a thread lays out");
         let seconds = completed.measurement.seconds.len();
