@@ -41,7 +41,7 @@ pub fn detect() -> Privilege {
             Privilege::UserNamespace
         };
     }
-    match may_unshare_user() {
+    match may_unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) {
         Ok(()) => Privilege::UserNamespace,
         Err(error) => Privilege::None {
             why: forbidden_by(&error),
@@ -95,6 +95,26 @@ pub fn enter_user_namespace() -> Result<()> {
     })
 }
 
+/// Why this process may not make a network namespace although it has the capabilities; nothing where it may. Forks a child
+/// that tries.
+pub fn no_network_namespaces() -> Option<String> {
+    let error = may_unshare(libc::CLONE_NEWNET).err()?;
+    Some(match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EUSERS) => {
+            let limit = "sysctl user.max_net_namespaces";
+            match fs::read_to_string("/proc/sys/user/max_net_namespaces") {
+                Ok(most) => format!("{limit} allows {}, and no more can be made", most.trim()),
+                Err(_) => format!("a limit of namespaces is reached ({limit})"),
+            }
+        }
+        Some(libc::EINVAL) => "the kernel has no CONFIG_NET_NS".to_owned(),
+        Some(libc::EPERM) => {
+            "a security policy forbids network namespaces (seccomp of a container)".to_owned()
+        }
+        _ => error.to_string(),
+    })
+}
+
 fn capable() -> bool {
     fs::read_to_string("/proc/thread-self/status").is_ok_and(|status| {
         let wanted = CAP_NET_ADMIN | CAP_SYS_ADMIN;
@@ -124,7 +144,7 @@ pub(crate) fn in_initial_pid_namespace() -> bool {
 }
 
 /// Tries in a child, so that this process stays where it is.
-fn may_unshare_user() -> io::Result<()> {
+fn may_unshare(namespaces: libc::c_int) -> io::Result<()> {
     // SAFETY: the child calls nothing but unshare and _exit, which are safe after fork even in a
     // program with threads.
     let child = unsafe { libc::fork() };
@@ -133,7 +153,7 @@ fn may_unshare_user() -> io::Result<()> {
         0 => {
             // SAFETY: as above; the exit status carries errno, which is below 134 on Linux.
             unsafe {
-                let errno = match libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) {
+                let errno = match libc::unshare(namespaces) {
                     0 => 0,
                     _ => *libc::__errno_location(),
                 };

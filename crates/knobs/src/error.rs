@@ -230,7 +230,7 @@ fn named(known: &[String]) -> String {
 fn room(answer: &io::Error) -> &'static str {
     match answer.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free some space or choose another place with --state"
+            "; free some space there (the verbs of `knob` also take another place by --state)"
         }
         _ => "",
     }

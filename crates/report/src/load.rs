@@ -224,7 +224,7 @@ fn latency(m: &Measurement) -> Table {
             Column::words("Quantile", "quantile"),
             Column::number("From intended start", "corrected_us"),
             Column::number("From sending", "uncorrected_us"),
-            Column::number("Waited to be sent", "difference_us"),
+            Column::number("Difference", "difference_us"),
         ],
         rows: vec![
             row("p50", |q| q.p50),

@@ -43,16 +43,21 @@ fn write_block(block: &Block, text: &mut String) {
             Ok(())
         }
         Block::Tiles(tiles) => {
-            let _ = writeln!(text, "| | Before | After | |\n|---|---:|---:|---|");
+            let compared = tiles.iter().any(|tile| tile.before.is_some());
+            let head = if compared {
+                "| | Before | After | |\n|---|---:|---:|---|"
+            } else {
+                "| | | |\n|---|---:|---|"
+            };
+            let _ = writeln!(text, "{head}");
             for tile in tiles {
-                let _ = writeln!(
-                    text,
-                    "| {} | {} | **{}** | {} |",
-                    escaped(&tile.label),
-                    escaped(tile.before.as_deref().unwrap_or("")),
-                    escaped(&tile.value),
-                    escaped(&tile.detail)
-                );
+                let _ = write!(text, "| {} | ", escaped(&tile.label));
+                if compared {
+                    let before = tile.before.as_deref().unwrap_or("");
+                    let _ = write!(text, "{} | ", escaped(before));
+                }
+                let (value, detail) = (escaped(&tile.value), escaped(&tile.detail));
+                let _ = writeln!(text, "**{value}** | {detail} |");
             }
             Ok(())
         }

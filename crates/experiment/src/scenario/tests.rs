@@ -165,7 +165,7 @@ fn a_running_service_lives_on_the_host() {
 #[test]
 fn guards_and_objectives_are_read() {
     let text = format!(
-        "{MINIMAL}[objective]\nminimise = \"p99\"\nguards = [\"loss <= 1%\", \"p99<50ms\"]\n"
+        "{MINIMAL}[objective]\nminimise = \"p99\"\nguards = [\"loss <= 1%\", \"p99<50ms\", \"errors == 0\"]\n"
     );
     let judging = parse(&text).unwrap().judging;
     assert_eq!(judging.objective, Objective::P99);
@@ -175,7 +175,8 @@ fn guards_and_objectives_are_read() {
             Guard::Loss { at_most: 0.01 },
             Guard::P99 {
                 at_most_us: 50_000.0
-            }
+            },
+            Guard::Loss { at_most: 0.0 },
         ]
     );
 }

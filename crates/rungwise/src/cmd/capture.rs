@@ -55,8 +55,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let Some(path) = &global.output else {
         anyhow::bail!("name the file to write: rungwise capture -o host.rungwise");
     };
-    // Told before the look, which takes its time.
-    global.check_output("the capture")?;
     let interrupt = Interrupt::install()?;
     let mut capture = args.looking.look(&interrupt, global)?;
     if args.mask_addresses {

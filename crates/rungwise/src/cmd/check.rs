@@ -77,7 +77,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     }
     let started = clock::utc_now();
     // A wrong file is told before the look, not after it.
-    global.check_output("the result")?;
     let heard = args.load.as_deref().map(generator::read).transpose()?;
     let dumps = (!args.dumps.is_empty())
         .then(|| jvm::threads::of_one_jvm(&args.dumps))

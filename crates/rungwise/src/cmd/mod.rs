@@ -107,6 +107,8 @@ impl Verb {
                 "only the findings of `rungwise check` can be written as SARIF; use --format json"
             );
         }
+        // Told before the work, which takes its time.
+        global.check_output()?;
         match self {
             Self::Check(args) => check::run(args, global),
             Self::Capacity(args) => capacity::run(args, global),

@@ -58,8 +58,8 @@ impl Global {
         self.emit(&text)
     }
 
-    /// Refuses an output that could not be written, before the work whose result `what` it is to hold.
-    pub(crate) fn check_output(&self, what: &str) -> anyhow::Result<()> {
+    /// Refuses an output that could not be written, before the work whose result it is to hold.
+    pub(crate) fn check_output(&self) -> anyhow::Result<()> {
         let Some(path) = &self.output else {
             return Ok(());
         };
@@ -68,14 +68,14 @@ impl Global {
             .filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !files::is_folder(folder)) {
             anyhow::bail!(
-                "cannot write {what} to {}: {} is no folder; make it, or name another file with -o",
+                "cannot write the result to {}: {} is no folder; make it, or name another file with -o",
                 path.display(),
                 folder.display()
             );
         }
         if files::is_folder(path) {
             anyhow::bail!(
-                "cannot write {what} to {}: it is a folder; name a file in it",
+                "cannot write the result to {}: it is a folder; name a file in it",
                 path.display()
             );
         }

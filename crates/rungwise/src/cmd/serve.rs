@@ -141,6 +141,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
 
 fn serve_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     args.check()?;
+    if !matches!(global.format, Format::Text | Format::Json) {
+        anyhow::bail!("the counters of a server are written as text or json; use --format json");
+    }
     // Before anything is bound, so that a signal during the start is not lost.
     let (signalled, signals) = mpsc::channel();
     let mut waiting =
@@ -183,7 +186,7 @@ fn serve_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     let envelope = output::envelope(started, exit);
     global.emit(&match global.format {
         Format::Json => json(envelope, address, &read_backs, &counters)?,
-        Format::Text | Format::Markdown | Format::Html | Format::Sarif => text(&counters),
+        _ => text(&counters),
     })?;
     Ok(exit)
 }

@@ -306,11 +306,12 @@ fn machine_allows(
         Some("--loopback was given".to_owned())
     } else {
         match privilege::detect() {
-            Privilege::Root => None,
+            Privilege::Root => privilege::no_network_namespaces(),
             Privilege::UserNamespace if args.dry_run => None,
             Privilege::UserNamespace => privilege::enter_user_namespace()
                 .err()
-                .map(|error| error.to_string()),
+                .map(|error| error.to_string())
+                .or_else(privilege::no_network_namespaces),
             Privilege::None { why } => Some(why),
         }
     };

@@ -41,12 +41,23 @@ impl Serving {
         kill(self.child.id().cast_signed(), signal);
         let mut stdout = Vec::new();
         self.out.read_to_end(&mut stdout).unwrap();
-        let Output { status, stderr, .. } = self.child.wait_with_output().unwrap();
+        let mut stderr = Vec::new();
+        let mut told = self.child.stderr.take().unwrap();
+        told.read_to_end(&mut stderr).unwrap();
+        let status = self.child.wait().unwrap();
         Ended::from(Output {
             status,
             stdout,
             stderr,
         })
+    }
+}
+
+impl Drop for Serving {
+    /// A test that failed leaves no server to the next.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -143,11 +154,24 @@ fn a_server_of_this_machine_is_known_by_its_socket() {
     let bench = Bench::new();
     let server = Serving::start(&bench, &["--listen", "0.0.0.0:0"]);
     let target = server.address.replace("0.0.0.0", "127.0.0.1");
-    let load = ["load", "udp", &target, "--for", "300ms", "--format", "json"];
-    let report = measured(&bench.run(&load));
+    let run = |how: &[&str]| {
+        let load = [&["load", "udp", &target, "--format", "json"], how].concat();
+        bench.run(&load)
+    };
+    let report = measured(&run(&["--for", "600ms"]));
     let client = &report["client"];
     assert!(client["server_busy"].as_f64().unwrap() > 0.0, "{client:#}");
     assert!(client["foreign_cpu"].is_f64(), "{client:#}");
+    // Shorter than the steps of the kernel's clocks: nothing is known of the others, so nothing is certified.
+    let short = run(&["--count", "20", "--warmup", "0ms"]);
+    assert_eq!(short.code, Some(3), "{}", short.stderr);
+    let short = measured(&short);
+    assert_eq!(short["client"]["foreign_cpu"], Value::Null);
+    let reasons = short["client"]["reasons"].to_string();
+    assert!(
+        reasons.contains("too coarse for so short a run"),
+        "{reasons}"
+    );
     server.end(libc::SIGTERM).expect(0);
 }
 

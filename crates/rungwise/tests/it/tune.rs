@@ -503,6 +503,7 @@ fn a_terminal_that_closes_does_not_end_the_ladder() {
 #[test]
 fn an_unprivileged_user_gets_namespaces_or_is_told_why_not() {
     let bench = Bench::new();
+    let before = Machine::now();
     let scenario = bench.write("small.toml", SMALL);
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(bench.dir.path(), permissions).unwrap();
@@ -517,11 +518,36 @@ fn an_unprivileged_user_gets_namespaces_or_is_told_why_not() {
         .output()
         .unwrap();
     let ended = Ended::from(output);
+    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.stderr);
     let report: serde_json::Value = serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
+    before.assert_unchanged();
     // Queue masks belong to the host's root: skipped with that reason, or everything ran over loopback.
     let lost = report["could_not"].to_string();
     assert!(lost.contains("net.rps_cpus"), "{lost}");
+}
+
+#[test]
+fn root_without_network_namespaces_gets_loopback_and_the_reason() {
+    let bench = Bench::new();
+    // A port of its own: over loopback all tests share one machine.
+    let scenario = bench.write("small.toml", &SMALL.replace("9000", "9018"));
+    let forbid = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$0\" \"$@\"";
+    // Root of a user namespace, whose limit is its own.
+    let output = std::process::Command::new("unshare")
+        .args(["--user", "--map-root-user", "sh", "-c", forbid])
+        .arg(crate::run::binary())
+        .args(["tune", scenario.to_str().unwrap(), "--format", "json"])
+        .current_dir(bench.dir.path())
+        .env("RUNGWISE_STATE", bench.state())
+        .output()
+        .unwrap();
+    let ended = Ended::from(output);
+    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.stderr);
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
+    let lost = report["could_not"].to_string();
+    assert!(lost.contains("user.max_net_namespaces allows 0"), "{lost}");
 }
 
 /// Waits until the only run has measured `count` pairs.

@@ -82,7 +82,7 @@ fn a_capture_that_could_not_be_kept_is_refused_before_the_look() {
         let began = Instant::now();
         bench
             .run(&["capture", "--for", "60s", "-o", output])
-            .with(2, &["cannot write the capture to", why, "name"]);
+            .with(2, &["cannot write the result to", why, "name"]);
         assert!(began.elapsed() < Duration::from_secs(30), "{output}");
     }
     bench

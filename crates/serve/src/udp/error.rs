@@ -18,9 +18,7 @@ pub enum Error {
     )]
     PortInUse(SocketAddr),
     /// Binding failed for another reason.
-    #[error(
-        "cannot listen on udp {address}: {answer}; check that the address belongs to this host and that the port is allowed"
-    )]
+    #[error("cannot listen on udp {address}: {answer}; {}", bind_remedy(answer))]
     Bind {
         /// What was to be bound.
         address: SocketAddr,
@@ -79,6 +77,20 @@ pub enum Error {
     },
 }
 
+fn bind_remedy(answer: &io::Error) -> &'static str {
+    match answer.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => {
+            "raise the limit on open files (`ulimit -n`), or use fewer workers"
+        }
+        Some(libc::EACCES) => "ports below 1024 need root or CAP_NET_BIND_SERVICE",
+        Some(libc::EADDRNOTAVAIL) => "check that the address belongs to this host (`ip addr`)",
+        Some(libc::EAFNOSUPPORT) => {
+            "this kernel has no such address family; listen on another address"
+        }
+        _ => "check the address and the port",
+    }
+}
+
 /// A kernel feature: what to call it, and since when it exists.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Feature {
@@ -103,8 +115,11 @@ impl Feature {
         Error::Refused {
             switch: self.switch,
             wanted: wanted.into(),
+            remedy: match answer.raw_os_error() {
+                Some(libc::ENODEV) => "name a device of this network namespace (`ip link`)",
+                _ => self.remedy,
+            },
             answer,
-            remedy: self.remedy,
         }
     }
 
@@ -129,6 +144,29 @@ mod tests {
         since: "5.0",
         remedy: "run as root",
     };
+
+    #[test]
+    fn the_remedy_goes_with_what_the_kernel_answered() {
+        let text = |number| {
+            let (address, answer) = (
+                SocketAddr::from(([127, 0, 0, 1], 53)),
+                io::Error::from_raw_os_error(number),
+            );
+            Error::Bind { address, answer }.to_string()
+        };
+        assert!(
+            text(libc::EMFILE).contains("ulimit -n"),
+            "{}",
+            text(libc::EMFILE)
+        );
+        assert!(
+            text(libc::EACCES).contains("below 1024"),
+            "{}",
+            text(libc::EACCES)
+        );
+        let away = FEATURE.refused("nosuch", io::Error::from_raw_os_error(libc::ENODEV));
+        assert!(away.to_string().contains("ip link"), "{away}");
+    }
 
     #[test]
     fn a_missing_feature_is_named_with_its_release() {

@@ -459,7 +459,8 @@ fn buffer(
     }
     let actual = get(socket, libc::SOL_SOCKET, plain).unwrap_or(0) / 2;
     // The kernel has a minimum of some kilobytes: more than asked for is no loss.
-    ledger.compare(feature, wanted, format!("{actual} B"), actual >= value)
+    let holds = usize::try_from(actual).is_ok_and(|actual| actual >= bytes);
+    ledger.compare(feature, wanted, format!("{actual} B"), holds)
 }
 
 #[cfg(test)]

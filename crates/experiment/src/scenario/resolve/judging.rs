@@ -99,15 +99,19 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `loss <= 1%`, `p99 < 50ms`. A limit that is met exactly is met: no measurement tells the two signs apart.
+/// `loss <= 1%`, `errors == 0`, `p99 < 50ms`. An error of a UDP service is a request without a right reply in time, which is its loss. A limit that is met exactly is met: no measurement tells the two signs apart.
 fn guard(text: &str) -> Result<Guard, String> {
-    let shape = "write a guard as 'loss <= 1%' or 'p99 < 50ms'";
-    let (metric, limit) = text
-        .split_once('<')
-        .ok_or_else(|| format!("'{text}' is no limit; {shape}"))?;
-    let limit = limit.strip_prefix('=').unwrap_or(limit).trim();
+    let shape = "write a guard as 'loss <= 1%', 'errors == 0' or 'p99 < 50ms'";
+    let (metric, limit) = match text.split_once("==") {
+        Some((metric, limit)) if limit.trim() == "0" => (metric, "0%"),
+        _ => {
+            let limit = text.split_once('<');
+            let (metric, limit) = limit.ok_or_else(|| format!("'{text}' is no limit; {shape}"))?;
+            (metric, limit.strip_prefix('=').unwrap_or(limit).trim())
+        }
+    };
     match metric.trim() {
-        "loss" => units::fraction(limit)
+        "loss" | "errors" => units::fraction(limit)
             .map(|at_most| Guard::Loss { at_most })
             .map_err(|error| error.to_string()),
         "p99" => units::duration(limit)
@@ -117,7 +121,7 @@ fn guard(text: &str) -> Result<Guard, String> {
             .map_err(|error| error.to_string()),
         other => Err(format!(
             "'{other}' cannot be guarded; {shape}{}",
-            did_you_mean(other, ["loss", "p99"])
+            did_you_mean(other, ["loss", "errors", "p99"])
         )),
     }
 }
