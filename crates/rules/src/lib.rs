@@ -98,6 +98,7 @@ pub static RULES: &[&Rule] = &[
     &cpu::runq_delay::RULE,
     &security::sec_audit_hot::RULE,
     &security::selinux_hot::RULE,
+    &jvm::serialize_hot::RULE,
     &net::slab_hot::RULE,
     &firmware::smt_off::RULE,
     &device::softirq_conc_guest::RULE,

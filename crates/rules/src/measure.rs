@@ -99,6 +99,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("runq-delay", more(&keys::SCHED_RUN_DELAY)),
     ("sec-audit-hot", more(&keys::STACK_AUDIT)),
     ("selinux-hot", more(&keys::STACK_SELINUX)),
+    ("serialize-hot", more(&keys::THREADS_SERIALIZING)),
     ("slab-hot", more(&keys::STACK_SLAB)),
     ("smt-off", more(&keys::CPU_BUSY)),
     ("softirq-conc-guest", more(&keys::SOFTIRQ_NET_RX_SHARE)),

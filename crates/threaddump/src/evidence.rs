@@ -34,6 +34,10 @@ pub fn evidence(summary: &Summary) -> Evidence {
         let ownerless =
             usize::try_from(last.number).map_or(0, |number| summary.ownerless[number - 1]);
         of_jvm.counts(ownerless);
+        let numbers = dumps
+            .iter()
+            .filter_map(|dump| usize::try_from(dump.number).ok());
+        of_jvm.serializing(numbers.map(|number| summary.serializing[number - 1]).sum());
         of_jvm.top_lock();
         of_jvm.starved();
         of_jvm.deadlocks(jvm);
@@ -104,6 +108,23 @@ impl OfJvm<'_> {
         let deadlocks = distinct(self.dumps).len() as f64;
         let origin = Origin::new(whole(self.dumps), "");
         self.number(&keys::THREADS_DEADLOCKS, deadlocks, origin);
+    }
+
+    fn serializing(&mut self, serializing: usize) {
+        if !self.dumps.iter().any(|dump| is_told(dump)) {
+            let why = Absence::because("the dump tells no states")
+                .remedy("jcmd PID Thread.print -l, three times, some seconds apart");
+            self.absent(&keys::THREADS_RUNNING, why.clone());
+            self.absent(&keys::THREADS_SERIALIZING, why);
+            return;
+        }
+        let running: u64 = self.dumps.iter().map(|dump| dump.doing.running).sum();
+        let share = serializing as f64 / running.max(1) as f64;
+        let words = format!("{serializing} of {running}");
+        let whole = whole(self.dumps);
+        let origin = Origin::new(&*whole, &*words);
+        self.number(&keys::THREADS_RUNNING, running as f64, origin.clone());
+        self.number(&keys::THREADS_SERIALIZING, share, origin);
     }
 
     fn absent(&mut self, key: &'static Key, why: Absence) {

@@ -39,6 +39,21 @@ const MEANINGS: &[(&str, &str)] = &[
     ("java.io.FileInputStream.read", "reads a file"),
 ];
 
+/// Whether the stack is in the midst of Java serialization, and not in a read on its behalf that waits for a socket.
+pub(crate) fn serializes(frames: &[Arc<str>]) -> bool {
+    const STREAMS: [&str; 2] = ["java.io.ObjectInputStream", "java.io.ObjectOutputStream"];
+    const READS: [&str; 2] = [
+        "java.net.SocketInputStream.",
+        "sun.nio.ch.NioSocketImpl.read",
+    ];
+    let is_of = |frame: &Arc<str>, all: &[&str]| {
+        let name = method(frame);
+        all.iter().any(|start| name.starts_with(start))
+    };
+    let innermost = frames.iter().position(|frame| is_of(frame, &STREAMS));
+    innermost.is_some_and(|at| !frames[..at].iter().any(|frame| is_of(frame, &READS)))
+}
+
 /// Class and method, without the module before and the place behind: `java.lang.Object.wait`.
 pub(crate) fn method(frame: &str) -> &str {
     let name = frame.split_once('(').map_or(frame, |(name, _)| name);
@@ -115,6 +130,24 @@ mod tests {
             ("", "", ""),
         ] {
             assert_eq!((method(frame), short(frame)), (name, last));
+        }
+    }
+
+    #[test]
+    fn a_stream_of_objects_that_waits_for_its_socket_is_not_busy() {
+        let busy = [
+            "java.io.ObjectStreamClass.lookup(java.base@17/ObjectStreamClass.java:1)",
+            "java.io.ObjectOutputStream.writeObject0(java.base@17/ObjectOutputStream.java:1)",
+            "shop.Sessions.save(Sessions.java:1)",
+        ];
+        let waits = [
+            "sun.nio.ch.NioSocketImpl.read(java.base@17/NioSocketImpl.java:1)",
+            "java.io.ObjectInputStream$PeekInputStream.read(java.base@17/ObjectInputStream.java:1)",
+            "shop.Rpc.call(Rpc.java:1)",
+        ];
+        for (frames, is) in [(&busy[..], true), (&waits, false), (&busy[2..], false)] {
+            let frames: Vec<Arc<str>> = frames.iter().map(|frame| Arc::from(*frame)).collect();
+            assert_eq!(serializes(&frames), is, "{frames:?}");
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Summary {
     pub notes: Vec<String>,
     /// Of each dump: threads that wait for a lock whose owner it does not tell, and another form would.
     pub(crate) ownerless: Vec<usize>,
+    /// Of each dump: threads that run with Java serialization on their stack.
+    pub(crate) serializing: Vec<usize>,
 }
 
 /// What these dumps say.
@@ -45,6 +47,7 @@ pub fn summary(dumps: Vec<Dump>) -> Summary {
         stuck: stuck.collect(),
         notes: notes(&dumps, count, ownerless.iter().copied().max().unwrap_or(0)),
         ownerless,
+        serializing: graphs.iter().map(serializing).collect(),
         dumps: told,
     }
 }
@@ -128,6 +131,14 @@ fn dump(graph: &Graph<'_>, number: u64, jvm: u64) -> threads::Dump {
         locks: nodes.into_iter().map(|node| lock(graph, node)).collect(),
         pools: pools::of(graph),
     }
+}
+
+fn serializing(graph: &Graph<'_>) -> usize {
+    let threads = graph.dump.threads.iter().zip(&graph.doing);
+    let running = threads.filter(|(_, doing)| **doing == Activity::Running);
+    running
+        .filter(|(thread, _)| frame::serializes(&thread.frames))
+        .count()
 }
 
 /// Threads with something to do.

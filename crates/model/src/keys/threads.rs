@@ -12,6 +12,8 @@ keys! { THREADS;
     THREADS_DUMPS = "threads.dumps", Count, Dumps, "Dumps of this JVM";
     THREADS_LOCK_WAITING = "threads.lock_waiting", Fraction, Dumps, "Threads that wait for a lock as a share of threads.business, mean of the dumps";
     THREADS_OWNERLESS = "threads.ownerless", Count, Dumps, "Threads of the last dump that wait for a lock whose owner is not told";
+    THREADS_RUNNING = "threads.running", Count, Dumps, "Threads that run, of all dumps together";
+    THREADS_SERIALIZING = "threads.serializing", Fraction, Dumps, "Share of those with Java serialization on their stack, reads that wait for a socket left out";
     THREADS_STARVED = "threads.starved", Text, Dumps, "Pools of the last dump all of whose threads wait for one lock";
     THREADS_TOP_LOCK = "threads.top_lock", Text, Dumps, "Class of the lock that most threads wait for in one dump";
     THREADS_TOP_OWNER = "threads.top_owner", Text, Dumps, "Its owner and what that does";

@@ -32,3 +32,4 @@ pub(crate) mod heap_resize;
 pub(crate) mod lock_wait_ratio;
 mod options;
 mod run;
+pub(crate) mod serialize_hot;
