@@ -3,10 +3,12 @@
 //! What is given stands in a block that each sort of casebook reads by itself: evidence, or options. The outcome block is
 //! the same for all, and read here:
 //!
-//!     ```outcome
-//!     act cpu/0 high medium: net.irq_affinity, net.rps_cpus@eth0=all
-//!     says: "93 %"
-//!     ```
+//! ````text
+//! ```outcome
+//! act cpu/0 high medium: net.irq_affinity, net.rps_cpus@eth0=all
+//! says: "93 %"
+//! ```
+//! ````
 //!
 //! Outcomes are exactly the findings, in order: `act` or `watch` with subject, severity, confidence and knobs (`@device` and
 //! `=wish` are compared where they are written), `clear`, or `undecided` with the key that is missing. `says` is part of
