@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::lab::{Lab, Planted, Quota, serve_udp, service_address, spinner};
 use super::traffic::{Pace, datagrams};
-use super::{Fault, How, Result};
+use super::{Fault, How, Result, acts, watches};
 
 pub(super) const QUOTA: Fault = Fault {
     id: "throttled control group",
-    planted: "An echo service in a control group that may use 5 % of a CPU, under a flood.",
-    speaks: &["cfs-throttled"],
+    planted: "An echo service in a control group that may use 5 % of a CPU, under 32 datagrams every millisecond.",
+    speaks: &[acts("cfs-throttled", "cgroup//rungwise-fault-*")],
     may: &[
         ("udp-rcvbuf-drop", "a service that is stopped does not read"),
         ("runq-delay", "a service that is stopped waits for a CPU"),
@@ -22,7 +22,8 @@ fn quota(program: &Path) -> Result<Planted> {
     let group = Quota::of(0.05)?;
     let service = serve_udp(program, &server, &[])?;
     group.take(service.pid())?;
-    let traffic = datagrams(&client, service_address(), 8, Pace::Bursts(64), None)?;
+    // More than its quota can answer, and far less than keeps the machine busy.
+    let traffic = datagrams(&client, service_address(), 8, Pace::Bursts(32), None)?;
     Ok(Planted::in_namespace(server)
         .suffered_by(service.pid())
         .keep(traffic)
@@ -34,8 +35,12 @@ fn quota(program: &Path) -> Result<Planted> {
 pub(super) const NEIGHBOUR: Fault = Fault {
     id: "spinning neighbour",
     planted: "An echo service that has work all the time, pinned to CPU 0 beside a process that spins there.",
-    speaks: &["runq-delay"],
+    speaks: &[watches("runq-delay", "thread/PID:*")],
     may: &[
+        (
+            "slab-hot",
+            "each datagram that is dropped was made and is freed",
+        ),
         (
             "syscall-bound",
             "both sides take and send one datagram per system call, as fast as the machine lets them",
@@ -63,7 +68,7 @@ fn neighbour(program: &Path) -> Result<Planted> {
 pub(super) const NOISE: Fault = Fault {
     id: "noisy machine",
     planted: "Twice as many spinning processes as CPUs.",
-    speaks: &["noise-gate", "runq-delay"],
+    speaks: &[watches("noise-gate", "host"), watches("runq-delay", "host")],
     may: &[],
     how: How::Here(noise),
 };
@@ -80,7 +85,7 @@ fn noise(_: &Path) -> Result<Planted> {
 pub(super) const STEAL: Fault = Fault {
     id: "stolen time",
     planted: "The hypervisor takes time from the CPUs of this guest.",
-    speaks: &["steal"],
+    speaks: &[acts("steal", "host")],
     may: &[],
     how: How::Elsewhere {
         why: "only a hypervisor can steal.",

@@ -17,6 +17,8 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use rungwise_model::check::Outcome;
+
 pub use lab::Planted;
 
 /// Why a fault could not be planted, in words for whoever runs the tests.
@@ -29,12 +31,58 @@ pub struct Fault {
     pub id: &'static str,
     /// How, in one or two sentences.
     pub planted: &'static str,
-    /// Rules that must speak: act, or watch.
-    pub speaks: &'static [&'static str],
+    /// Findings that must be there.
+    pub speaks: &'static [Says],
     /// Rules that may act as well, and why that is no false alarm.
     pub may: &'static [(&'static str, &'static str)],
     /// How to get there.
     pub how: How,
+}
+
+/// A finding that a fault must bring.
+#[derive(Debug)]
+pub struct Says {
+    /// Its rule.
+    pub rule: &'static str,
+    /// Act where something is to be done about it, watch where the rule itself knows nothing to do.
+    pub outcome: Outcome,
+    /// What is sick: `cpu/0`. A `*` stands for anything, `PID` for the process that suffers.
+    pub about: &'static str,
+}
+
+const fn acts(rule: &'static str, about: &'static str) -> Says {
+    let outcome = Outcome::Act;
+    Says {
+        rule,
+        outcome,
+        about,
+    }
+}
+
+const fn watches(rule: &'static str, about: &'static str) -> Says {
+    let outcome = Outcome::Watch;
+    Says {
+        rule,
+        outcome,
+        about,
+    }
+}
+
+impl Says {
+    /// It says this of this subject; `pid` is the process that suffers.
+    pub fn is(&self, outcome: Outcome, subject: &str, pid: Option<u32>) -> bool {
+        let about = pid.map_or_else(
+            || self.about.to_owned(),
+            |pid| self.about.replace("PID", &pid.to_string()),
+        );
+        let same = match about.split_once('*') {
+            None => subject == about,
+            Some((begins, ends)) => subject
+                .strip_prefix(begins)
+                .is_some_and(|rest| rest.ends_with(ends)),
+        };
+        outcome == self.outcome && same
+    }
 }
 
 /// Whether a machine with two CPUs can have it.
@@ -77,16 +125,17 @@ pub fn page() -> String {
         "# Planted faults\n\n\
          Written by `RUNGWISE_WRITE=1 cargo test -p rungwise --test planted` from `crates/testkit/src/faults`.\n\n\
          Each fault is planted in a network namespace, under traffic of a few seconds, and `rungwise check` is run\n\
-         in it. The test fails unless every rule marked **x** speaks (act or watch) and no other rule of the\n\
-         topics net, device, tcp and cpu acts, but those marked (x), for the reason given below. Rules about memory,\n\
-         disks, firmware and the hypervisor read the whole machine, which the fault does not own: they are not held\n\
-         against it. An r is judged on recorded evidence, because the fault cannot be had here.\n\
+         in it. The test fails unless every rule marked **x** acts, and every rule marked **w** watches, on the subject\n\
+         that is named below, and no other rule of the topics net, device, tcp and cpu acts, but those marked (x), for\n\
+         the reason given there. Rules about memory, disks, firmware and the hypervisor read the whole machine, which\n\
+         the fault does not own: they are not held against it. An r is judged on recorded evidence, because the fault\n\
+         cannot be had here.\n\
          What others do on the machine can hide a fault, so each is planted up to three times.\n\n",
     );
     let mut rules: Vec<&str> = FAULTS
         .iter()
         .flat_map(|fault| fault.speaks)
-        .copied()
+        .map(|says| says.rule)
         .collect();
     rules.extend(
         FAULTS
@@ -119,6 +168,17 @@ pub fn page() -> String {
                 "\n**Not planted**: {why} Judged instead: [{judged}](../{judged})."
             );
         }
+        if !fault.speaks.is_empty() {
+            page.push_str("\nMust be said:\n\n");
+        }
+        for says in fault.speaks {
+            let verb = if says.outcome == Outcome::Act {
+                "acts"
+            } else {
+                "watches"
+            };
+            let _ = writeln!(page, "- {} {verb} on `{}`", says.rule, says.about);
+        }
         if !fault.may.is_empty() {
             page.push_str("\nMay act as well:\n\n");
         }
@@ -131,10 +191,11 @@ pub fn page() -> String {
 
 impl Fault {
     fn mark(&self, rule: &str) -> &'static str {
-        let speaks = self.speaks.contains(&rule);
-        match self.how {
-            How::Elsewhere { .. } if speaks => "r",
-            How::Here(_) if speaks => "**x**",
+        let says = self.speaks.iter().find(|says| says.rule == rule);
+        match (self.how, says) {
+            (How::Elsewhere { .. }, Some(_)) => "r",
+            (How::Here(_), Some(says)) if says.outcome == Outcome::Act => "**x**",
+            (How::Here(_), Some(_)) => "**w**",
             _ if self.may.iter().any(|(id, _)| *id == rule) => "(x)",
             _ => "",
         }
@@ -144,6 +205,15 @@ impl Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_finding_is_expected_of_one_subject_and_one_outcome() {
+        let says = acts("runq-delay", "thread/PID:*");
+        assert!(says.is(Outcome::Act, "thread/7:9", Some(7)));
+        assert!(!says.is(Outcome::Watch, "thread/7:9", Some(7)));
+        assert!(!says.is(Outcome::Act, "thread/8:9", Some(7)));
+        assert!(!acts("irq-one-cpu", "cpu/0").is(Outcome::Act, "cpu/01", None));
+    }
 
     #[test]
     fn every_fault_has_its_own_name_and_its_column() {

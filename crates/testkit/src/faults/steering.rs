@@ -9,7 +9,7 @@ use rungwise_host::namespace::Namespace;
 
 use super::lab::{DEVICE, Lab, Planted, run, service_address};
 use super::traffic::{Pace, datagrams};
-use super::{Fault, How, Result};
+use super::{Fault, How, Result, acts};
 
 /// The CPU that senders run on.
 const SENDING: usize = 1;
@@ -21,7 +21,7 @@ pub(super) const ONE_CPU: Fault = Fault {
     id: "steering to one CPU",
     planted: "CPU 1 floods a device whose receive steering names CPU 0 alone, where 800 nft rules in the input chain are \
               work for each datagram. CPU 0 hardly gets to the end of its backlog, so it is hardly ever woken.",
-    speaks: &["irq-one-cpu"],
+    speaks: &[acts("irq-one-cpu", "cpu/0")],
     may: &[
         ("nf-rules-hot", "the rules are what CPU 0 has to do"),
         (
@@ -56,7 +56,7 @@ pub(super) const BACKLOG: Fault = Fault {
     id: "backlog drops",
     planted: "Receive steering names CPU 0 alone, and CPU 1 hands packets over quicker than it takes them, in bursts as long as its time \
               slices, and the backlog overflows. (Its length is a setting of the whole machine and stays as it is.)",
-    speaks: &["softnet-drop"],
+    speaks: &[acts("softnet-drop", "cpu/0")],
     may: &[
         (
             "irq-one-cpu",
@@ -80,7 +80,7 @@ fn backlog(_: &Path) -> Result<Planted> {
 pub(super) const MANY_RULES: Fault = Fault {
     id: "many filter rules",
     planted: "800 nft rules in the input chain, none of which matches, under a flood from one CPU.",
-    speaks: &["nf-rules-hot"],
+    speaks: &[acts("nf-rules-hot", "host")],
     may: &[("udp-rcvbuf-drop", UNREAD)],
     how: How::Here(many_rules),
 };
@@ -109,8 +109,14 @@ pub(super) const SOURCE_CHECK: Fault = Fault {
     id: "rp_filter",
     planted: "Strict source validation (rp_filter 1) on the device of a host with 32 routing rules, which makes each \
               look-up dear, under a flood from one CPU.",
-    speaks: &["fib-double"],
-    may: &[("udp-rcvbuf-drop", UNREAD)],
+    speaks: &[acts("fib-double", "host")],
+    may: &[
+        (
+            "slab-hot",
+            "each packet that is dropped was made and is freed, and little else is done with it",
+        ),
+        ("udp-rcvbuf-drop", UNREAD),
+    ],
     how: How::Here(source_check),
 };
 
@@ -129,7 +135,7 @@ fn source_check(_: &Path) -> Result<Planted> {
 pub(super) const FULL_CONNTRACK: Fault = Fault {
     id: "full table of connections",
     planted: "A rule that tracks connections, and datagrams to as many ports as nine tenths of nf_conntrack_max.",
-    speaks: &["conntrack-full"],
+    speaks: &[acts("conntrack-full", "host")],
     may: &[],
     how: How::Here(full_conntrack),
 };

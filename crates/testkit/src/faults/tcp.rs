@@ -8,13 +8,16 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::lab::{Lab, Planted, run, service_address};
 use super::traffic::{Repeated, connection, reader, writer};
-use super::{Fault, How, Result};
+use super::{Fault, How, Result, acts};
 
 pub(super) const SLOW_READER: Fault = Fault {
     id: "slow TCP reader",
     planted: "A connection whose writer always has data, and a reader that takes 4 KiB every 20 ms: the receive queue \
               grows and the window closes. Both in one namespace, over a loopback device with an MTU of 1,500 bytes.",
-    speaks: &["tcp-recvq-pile", "tcp-rwnd-limited"],
+    speaks: &[
+        acts("tcp-recvq-pile", "connection/10.78.0.1:9000>10.78.0.1:*"),
+        acts("tcp-rwnd-limited", "connection/10.78.0.1:*>10.78.0.1:9000"),
+    ],
     may: &[],
     how: How::Here(slow_reader),
 };
@@ -39,7 +42,10 @@ fn slow_reader(_: &Path) -> Result<Planted> {
 pub(super) const SMALL_SEND_BUFFER: Fault = Fault {
     id: "small send buffer",
     planted: "A connection with SO_SNDBUF of 4,608 bytes, a writer that always has data, and a reader that takes all of it.",
-    speaks: &["tcp-sndbuf-limited"],
+    speaks: &[acts(
+        "tcp-sndbuf-limited",
+        "connection/10.78.0.1:*>10.78.0.2:9000",
+    )],
     may: &[],
     how: How::Here(small_send_buffer),
 };
@@ -59,7 +65,7 @@ pub(super) const FULL_ACCEPT_QUEUE: Fault = Fault {
     id: "listen overflow",
     planted: "A listening socket with a backlog of one that nobody accepts from, and a client that tries to connect \
               fifty times a second.",
-    speaks: &["tcp-listen-overflow"],
+    speaks: &[acts("tcp-listen-overflow", "port/tcp/10.78.0.1:9000")],
     may: &[],
     how: How::Here(full_accept_queue),
 };

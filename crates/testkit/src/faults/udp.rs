@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::lab::{Lab, Planted, serve_udp, service_address};
 use super::traffic::{Pace, connection, datagrams, reader, sink, writer};
-use super::{Fault, How, Result};
+use super::{Fault, How, Result, acts};
 
 /// Far below what any CPU can take: four datagrams a millisecond.
 const CALM: Pace = Pace::Bursts(4);
@@ -38,7 +38,7 @@ fn healthy(program: &Path) -> Result<Planted> {
 pub(super) const TINY_BUFFER: Fault = Fault {
     id: "tiny receive buffer",
     planted: "An echo service with SO_RCVBUF of 4 KiB, which holds about nine datagrams, and bursts of 64 every millisecond.",
-    speaks: &["udp-rcvbuf-drop"],
+    speaks: &[acts("udp-rcvbuf-drop", "port/udp/10.78.0.1:9000")],
     may: &[],
     how: How::Here(tiny_buffer),
 };
@@ -57,7 +57,7 @@ pub(super) const SLOW_READER: Fault = Fault {
     id: "receive-buffer drops",
     planted: "A receive buffer as the kernel gives it, four datagrams a millisecond, and a reader that does something \
               else for a millisecond after each.",
-    speaks: &["udp-rcvbuf-drop"],
+    speaks: &[acts("udp-rcvbuf-drop", "port/udp/10.78.0.1:9000")],
     may: &[],
     how: How::Here(slow_reader),
 };
@@ -75,7 +75,7 @@ fn slow_reader(_: &Path) -> Result<Planted> {
 pub(super) const SHARED_SOCKET: Fault = Fault {
     id: "one shared UDP socket",
     planted: "Many softirq CPUs deliver to one socket and spin on its lock.",
-    speaks: &["udp-socket-lock"],
+    speaks: &[acts("udp-socket-lock", "port/udp/0.0.0.0:9000")],
     may: &[],
     how: How::Elsewhere {
         why: "two CPUs do not fight enough. With a flood from each of them to one socket of two threads, 0.43 % of \
