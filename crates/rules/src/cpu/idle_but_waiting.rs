@@ -4,7 +4,7 @@
 //! the second, that they wait for locks, stands in thread dumps. Without those the rule is undecided.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Absence, Evidence, Kind, Missing, Subject};
+use rungwise_model::evidence::{Absence, Evidence, Kind, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::{Doc, Judgement, Rule, Threshold, say};
@@ -16,7 +16,7 @@ const IDLE: Threshold = Threshold {
 };
 
 const DELAY: Threshold = Threshold {
-    name: "run delay below which nobody waits for a CPU",
+    name: "longest run delay of a thread, as a share of the window, below which nobody waits for a CPU",
     value: 0.05,
     origin: "own guess: a wait of a twentieth is not what makes a service slow",
 };
@@ -47,7 +47,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CPU_BUSY_MEAN,
         &keys::JVM_LOCK_WAITING,
         &keys::PSI_IO_SOME,
-        &keys::SCHED_PROCESS_RUN_DELAY,
+        &keys::SCHED_RUN_DELAY,
         &keys::THREADS_LOCK_WAITING,
     ],
     thresholds: &[IDLE, DELAY, DISK, LOCKS, MANY],
@@ -107,10 +107,14 @@ fn judge(evidence: &Evidence) -> Judgement {
     let mut findings = Vec::new();
     let mut most = 0.0_f64;
     for (whose, waiting) in locks {
-        let delay = evidence
-            .quantity(&keys::SCHED_PROCESS_RUN_DELAY, whose)
-            .ok();
-        if delay.is_some_and(|delay| delay.value >= DELAY.value) {
+        let delay = longest_delay(evidence, whose);
+        if let Some(delay) = delay.filter(|delay| delay.value >= DELAY.value) {
+            let sentence = format!(
+                "the CPUs are {mean} busy, and a thread of pid {} waits for one in {} of the time",
+                whose.name(),
+                say::percent(delay.value)
+            );
+            findings.push(Finding::clear(sentence).cite(delay.reading));
             continue;
         }
         most = most.max(waiting.value);
@@ -162,4 +166,18 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
     }
     Ok(findings)
+}
+
+/// Of the threads of this process, where they were read. As a share of the time that they ran it would be large for a
+/// service that hardly runs.
+fn longest_delay<'e>(evidence: &'e Evidence, process: &Subject) -> Option<Quantity<'e>> {
+    let of = |thread: &Subject| {
+        let pid = thread.name().split_once(':').map(|(pid, _)| pid);
+        process.kind() == Kind::Process && pid == Some(process.name())
+    };
+    let delays = evidence.each(&keys::SCHED_RUN_DELAY).ok()?;
+    let delays = delays.into_iter().filter(|(thread, _)| of(thread));
+    delays
+        .map(|(_, delay)| delay)
+        .max_by(|a, b| a.value.total_cmp(&b.value))
 }
