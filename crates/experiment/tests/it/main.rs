@@ -244,6 +244,33 @@ fn a_ladder_for_latency_is_judged_and_checked_by_latency() {
 }
 
 #[test]
+fn somebody_elses_factor_is_over_the_state_that_ours_was_tried_in() {
+    let theirs = |rate_per_s, factor| {
+        Some(Reference {
+            rate_per_s,
+            factor,
+            source: "elsewhere".to_owned(),
+        })
+    };
+    // Theirs fell to a tenth before the group brought it back a hundredfold.
+    let mut steered = step("rps");
+    steered.reference = theirs(1e5, Some(0.1));
+    let mut group = step("group");
+    group.bundle_with = vec!["rps".to_owned()];
+    group.reference = theirs(1e7, Some(100.0));
+    let mut design = design(vec![steered, group]);
+    design.start_reference = theirs(1e6, None);
+    let mut stage = Simulated::new(18).effect("rps", 0.8).effect("group", 1.1);
+    let climbed = run(&design, &mut stage);
+    assert_eq!(outcome(&climbed, "rps"), Outcome::Reverted);
+    for id in ["rps+group", "group"] {
+        let rung = climbed.rungs.iter().find(|rung| rung.id == id).unwrap();
+        let factor = rung.reference.as_ref().unwrap().factor.unwrap();
+        assert!((factor - 10.0).abs() < 1e-9, "{id}: {factor}");
+    }
+}
+
+#[test]
 fn more_rate_for_more_cpu_per_transaction_is_inconclusive() {
     let design = design(vec![step("dear")]);
     let mut stage = Simulated::new(5).effect("dear", 1.3).cost("dear", 1.4);
