@@ -526,6 +526,28 @@ fn causes_are_counted_and_late_ones_apart() {
 }
 
 #[test]
+fn pauses_that_only_begin_are_no_zeros() {
+    let mut log = Log::of(Collector::Serial);
+    for at in 1..4 {
+        let mut pause = log.draft("Pause Young", Kind::Young, at * 1000, 0, (9, 1));
+        pause.duration_ns = None;
+        log.tell(Event::Pause(&pause));
+    }
+    let evidence = evidence(&log.summarizer.summary());
+    for key in [
+        &keys::GC_PAUSES,
+        &keys::GC_FULLS,
+        &keys::GC_YOUNGS,
+        &keys::GC_EXPLICIT,
+        &keys::GC_PROMOTION_FAILURES,
+    ] {
+        let missing = evidence.quantity(key, &Subject::new(Of::Jvm, 1));
+        let why = missing.unwrap_err().why;
+        assert!(why.reason.contains("pauses begin in the log"), "{why:?}");
+    }
+}
+
+#[test]
 fn every_key_is_told_of_every_run_or_says_why_not() {
     let mut log = Log::default();
     log.pause("Full GC", Kind::Full, 1000, 5, (9, 1));

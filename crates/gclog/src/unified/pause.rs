@@ -11,6 +11,9 @@ use crate::event::{Area, Areas, Change, Collector, Concurrent, Event, Fact, Kind
 use crate::number::{MILLISECONDS, SECONDS, change, decimal, size, whole};
 use crate::parser::Context;
 
+/// No pause, phase or cycle lasts longer: ten years. A number above it is damage, and sums of such could not be told.
+const LONGEST_NS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
+
 /// A line cut into its parts.
 struct Line<'a> {
     /// `Pause Young (Normal) (G1 Evacuation Pause)`.
@@ -32,7 +35,9 @@ impl<'a> Line<'a> {
             // Some print a space before the unit.
             let number = number.trim_ascii_end();
             let start = memrchr(b' ', number).map_or(0, |at| at + 1);
-            if let Some((value, [])) = decimal(&number[start..], places) {
+            if let Some((value, [])) = decimal(&number[start..], places)
+                && value <= LONGEST_NS
+            {
                 duration_ns = Some(value);
                 title = number[..start].trim_ascii_end();
             }
@@ -48,6 +53,15 @@ impl<'a> Line<'a> {
             heap,
             duration_ns,
         }
+    }
+
+    /// Where a duration stands there is something that is none: `1.x5ms`, or a number that no clock shows. A title ends in
+    /// a word or a bracket, and a line that tells sizes tells a duration.
+    fn is_damaged(&self) -> bool {
+        let start = memrchr(b' ', self.title).map_or(0, |at| at + 1);
+        let last = self.title[start..].first();
+        self.duration_ns.is_none()
+            && last.is_some_and(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b','))
     }
 }
 
@@ -84,6 +98,9 @@ pub(super) fn stopped(
     message: Message<'_>,
 ) -> Read {
     let line = Line::read(message.text);
+    if line.is_damaged() || line.heap.is_some() && line.duration_ns.is_none() {
+        return Read::Unknown;
+    }
     let stamp = unified.at(context, &message);
     unified.has_begun = true;
     unified.fresh_region_bytes = None;
@@ -272,6 +289,9 @@ pub(super) fn beside(
         return trouble(unified, text);
     }
     let line = Line::read(text);
+    if line.is_damaged() {
+        return Read::Unknown;
+    }
     let stamp = unified.at(context, &message);
     let cycle = matches!(
         line.title,
@@ -351,6 +371,9 @@ pub(super) fn cycle(
         None => (text, false),
     };
     let line = Line::read(text);
+    if line.is_damaged() {
+        return Read::Unknown;
+    }
     unified.open.tell(context);
     let draft = unified.open.draft(context, id);
     if line.heap.is_none() && line.duration_ns.is_none() && !aborted {
@@ -422,7 +445,11 @@ pub(super) fn stall(
     }
     let line = Line::read(text);
     let Some(duration_ns) = line.duration_ns else {
-        return Read::Ignored;
+        return if line.is_damaged() {
+            Read::Unknown
+        } else {
+            Read::Ignored
+        };
     };
     let at = unified.at(context, &message);
     let thread = last_group(line.title).map(|(thread, _)| context.names.number(thread));
@@ -582,6 +609,35 @@ mod tests {
             (heap.before, heap.after, heap.capacity),
             (Some(64 << 20), Some(23 << 20), Some(192 << 20))
         );
+    }
+
+    #[test]
+    fn a_duration_that_is_none_makes_the_line_one_that_is_not_understood() {
+        for duration in [
+            "1.x5ms",
+            "18446744073709551615.0ms",
+            "9223372036854775.0ms",
+            "-1.000ms",
+            "1.5",
+            "",
+        ] {
+            let log = format!(
+                "[1s][gc] GC(0) Pause Young (Allocation Failure) 20M->1M(100M) {duration}\n\
+                 [2s][gc] GC(1) Pause Young (Allocation Failure) 20M->1M(100M) 1.500ms\n"
+            );
+            let (told, account) = read(&log);
+            assert_eq!(told.pauses.len(), 1, "{duration}");
+            assert_eq!(account.unknown.lines, 1, "{duration}");
+            assert_eq!(account.samples[0].line, 1, "{duration}");
+        }
+        for line in [
+            "Concurrent Mark 1.x5ms",
+            "Garbage Collection (Warmup) 40M(10%)->20M(5%) 0.x7s",
+            "Allocation Stall (main) 1.x5ms",
+        ] {
+            let log = format!("[1s][gc] GC(0) Pause Remark 1.000ms\n[2s][gc] GC(1) {line}\n");
+            assert_eq!(read(&log).1.unknown.lines, 1, "{line}");
+        }
     }
 
     #[test]

@@ -59,10 +59,11 @@ fn tells_collections(run: &gc::Run) -> bool {
 }
 
 /// The log tells of collections and of none of their pauses. Each collector stops threads, so the log does not print them:
-/// under `-Xlog:gc` ZGC tells its cycles alone.
+/// under `-Xlog:gc` ZGC tells its cycles alone, under `-Xlog:gc+start` any collector the beginnings alone.
 pub(super) fn hides_pauses(run: &gc::Run) -> bool {
     let pauses = &run.pauses;
-    pauses.all.count + pauses.nested.count + pauses.unfinished == 0 && !run.concurrent.is_empty()
+    let begun = pauses.unfinished > 0 || !run.concurrent.is_empty();
+    pauses.all.count + pauses.nested.count == 0 && begun
 }
 
 /// By the version, else by the names: the JVMs before unified logging called only Shenandoah's pauses `Pause ...`.

@@ -101,10 +101,10 @@ impl Teller<'_> {
 
     /// Why something of pauses is not told.
     fn no_pause(&self) -> Why {
-        if hides_pauses(self.run) {
-            Why::HiddenPauses
-        } else {
-            Why::NoPause
+        match self.run.pauses.unfinished {
+            _ if !hides_pauses(self.run) => Why::NoPause,
+            0 => Why::HiddenPauses,
+            _ => Why::UntimedPauses,
         }
     }
 
@@ -124,11 +124,7 @@ impl Teller<'_> {
         let pauses = &self.run.pauses;
         let hidden = hides_pauses(self.run);
         let known = !hidden && (!pauses.by_cause.is_empty() || pauses.by_type.is_empty());
-        let why = if hidden {
-            Why::HiddenPauses
-        } else {
-            Why::Cause
-        };
+        let why = if hidden { self.no_pause() } else { Why::Cause };
         let count = |causes: &[&str]| -> u64 {
             let found = causes
                 .iter()

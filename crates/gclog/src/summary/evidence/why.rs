@@ -32,6 +32,7 @@ pub(super) enum Why {
     Sizes,
     Span,
     Survivors,
+    UntimedPauses,
     YoungCost,
     YoungSizes,
 }
@@ -85,6 +86,7 @@ impl Why {
             Self::Survivors => {
                 "fewer than three young collections tell how full a survivor space is, or the collector has none of a fixed size"
             }
+            Self::UntimedPauses => "pauses begin in the log, and of none it tells how long it took",
             Self::YoungSizes => "no collection tells what lay in the young generation",
         }
     }
@@ -128,6 +130,9 @@ impl Why {
             }
             Self::Requests => "give --rate, such as --rate 500/s",
             Self::Survivors => "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintHeapAtGC)",
+            Self::UntimedPauses => {
+                "add -Xlog:gc*, and see that the lines are whole (JDK 8: -XX:+PrintGCDetails)"
+            }
             Self::YoungSizes => "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintGCDetails)",
         }
     }
