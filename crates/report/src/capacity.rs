@@ -34,7 +34,9 @@ pub fn blocks(report: &CapacityGcReport) -> Vec<Block> {
     blocks.push(section("now", title));
     if from_log {
         blocks.push(Block::Prose(
-            "What the model makes of the log's own sizes. How far that is from what the log says is how far to trust the rest."
+            "What the model makes of the log's own sizes. How far that is from what the log says is how far to trust the rest. \
+             Intervals, pauses and their share are those of all collections in the log; the model leaves out the first ones, \
+             which are warm-up."
                 .to_owned(),
         ));
     }
@@ -141,7 +143,9 @@ fn asked(now: &[Figure], what_if: &WhatIf) -> Vec<String> {
             continue;
         }
         let then = show(quantity, then.point);
-        let own = estimate(now, quantity).map(|own| show(quantity, own.point));
+        let measured = own.and_then(|own| own.measured);
+        let own = estimate(now, quantity).map(|own| own.point).or(measured);
+        let own = own.map(|own| show(quantity, own));
         sentences.push(match own {
             Some(own) if own == then => format!("{words} {then}, as now"),
             Some(own) => format!("{words} {then} instead of {own}"),

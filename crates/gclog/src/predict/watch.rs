@@ -11,6 +11,7 @@ use crate::event::{Area, Collector, Concurrent, Event, Fact, Kind, Pause, Stamp}
 use crate::summary::clock::{Clock, length, seconds};
 use crate::summary::heap::{promoted, young_of};
 use crate::summary::old::old_of;
+use crate::summary::run::PARTIAL;
 use crate::summary::slope::Fit;
 use crate::summary::spread::Distribution;
 
@@ -53,6 +54,9 @@ pub struct Seen {
     /// What the log tells of the JVM.
     pub facts: Facts,
     clock: Clock,
+    /// A pause has been seen; by the first one, whether the log begins with its JVM, as the summary tells it.
+    paused: bool,
+    whole: bool,
     first: Option<i64>,
     pub(super) last: Option<i64>,
     /// Young collections.
@@ -65,8 +69,14 @@ pub struct Seen {
     level: Option<u64>,
     /// Allocated since, up to a full collection that came between.
     pending: f64,
-    /// Young pauses, nanoseconds; and seconds.
-    pub(super) pauses: Distribution,
+    /// The same without those within another pause, as the summary counts them.
+    pub(super) spacing: Distribution,
+    last_alone: Option<i64>,
+    /// All young pauses, nanoseconds; and seconds.
+    pub(super) every: Distribution,
+    every_s: Range,
+    /// Those behind the first ones, nanoseconds; and seconds.
+    pauses: Distribution,
     pub(super) pause: Range,
     /// Young pause by bytes copied.
     pub(super) cost: Fit,
@@ -384,6 +394,14 @@ impl Watch {
                 self.settle();
                 self.run.concurrent(concurrent);
             }
+            Event::Safepoint(safepoint) => {
+                self.settle();
+                self.run.window(safepoint.began, Some(safepoint.total_ns));
+            }
+            Event::Ran { at, .. } => {
+                self.settle();
+                self.run.window(*at, None);
+            }
             _ => self.settle(),
         }
     }
@@ -429,6 +447,7 @@ impl Seen {
     /// Seconds that the log covers.
     pub fn seconds(&self) -> f64 {
         match (self.first, self.last) {
+            (Some(_), Some(last)) if self.whole => seconds(last),
             (Some(first), Some(last)) => seconds(last.saturating_sub(first)),
             _ => 0.0,
         }
@@ -440,6 +459,15 @@ impl Seen {
             self.facts.collector,
             Some(Collector::Serial | Collector::Parallel | Collector::Cms | Collector::G1)
         )
+    }
+
+    /// Young pauses that later ones resemble, and their deviation in seconds: without the first, where enough are left.
+    pub(super) fn usual_pauses(&self) -> (&Distribution, f64) {
+        if self.pauses.count() >= FEWEST as u64 {
+            (&self.pauses, self.pause.deviation())
+        } else {
+            (&self.every, self.every_s.deviation())
+        }
     }
 
     fn window(&mut self, began: Stamp, duration: Option<u64>) -> (Option<i64>, Option<i64>) {
@@ -454,6 +482,10 @@ impl Seen {
 
     fn pause(&mut self, pause: &Pause) {
         let (began, _) = self.window(pause.began, pause.duration_ns);
+        if !std::mem::replace(&mut self.paused, true) {
+            let early = self.first.is_some_and(|first| first < PARTIAL);
+            self.whole = self.clock.is_uptime() && pause.id.map_or(early, |id| id == 0);
+        }
         let young = young_of(&pause.areas);
         self.capacities(pause);
         let pause_s = pause.duration_ns.unwrap_or(0) as f64 / 1e9;
@@ -488,6 +520,17 @@ impl Seen {
             self.interval.add(since as u64);
         }
         self.last_young = began.or(self.last_young);
+        if let Some(ns) = pause.duration_ns {
+            self.every.add(ns);
+            self.every_s.add(pause_s);
+        }
+        if !pause.nested {
+            let since = self.last_alone.zip(began).map(|(last, at)| at - last);
+            if let Some(since) = since.filter(|since| *since >= 0) {
+                self.spacing.add(since as u64);
+            }
+            self.last_alone = began.or(self.last_alone);
+        }
         if let Some(before) = young.before {
             self.young_before.add(before as f64);
         }

@@ -25,7 +25,7 @@ mod evidence;
 pub(crate) mod heap;
 pub(crate) mod old;
 mod pauses;
-mod run;
+pub(crate) mod run;
 mod runs;
 mod sizes;
 pub(crate) mod slope;

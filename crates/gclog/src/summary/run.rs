@@ -19,7 +19,7 @@ use crate::names::Names;
 
 /// A log whose first stamp is later than this lacks its beginning, where collections have no numbers that would tell;
 /// garbagecat draws the same line.
-const PARTIAL: i64 = 60 * SECOND;
+pub(crate) const PARTIAL: i64 = 60 * SECOND;
 
 /// A stamp so far behind the last one may be damaged; if the next one is earlier again, the run did not last until there.
 const DOUBTFUL: i64 = 60 * SECOND;

@@ -12,8 +12,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
-use rungwise_gclog::Parser;
 use rungwise_gclog::predict::{Change, Error, Given, Prediction, Seen, Watch, predict};
+use rungwise_gclog::{Event, Names, Parser, Summarizer, Summary};
 use rungwise_model::capacity::{Figure, Quantity};
 
 use Quantity::{
@@ -31,13 +31,26 @@ fn watched(log: &[u8]) -> Seen {
 }
 
 fn seen(name: &str) -> Seen {
+    watched(&bytes(name))
+}
+
+fn bytes(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("pairs/{name}.log.gz"));
     let packed = std::fs::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut log = Vec::new();
     GzDecoder::new(packed.as_slice())
         .read_to_end(&mut log)
         .expect("a whole log");
-    watched(&log)
+    log
+}
+
+fn summarized(name: &str) -> Summary {
+    let mut summarizer = Summarizer::new();
+    let mut parser = Parser::new();
+    let mut sink = |names: &Names, event: Event<'_>| summarizer.event(names, event);
+    parser.push(&bytes(name), &mut sink);
+    parser.finish(&mut sink);
+    summarizer.summary()
 }
 
 /// What Parallel does not print, as its options say it.
@@ -330,6 +343,72 @@ fn every_log_predicts_itself() {
             assert!(off(Survivors).abs() < 0.05, "{name}: {}", off(Survivors));
             assert!(off(Promotion).abs() < 0.25, "{name}: {}", off(Promotion));
         }
+    }
+}
+
+/// What the page calls the log is what `jvm gc` says of it.
+#[test]
+fn the_figures_of_the_log_are_those_of_its_summary() {
+    for name in GENERATIONS {
+        let summary = summarized(name);
+        let run = &summary.runs[0];
+        let prediction = predicted(name, None);
+        let same = |quantity, expected: f64| {
+            let told = of(&prediction.now, quantity).measured.expect("measured");
+            assert!(
+                (told / expected - 1.0).abs() < 1e-3,
+                "{name}: {quantity:?} {told} {expected}"
+            );
+        };
+        let spread = run.pauses.by_kind["young"];
+        if !run.pauses.by_kind.contains_key("mixed") {
+            same(YoungPause, spread.p50_ms);
+        }
+        same(
+            YoungInterval,
+            run.pauses.young_interval.unwrap().mean_ms / 1e3,
+        );
+        same(PauseShare, 1.0 - run.throughput.as_ref().unwrap().whole);
+    }
+}
+
+fn corpus(name: &str) -> Seen {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("corpus/{name}.log"));
+    watched(&std::fs::read(&path).unwrap_or_else(|error| panic!("{name}: {error}")))
+}
+
+#[test]
+fn sizes_that_what_is_in_use_does_not_fit_into_are_refused() {
+    // 74 MiB are in use in the old generation, of 85, and no old collection shows that less would do.
+    let seen = corpus("own_jdk17-serial");
+    for change in [heap(45.0), heap(64.0), young(100.0)] {
+        let told = predict(&seen, &Given::default(), None, Some(&change));
+        assert!(
+            matches!(&told, Err(Error::Contradiction(why)) if why.contains("in use")),
+            "{told:?}"
+        );
+    }
+    assert!(predict(&seen, &Given::default(), None, Some(&heap(256.0))).is_ok());
+}
+
+#[test]
+fn a_young_collection_that_is_overdue_comes_at_any_moment() {
+    let prediction = predict(&corpus("own_jdk17-parallel"), &Given::default(), None, None).unwrap();
+    let young = &prediction.next[0];
+    let in_s = young.in_s.expect("an estimate");
+    assert!(in_s.low == 0.0 && in_s.high > 1.0, "{in_s:?}");
+    assert!(young.because.contains("at any moment"), "{young:?}");
+}
+
+#[test]
+fn what_is_not_reckoned_is_not_set_against_itself() {
+    let prediction = predict(&corpus("own_jdk17-parallel"), &Given::default(), None, None).unwrap();
+    for quantity in [YoungPause, Survivors, Promotion, OldInterval] {
+        let figure = of(&prediction.now, quantity);
+        assert!(
+            figure.estimate.is_none() && figure.measured.is_some(),
+            "{figure:?}"
+        );
     }
 }
 

@@ -379,7 +379,8 @@ impl<'a> Model<'a> {
             promotion: promotion.map(|promotion| promotion.widened(MODEL)),
             pause: slower.and_then(|slower| {
                 let median = self.median_pause();
-                let median = median.ok_or("cannot be told: the log has no pauses with sizes")?;
+                let median =
+                    median.ok_or("cannot be told: the log has fewer than five young pauses")?;
                 Ok(median.times(slower))
             }),
             old_interval,
@@ -412,10 +413,10 @@ impl<'a> Model<'a> {
 
     /// By the ranks of the order statistics that hold it, further apart as pauses that come in waves make blocks differ more.
     fn median_pause(&self) -> Option<Estimate> {
-        let pauses = &self.seen.pauses;
+        let (pauses, deviation) = self.seen.usual_pauses();
         let mean = self.seen.blocks.ratio(|b| b.pause_s, |b| b.count)?;
         let n = pauses.count() as f64;
-        let alone = 2.0 * self.seen.pause.deviation() * (2.0 / n).sqrt();
+        let alone = 2.0 * deviation * (2.0 / n).sqrt();
         let waves = ((mean.high - mean.point) / alone).max(1.0);
         let reach = (2.0_f64 / n).sqrt() * waves;
         let at = |share: f64| pauses.quantile(share.clamp(0.0, 1.0)) as f64 / 1e9;
@@ -424,7 +425,7 @@ impl<'a> Model<'a> {
             low: at(0.5 - reach),
             high: at(0.5 + reach),
         };
-        (pauses.count() > 0).then(|| median.widened(MODEL))
+        (pauses.count() >= FEWEST as u64).then(|| median.widened(MODEL))
     }
 
     /// How many times as long pauses are where so much is copied. A pause has a part that follows what is copied and one that
@@ -554,7 +555,7 @@ impl<'a> Model<'a> {
         self.seen.other.sum + longer.max(0.0)
     }
 
-    /// Start-up is left out, as of the other figures.
+    /// Start-up is left out, as of what the model reckons with.
     fn measured_share(&self) -> f64 {
         self.sum.pause_s / self.sum.seconds + self.other_pauses() / self.seen.seconds()
     }

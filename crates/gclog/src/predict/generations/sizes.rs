@@ -93,19 +93,30 @@ impl Model<'_> {
                 "the young generation is taken to stay as it is; without -Xmn it grows and shrinks with the heap".to_owned(),
             );
         }
-        if let (true, Some(old), Some(left)) = (
-            !change.keeps_young() || change.heap.is_some(),
-            sizes.old(),
-            self.seen.old.left().and_then(|left| left.mean()),
-        ) && left > old
-        {
-            return Err(Error::Contradiction(format!(
-                "{} stay in use after old collections, which do not fit into an old generation of {}",
-                size(left),
-                size(old)
-            )));
+        if !change.keeps_young() || change.heap.is_some() {
+            self.holds(&sizes)?;
         }
         Ok((sizes, notes))
+    }
+
+    /// Whether the old generation has room for what stays in use. Where no old collection tells what one would leave, nothing
+    /// says that less would do than is in use now.
+    fn holds(&self, sizes: &Sizes) -> Result<(), Error> {
+        let (left, when) = match self.seen.old.left().and_then(|left| left.mean()) {
+            Some(left) => (left, "stay in use after old collections"),
+            None => (
+                self.seen.old.now.unwrap_or(0.0),
+                "are in use in the old generation at the end of the log, which shows no old collection",
+            ),
+        };
+        match sizes.old().filter(|old| left > *old) {
+            Some(old) => Err(Error::Contradiction(format!(
+                "{} {when}; they do not fit into an old generation of {}",
+                size(left),
+                size(old)
+            ))),
+            None => Ok(()),
+        }
     }
 }
 
@@ -159,7 +170,7 @@ pub(super) fn sizes(
         .or(given.young.map(|young| young * usual / (usual + 2.0)))
     else {
         return Err(Error::TooLittle(
-            "the log does not tell how large the young generation is; say it with --eden, and --survivors for a survivor space"
+            "the log does not tell how large the young generation is; say it with --eden, and --survivor-space for a survivor space"
                 .to_owned(),
         ));
     };

@@ -6,37 +6,72 @@ use rungwise_model::gc::LiveSet;
 use super::{Model, OVERFLOWS, Sizes, State};
 use crate::event::Collector;
 use crate::predict::survival::Survival;
+use crate::predict::watch::FEWEST;
 use crate::predict::{Given, MODEL, next, next_full, size, untold};
 use crate::summary::clock::seconds;
+use crate::summary::spread::Distribution;
 
 /// Young collections that come with less or more allocated than these shares of Eden are told.
 const EARLY: f64 = 0.9;
 const LATE: f64 = 1.1;
 
+/// Young collections behind which the next one is, after `passed` seconds without one.
+fn next_young(intervals: &Distribution, passed: f64) -> Next {
+    let at = |share: f64| (intervals.quantile(share) as f64 / 1e9 - passed).max(0.0);
+    if at(0.95) > 0.0 {
+        let in_s = Estimate {
+            point: at(0.5),
+            low: at(0.05),
+            high: at(0.95),
+        };
+        let because = "nine in ten of the log's intervals, less the time since the last one";
+        return next("young", Some(in_s), because);
+    }
+    // No interval of the log tells how much longer than they such a wait becomes.
+    let in_s = Estimate {
+        point: 0.0,
+        low: 0.0,
+        high: f64::INFINITY,
+    };
+    next(
+        "young",
+        Some(in_s),
+        format!(
+            "due at any moment: {passed:.3} s have passed since the last one, longer than 19 in 20 of the log's intervals, so that \
+             the load is less now or has ended"
+        ),
+    )
+}
+
 /// What the log itself says.
 pub(super) struct Measured {
-    interval: f64,
+    interval: Option<f64>,
     survivors: f64,
     threshold: Option<f64>,
     promotion: f64,
-    pause: f64,
+    pause: Option<f64>,
     old_interval: Option<f64>,
     share: f64,
 }
 
 impl Model<'_> {
+    /// Intervals, pauses and their share are those of the whole log, as the summary has them; the rest leaves out the
+    /// warm-up, since the first collections promote nothing.
     pub(super) fn measured(&self) -> Measured {
         let old = &self.seen.old.interval;
+        let spacing = &self.seen.spacing;
         let sum = self.sum;
         Measured {
-            interval: sum.seconds / sum.count,
+            interval: (spacing.count() > 0)
+                .then(|| spacing.sum_ms() / 1e3 / spacing.count() as f64),
             survivors: sum.survivors / sum.count,
             threshold: (self.seen.ages.threshold.count() > 0)
                 .then(|| self.seen.ages.threshold.quantile(0.5) as f64),
             promotion: sum.promoted / sum.seconds,
-            pause: self.seen.pauses.quantile(0.5) as f64 / 1e9,
+            pause: (self.seen.every.count() > 0)
+                .then(|| self.seen.every.quantile(0.5) as f64 / 1e9),
             old_interval: (old.count() > 0).then(|| old.sum_ms() / 1e3 / old.count() as f64),
-            share: self.measured_share(),
+            share: self.seen.pauses_s / self.seen.seconds(),
         }
     }
 
@@ -57,15 +92,15 @@ impl Model<'_> {
             .over(state.interval)
             .unwrap_or_default();
         let mut figures = vec![
+            figure(Q::YoungIntervalS, of(|m| m.interval), Ok(state.interval)),
             figure(
-                Q::YoungIntervalS,
-                of(|m| Some(m.interval)),
-                Ok(state.interval),
+                Q::YoungPerMin,
+                of(|m| Some(60.0 / m.interval?)),
+                Ok(per_min),
             ),
-            figure(Q::YoungPerMin, of(|m| Some(60.0 / m.interval)), Ok(per_min)),
             figure(
                 Q::YoungPauseMs,
-                of(|m| Some(m.pause * 1e3)),
+                of(|m| Some(m.pause? * 1e3)),
                 millis(&state.pause),
             ),
             figure(
@@ -102,6 +137,18 @@ impl Model<'_> {
                     "the log's own and not reckoned, since nothing tells how long objects live"
                         .to_owned(),
                 );
+                // Beside itself it would look like a model that is never wrong.
+                figure.estimate = figure.estimate.filter(|_| measured.is_none());
+            }
+            let olds = self.seen.old.interval.count();
+            if figure.quantity == Q::OldIntervalS
+                && figure.measured.is_some()
+                && olds < FEWEST as u64
+            {
+                figure.because = Some(format!(
+                    "the log's own and not reckoned: it holds {olds}, too few to say how far others may be from them"
+                ));
+                figure.estimate = None;
             }
             let ends_low = figure
                 .estimate
@@ -122,17 +169,7 @@ impl Model<'_> {
             .last
             .zip(seen.last_young)
             .map_or(0.0, |(last, at)| seconds(last - at));
-        let at = |share: f64| (seen.interval.quantile(share) as f64 / 1e9 - passed).max(0.0);
-        let young = Estimate {
-            point: at(0.5),
-            low: at(0.05),
-            high: at(0.95),
-        };
-        let young = next(
-            "young",
-            Some(young),
-            "nine in ten of the log's intervals, less the time since the last one",
-        );
+        let young = next_young(&seen.interval, passed);
         let old = self.next_old(given);
         let full = match self.collector {
             Collector::Serial | Collector::Parallel => Next {
