@@ -18,6 +18,7 @@
 //! Pure: no file is opened, no process is started, no input makes it panic. The tables are part of the program and are
 //! read when the first flag is looked up, one JDK at a time.
 
+mod between;
 mod command_line;
 mod history;
 mod judge;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::table::Table;
+use crate::between;
+use crate::table::{Flag, Table};
 
 /// A JDK by its feature number: 8, 17, 25.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +34,11 @@ impl Release {
     pub fn table(self) -> &'static Table {
         let nearest = KNOWN.iter().rev().find(|known| **known <= self);
         Table::of(*nearest.unwrap_or(&KNOWN[0]))
+    }
+
+    /// The flag as this release takes it; between two tables by the dates that are known.
+    pub(crate) fn find(self, name: &str) -> Option<&'static Flag> {
+        between::taken(self, self.table().find(name)?)
     }
 
     /// Whether the table is its own.

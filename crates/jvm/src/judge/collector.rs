@@ -88,7 +88,7 @@ impl Case {
     fn chosen(&self) -> Vec<(&'static str, Collector)> {
         let mut chosen: Vec<(&str, Collector)> = Vec::new();
         for (switch, collector) in SWITCHES {
-            let known = self.table().find(switch);
+            let known = self.release.find(switch);
             if known.is_none_or(|flag| flag.kind == Kind::Gone) || !self.line.is_on(switch) {
                 continue;
             }

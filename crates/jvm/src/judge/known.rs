@@ -5,6 +5,7 @@ use rungwise_model::check::{Finding, Grade, Line};
 use super::{
     Case, Judgement, TAKE_OUT, act, add, clear, entry, instead, or_clear, undecided, watch,
 };
+use crate::between;
 use crate::command_line::Given;
 use crate::migrate;
 use crate::release::Release;
@@ -60,7 +61,14 @@ fn removed(case: &Case) -> Vec<Finding> {
                 .filter_map(|other| entry(other.table(), given))
                 .find(|flag| flag.kind == Kind::Gone)
                 .and_then(Flag::since);
-            match (last, since) {
+            let dated = given
+                .sets
+                .first()
+                .and_then(|set| between::unknown_in(&set.name));
+            match (last, since.or(dated)) {
+                (Some(last), Some(since)) if dated.is_some() => {
+                    format!("it went with {since}, and the last table that has it is of {last}")
+                }
                 (_, Some(since)) => format!("it went with {since}"),
                 (Some(last), None) => format!("it was last seen in {last}"),
                 (None, None) => "it went before".to_owned(),
@@ -223,23 +231,12 @@ fn ignored(case: &Case) -> Vec<Finding> {
             .severity(Grade::Low)
             .confidence(Grade::High);
         finding.evidence.push(case.words(flag));
-        let older = Release::known().rev_find(|other| {
-            *other < case.release && entry(other.table(), given).is_some_and(Flag::is_alive)
-        });
-        finding = replaced(finding, case, given, older.unwrap_or(Release(8)));
+        // As a migration from here says it: what has done nothing so far has nothing to go on with.
+        finding = replaced(finding, case, given, case.release);
         findings.push(refutable(finding, case));
     }
     or_clear(findings, "no option is ignored")
 }
-
-/// The last one that holds.
-trait RevFind: Iterator<Item = Release> + Sized {
-    fn rev_find(self, holds: impl Fn(&Release) -> bool) -> Option<Release> {
-        self.filter(|release| holds(release)).last()
-    }
-}
-
-impl<I: Iterator<Item = Release>> RevFind for I {}
 
 pub(super) const DEPRECATED: Judgement = Judgement {
     id: "jvm-flag-deprecated",
@@ -262,6 +259,11 @@ fn deprecated(case: &Case) -> Vec<Finding> {
             && flag.kind != Kind::Alias
         {
             // Only switching it on is deprecated.
+            continue;
+        }
+        let with_cms = flag.name == "UseParNewGC" && case.line.is_on("UseConcMarkSweepGC");
+        if with_cms && case.release <= Release(8) {
+            // JDK 8 warns of ParNew with Serial old alone.
             continue;
         }
         let since = flag
@@ -511,6 +513,26 @@ mod tests {
         assert_eq!(outcome(17, "-XX:MaxGCPauseMillis=100", rule).0, Clear);
         // Gone is not unknown.
         assert_eq!(outcome(17, "-XX:+UseConcMarkSweepGC", rule).0, Clear);
+        assert_eq!(outcome(15, "-XX:+UseConcMarkSweepGC", rule).0, Clear);
+    }
+
+    #[test]
+    fn a_release_between_two_tables_knows_what_went_with_it() {
+        let cms = "-XX:+UseConcMarkSweepGC";
+        let (found, sentence) = outcome(14, cms, "jvm-flag-ignored");
+        assert!(
+            found == Act && sentence.contains("since JDK 14"),
+            "{sentence}"
+        );
+        for release in [15, 16] {
+            let (found, sentence) = outcome(release, cms, "jvm-flag-removed");
+            assert!(
+                found == Act && sentence.contains("went with JDK 15"),
+                "{sentence}"
+            );
+        }
+        assert_eq!(outcome(13, cms, "jvm-flag-removed").0, Clear);
+        assert_eq!(outcome(13, cms, "jvm-flag-deprecated").0, Watch);
     }
 
     #[test]
@@ -532,6 +554,33 @@ mod tests {
         assert_eq!(outcome(11, "-XX:+UseBiasedLocking", rule).0, Clear);
         assert_eq!(outcome(17, "-Xloggc:gc.log", rule).0, Watch);
         assert_eq!(outcome(8, "-Xloggc:gc.log", rule).0, Clear);
+        // With CMS it is the usual young collector.
+        let with_cms = "-XX:+UseConcMarkSweepGC -XX:+UseParNewGC";
+        assert_eq!(outcome(8, with_cms, rule).0, Clear);
+        assert_eq!(outcome(8, "-XX:+UseParNewGC", rule).0, Watch);
+    }
+
+    #[test]
+    fn what_is_ignored_goes_as_a_migration_says() {
+        use crate::{Case, CommandLine, Machine, Release, judge, migrate::migrate};
+        let line = CommandLine::parse("-XX:MaxPermSize=512m");
+        let case = Case {
+            release: Release(8),
+            line: line.clone(),
+            machine: Machine::default(),
+        };
+        let finding = judge(&case)
+            .into_iter()
+            .find(|finding| finding.rule == "jvm-flag-ignored")
+            .unwrap();
+        let told = format!("{finding:?}");
+        assert!(!told.contains("MaxMetaspaceSize="), "{told}");
+        assert!(
+            migrate(&line, Release(8), Release(17))
+                .line
+                .options
+                .is_empty()
+        );
     }
 
     #[test]

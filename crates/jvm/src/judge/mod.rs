@@ -15,6 +15,7 @@ use rungwise_model::evidence::Subject;
 
 pub use collector::Collector;
 
+use crate::between;
 use crate::command_line::{CommandLine, Given};
 use crate::machine::Machine;
 use crate::release::Release;
@@ -109,7 +110,7 @@ impl Case {
 
     /// What the JDK knows of an option that sets a flag, or of one that is no flag.
     fn entry(&self, given: &Given) -> Option<&'static Flag> {
-        entry(self.table(), given)
+        entry_of(self.release, given)
     }
 
     /// The JVM was told to say nothing of flags that it does not know.
@@ -120,8 +121,15 @@ impl Case {
     /// What the JVM itself said of the flag when the table was made.
     fn words(&self, flag: &Flag) -> Line {
         let table = self.table();
+        let of_table = table
+            .find(flag.name)
+            .is_none_or(|own| own.words == flag.words);
         Line {
-            source: format!("{} ({})", table.release, table.source),
+            source: if of_table {
+                format!("{} ({})", table.release, table.source)
+            } else {
+                between::SOURCE.to_owned()
+            },
             line: flag.words.to_owned(),
         }
     }
@@ -136,6 +144,11 @@ pub(crate) fn entry(table: &'static Table, given: &Given) -> Option<&'static Fla
             .or_else(|| table.find_option(&given.written));
     }
     table.find_option(&given.written)
+}
+
+/// The same of any release; between two tables by the dates that are known.
+pub(crate) fn entry_of(release: Release, given: &Given) -> Option<&'static Flag> {
+    between::taken(release, entry(release.table(), given)?)
 }
 
 /// What a person calls the option: `-XX:MaxPermSize`, `-Xmx`.

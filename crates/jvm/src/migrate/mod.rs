@@ -10,7 +10,7 @@ mod rules;
 use rungwise_model::check::Grade;
 
 use crate::command_line::{CommandLine, Given, Origin};
-use crate::judge::{Case, Collector, entry};
+use crate::judge::{Case, Collector, entry, entry_of};
 use crate::machine::Machine;
 use crate::release::Release;
 use crate::table::{Flag, Kind};
@@ -125,10 +125,7 @@ impl Context {
             machine: Machine::default(),
         };
         let (collector, _) = case.collector();
-        let cms_stays = to
-            .table()
-            .find("UseConcMarkSweepGC")
-            .is_some_and(Flag::is_alive);
+        let cms_stays = to.find("UseConcMarkSweepGC").is_some_and(Flag::is_alive);
         Self {
             from,
             to,
@@ -139,7 +136,7 @@ impl Context {
 
     /// What becomes of an option that cannot or should not stay.
     fn step(&self, given: &Given) -> Option<Step> {
-        let flag = entry(self.to.table(), given);
+        let flag = entry_of(self.to, given);
         let refuses = flag.and_then(|flag| {
             let setting = given.sets.first()?;
             flag.refuses(setting)
@@ -193,7 +190,7 @@ impl Context {
         // A rule must not put back what it takes out, nor name what this JDK does not have.
         let fits = into.iter().all(|option| {
             let new = Given::new(option, Origin::Line);
-            let known = entry(self.to.table(), &new).is_some_and(Flag::is_alive);
+            let known = entry_of(self.to, &new).is_some_and(Flag::is_alive);
             *option != given.written && (known || !new.is_flag())
         });
         fits.then(|| Step {
@@ -207,7 +204,7 @@ impl Context {
 
     /// The option that has to stand before this one, where the new JDK calls it diagnostic or experimental.
     fn unlock(&self, given: &Given, before: &[Given]) -> Option<Given> {
-        let flag = entry(self.to.table(), given)?;
+        let flag = entry_of(self.to, given)?;
         let unlock = format!("-XX:+{}", flag.unlocked_by()?);
         let there = before.iter().any(|other| other.written == unlock);
         (!there).then(|| Given::new(unlock, given.origin))
