@@ -325,6 +325,9 @@ pub enum Fact<'a> {
     ParallelWorkers(u64),
     /// Threads beside the application.
     ConcurrentWorkers(u64),
+    /// Parallel for the young generation alone: `PSOldGen`, which one thread collects (`UseParallelOldGC` off, as it was up to
+    /// JDK 7u4 unless switched on).
+    SerialOld,
 }
 
 /// One thing that the log says.

@@ -721,7 +721,7 @@ pub struct CpuUse {
     pub judged_sys_ms: f64,
     /// Of those: on the wall.
     pub judged_real_ms: f64,
-    /// Of those: user and sys below real by more than the rounding.
+    /// Of those: user and sys below real by more than the rounding, and by a tenth where one thread collects by design.
     pub inverted: u64,
     /// Of those: sys above user.
     pub sys_heavy: u64,

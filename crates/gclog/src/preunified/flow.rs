@@ -272,9 +272,7 @@ impl Preunified {
         }
         self.tell_held(context);
         self.stamps.take();
-        if let Some(collector) = collector {
-            self.collector(context, *collector);
-        }
+        self.generation_of(context, name, *collector);
         let number = context.names.number(name.as_bytes());
         let open = self.open.last_mut()?;
         open.open_part(number, Some(*area));

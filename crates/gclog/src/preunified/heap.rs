@@ -105,7 +105,7 @@ impl Preunified {
         if cursor.eat(b"to   space ") || cursor.eat(b"class space ") {
             return Some(Read::Ignored);
         }
-        if let Some((_, area, collector)) = GENERATIONS
+        if let Some((name, area, collector)) = GENERATIONS
             .iter()
             .find(|(name, ..)| name.as_bytes()[0] == rest[0] && cursor.eat(name.as_bytes()))
         {
@@ -117,9 +117,7 @@ impl Preunified {
             if cursor.eat(b" [") {
                 self.word_of_heap(&mut cursor);
             }
-            if let Some(collector) = collector {
-                self.collector(context, *collector);
-            }
+            self.generation_of(context, name, *collector);
             return Some(self.enter_row(*area, used, Some(capacity)));
         }
         if cursor.eat(b"region size ") {

@@ -72,6 +72,7 @@ pub(crate) struct Preunified {
     /// Bytes of a word of the heap.
     word: u64,
     collector: Option<Collector>,
+    serial_old: bool,
     region_size: Option<u64>,
     /// A line with plain blanks.
     plain: Vec<u8>,
@@ -135,6 +136,7 @@ impl Default for Preunified {
             headers: Headers::default(),
             word: 8,
             collector: None,
+            serial_old: false,
             region_size: None,
             plain: Vec::new(),
         }
@@ -260,6 +262,7 @@ impl Preunified {
         self.block = None;
         self.next = None;
         self.collector = None;
+        self.serial_old = false;
         self.region_size = None;
         self.headers.has_told = false;
         self.safepoints = stopped::Safepoints::default();
@@ -275,6 +278,21 @@ impl Preunified {
         if self.collector.is_none() {
             self.collector = Some(collector);
             context.tell(Event::Fact(Fact::Collector(collector)));
+        }
+    }
+
+    /// A generation was named: tells which collector alone has it, and that one thread collects it.
+    fn generation_of(
+        &mut self,
+        context: &mut Context<'_>,
+        name: &str,
+        collector: Option<Collector>,
+    ) {
+        if let Some(collector) = collector {
+            self.collector(context, collector);
+        }
+        if name == "PSOldGen" && !std::mem::replace(&mut self.serial_old, true) {
+            context.tell(Event::Fact(Fact::SerialOld));
         }
     }
 

@@ -58,6 +58,7 @@ pub struct Summarizer {
     /// There are such facts.
     fresh: bool,
     collector: Option<Collector>,
+    serial_old: bool,
     totals: Table<Exact>,
     all: Exact,
 }
@@ -165,6 +166,7 @@ impl Summarizer {
                 facts.collector = Some(collector_word(collector).to_owned());
                 self.collector = Some(collector);
             }
+            Fact::SerialOld => self.serial_old = true,
             Fact::Cpus(count) => facts.cpus = Some(count),
             Fact::Memory(bytes) => facts.memory_bytes = Some(bytes),
             Fact::Swap(bytes) => facts.swap_bytes = Some(bytes),
@@ -182,6 +184,7 @@ impl Summarizer {
         }
         overlay(&mut self.run.facts, &std::mem::take(&mut self.facts));
         self.run.collector = self.collector.take().or(self.run.collector);
+        self.run.serial_old |= std::mem::take(&mut self.serial_old);
     }
 }
 

@@ -223,6 +223,8 @@ pub(super) fn phases_of_one(book: &Book, phases: &[Phase]) -> Vec<gc::PhaseOfOne
 
 /// Shorter pauses say nothing: user, sys and real each come in steps of 10 ms.
 const JUDGED: u64 = 50_000_000;
+/// A tenth of its time a single thread may lack before it waited: it never gets more CPU time than the pause lasts. A guess.
+const SINGLE: u64 = 10;
 /// Three figures, each rounded by 5 ms at most, and 5 ms more.
 const ROUNDING: u64 = 20_000_000;
 
@@ -258,7 +260,8 @@ impl Sums {
 }
 
 impl CpuUse {
-    pub(super) fn pause(&mut self, cpu: Cpu, mark: Mark) {
+    /// `single`: one thread made it, so that its CPU time can only come near its length.
+    pub(super) fn pause(&mut self, cpu: Cpu, mark: Mark, single: bool) {
         self.all.add(cpu);
         self.user_course.add(mark.at, ms(cpu.user_ns));
         self.sys_course.add(mark.at, ms(cpu.sys_ns));
@@ -269,7 +272,8 @@ impl CpuUse {
         self.judged.add(cpu);
         self.longest.see(mark);
         let busy = cpu.user_ns.saturating_add(cpu.sys_ns);
-        if busy.saturating_add(ROUNDING) < cpu.real_ns {
+        let own = if single { cpu.real_ns / SINGLE } else { 0 };
+        if busy.saturating_add(ROUNDING).saturating_add(own) < cpu.real_ns {
             self.inverted += 1;
             self.inverted_longest.see(mark);
         }

@@ -14,7 +14,7 @@ use super::spread::{Distribution, ms};
 use super::stops::{Safepoints, Stalls};
 use super::troubles::{FreeLists, Troubles};
 use super::worst::{WINDOW, Worst};
-use crate::event::{Area, Collector, Concurrent, Event, Pause, References, Stamp, Statistic};
+use crate::event::{Area, Collector, Concurrent, Event, Kind, Pause, References, Stamp, Statistic};
 use crate::names::Names;
 
 /// A log whose first stamp is later than this lacks its beginning, where collections have no numbers that would tell;
@@ -28,6 +28,8 @@ const DOUBTFUL: i64 = 60 * SECOND;
 pub(super) struct Run {
     pub(super) facts: gc::Jvm,
     pub(super) collector: Option<Collector>,
+    /// One thread collects the old generation of Parallel.
+    pub(super) serial_old: bool,
     /// Something other than a fact was told.
     pub(super) begun: bool,
     clock: Clock,
@@ -141,7 +143,7 @@ impl Run {
             self.worst.stopped(began, ended);
         }
         if let (false, Some(cpu)) = (pause.nested, pause.cpu) {
-            self.cpu.pause(cpu, mark);
+            self.cpu.pause(cpu, mark, self.is_single(names, pause));
         }
         let collector = self.collector;
         self.heap.pause(pause, mark, window, collector, self.whole);
@@ -259,6 +261,22 @@ impl Run {
             self.last = self.last.max(Some(ended));
         }
         Window { began, ended }
+    }
+
+    /// One thread makes this pause by design: full collections of CMS, of G1 before JDK 10 (JEP 307), and of Parallel with a
+    /// serial old generation. With the Serial collector all are, and whoever judges knows.
+    fn is_single(&self, names: &Names, pause: &Pause) -> bool {
+        let old_g1 = || {
+            let version = self.facts.version.as_deref().unwrap_or_default();
+            !names.get(pause.name).starts_with("Pause ") || version.starts_with("9")
+        };
+        pause.kind == Kind::Full
+            && match self.collector {
+                Some(Collector::Cms) => true,
+                Some(Collector::G1) => old_g1(),
+                Some(Collector::Parallel) => self.serial_old,
+                _ => false,
+            }
     }
 
     /// How long the run had lasted then.

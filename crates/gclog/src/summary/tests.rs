@@ -9,7 +9,9 @@ use rungwise_model::keys;
 
 use super::runs::FIRST;
 use super::*;
-use crate::event::{Ages, Area, Concurrent, Cpu, Kind, Pause, Phase, References, Safepoint, Stamp};
+use crate::event::{
+    Ages, Area, Concurrent, Cpu, Fact, Kind, Pause, Phase, References, Safepoint, Stamp,
+};
 use crate::names::Name;
 
 const MS: u64 = 1_000_000;
@@ -419,6 +421,31 @@ fn only_long_pauses_tell_of_starved_threads() {
     assert_eq!((cpu.pauses, cpu.judged), (4, 3));
     assert_eq!((cpu.inverted, cpu.sys_heavy), (2, 1));
     near(cpu.sys_longest.unwrap().duration_ms.unwrap(), 200.0);
+}
+
+#[test]
+fn a_collection_of_one_thread_gets_no_more_cpu_time_than_it_lasts() {
+    let inverted = |collector, name: &str, serial_old: bool, busy: u64| {
+        let mut log = Log::of(collector);
+        if serial_old {
+            log.tell(Event::Fact(Fact::SerialOld));
+        }
+        let mut pause = log.draft(name, Kind::Full, 1000, 400, (9, 1));
+        pause.cpu = Some(Cpu {
+            user_ns: busy * MS,
+            sys_ns: 0,
+            real_ns: 400 * MS,
+        });
+        log.tell(Event::Pause(&pause));
+        log.run().cpu.unwrap().inverted
+    };
+    assert_eq!(inverted(Collector::Parallel, "Full GC", true, 370), 0);
+    assert_eq!(inverted(Collector::Cms, "Full GC", false, 370), 0);
+    assert_eq!(inverted(Collector::G1, "Full GC", false, 370), 0);
+    // Threads of many, and one that did wait.
+    assert_eq!(inverted(Collector::Parallel, "Full GC", false, 370), 1);
+    assert_eq!(inverted(Collector::G1, "Pause Full", false, 370), 1);
+    assert_eq!(inverted(Collector::Parallel, "Full GC", true, 300), 1);
 }
 
 #[test]

@@ -63,6 +63,8 @@ pub(crate) static RULE: Rule = Rule {
             with a quota, let the JVM reckon with the CPUs that it has (jvm.active_cpus); collecting threads beyond the quota are \
             stopped in the midst of a pause. A log on a slow disk stops a pause as well: -Xlog:async (JDK 17 on), or a log in memory.",
         wrong: "The Serial collector has one thread, whose CPU time can only equal the pause: there the sum of all pauses is judged. \
+            Full collections of CMS, of G1 before JDK 10 and of Parallel without UseParallelOldGC have one thread too, and count only \
+            where they got less than nine tenths of a CPU. \
             Times in steps of 10 ms make short pauses look inverted, so only those of 50 ms and more count. The first collections \
             touch their memory for the first time, in the kernel.",
         sources: "garbagecat (inverted parallelism, sys above user), jifa (bad sys).",
