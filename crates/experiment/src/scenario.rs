@@ -16,7 +16,7 @@ mod shape;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rungwise_host::process;
+use rungwise_host::{Host, process};
 use rungwise_load::udp::XdpMode;
 use rungwise_model::tune::Reference;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
@@ -233,9 +233,10 @@ impl Scenario {
         }
     }
 
-    /// What the file says about knobs, checked against those that exist.
-    pub fn validate(&self) -> Result<(), Problems> {
-        match problem::in_order(&self.file, known::check(&self.named)) {
+    /// What the file says about knobs, checked against those that exist and what they can be set to on `machine`.
+    pub fn validate(&self, machine: &dyn Host) -> Result<(), Problems> {
+        let wrong = known::check(&self.named, &self.topology, machine);
+        match problem::in_order(&self.file, wrong) {
             Some(problems) => Err(problems),
             None => Ok(()),
         }

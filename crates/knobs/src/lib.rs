@@ -29,6 +29,7 @@ mod thread;
 mod turn;
 mod twins;
 pub mod undo;
+mod wish;
 
 mod cgroup;
 mod device;

@@ -1,7 +1,9 @@
 //! What a scenario says about knobs against the knobs that exist.
 
-use rungwise_knobs::{KNOBS, Knob, Scope, Settable};
+use rungwise_host::Host;
+use rungwise_knobs::{Context, Error, KNOBS, Knob, Scope, Settable};
 
+use super::Topology;
 use super::problem::{Problem, any_of, did_you_mean};
 
 /// A place in the file that names a knob.
@@ -18,12 +20,23 @@ pub(super) struct Named {
     pub value_at: Problem,
 }
 
-/// Every disagreement with the knobs there are.
-pub(super) fn check(named: &[Named]) -> Vec<Problem> {
+/// Every disagreement with the knobs there are, and with what they can do on `machine`.
+pub(super) fn check(named: &[Named], topology: &Topology, machine: &dyn Host) -> Vec<Problem> {
+    let switches: Vec<&str> = named
+        .iter()
+        .filter(|name| name.switch)
+        .map(|name| name.knob.as_str())
+        .collect();
+    let disagreement = |name| disagreement(name, &switches, topology, machine);
     named.iter().filter_map(disagreement).collect()
 }
 
-fn disagreement(name: &Named) -> Option<Problem> {
+fn disagreement(
+    name: &Named,
+    switches: &[&str],
+    topology: &Topology,
+    machine: &dyn Host,
+) -> Option<Problem> {
     let id = name.knob.as_str();
     let at = |place: &Problem, message: String| {
         Some(Problem {
@@ -32,11 +45,18 @@ fn disagreement(name: &Named) -> Option<Problem> {
         })
     };
     let Some(knob) = KNOBS.iter().find(|knob| knob.id == id) else {
-        // A service may have switches that rungwise has never heard of.
+        // A service may have switches that rungwise has never heard of; but not by a slip.
         if name.switch {
-            return None;
+            let near = slipped(id)?;
+            return at(
+                &name.id_at,
+                format!(
+                    "there is no knob '{id}'; did you mean '{near}'? A switch of your own is named less like it"
+                ),
+            );
         }
-        let near = did_you_mean(id, KNOBS.iter().map(|knob| knob.id));
+        let known = KNOBS.iter().map(|knob| knob.id);
+        let near = did_you_mean(id, known.chain(switches.iter().copied()));
         return at(
             &name.id_at,
             format!(
@@ -67,16 +87,58 @@ fn disagreement(name: &Named) -> Option<Problem> {
             }
             let words = words(knob.values);
             let value = name.value.as_deref()?;
-            if words.is_empty() || words.contains(&value) {
-                return None;
+            if !words.is_empty() && !words.contains(&value) {
+                let near = did_you_mean(value, words.iter().copied());
+                return at(
+                    &name.value_at,
+                    format!("'{value}' is not {}{near}", any_of(words)),
+                );
             }
-            let near = did_you_mean(value, words.iter().copied());
+            if let Err(wrong) = knob.judge(machine, value) {
+                return at(&name.value_at, wrong.to_string());
+            }
+            let why = impossible(knob, value, topology, machine)?;
             at(
-                &name.value_at,
-                format!("'{value}' is not {}{near}", any_of(words)),
+                &name.id_at,
+                format!("{why}; take it out, or say so in 'observe'"),
             )
         }
     }
+}
+
+/// Why `knob` cannot be turned to `value` where the run takes place, as far as that is known before there is a lab.
+/// Only what is certain: what needs a right is skipped when its turn comes, and the report says so.
+fn impossible(knob: &Knob, value: &str, topology: &Topology, machine: &dyn Host) -> Option<String> {
+    let device = match topology {
+        Topology::Host { device } => device.as_deref(),
+        Topology::Namespaces { .. } => None,
+    };
+    let known = knob.scope == Scope::Host || device.is_some();
+    if !known {
+        return knob.needs_hardware().then(|| {
+            format!(
+                "'{}' is a setting of hardware, and the veth pair of the namespaces has none; name the device that has it: \
+                 topology = {{ kind = \"host\", device = \"eth0\" }}",
+                knob.id
+            )
+        });
+    }
+    // Nothing of a plan depends on how many CPUs `all` stands for, but what it would write.
+    let context = Context::of_host(machine, device, &[0]);
+    match knob.plan(&context, value) {
+        Err(error @ (Error::Absent { .. } | Error::BadWish { .. } | Error::NoDevice { .. })) => {
+            Some(error.to_string())
+        }
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// The knob whose id differs from `id` by a slip: a letter in ten at most, a guess at what nobody means.
+fn slipped(id: &str) -> Option<&'static str> {
+    let likeness = |knob: &str| strsim::normalized_damerau_levenshtein(id, knob);
+    let near = KNOBS.iter().map(|knob| knob.id);
+    near.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+        .filter(|near| likeness(near) >= 0.9)
 }
 
 /// Why a run never turns this knob, if it does not.

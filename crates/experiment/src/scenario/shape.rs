@@ -4,6 +4,8 @@
 //! knows all keys, so walking the tree beside it finds every mistake in one pass and cannot
 //! drift from the types. What is wrong and can be spared is taken out, so that the rest is still read.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -103,7 +105,11 @@ impl Walk<'_, '_, '_> {
                 any_of(wanted.iter().copied().map(article)),
                 article(found)
             );
-            if found == "table" && wanted.contains(&"string") {
+            if let (true, Some(example)) =
+                (wanted == ["string"], options.first().and_then(quantity))
+            {
+                let _ = write!(message, "; it carries its unit: \"{example}\"");
+            } else if found == "table" && wanted.contains(&"string") {
                 message += "; an id with dots is quoted: \"net.rps_cpus\" = \"all\"";
             }
             self.problems.add(span, path, message);
@@ -192,6 +198,18 @@ impl Walk<'_, '_, '_> {
             format!(" ({})", decapitalised(first))
         }
     }
+}
+
+/// An example of the quantity that a key holds, from its description: its default, or what stands there in code.
+fn quantity(schema: &Value) -> Option<&str> {
+    let described = schema.get("description")?.as_str()?;
+    let default = described.split("Default ").nth(1);
+    let written = described.split('`').nth(1);
+    default
+        .map(|rest| rest.trim_end_matches('.'))
+        .into_iter()
+        .chain(written)
+        .find(|text| text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains(' '))
 }
 
 fn decapitalised(text: &str) -> String {

@@ -1,6 +1,7 @@
 //! The file, read as people write it: right, wrong, and mutilated.
 
 use proptest::prelude::*;
+use rungwise_host::recorded::Recorded;
 
 use super::*;
 use crate::design::{Guard, Objective, Part};
@@ -39,6 +40,11 @@ fn with(from: &str, to: &str) -> String {
     MINIMAL.replacen(from, to, 1)
 }
 
+/// A machine with two CPUs and nothing to set.
+fn machine() -> Recorded {
+    Recorded::new("this host", 0).file("/sys/devices/system/cpu/online", "0-1\n")
+}
+
 fn places() -> Places {
     Places {
         server: "10.1.0.1".to_owned(),
@@ -63,7 +69,7 @@ fn every_builtin_parses() {
 fn every_builtin_turns_knobs_that_exist() {
     for name in builtins() {
         let scenario = parse(builtin(name).unwrap()).unwrap();
-        assert_eq!(scenario.validate(), Ok(()), "{name}");
+        assert_eq!(scenario.validate(&machine()), Ok(()), "{name}");
     }
 }
 
@@ -470,8 +476,14 @@ fn a_bundle_names_earlier_rungs_that_can_be_kept() {
 
 #[test]
 fn knobs_are_checked_against_those_that_exist() {
-    assert_eq!(parse(MINIMAL).unwrap().validate(), Ok(()));
-    let check = |text: String| parse(&text).unwrap().validate().unwrap_err().to_string();
+    assert_eq!(parse(MINIMAL).unwrap().validate(&machine()), Ok(()));
+    let check = |text: String| {
+        parse(&text)
+            .unwrap()
+            .validate(&machine())
+            .unwrap_err()
+            .to_string()
+    };
     assert_eq!(
         check(with("\"net.gro\" = \"off\"", "\"net.gor\" = \"off\"")),
         "test.toml:8:9: rungs[0].set.\"net.gor\": there is no knob 'net.gor'; did you mean 'net.gro'?; a switch of your service is declared in [service.switches]"
@@ -497,6 +509,114 @@ fn knobs_are_checked_against_those_that_exist() {
             assert!(never.contains(word), "{never}");
         }
     }
+}
+
+#[test]
+fn a_number_for_a_quantity_names_the_unit() {
+    for (line, wanted) in [
+        ("measure = 50", "; it carries its unit: \"300ms\""),
+        ("alpha = 0.01", "; it carries its unit: \"1%\""),
+    ] {
+        let said = problem(&format!("{MINIMAL}[experiment]\n{line}\n"));
+        assert!(said.ends_with(wanted), "{said}");
+    }
+    let rate = with("kind = \"udp\"", "kind = \"udp\", rate = 500");
+    assert!(problem(&rate).ends_with("\"20k/s\""), "{}", problem(&rate));
+}
+
+#[test]
+fn a_certain_error_is_no_level() {
+    let said = problem(&format!("{MINIMAL}[experiment]\nalpha = \"100%\"\n"));
+    assert!(
+        said.starts_with("test.toml:10:9: experiment.alpha: ") && said.contains("choose less"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_guard_is_refused_at_its_own_place() {
+    let text =
+        format!("{MINIMAL}[objective]\nguards = [\n  \"loss <= 1%\",\n  \"p98 < 1ms\",\n]\n");
+    let said = problem(&text);
+    assert!(
+        said.starts_with("test.toml:12:3: objective.guards"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_misspelt_switch_names_the_nearest() {
+    let check = |text: String| {
+        let scenario = parse(&text).unwrap_or_else(|problems| panic!("{problems}"));
+        scenario
+            .validate(&machine())
+            .map_err(|problems| problems.to_string())
+    };
+    let switches = |id: &str| {
+        let switch = format!("command = [\"s\"], switches = {{ \"{id}\" = {{ on = [\"-r\"] }} }}");
+        with("command = [\"./server\"]", &switch)
+    };
+    let said = check(switches("sock.reuesport")).unwrap_err();
+    assert!(
+        said.starts_with("test.toml:4:43: ") && said.contains("did you mean 'sock.reuseport'?"),
+        "{said}"
+    );
+    assert_eq!(check(switches("my.cache")), Ok(()));
+    let set = switches("my.cache").replace("\"net.gro\" =", "\"my.cahce\" =");
+    let said = check(set).unwrap_err();
+    assert!(said.contains("did you mean 'my.cache'?"), "{said}");
+}
+
+#[test]
+fn a_value_that_its_knob_cannot_have_is_refused_at_its_place() {
+    let check = |set: &str, on: &str| {
+        let text = with("\"net.gro\" = \"off\"", set);
+        let text = text.replace("workload =", &format!("{on}workload ="));
+        let problems = parse(&text).unwrap().validate(&machine()).unwrap_err();
+        assert_eq!(problems.list.len(), 1, "{problems}");
+        problems.to_string()
+    };
+    for (set, place, words) in [
+        (
+            "\"net.rps_cpus\" = \"banana\"",
+            "8:26",
+            [
+                "'banana' is neither a CPU number",
+                "off, all, or a CPU list",
+            ],
+        ),
+        (
+            "\"net.rps_cpus\" = \"0-99\"",
+            "8:26",
+            ["CPU 2 does not run here, 0-1 do", "off, all, or a CPU list"],
+        ),
+        (
+            "\"net.rp_filter\" = \"9\"",
+            "8:27",
+            ["not between 0 and 2", "0 (off), 1 (strict) or 2 (loose)"],
+        ),
+        (
+            "\"cpu.governor\" = \"performance\"",
+            "8:9",
+            ["it does not exist there", "say so in 'observe'"],
+        ),
+        (
+            "\"net.ring\" = \"max\"",
+            "8:9",
+            [
+                "the veth pair of the namespaces has none",
+                "kind = \"host\"",
+            ],
+        ),
+    ] {
+        let said = check(set, "");
+        let start = format!("test.toml:{place}: rungs[0].set.");
+        assert!(said.starts_with(&start), "{said}");
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    }
+    let host = "topology = { kind = \"host\", device = \"eth7\" }\n";
+    let said = check("\"net.gro\" = \"off\"", host);
+    assert!(said.contains("no device eth7"), "{said}");
 }
 
 #[test]
@@ -533,7 +653,10 @@ fn every_example_of_the_reference_page_parses() {
     for block in blocks {
         let scenario = Scenario::parse(block, "docs/scenario.md")
             .unwrap_or_else(|problems| panic!("{problems}\n{block}"));
-        assert_eq!(scenario.validate(), Ok(()), "{block}");
+        let budget = machine()
+            .file("/proc/sys/net/core/netdev_budget", "300")
+            .file("/proc/sys/net/core/netdev_budget_usecs", "8000");
+        assert_eq!(scenario.validate(&budget), Ok(()), "{block}");
     }
 }
 

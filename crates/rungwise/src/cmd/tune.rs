@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
     let (name, text) = source(args)?;
     let mut scenario = Scenario::parse(&text, &name)?;
-    scenario.validate()?;
+    scenario.validate(&Live)?;
     let (cpus, no_namespaces) = machine_allows(&scenario, args)?;
     // Opening the folder mends what a cut run left, which is no business of ours while another instance runs in it.
     let resumed = args

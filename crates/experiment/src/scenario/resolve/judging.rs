@@ -55,7 +55,7 @@ impl Reader<'_, '_> {
             objective,
             guards,
             min_effect: self.share(table.min_effect.as_ref(), "min_effect", 0.02),
-            alpha: self.share(table.alpha.as_ref(), "alpha", 0.01),
+            alpha: self.alpha(table.alpha.as_ref()),
             looks,
             comparisons,
             quiet: self.share(table.quiet.as_ref(), "quiet", 0.12),
@@ -69,6 +69,15 @@ impl Reader<'_, '_> {
         let warmup = self.duration(table.warmup.as_ref(), "experiment.warmup", 100);
         let measure = self.duration(table.measure.as_ref(), "experiment.measure", 300);
         (warmup, measure, judging)
+    }
+
+    fn alpha(&mut self, at: Option<&At<String>>) -> f64 {
+        let alpha = self.share(at, "alpha", 0.01);
+        if let Some(at) = at.filter(|_| (1.0 - alpha).abs() < f64::EPSILON) {
+            let message = "at 100% every call may be wrong; choose less, such as 1%";
+            self.problems.add(at.span(), "experiment.alpha", message);
+        }
+        alpha
     }
 
     pub(super) fn looks(&mut self, looks: &At<Vec<At<u32>>>) -> Vec<u32> {
