@@ -3,6 +3,7 @@
 mod dry_run;
 mod finish;
 mod live;
+mod sums;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,7 +59,7 @@ const SCENARIO_FILE: &str = "scenario.toml";
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
-    let (name, text) = source(args)?;
+    let (name, text) = source(args, &global.runs)?;
     let mut scenario = Scenario::parse(&text, &name)?;
     scenario.validate(&Live)?;
     let (cpus, no_namespaces) = machine_allows(&scenario, args)?;
@@ -66,7 +67,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let resumed = args
         .resume
         .as_deref()
-        .map(|run| anyhow::Ok((alone()?, RunFolder::resume(run)?)))
+        .map(|run| {
+            let locked = alone()?;
+            sums::verify(run)?;
+            anyhow::Ok((locked, RunFolder::resume(run)?))
+        })
         .transpose()?;
     let (locked, earlier) = resumed.unzip();
     let begun = earlier.as_ref().map(|(_, design)| design);
@@ -101,6 +106,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let interrupt = Arc::new(Interrupt::install()?);
 
     let mut folder = if let Some((folder, _)) = earlier {
+        sums::forget(folder.path())?;
         for line in folder.damaged() {
             global.say(&format!("rungwise: {line}"));
         }
@@ -263,9 +269,17 @@ fn precondition(error: rungwise_host::Error) -> anyhow::Error {
 }
 
 /// The scenario's name for messages and its text.
-fn source(args: &Args) -> anyhow::Result<(String, String)> {
+fn source(args: &Args, runs: &Path) -> anyhow::Result<(String, String)> {
     if let Some(run) = &args.resume {
-        return read(&run.join(SCENARIO_FILE));
+        let scenario = run.join(SCENARIO_FILE);
+        anyhow::ensure!(
+            files::exists(&scenario),
+            "cannot resume {}: it is no folder of a run, which holds a {SCENARIO_FILE}; name the one that tune printed when \
+             it was interrupted, below {}",
+            run.display(),
+            runs.display()
+        );
+        return read(&scenario);
     }
     let name = args.scenario.as_deref().unwrap_or_default();
     if let Some(text) = scenario::builtin(name) {

@@ -20,6 +20,7 @@ mod gc;
 mod gc_memory;
 mod judged;
 mod peers;
+mod resume;
 mod run;
 mod threads;
 mod traffic;

@@ -355,7 +355,7 @@ fn an_interrupted_ladder_is_resumed_to_its_end() {
 }
 
 /// A run of `arguments` that is interrupted after its first pair; its folder.
-fn interrupted(bench: &Bench, arguments: &[&str]) -> std::path::PathBuf {
+pub(crate) fn interrupted(bench: &Bench, arguments: &[&str]) -> std::path::PathBuf {
     let child = bench.start(arguments);
     wait_for_pairs(bench.dir.path(), 1);
     kill(child.id().cast_signed(), libc::SIGINT);
@@ -439,6 +439,8 @@ fn a_run_is_not_resumed_on_another_topology_or_with_another_scenario() {
         .says(&["began elsewhere", "veth", "loopback"]);
     let other = SMALL.replace("\"net.rp_filter\" = \"0\"", "\"net.rp_filter\" = \"2\"");
     std::fs::write(folder.join("scenario.toml"), other).unwrap();
+    // As a killed run leaves it: one that ended by itself would name the changed file.
+    std::fs::remove_file(folder.join("SHA256SUMS")).unwrap();
     bench
         .run(&["tune", "--resume", run])
         .expect(2)

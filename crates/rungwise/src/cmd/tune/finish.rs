@@ -13,8 +13,8 @@ use rungwise_host::{files, machine};
 use rungwise_model::Exit;
 use rungwise_model::tune::{TuneReport, Verdict};
 use rungwise_report::html;
-use sha2::{Digest as _, Sha256};
 
+use super::sums;
 use crate::cmd::{Global, output};
 
 /// Everything a report is made from.
@@ -77,7 +77,7 @@ impl Ending<'_> {
                 format!("cannot write {name} of the run folder {}", path.display())
             })?;
         }
-        files::replace(&path.join("SHA256SUMS"), sums(path)?.as_bytes())?;
+        sums::write(path)?;
 
         output::tune(&report, global)?;
         global.say(&format!("report: {}", path.join("report.html").display()));
@@ -183,21 +183,4 @@ fn judging(design: &Design) -> Vec<String> {
     ];
     lines.extend(found);
     lines
-}
-
-/// Checksums of every file of the run folder, in the format of sha256sum(1).
-fn sums(path: &Path) -> anyhow::Result<String> {
-    use std::fmt::Write as _;
-    let mut lines = String::new();
-    for name in files::list(path)? {
-        if name == "SHA256SUMS" {
-            continue;
-        }
-        let digest = Sha256::digest(files::read(&path.join(&name))?);
-        for byte in digest {
-            let _ = write!(lines, "{byte:02x}");
-        }
-        let _ = writeln!(lines, "  {name}");
-    }
-    Ok(lines)
 }
