@@ -24,6 +24,10 @@ pub(crate) const PARTIAL: i64 = 60 * SECOND;
 /// A stamp so far behind the last one may be damaged; if the next one is earlier again, the run did not last until there.
 const DOUBTFUL: i64 = 60 * SECOND;
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is learnt from another line of the log"
+)]
 #[derive(Debug, Default)]
 pub(super) struct Run {
     pub(super) facts: gc::Jvm,
@@ -268,7 +272,7 @@ impl Run {
     fn is_single(&self, names: &Names, pause: &Pause) -> bool {
         let old_g1 = || {
             let version = self.facts.version.as_deref().unwrap_or_default();
-            !names.get(pause.name).starts_with("Pause ") || version.starts_with("9")
+            !names.get(pause.name).starts_with("Pause ") || version.starts_with('9')
         };
         pause.kind == Kind::Full
             && match self.collector {
