@@ -14,7 +14,7 @@ pub(super) const SIZES_CONTRADICT: Judgement = Judgement {
         young generation as large as the heap or larger (it is made smaller, JDK 8 with a warning, newer ones without), `NewSize` \
         above `MaxNewSize`, `MetaspaceSize` above `MaxMetaspaceSize`, `InitialRAMPercentage` above `MaxRAMPercentage`, \
         `MinHeapFreeRatio` above `MaxHeapFreeRatio`.",
-    remedy: "Decide which of the two is meant.",
+    remedy: "Decide which of the two is meant; where nobody knows, the bound: the smaller size is set to it.",
     wrong: "Values that an argument file overrides are not seen.",
     sources: "HotSpot `share/gc/shared/gcArguments.cpp`, `genArguments.cpp`; tried on the JVMs of the tables.",
     judge: sizes_contradict,
@@ -55,10 +55,15 @@ fn sizes_contradict(case: &Case) -> Vec<Finding> {
                 first.written, second.written, case.release
             );
             let severity = if *stops { Grade::High } else { Grade::Medium };
+            let finding = act(first, sentence)
+                .severity(severity)
+                .confidence(Grade::High)
+                .expect("what the larger one says holds, with the smaller one no longer set aside");
+            // The upper bound is what people mean when they size a machine.
+            let (_, text) = second.written.split_at(value_at(&second.written));
+            let (head, _) = first.written.split_at(value_at(&first.written));
             findings.push(cite(
-                act(first, sentence)
-                    .severity(severity)
-                    .confidence(Grade::High),
+                instead(finding, first, format!("{head}{text}")),
                 second,
             ));
         }
@@ -75,9 +80,19 @@ fn sizes_contradict(case: &Case) -> Vec<Finding> {
             "{} leaves no old generation in {}: the JVM makes the young generation smaller",
             given.written, whole.written
         );
-        findings.push(cite(act(given, sentence).confidence(Grade::High), whole));
+        // What the JVM takes where nobody says: NewRatio=2.
+        let third = format!("-Xmn{}m", (heap / 3 / (1024 * 1024)).max(1));
+        let finding = act(given, sentence)
+            .confidence(Grade::High)
+            .expect("an old generation of two thirds of the heap, as by default");
+        findings.push(cite(instead(finding, given, third), whole));
     }
     or_clear(findings, "no two sizes contradict each other")
+}
+
+/// Where the value of an option begins: behind `=`, or behind `-Xms`.
+fn value_at(written: &str) -> usize {
+    written.find('=').map_or("-Xms".len(), |at| at + 1)
 }
 
 pub(super) const WITHOUT_EFFECT: Judgement = Judgement {

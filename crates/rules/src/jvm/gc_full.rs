@@ -4,10 +4,10 @@
 //! ZGC it is the way out when the concurrent one came too late. So the line is another one.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::evidence::{Evidence, Key, Missing};
 use rungwise_model::keys;
 
-use super::run::{Collector, LONG, Run, SHORT, each, seconds};
+use super::run::{Collector, LONG, OPTIONS, Run, SHORT, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
@@ -24,9 +24,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_COLLECTOR,
         &keys::GC_CONCURRENT_MODE_FAILURES,
         &keys::GC_EVACUATION_FAILURES,
-        &keys::GC_FULL_CAUSES,
-        &keys::GC_FULL_LONGEST,
-        &keys::GC_FULL_TIME,
+        &keys::GC_FLAGS,
         &keys::GC_FULLS,
         &keys::GC_FULLS_ALLOCATION,
         &keys::GC_FULLS_ERGONOMICS,
@@ -34,13 +32,20 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_FULLS_INSPECTION,
         &keys::GC_FULLS_METADATA,
         &keys::GC_FULLS_UNTOLD,
+        &keys::GC_FULL_CAUSES,
+        &keys::GC_FULL_LONGEST,
+        &keys::GC_FULL_TIME,
+        &keys::GC_HEAP_MAX,
+        &keys::GC_LIVE,
         &keys::GC_LIVE_SHARE,
+        &keys::GC_MEMORY,
         &keys::GC_PAUSE_GOAL,
         &keys::GC_PROMOTION_FAILURES,
         &keys::GC_SECONDS,
+        &keys::GC_VERSION,
     ],
     thresholds: &[SHARE, LONG, SHORT],
-    knobs: &[],
+    knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "Full collections, by cause: no room could be made (allocation, evacuation, promotion), Ergonomics of the Parallel \
             collector, metaspace, System.gc(), tools.",
@@ -110,16 +115,24 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             let full = full.map_or_else(String::new, |share| {
                 format!("; {} of the room is alive", say::percent(share))
             });
-            run.act(format!(
-                "{what}, because no room could be made otherwise{full}"
-            ))
+            let of = share_of(run, &keys::GC_FULLS_ALLOCATION);
+            let finding = run.act(format!(
+                "{what}{of} because no room could be made otherwise{full}"
+            ));
+            run.grow(
+                finding,
+                "as many times fewer of them where they come for want of it",
+            )
             .refuted_by("room that old collections leave, and full collections all the same")
         }
-        Why::Ergonomics => run
-            .act(format!(
-                "{what}: the old generation has no room for what will be promoted"
-            ))
-            .refuted_by("as many of them with a larger old generation"),
+        Why::Ergonomics => {
+            let of = share_of(run, &keys::GC_FULLS_ERGONOMICS);
+            let finding = run.act(format!(
+                "{what}{of} because the old generation has no room for what will be promoted"
+            ));
+            run.grow(finding, "as many times fewer of them")
+                .refuted_by("as many of them with a larger old generation")
+        }
         Why::Metadata => run
             .watch(format!("{what}: metaspace reached its mark"))
             .refuted_by("full collections of another cause in a longer log"),
@@ -155,6 +168,25 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             Why::Untold => Grade::Medium,
             _ => Grade::High,
         }))
+}
+
+/// How many of them came for this, where others were asked for; else all did.
+fn share_of(run: &Run<'_>, key: &'static Key) -> String {
+    let count = |key| run.told(key).unwrap_or(0.0);
+    let explicit = count(&keys::GC_FULLS_EXPLICIT);
+    let others = count(&keys::GC_FULLS_INSPECTION) + count(&keys::GC_FULLS_METADATA);
+    let own = count(key);
+    if explicit + others < 1.0 || own < 1.0 {
+        return ",".to_owned();
+    }
+    let mut asked = Vec::new();
+    if explicit >= 1.0 {
+        asked.push(format!("{} by System.gc()", say::whole(explicit)));
+    }
+    if others >= 1.0 {
+        asked.push(format!("{} for metaspace or a tool", say::whole(others)));
+    }
+    format!("; {}, and {}", asked.join(", "), say::whole(own))
 }
 
 /// Of what most came. The first two are sicknesses of the heap: where there is one of them, the others do not hide it.

@@ -7,7 +7,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use super::run::{Run, each};
+use super::options::Goal;
+use super::run::{OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const FULL: Threshold = Threshold {
@@ -42,6 +43,9 @@ pub(crate) static RULE: Rule = Rule {
     topic: "jvm",
     summary: "what is alive in the heap grows, or fills it",
     needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_FLAGS,
+        &keys::GC_HEAP_MAX,
         &keys::GC_LIVE,
         &keys::GC_LIVE_SAMPLES,
         &keys::GC_LIVE_SHARE,
@@ -49,11 +53,13 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_LIVE_SLOPE_HIGH,
         &keys::GC_LIVE_SLOPE_LOW,
         &keys::GC_LIVE_SOURCE,
+        &keys::GC_MEMORY,
         &keys::GC_OUT_OF_MEMORY,
         &keys::GC_SECONDS,
+        &keys::GC_VERSION,
     ],
     thresholds: &[FULL, GROWN, SOON, SHORT],
-    knobs: &[],
+    knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "A live set that grows with certainty (95 %) and by more than 5 % over the run, or that takes more than 80 % of \
             its room.",
@@ -85,7 +91,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .is_some_and(|errors| errors > 0.0)
     {
         let sentence = format!("the service ran out of memory; {holds} were alive last{of_room}");
-        return Ok(cited(run, run.act(sentence))
+        let finding = run.advise(run.act(sentence), Goal::HeapDump);
+        return Ok(cited(run, finding)
             .severity(Grade::High)
             .confidence(Grade::High)
             .refuted_by(
@@ -113,7 +120,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     }
     if full {
         let sentence = format!("{holds} stay alive{of_room}: old collections have little to free");
-        return Ok(cited(run, run.act(sentence))
+        let effect = "old collections come as many times less often";
+        return Ok(cited(run, run.grow(run.act(sentence), effect))
             .severity(Grade::Medium)
             .refuted_by("old collections that come seldom all the same"));
     }
@@ -137,7 +145,7 @@ fn growing(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) 
     let until = left.map(|left| (left / high, left / low));
     let when = until.map_or_else(String::new, |(soonest, latest)| {
         format!(
-            "; its room is full in {} to {}",
+            "; its room is full in {} to {} (95 % interval)",
             span(soonest),
             span(latest)
         )
@@ -161,6 +169,15 @@ fn growing(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) 
     let few = run
         .told(&keys::GC_LIVE_SAMPLES)
         .is_none_or(|samples| samples < 10.0);
+    // A larger heap only puts the end off; a dump shows who holds what grows.
+    let finding = run.advise(finding, Goal::HeapDump);
+    let finding = match until {
+        Some((soonest, _)) => finding.expect(format!(
+            "no end of the memory in {} at the soonest, once what grows is found",
+            span(soonest)
+        )),
+        None => finding,
+    };
     cited(run, finding)
         .severity(if soon && !short {
             Grade::High

@@ -9,7 +9,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use super::run::{LONG, Run, each, flow, seconds};
+use super::options::Goal;
+use super::run::{LONG, OPTIONS, Run, each, flow, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const STALLS: Threshold = Threshold {
@@ -43,17 +44,24 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::GC_ALLOCATION_PEAK,
         &keys::GC_ALLOCATION_RATE,
+        &keys::GC_COLLECTOR,
+        &keys::GC_CPUS,
         &keys::GC_DEGENERATED,
         &keys::GC_DEGENERATED_LONGEST,
+        &keys::GC_FLAGS,
+        &keys::GC_HEAP_MAX,
+        &keys::GC_LIVE,
         &keys::GC_LIVE_SHARE,
+        &keys::GC_MEMORY,
         &keys::GC_PAUSE_GOAL,
         &keys::GC_STALL_LONGEST,
         &keys::GC_STALL_RATE,
         &keys::GC_STALL_TIME,
         &keys::GC_STALLS,
+        &keys::GC_VERSION,
     ],
     thresholds: &[STALLS, FEW, TIGHT, BURST, LONG],
-    knobs: &[],
+    knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "Allocation stalls of ZGC, pacing and degenerated collections of Shenandoah.",
         hurts: "A request that allocates waits for the end of a cycle, often longer than any pause of an older collector.",
@@ -120,6 +128,19 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .act(format!("{what}{why}"))
         .confidence(Grade::High)
         .refuted_by("waits that stay with a larger heap and idle CPUs");
+    let finding = run.grow(
+        finding,
+        "as much more may be allocated during a cycle before a thread waits",
+    );
+    // By default they are a quarter of the CPUs.
+    let cpus = run.told(&keys::GC_CPUS).filter(|cpus| *cpus >= 4.0);
+    let tight = run
+        .told(&keys::GC_LIVE_SHARE)
+        .is_some_and(|share| share > TIGHT.value);
+    let finding = match cpus.filter(|_| !tight) {
+        Some(cpus) => run.advise(finding, Goal::ConcurrentThreads((cpus / 2.0) as u32)),
+        None => finding,
+    };
     let high = longest > run.goal(&LONG);
     Ok(run
         .cite(finding, &keys)

@@ -4,7 +4,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use super::run::{Run, SHORT, each, flow, seconds};
+use super::options::Goal;
+use super::run::{Collector, OPTIONS, Run, SHORT, each, flow, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const INTERVAL: Threshold = Threshold {
@@ -25,13 +26,20 @@ pub(crate) static RULE: Rule = Rule {
     summary: "young collections come several times a second",
     needs: &[
         &keys::GC_ALLOCATION_RATE,
+        &keys::GC_COLLECTOR,
         &keys::GC_EDEN_FREED,
+        &keys::GC_FLAGS,
+        &keys::GC_HEAP_MAX,
+        &keys::GC_LIVE,
+        &keys::GC_MEMORY,
         &keys::GC_SECONDS,
+        &keys::GC_VERSION,
+        &keys::GC_YOUNG_CAPACITY,
         &keys::GC_YOUNG_INTERVAL,
         &keys::GC_YOUNG_P50,
     ],
     thresholds: &[INTERVAL, SHARE, SHORT],
-    knobs: &[],
+    knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "Less than a second between young collections on average, while they take more than 5 % of the time (median pause \
             over mean interval).",
@@ -98,7 +106,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         })
         .refuted_by("as many with twice the young generation: something else asks for them");
     Ok(run.cite(
-        finding,
+        roomier(run, finding),
         &[
             &keys::GC_YOUNG_INTERVAL,
             &keys::GC_YOUNG_P50,
@@ -106,4 +114,26 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             &keys::GC_EDEN_FREED,
         ],
     ))
+}
+
+/// Twice the young generation where the heap has that beside what stays alive; G1 takes it from a larger heap.
+fn roomier(run: &Run<'_>, finding: Finding) -> Finding {
+    const MIB: f64 = 1024.0 * 1024.0;
+    if run.collector() == Collector::G1 {
+        return match run.larger() {
+            Some(larger) => run.advise(finding, larger.goal()),
+            None => finding,
+        };
+    }
+    let (Some(young), Some(heap)) = (
+        run.told(&keys::GC_YOUNG_CAPACITY),
+        run.told(&keys::GC_HEAP_MAX),
+    ) else {
+        return finding;
+    };
+    let live = run.told(&keys::GC_LIVE).unwrap_or(0.0);
+    if 2.0 * young + live > 0.8 * heap {
+        return finding;
+    }
+    run.advise(finding, Goal::YoungMib((2.0 * young / MIB) as u64))
 }

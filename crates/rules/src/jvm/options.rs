@@ -38,6 +38,10 @@ pub(super) enum Goal {
         /// At first, where that changes.
         first: Option<u64>,
     },
+    /// So many threads collect beside the service.
+    ConcurrentThreads(u32),
+    /// The end of the memory leaves a heap dump.
+    HeapDump,
     /// Concurrent cycles unload classes.
     UnloadClasses,
     /// The young generation has so many MiB.
@@ -85,6 +89,10 @@ pub(super) fn options(goal: Goal, release: Option<u32>, collector: Collector) ->
             let first = first.map(|mib| format!("-Xms{mib}m"));
             first.into_iter().chain([format!("-Xmx{most}m")]).collect()
         }
+        (Goal::ConcurrentThreads(count), Collector::Z | Collector::Shenandoah) => {
+            vec![format!("-XX:ConcGCThreads={count}")]
+        }
+        (Goal::HeapDump, _) => one("-XX:+HeapDumpOnOutOfMemoryError"),
         (Goal::HeapMib(mib), _) => vec![format!("-Xms{mib}m")],
         (Goal::YoungMib(mib), Collector::Serial | Collector::Parallel | Collector::Cms) => {
             vec![format!("-Xmn{mib}m")]
@@ -192,6 +200,8 @@ mod tests {
                     most: 1024,
                     first: Some(1024),
                 },
+                Goal::ConcurrentThreads(4),
+                Goal::HeapDump,
                 Goal::UnloadClasses,
                 Goal::YoungMib(512),
             ] {

@@ -33,6 +33,23 @@ pub(super) struct Run<'e> {
     subject: &'e Subject,
 }
 
+/// A heap to try.
+pub(super) struct Larger {
+    /// Its size.
+    mib: u64,
+    /// Its room beside the live set as a multiple of what there is.
+    times: f64,
+}
+
+impl Larger {
+    pub(super) fn goal(&self) -> Goal {
+        Goal::HeapMaxMib {
+            most: self.mib,
+            first: None,
+        }
+    }
+}
+
 /// Collectors, the generational forms with the others of their name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Collector {
@@ -200,6 +217,36 @@ impl<'e> Run<'e> {
             };
         }
         finding
+    }
+
+    /// A heap that is half free when an old collection is done, and has at least twice the room; within three quarters of the
+    /// memory, where that is told. None where the log does not tell, or the memory does not hold it. Reads `gc.heap_max`,
+    /// `gc.live` and `gc.memory`.
+    pub(super) fn larger(&self) -> Option<Larger> {
+        let (heap, live) = (self.told(&keys::GC_HEAP_MAX)?, self.told(&keys::GC_LIVE)?);
+        let room = (heap - live).max(0.01 * heap);
+        let wanted = (2.0 * live).max(live + 2.0 * room);
+        let most = self
+            .told(&keys::GC_MEMORY)
+            .map_or(wanted, |memory| 0.75 * memory);
+        let bytes = wanted.min(most);
+        (bytes > 1.1 * heap).then(|| Larger {
+            mib: (bytes / (1024.0 * 1024.0)).floor() as u64,
+            times: (bytes - live) / room,
+        })
+    }
+
+    /// Asks for that heap, and says what it should do; as it was where there is none. Reads what [`Self::larger`] and
+    /// [`Self::advise`] read.
+    pub(super) fn grow(&self, finding: Finding, effect: &str) -> Finding {
+        let Some(larger) = self.larger() else {
+            return finding;
+        };
+        let finding = finding.expect(format!(
+            "{:.1} times the room beside what stays alive: {effect}",
+            larger.times.min(999.0)
+        ));
+        self.advise(finding, larger.goal())
     }
 
     /// The log covers less than a minute, so the start of the service is most of it. Reads `gc.seconds`.
