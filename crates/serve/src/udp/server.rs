@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 
 use super::af_xdp::{self, Queue};
 use super::affinity;
@@ -228,7 +228,7 @@ impl Server {
             published: self.published[worker].clone(),
             stop: self.stop.clone(),
         };
-        let thread = std::thread::Builder::new()
+        let thread = thread::Builder::new()
             .name(format!("udp-{worker}"))
             .spawn(move || work.run(factory, report))?;
         self.threads.push(thread);
@@ -263,12 +263,28 @@ fn needs_control(config: &Config) -> bool {
 /// The CPU of each worker: where it is to be pinned, or the i-th allowed one.
 fn homes(config: &Config) -> Result<Vec<usize>, Error> {
     let cpus = match &config.pin {
-        Pin::Cpus(cpus) => cpus.clone(),
+        Pin::Cpus(cpus) => {
+            if !config.fallback {
+                // No worker tries these, so that a slip among them would go unseen.
+                cpus.iter()
+                    .skip(config.workers)
+                    .try_for_each(|cpu| reachable(*cpu))?;
+            }
+            cpus.clone()
+        }
         Pin::Free | Pin::Allowed => {
             affinity::allowed().map_err(|error| PIN.refused("the allowed CPUs", error))?
         }
     };
     Ok(cpus.into_iter().cycle().take(config.workers).collect())
+}
+
+/// Whether a thread can be pinned to `cpu`, tried by one that ends at once.
+fn reachable(cpu: usize) -> Result<(), Error> {
+    let tried = thread::spawn(move || affinity::pin(cpu)).join();
+    tried
+        .expect("pinning does not panic")
+        .map_err(|answer| PIN.refused(format!("cpu {cpu}"), answer))
 }
 
 /// How a worker's own switches went.

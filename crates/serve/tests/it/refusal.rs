@@ -124,6 +124,21 @@ fn without_bpf_steering_falls_back_to_the_flow_hash() {
 }
 
 #[test]
+fn a_cpu_beyond_the_last_worker_is_named_too() {
+    let config = Config {
+        workers: 1,
+        pin: Pin::Cpus(vec![0, 1000]),
+        ..plain()
+    };
+    let (error, _) = refused(&config);
+    let said = error.to_string();
+    assert!(
+        said.contains("cpu 1000") && said.contains("online"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_cpu_that_does_not_exist_cannot_be_pinned_to() {
     let config = Config {
         workers: 2,
