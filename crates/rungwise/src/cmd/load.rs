@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::io::{ErrorKind, IsTerminal as _};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::io::IsTerminal as _;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -306,7 +306,7 @@ impl Udp {
             _ => OPEN_DEPTH,
         });
         Ok(Workload {
-            target: resolve(&self.target)?,
+            target: values::resolve("load", &self.target)?,
             source: self.source,
             threads: self.threads.unwrap_or(allowed.len().clamp(1, 2)),
             sockets: self.sockets,
@@ -402,34 +402,6 @@ fn is_local(mut target: SocketAddr) -> bool {
     UdpSocket::bind(target).is_ok()
 }
 
-fn resolve(target: &str) -> anyhow::Result<SocketAddr> {
-    let what = || {
-        format!(
-            "cannot load '{target}': it is no address with a port; write 192.0.2.1:53, [2001:db8::1]:53, [fe80::1%eth0]:53 or name:53"
-        )
-    };
-    // std reads a zone only as a number; the resolver of the system knows devices by name.
-    let zoned = target
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once("]:"))
-        .filter(|(address, _)| address.contains('%'));
-    let addresses = match zoned {
-        Some((address, port)) => {
-            (address, port.parse::<u16>().with_context(what)?).to_socket_addrs()
-        }
-        None => target.to_socket_addrs(),
-    };
-    match addresses {
-        Ok(mut addresses) => addresses.next().with_context(what),
-        // The text has not the form of a target; anything else comes from the resolver.
-        Err(error) if error.kind() == ErrorKind::InvalidInput => Err(error).with_context(what),
-        Err(error) => bail!(
-            "cannot find an address for '{target}': {error}; correct the name, write an address, or see whether names are \
-             resolved here"
-        ),
-    }
-}
-
 /// One line per second, while the run goes on.
 fn line(second: &Second) -> String {
     format!(
@@ -495,27 +467,6 @@ mod tests {
     fn only_our_own_addresses_are_local() {
         assert!(is_local("127.0.0.1:53".parse().unwrap()));
         assert!(!is_local("192.0.2.1:53".parse().unwrap()));
-    }
-
-    #[test]
-    fn a_target_may_name_its_zone_by_device() {
-        let SocketAddr::V6(target) = resolve("[fe80::1%lo]:53").unwrap() else {
-            panic!("IPv6 was written");
-        };
-        // The loopback device is the first of every namespace.
-        assert_eq!((target.port(), target.scope_id()), (53, 1));
-        assert_eq!(
-            resolve("[fe80::1%1]:53").unwrap(),
-            resolve("[fe80::1%lo]:53").unwrap()
-        );
-        for bad in ["127.0.0.1", "[fe80::1%lo]:", "name:port"] {
-            let error = format!("{:#}", resolve(bad).unwrap_err());
-            assert!(error.contains("name:53"), "{bad}: {error}");
-        }
-        for unknown in ["[fe80::1%no-such]:53", "no-such-host.invalid:53"] {
-            let error = format!("{:#}", resolve(unknown).unwrap_err());
-            assert!(error.contains("cannot find an address"), "{error}");
-        }
     }
 
     #[test]

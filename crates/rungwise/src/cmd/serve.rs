@@ -46,7 +46,7 @@ enum What {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 struct Udp {
     /// Address and port to listen on; `[::]:PORT` serves IPv4 as well, port 0 lets the kernel choose.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7777")]
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7777", value_parser = values::listen)]
     listen: SocketAddr,
     /// Threads that answer.
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -1,5 +1,9 @@
 //! Values of flags that several verbs take.
 
+use std::io::ErrorKind;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+
+use anyhow::{Context as _, bail};
 use rungwise_model::units;
 
 /// Most CPUs of a kernel: `NR_CPUS` of x86-64 with `MAXSMP`, arch/x86/Kconfig of Linux 6.18.
@@ -45,6 +49,40 @@ pub(crate) fn pins(text: &str) -> Result<Pins, String> {
     Ok(Pins::List(cpus))
 }
 
+/// An address to listen on; a name stands for its first one.
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
+    resolve("listen on", text).map_err(|error| format!("{error:#}"))
+}
+
+/// The first address of `target`, for messages on what cannot be done: `load`, `listen on`.
+pub(crate) fn resolve(what_for: &str, target: &str) -> anyhow::Result<SocketAddr> {
+    let what = || {
+        format!(
+            "cannot {what_for} '{target}': it is no address with a port; write 192.0.2.1:53, [2001:db8::1]:53, [fe80::1%eth0]:53 or name:53"
+        )
+    };
+    // std reads a zone only as a number; the resolver of the system knows devices by name.
+    let zoned = target
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("]:"))
+        .filter(|(address, _)| address.contains('%'));
+    let addresses = match zoned {
+        Some((address, port)) => {
+            (address, port.parse::<u16>().with_context(what)?).to_socket_addrs()
+        }
+        None => target.to_socket_addrs(),
+    };
+    match addresses {
+        Ok(mut addresses) => addresses.next().with_context(what),
+        // The text has not the form of a target; anything else comes from the resolver.
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Err(error).with_context(what),
+        Err(error) => bail!(
+            "cannot find an address for '{target}': {error}; correct the name, write an address, or see whether names are \
+             resolved here"
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +102,34 @@ mod tests {
     fn a_size_has_a_unit() {
         assert_eq!(size("2KiB").unwrap(), 2048);
         assert!(size("100").is_err());
+    }
+
+    #[test]
+    fn a_target_may_name_its_zone_by_device() {
+        let SocketAddr::V6(target) = resolve("load", "[fe80::1%lo]:53").unwrap() else {
+            panic!("IPv6 was written");
+        };
+        // The loopback device is the first of every namespace.
+        assert_eq!((target.port(), target.scope_id()), (53, 1));
+        assert_eq!(
+            resolve("load", "[fe80::1%1]:53").unwrap(),
+            resolve("load", "[fe80::1%lo]:53").unwrap()
+        );
+        for bad in ["127.0.0.1", "[fe80::1%lo]:", "name:port"] {
+            let error = format!("{:#}", resolve("load", bad).unwrap_err());
+            assert!(error.contains("name:53"), "{bad}: {error}");
+        }
+        for unknown in ["[fe80::1%no-such]:53", "no-such-host.invalid:53"] {
+            let error = format!("{:#}", resolve("load", unknown).unwrap_err());
+            assert!(error.contains("cannot find an address"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_name_may_be_listened_on() {
+        let address = listen("localhost:7000").unwrap();
+        assert!(address.ip().is_loopback() && address.port() == 7000);
+        let error = listen("localhost").unwrap_err();
+        assert!(error.contains("cannot listen on 'localhost'"), "{error}");
     }
 }
