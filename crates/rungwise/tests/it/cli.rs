@@ -74,3 +74,16 @@ fn a_broken_pipe_is_a_normal_end() {
         String::from_utf8_lossy(&ended.stderr)
     );
 }
+
+#[test]
+fn a_quick_run_plans_for_less_than_ninety_seconds() {
+    let bench = Bench::new();
+    let planned = bench
+        .run(&["tune", "udp-echo", "--quick", "--dry-run"])
+        .expect(0);
+    let (before, _) = planned.stdout.split_once(" s of load").unwrap();
+    let (_, seconds) = before.rsplit_once(' ').unwrap();
+    // The rest is for restarts of the service and waiting for quiet, of which no plan knows.
+    let seconds: f64 = seconds.parse().unwrap();
+    assert!(seconds > 0.0 && seconds < 70.0, "{seconds}");
+}

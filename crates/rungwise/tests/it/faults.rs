@@ -1,6 +1,8 @@
 //! What goes wrong around a run: the exit code of the table, cause and remedy in words, nothing left behind.
 
-use std::process::Child;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Stdio};
 
 use rungwise_testkit::{Killed, Traced};
 
@@ -112,15 +114,21 @@ fn a_device_that_vanishes_ends_the_run_and_leaves_nothing() {
 #[test]
 fn a_second_instance_is_refused_with_the_pid_of_the_first() {
     let bench = Bench::new();
+    let before = Machine::now();
     let scenario = bench.write("small.toml", SMALL);
     let child = bench.start(&["tune", scenario.to_str().unwrap()]);
     wait_for_pairs(bench.dir.path(), 1);
     bench
         .run(&["tune", scenario.to_str().unwrap()])
         .expect(4)
-        .says(&[&child.id().to_string()]);
+        .says(&[
+            "another instance is at work",
+            &format!("pid {}", child.id()),
+            "wait for it or stop it",
+        ]);
     kill(child.id().cast_signed(), libc::SIGINT);
     Ended::from(child.wait_with_output().unwrap()).expect(130);
+    before.assert_unchanged();
 }
 
 #[test]
@@ -168,6 +176,86 @@ fn a_port_in_use_is_named() {
         .run(&["tune", scenario.to_str().unwrap(), "--loopback"])
         .expect(4)
         .says(&[&port.to_string(), "in use"]);
+}
+
+#[test]
+fn a_port_in_use_in_the_namespace_is_named_and_its_holder_is_gone_with_the_run() {
+    let bench = Bench::new();
+    // The first server has the port once it is ready; the second is the service.
+    let taken = SMALL
+        .replace(
+            r#"["{rungwise}", "serve", "udp", "--listen", "{server}:9000", "--workers", "{cpus}"]"#,
+            r#"["bash", "-c", "exec 3< <({rungwise} serve udp --listen {server}:9000); read -u 3; exec {rungwise} serve udp --listen {server}:9000"]"#,
+        );
+    let scenario = bench.write("taken.toml", &taken);
+    let before = Machine::now();
+    bench
+        .run(&["tune", scenario.to_str().unwrap()])
+        .expect(4)
+        .says(&["cannot listen on udp 10.", ":9000", "in use", "ss -lunp"]);
+    before.assert_unchanged();
+}
+
+/// A `tune` with a tiny file system of its own at `folder`, in a mount namespace that ends with it. It has measured a pair,
+/// and then the file system is full.
+fn full_under_way(bench: &Bench, folder: &str) -> Child {
+    let scenario = bench.write("small.toml", SMALL);
+    let script = format!(
+        "mkdir -p {folder} && mount -t tmpfs -o size=1m,mode=700 tmpfs {folder} && exec \"$@\""
+    );
+    let child = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script, "sh"])
+        .arg(binary())
+        .args(["tune", scenario.to_str().unwrap(), "--runs", "runs"])
+        .current_dir(bench.dir.path())
+        .env("RUNGWISE_STATE", bench.state())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The folder as the child sees it.
+    let seen = format!("/proc/{}/root{}", child.id(), bench.dir.path().display());
+    let seen = Path::new(&seen);
+    wait_for_pairs(seen, 1);
+    let mut fill = std::fs::File::create(seen.join(folder).join("fill")).unwrap();
+    while fill.write_all(&[0; 4096]).is_ok() {}
+    child
+}
+
+#[test]
+fn a_disk_that_is_full_under_way_ends_the_run_and_everything_is_undone() {
+    for folder in ["state", "runs"] {
+        let bench = Bench::new();
+        let before = Machine::now();
+        let child = full_under_way(&bench, folder);
+        let ended = Ended::from(child.wait_with_output().unwrap()).expect(2);
+        ended.says(&["o space left on", "free some space", folder]);
+        before.assert_unchanged();
+    }
+}
+
+#[test]
+fn what_another_changed_meanwhile_stays_and_the_run_ends_as_not_undone() {
+    let bench = Bench::new();
+    let before = Machine::now();
+    let child = under_way(&bench);
+    let theirs = "echo 2 > /proc/sys/net/ipv4/conf/rw-server/rp_filter";
+    let set = std::process::Command::new("nsenter")
+        .args(["--net", "--target", &service_of(&child).to_string()])
+        .args(["sh", "-c", theirs])
+        .status()
+        .unwrap();
+    assert!(set.success(), "nsenter comes with util-linux");
+    kill(child.id().cast_signed(), libc::SIGINT);
+    Ended::from(child.wait_with_output().unwrap())
+        .expect(5)
+        .says(&[
+            "some settings could not be put back",
+            "net.rp_filter",
+            "the journal is",
+            "rungwise knob undo",
+        ]);
+    before.assert_unchanged();
 }
 
 #[test]
