@@ -566,6 +566,7 @@ impl<'a> Climb<'a> {
             reference: step.reference.clone(),
             sign_differs: false,
             asked: step.asked.clone(),
+            discarded: compared.discarded(),
             pairs: compared.pairs.clone(),
         };
         rung.sign_differs = self.sign_differs(&rung);
@@ -646,6 +647,7 @@ pub(crate) fn empty(step: &Step, outcome: Outcome, reason: &str) -> Rung {
         reference: step.reference.clone(),
         sign_differs: false,
         asked: step.asked.clone(),
+        discarded: 0,
         pairs: Vec::new(),
     }
 }

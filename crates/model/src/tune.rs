@@ -211,6 +211,9 @@ pub struct Rung {
     /// The finding that asked for it, where the rules chose the rungs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
+    /// Pairs that were measured and left out, also where too few were left for an interval.
+    #[serde(default)]
+    pub discarded: u32,
     /// Every pair, those left out included.
     pub pairs: Vec<Pair>,
 }

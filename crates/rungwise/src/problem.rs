@@ -41,7 +41,7 @@ pub(crate) fn words(error: &anyhow::Error) -> String {
 }
 
 /// Names and texts of others stand in messages; a terminal must not take orders from them.
-fn without_orders(text: &str) -> String {
+pub(crate) fn without_orders(text: &str) -> String {
     let order = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     text.replace(order, "\u{fffd}")
 }

@@ -15,6 +15,8 @@ mod parts;
 mod steps;
 mod time;
 
+use std::borrow::Cow;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::block::{Block, Cell, Chart, Column, Mark, Plot, Table, Tile, Tone, Verdict};
@@ -49,7 +51,7 @@ pub fn page(title: &str, blocks: &[Block]) -> String {
                 }
                 main id="main" {
                     h1 { (title) }
-                    @for block in blocks { (render(block)) }
+                    @for block in blocks { (render(&below(title, block))) }
                 }
                 @if blocks.iter().any(zooms) { script { (PreEscaped(ZOOM)) } }
             }
@@ -61,6 +63,16 @@ pub fn page(title: &str, blocks: &[Block]) -> String {
         |c: char| c.is_control() && !matches!(c, '\n' | '\t'),
         "\u{fffd}",
     )
+}
+
+/// The block as it stands below the heading `title`: a verdict does not say it once more.
+fn below<'b>(title: &str, block: &'b Block) -> Cow<'b, Block> {
+    let Block::Verdict(verdict) = block else {
+        return Cow::Borrowed(block);
+    };
+    let mut verdict = verdict.clone();
+    verdict.context.retain(|piece| piece != title);
+    Cow::Owned(Block::Verdict(verdict))
 }
 
 /// Anchors and headings of what is open.

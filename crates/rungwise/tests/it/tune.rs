@@ -87,6 +87,12 @@ fn a_ladder_leaves_a_report_and_nothing_else() {
         .find(|rung| rung["id"] == "sec.auditd")
         .unwrap();
     assert_eq!(audit["outcome"], "observed");
+    // Also where too few pairs are left for a delta, which counts them too.
+    for rung in rungs {
+        let pairs = rung["pairs"].as_array().unwrap();
+        let left_out = pairs.iter().filter(|pair| !pair["discarded"].is_null());
+        assert_eq!(rung["discarded"], left_out.count(), "{rung:#}");
+    }
 
     let folder = bench.run_folder();
     for name in [
@@ -119,6 +125,9 @@ fn a_ladder_leaves_a_report_and_nothing_else() {
         .unwrap();
     assert!(sums.success());
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    let (head, _) = page.split_once("id=\"ladder\"").unwrap();
+    let main = &head[head.find("<main").unwrap()..];
+    assert_eq!(main.matches("a ladder for tests").count(), 1, "{main}");
     assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
     // No journal stays open.
     bench.run(&["knob", "undo"]).expect(0);
@@ -550,6 +559,26 @@ fn root_without_network_namespaces_gets_loopback_and_the_reason() {
         .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
     let lost = report["could_not"].to_string();
     assert!(lost.contains("user.max_net_namespaces allows 0"), "{lost}");
+}
+
+#[test]
+fn a_title_gives_the_terminal_no_orders() {
+    let bench = Bench::new();
+    let text = SMALL.replace(
+        "a ladder for tests",
+        "a ladder\\u001b[2J\\u009b31m for tests",
+    );
+    let scenario = bench.write("small.toml", &text);
+    let run = ["tune", scenario.to_str().unwrap()];
+    let planned = bench.run(&[&run[..], &["--dry-run"]].concat()).expect(0);
+    let child = bench.start(&run);
+    wait_for_pairs(bench.dir.path(), 1);
+    kill(child.id().cast_signed(), libc::SIGINT);
+    let cut = Ended::from(child.wait_with_output().unwrap()).expect(130);
+    for said in [&planned.stdout, &cut.stdout, &cut.stderr] {
+        assert!(said.contains("for tests"), "{said}");
+        assert!(!said.contains(['\u{1b}', '\u{9b}']), "{said:?}");
+    }
 }
 
 /// Waits until the only run has measured `count` pairs.

@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 use rungwise_experiment::design::{Auto, Design, Part};
 use rungwise_experiment::lab::Blueprint;
 
+use crate::problem::without_orders;
+
 /// The plan of a run.
 pub(super) fn plan(design: &Design, blueprint: &Blueprint) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = render(&mut text, design, blueprint);
-    text
+    without_orders(&text)
 }
 
 fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt::Result {

@@ -12,7 +12,7 @@ use rungwise_host::live::Live;
 use rungwise_host::{files, machine};
 use rungwise_model::Exit;
 use rungwise_model::tune::{TuneReport, Verdict};
-use rungwise_report::html;
+use rungwise_report::{html, numbers};
 
 use super::sums;
 use crate::cmd::{Global, output};
@@ -106,9 +106,9 @@ impl Ending<'_> {
             verdict: self.climbed.verdict.unwrap_or(Verdict::Inconclusive),
             sentence: if cut {
                 format!(
-                    "The ladder was not climbed to its end: {} rows are finished, {} changes kept so far.",
-                    self.climbed.rungs.len(),
-                    self.climbed.kept.len()
+                    "The ladder was not climbed to its end; so far: {} finished, {} kept.",
+                    numbers::plural(self.climbed.rungs.len(), "row"),
+                    numbers::plural(self.climbed.kept.len(), "change")
                 )
             } else {
                 self.climbed.sentence

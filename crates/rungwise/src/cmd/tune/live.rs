@@ -10,6 +10,7 @@ use rungwise_model::tune::Rung;
 use rungwise_report::terminal;
 
 use crate::cmd::Global;
+use crate::problem::without_orders;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Live {
@@ -34,7 +35,7 @@ impl Live {
         };
         if live.rows {
             let header = live.table.header(live.width);
-            show(&format!("{}\n\n{header}\n", design.title));
+            show(&format!("{}\n\n{header}\n", without_orders(&design.title)));
         }
         live
     }
