@@ -22,7 +22,6 @@
 
 use std::path::{Path, PathBuf};
 
-use rungwise_model::check::Outcome;
 use rungwise_model::evidence::{
     self, Absence, Evidence, Kind, Origin, Reading, Subject, Unit, Value,
 };
@@ -225,6 +224,8 @@ fn a_case_is_read_as_it_is_written() {
     assert_eq!(numbers.len(), 8, "{numbers:#?}");
     assert!(numbers.contains(&"cpu.busy cpu/2 Number(0.04)".to_owned()));
     assert!(numbers.contains(&"irq.device irq/41 Text(\"eth0 # 1\")".to_owned()));
+    use rungwise_model::check::Outcome;
+
     let outcomes: Vec<Outcome> = expectation.findings.iter().map(Expected::outcome).collect();
     assert_eq!(outcomes, [Outcome::Act, Outcome::Watch, Outcome::Undecided]);
 }
