@@ -22,6 +22,9 @@ const LEAST: f64 = 1e-3;
 /// The sentence in its clauses, the one that matters most first. `options` are those that differ, where both sides tell
 /// theirs.
 pub fn clauses(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<String> {
+    let options = &as_given(options)[..];
+    let even = even(before, after);
+    let burden_after = |kind: &str| burden(after, kind) * even.unwrap_or(1.0);
     let remarks = remark_of(before).zip(remark_of(after));
     let scavenges = remarks.filter(|(a, b)| (a.scavenged == 0) != (b.scavenged == 0));
     let meant = match scavenges {
@@ -32,7 +35,7 @@ pub fn clauses(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<
         _ => purpose_of(options),
     };
     let kinds = kinds(before, after);
-    let changed = |kind: &&&str| (burden(after, kind) - burden(before, kind)).abs();
+    let changed = |kind: &&&str| (burden_after(kind) - burden(before, kind)).abs();
     let most = kinds
         .iter()
         .max_by(|a, b| changed(a).total_cmp(&changed(b)));
@@ -44,14 +47,68 @@ pub fn clauses(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<
     let mut told = scavenges
         .filter(|_| kind == "remark")
         .and_then(|(a, b)| remarks_told(before, after, a, b))
-        .unwrap_or_else(|| vec![effect(before, after, kind)]);
+        .unwrap_or_else(|| {
+            let aligned = even.and_then(|_| by_load(before, after, kind));
+            vec![aligned.unwrap_or_else(|| effect(before, after, kind))]
+        });
     told[0].insert_str(0, &changes(options, meant.map(|(name, _)| name)));
-    if burden(after, kind) < burden(before, kind) {
-        told.extend(cost(before, after, kind));
+    if burden_after(kind) < burden(before, kind) {
+        told.extend(cost(before, after, kind, even));
     }
     told.extend(meant.and_then(|(name, purpose)| purpose.done(name, before, after)));
     told.extend(load(before, after));
     told
+}
+
+/// The options as people give them: `-Xmn` sets `NewSize` and `MaxNewSize`, and the JVM lowers `InitialTenuringThreshold` to a
+/// lower `MaxTenuringThreshold` by itself.
+fn as_given(options: &[Changed]) -> Vec<Changed> {
+    let find = |name: &str| options.iter().find(|option| option.name == name);
+    let young = find("NewSize").zip(find("MaxNewSize"));
+    let young = young.filter(|(a, b)| a.before == b.before && a.after == b.after);
+    let mut given = Vec::new();
+    for option in options {
+        let name = match &*option.name {
+            "MaxNewSize" if young.is_some() => continue,
+            "InitialTenuringThreshold" if find("MaxTenuringThreshold").is_some() => continue,
+            "NewSize" if young.is_some() => "-Xmn",
+            "InitialHeapSize" => "-Xms",
+            "MaxHeapSize" => "-Xmx",
+            name => name,
+        };
+        given.push(Changed {
+            name: name.to_owned(),
+            ..option.clone()
+        });
+    }
+    given
+}
+
+/// What the time of pauses afterwards is multiplied by to be that of the load before, by what was allocated; nothing where the
+/// loads are the same or not known.
+fn even(before: &Side<'_>, after: &Side<'_>) -> Option<f64> {
+    let allocated = |side: &Side<'_>| side.value(&|log| log.allocated());
+    let (a, b) = (allocated(before)?, allocated(after)?);
+    ((b / a - 1.0).abs() > SAME_LOAD).then_some(a / b)
+}
+
+/// The pauses of a kind for what was allocated: what they took of the time is as much the load's doing.
+fn by_load(before: &Side<'_>, after: &Side<'_>, kind: &str) -> Option<String> {
+    let each = |side: &Side<'_>| side.value(&|log| log.per_gib(log.sum_ms(kind)));
+    let (a, b) = (each(before)?, each(after)?);
+    (a > 0.0 && b > 0.0).then(|| {
+        let (factor, words) = if b < a {
+            (a / b, "less")
+        } else {
+            (b / a, "more")
+        };
+        format!(
+            "for each GiB allocated {kind} pauses take {} instead of {}, {} times {words}",
+            millis(b),
+            millis(a),
+            numbers::significant(factor)
+        )
+    })
 }
 
 /// What was changed: the option that is judged, or the first.
@@ -210,7 +267,7 @@ fn kib(bytes: u64) -> String {
 }
 
 /// What takes more of the time now; nothing where a side has no clock.
-fn cost(before: &Side<'_>, after: &Side<'_>, improved: &str) -> Option<String> {
+fn cost(before: &Side<'_>, after: &Side<'_>, improved: &str, even: Option<f64>) -> Option<String> {
     for side in [before, after] {
         side.value(&|log| log.seconds())?;
     }
@@ -218,7 +275,8 @@ fn cost(before: &Side<'_>, after: &Side<'_>, improved: &str) -> Option<String> {
     let others = kinds(before, after)
         .into_iter()
         .filter(|kind| *kind != improved);
-    let others = others.map(|kind| (kind, burden(before, kind), burden(after, kind)));
+    let even = even.unwrap_or(1.0);
+    let others = others.map(|kind| (kind, burden(before, kind), burden(after, kind) * even));
     let dearer: Vec<_> = others.filter(|(_, a, b)| b - a > LEAST * 1e3).collect();
     let most = |costs: fn(f64, f64) -> bool| {
         let all = dearer.iter().filter(|(_, a, b)| costs(*a, *b));
@@ -229,14 +287,36 @@ fn cost(before: &Side<'_>, after: &Side<'_>, improved: &str) -> Option<String> {
         format!("{kind} pauses take {b} of each minute instead of {a}")
     };
     let grown = most(|a, b| b > COSTS * a);
+    let mut costs: Vec<String> = grown.map(told).into_iter().collect();
+    costs.extend(more(before, after));
+    if !costs.is_empty() {
+        return Some(format!("what it cost: {}", costs.join(", ")));
+    }
     Some(match (grown, most(|_, _| true)) {
-        (Some(grown), _) => format!("what it cost: {}", told(grown)),
-        (None, Some(little)) => format!("{}, less than a tenth more", told(little)),
-        (None, None) => format!(
+        (_, Some(little)) => format!("{}, less than a tenth more", told(little)),
+        (_, None) => format!(
             "no other kind of pause takes {} of each minute more",
             millis(LEAST * 60e3)
         ),
     })
+}
+
+/// What no pause of the same collection shows: more promoted and more old cycles, for what was allocated.
+fn more(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
+    let grown = |of: &dyn Fn(&Log<'_>) -> Option<f64>| {
+        let (a, b) = (before.value(of)?, after.value(of)?);
+        (a > 0.0 && b > COSTS * a).then(|| numbers::factor(b / a))
+    };
+    let promoted = grown(&|log| Some(log.promoted()? / log.allocated()?));
+    let cycles = grown(&|log| log.per_gib(log.run.old.cycles as f64));
+    let told = [
+        (promoted, "as much is promoted"),
+        (cycles, "as many old cycles come"),
+    ];
+    let told = told
+        .into_iter()
+        .filter_map(|(factor, words)| Some(format!("{} {words} for each GiB allocated", factor?)));
+    told.collect()
 }
 
 const SCAVENGE: &str = "CMSScavengeBeforeRemark";
@@ -290,6 +370,7 @@ const PURPOSES: [Purpose; 6] = [
         options: &[
             "G1MaxNewSizePercent",
             "G1NewSizePercent",
+            "-Xmn",
             "MaxNewSize",
             "NewRatio",
             "NewSize",
@@ -299,12 +380,7 @@ const PURPOSES: [Purpose; 6] = [
         of: |log| log.per_gib(log.count("young")?),
     },
     Purpose {
-        options: &[
-            "InitialHeapSize",
-            "MaxHeapSize",
-            "MaxRAMPercentage",
-            "UseParallelGC",
-        ],
+        options: &["-Xms", "-Xmx", "MaxRAMPercentage", "UseParallelGC"],
         words: "less time in pauses",
         kind: None,
         of: |log| log.per_gib(log.run.pauses.all.total_ms),
@@ -323,16 +399,18 @@ const PURPOSES: [Purpose; 6] = [
     },
 ];
 
-/// The purpose of what was changed. Of several options with one nobody knows which did what.
+/// The purpose of what was changed. Of several options with different ones nobody knows which did what.
 fn purpose_of(options: &[Changed]) -> Option<(&str, &'static Purpose)> {
     let known = options.iter().filter_map(|option| {
         let names = |purpose: &&Purpose| purpose.options.contains(&&*option.name);
         Some((&*option.name, PURPOSES.iter().find(names)?))
     });
-    match known.collect::<Vec<_>>()[..] {
-        [one] => Some(one),
-        _ => None,
-    }
+    let known: Vec<(&str, &Purpose)> = known.collect();
+    let (first, rest) = known.split_first()?;
+    let one = rest
+        .iter()
+        .all(|(_, purpose)| std::ptr::eq(*purpose, first.1));
+    one.then_some(*first)
 }
 
 impl Purpose {

@@ -1,6 +1,6 @@
 //! Invented runs in, sentences and statistics out.
 
-use rungwise_model::gc::{Course, Point, Scavenge, Spread};
+use rungwise_model::gc::{Course, Moment, Point, Promotion, Rate, Scavenge, Spread};
 
 use super::*;
 
@@ -273,4 +273,89 @@ fn numbers_stand_beside_their_texts() {
     );
     assert_eq!(longest.unit.as_deref(), Some("ms"));
     assert_eq!(longest.before.as_deref(), Some("20.0\u{202f}ms"));
+}
+
+/// The same run with so much allocated and promoted, and so many old cycles.
+fn loaded(lengths: &[f64], allocated: f64, promoted: f64, cycles: u64) -> [Made; 1] {
+    let mut made = run("young", lengths);
+    made.0.allocation = Some(Rate {
+        bytes_per_s: allocated,
+        ..Rate::default()
+    });
+    made.0.promotion = Some(Promotion {
+        rate: Some(Rate {
+            bytes_per_s: promoted,
+            ..Rate::default()
+        }),
+        collections: 100,
+        mean_bytes: promoted,
+        largest_bytes: promoted as u64,
+        largest: Moment::default(),
+    });
+    made.0.old.cycles = cycles;
+    [made]
+}
+
+#[test]
+fn under_another_load_pauses_are_compared_by_what_was_allocated() {
+    // Half the load: half the collections, each a little longer.
+    let before = loaded(&[10.0; 100], GIB, 1e6, 10);
+    let after = loaded(&[11.3; 50], GIB / 2.0, 5e5, 5);
+    let told = sentence(&side(&before), &side(&after), &[]);
+    assert!(
+        told.starts_with("for each GiB allocated young pauses take 11.3")
+            && told.contains("1.13 times more")
+            && told.contains("the load is not the same"),
+        "{told}"
+    );
+    assert!(!told.contains("longer"), "{told}");
+}
+
+#[test]
+fn more_promotion_and_more_old_cycles_are_a_cost() {
+    let before = loaded(&[10.0; 100], GIB, 1e6, 10);
+    let after = loaded(&[5.0; 100], GIB, 1.58e6, 23);
+    let told = sentence(&side(&before), &side(&after), &[]);
+    assert!(
+        told.contains("what it cost: ×1.58 as much is promoted for each GiB allocated, ×2.30 as many old cycles"),
+        "{told}"
+    );
+}
+
+#[test]
+fn flags_that_one_option_sets_are_one_change() {
+    let changed = |name: &str, before: &str, after: &str| Changed {
+        name: name.to_owned(),
+        before: Some(before.to_owned()),
+        after: Some(after.to_owned()),
+    };
+    let (before, after) = (
+        [run("young", &noisy(200, 1.0))],
+        [run("young", &noisy(200, 5.0))],
+    );
+    let told = |options: &[Changed]| sentence(&side(&before), &side(&after), options);
+    let young = [
+        changed("MaxNewSize", "48m", "96m"),
+        changed("NewSize", "48m", "96m"),
+    ];
+    assert!(
+        told(&young).starts_with("with -Xmn 96m instead of 48m: "),
+        "{}",
+        told(&young)
+    );
+    let tenuring = [
+        changed("InitialTenuringThreshold", "7", "2"),
+        changed("MaxTenuringThreshold", "15", "2"),
+    ];
+    let words = "with MaxTenuringThreshold 2 instead of 15: ";
+    assert!(told(&tenuring).starts_with(words), "{}", told(&tenuring));
+    let heap = [
+        changed("InitialHeapSize", "1g", "2g"),
+        changed("MaxHeapSize", "1g", "2g"),
+    ];
+    assert!(
+        told(&heap).starts_with("with -Xms 2g instead of 1g and another"),
+        "{}",
+        told(&heap)
+    );
 }

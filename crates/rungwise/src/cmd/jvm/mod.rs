@@ -11,7 +11,7 @@ use rungwise_model::Exit;
 
 use super::Global;
 
-/// Judge a JVM.
+/// Judge a JVM: its flags, its GC logs, its thread dumps.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
