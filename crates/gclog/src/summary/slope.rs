@@ -12,8 +12,8 @@ use rungwise_stats::interval::student_t;
 
 /// Points below which no slope is stated.
 pub(crate) const FEWEST: usize = 5;
-/// Points from which the slope is computed at most: 128 make 8128 pairs.
-const MOST: usize = 128;
+/// Stretches of time from which the slope is computed at most: 32, each of as many old collections as come.
+const MOST: usize = 32;
 /// 97.5 % quantile of the normal distribution.
 const Z: f64 = 1.959_964;
 /// Residuals so alike say that the line is bent, not that nothing is known.
@@ -22,16 +22,21 @@ const MOST_ALIKE: f64 = 0.9;
 const GIB: f64 = 1_073_741_824.0;
 
 /// Growth per second of the means of a course, with its 95 % interval. Only the points from `since` on count.
+///
+/// Collections crowd where the heap is full, and nothing grows there any more; each stretch of time counts once, however many
+/// of them lie in it.
 pub(crate) fn over_time(course: &gc::Course, since: f64) -> Option<gc::Slope> {
     let points: Vec<_> = course.points.iter().filter(|p| p.at_s >= since).collect();
-    let size = points.len().div_ceil(MOST).max(1);
+    let (first, last) = (points.first()?.at_s, points.last()?.at_s);
+    let stretch = ((last - first) / MOST as f64).max(f64::MIN_POSITIVE);
+    let place = |point: &gc::Point| ((point.at_s - first) / stretch) as usize;
     let mean = |chunk: &[&gc::Point], of: fn(&gc::Point) -> f64| {
         let count: u64 = chunk.iter().map(|p| p.count).sum();
         let sum: f64 = chunk.iter().map(|p| of(p) * p.count as f64).sum();
         sum / count as f64
     };
     let points: Vec<_> = points
-        .chunks(size)
+        .chunk_by(|a, b| place(a) == place(b))
         .map(|chunk| (mean(chunk, |p| p.at_s), mean(chunk, |p| p.mean)))
         .collect();
     theil_sen(&points)
@@ -171,6 +176,27 @@ mod tests {
         let slope = theil_sen(&line(0.5, noise(3))).unwrap();
         assert!(slope.low > 0.0 && slope.low <= 0.5 && slope.high >= 0.5);
         assert!((slope.point - 0.5).abs() < 0.05, "{slope:?}");
+    }
+
+    #[test]
+    fn a_plateau_that_collections_crowd_on_counts_by_its_time() {
+        // 400 MiB in 800 s, then a full heap that is collected twice a second for 200 s.
+        let rise = (0..20).map(|i| (f64::from(i) * 40.0, f64::from(i) * 20.0));
+        let full = (0..400).map(|i| (800.0 + f64::from(i) / 2.0, 400.0));
+        let points = rise.chain(full).map(|(at_s, mean)| gc::Point {
+            at_s,
+            count: 1,
+            mean,
+            ..gc::Point::default()
+        });
+        let course = gc::Course {
+            points: points.collect(),
+            ..gc::Course::default()
+        };
+        let slope = over_time(&course, 0.0).unwrap();
+        let overall = 400.0 / 1000.0;
+        assert!(slope.low <= overall && overall <= slope.high, "{slope:?}");
+        assert!((slope.point - 0.5).abs() < 0.1, "{slope:?}");
     }
 
     #[test]

@@ -38,6 +38,12 @@ const SHORT: Threshold = Threshold {
 const DAY: f64 = 86400.0;
 const HOUR: f64 = 3600.0;
 
+const RISEN: Threshold = Threshold {
+    name: "what was alive at first over what is alive in a full heap, below which the rise is told",
+    value: 0.5,
+    origin: "own guess: caches that fill double at most",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "gc-live-growth",
     topic: "jvm",
@@ -58,7 +64,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_SECONDS,
         &keys::GC_VERSION,
     ],
-    thresholds: &[FULL, GROWN, SOON, SHORT],
+    thresholds: &[RISEN, FULL, GROWN, SOON, SHORT],
     knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "A live set that grows with certainty (95 %) and by more than 5 % over the run, or that takes more than 80 % of \
@@ -119,7 +125,14 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         ));
     }
     if full {
-        let sentence = format!("{holds} stay alive{of_room}: old collections have little to free");
+        // A full heap grows no more, whatever filled it: a slope over all of the run does not tell that it rose.
+        let first = live.reading.series.first();
+        let risen = first.filter(|first| **first < RISEN.value * live.value);
+        let rise = risen.map_or_else(String::new, |first| {
+            format!(", {} in the first part of the run", say::bytes(*first))
+        });
+        let sentence =
+            format!("{holds} stay alive{of_room}{rise}: old collections have little to free");
         let effect = "old collections come as many times less often";
         return Ok(cited(run, run.grow(run.act(sentence), effect))
             .severity(Grade::Medium)
