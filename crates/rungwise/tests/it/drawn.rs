@@ -100,5 +100,48 @@ fn the_report_fits_every_window_and_can_be_read_in_daylight_in_the_dark_and_on_p
         );
         assert!(seen["texts"].as_u64().unwrap() > 100, "{what}: {seen}");
         assert_eq!(seen["pale"], serde_json::json!([]), "{what}");
+        if medium == "print" {
+            assert_eq!(browser.value(CUT), serde_json::json!([]), "{what}");
+        }
     }
+    drop(browser);
+    let pages = printed(&bench, &page);
+    assert!((2..=12).contains(&pages), "{pages} pages");
+}
+
+/// What is cut on paper, where nobody scrolls: boxes that hold more than they show.
+const CUT: &str = "[...document.querySelectorAll('body *')].filter(e =>
+    ['auto', 'scroll', 'hidden', 'clip'].includes(getComputedStyle(e).overflowX)
+      && e.clientWidth > 1 && e.scrollWidth > e.clientWidth + 1
+  ).map(e => e.outerHTML.slice(0, 200))";
+
+/// Prints the page, and answers on how many sheets; each is A4 or Letter, upright and not empty.
+fn printed(bench: &Bench, page: &Path) -> usize {
+    let pdf = bench.path("report.pdf");
+    let output = Command::new("chromium")
+        .args(ALONE)
+        .arg(format!("--print-to-pdf={}", pdf.display()))
+        .arg(format!(
+            "--user-data-dir={}",
+            bench.path("profile").display()
+        ))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .expect("chromium starts; install the package chromium");
+    let written = std::fs::read(&pdf)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let text = String::from_utf8_lossy(&written);
+    // The objects of pages are not compressed: Skia writes them as text.
+    let sheets: Vec<&str> = text.split("/Type /Page\n").skip(1).collect();
+    for sheet in &sheets {
+        let (_, rest) = sheet.split_once("/MediaBox [0 0 ").unwrap();
+        let (size, _) = rest.split_once(']').unwrap();
+        let (width, height) = size.split_once(' ').unwrap();
+        let points = |text: &str| text.parse::<f64>().unwrap();
+        assert!(
+            points(width) < points(height) && points(width) > 590.0,
+            "{size}"
+        );
+    }
+    sheets.len()
 }
