@@ -535,13 +535,19 @@ fn a_certain_error_is_no_level() {
 
 #[test]
 fn a_guard_is_refused_at_its_own_place() {
-    let text =
-        format!("{MINIMAL}[objective]\nguards = [\n  \"loss <= 1%\",\n  \"p98 < 1ms\",\n]\n");
-    let said = problem(&text);
-    assert!(
-        said.starts_with("test.toml:12:3: objective.guards"),
-        "{said}"
-    );
+    for (guard, why) in [
+        ("p98 < 1ms", "did you mean 'p99'?"),
+        ("p99 < 50", "the unit is missing"),
+        ("p99 < 0ms", "forbids everything"),
+        ("loss <= 100%", "forbids nothing"),
+    ] {
+        let two = format!("guards = [\n  \"loss <= 1%\",\n  \"{guard}\",\n]\n");
+        let said = problem(&format!("{MINIMAL}[objective]\n{two}"));
+        assert!(
+            said.starts_with("test.toml:12:3: objective.guards[1]: ") && said.contains(why),
+            "{said}"
+        );
+    }
 }
 
 #[test]

@@ -31,14 +31,17 @@ impl Reader<'_, '_> {
                 Objective::Rate
             }
         };
-        let guards = table.guards.iter().filter_map(|at| match guard(at.get()) {
-            Ok(guard) => Some(guard),
-            Err(message) => {
-                self.problems.add(at.span(), "objective.guards", message);
-                None
+        let mut guards = Vec::new();
+        for (index, at) in table.guards.iter().enumerate() {
+            match guard(at.get()) {
+                Ok(guard) => guards.push(guard),
+                Err(message) => {
+                    let key = format!("objective.guards[{index}]");
+                    self.problems.add(at.span(), key, message);
+                }
             }
-        });
-        (objective, guards.collect())
+        }
+        (objective, guards)
     }
 
     pub(super) fn experiment(
@@ -120,14 +123,22 @@ fn guard(text: &str) -> Result<Guard, String> {
         }
     };
     match metric.trim() {
-        "loss" | "errors" => units::fraction(limit)
-            .map(|at_most| Guard::Loss { at_most })
-            .map_err(|error| error.to_string()),
-        "p99" => units::duration(limit)
-            .map(|at_most| Guard::P99 {
+        "loss" | "errors" => match units::fraction(limit) {
+            Ok(at_most) if at_most < 1.0 => Ok(Guard::Loss { at_most }),
+            Ok(_) => Err(format!(
+                "'{text}' forbids nothing: no more than 100% can be lost"
+            )),
+            Err(error) => Err(error.to_string()),
+        },
+        "p99" => match units::duration(limit) {
+            Ok(at_most) if at_most.is_zero() => Err(format!(
+                "'{text}' forbids everything: every reply takes its time"
+            )),
+            Ok(at_most) => Ok(Guard::P99 {
                 at_most_us: at_most.as_secs_f64() * 1e6,
-            })
-            .map_err(|error| error.to_string()),
+            }),
+            Err(error) => Err(error.to_string()),
+        },
         other => Err(format!(
             "'{other}' cannot be guarded; {shape}{}",
             did_you_mean(other, ["loss", "errors", "p99"])
