@@ -567,6 +567,7 @@ fn pauses_that_only_begin_are_no_zeros() {
         &keys::GC_YOUNGS,
         &keys::GC_EXPLICIT,
         &keys::GC_PROMOTION_FAILURES,
+        &keys::GC_REMARKS,
     ] {
         let missing = evidence.quantity(key, &Subject::new(Of::Jvm, 1));
         let why = missing.unwrap_err().why;

@@ -73,7 +73,7 @@ pub(crate) enum Verb {
     Check(check::Args),
     /// Record what `check` reads, to judge it later, elsewhere, or as a bug report.
     Capture(capture::Args),
-    /// What differs between two hosts, and which differences rules care about.
+    /// What differs between two hosts, or what a change did, by GC logs.
     Compare(compare::Args),
     /// Climb a ladder on a service: change one thing at a time, measure in pairs, keep what helps.
     Tune(tune::Args),
@@ -85,7 +85,7 @@ pub(crate) enum Verb {
     Knob(knob::Args),
     /// Predict what a load will meet: collections.
     Capacity(capacity::Args),
-    /// Judge a JVM: its flags.
+    /// Judge a JVM: its flags, its GC logs, its thread dumps.
     Jvm(jvm::Args),
     /// Show the report of a run again, in any format.
     Report(report::Args),

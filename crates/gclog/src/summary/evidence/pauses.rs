@@ -348,8 +348,10 @@ impl Teller<'_> {
         let from = remark.map_or(From::words("no remark"), |remark| {
             From::moment(&words, &remark.longest)
         });
+        let only_begun = hides_pauses(self.run) && self.run.pauses.unfinished > 0;
+        let known = (!only_begun).then_some(count as f64);
+        self.number(&keys::GC_REMARKS, known, from, Why::UntimedPauses);
         let why = Why::NoRemark;
-        self.number(&keys::GC_REMARKS, Some(count as f64), from, why);
         let longest = remark.map(|remark| remark.longest_own_ms / 1e3);
         self.number(&keys::GC_REMARK_LONGEST, longest, from, why);
         let median = remark.map(|remark| remark.time.p50_ms / 1e3);
