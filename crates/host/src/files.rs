@@ -287,6 +287,14 @@ pub fn leads_to_plain(path: &Path) -> bool {
     path.is_file()
 }
 
+/// Whether it is neither file nor folder, and none of the descriptors that this process was started with: a pipe with a name,
+/// which waits for a writer, a device or a socket. Asked of the name, so that nothing is opened.
+pub fn would_wait(path: &Path) -> bool {
+    let given = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
+    let is_given = given.iter().any(|known| path.starts_with(known));
+    !is_given && fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
 /// Whether something is there; an error (a directory that may not be searched) reads as no.
 pub fn exists(path: &Path) -> bool {
     path.exists()

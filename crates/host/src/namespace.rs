@@ -55,13 +55,26 @@ impl Namespace {
     /// Needs `CAP_SYS_ADMIN` in the current user namespace: be root, or call
     /// [`crate::privilege::enter_user_namespace`] first.
     pub fn create(label: &str) -> Result<Self> {
+        Self::begin(label, None)
+    }
+
+    /// Joins the network namespace that `link` stands for (`/proc/PID/ns/net`), with a `/sys` that shows its devices. Nothing
+    /// in it is changed: only the thread that looks has another mount of sysfs.
+    ///
+    /// Needs `CAP_SYS_ADMIN` here and over the namespace.
+    pub fn join(label: &str, link: &Path) -> Result<Self> {
+        let net = File::open(link).map_err(Error::file("open", link))?;
+        Self::begin(label, Some(net))
+    }
+
+    fn begin(label: &str, join: Option<File>) -> Result<Self> {
         let (jobs, queue) = channel::<Job>();
         let (born, birth) = channel();
         let name = format!("ns-{label}");
         let thread = std::thread::Builder::new()
             .name(name.chars().take(15).collect())
             .spawn(move || {
-                let entered = enter();
+                let entered = enter(join.as_ref());
                 let failed = entered.is_err();
                 if born.send(entered).is_err() || failed {
                     return;
@@ -344,38 +357,73 @@ pub fn may_exist(inode: u64) -> bool {
         || held("/run/netns", &|name| format!("/run/netns/{name}"))
 }
 
+/// Identity of the network namespace of a process (its inode); an error where this program may not look at it.
+pub fn of_process(pid: u32) -> io::Result<u64> {
+    Ok(std::fs::metadata(format!("/proc/{pid}/ns/net"))?.ino())
+}
+
+/// Whether `/sys` shows the devices of another network namespace than the calling thread's: below `unshare --net` or
+/// `nsenter --net` alone it still shows those of whoever mounted it. Where `/sys` is not mounted it shows none.
+pub fn sys_is_foreign() -> bool {
+    // A device may come or go between the two lists.
+    differs() && differs()
+}
+
+fn differs() -> bool {
+    let (Ok(names), Ok(links)) = (files::list(Path::new("/sys/class/net")), link::list()) else {
+        return false;
+    };
+    let shown: BTreeSet<(String, u32)> = names
+        .into_iter()
+        .filter_map(|name| {
+            let index = std::fs::read_to_string(format!("/sys/class/net/{name}/ifindex")).ok()?;
+            Some((name, index.trim().parse().ok()?))
+        })
+        .collect();
+    let there = links.into_iter().map(|link| (link.name, link.index));
+    shown != there.collect()
+}
+
 /// setns(2) for the calling thread.
 pub(crate) fn setns(namespace: BorrowedFd<'_>, kind: libc::c_int) -> io::Result<()> {
     // SAFETY: the descriptor is open for as long as it is borrowed; no memory is involved.
     checked(unsafe { libc::setns(namespace.as_raw_fd(), kind) })
 }
 
-/// Puts the calling thread into new namespaces and furnishes them.
-fn enter() -> std::result::Result<Handles, (&'static str, io::Error)> {
+/// Puts the calling thread into a new mount namespace and a new network namespace, or the one to `join`, and furnishes them.
+fn enter(join: Option<&File>) -> std::result::Result<Handles, (&'static str, io::Error)> {
+    let new = match join {
+        None => libc::CLONE_NEWNET | libc::CLONE_NEWNS,
+        Some(_) => libc::CLONE_NEWNS,
+    };
     // SAFETY: affects the calling thread only (CLONE_NEWNS implies CLONE_FS); no memory is involved.
-    checked(unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS) })
-        .map_err(|error| ("create", error))?;
+    checked(unsafe { libc::unshare(new) }).map_err(|error| ("create", error))?;
+    if let Some(net) = join {
+        setns(net.as_fd(), libc::CLONE_NEWNET).map_err(|error| ("join", error))?;
+    }
     // Private first: nothing mounted below may travel back to the host.
     mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)
         .map_err(|error| ("keep to itself the mounts of", error))?;
-    // Opened before the new sysfs hides it.
-    let cgroup = File::open("/sys/fs/cgroup");
+    // Opened before the new sysfs hides them: other file systems that are mounted on it.
+    let hidden = [c"/sys/fs/cgroup", c"/sys/fs/selinux"].map(|path| {
+        let file = File::open(path.to_str().unwrap_or_default());
+        (path, file)
+    });
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     mount(Some(c"rungwise"), c"/sys", Some(c"sysfs"), flags)
         .map_err(|error| ("mount sysfs in", error))?;
-    if let Ok(cgroup) = cgroup
-        && let Ok(source) =
-            std::ffi::CString::new(format!("/proc/thread-self/fd/{}", cgroup.as_raw_fd()))
-    {
-        // For the services' sake; where it fails they see no limits, as below `ip netns exec`.
-        let _ = mount(
-            Some(&source),
-            c"/sys/fs/cgroup",
-            None,
-            libc::MS_BIND | libc::MS_REC,
-        );
+    for (path, file) in hidden {
+        if let Ok(file) = file
+            && let Ok(source) =
+                std::ffi::CString::new(format!("/proc/thread-self/fd/{}", file.as_raw_fd()))
+        {
+            // For the services' sake; where it fails they see no limits, as below `ip netns exec`.
+            let _ = mount(Some(&source), path, None, libc::MS_BIND | libc::MS_REC);
+        }
     }
-    link::set_up("lo").map_err(|error| ("bring up lo in", error))?;
+    if join.is_none() {
+        link::set_up("lo").map_err(|error| ("bring up lo in", error))?;
+    }
     let open = |kind: &str| {
         File::open(PathBuf::from("/proc/thread-self/ns").join(kind))
             .map(Arc::new)

@@ -175,6 +175,9 @@ pub struct GeneratorReport {
     pub received: u64,
     /// Its cost and health.
     pub client: ClientHealth,
+    /// When its load ran: `from 2026-01-02T03:04:05Z to 2026-01-02T03:04:16Z`; absent where it is that of the look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran: Option<String>,
 }
 
 impl From<&Measurement> for GeneratorReport {
@@ -184,6 +187,7 @@ impl From<&Measurement> for GeneratorReport {
             achieved_per_s: measurement.achieved_per_s,
             received: measurement.received,
             client: measurement.client.clone(),
+            ran: None,
         }
     }
 }

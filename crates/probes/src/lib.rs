@@ -23,6 +23,7 @@ mod settings;
 mod stack;
 mod sysctls;
 pub mod told;
+pub mod unseen;
 pub mod window;
 
 pub use capture::{Capture, Moment};

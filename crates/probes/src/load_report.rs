@@ -39,7 +39,7 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "It comes from a report of `rungwise load` that `check --load` is given, and from `tune` where the rules choose the \
           rungs, which measures and looks in one. Its window is that of the generator: a report that was made at another time \
-          than the look says nothing of it, and `check --load` cannot tell.",
+          than the look says nothing of it. `check --load` tells when it ran, and does not take one of another day.",
 };
 
 /// Puts what the generator told beside what was seen while it ran.
@@ -47,6 +47,13 @@ pub fn put(capture: &mut Capture, report: GeneratorReport) {
     if let Some(last) = capture.moments.last_mut() {
         let reply = Reply::Answer(Answer::Load(Box::new(report)));
         last.answers.insert(ANSWER.to_owned(), reply);
+    }
+}
+
+/// Says beside what was seen why the report says nothing of it: `why`, and after a semicolon what helps.
+pub fn refuse(capture: &mut Capture, why: String) {
+    if let Some(last) = capture.moments.last_mut() {
+        last.answers.insert(ANSWER.to_owned(), Reply::Failed(why));
     }
 }
 
@@ -61,6 +68,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             return evidence.absent(PROBE.yields, &why, SOURCE);
         }
     };
+    if load.received == 0 {
+        return evidence.absent(PROBE.yields, &no_reply(), SOURCE);
+    }
     let client = &load.client;
     let mut number = |key: &'static Key, value: Result<f64, Absence>, line: String| {
         enter::number(
@@ -124,7 +134,13 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         &keys::CLIENT_CERTIFIED,
         Subject::host(),
         certificate(load),
-        Origin::new(SOURCE, format!("client.certified {}", client.certified)),
+        Origin::new(
+            SOURCE,
+            match &load.ran {
+                Some(ran) => format!("client.certified {}; it ran {ran}", client.certified),
+                None => format!("client.certified {}", client.certified),
+            },
+        ),
     );
 }
 
@@ -141,6 +157,11 @@ fn none_given() -> Absence {
     Absence::because("it stands in the report of the load generator, and none was given").remedy(
         "give it: rungwise load udp ... --format json -o load.json, then rungwise check --load load.json",
     )
+}
+
+fn no_reply() -> Absence {
+    Absence::because("the load received no reply, so it says nothing of whose limit it met")
+        .remedy("measure again, and check that the server answers")
 }
 
 fn older() -> Absence {
@@ -188,6 +209,7 @@ mod tests {
                 achieved_per_s: 500_000.0,
                 received: 2_000_000,
                 client,
+                ran: Some("from 1 to 5".to_owned()),
             },
         )))))
     }
@@ -216,6 +238,10 @@ mod tests {
             .words(&keys::CLIENT_CERTIFIED, &Subject::host())
             .unwrap();
         assert_eq!(words.value, "no: the client was full");
+        assert_eq!(
+            words.reading.origin.line,
+            "client.certified false; it ran from 1 to 5"
+        );
         let drops = evidence.host(&keys::CLIENT_DROPS).unwrap().reading;
         assert_eq!(
             drops.origin.line,
@@ -236,6 +262,15 @@ mod tests {
                 .remedy
                 .contains("--server-pid")
         );
+    }
+
+    #[test]
+    fn a_load_without_a_reply_tells_nothing_of_the_generator() {
+        let evidence = evidence(Some(Reply::Answer(Answer::Load(Box::default()))));
+        for key in PROBE.yields {
+            let missing = evidence.missing(key, &Subject::host());
+            assert!(missing.why.reason.contains("no reply"), "{}", key.id);
+        }
     }
 
     #[test]

@@ -106,6 +106,15 @@ impl<'a> Window<'a> {
         found
     }
 
+    /// Why nothing matches `pattern`, where its folder could not be listed or was not looked into.
+    pub fn unlisted(&self, pattern: &str) -> Option<Absence> {
+        let last = self.moments().last()?;
+        match last.files.get(pattern) {
+            Some(Raw::Failed { .. }) => text_of(last, pattern).err(),
+            _ => None,
+        }
+    }
+
     /// The answer to a question at the last look.
     pub fn answer(&self, name: &str) -> Result<&'a Answer, Absence> {
         let last = self.moments().last().ok_or_else(nothing_read)?;
@@ -253,7 +262,11 @@ fn refusal(what: &str, failed: &str) -> Absence {
         "EOPNOTSUPP" | "EINVAL" => Absence::because(format!(
             "{what}: the device or kernel does not tell ({failed})"
         )),
-        other => Absence::because(format!("{what}: {other}")),
+        // A reason may end in what helps, after a semicolon.
+        other => match other.rsplit_once("; ") {
+            Some((why, remedy)) => Absence::because(format!("{what}: {why}")).remedy(remedy),
+            None => Absence::because(format!("{what}: {other}")),
+        },
     }
 }
 

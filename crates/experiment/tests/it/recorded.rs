@@ -57,6 +57,7 @@ impl Stage for Recorded {
                 achieved_per_s: 20_000.0,
                 received: 160_000,
                 client: client.clone(),
+                ran: None,
             };
             load_report::put(&mut capture, report);
         }

@@ -129,12 +129,16 @@ fn names(window: &Window<'_>, last: &Interrupts<'_>, evidence: &mut Evidence) {
         evidence.absent(&[&keys::IRQ_NAME], &why, INTERRUPTS);
     }
     if !owned {
-        let why = Absence::because("no interrupt could be matched to a network device");
+        let why = window.unlisted(ownership::BUS).unwrap_or_else(|| {
+            Absence::because("no interrupt could be matched to a network device")
+        });
         evidence.absent(&[&keys::IRQ_DEVICE], &why, INTERRUPTS);
     }
     let matched = ownership.matched(&last.rows);
     if matched.is_empty() {
-        let why = Absence::because("no network device that is up has hardware of its own below it");
+        let why = window.unlisted(ownership::BUS).unwrap_or_else(|| {
+            Absence::because("no network device that is up has hardware of its own below it")
+        });
         evidence.absent(&[&keys::IRQ_UNMATCHED], &why, ownership::BUS);
     }
     for (device, matched) in matched {

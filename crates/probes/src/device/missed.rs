@@ -100,7 +100,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             told_of(device, &source, &missed, packets, evidence);
         }
     }
-    let none = Absence::because("no device tells counters of packets that it missed");
+    let none = window
+        .unlisted(STATISTICS[0])
+        .unwrap_or_else(|| Absence::because("no device tells counters of packets that it missed"));
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
 

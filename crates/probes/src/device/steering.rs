@@ -87,7 +87,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         );
         enter::unless_told(evidence, &[&keys::XPS_RXQS], &old, XPS_RXQS);
     }
-    let none = Absence::because("no device shows such queues below /sys/class/net");
+    let none = window
+        .unlisted(RPS)
+        .unwrap_or_else(|| Absence::because("no device shows such queues below /sys/class/net"));
     enter::unless_told(evidence, PROBE.yields, &none, "/sys/class/net");
 }
 

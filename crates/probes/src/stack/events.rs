@@ -88,7 +88,7 @@ fn counted(events: &Events, event: &str, keys: &[&'static Key], evidence: &mut E
     let Some(why) = events.refused.get(event) else {
         return true;
     };
-    evidence.absent(keys, &super::remedied(why, ""), event);
+    evidence.absent(keys, &super::remedied(why), event);
     false
 }
 

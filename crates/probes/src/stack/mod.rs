@@ -20,17 +20,17 @@ fn absence(window: &Window<'_>, name: &str, what: &str) -> Absence {
     match window.answer(name) {
         Err(why) if watched => {
             let reason = why.reason.strip_prefix(&format!("{name}: "));
-            remedied(reason.unwrap_or(&why.reason), &why.remedy)
+            Absence::because(reason.unwrap_or(&why.reason)).remedy(&why.remedy)
         }
         _ => Absence::because(format!("{what} in this window")),
     }
 }
 
 /// A watcher's refusal ends in what helps, after a semicolon.
-fn remedied(reason: &str, known: &str) -> Absence {
+fn remedied(reason: &str) -> Absence {
     match reason.rsplit_once("; ") {
         Some((reason, remedy)) => Absence::because(reason).remedy(remedy),
-        None => Absence::because(reason).remedy(known),
+        None => Absence::because(reason),
     }
 }
 

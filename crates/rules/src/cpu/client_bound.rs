@@ -4,7 +4,7 @@
 //! on the host alone it is undecided. The lines are those of the generator's own certificate.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Quantity, Subject};
+use rungwise_model::evidence::{Evidence, Quantity, Subject, Words};
 use rungwise_model::{keys, load};
 
 use crate::{Doc, Judgement, Rule, Threshold, say};
@@ -65,7 +65,7 @@ pub(crate) static RULE: Rule = Rule {
         todo: "More threads or a second machine for the generator, larger receive buffers on its side, CPUs of its own.",
         wrong: "Where both run on one machine and no CPU is idle, neither is the limit alone: what the one uses the other \
             lacks. That is only worth watching. A report that was made at another time than the look says nothing of it. \
-            Where nobody named the server (`load udp --server-pid`), a full generator may be beside a full server.",
+            A load that is not certified for another reason (other processes) is worth watching, with low confidence. Where nobody named the server (`load udp --server-pid`), a full generator may be beside a full server.",
         sources: "General practice of load measurement; the certificate of `rungwise load` (docs/load.md).",
     },
     judge,
@@ -126,6 +126,10 @@ fn judge(evidence: &Evidence) -> Judgement {
     if limits.is_empty() {
         return Ok(vec![match (full, server_full, machine_full) {
             (true, None, Some(idle)) => together(evidence, busy, idle),
+            (_, None, _) if starved.value < 0.5 => match refused(evidence) {
+                Some(why) => uncertified(why),
+                None => clear(evidence, busy, server_full),
+            },
             _ => clear(evidence, busy, server_full),
         }]);
     }
@@ -196,6 +200,30 @@ fn clear(evidence: &Evidence, busy: Quantity<'_>, server_full: Option<Quantity<'
         .below(busy.value, BUSY.value),
     };
     certified(evidence, finding.cite(busy.reading))
+}
+
+/// Why the generator does not vouch for its figures, if it does not.
+fn refused(evidence: &Evidence) -> Option<Words<'_>> {
+    let words = evidence.words(&keys::CLIENT_CERTIFIED, &Subject::host());
+    words.ok().filter(|words| words.value.starts_with("no"))
+}
+
+/// Its own figures show no limit, and it says itself that they are not to be used.
+fn uncertified(why: Words<'_>) -> Finding {
+    let reasons = why.value.trim_start_matches("no").trim_start_matches(':');
+    let sentence = format!(
+        "the load generator does not certify its own figures, so whether it was the limit is not sure:{}",
+        if reasons.trim().is_empty() {
+            " it does not say why"
+        } else {
+            reasons
+        }
+    );
+    Finding::watch(&Subject::host(), sentence)
+        .severity(Grade::Medium)
+        .confidence(Grade::Low)
+        .cite(why.reading)
+        .refuted_by("a certified run of the same load shows the same rate")
 }
 
 /// With what the generator certified of itself.

@@ -56,9 +56,9 @@ fn judge(evidence: &Evidence) -> Judgement {
         let why = match evidence.reading(&keys::LATENCY_DELAYED_ACK, &host) {
             Some(_) => evidence.missing(&keys::LATENCY_DELAYED_ACK, &host).why,
             None => Absence::because(
-                "it shows in a latency histogram only, and no load report was given",
+                "it shows in a latency histogram only, and the report of `rungwise load` holds quantiles alone",
             )
-            .remedy("measure the service with `rungwise load`"),
+            .remedy("capture the packets of a slow request: its second segment waits for an acknowledgement"),
         };
         return Err(Missing {
             key: keys::LATENCY_DELAYED_ACK.id,

@@ -16,6 +16,7 @@ use rungwise_probes::{Capture, bundle, gather, mask};
 use rungwise_profile::{Counter, Options, Sampler};
 
 use super::Global;
+use super::network::Network;
 use crate::problem::{Problem, words};
 
 /// Longest that kernel events are counted: at a million drops a second even counting costs.
@@ -56,7 +57,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         anyhow::bail!("name the file to write: rungwise capture -o host.rungwise");
     };
     let interrupt = Interrupt::install()?;
-    let mut capture = args.looking.look(&interrupt, global)?;
+    let mut capture = args
+        .looking
+        .look(&Network::of(args.looking.pid), &interrupt, global)?;
     if args.mask_addresses {
         mask::addresses(&mut capture);
     }
@@ -95,15 +98,22 @@ impl Looking {
         }
     }
 
-    /// Looks at this host for the window; secrets are masked already.
-    pub(crate) fn look(&self, interrupt: &Interrupt, global: &Global) -> anyhow::Result<Capture> {
+    /// Looks at this host and that network for the window; secrets are masked already.
+    pub(crate) fn look(
+        &self,
+        network: &Network,
+        interrupt: &Interrupt,
+        global: &Global,
+    ) -> anyhow::Result<Capture> {
         if !self.window.is_zero() {
             global.say(&format!(
                 "looking at this host for {} ...",
                 rungwise_report::numbers::span(self.window.as_secs_f64())
             ));
         }
-        self.look_at(&Live, interrupt)
+        let mut capture = self.look_at(network.host(), interrupt)?;
+        network.hide(&mut capture);
+        Ok(capture)
     }
 
     /// The same at one place of this host, in silence.

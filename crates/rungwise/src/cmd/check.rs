@@ -15,11 +15,12 @@ use rungwise_model::evidence::{Evidence, Kind, Reading, Subject};
 use rungwise_model::kernel::Answer;
 use rungwise_model::keys;
 use rungwise_probes::capture::{Process, Raw, Reply};
-use rungwise_probes::{Capture, bundle, load_report};
+use rungwise_probes::{Capture, bundle};
 use rungwise_report::{check, sarif};
 use rungwise_rules::Rule;
 
 use super::capture::Looking;
+use super::network::Network;
 use super::{Format, Global, jvm, output};
 use crate::problem::Problem;
 
@@ -47,6 +48,9 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
 }
+
+/// How a target ends that was judged in a network namespace of its own.
+pub(super) const ELSEWHERE: &str = ", in a network namespace of its own";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum FailOn {
@@ -81,11 +85,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let dumps = (!args.dumps.is_empty())
         .then(|| jvm::threads::of_one_jvm(&args.dumps))
         .transpose()?;
+    let network = match &args.target {
+        Some(_) => Network::default(),
+        None => Network::of(args.looking.pid),
+    };
+    // A file is opened before signals are held back: a pipe may have nothing to say for long.
+    let stored = args.target.as_deref().map(open).transpose()?;
     let interrupt = Interrupt::install()?;
-    let (mut capture, target) = if let Some(path) = &args.target {
-        (open(path)?, path.display().to_string())
+    let (mut capture, target) = if let (Some(capture), Some(path)) = (stored, &args.target) {
+        (capture, path.display().to_string())
     } else {
-        let capture = args.looking.look(&interrupt, global)?;
+        let capture = args.looking.look(&network, &interrupt, global)?;
         if let Some(process) = capture.process.as_ref().filter(|process| ended(process)) {
             let why = anyhow::anyhow!(
                 "cannot judge pid {} ({}): it ended while it was looked at; look for a shorter time with --for, or at the host without --pid",
@@ -96,7 +106,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         }
         let target = capture.process.as_ref().map_or_else(
             || "this host".to_owned(),
-            |process| format!("pid {} ({}) on this host", process.pid, process.name),
+            |process| {
+                let elsewhere = if network.is_elsewhere { ELSEWHERE } else { "" };
+                format!(
+                    "pid {} ({}) on this host{elsewhere}",
+                    process.pid, process.name
+                )
+            },
         );
         (capture, target)
     };
@@ -105,7 +121,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
             "rungwise: the load ran from {} to {}; its report says something of this look only if the same load ran then",
             heard.started, heard.finished
         ));
-        load_report::put(&mut capture, heard.report);
+        heard.put(&mut capture);
     }
     let mut evidence = rungwise_probes::evidence(&capture);
     if let Some(dumps) = dumps {
@@ -113,9 +129,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     }
     let mut findings = rungwise_rules::judge(&evidence);
     if args.target.is_some() {
-        stand(&mut findings, &replay(&capture), &evidence);
+        let host = replay(&capture);
+        stand(&mut findings, (&host, &host), &evidence);
     } else {
-        stand(&mut findings, &Live, &evidence);
+        stand(&mut findings, (&Live, network.host()), &evidence);
     }
     let exit = if interrupt.raised() {
         Exit::Interrupted
@@ -192,6 +209,11 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
     if !files::exists(path) {
         anyhow::bail!("cannot judge {}: there is no such file", path.display());
     }
+    anyhow::ensure!(
+        !files::would_wait(path),
+        "cannot judge {}: it is neither a file nor a folder, and reading it may never end; give a file, or a pipe as /dev/stdin",
+        path.display()
+    );
     bundle::read(path).map_err(|error| {
         let first = files::read_at_most(path, 32).unwrap_or_default();
         match jvm::gc::not_one(path).filter(|_| !bundle::looks_like(&first)) {
@@ -227,7 +249,9 @@ pub(super) fn exit(findings: &[Finding], fail_on: FailOn) -> Exit {
 }
 
 /// Says of each knob that is asked for how it stands, and drops a wish that is fulfilled already.
-pub(super) fn stand(findings: &mut [Finding], host: &dyn Host, evidence: &Evidence) {
+///
+/// `on` is the machine, and the same with the network that was looked at.
+pub(super) fn stand(findings: &mut [Finding], on: (&dyn Host, &dyn Host), evidence: &Evidence) {
     let cpus: Vec<usize> = evidence
         .each(&keys::CPU_BUSY)
         .map(|all| {
@@ -240,23 +264,34 @@ pub(super) fn stand(findings: &mut [Finding], host: &dyn Host, evidence: &Eviden
         let Ok(knob) = rungwise_knobs::find(&turn.id) else {
             continue;
         };
-        let context = Context::of_host(host, turn.device.as_deref(), &cpus);
+        let context = context(on, turn, &cpus);
         turn.from = knob.current(&context).ok().and_then(|now| now.value.ok());
     }
     for finding in findings {
-        finding.knobs.retain(|turn| !fulfilled(turn, host, &cpus));
+        finding.knobs.retain(|turn| !fulfilled(turn, on, &cpus));
+    }
+}
+
+fn context<'a>(
+    (machine, here): (&'a dyn Host, &'a dyn Host),
+    turn: &'a Turn,
+    cpus: &'a [usize],
+) -> Context<'a> {
+    Context {
+        here,
+        ..Context::of_host(machine, turn.device.as_deref(), cpus)
     }
 }
 
 /// What the turn wishes for holds already: a wish may name a part of what the knob shows, so its plan is asked.
-fn fulfilled(turn: &Turn, host: &dyn Host, cpus: &[usize]) -> bool {
+fn fulfilled(turn: &Turn, on: (&dyn Host, &dyn Host), cpus: &[usize]) -> bool {
     let (Ok(knob), Some(to)) = (rungwise_knobs::find(&turn.id), turn.to.as_deref()) else {
         return false;
     };
     if turn.from.as_deref() == Some(to) {
         return true;
     }
-    let context = Context::of_host(host, turn.device.as_deref(), cpus);
+    let context = context(on, turn, cpus);
     knob.plan(&context, to)
         .is_ok_and(|plan| !plan.edits.is_empty() && !plan.changes())
 }

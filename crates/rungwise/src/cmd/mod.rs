@@ -9,6 +9,7 @@ mod jvm;
 mod knob;
 mod load;
 mod meta;
+mod network;
 mod output;
 mod report;
 mod serve;

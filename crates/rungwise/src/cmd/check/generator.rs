@@ -7,11 +7,14 @@ use std::path::Path;
 use rungwise_host::files;
 use rungwise_model::SCHEMA_VERSION;
 use rungwise_model::load::{GeneratorReport, LoadReport};
-use rungwise_probes::bundle;
+use rungwise_probes::{Capture, bundle, load_report};
 use serde_json::Value;
 
 /// The longest that is read: a load of two weeks, which tells each second in about 100 bytes, is half of it.
 const LONGEST: u64 = 256 << 20;
+
+/// No generator is saturated that was busy for less: its own line is 0.95, drawn thread by thread.
+const UNSATURATED: f64 = 0.5;
 
 /// Other documents of rungwise, each by a field that only it has.
 const OTHERS: &[(&str, &str)] = &[
@@ -23,9 +26,43 @@ const OTHERS: &[(&str, &str)] = &[
 /// What the report says of its generator, and when its load ran.
 #[derive(Debug)]
 pub(super) struct Heard {
-    pub(super) report: GeneratorReport,
+    report: GeneratorReport,
     pub(super) started: String,
     pub(super) finished: String,
+}
+
+impl Heard {
+    /// Puts it beside what was seen in `window`; where it ran on another day, says so in its place. A look without a
+    /// time, as a told host, is believed to be of the same time.
+    pub(super) fn put(self, capture: &mut Capture) {
+        let Self {
+            mut report,
+            started,
+            finished,
+        } = self;
+        let ran = format!("from {started} to {finished}");
+        if let Some(taken) = &capture.taken
+            && is_of_another_day(&started, &finished, taken)
+        {
+            let why = format!(
+                "the load ran {ran} and the look began at {taken}, so its report says nothing of it; run the load again and look \
+                 meanwhile"
+            );
+            return load_report::refuse(capture, why);
+        }
+        report.ran = Some(ran);
+        load_report::put(capture, report);
+    }
+}
+
+/// It ended on a day before that of the look, or began on a later one; stamps are text, and sort as such. What is no stamp is of
+/// no day. A load of just before midnight is refused for a look just after it, which costs a repetition.
+fn is_of_another_day(started: &str, finished: &str, taken: &str) -> bool {
+    let days = [finished, taken, started].map(|stamp| stamp.split_once('T').map(|(day, _)| day));
+    match days {
+        [Some(finished), Some(taken), Some(started)] => finished < taken || started > taken,
+        _ => true,
+    }
 }
 
 /// Reads the report of a load.
@@ -98,6 +135,12 @@ fn parse(bytes: &[u8]) -> Result<Heard, String> {
 /// A figure that cannot have been measured: somebody wrote it.
 fn impossible(heard: &GeneratorReport) -> Option<String> {
     let client = &heard.client;
+    if client.saturated && client.busy.is_some_and(|busy| busy < UNSATURATED) {
+        return Some(format!(
+            "its client.saturated is true beside a client.busy of {}",
+            client.busy.unwrap_or_default()
+        ));
+    }
     if heard.window_s <= 0.0 {
         return Some(format!("its window_s is {}", heard.window_s));
     }
@@ -200,6 +243,47 @@ mod tests {
         ] {
             let said = parse(bytes).unwrap_err();
             assert!(said.contains(why), "{why}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_saturated_generator_that_slept_is_nobodys_report() {
+        let said = parse(&document(|measurement| {
+            measurement.client.busy = Some(0.1);
+            measurement.client.saturated = true;
+        }));
+        let said = said.unwrap_err();
+        assert!(said.contains("client.saturated is true beside"), "{said}");
+    }
+
+    #[test]
+    fn a_load_of_another_day_says_nothing_of_a_look() {
+        let told = |taken: &str| {
+            let mut capture = Capture {
+                taken: Some(taken.to_owned()),
+                moments: vec![rungwise_probes::Moment::default()],
+                ..Capture::default()
+            };
+            parse(&document(|_| {})).unwrap().put(&mut capture);
+            let evidence = rungwise_probes::evidence(&capture);
+            let key = &rungwise_model::keys::CLIENT_BUSY;
+            evidence
+                .host(key)
+                .map(|busy| busy.value)
+                .map_err(|missing| missing.why)
+        };
+        // It ran from 03:04:05 to 03:04:08.
+        for taken in ["2026-01-02T00:00:00Z", "2026-01-02T03:04:06Z"] {
+            assert_eq!(told(taken).ok(), Some(0.97), "{taken}");
+        }
+        for taken in ["2026-01-01T03:04:06Z", "2026-01-03T03:04:06Z", "today"] {
+            let why = told(taken).unwrap_err();
+            assert!(why.reason.contains("says nothing of it"), "{}", why.reason);
+            assert!(
+                why.remedy.starts_with("run the load again"),
+                "{}",
+                why.remedy
+            );
         }
     }
 

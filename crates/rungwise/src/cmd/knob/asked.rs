@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use super::stored::Kind;
 use crate::cmd::Global;
 use crate::cmd::capture::Looking;
+use crate::cmd::check::ELSEWHERE;
+use crate::cmd::network::Network;
 use crate::problem::Problem;
 
 /// A finding that a plan answers to.
@@ -65,6 +67,13 @@ pub(super) fn stored(path: &Path) -> anyhow::Result<Vec<Finding>> {
         report.host
     );
     anyhow::ensure!(
+        !report.target.ends_with(ELSEWHERE),
+        "cannot plan from {}: it judged {}, and a plan made here would turn the network of this namespace; go there and check again: \
+         nsenter -n -t PID rungwise check --pid PID --format json -o check.json",
+        path.display(),
+        report.target
+    );
+    anyhow::ensure!(
         report.target.ends_with("this host"),
         "cannot plan from {}: it judged the capture {}, and the host may have changed since; run `rungwise check --format json -o check.json` here",
         path.display(),
@@ -79,7 +88,7 @@ pub(super) fn look(
     interrupt: &Interrupt,
     global: &Global,
 ) -> anyhow::Result<Evidence> {
-    let capture = Looking::over(window).look(interrupt, global)?;
+    let capture = Looking::over(window).look(&Network::of(None), interrupt, global)?;
     heed(interrupt)?;
     Ok(rungwise_probes::evidence(&capture))
 }

@@ -287,3 +287,109 @@ fn where_nothing_is_mounted_nothing_is_passed_and_the_mount_is_the_remedy() {
         "mount it",
     );
 }
+
+/// Kills and reaps it, whatever happens meanwhile.
+struct Sleeper(std::process::Child);
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A process that sleeps in a network namespace of its own, in which one setting is unlike that of this host.
+fn sleeper_elsewhere() -> Sleeper {
+    let words = "echo 0 > /proc/sys/net/ipv4/tcp_sack && echo there && exec sleep 600";
+    let mut sleeper = Command::new("unshare")
+        .args(["--net", "sh", "-ec", words])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let stdout = sleeper.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut said).unwrap();
+    assert_eq!(said, "there\n");
+    Sleeper(sleeper)
+}
+
+#[test]
+fn a_process_in_another_network_namespace_is_judged_by_its_own_network() {
+    must_be_root();
+    let bench = Bench::new();
+    let sleeper = sleeper_elsewhere();
+    let pid = sleeper.0.id().to_string();
+    let ended = bench.run(
+        &[
+            &[
+                "capture",
+                "-o",
+                "elsewhere.rungwise",
+                "--quiet",
+                "--no-stacks",
+                "--pid",
+                &pid,
+            ][..],
+            &SHORT[..2],
+        ]
+        .concat(),
+    );
+    ended.expect(0);
+    let capture = rungwise_probes::bundle::read(&bench.path("elsewhere.rungwise")).unwrap();
+    let files = &capture.moments.last().unwrap().files;
+    let text = |path: &str| match &files[path] {
+        rungwise_probes::capture::Raw::Text(text) => text.trim().to_owned(),
+        rungwise_probes::capture::Raw::Failed { failed } => panic!("{path}: {failed}"),
+    };
+    assert_eq!(text("/proc/sys/net/ipv4/tcp_sack"), "0");
+    let devices: Vec<&str> = files
+        .keys()
+        .filter_map(|path| path.strip_prefix("/sys/class/net/")?.strip_suffix("/mtu"))
+        .collect();
+    assert_eq!(devices, ["lo"], "a new namespace has no other device");
+    assert_eq!(text("/proc/net/dev").lines().count(), 3);
+    let report = document(&Ended::from(
+        check(&bench, &[]).args(["--pid", &pid]).output().unwrap(),
+    ));
+    let target = report["target"].as_str().unwrap();
+    assert!(
+        target.ends_with("in a network namespace of its own"),
+        "{target}"
+    );
+    // Its wishes are not for the namespace of this test.
+    std::fs::write(bench.path("check.json"), report.to_string()).unwrap();
+    let refused = bench.run(&["knob", "plan", "--from", "check.json"]);
+    assert!(refused.stderr.contains("nsenter"), "{}", refused.stderr);
+    assert_ne!(refused.code, Some(0));
+}
+
+#[test]
+fn where_its_namespace_cannot_be_joined_no_rule_of_the_network_passes() {
+    must_be_root();
+    let bench = Bench::new();
+    let sleeper = sleeper_elsewhere();
+    let pid = sleeper.0.id().to_string();
+    let refused = [libc::SYS_mount, libc::SYS_unshare, libc::SYS_setns]
+        .map(|call| Refused::any(call, libc::EPERM));
+    let text = told(without(check(&bench, &[]).args(["--pid", &pid]), &refused));
+    for rule in ["tcp-rwnd-limited", "udp-rcvbuf-drop", "conntrack-full"] {
+        expect_lack(&text, rule, "in another network namespace", "nsenter -n -t");
+    }
+}
+
+#[test]
+fn below_the_sys_of_another_namespace_devices_are_told_by_a_mount_of_its_own_or_not_at_all() {
+    must_be_root();
+    let bench = Bench::new();
+    let devices = ["irq-names-unknown", "rps-new-device", "nic-ring-drop"];
+    let elsewhere = "/sys shows the devices of another network namespace";
+    let text = told(&mut check(&bench, &["unshare", "--net"]));
+    assert!(!text.contains(elsewhere), "{text}");
+    let refused = [Refused::any(libc::SYS_mount, libc::EPERM)];
+    let mut command = check(&bench, &["unshare", "--net"]);
+    let text = told(without(&mut command, &refused));
+    for rule in devices {
+        expect_lack(&text, rule, elsewhere, "ip netns exec");
+    }
+}

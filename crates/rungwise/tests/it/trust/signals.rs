@@ -53,6 +53,48 @@ fn a_signal_ends_the_window_and_what_was_seen_is_judged() {
     }
 }
 
+/// It is in read(2) of a pipe.
+fn reads_a_pipe(pid: u32) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let mut words = call.split_whitespace();
+    let read = libc::SYS_read.to_string();
+    let (true, Some(fd)) = (words.next() == Some(read.as_str()), words.next()) else {
+        return false;
+    };
+    let fd = u32::from_str_radix(fd.trim_start_matches("0x"), 16).unwrap();
+    std::fs::read_link(format!("/proc/{pid}/fd/{fd}"))
+        .is_ok_and(|link| link.to_string_lossy().starts_with("pipe:"))
+}
+
+#[test]
+fn a_signal_ends_a_check_of_a_pipe_that_says_nothing() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let bench = Bench::new();
+        let mut child = std::process::Command::new(binary())
+            .args(["check", "/dev/stdin"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .current_dir(bench.dir.path())
+            .spawn()
+            .unwrap();
+        let writer = child.stdin.take();
+        // It sleeps in read(2) of the pipe.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !reads_a_pipe(child.id()) {
+            assert!(Instant::now() < deadline, "it never read the pipe");
+            std::thread::yield_now();
+        }
+        kill(child.id().cast_signed(), signal);
+        let ended = child.wait().unwrap();
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&ended),
+            Some(signal)
+        );
+        drop(writer);
+    }
+}
+
 #[test]
 fn a_signal_during_a_capture_leaves_a_whole_file_or_none() {
     for signal in [libc::SIGINT, libc::SIGTERM] {

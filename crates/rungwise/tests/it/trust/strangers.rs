@@ -248,6 +248,10 @@ fn what_is_no_plain_file_neither_blocks_nor_fills_the_memory() {
             .unwrap()
             .success()
     );
+    // Nobody writes to it, so whoever opens it waits for ever.
+    checked(&bench, &pipe, &[])
+        .expect(2)
+        .says(&["neither a file nor a folder"]);
     let folder = bench.path("folder");
     std::fs::create_dir(&folder).unwrap();
     let about = json!({"machine": machine()}).to_string();

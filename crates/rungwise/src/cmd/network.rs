@@ -1,0 +1,99 @@
+//! The network namespace that a look is about: that of the process that is judged, or of this program.
+//!
+//! Most of what is read follows the thread that reads: sockets, counters, settings of the network. So a process in a
+//! container is looked at by a thread that joined its namespace. `/sys` follows nobody: it shows the devices of whoever
+//! mounted it, so that thread has a mount of its own (`network_namespaces(7)`, sysfs(5)).
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use rungwise_host::Host;
+use rungwise_host::live::Live;
+use rungwise_host::namespace::{self, Namespace};
+use rungwise_probes::Capture;
+use rungwise_probes::unseen::{self, Unseen};
+
+/// Where the network is looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Network {
+    /// The namespace in question, where it had to be joined or lacked a `/sys` of its own.
+    joined: Option<Namespace>,
+    /// What cannot be seen of it, and why: a reason and what helps, with `; ` between.
+    unseen: Option<(Unseen, String)>,
+    /// It is that of a process, and not that of this program.
+    pub(crate) is_elsewhere: bool,
+}
+
+impl Network {
+    /// Of the process with this pid; without one, of this program.
+    pub(crate) fn of(pid: Option<u32>) -> Self {
+        let link = |who: String| PathBuf::from(format!("/proc/{who}/ns/net"));
+        let theirs = pid.map(|pid| (pid, namespace::of_process(pid), Live.netns()));
+        match theirs {
+            Some((pid, Ok(theirs), Ok(own))) if theirs != own => {
+                let joined = Namespace::join("of the process", &link(pid.to_string()));
+                Self {
+                    is_elsewhere: true,
+                    ..Self::joined(joined, Unseen::All, |why| {
+                        format!(
+                            "pid {pid} is in another network namespace, and it cannot be joined ({why}); run as root: nsenter -n -t {pid} \
+                             rungwise check --pid {pid}"
+                        )
+                    })
+                }
+            }
+            Some((pid, Err(why), _)) => Self {
+                unseen: Some((
+                    Unseen::All,
+                    format!(
+                        "the network namespace of pid {pid} cannot be told ({why}); run as root"
+                    ),
+                )),
+                ..Self::default()
+            },
+            _ if namespace::sys_is_foreign() => {
+                let joined = Namespace::join("of this program", &link("thread-self".to_owned()));
+                Self::joined(joined, Unseen::Sys, |why| {
+                    format!(
+                        "/sys shows the devices of another network namespace, and another cannot be mounted ({why}); run as root, or \
+                         enter with `ip netns exec`, which mounts the right one"
+                    )
+                })
+            }
+            _ => Self::default(),
+        }
+    }
+
+    fn joined(
+        joined: Result<Namespace, impl Display>,
+        unseen: Unseen,
+        say: impl Fn(String) -> String,
+    ) -> Self {
+        match joined {
+            Ok(joined) => Self {
+                joined: Some(joined),
+                ..Self::default()
+            },
+            Err(error) => Self {
+                // What helps stands behind the last semicolon of the whole, not in the middle.
+                unseen: Some((unseen, say(error.to_string().replace("; ", ", ")))),
+                ..Self::default()
+            },
+        }
+    }
+
+    /// The machine with that network.
+    pub(crate) fn host(&self) -> &dyn Host {
+        match &self.joined {
+            Some(joined) => joined,
+            None => &Live,
+        }
+    }
+
+    /// Takes out of a capture made there what is not of that network.
+    pub(crate) fn hide(&self, capture: &mut Capture) {
+        if let Some((unseen, why)) = &self.unseen {
+            unseen::hide(capture, *unseen, why);
+        }
+    }
+}
