@@ -30,6 +30,14 @@ const CPUS: Threshold = Threshold {
     origin: "a softirq CPU alone has nobody to fight with but the reader",
 };
 
+const OURS: Threshold = Threshold {
+    name: "datagrams of this network namespace, as a share of the packets of the machine",
+    value: 0.25,
+    origin: "the fight is seen for the whole machine, the socket in one namespace. A datagram counts once below a network card, \
+             and up to three times on its way through a bridge and a pair of virtual devices, with its answer: a fourth is what is \
+             surely left of a load of its own. A guess",
+};
+
 /// Softirq samples below which their shares are not judged.
 pub(super) const SOFTIRQ_SAMPLES: Threshold = Threshold {
     name: "samples within softirq",
@@ -45,24 +53,30 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::LOCK_UDP_CONTENTIONS,
         &keys::SOFTIRQ_NET_RX_CPUS,
+        &keys::SOFTNET_PROCESSED,
         &keys::STACK_SAMPLES,
         &keys::STACK_SOFTIRQ_SAMPLES,
         &keys::STACK_UDP_LOCK,
         &keys::UDP_PROCESS,
+        &keys::UDP_RCVBUF_DROPS,
         &keys::UDP_READERS,
+        &keys::UDP_RECEIVED,
         &keys::UDP_SOCKET_DROPS,
         &keys::UDP_SOCKET_QUEUE,
         &keys::UDP_SOCKETS,
     ],
-    thresholds: &[SHARE, RATE, CPUS, sampled::SAMPLES, SOFTIRQ_SAMPLES],
+    thresholds: &[SHARE, RATE, CPUS, OURS, sampled::SAMPLES, SOFTIRQ_SAMPLES],
     knobs: &["sock.reuseport"],
     doc: Doc {
         looks_for: "More than 10 % of softirq samples spinning on a lock below the UDP enqueue, or more than 1,000 \
-                    contentions/s there, with at least two CPUs in NET_RX and one socket on the busiest UDP port.",
+                    contentions/s there, with at least two CPUs in NET_RX and one socket on the busiest UDP port. It is only worth \
+                    watching where less than a fourth of the machine's packets are datagrams of this network namespace.",
         hurts: "The CPUs wait for each other instead of taking packets; more of them make it worse, not better.",
         todo: "One socket per worker with SO_REUSEPORT (a change of the service). Only then do receive steering, \
                steering by BPF and pinning pay.",
-        wrong: "The kernel counts no datagrams per socket, so the port is a guess (drops, queue, readers). The reader \
+        wrong: "Samples and contentions are those of the whole machine, so a fight for a socket of another network namespace (a \
+                container) looks like one for the busiest socket here; the share of the packets tells them apart, unless both \
+                are busy. The kernel counts no datagrams per socket, so the port is a guess (drops, queue, readers). The reader \
                 takes the same lock: with one CPU in NET_RX that is all it is. Guests show \
                 __pv_queued_spin_lock_slowpath, bare metal native_queued_spin_lock_slowpath; both are counted.",
         sources: "net/ipv4/udp.c (Linux 6.18); the reference case (20 cores, 82599ES, Linux 4.6.3): 17 k \
@@ -182,6 +196,20 @@ impl<'a> Seen<'a> {
     }
 }
 
+/// How many of the packets of the machine are datagrams that arrived in this network namespace; nothing where that is not
+/// known. More than all of them is no error: loopback is counted as well, and one packet may hold several (GRO).
+fn ours(evidence: &Evidence) -> Option<(f64, [Quantity<'_>; 2])> {
+    let received = evidence.host(&keys::UDP_RECEIVED).ok()?;
+    let dropped = evidence.host(&keys::UDP_RCVBUF_DROPS);
+    let all = evidence.each(&keys::SOFTNET_PROCESSED).ok()?;
+    let packets: f64 = all.iter().map(|(_, rate)| rate.value).sum();
+    let busiest = all
+        .into_iter()
+        .max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let arrived = received.value + dropped.map_or(0.0, |rate| rate.value);
+    (packets > 0.0).then(|| (arrived / packets, [received, busiest.1]))
+}
+
 /// The sickness is there; read by rules whose cure would make it worse.
 pub(crate) fn holds(evidence: &Evidence) -> Result<bool, Missing> {
     Ok(Seen::of(evidence)?.holds())
@@ -230,9 +258,31 @@ fn judge(evidence: &Evidence) -> Judgement {
         say::whole(seen.cpus.value),
         spinning.described()
     );
-    let finding = Finding::act(seen.port.subject, sentence)
-        .severity(severity)
-        .confidence(confidence);
+    let ours = ours(evidence);
+    let finding = match &ours {
+        Some((share, _)) if *share >= OURS.value => {
+            Finding::act(seen.port.subject, sentence).confidence(confidence)
+        }
+        other => {
+            let why = match other {
+                Some((share, _)) => format!(
+                    "only {} of the machine's packets are datagrams of this network namespace",
+                    say::percent(*share)
+                ),
+                None => "how many of the machine's packets are datagrams of this network namespace is not known".to_owned(),
+            };
+            let sentence = format!(
+                "{sentence}; {why}, so it may be a fight for a socket of another one: check its process with --pid"
+            );
+            Finding::watch(seen.port.subject, sentence).confidence(Grade::Low)
+        }
+    };
+    let finding = ours
+        .into_iter()
+        .flat_map(|(_, cited)| cited)
+        .fold(finding.severity(severity), |finding, quantity| {
+            finding.cite(quantity.reading)
+        });
     Ok(vec![
         spinning
             .cited_in(finding)
