@@ -273,6 +273,12 @@ fn data(steps: &[Step]) -> Table {
 /// Reasons of the kernel for packets it freed as dropped, as `REASON COUNT, ...`.
 fn reasons(evidence: &Evidence) -> Option<Block> {
     let told = words(evidence, &keys::DROP_REASONS, &Subject::host())?;
+    let counts = told.split(", ").filter_map(|part| part.rsplit_once(' '));
+    let sum: f64 = counts
+        .filter_map(|(_, count)| count.parse::<f64>().ok())
+        .sum();
+    let rate = number(evidence, &keys::DROP_RATE, &Subject::host());
+    let counted_s = rate.filter(|rate| *rate > 0.0).map(|rate| sum / rate);
     let rows: Vec<Vec<Cell>> = told
         .split(", ")
         .filter_map(|part| {
@@ -281,25 +287,36 @@ fn reasons(evidence: &Evidence) -> Option<Block> {
             Some(vec![
                 Cell::text(reason),
                 Cell::number(Some(count), numbers::significant),
+                Cell::number(counted_s.map(|seconds| count / seconds), numbers::rate),
             ])
         })
         .collect();
     if rows.is_empty() {
         return None;
     }
-    let rate = number(evidence, &keys::DROP_RATE, &Subject::host());
     let rate = rate.map_or_else(String::new, |rate| format!(": {}", numbers::rate(rate)));
+    // The stations are counters of one namespace over the whole window.
+    let counted = counted_s.map_or_else(
+        || "for a part of the window".to_owned(),
+        |seconds| format!("for {} of the window", numbers::span(seconds)),
+    );
+    let scope = format!(
+        "counted {counted} in all network namespaces of the machine; the stations above count {} in this one, so compare \
+         rates, and expect more here where containers run",
+        numbers::span(evidence.seconds())
+    );
     Some(Block::Long {
-        brief: format!("The kernel's reasons (skb:kfree_skb){rate}: {told}"),
+        brief: format!("The kernel's reasons (skb:kfree_skb){rate}: {told}; {scope}"),
         summary: String::new(),
         blocks: vec![Block::Table(Table {
             caption: format!(
-                "The kernel's own reasons for packets it freed as dropped (skb:kfree_skb){rate}. A few \
+                "The kernel's own reasons for packets it freed as dropped (skb:kfree_skb){rate}, {scope}. A few \
                  per second mean nothing: NOT_SPECIFIED stands for callers that give no reason."
             ),
             columns: vec![
                 Column::words("Reason", "title"),
                 Column::number("Packets while counted", "packets"),
+                Column::number("Rate", "per_s"),
             ],
             rows,
         })],
@@ -361,14 +378,23 @@ mod tests {
         let mut evidence = Evidence::over(10.0);
         let told = "SOCKET_RCVBUFF 190, NO_SOCKET 10";
         let origin = Origin::default();
-        evidence.text(&keys::DROP_REASONS, Subject::host(), told, origin);
-        let Some(Block::Long { blocks, .. }) = reasons(&evidence) else {
+        evidence.text(&keys::DROP_REASONS, Subject::host(), told, origin.clone());
+        evidence.number(&keys::DROP_RATE, Subject::host(), 100.0, origin);
+        let Some(Block::Long { blocks, brief, .. }) = reasons(&evidence) else {
             panic!("a block");
         };
+        // Another time and another scope than those of the stations above.
+        let [counted, window] = [2.0, 10.0].map(numbers::span);
+        let scope = format!(
+            "counted for {counted} of the window in all network namespaces of the machine; the stations above count {window}"
+        );
+        assert!(brief.contains(&scope), "{brief}");
         let Block::Table(table) = &blocks[0] else {
             panic!("a table");
         };
         assert_eq!(table.rows.len(), 2);
         assert_eq!(table.rows[0][0].text, "SOCKET_RCVBUFF");
+        assert!(table.caption.contains(&scope), "{}", table.caption);
+        assert_eq!(table.rows[0][2].raw, Some(95.0));
     }
 }
