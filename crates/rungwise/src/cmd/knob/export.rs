@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::path::{Component, Path};
 
 use clap::ValueEnum;
-use rungwise_host::files;
 use rungwise_host::live::Live;
-use rungwise_knobs::export::Export;
-use rungwise_knobs::{Plan, PlannedEdit, Result, recovery};
+use rungwise_host::{Host as _, files};
+use rungwise_knobs::export::{Export, LeftOut};
+use rungwise_knobs::{Plan, PlannedEdit, Result, Scope, recovery};
 
 /// The tools, as the command line names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -35,9 +35,12 @@ impl From<Form> for rungwise_knobs::export::Form {
     }
 }
 
-/// What open journals of this boot hold in force, a plan per knob; of each target the last word.
-pub(super) fn in_force(state: &Path) -> Result<Vec<Plan>> {
+/// What open journals of this boot hold in force here, a plan per knob; of each target the last word. Beside it what they
+/// hold in force in other network namespaces, where the same path is another setting.
+pub(super) fn in_force(state: &Path) -> Result<(Vec<Plan>, Vec<LeftOut>)> {
     let boot_id = recovery::boot_id(&Live)?;
+    let here = Live.netns().ok();
+    let mut elsewhere = Vec::new();
     let mut open = recovery::open(state)?;
     // Newest first; what was set last is what holds.
     open.reverse();
@@ -52,6 +55,16 @@ pub(super) fn in_force(state: &Path) -> Result<Vec<Plan>> {
         }
         for pending in recovered.pending {
             let intent = pending.intent;
+            if here != Some(intent.netns) && !is_of_machine(&intent.knob) {
+                elsewhere.push(LeftOut {
+                    what: format!("{}: {}", intent.knob, intent.edit.target()),
+                    why: format!(
+                        "it was set in network namespace {}, which is not this one; export it there (nsenter)",
+                        intent.netns
+                    ),
+                });
+                continue;
+            }
             edits.insert(
                 (intent.knob, intent.edit.target()),
                 PlannedEdit {
@@ -75,7 +88,14 @@ pub(super) fn in_force(state: &Path) -> Result<Vec<Plan>> {
             .edits
             .push(edit);
     }
-    Ok(plans.into_values().collect())
+    elsewhere.dedup();
+    Ok((plans.into_values().collect(), elsewhere))
+}
+
+/// The knob turns the same thing whatever the network namespace.
+fn is_of_machine(knob: &str) -> bool {
+    let scope = rungwise_knobs::find(knob).map(|knob| knob.scope);
+    matches!(scope, Ok(Scope::Host | Scope::Disk | Scope::Cgroup))
 }
 
 /// Writes each file below `folder`.
@@ -96,7 +116,8 @@ pub(super) fn store(export: &Export, folder: &Path) -> anyhow::Result<()> {
 /// The files with their paths, or where they were written.
 pub(super) fn told(export: &Export, below: Option<&Path>) -> String {
     if export.files.is_empty() {
-        return "nothing that this form has words for\n".to_owned();
+        // All forms begin a comment with this sign, so the text may go where the file belongs.
+        return "# nothing that this form has words for\n".to_owned();
     }
     let files = export.files.iter();
     match below {

@@ -289,12 +289,18 @@ impl Work<'_> {
         wishes: &OptionalWishes,
         below: Option<&Path>,
     ) -> anyhow::Result<Exit> {
-        let plans = if wishes.wishes.is_empty() {
+        let (plans, elsewhere) = if wishes.wishes.is_empty() {
+            self.global.say(
+                "exported is what rungwise changed and did not undo; a wish that held already is in no journal, so name it: \
+                 rungwise knob export --as FORM KNOB=VALUE",
+            );
             export::in_force(&self.state_dir()?).map_err(problem)?
         } else {
-            plans(&wishes.wishes, &wishes.device, Origin::Anywhere)?.plans
+            let asked = plans(&wishes.wishes, &wishes.device, Origin::Anywhere)?;
+            (asked.plans, Vec::new())
         };
-        let export = rungwise_knobs::export::export(form.into(), &plans).map_err(problem)?;
+        let mut export = rungwise_knobs::export::export(form.into(), &plans).map_err(problem)?;
+        export.left_out.extend(elsewhere);
         if let Some(folder) = below {
             export::store(&export, folder)?;
         }
