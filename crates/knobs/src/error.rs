@@ -34,7 +34,7 @@ pub enum Error {
         allowed: &'static str,
     },
     /// The knob turns a device and none, or an unknown one, was named.
-    #[error("cannot read {knob}: {why}; {}", named(known))]
+    #[error("cannot read {knob}: {why}{}", named(known))]
     NoDevice {
         /// Id of the knob.
         knob: &'static str,
@@ -222,9 +222,9 @@ fn nearest(near: Option<&'static str>) -> String {
 
 fn named(known: &[String]) -> String {
     if known.is_empty() {
-        return "there is none here that it could turn".to_owned();
+        return String::new();
     }
-    format!("name one with --device ({})", known.join(", "))
+    format!("; name one with --device ({})", known.join(", "))
 }
 
 fn room(answer: &io::Error) -> &'static str {

@@ -512,16 +512,30 @@ impl<'a> Context<'a> {
             .filter(|name| lists.iter().all(|list| list.contains(name)))
             .cloned()
             .collect();
+        let none = |why: String| {
+            if known.is_empty() {
+                format!("{why}; there is none here that it could turn")
+            } else {
+                why
+            }
+        };
         let why = match self.device {
             Some(device) if is_name(device) && known.iter().any(|name| name == device) => {
                 return Ok(device);
             }
-            Some(device) if lists[1..].iter().flatten().any(|name| name == device) => format!(
-                "/sys shows another network namespace than that of {device}, so a write there would miss it; \
-                 enter with `ip netns exec`, which mounts the right one"
-            ),
-            Some(device) => format!("{} has no device {device}", host.name()),
-            None => "it belongs to a device".to_owned(),
+            // Another device would not help.
+            Some(device) if lists[1..].iter().flatten().any(|name| name == device) => {
+                return Err(Error::NoDevice {
+                    knob: knob.id,
+                    why: format!(
+                        "/sys shows another network namespace than that of {device}, so a write there would miss it; \
+                         enter with `ip netns exec`, which mounts the right one"
+                    ),
+                    known: Vec::new(),
+                });
+            }
+            Some(device) => none(format!("{} has no device {device}", host.name())),
+            None => none("it belongs to a device".to_owned()),
         };
         Err(Error::NoDevice {
             knob: knob.id,

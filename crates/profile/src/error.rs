@@ -14,7 +14,7 @@ pub enum Error {
     /// The kernel does not let this user watch the machine.
     #[error(
         "cannot {tried}: not permitted (sysctl kernel.perf_event_paranoid is {paranoid}); \
-         run as root, in a container with CAP_PERFMON and CAP_SYSLOG"
+         run as root, or give the container CAP_PERFMON and CAP_SYSLOG"
     )]
     NotPermitted {
         /// Verb and object.

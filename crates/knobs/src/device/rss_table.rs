@@ -43,7 +43,11 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     let Some(queues) = wish.strip_prefix("equal") else {
         return draft_setting(&KNOB, context, SETTING, wish);
     };
-    let queues = KNOB.number(queues.trim_start_matches([' ', '=']), 1..=1024)?;
+    let queues = queues.trim_start_matches([' ', '=']);
+    if queues.is_empty() {
+        return Err(KNOB.bad_wish(wish, "it does not say how many queues"));
+    }
+    let queues = KNOB.number(queues, 1..=1024)?;
     let table: Vec<String> = (0..queues).map(|queue| queue.to_string()).collect();
     draft_setting(&KNOB, context, SETTING, &table.join(","))
 }
@@ -64,6 +68,17 @@ pub(crate) fn equal(table: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_without_a_number_is_quoted_as_it_was_wished() {
+        let host = rungwise_host::recorded::Recorded::new("this host", 1);
+        let context = Context::of_host(&host, Some("eth0"), &[0]);
+        for wish in ["equal", "equal "] {
+            let error = draft(&context, wish).unwrap_err().to_string();
+            let said = format!("to '{wish}': it does not say how many queues; allowed is equal N");
+            assert!(error.contains(&said), "{error}");
+        }
+    }
 
     #[test]
     fn a_table_that_deals_in_turn_is_called_equal() {

@@ -467,6 +467,8 @@ fn a_device_that_sysfs_does_not_show_is_told_apart_from_one_that_is_not_there() 
     }
     let error = sees(&machines).unwrap_err();
     assert!(error.contains("another network namespace"), "{error}");
+    // It was named, and another would not help.
+    assert!(!error.contains("--device"), "{error}");
 }
 
 #[test]

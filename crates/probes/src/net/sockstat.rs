@@ -95,7 +95,17 @@ fn mark(
 ) {
     let text = match window.text(path) {
         Ok(text) => text.trim(),
-        Err(why) => return evidence.absent(&[key], &why, path),
+        Err(why) => {
+            // Every kernel has it, and shows it to the first namespace alone (net/ipv4/sysctl_net_ipv4.c).
+            let why = match window.text(SOCKSTAT) {
+                Ok(_) if why.reason.starts_with("this kernel has no") => Absence::because(format!(
+                    "{path} is not shown in this network namespace, only in that of the host"
+                ))
+                .remedy("run it on the host"),
+                _ => why,
+            };
+            return evidence.absent(&[key], &why, path);
+        }
     };
     // Low, pressure, high.
     let pages = text.split_ascii_whitespace().nth(1).map(str::parse::<u64>);
