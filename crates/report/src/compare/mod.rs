@@ -376,8 +376,10 @@ impl Found {
 
     fn metric(self, key: &Key, rules: &[About], knobs: &BTreeMap<String, String>) -> Metric {
         let knob = self.sources.iter().find_map(|source| knobs.get(source));
+        // One key holds all sysctls, so a rule that needs it cares for those that it turns.
+        let reads = key != &keys::SYSCTL_VALUE;
         let cares = |rule: &&About| {
-            rule.needs.iter().any(|need| need == key.id)
+            (reads && rule.needs.iter().any(|need| need == key.id))
                 || knob.is_some_and(|knob| rule.knobs.contains(knob))
         };
         let (before, after) = self.shown;
@@ -568,6 +570,42 @@ mod tests {
         let all = compare(&of(67_108_864.0), &of(67_112_960.0));
         assert_eq!(all.metrics[0].before.as_deref(), Some("67108864"));
         assert_eq!(all.metrics[0].after.as_deref(), Some("67112960"));
+    }
+
+    #[test]
+    fn a_rule_cares_for_the_sysctls_that_it_turns_and_no_others() {
+        let of = |value: &str| {
+            let mut evidence = Evidence::over(1.0);
+            for name in ["fs.file-max", "net.core.rmem_max"] {
+                let setting = Subject::new(Kind::Setting, name);
+                let origin = Origin::new(format!("/proc/sys/{}", name.replace('.', "/")), value);
+                evidence.text(&keys::SYSCTL_VALUE, setting, value, origin);
+            }
+            evidence
+        };
+        let (one, other) = (of("1"), of("2"));
+        let side = |evidence| Side {
+            name: "x",
+            evidence,
+            findings: &[],
+        };
+        let rule = About {
+            id: "udp-rcvbuf-drop".to_owned(),
+            topic: String::new(),
+            summary: String::new(),
+            page: String::new(),
+            needs: vec![keys::SYSCTL_VALUE.id.to_owned()],
+            knobs: vec!["net.rmem_max".to_owned()],
+        };
+        let file = "/proc/sys/net/core/rmem_max".to_owned();
+        let knobs = [(file, "net.rmem_max".to_owned())].into();
+        let all = differences(&side(&one), &side(&other), &[rule], &knobs);
+        let cares = |name: &str| {
+            let metric = all.metrics.iter().find(|metric| metric.name == name);
+            metric.unwrap().rules.clone()
+        };
+        assert_eq!(cares("net.core.rmem_max"), ["udp-rcvbuf-drop"]);
+        assert!(cares("fs.file-max").is_empty());
     }
 
     #[test]
