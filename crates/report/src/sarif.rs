@@ -78,7 +78,7 @@ fn result(finding: &Finding, level: &str, rules: &[About]) -> Value {
         "locations": [location(finding)],
         // The same trouble of the same subject is the same alert, whatever its numbers today.
         "partialFingerprints": {
-            "ruleAndSubject/v1": format!("{} {}", finding.rule, finding.subject),
+            "ruleAndSubject/v1": format!("{} {}", finding.rule, lasting(&finding.subject)),
         },
         "properties": {
             "severity": finding.severity,
@@ -97,24 +97,51 @@ fn result(finding: &Finding, level: &str, rules: &[About]) -> Value {
     result
 }
 
-/// The subject, and the file of the first raw line where it is one: some viewers refuse a result without a file.
+/// The subject, and where the first raw line stands: GitHub refuses a result without a file and a line in it.
 fn location(finding: &Finding) -> Value {
+    let first = finding.evidence.first();
+    let source = first.map_or(finding.rule.as_str(), |line| line.source.as_str());
     let mut location = json!({
         "logicalLocations": [{ "fullyQualifiedName": finding.subject, "kind": "resource" }],
+        "physicalLocation": {
+            "artifactLocation": { "uri": uri(source) },
+            "region": { "startLine": 1 },
+        },
     });
-    if let Some(line) = finding.evidence.first() {
+    if let Some(line) = first {
         location["message"] = json!({ "text": line.line });
-        if let Some(uri) = file_uri(&line.source) {
-            location["physicalLocation"] = json!({ "artifactLocation": { "uri": uri } });
-        }
     }
     location
 }
 
-/// A source that is a path, as a URI (RFC 8089); patterns and interfaces of the kernel are none.
-fn file_uri(source: &str) -> Option<String> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/:@+,=".contains(&b);
-    (source.starts_with('/') && source.bytes().all(plain)).then(|| format!("file://{source}"))
+/// A source as a URI (RFC 3986): a path as that of a file (RFC 8089); a pattern or an interface of the kernel has no file, and
+/// its name stands for it.
+fn uri(source: &str) -> String {
+    use std::fmt::Write as _;
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/@+,=".contains(&b);
+    let mut uri = if source.starts_with('/') {
+        "file://".to_owned()
+    } else {
+        String::new()
+    };
+    for byte in source.bytes() {
+        if plain(byte) {
+            uri.push(char::from(byte));
+        } else {
+            // Writing to a string never fails.
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri
+}
+
+/// The subject as it is tomorrow: a process or thread has another number then.
+fn lasting(subject: &str) -> &str {
+    let numbered = ["process/", "thread/", "jvm/", "deadlock/"];
+    match subject.split_once('/') {
+        Some((kind, _)) if numbered.iter().any(|known| subject.starts_with(known)) => kind,
+        _ => subject,
+    }
 }
 
 fn notification(finding: &Finding) -> Value {
@@ -147,9 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_path_is_a_file() {
-        assert_eq!(file_uri("/proc/net/snmp").unwrap(), "file:///proc/net/snmp");
-        assert_eq!(file_uri("/sys/block/*/stat"), None);
-        assert_eq!(file_uri("sock_diag"), None);
+    fn every_source_is_a_uri() {
+        assert_eq!(uri("/proc/net/snmp"), "file:///proc/net/snmp");
+        assert_eq!(uri("/sys/block/*/stat"), "file:///sys/block/%2A/stat");
+        assert_eq!(uri("lock:contention_begin"), "lock%3Acontention_begin");
+    }
+
+    #[test]
+    fn the_same_trouble_after_a_restart_is_the_same_alert() {
+        use rungwise_model::evidence::{Kind, Subject};
+        let of = |kind, name| lasting(&Subject::new(kind, name).to_string()).to_owned();
+        assert_eq!(of(Kind::Process, "4242"), of(Kind::Process, "812"));
+        assert_eq!(of(Kind::Thread, "4243"), of(Kind::Thread, "17"));
+        assert_ne!(of(Kind::Port, "udp/9000"), of(Kind::Port, "udp/53"));
     }
 }

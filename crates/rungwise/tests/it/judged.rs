@@ -77,6 +77,13 @@ fn sarif_names_each_rule_with_its_page() {
         assert!(page.contains("What to do"), "{page}");
         let level = result["level"].as_str().unwrap();
         assert!(["error", "warning", "note"].contains(&level), "{level}");
+        // What GitHub asks for, beside what SARIF 2.1.0 does.
+        let place = &result["locations"][0]["physicalLocation"];
+        let uri = place["artifactLocation"]["uri"].as_str().unwrap();
+        assert!(!uri.is_empty() && !uri.contains([' ', '*']), "{uri}");
+        assert_eq!(place["region"]["startLine"], 1);
+        assert!(result["partialFingerprints"].is_object());
+        assert!(result["message"]["text"].is_string());
         let subject = &result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"];
         assert!(subject.as_str().is_some_and(|name| !name.is_empty()));
     }
