@@ -1,6 +1,7 @@
 //! Secrets in a text, found as every scanner finds them: by the name before them.
 //!
-//! `name=value`, `name: value`, `--name value`, in JSON or in a URL; and whoever stands before the `@` of a URL.
+//! `name=value`, `name: value`, `--name value`, in JSON or in a URL; whoever stands before the `@` of a URL,
+//! and what follows its `?`, where signatures and keys have names of their own.
 //! A value in quotes ends with its quote, any other with the word, so rather too much is hidden than too little.
 
 use std::sync::LazyLock;
@@ -58,6 +59,7 @@ pub(super) fn hidden(text: &str) -> Option<String> {
         if sign.start() < kept {
             continue;
         }
+        let is_url = sign.pattern().as_usize() > NAMES.len() + WORDS.len();
         let found = match sign.pattern().as_usize() {
             at if at < NAMES.len() => value(text, sign.start(), sign.end()),
             at if at < NAMES.len() + WORDS.len() => {
@@ -70,7 +72,8 @@ pub(super) fn hidden(text: &str) -> Option<String> {
             at if at == NAMES.len() + WORDS.len() => header(text, sign.end()),
             _ => user(text, sign.end()),
         };
-        if let Some((start, end)) = found {
+        let query = is_url.then(|| query(text, sign.end())).flatten();
+        for (start, end) in found.into_iter().chain(query) {
             masked.push_str(&text[kept..start]);
             masked.push_str(MASKED);
             kept = end;
@@ -159,6 +162,14 @@ fn user(text: &str, begins: usize) -> Option<(usize, usize)> {
     (ends > 0).then_some((begins, begins + ends))
 }
 
+/// What follows the `?` of a URL whose authority begins here; the fragment as well.
+fn query(text: &str, begins: usize) -> Option<(usize, usize)> {
+    let rest = &text[begins..end_of_word(text, begins)];
+    let rest = rest.split(is_quote).next()?;
+    let asks = rest.find('?')? + 1;
+    (asks < rest.len()).then_some((begins + asks, begins + rest.len()))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -176,7 +187,15 @@ mod tests {
             ("password: hunter2\n", "password: (masked)\n"),
             ("AWS_SECRET_ACCESS_KEY=x", "AWS_SECRET_ACCESS_KEY=(masked)"),
             ("x,token='a b' ro", "x,token=(masked) ro"),
-            ("https://u:p@ss@host/x?y", "https://(masked)@host/x?y"),
+            (
+                "https://u:p@ss@host/x?y z",
+                "https://(masked)@host/x?(masked) z",
+            ),
+            (
+                "ro coreos.inst.ignition_url=https://h/a.ign?sig=hunter2&x=1#f quiet",
+                "ro coreos.inst.ignition_url=https://h/a.ign?(masked) quiet",
+            ),
+            ("'http://h/?k=a' b", "'http://h/?(masked)' b"),
             (
                 r#"{"password": "a", "n": 1}"#,
                 r#"{"password": (masked), "n": 1}"#,
@@ -197,6 +216,7 @@ mod tests {
             "17 (token-server) S 1",
             "bypass=1 iommu.passthrough=1",
             "https://host/user@x",
+            "https://host/x? y?z",
             "password=\nro",
             "token",
             "",
