@@ -5,8 +5,7 @@
 //!
 //! The folder is a told host, see [`told`](crate::told).
 
-use std::borrow::Cow;
-use std::io::{Read as _, Write as _};
+use std::io::{self, BufReader, Read, Write as _};
 use std::path::Path;
 
 use flate2::Compression;
@@ -23,6 +22,13 @@ const FORMAT: u32 = 1;
 
 /// The most that is unpacked: four looks at a host with 100,000 sockets take about a quarter of it.
 const LIMIT: u64 = 512 << 20;
+
+/// The most that it may unpack to as a multiple of its own size: captures of hosts unpack to 8 times theirs (Linux 6.18), and
+/// many sockets that are alike to more. A guess with room; zeros unpack to a thousand times theirs.
+const TIMES: u64 = 32;
+
+/// A small bundle may unpack to this much all the same.
+const SMALL: u64 = 48 << 20;
 
 /// The longest window that is believed: thirty years.
 const LONGEST_S: f64 = 1e9;
@@ -61,7 +67,7 @@ pub fn pack(capture: &Capture) -> Result<Vec<u8>> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     // In one piece: the packer is slow on the few bytes of a token.
     let written = serde_json::to_vec(&document)
-        .map_err(std::io::Error::from)
+        .map_err(io::Error::from)
         .and_then(|text| packed.write_all(&text))
         .and_then(|()| packed.finish());
     written.map_err(|error| Error::NotABundle {
@@ -89,23 +95,17 @@ fn unpack_within(bytes: &[u8], path: &Path, limit: u64) -> Result<Capture> {
         path: path.to_owned(),
         why,
     };
-    let text = if bytes.starts_with(&GZIP) {
-        let mut text = Vec::new();
-        GzDecoder::new(bytes)
-            .take(limit + 1)
-            .read_to_end(&mut text)
-            .map_err(|error| not_a_bundle(format!("it is damaged or cut short: {error}")))?;
-        Cow::Owned(text)
-    } else {
-        Cow::Borrowed(bytes)
-    };
-    if text.len() as u64 > limit {
+    let limit = limit.min(SMALL.max(TIMES * bytes.len() as u64));
+    // Unpacked into nothing first: what is refused takes no memory, and what is read is never there as a whole.
+    let length = io::copy(&mut opened(bytes).take(limit + 1), &mut io::sink())
+        .map_err(|error| not_a_bundle(format!("it is damaged or cut short: {error}")))?;
+    if length > limit {
         return Err(Error::TooLarge {
             path: path.to_owned(),
             limit,
         });
     }
-    let head: Head = serde_json::from_slice(&text)
+    let head: Head = serde_json::from_reader(opened(bytes))
         .map_err(|error| not_a_bundle(format!("it is no JSON document of ours: {error}")))?;
     match head.rungwise_capture {
         None => Err(not_a_bundle("it does not say that it is one".to_owned())),
@@ -115,10 +115,19 @@ fn unpack_within(bytes: &[u8], path: &Path, limit: u64) -> Result<Capture> {
             known: FORMAT,
         }),
         Some(_) => {
-            let document: Document<Capture> =
-                serde_json::from_slice(&text).map_err(|error| not_a_bundle(error.to_string()))?;
+            let document: Document<Capture> = serde_json::from_reader(opened(bytes))
+                .map_err(|error| not_a_bundle(error.to_string()))?;
             check(document.capture, path)
         }
+    }
+}
+
+/// The text of a bundle from its beginning.
+fn opened(bytes: &[u8]) -> Box<dyn Read + '_> {
+    if bytes.starts_with(&GZIP) {
+        Box::new(BufReader::with_capacity(64 << 10, GzDecoder::new(bytes)))
+    } else {
+        Box::new(bytes)
     }
 }
 
@@ -203,6 +212,20 @@ mod tests {
             bomb.write_all(&zeros).unwrap();
         }
         assert!(refused(&bomb.finish().unwrap()).contains("unpacks to more than"));
+    }
+
+    #[test]
+    fn a_bundle_that_unpacks_to_many_times_its_size_is_refused_before_it_is_unpacked() {
+        let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
+        let zeros = vec![b' '; 1 << 20];
+        for _ in 0..64 {
+            bomb.write_all(&zeros).unwrap();
+        }
+        let error = unpack(&bomb.finish().unwrap(), Path::new("x")).unwrap_err();
+        assert!(
+            matches!(error, Error::TooLarge { limit: SMALL, .. }),
+            "{error}"
+        );
     }
 
     #[test]
