@@ -75,7 +75,7 @@ impl Global {
         }
         if files::is_folder(path) {
             anyhow::bail!(
-                "cannot write the result to {}: it is a folder; name a file in it",
+                "cannot write the result to {}: it is a folder; name another file with -o",
                 path.display()
             );
         }

@@ -330,7 +330,7 @@ fn an_output_that_cannot_be_written_is_told_and_what_is_in_force_too() {
             ],
             &[
                 &format!("cannot write the result to {output}"),
-                "; name another file with -o",
+                "name another file with -o",
             ],
         );
     }
