@@ -202,6 +202,8 @@ fn number(unit: Unit, text: &str) -> Result<f64, String> {
 
 #[test]
 fn a_case_is_read_as_it_is_written() {
+    use rungwise_model::check::Outcome;
+
     let text = "# some-rule\n\n## A title\nprose\n\n```evidence\nwindow = 10s\n# a comment\n\
         softirq.net_rx_share cpu/0 = 93% [90% 96%]  # course\ncpu.busy cpu/1-3 = 4%\n\
         irq.device irq/41 = \"eth0 # 1\"\nstack.samples host = absent \"not permitted\"\n\
@@ -224,9 +226,7 @@ fn a_case_is_read_as_it_is_written() {
     assert_eq!(numbers.len(), 8, "{numbers:#?}");
     assert!(numbers.contains(&"cpu.busy cpu/2 Number(0.04)".to_owned()));
     assert!(numbers.contains(&"irq.device irq/41 Text(\"eth0 # 1\")".to_owned()));
-    use rungwise_model::check::Outcome;
-
-    let outcomes: Vec<Outcome> = expectation.findings.iter().map(Expected::outcome).collect();
+    let outcomes: Vec<_> = expectation.findings.iter().map(Expected::outcome).collect();
     assert_eq!(outcomes, [Outcome::Act, Outcome::Watch, Outcome::Undecided]);
 }
 
