@@ -5,6 +5,7 @@
 //! planted fault each, or none. And a GC log that does not end, and casebooks.
 
 pub mod casebook;
+mod clock;
 mod endless;
 pub mod faults;
 mod invented;
@@ -12,6 +13,7 @@ mod killed;
 mod pair;
 mod record;
 
+pub use clock::WallClock;
 pub use endless::EndlessLog;
 pub use invented::{BOOT_ID, DEVICE, QUEUES, invented};
 pub use killed::{Killed, Traced};

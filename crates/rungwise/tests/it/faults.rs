@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use rungwise_testkit::{Killed, Traced};
+use rungwise_testkit::{Killed, Traced, WallClock};
+use serde_json::Value;
 
 use crate::run::{Bench, Ended, Machine, binary, kill, service_of};
 use crate::tune::{SMALL, wait_for_pairs};
@@ -51,6 +52,46 @@ fn killed_at_any_journal_step_the_machine_is_as_before() {
         }
         assert!(killed >= 8, "only {killed} calls of {call}");
     }
+}
+
+#[test]
+fn a_clock_that_jumps_under_way_changes_nothing_but_the_stamps() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", SMALL);
+    let before = Machine::now();
+    let clock = WallClock::new(bench.path("clock"));
+    let mut tune = bench.command(&["tune", scenario.to_str().unwrap(), "--format", "json"]);
+    clock.dress(&mut tune);
+    let child = tune
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_pairs(bench.dir.path(), 1);
+    // Ahead, then back. Never behind the machine's: the library moves the clocks of processes along, and those are never below 0.
+    clock.jump("+3650d");
+    wait_for_pairs(bench.dir.path(), 3);
+    clock.jump("+1825d");
+    let ended = Ended::from(child.wait_with_output().unwrap());
+    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.stderr);
+    let report: Value = serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
+    let year = |stamp: &str| report[stamp].as_str().unwrap()[..4].parse::<u32>().unwrap();
+    let jumped = year("finished") - year("started");
+    assert!((4..=6).contains(&jumped), "the clock did not jump");
+    let mut last = 0.0;
+    for rung in report["rungs"].as_array().unwrap() {
+        for pair in rung["pairs"].as_array().unwrap() {
+            for half in ["a", "b"] {
+                let (at, rate) = (&pair[half]["at_s"], &pair[half]["rate_per_s"]);
+                let (at, rate) = (at.as_f64().unwrap(), rate.as_f64().unwrap());
+                assert!((0.0..600.0).contains(&at) && rate > 0.0, "{pair:#}");
+                last = f64::max(last, at);
+            }
+        }
+    }
+    assert!(last > 0.0, "no pair was measured");
+    before.assert_unchanged();
 }
 
 #[test]

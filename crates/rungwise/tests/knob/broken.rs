@@ -346,15 +346,20 @@ fn an_output_that_cannot_be_written_is_told_and_what_is_in_force_too() {
             ],
         );
     }
-    desk.bench
-        .run(&["knob", "apply", WISHES[0], "--device", "lo", "-o", &nowhere])
-        .with(
-            2,
-            &[
-                "the changes are in force; put them back with `rungwise knob undo`",
-                "name another file with -o",
-            ],
-        );
+    let apply = |output: &str| {
+        desk.bench
+            .run(&["knob", "apply", WISHES[0], "--device", "lo", "-o", output])
+    };
+    // What can be known beforehand keeps the change from being made.
+    apply(&nowhere).with(2, &["is no folder", "name another file with -o"]);
+    assert_eq!(desk.bench.changed(), [""; 0]);
+    apply("/dev/full").with(
+        2,
+        &[
+            "the changes are in force; put them back with `rungwise knob undo`",
+            "name another file with -o",
+        ],
+    );
     assert_eq!(desk.bench.changed().len(), 1);
     desk.bench.run(&["knob", "undo"]).with(0, &[]);
     assert_eq!(desk.bench.changed(), [""; 0]);

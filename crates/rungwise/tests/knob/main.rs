@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use rungwise_host::namespace::Namespace;
 use rungwise_host::process::Attached;
-use rungwise_testkit::{Killed, Record, Traced, differences, record};
+use rungwise_testkit::{Killed, Record, Traced, WallClock, differences, record};
 
 /// A change of three files by three knobs; the masks are of one CPU, so that any machine has it.
 const WISHES: [&str; 3] = ["net.rp_filter=2", "net.accept_local=on", "net.rps_cpus=0"];
@@ -105,32 +105,17 @@ impl Bench {
         Ended::from(output)
     }
 
-    /// Runs it with the wall clock moved by `offset`; its guard follows [`Bench::clock_jumps_to`].
-    fn run_at(&self, offset: &str, words: &[&str]) -> Ended {
-        let library = std::fs::read_dir("/usr/lib")
-            .unwrap()
-            .map(|entry| entry.unwrap().path().join("faketime/libfaketime.so.1"))
-            .find(|path| path.exists())
-            .expect("install the package faketime");
-        self.clock_jumps_to(offset);
+    /// Runs it with a wall clock of its own, which its guard follows.
+    fn run_at(&self, clock: &WallClock, words: &[&str]) -> Ended {
         let mut command = Command::new(binary());
-        command
-            .args(words)
-            .env("LD_PRELOAD", library)
-            .env("FAKETIME_TIMESTAMP_FILE", self.clock())
-            .envs([
-                ("FAKETIME_NO_CACHE", "1"),
-                ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-            ]);
+        command.args(words);
+        clock.dress(&mut command);
         self.run_command(command)
     }
 
-    fn clock_jumps_to(&self, offset: &str) {
-        std::fs::write(self.clock(), format!("{offset}\n")).unwrap();
-    }
-
-    fn clock(&self) -> PathBuf {
-        self.scratch.path().join("clock")
+    /// A wall clock that is right so far.
+    fn clock(&self) -> WallClock {
+        WallClock::new(self.scratch.path().join("clock"))
     }
 
     fn changed(&self) -> Vec<String> {
@@ -340,17 +325,19 @@ fn a_wall_clock_that_jumps_brings_no_deadline_nearer_and_puts_none_off() {
     let (ahead, back) = (Bench::new(), Bench::new());
     let apply = ["knob", "apply", WISHES[0], "--device", "lo", "--for"];
     let long = [&apply[..], &["10m"]].concat();
-    ahead.run_at("+0", &long).with(0, &[]);
-    ahead.clock_jumps_to("+3650d");
-    back.run_at("+0", &[&apply[..], &["2s"]].concat())
+    let clock_ahead = ahead.clock();
+    ahead.run_at(&clock_ahead, &long).with(0, &[]);
+    clock_ahead.jump("+3650d");
+    let clock_back = back.clock();
+    back.run_at(&clock_back, &[&apply[..], &["2s"]].concat())
         .with(0, &[]);
-    back.clock_jumps_to("-3650d");
+    clock_back.jump("-3650d");
     // By then the other guard has looked at its deadline several times.
     back.guard_is_gone();
     assert_eq!(back.changed(), [""; 0]);
     let verify = ["knob", "verify", "--format", "json"];
     let told = ahead
-        .run_at("+3650d", &verify)
+        .run_at(&clock_ahead, &verify)
         .with(0, &["\"started\": \"20"]);
     let year = told.words.split("\"started\": \"").nth(1).unwrap()[..4].to_owned();
     assert!(
