@@ -26,18 +26,21 @@ pub(crate) const PROBE: &str = r"<script>
   }));
 </script>";
 
-pub(crate) fn seen(bench: &Bench, page: &Path, width: u32) -> serde_json::Value {
-    let output = Command::new("chromium")
+/// What the browser told of the page, opened for the purpose.
+fn opened(bench: &Bench, page: &Path, purpose: &[&str]) -> std::process::Output {
+    let profile = format!("--user-data-dir={}", bench.path("profile").display());
+    Command::new("chromium")
         .args(ALONE)
-        .arg("--dump-dom")
-        .arg(format!("--window-size={width},1200"))
-        .arg(format!(
-            "--user-data-dir={}",
-            bench.path("profile").display()
-        ))
+        .args(purpose)
+        .arg(profile)
         .arg(format!("file://{}", page.display()))
         .output()
-        .expect("chromium starts; install the package chromium");
+        .expect("chromium starts; install the package chromium")
+}
+
+pub(crate) fn seen(bench: &Bench, page: &Path, width: u32) -> serde_json::Value {
+    let size = format!("--window-size={width},1200");
+    let output = opened(bench, page, &["--dump-dom", &size]);
     let dom = String::from_utf8_lossy(&output.stdout);
     let seen = dom
         .split_once("data-seen=\"")
@@ -118,16 +121,7 @@ const CUT: &str = "[...document.querySelectorAll('body *')].filter(e =>
 /// Prints the page, and answers on how many sheets; each is A4 or Letter, upright and not empty.
 fn printed(bench: &Bench, page: &Path) -> usize {
     let pdf = bench.path("report.pdf");
-    let output = Command::new("chromium")
-        .args(ALONE)
-        .arg(format!("--print-to-pdf={}", pdf.display()))
-        .arg(format!(
-            "--user-data-dir={}",
-            bench.path("profile").display()
-        ))
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .expect("chromium starts; install the package chromium");
+    let output = opened(bench, page, &[&format!("--print-to-pdf={}", pdf.display())]);
     let written = std::fs::read(&pdf)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     let text = String::from_utf8_lossy(&written);

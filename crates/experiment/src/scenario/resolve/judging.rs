@@ -111,7 +111,8 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `loss <= 1%`, `errors == 0`, `p99 < 50ms`. An error of a UDP service is a request without a right reply in time, which is its loss. A limit that is met exactly is met: no measurement tells the two signs apart.
+/// `loss <= 1%`, `errors == 0`, `p99 < 50ms`. An error of a UDP service is a request without a right reply in time, which is
+/// its loss. A limit that is met exactly is met: no measurement tells the two signs apart.
 fn guard(text: &str) -> Result<Guard, String> {
     let shape = "write a guard as 'loss <= 1%', 'errors == 0' or 'p99 < 50ms'";
     let (metric, limit) = match text.split_once("==") {
