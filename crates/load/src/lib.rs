@@ -8,6 +8,7 @@
 mod clock;
 pub mod dns;
 mod error;
-pub mod udp;
+pub mod workloads;
 
 pub use error::Error;
+pub use workloads::{WORKLOADS, udp};

@@ -220,6 +220,17 @@ fn a_missing_key_says_what_it_is_for() {
 }
 
 #[test]
+fn each_workload_is_a_kind_of_a_scenario() {
+    let kinds = &schema()["$defs"]["WorkloadKind"]["oneOf"];
+    let kinds = kinds.as_array().unwrap().iter().map(|kind| &kind["const"]);
+    let ids: Vec<&str> = rungwise_load::WORKLOADS
+        .iter()
+        .map(|workload| workload.id)
+        .collect();
+    assert_eq!(kinds.collect::<Vec<_>>(), ids);
+}
+
+#[test]
 fn a_wrong_type_or_word_says_what_was_expected() {
     let message = problem(&with("kind = \"udp\"", "kind = \"upd\""));
     assert!(

@@ -1,7 +1,8 @@
-//! `rungwise explain`: what is known of a rule, a knob or a probe, from the registries that the program itself uses.
+//! `rungwise explain`: what is known of a rule, a knob, a probe or a workload, from the registries that the program itself uses.
 
 use rungwise_jvm::JUDGEMENTS;
 use rungwise_knobs::KNOBS;
+use rungwise_load::WORKLOADS;
 use rungwise_model::Exit;
 use rungwise_probes::PROBES;
 use rungwise_rules::RULES;
@@ -9,10 +10,11 @@ use rungwise_rules::change::CHANGES;
 
 use super::{Format, Global};
 
-/// Explain a rule, a knob or a probe by its id.
+/// Explain a rule, a knob, a probe or a workload by its id.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its id: a rule such as `udp-socket-lock`, a knob such as `net.rps_cpus`, a probe such as `softnet-stat`.
+    /// Its id: a rule such as `udp-socket-lock`, a knob such as `net.rps_cpus`, a probe such as `softnet-stat`, a workload
+    /// such as `udp`.
     id: String,
 }
 
@@ -33,7 +35,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
                 },
                 |(_, known)| format!("; did you mean {known}?"),
             );
-        anyhow::bail!("cannot explain '{id}': no rule, knob or probe has this id{near}");
+        anyhow::bail!("cannot explain '{id}': no rule, knob, probe or workload has this id{near}");
     };
     if global.format == Format::Json {
         let document = serde_json::json!({ "id": id, "kind": kind, "page": page });
@@ -50,11 +52,13 @@ fn page(id: &str) -> Option<(&'static str, String)> {
     let knob = KNOBS.iter().find(|knob| knob.id == id);
     let probe = PROBES.iter().find(|probe| probe.id == id);
     let judgement = JUDGEMENTS.iter().find(|judgement| judgement.id == id);
+    let workload = WORKLOADS.iter().find(|workload| workload.id == id);
     rule.map(|rule| ("rule", rule.page()))
         .or_else(|| change.map(|change| ("rule", change.page())))
         .or_else(|| knob.map(|knob| ("knob", knob.page())))
         .or_else(|| probe.map(|probe| ("probe", probe.page())))
         .or_else(|| judgement.map(|judgement| ("rule", judgement.page())))
+        .or_else(|| workload.map(|workload| ("workload", workload.page())))
 }
 
 fn ids() -> impl Iterator<Item = &'static str> {
@@ -63,11 +67,13 @@ fn ids() -> impl Iterator<Item = &'static str> {
     let knobs = KNOBS.iter().map(|knob| knob.id);
     let probes = PROBES.iter().map(|probe| probe.id);
     let judgements = JUDGEMENTS.iter().map(|judgement| judgement.id);
+    let workloads = WORKLOADS.iter().map(|workload| workload.id);
     rules
         .chain(changes)
         .chain(knobs)
         .chain(probes)
         .chain(judgements)
+        .chain(workloads)
 }
 
 #[cfg(test)]

@@ -443,7 +443,19 @@ fn unhex(digits: &str) -> anyhow::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rungwise_load::WORKLOADS;
     use rungwise_model::machine::CpuSplit;
+
+    #[test]
+    fn each_workload_is_a_word_of_the_command() {
+        let command = What::augment_subcommands(clap::Command::new("load"));
+        let words: Vec<&str> = command
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        let ids: Vec<&str> = WORKLOADS.iter().map(|workload| workload.id).collect();
+        assert_eq!(words, ids);
+    }
 
     #[test]
     fn a_ramp_is_read_or_refused_with_an_example() {

@@ -31,6 +31,20 @@ pub use payload::{HEADER, Payload};
 
 use crate::Error;
 
+/// What `rungwise explain udp` shows.
+pub(super) const WORKLOAD: super::Workload = super::Workload {
+    id: "udp",
+    summary: "Many small requests, each a datagram, each with one datagram as its reply.",
+    doc: "\
+- **who**: `threads` x `sockets` connected sockets, so as many flows, ask one server. With `af_xdp` the same flows leave and come by the queues of a device.
+- **messages**: numbered datagrams that an echo sends back (`size`), DNS queries of a file (`dns`), or the same bytes each time (`payload`).
+- **when**: closed, with `depth` requests under way per socket, or open, at a constant or changing rate that does not wait for the server.
+- **until**: a time or a count; then it waits for the last replies, for one `timeout` at most.
+- **told**: rate, latency from the intended and from the real start, losses, late and second replies, CPU per transaction, and whether the generator spoiled the numbers.
+
+In a scenario: `[workload]` with `kind = \"udp\"`. By hand: `rungwise load udp TARGET`.",
+};
+
 /// The largest UDP payload, bytes: what IPv4 can carry.
 pub const LARGEST_PAYLOAD: usize = 65_507;
 /// Most datagrams that every kernel with `UDP_SEGMENT` takes in one burst (`UDP_MAX_SEGMENTS` before Linux

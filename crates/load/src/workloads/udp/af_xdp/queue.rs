@@ -10,7 +10,7 @@ use crate::clock::timespec_of;
 
 /// The queues of a thread.
 #[derive(Debug)]
-pub(in crate::udp) struct Queue {
+pub(in crate::workloads::udp) struct Queue {
     /// Their sockets; the first sends.
     xsks: Vec<Xsk>,
     /// What frames of each of the thread's source ports begin with.
@@ -28,10 +28,10 @@ pub(in crate::udp) struct Queue {
 }
 
 /// A reply in its frame, to be given back.
-pub(in crate::udp) struct Reply<'a> {
+pub(in crate::workloads::udp) struct Reply<'a> {
     /// Which of the thread's sockets it is for, from 0.
-    pub(in crate::udp) socket: usize,
-    pub(in crate::udp) payload: &'a [u8],
+    pub(in crate::workloads::udp) socket: usize,
+    pub(in crate::workloads::udp) payload: &'a [u8],
 }
 
 impl Queue {
@@ -60,14 +60,14 @@ impl Queue {
     }
 
     /// Also ends a wait when `fd` is readable.
-    pub(in crate::udp) fn watch(&mut self, fd: RawFd) {
+    pub(in crate::workloads::udp) fn watch(&mut self, fd: RawFd) {
         self.waits.push(wait_for(fd));
     }
 
     /// A reply to port number `port` came another way than by these queues: requests of its socket leave from the next of
     /// its ports, if there is one. What spreads flows over queues, a hash over the ports as a rule, may spread that one to ours.
     #[inline]
-    pub(in crate::udp) fn leave(&mut self, port: usize) {
+    pub(in crate::workloads::udp) fn leave(&mut self, port: usize) {
         let sockets = self.current.len();
         let current = &mut self.current[port % sockets];
         if *current == port && port + sockets < self.ports.len() {
@@ -77,7 +77,7 @@ impl Queue {
 
     /// Makes a request of socket number `socket` ready to be sent. False if no frame is free.
     #[inline]
-    pub(in crate::udp) fn send(&mut self, socket: usize, request: &[u8]) -> bool {
+    pub(in crate::workloads::udp) fn send(&mut self, socket: usize, request: &[u8]) -> bool {
         let Some(frame) = self.free_frame() else {
             return false;
         };
@@ -114,7 +114,7 @@ impl Queue {
 
     /// Sends what is ready and waits at most `ns` for a reply. True if what is watched beside is readable.
     #[inline]
-    pub(in crate::udp) fn wait(&mut self, ns: u64) -> bool {
+    pub(in crate::workloads::udp) fn wait(&mut self, ns: u64) -> bool {
         self.commit();
         let timeout = timespec_of(ns);
         let count = self.waits.len() as libc::nfds_t;
@@ -136,19 +136,23 @@ impl Queue {
     }
 
     /// How many queues there are.
-    pub(in crate::udp) fn count(&self) -> usize {
+    pub(in crate::workloads::udp) fn count(&self) -> usize {
         self.xsks.len()
     }
 
     /// How many datagrams wait at queue number `queue`.
     #[inline]
-    pub(in crate::udp) fn waiting(&mut self, queue: usize) -> usize {
+    pub(in crate::workloads::udp) fn waiting(&mut self, queue: usize) -> usize {
         self.xsks[queue].waiting()
     }
 
     /// Takes one datagram that waits at queue number `queue` and shows it to `look`, unless it is damaged.
     #[inline]
-    pub(in crate::udp) fn receive(&mut self, queue: usize, look: impl FnOnce(Reply<'_>)) {
+    pub(in crate::workloads::udp) fn receive(
+        &mut self,
+        queue: usize,
+        look: impl FnOnce(Reply<'_>),
+    ) {
         let xsk = &mut self.xsks[queue];
         let Some(frame) = xsk.receive() else {
             return;
@@ -170,7 +174,7 @@ impl Queue {
     }
 
     /// Replies that the kernel dropped at these queues so far.
-    pub(in crate::udp) fn drops(&self) -> u64 {
+    pub(in crate::workloads::udp) fn drops(&self) -> u64 {
         self.xsks.iter().map(Xsk::drops).sum()
     }
 }
