@@ -167,6 +167,12 @@ pub trait Host: Send + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Lets process `pid` have `soft` files open, and raise that to `hard` by itself (`RLIMIT_NOFILE`).
+    fn set_open_files(&self, pid: u32, soft: u64, hard: u64) -> io::Result<()> {
+        let _ = (pid, soft, hard);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// The mounted file systems, in the order of the kernel's list.
     fn mounts(&self) -> io::Result<Vec<Mounted>> {
         Ok(Mounted::all(&self.text(Path::new(mount::MOUNTS))?))

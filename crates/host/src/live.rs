@@ -109,6 +109,10 @@ impl Host for Live {
         thread::pin(tid, cpus)
     }
 
+    fn set_open_files(&self, pid: u32, soft: u64, hard: u64) -> io::Result<()> {
+        thread::limit_open_files(pid, soft, hard)
+    }
+
     fn mount_namespace(&self) -> io::Result<u64> {
         Ok(std::fs::metadata("/proc/thread-self/ns/mnt")?.ino())
     }

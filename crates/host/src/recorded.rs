@@ -405,6 +405,23 @@ impl Host for Recorded {
         })
     }
 
+    /// The process's `limits` file tells it, as on a live machine.
+    fn set_open_files(&self, pid: u32, soft: u64, hard: u64) -> io::Result<()> {
+        let path = PathBuf::from(format!("/proc/{pid}/limits"));
+        self.change(|state| {
+            let entry = state.files.get_mut(&path).ok_or_else(absent)?;
+            let lines = entry.value.lines().map(|line| {
+                if line.starts_with("Max open files ") {
+                    format!("Max open files            {soft:<20} {hard:<20} files     ")
+                } else {
+                    line.to_owned()
+                }
+            });
+            entry.value = lines.collect::<Vec<_>>().join("\n");
+            Ok(())
+        })
+    }
+
     fn mount_namespace(&self) -> io::Result<u64> {
         Ok(1)
     }

@@ -1,9 +1,12 @@
-//! The CPUs that a thread of another process may use (`sched_setaffinity(2)`).
+//! The CPUs that a thread of another process may use (`sched_setaffinity(2)`), and the files that a process may have open
+//! (`prlimit(2)`).
 //!
-//! Reading needs no door of its own: `Cpus_allowed_list` in `/proc/PID/task/TID/status` tells.
+//! Reading needs no door of its own: `Cpus_allowed_list` in `/proc/PID/task/TID/status` tells, and `/proc/PID/limits`.
 #![expect(unsafe_code, reason = "sched_setaffinity has no safe door in std")]
 
 use std::io;
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 /// Lets thread `tid` run on `cpus` alone. The kernel leaves out CPUs that the thread's cpuset does not have.
 pub(crate) fn pin(tid: u32, cpus: &[usize]) -> io::Result<()> {
@@ -23,6 +26,19 @@ pub(crate) fn pin(tid: u32, cpus: &[usize]) -> io::Result<()> {
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Sets both limits of open files of a process.
+pub(crate) fn limit_open_files(pid: u32, soft: u64, hard: u64) -> io::Result<()> {
+    // 0 would mean the caller.
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
+    let new = Rlimit {
+        current: Some(soft),
+        maximum: Some(hard),
+    };
+    prlimit(Some(pid), Resource::Nofile, new)?;
+    Ok(())
 }
 
 #[cfg(test)]

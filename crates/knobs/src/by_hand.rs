@@ -61,12 +61,13 @@ pub struct Manual {
 /// What a blank may be filled with.
 type Fits = fn(&str) -> bool;
 
-/// What may be filled in: a CPU list, a whole number, options of a JVM. In a text for CPUs, COUNT is how many there are, and
-/// a line with EACH stands once for each, with its INDEX from 0.
-const BLANKS: [(&str, Fits); 3] = [
+/// What may be filled in: a CPU list, a whole number, options of a JVM, an absolute path. In a text for CPUs, COUNT is how
+/// many there are, and a line with EACH stands once for each, with its INDEX from 0.
+const BLANKS: [(&str, Fits); 4] = [
     ("CPUS", is_cpus),
     ("NUMBER", is_number),
     ("FLAGS", is_options),
+    ("PATH", is_path),
 ];
 
 impl Manual {
@@ -99,14 +100,16 @@ impl Manual {
     /// `text` is this entry's, with the blanks filled. A plan may come from a file of others, and its
     /// text goes to a person who will do what it says.
     pub(crate) fn could_say(&self, text: &str) -> bool {
-        // A blank is filled with digits, commas and dashes; the wish is one of the runs of them. Options are the whole
-        // text, or nothing of it.
+        // A blank is filled with digits, commas and dashes; the wish is one of the runs of them. A path ends at what none
+        // has. Options are the whole text, or nothing of it.
         let wishes = text
             .split(|c: char| !c.is_ascii_digit() && c != ',' && c != '-')
             .map(|run| run.trim_matches([',', '-']));
+        let paths = text.split([' ', '=', ':', '\n']);
         [self.wish, text]
             .into_iter()
             .chain(wishes)
+            .chain(paths)
             .any(|wish| self.text_for(wish).as_deref() == Some(text))
     }
 }
@@ -142,6 +145,12 @@ fn is_options(text: &str) -> bool {
         known && !option.starts_with("-XX:On") && option.bytes().all(plain)
     };
     text.len() <= 500 && !text.is_empty() && text.split(' ').all(is_option)
+}
+
+/// An absolute path without anything that a shell would take for more than a word.
+fn is_path(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-%+".contains(&byte);
+    text.starts_with('/') && text.len() <= 500 && text.bytes().all(plain)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::by_hand::{self, Way};
 use crate::elevator;
 use crate::mask;
+use crate::open_files::OpenFiles;
 use crate::target::{self, Form};
 
 pub use crate::elevator::Elevator;
@@ -100,6 +101,13 @@ pub enum Edit {
         /// A CPU list.
         value: String,
     },
+    /// A process may have so many files open.
+    OpenFiles {
+        /// Its first thread.
+        process: Thread,
+        /// `SOFT:HARD`, two numbers.
+        value: String,
+    },
     /// An option of a mounted file system.
     Mount {
         /// The mount.
@@ -149,6 +157,7 @@ impl Edit {
             Self::Twin { files, .. } => format!("{} or {}", files.bytes, files.percent),
             Self::Scheduler { elevator, .. } => elevator.file(),
             Self::Affinity { thread, .. } => thread.to_string(),
+            Self::OpenFiles { process, .. } => format!("open files of process {}", process.pid),
             Self::Mount { mount, option, .. } => match option {
                 MountOption::Atime => format!("access times of {}", mount.point),
                 MountOption::Discard => format!("discard of {}", mount.point),
@@ -168,6 +177,7 @@ impl Edit {
             | Self::Twin { value, .. }
             | Self::Scheduler { value, .. }
             | Self::Affinity { value, .. }
+            | Self::OpenFiles { value, .. }
             | Self::Mount { value, .. }
             | Self::Service { value, .. } => value.into(),
             Self::ByHand { text, .. } => text.into(),
@@ -219,6 +229,7 @@ impl Edit {
             Self::Twin { files, .. } => files.current(host),
             Self::Scheduler { elevator, .. } => elevator.current(host),
             Self::Affinity { thread, .. } => thread.cpus(host),
+            Self::OpenFiles { process, .. } => Ok(OpenFiles::of(host, process)?.to_string()),
             Self::Mount { mount, option, .. } => mount.option(host, *option),
             Self::Unit { unit, .. } => Ok(active_inactive(host.unit_active(unit)?).to_owned()),
             Self::ByHand {
@@ -249,6 +260,7 @@ impl Edit {
             Self::Twin { files, .. } => files.write(host, value),
             Self::Scheduler { elevator, .. } => elevator.write(host, value),
             Self::Affinity { thread, .. } => thread.pin(host, value),
+            Self::OpenFiles { process, .. } => OpenFiles::write(host, process, value),
             Self::Mount { mount, option, .. } => mount.set(host, *option, value),
             Self::Unit { unit, .. } => host.set_unit(unit, value == active_inactive(true)),
             Self::ByHand { .. } => Err(by_a_person()),
@@ -294,6 +306,7 @@ impl Edit {
             Self::Twin { .. } => Twins::parse(value).is_some_and(|(_, number)| number > 0),
             Self::Scheduler { .. } => elevator::parse(value).is_some(),
             Self::Affinity { .. } => mask::parse_list(value).is_ok(),
+            Self::OpenFiles { .. } => OpenFiles::parse(value).is_some(),
             Self::Mount { option, .. } => option.values().contains(&value),
             Self::Unit { .. } => [active_inactive(true), active_inactive(false)].contains(&value),
             Self::ByHand { .. } | Self::Service { .. } => true,

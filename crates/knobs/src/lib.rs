@@ -21,6 +21,7 @@ pub mod journal;
 pub mod knob;
 pub mod mask;
 mod mounted;
+mod open_files;
 mod page;
 pub mod plan;
 pub mod recovery;
@@ -88,6 +89,8 @@ pub static KNOBS: &[&Knob] = &[
     &disk::queue::WBT,
     &service::application::ACTIVE_CPUS,
     &service::application::FLAGS,
+    &service::application::GC_LOG,
+    &service::application::HEAP_DUMP,
     &service::application::LARGE_PAGES,
     &service::application::LOG_GUARD,
     &host::dirty::KNOB,
@@ -154,6 +157,7 @@ pub static KNOBS: &[&Knob] = &[
     &service::application::BACKLOG,
     &service::application::CONNECTIONS,
     &service::application::IO_THREADS,
+    &host::nofile::KNOB,
     &service::application::PAYLOAD,
     &service::application::THREADS,
     &host::security::AUDIT_RULES,

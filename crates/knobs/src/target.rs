@@ -28,6 +28,8 @@ pub enum Target {
     Scheduler,
     /// The CPUs of a thread.
     Affinity,
+    /// The open files of a process.
+    OpenFiles,
     /// An option of any mounted file system.
     Mount(MountOption),
     /// A unit of the service manager.
@@ -64,7 +66,9 @@ impl Target {
             (Self::Scheduler, Edit::Scheduler { elevator, .. }) => {
                 *place == Place::Host && matches("/sys/block/*", &elevator.disk)
             }
-            (Self::Affinity, Edit::Affinity { .. }) => *place == Place::Host,
+            (Self::Affinity, Edit::Affinity { .. }) | (Self::OpenFiles, Edit::OpenFiles { .. }) => {
+                *place == Place::Host
+            }
             (Self::Mount(known), Edit::Mount { option, .. }) => {
                 *place == Place::Host && known == option
             }

@@ -40,11 +40,18 @@ impl Thread {
         Ok(Self { pid, tid, started })
     }
 
+    /// An error if it has ended, whoever has its number now.
+    pub(crate) fn check(&self, host: &dyn Host) -> io::Result<()> {
+        if Self::find(host, self.pid, self.tid)? == *self {
+            Ok(())
+        } else {
+            Err(gone())
+        }
+    }
+
     /// The CPUs on which it may run.
     pub(crate) fn cpus(&self, host: &dyn Host) -> io::Result<String> {
-        if Self::find(host, self.pid, self.tid)? != *self {
-            return Err(gone());
-        }
+        self.check(host)?;
         let path = format!("/proc/{}/task/{}/status", self.pid, self.tid);
         let status = host.text(Path::new(&path)).map_err(ended)?;
         let list = status
@@ -55,9 +62,7 @@ impl Thread {
 
     /// Lets it run on the CPUs of `value`, a list.
     pub(crate) fn pin(&self, host: &dyn Host, value: &str) -> io::Result<()> {
-        if Self::find(host, self.pid, self.tid)? != *self {
-            return Err(gone());
-        }
+        self.check(host)?;
         let cpus = mask::parse_list(value).map_err(io::Error::other)?;
         let cpus: Vec<usize> = cpus.into_iter().collect();
         host.pin_thread(self.pid, self.tid, &cpus).map_err(ended)

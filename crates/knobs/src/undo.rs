@@ -223,6 +223,12 @@ fn settle(places: &Places, pending: &Pending) -> Result<Settled, Why> {
             return Ok(Settled::As("gone with its thread"));
         }
         Err(error)
+            if matches!(edit, Edit::OpenFiles { .. })
+                && error.kind() == io::ErrorKind::NotFound =>
+        {
+            return Ok(Settled::As("gone with its process"));
+        }
+        Err(error)
             if matches!(edit, Edit::Mount { .. }) && error.kind() == io::ErrorKind::NotFound =>
         {
             return Ok(Settled::As("gone with its mount"));

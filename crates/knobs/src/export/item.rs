@@ -102,6 +102,11 @@ impl Item {
                 "it is about a process that runs now; give the service its CPUs where it is started \
                  (systemd: CPUAffinity=)",
             ),
+            Edit::OpenFiles { .. } => fleeting(
+                edit,
+                "it is about a process that runs now; give the service its limit where it is started \
+                 (systemd: LimitNOFILE=)",
+            ),
             Edit::Mount { mount, .. } => fleeting(
                 edit,
                 &format!(

@@ -15,6 +15,7 @@ pub(crate) mod memory;
 pub(crate) mod net_core;
 pub(crate) mod netdev_budget;
 pub(crate) mod netdev_max_backlog;
+pub(crate) mod nofile;
 pub(crate) mod numa;
 pub(crate) mod rmem_max;
 pub(crate) mod security;

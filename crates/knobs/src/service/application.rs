@@ -79,6 +79,60 @@ pub(crate) static FLAGS: Knob = Knob {
     ..APPLICATION
 };
 
+/// `jvm.gc_log`
+pub(crate) static GC_LOG: Knob = Knob {
+    id: "jvm.gc_log",
+    settable: Settable::No("the JVM turns it itself when jcmd asks"),
+    risk: Risk::Live,
+    summary: "a GC log, without which nothing is known of the collector",
+    values: "PATH of the file",
+    doc: Doc {
+        does: "From JDK 9 on a JVM that runs begins a log when jcmd tells it to. JDK 8 needs options at its start.",
+        helps: "When the collector is suspected and there is no log: `rungwise jvm gc PATH` reads it.",
+        costs: "Some megabytes a day. It ends with the JVM; the options keep it.",
+        undone: "jcmd PID VM.log disable ends every log of that JVM, also those of its options; `output=PATH what=all=off` this one.",
+        sources: "The jcmd command, VM.log; JEP 158; JEP 271.",
+    },
+    by_hand: &[Manual {
+        wish: "PATH",
+        way: Way::Service,
+        text: "jcmd PID VM.log output=PATH what=gc*,safepoint decorators=time,uptime,level,tags   # JDK 9 on, at once\n\
+               -Xlog:gc*,safepoint:file=PATH:time,uptime,level,tags:filecount=5,filesize=20M   # to keep it\n\
+               -Xloggc:PATH -XX:+PrintGCDetails -XX:+PrintGCDateStamps   # JDK 8",
+    }],
+    ..APPLICATION
+};
+
+/// `jvm.heapdump`
+pub(crate) static HEAP_DUMP: Knob = Knob {
+    id: "jvm.heapdump",
+    settable: Settable::No("the JVM turns it itself when jcmd asks"),
+    risk: Risk::Live,
+    summary: "a dump of the heap when it is exhausted",
+    values: "PATH of the directory for it, or off",
+    doc: Doc {
+        does: "HeapDumpOnOutOfMemoryError and HeapDumpPath are manageable: jcmd sets both in a JVM that runs.",
+        helps: "On, when a heap grows without end and nobody knows with what. Off, where a dump as large as the heap fills the disk \
+                or holds up the restart.",
+        costs: "A dump takes as much disk as the heap, and the JVM stands still while it writes.",
+        undone: "The former values are set in the same way.",
+        sources: "The jcmd command, VM.set_flag; src/hotspot/share/runtime/globals.hpp (manageable); the reference case of the proxy.",
+    },
+    by_hand: &[
+        Manual {
+            wish: "PATH",
+            way: Way::Service,
+            text: "jcmd PID VM.set_flag HeapDumpPath PATH && jcmd PID VM.set_flag HeapDumpOnOutOfMemoryError true",
+        },
+        Manual {
+            wish: "off",
+            way: Way::Service,
+            text: "jcmd PID VM.set_flag HeapDumpOnOutOfMemoryError false",
+        },
+    ],
+    ..APPLICATION
+};
+
 /// `jvm.large_pages`
 pub(crate) static LARGE_PAGES: Knob = Knob {
     id: "jvm.large_pages",

@@ -47,6 +47,7 @@ const WISHES: &[(&str, &str)] = &[
     ("disk.discard", "periodic"),
     ("net.irqbalance_stop", "stop"),
     ("virt.vhost_pin", "1"),
+    ("rpc.nofile", "4242:1048576"),
 ];
 
 /// Runs the steps until the fuse blows; the disk and the machine are what is left.

@@ -96,7 +96,8 @@ fn nothing_is_left_out_in_silence() {
                 .wish
                 .replace("CPUS", "2-3")
                 .replace("NUMBER", "4")
-                .replace("FLAGS", "-XX:+CMSScavengeBeforeRemark");
+                .replace("FLAGS", "-XX:+CMSScavengeBeforeRemark")
+                .replace("PATH", "/srv/dump");
             let plan = machines.plan_host(knob.id, &wish);
             for form in Form::ALL {
                 let export = export(form, std::slice::from_ref(&plan)).unwrap();

@@ -119,6 +119,9 @@ const MAY_BE_MISSING: &[&str] = &[
     "virt.halt_poll",
 ];
 
+/// A knob of a process that this test did not start; it has one of its own.
+const OF_A_PROCESS: &str = "rpc.nofile";
+
 /// What must not be turned on a host that others use, not for a moment: which CPUs exist, a service of the machine,
 /// the threads of its guests. File systems of this test's own are in `mounts`.
 const NOT_OURS: &[&str] = &[
@@ -135,7 +138,10 @@ fn every_knob_makes_a_round_trip_on_the_real_kernel() {
     let state = tempfile::tempdir().unwrap();
     let before = (record(&Live), record(&*lab.server));
     let (mut turned, mut missing) = (0, Vec::new());
-    for (id, wish) in WISHES.iter().filter(|(id, _)| !NOT_OURS.contains(id)) {
+    for (id, wish) in WISHES
+        .iter()
+        .filter(|(id, _)| !NOT_OURS.contains(id) && *id != OF_A_PROCESS)
+    {
         let device = match rungwise_knobs::find(id).unwrap().scope {
             Scope::Disk => "loop0",
             // Groups have a test of their own.
@@ -213,6 +219,40 @@ fn masks_of_a_real_device_survive_a_change_of_its_queues() {
     assert!(undo.complete(), "{}", undo.left_in_words());
     assert_eq!(differences(&before, &record(&*lab.server)), [""; 0]);
     assert!(session.close().unwrap().complete());
+}
+
+#[test]
+fn a_process_may_open_more_files_and_then_as_many_as_before() {
+    let lab = Lab::new();
+    let state = tempfile::tempdir().unwrap();
+    let mut process = std::process::Command::new("sleep")
+        .arg("30")
+        .spawn()
+        .unwrap();
+    let pid = process.id();
+    let limits = || {
+        let all = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let line = all.lines().find(|line| line.starts_with("Max open files"));
+        let numbers = line.unwrap().split_whitespace().skip(3).take(2);
+        numbers.map(|n| n.parse().unwrap()).collect::<Vec<u64>>()
+    };
+    let before = limits();
+    let lower = before[0] / 2;
+    let mut session = Session::begin(state.path(), lab.places(), "test").unwrap();
+    let applied = session.apply(&lab.plan(OF_A_PROCESS, &format!("{pid}:{lower}")));
+    let during = limits();
+    let undo = session.undo(&applied.unwrap());
+    let after = limits();
+    let _ = session
+        .apply(&lab.plan(OF_A_PROCESS, &format!("{pid}:{lower}")))
+        .unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let late = session.close().unwrap();
+    assert_eq!(during, [lower, before[1]]);
+    assert!(undo.complete(), "{}", undo.left_in_words());
+    assert_eq!(after, before);
+    assert!(late.complete(), "{}", late.left_in_words());
 }
 
 #[test]

@@ -246,6 +246,9 @@ fn device(mut host: Recorded) -> Recorded {
 }
 
 fn process(host: Recorded) -> Recorded {
+    let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                  Max open files            1024                 524288               files     ";
+    let host = host.file(&format!("/proc/{PID}/limits"), limits);
     let host = thread(host, PID, PID, "echo) r", 100);
     thread(host, PID, PID + 1, "echo) r", 101)
 }

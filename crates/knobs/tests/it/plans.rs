@@ -82,6 +82,7 @@ pub(crate) const WISHES: &[(&str, &str)] = &[
     ("net.xps_rxqs", "same"),
     ("numa.balancing", "0"),
     ("numa.zone_reclaim", "1"),
+    ("rpc.nofile", "4242:65536"),
     ("sec.seccomp_bpf_jit", "0"),
     ("sec.selinux_avc", "8192"),
     ("tcp.autocorking", "off"),
@@ -150,7 +151,8 @@ fn what_a_knob_reads_can_be_wished_for_and_changes_nothing() {
     let place = server();
     let machines = Machines::new();
     // The one is planted in a lab, the other is read as ignored until it is followed.
-    let others = ["net.iptables_unload", "net.affinity_hint"];
+    // Of open files each process has a limit of its own.
+    let others = ["net.iptables_unload", "net.affinity_hint", "rpc.nofile"];
     for (id, _) in WISHES.iter().filter(|(id, _)| !others.contains(id)) {
         let context = Context {
             machine: &*machines.host,
@@ -233,6 +235,16 @@ fn what_a_person_does_is_planned_in_the_exact_words_and_never_carried_out() {
         ),
         ("jvm.active_cpus", "4", "-XX:ActiveProcessorCount=4"),
         (
+            "jvm.gc_log",
+            "/var/log/gc.log",
+            "jcmd PID VM.log output=/var/log/gc.log what=gc*,safepoint",
+        ),
+        (
+            "jvm.heapdump",
+            "off",
+            "VM.set_flag HeapDumpOnOutOfMemoryError false",
+        ),
+        (
             "jvm.flags",
             "-XX:+CMSScavengeBeforeRemark",
             "-XX:+CMSScavengeBeforeRemark",
@@ -276,11 +288,12 @@ fn every_wish_that_a_person_fulfils_can_be_planned() {
                 "CPUS" => "2-3,8",
                 "NUMBER" => "4",
                 "FLAGS" => "-XX:+CMSScavengeBeforeRemark",
+                "PATH" => "/srv/dump",
                 wish => wish,
             };
             let plan = machines.plan_host(knob.id, wish);
             assert!(plan.by_hand().count() > 0, "{}", knob.id);
-            for blank in ["CPUS", "NUMBER", "FLAGS", "EACH", "INDEX", "COUNT"] {
+            for blank in ["CPUS", "NUMBER", "FLAGS", "PATH ", "EACH", "INDEX", "COUNT"] {
                 assert!(!plan.diff().contains(blank), "{}", plan.diff());
             }
         }
@@ -573,6 +586,22 @@ fn a_mount_that_went_took_its_option_along_and_one_of_another_namespace_is_left(
         error.contains("mount namespace 2, which is not this one"),
         "{error}"
     );
+}
+
+#[test]
+fn open_files_are_those_of_one_process_and_the_hard_limit_only_ever_rises() {
+    let host = everything("x", 1);
+    for (wish, words) in [
+        ("4242:65536", "65536:524288"),
+        ("4242:1048576", "1048576:1048576"),
+        ("65536", "it names no process"),
+        ("x:65536", "'x' is no process"),
+        ("4242:many", "'many' is no number of files"),
+        ("7:65536", "read the limits of process 7"),
+    ] {
+        let said = said(&host, "rpc.nofile", "", wish);
+        assert!(said.contains(words), "{wish}: {said}");
+    }
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! The files that a process which runs may have open: connections, logs, libraries.
+
+use crate::edit::{Edit, Place, Thread};
+use crate::error::{Error, Result};
+use crate::knob::{COMMON, Context, Current, Doc, Draft, Knob};
+use crate::open_files::OpenFiles;
+use crate::target::Target;
+use crate::turn::Turn;
+
+/// `rpc.nofile`
+pub(crate) static KNOB: Knob = Knob {
+    id: "rpc.nofile",
+    summary: "how many files, and so connections, a process may have open",
+    values: "PID:NUMBER for a process that runs, such as 4242:65536",
+    doc: Doc {
+        does: "Sets the limit that holds (RLIMIT_NOFILE, soft). The hard limit is raised only where it is below.",
+        helps: "When a process has used more than four fifths of its limit, or its log tells of EMFILE or \"too many open \
+                files\".",
+        costs: "Memory of the kernel per open file. A program that uses select(2) breaks above 1024 of them.",
+        undone: "Both limits are set to what they were, unless somebody has set them anew or the process has ended. Files that \
+                 are open stay open.",
+        sources: "prlimit(2), getrlimit(2); A-Tune's profile for Dubbo sets 32768. To keep it, LimitNOFILE= of systemd.exec(5).",
+    },
+    writes: &[Target::OpenFiles],
+    turn: Turn::Own { read, draft },
+    ..COMMON
+};
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the signature that a turn asks for"
+)]
+fn read(_: &Context<'_>) -> Result<Current> {
+    Ok(Current::unknown(
+        "every process has a limit of its own; `rungwise check --pid PID` shows it",
+    ))
+}
+
+fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let bad = |why: String| KNOB.bad_wish(wish, why);
+    let (pid, number) = wish
+        .split_once(':')
+        .ok_or_else(|| bad("it names no process".to_owned()))?;
+    let pid: u32 = pid
+        .parse()
+        .map_err(|_| bad(format!("'{pid}' is no process")))?;
+    let soft: u64 = number
+        .parse()
+        .map_err(|_| bad(format!("'{number}' is no number of files")))?;
+    let failed = |answer| {
+        let tried = format!("read the limits of process {pid}");
+        Error::kernel(KNOB.id, tried, context.machine.name(), answer)
+    };
+    let process = Thread::find(context.machine, pid, pid).map_err(failed)?;
+    let now = OpenFiles::of(context.machine, &process).map_err(failed)?;
+    let hard = now.hard.max(soft);
+    let value = OpenFiles { soft, hard }.to_string();
+    let edit = Edit::OpenFiles { process, value };
+    Ok(Draft::default().edit(&Place::Host, edit))
+}
