@@ -115,7 +115,16 @@ fn the_udp_ladder_is_makitas_in_his_order() {
             "bios.smt"
         ]
     );
-    assert!((scenario.start.reference.unwrap().rate_per_s - 270_000.0).abs() < 1e-9);
+    let first = scenario.start.reference.unwrap();
+    assert!((first.rate_per_s - 270_000.0).abs() < 1e-9);
+    // The report says that fewer CPUs cannot show the factors of so many.
+    let theirs = scenario
+        .rungs
+        .iter()
+        .filter_map(|rung| rung.reference.as_ref());
+    for reference in theirs.chain([&first]) {
+        assert!(reference.source.contains("20 cores"), "{reference:?}");
+    }
     // 9 rungs judged alone, 3 bundles with one member each, 1 branch, and the ladder as a whole.
     assert_eq!(scenario.judging.comparisons, 9 + 3 * 3 + 1 + 1);
 }

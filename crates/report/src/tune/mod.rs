@@ -496,7 +496,7 @@ mod tests {
 
     #[test]
     fn the_size_of_the_other_machine_is_read_from_its_description() {
-        assert_eq!(cores("seed000: 20 cores, 82599ES 10GbE"), Some(20));
+        assert_eq!(cores("Makita 2017, 20 cores, 82599ES 10GbE"), Some(20));
         assert_eq!(cores("a 64-core server"), Some(64));
         assert_eq!(cores("someone, somewhere"), None);
     }
