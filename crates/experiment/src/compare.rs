@@ -99,6 +99,10 @@ pub fn compare(
                 wait_for_quiet(comparison, judging, &measured, stage, observer)?;
             }
             let mut pair = measure(comparison, first, seed.wrapping_add(index as u64), stage)?;
+            if !judging.guards_errors() {
+                doubt_errors(&mut pair.pair.a);
+                doubt_errors(&mut pair.pair.b);
+            }
             pair.pair.discarded = unfit(&pair.pair, judging);
             record.keep(comparison.id, index, &pair)?;
             pair
@@ -302,17 +306,10 @@ impl Compared {
     /// The guard rail that does not hold with the change, and not because of the variant without it alone.
     fn broken_guard(&self, guards: &[Guard]) -> Option<String> {
         guards.iter().find_map(|guard| match *guard {
-            Guard::Loss { at_most } => {
-                let loss = |half: fn(&Pair) -> &Run| self.median_of(|pair| half(pair).loss);
-                let (before, after) = (loss(|p| &p.a)?, loss(|p| &p.b)?);
-                (after > at_most && after > before).then(|| {
-                    format!(
-                        "guard rail broken: loss rose from {:.2} % to {:.2} % of the requests, at most {:.2} % are allowed",
-                        before * 100.0,
-                        after * 100.0,
-                        at_most * 100.0
-                    )
-                })
+            Guard::Loss { at_most } => self.risen("loss", at_most, |run| run.loss),
+            Guard::Errors { at_most } => {
+                let name = "loss and answers that are errors";
+                self.risen(name, at_most, |run| run.loss + run.wrong)
             }
             Guard::P99 { at_most_us } => {
                 let before = self.latency_a.quantiles().p99;
@@ -323,6 +320,20 @@ impl Compared {
                     )
                 })
             }
+        })
+    }
+
+    /// What is said where a share of the requests is above its limit, and not because of the variant without the change alone.
+    fn risen(&self, name: &str, at_most: f64, share: fn(&Run) -> f64) -> Option<String> {
+        let before = self.median_of(|pair| share(&pair.a))?;
+        let after = self.median_of(|pair| share(&pair.b))?;
+        (after > at_most && after > before).then(|| {
+            format!(
+                "guard rail broken: {name} rose from {:.2} % to {:.2} % of the requests, at most {:.2} % are allowed",
+                before * 100.0,
+                after * 100.0,
+                at_most * 100.0
+            )
         })
     }
 }
@@ -362,6 +373,25 @@ fn measure(
         latency_a: a.latency,
         latency_b: b.latency,
     })
+}
+
+/// More requests than this share answered with errors, and where no guard rail judges them the run is of something else
+/// than the service's work; small against the 2 % that a ladder resolves, and more than a name that times out now and then.
+const WRONG: f64 = 0.001;
+
+/// Saying no is quicker than answering: such a run must not be taken for a fast one.
+fn doubt_errors(run: &mut Run) {
+    if run.wrong <= WRONG {
+        return;
+    }
+    let why = format!(
+        "{:.1} % of the requests were answered with an error (SERVFAIL, REFUSED and the like); mend the service or take such \
+         queries out of the file, or say how many are allowed by a guard such as 'errors <= 5%'",
+        run.wrong * 100.0
+    );
+    let mut reasons = run.certified.clone().err().unwrap_or_default();
+    reasons.push(why);
+    run.certified = Err(reasons);
 }
 
 fn certified(pair: &Pair) -> bool {

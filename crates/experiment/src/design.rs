@@ -53,6 +53,11 @@ pub enum Guard {
         /// Largest share allowed.
         at_most: f64,
     },
+    /// Requests lost, or answered with an error instead of an answer, a fraction of those sent, at most.
+    Errors {
+        /// Largest share allowed.
+        at_most: f64,
+    },
     /// 99th percentile of corrected latency, microseconds, at most.
     P99 {
         /// Largest value allowed.
@@ -96,6 +101,12 @@ impl Judging {
             rungs: self.comparisons,
             looks: self.looks.clone(),
         }
+    }
+
+    /// A guard rail judges answers that are errors; else a run with more than a few of them says nothing.
+    pub fn guards_errors(&self) -> bool {
+        let errors = |guard: &Guard| matches!(guard, Guard::Errors { .. });
+        self.guards.iter().any(errors)
     }
 
     /// Pairs of the last look.

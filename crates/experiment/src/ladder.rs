@@ -184,13 +184,16 @@ impl<'a> Climb<'a> {
                     ));
             }
         } else {
+            let mut last = compared.pairs.iter().rev();
+            let last = last.find_map(|pair| pair.discarded.as_deref());
             let why = format!(
-                "{} of {} pairs saw too much foreign load or were not certified",
+                "{} of {} pairs saw too much foreign load or were not certified, the last: {}",
                 compared.discarded(),
-                compared.pairs.len()
+                compared.pairs.len(),
+                last.unwrap_or("no reason was kept")
             );
             self.climbed.could_not.push(format!(
-                    "too few quiet pairs for the A/A check: {why}; stop other work on this machine or raise [experiment] discard_above"
+                    "too few quiet pairs for the A/A check: {why}; against foreign load, stop other work on this machine or raise [experiment] discard_above"
                 ));
             self.climbed.aa = AaCheck {
                 pairs: ratios.len() as u32,

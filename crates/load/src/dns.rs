@@ -109,6 +109,11 @@ pub(crate) const RCODES: [&str; 16] = [
     "rcode_15",
 ];
 
+/// Whether a reply with this code answers the question: the name has such data, or there is no such name (RFC 2308).
+pub(crate) fn answers(rcode: u8) -> bool {
+    matches!(rcode, 0 | 3)
+}
+
 /// A query, ready to be sent but for its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {

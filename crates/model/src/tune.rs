@@ -138,6 +138,10 @@ pub struct Run {
     pub rate_per_s: f64,
     /// Requests lost, as a fraction of those sent.
     pub loss: f64,
+    /// Requests answered with an error instead of an answer (DNS codes other than NOERROR and NXDOMAIN), as a fraction of
+    /// those sent. Zero in documents of before it was told.
+    #[serde(default)]
+    pub wrong: f64,
     /// CPU microseconds of server and client together per transaction.
     pub cpu_us_per_tx: f64,
     /// Those of the server alone.

@@ -209,9 +209,11 @@ impl Stage for Lab {
             },
         );
         let measured = &completed.measurement;
-        let received = measured.received.max(1) as f64;
-        let server_us = cpu.service_cpu_s * 1e6 / received;
-        let client_us = completed.client_cpu_s * 1e6 / received;
+        // CPU time of the window belongs to what was answered within it, whenever that was asked.
+        let arrived = completed.arrived.max(1) as f64;
+        let server_us = cpu.service_cpu_s * 1e6 / arrived;
+        let client_us = completed.client_cpu_s * 1e6 / arrived;
+        let sent = measured.sent.max(1) as f64;
         let latency = measured.latency_us.corrected;
         let certified = if measured.client.certified {
             Ok(())
@@ -222,7 +224,8 @@ impl Stage for Lab {
             run: Run {
                 at_s,
                 rate_per_s: measured.achieved_per_s,
-                loss: measured.lost as f64 / measured.sent.max(1) as f64,
+                loss: measured.lost as f64 / sent,
+                wrong: completed.wrong as f64 / sent,
                 cpu_us_per_tx: server_us + client_us,
                 server_us_per_tx: server_us,
                 client_us_per_tx: client_us,
@@ -238,22 +241,23 @@ impl Stage for Lab {
     fn look(&mut self, variant: &Variant, window_s: f64, seed: u64) -> Result<Capture, StageError> {
         self.set_up(variant)?;
         let sources = self.cpu_sources();
+        let window = Duration::from_secs_f64(window_s);
+        // The load outlasts the look, whose ends take their time.
+        let workload = Workload {
+            stop: Stop::After(window + look::MARGIN),
+            ..self.workload(variant, seed)
+        };
         let Some(looker) = &mut self.looker else {
             return Err(StageError::Broken(
                 "this lab was built without eyes".to_owned(),
             ));
         };
-        let window = Duration::from_secs_f64(window_s);
         let host = self.topology.seen();
         let sight = Sight {
             host: &*host,
             service: self.running.pid(),
             window,
         };
-        let mut workload = self.workload.clone();
-        workload.seed = seed;
-        // The load outlasts the look, whose ends take their time.
-        workload.stop = Stop::After(window + look::MARGIN);
         let entry = self.topology.client_entry();
         let cpu = Mutex::new(Window::Before);
         let at_edge = |edge: Edge| cpu.lock().expect("no holder panics").at(edge, &sources);

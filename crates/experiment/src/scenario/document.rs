@@ -200,7 +200,7 @@ pub(super) enum WorkloadKind {
 pub(super) struct ObjectiveTable {
     pub maximise: Option<At<Maximise>>,
     pub minimise: Option<At<Minimise>>,
-    /// Limits with a veto: `loss <= 1%`, `p99 < 50ms`.
+    /// Limits with a veto: `loss <= 1%`, `errors == 0`, `p99 < 20ms`.
     #[serde(default)]
     pub guards: Vec<At<String>>,
 }

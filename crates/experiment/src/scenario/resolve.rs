@@ -41,7 +41,7 @@ pub(super) fn resolve(
     if let Some(workload) = &workload {
         reader.drivable(workload, &document, &rungs);
     }
-    let objective = reader.objective(&document.objective);
+    let objective = reader.objective(&document.objective, workload.as_ref());
     let on_this_host = matches!(topology, Some(Topology::Host { .. }));
     let auto = reader.auto(document.auto.as_ref(), auto, on_this_host, switches);
     let comparisons = match &auto {

@@ -191,7 +191,7 @@ fn guards_and_objectives_are_read() {
             Guard::P99 {
                 at_most_us: 50_000.0
             },
-            Guard::Loss { at_most: 0.0 },
+            Guard::Errors { at_most: 0.0 },
         ]
     );
 }
@@ -568,6 +568,22 @@ fn a_guard_is_refused_at_its_own_place() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn a_latency_guard_that_the_timeout_hides_is_refused_in_a_closed_loop() {
+    let text = |guard: &str, rate: &str| {
+        with("9000\"", &format!("9000\", timeout = \"50ms\"{rate}"))
+            + &format!("[objective]\nguards = [\"p99 < {guard}\"]\n")
+    };
+    let said = problem(&text("50ms", ""));
+    assert!(
+        said.contains("objective.guards[0]: ") && said.contains("timeout of 50 ms"),
+        "{said}"
+    );
+    assert!(parse(&text("49ms", "")).is_ok());
+    // A request that waits for its turn counts from the time it was due.
+    assert!(parse(&text("50ms", ", rate = \"1k/s\"")).is_ok());
 }
 
 #[test]

@@ -211,6 +211,30 @@ fn a_gain_that_breaks_a_guard_rail_is_reverted() {
 }
 
 #[test]
+fn a_service_that_refuses_faster_is_not_kept_unless_the_guard_allows_it() {
+    let climbed = |guards: &[Guard]| {
+        let mut design = design(vec![step("refusing")]);
+        design.judging.guards = guards.to_vec();
+        let mut stage = Simulated::new(22)
+            .effect("refusing", 1.5)
+            .wrong("refusing", 0.2);
+        run(&design, &mut stage)
+    };
+    // Loss knows nothing of it, and nothing else was said: no such run counts.
+    let doubted = climbed(&[Guard::Loss { at_most: 0.01 }]);
+    let rung = &doubted.rungs[1];
+    assert_eq!(rung.outcome, Outcome::Inconclusive, "{}", rung.reason);
+    let why = rung.pairs[0].discarded.as_deref().unwrap();
+    assert!(why.contains("20.0 %") && why.contains("REFUSED"), "{why}");
+    let forbidden = climbed(&[Guard::Errors { at_most: 0.0 }]);
+    let rung = &forbidden.rungs[1];
+    assert_eq!(rung.outcome, Outcome::Reverted);
+    assert!(rung.reason.contains("guard rail"), "{}", rung.reason);
+    let allowed = climbed(&[Guard::Errors { at_most: 0.25 }]);
+    assert_eq!(outcome(&allowed, "refusing"), Outcome::Kept);
+}
+
+#[test]
 fn a_guard_rail_broken_from_the_start_still_forbids_worse() {
     let mut design = design(vec![step("lossier")]);
     design.baseline = vec![(setting("old"), "on".to_owned())];

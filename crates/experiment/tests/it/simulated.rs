@@ -15,6 +15,7 @@ pub(crate) struct Simulated {
     pair_effects: Vec<(String, String, f64)>,
     costs: BTreeMap<String, f64>,
     losses: BTreeMap<String, f64>,
+    wrongs: BTreeMap<String, f64>,
     unavailable: BTreeMap<String, String>,
     deadly: Vec<String>,
     disturb_every: usize,
@@ -50,6 +51,12 @@ impl Simulated {
 
     pub(crate) fn loss(mut self, knob: &str, share: f64) -> Self {
         self.losses.insert(knob.to_owned(), share);
+        self
+    }
+
+    /// Answers so many requests with an error.
+    pub(crate) fn wrong(mut self, knob: &str, share: f64) -> Self {
+        self.wrongs.insert(knob.to_owned(), share);
         self
     }
 
@@ -137,12 +144,11 @@ impl Stage for Simulated {
                 cost *= factor;
             }
         }
-        let loss = self
-            .losses
-            .iter()
-            .filter(|(knob, _)| on(knob))
-            .map(|(_, share)| *share)
-            .sum();
+        let share = |of: &BTreeMap<String, f64>| {
+            let on = of.iter().filter(|(knob, _)| on(knob));
+            on.map(|(_, share)| *share).sum()
+        };
+        let (loss, wrong) = (share(&self.losses), share(&self.wrongs));
         let drift = (self.clock / 20.0).sin() * 0.05;
         rate *= (drift + 0.017 * self.normal()).exp();
         cost *= (0.015 * self.normal()).exp();
@@ -155,6 +161,7 @@ impl Stage for Simulated {
                 at_s: self.clock,
                 rate_per_s: rate,
                 loss,
+                wrong,
                 cpu_us_per_tx: cost,
                 server_us_per_tx: cost / 2.0,
                 client_us_per_tx: cost / 2.0,

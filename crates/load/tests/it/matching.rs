@@ -184,12 +184,13 @@ fn an_opaque_payload_takes_any_reply_for_its_own() {
 
 #[test]
 fn dns_replies_are_matched_by_id_and_question_and_counted_by_their_code() {
-    // www: answer; nx: NXDOMAIN; cut: TC bit; odd: reply to another question; mad: not a response.
+    // www: answer; nx: NXDOMAIN; ref: REFUSED; cut: TC bit; odd: reply to another question; mad: not a response.
     let server = Server::start(|_, query, socket, from| {
         let mut answer = query.to_vec();
         answer[2] |= 0x80;
         match &query[13..15] {
             b"nx" => answer[3] |= 3,
+            b"re" => answer[3] |= 5,
             b"cu" => answer[2] |= 2,
             b"od" => answer[13] = b'O' ^ 0x01,
             b"ma" => answer[2] &= 0x7f,
@@ -203,7 +204,7 @@ fn dns_replies_are_matched_by_id_and_question_and_counted_by_their_code() {
             reply(socket, &answer, from);
         }
     });
-    let names = b"www.a A\nnx.a AAAA\ncut.a A\nodd.a A\nmad.a A\nwww.b TXT\nwww.c A\nwww.d A\nsho.a A\nwww.e TYPE99\n";
+    let names = b"www.a A\nnx.a AAAA\ncut.a A\nodd.a A\nmad.a A\nwww.b TXT\nwww.c A\nref.d A\nsho.a A\nwww.e TYPE99\n";
     let workload = Workload {
         threads: 1,
         payload: Payload::Dns(dns::parse(names).unwrap()),
@@ -213,6 +214,9 @@ fn dns_replies_are_matched_by_id_and_question_and_counted_by_their_code() {
     let completed = drive(&workload).unwrap();
     assert_eq!(counts(&completed), (100, 70, 30));
     assert_eq!(errors(&completed, "rcode_nxdomain"), 10);
+    assert_eq!(errors(&completed, "rcode_refused"), 10);
+    // That there is no such name is an answer.
+    assert_eq!(completed.wrong, 10);
     assert_eq!(errors(&completed, "dns_truncated"), 10);
     assert_eq!(errors(&completed, "truncated"), 10);
     // odd and mad; what follows an NXDOMAIN is a duplicate.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rungwise_model::units;
 use rungwise_stats::interval::FEWEST;
 
+use super::super::Workload;
 use super::super::document::{At, ExperimentTable, Maximise, Minimise, ObjectiveTable};
 use super::super::problem::did_you_mean;
 use super::Reader;
@@ -14,7 +15,11 @@ use crate::design::{Guard, Judging, Objective};
 const MOST_PAIRS: u32 = 500;
 
 impl Reader<'_, '_> {
-    pub(super) fn objective(&mut self, table: &ObjectiveTable) -> (Objective, Vec<Guard>) {
+    pub(super) fn objective(
+        &mut self,
+        table: &ObjectiveTable,
+        workload: Option<&Workload>,
+    ) -> (Objective, Vec<Guard>) {
         let objective = match (&table.maximise, &table.minimise) {
             (Some(maximise), None) => match maximise.get() {
                 Maximise::Rate => Objective::Rate,
@@ -33,7 +38,8 @@ impl Reader<'_, '_> {
         };
         let mut guards = Vec::new();
         for (index, at) in table.guards.iter().enumerate() {
-            match guard(at.get()) {
+            let read = guard(at.get());
+            match read.and_then(|guard| within_reach(guard, at.get(), workload)) {
                 Ok(guard) => guards.push(guard),
                 Err(message) => {
                     let key = format!("objective.guards[{index}]");
@@ -111,10 +117,10 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `loss <= 1%`, `errors == 0`, `p99 < 50ms`. An error of a UDP service is a request without a right reply in time, which is
-/// its loss. A limit that is met exactly is met: no measurement tells the two signs apart.
+/// `loss <= 1%`, `errors == 0`, `p99 < 20ms`. An error is a request without a right reply in time: lost, or answered with an
+/// error. A limit that is met exactly is met: no measurement tells the two signs apart.
 fn guard(text: &str) -> Result<Guard, String> {
-    let shape = "write a guard as 'loss <= 1%', 'errors == 0' or 'p99 < 50ms'";
+    let shape = "write a guard as 'loss <= 1%', 'errors == 0' or 'p99 < 20ms'";
     let (metric, limit) = match text.split_once("==") {
         Some((metric, limit)) if limit.trim() == "0" => (metric, "0%"),
         _ => {
@@ -124,8 +130,9 @@ fn guard(text: &str) -> Result<Guard, String> {
         }
     };
     match metric.trim() {
-        "loss" | "errors" => match units::fraction(limit) {
-            Ok(at_most) if at_most < 1.0 => Ok(Guard::Loss { at_most }),
+        metric @ ("loss" | "errors") => match units::fraction(limit) {
+            Ok(at_most) if at_most < 1.0 && metric == "loss" => Ok(Guard::Loss { at_most }),
+            Ok(at_most) if at_most < 1.0 => Ok(Guard::Errors { at_most }),
             Ok(_) => Err(format!(
                 "'{text}' forbids nothing: no more than 100% can be lost"
             )),
@@ -144,5 +151,22 @@ fn guard(text: &str) -> Result<Guard, String> {
             "'{other}' cannot be guarded; {shape}{}",
             did_you_mean(other, ["loss", "errors", "p99"])
         )),
+    }
+}
+
+/// A guard that can fail. In a closed loop a request leaves as soon as its slot is free, and what comes after the timeout is
+/// no reply: no latency reaches it.
+fn within_reach(guard: Guard, text: &str, workload: Option<&Workload>) -> Result<Guard, String> {
+    let closed = workload.filter(|workload| workload.rate_per_s.is_none());
+    let timeout = closed.map(|workload| workload.timeout);
+    match (guard, timeout) {
+        (Guard::P99 { at_most_us }, Some(timeout)) if at_most_us >= timeout.as_secs_f64() * 1e6 => {
+            Err(format!(
+                "'{text}' forbids nothing: what comes after the timeout of {} ms is lost and no reply; choose less, or a longer \
+                 workload.timeout",
+                timeout.as_secs_f64() * 1e3
+            ))
+        }
+        _ => Ok(guard),
     }
 }

@@ -3,6 +3,7 @@
 use super::payload::{Form, Name, Reading};
 use super::slots::{Fate, Slots};
 use super::tally::{Kind, Part, Runs, Tally, Window};
+use crate::dns;
 
 /// The books of one thread.
 #[derive(Debug)]
@@ -82,6 +83,7 @@ impl Books<'_> {
             Reading::Good { rcode, cut } => {
                 if counted && (rcode != 0 || cut) {
                     tally.rcode(rcode);
+                    tally.wrong += u64::from(!dns::answers(rcode) && window.has(slot.intended));
                     tally.count(Kind::Cut, u64::from(cut));
                 }
                 None

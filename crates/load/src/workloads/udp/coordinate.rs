@@ -579,5 +579,7 @@ fn complete(
         corrected: tally.corrected.clone(),
         uncorrected: tally.uncorrected.clone(),
         client_cpu_s: cpu_ns / SECOND as f64,
+        arrived: tally.arrived,
+        wrong: tally.wrong,
     })
 }

@@ -158,6 +158,11 @@ pub struct Completed {
     pub uncorrected: Histogram,
     /// CPU seconds of the generator's threads within the window.
     pub client_cpu_s: f64,
+    /// Replies in time that came within the window, whenever they were asked for: what its CPU time was spent on.
+    pub arrived: u64,
+    /// Requests of the window that were answered in time with an error instead of an answer: DNS codes other than NOERROR
+    /// and NXDOMAIN.
+    pub wrong: u64,
 }
 
 /// Drives `workload` and measures it.

@@ -87,6 +87,8 @@ pub(super) struct Tally {
     pub(super) sent: u64,
     /// Replies in time to requests of the window, whenever they came.
     pub(super) received: u64,
+    /// Those of them that are an error and no answer.
+    pub(super) wrong: u64,
     /// Requests of the window without a good reply in time.
     pub(super) lost: u64,
     /// Replies in time that came within the window, whenever they were asked for.
@@ -144,6 +146,7 @@ impl Tally {
     pub(super) fn merge(&mut self, other: &Self) {
         self.sent += other.sent;
         self.received += other.received;
+        self.wrong += other.wrong;
         self.lost += other.lost;
         self.arrived += other.arrived;
         self.late_sends += other.late_sends;

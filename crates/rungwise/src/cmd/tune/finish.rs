@@ -135,6 +135,10 @@ fn judging(design: &Design) -> Vec<String> {
         .iter()
         .map(|guard| match guard {
             Guard::Loss { at_most } => format!("loss at most {}", percent(*at_most)),
+            Guard::Errors { at_most } => format!(
+                "loss and answers that are errors at most {}",
+                percent(*at_most)
+            ),
             Guard::P99 { at_most_us } => format!("p99 at most {at_most_us:.0} us"),
         })
         .collect();
