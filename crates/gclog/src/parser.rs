@@ -129,7 +129,7 @@ fn read(
     context: &mut Context<'_>,
     text: &[u8],
 ) -> Read {
-    if text.is_empty() {
+    if text.is_empty() && !preunified.is_torn() {
         return Read::Ignored;
     }
     if let Some(read) = unified.decorated(context, text) {
@@ -175,7 +175,12 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// A thread that waits for the log's lock may be late by this much; a guess, far above what the corpus shows.
-    const DISORDER_NS: u64 = 1_000_000_000;
+    pub(crate) const DISORDER_NS: u64 = 1_000_000_000;
+
+    /// The last uptime that was read; 0 if none was.
+    pub(crate) fn last_ns(&self) -> u64 {
+        self.last_ns[0]
+    }
 
     /// A header was read, as a JVM prints it when it starts.
     pub(crate) fn header(&mut self) {

@@ -35,7 +35,9 @@ impl Preunified {
         let Some(duration_ns) = cursor.eat(b"/").then(|| cursor.seconds()).flatten() else {
             return Step::Strange;
         };
-        cursor.eat(b" secs");
+        if !cursor.eat(b" secs") {
+            return Step::Strange;
+        }
         cursor.eat(b"]");
         // The CPU times of the whole process during the phase: not the collector's alone.
         if cursor.eat(b" [Times: ") {
@@ -43,7 +45,8 @@ impl Preunified {
         }
         self.collector(context, Collector::Cms);
         // A collection with threads stopped took over in the midst of it.
-        let interrupted = self.open.last().is_some_and(|open| open.is_in_old());
+        let interrupted =
+            self.open.last().is_some_and(|open| open.is_in_old()) || self.is_torn_in_old();
         let aborted = interrupted || std::mem::take(&mut self.abort_due_to_time);
         let now = self.stamps.take();
         let mut phase = Concurrent {

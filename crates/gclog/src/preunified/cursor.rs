@@ -208,7 +208,7 @@ impl<'t> Cursor<'t> {
 }
 
 /// Seconds with three places, in nanoseconds; what follows may be more digits.
-fn thousandths(text: &[u8]) -> Option<(u64, &[u8])> {
+pub(super) fn thousandths(text: &[u8]) -> Option<(u64, &[u8])> {
     let (seconds, rest) = number::whole(text)?;
     let (places, rest) = match rest {
         [b'.' | b',', places @ ..] => places.split_at_checked(3)?,

@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(
             told(log)[1..],
             [
-                "GC pause (young) (initial-mark) Young at 388 ms, 1306500 ns, Heap 10080->10080K",
                 "GC concurrent-mark at 390 ms, Some(6424600) ns",
+                "GC pause (young) (initial-mark) Young at 388 ms, 1306500 ns, Heap 10080->10080K",
                 "GC pause (young) Young at 4853 ms, 13603500 ns, Heap 153600->153600K",
             ]
         );

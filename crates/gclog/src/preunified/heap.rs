@@ -55,6 +55,11 @@ const OTHERS: &[&str] = &[
     "No shared spaces configured.",
 ];
 
+/// Names of the rows with `total` and `used`.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    GENERATIONS.iter().map(|(name, ..)| *name)
+}
+
 impl Preunified {
     /// `GC invocations=1 (full 0):` behind `{Heap before` or `Heap after`. JDK 6's G1 writes `gc`.
     pub(super) fn heap_block(

@@ -9,6 +9,7 @@
 //! - `pauses.rs`: pauses from the first bracket to the last word about them.
 //! - `cms.rs`, `g1.rs`, `shenandoah.rs`: what only one collector prints.
 //! - `heap.rs`, `ages.rs`, `fls.rs`, `stopped.rs`, `header.rs`: blocks and lines that stand for themselves.
+//! - `torn.rs`: lines that two threads have printed into each other.
 //! - `noise.rs`: lines that are known and say nothing asked for.
 
 mod ages;
@@ -26,6 +27,7 @@ mod stamps;
 mod stopped;
 #[cfg(test)]
 mod told;
+mod torn;
 
 use memchr::memmem;
 
@@ -76,6 +78,8 @@ pub(crate) struct Preunified {
     region_size: Option<u64>,
     /// A line with plain blanks.
     plain: Vec<u8>,
+    /// The beginning of a line that a record of a concurrent thread has torn: its rest comes behind the record.
+    torn: Vec<u8>,
 }
 
 /// How the log begins.
@@ -139,6 +143,7 @@ impl Default for Preunified {
             serial_old: false,
             region_size: None,
             plain: Vec::new(),
+            torn: Vec::new(),
         }
     }
 }
@@ -146,6 +151,14 @@ impl Default for Preunified {
 impl Preunified {
     /// Reads a line without its end.
     pub(crate) fn line(&mut self, context: &mut Context<'_>, text: &[u8]) -> Read {
+        match self.untangle(context, text) {
+            Some(read) => read,
+            None => self.whole(context, text),
+        }
+    }
+
+    /// Reads a line that is whole.
+    fn whole(&mut self, context: &mut Context<'_>, text: &[u8]) -> Read {
         let indent = text
             .iter()
             .take_while(|byte| matches!(byte, b' ' | b'\t'))
@@ -180,6 +193,7 @@ impl Preunified {
 
     /// Tells what is still open: the log ends here.
     pub(crate) fn finish(&mut self, context: &mut Context<'_>) {
+        self.tell_torn(context);
         self.tell_row(context);
         self.tell_statistics(context);
         self.tell_kept(context);

@@ -374,10 +374,7 @@ fn compared(case: &Case, counted: &Counted, log: &[u8]) -> String {
     if unknown > 0 {
         eprintln!("not understood: {:?}", whole.account.samples);
     }
-    // Before JDK 9 threads print without a lock, and in one run of many a concurrent cycle tears a print of the heap apart within
-    // its words: such lines hold no event, and are told as not understood.
-    let torn = case.release == 8 && case.collector == "CMS";
-    if unknown > whole.account.lines() / if torn { 100 } else { 1000 } {
+    if unknown > whole.account.lines() / 1000 {
         let _ = writeln!(wrong, "  {unknown} lines not understood");
     }
     let (mut before, mut behind) = (Told::of(log), Told::of(log));

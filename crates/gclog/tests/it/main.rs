@@ -7,5 +7,6 @@ mod predict;
 mod preunified;
 mod splits;
 mod summary;
+mod torn;
 mod totals;
 mod unified;
