@@ -7,7 +7,8 @@ pub struct Account {
     pub understood: Share,
     /// Lines of a known form that say nothing that is asked for: `gc+heap` details, banners, empty lines.
     pub ignored: Share,
-    /// Lines not understood: output of the application, damage, a format that nobody taught us.
+    /// Lines not understood: output of the application, damage, a format that nobody taught us. A pause whose duration
+    /// cannot be read is told without one, and its line counts here.
     pub unknown: Share,
     /// The first few lines not understood.
     pub samples: Vec<Sample>,
@@ -49,6 +50,8 @@ pub(crate) enum Read {
     Ignored,
     /// Not known.
     Unknown,
+    /// The duration that it is there for cannot be read. What else it told stands.
+    Damaged,
 }
 
 /// Lines kept as samples.
@@ -62,7 +65,7 @@ impl Account {
         let share = match read {
             Read::Understood => &mut self.understood,
             Read::Ignored => &mut self.ignored,
-            Read::Unknown => {
+            Read::Unknown | Read::Damaged => {
                 if self.samples.len() < SAMPLES {
                     self.samples.push(Sample::of(line, text));
                 }

@@ -1,8 +1,8 @@
 //! CMS beside the application: `[CMS-concurrent-mark: 0.753/0.754 secs] [Times: ...]`.
 
 use super::Preunified;
-use super::cursor::Cursor;
-use super::flow::{Step, cpu};
+use super::cursor::{Cursor, cpu};
+use super::flow::Step;
 use crate::event::{Areas, Collector, Concurrent, Stamp};
 use crate::parser::Context;
 

@@ -2,6 +2,7 @@
 //!
 //! What cannot be read leaves the place as it was.
 
+use crate::event::Cpu;
 use crate::number;
 
 /// Bytes in which a bracket must end. Without a limit a line of brackets that never end would be read again and again.
@@ -205,6 +206,23 @@ impl<'t> Cursor<'t> {
         }
         Some((value, digits))
     }
+}
+
+/// `user=0.25 sys=0.01, real=0.07 secs]`; the locale may print `user=0,25 sys=0,01, real=0,07 secs`.
+pub(super) fn cpu(cursor: &mut Cursor<'_>) -> Option<Cpu> {
+    cursor.eat(b"user=").then_some(())?;
+    let user_ns = cursor.seconds()?;
+    cursor.eat(b" sys=").then_some(())?;
+    let sys_ns = cursor.seconds()?;
+    cursor.eat(b", real=").then_some(())?;
+    let real_ns = cursor.seconds()?;
+    cursor.eat(b" secs");
+    cursor.eat(b"]");
+    Some(Cpu {
+        user_ns,
+        sys_ns,
+        real_ns,
+    })
 }
 
 /// Seconds with three places, in nanoseconds; what follows may be more digits.

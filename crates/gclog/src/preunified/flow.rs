@@ -6,12 +6,13 @@
 
 use std::cell::OnceCell;
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, cpu};
 use super::heap::Block;
 use super::pauses::{Head, Mark};
 use super::{Beginning, Listing, Preunified};
 use crate::account::Read;
-use crate::event::{Area, Collector, Cpu, References};
+use crate::event::{Area, Collector, References};
+use crate::number::LONGEST_NS;
 use crate::parser::Context;
 
 /// What a fragment was.
@@ -23,6 +24,8 @@ pub(super) enum Step {
     Passed,
     /// The rest of the line is known, and of no use.
     Rest,
+    /// A duration stands here that cannot be read.
+    Damaged,
     /// It is not known.
     Strange,
 }
@@ -85,7 +88,7 @@ impl Preunified {
     pub(super) fn flow(&mut self, context: &mut Context<'_>, text: &[u8]) -> Read {
         let mut cursor = Cursor::new(text);
         let search = OnceCell::new();
-        let (mut gave, mut strange) = (false, false);
+        let (mut gave, mut strange, mut damaged) = (false, false, false);
         loop {
             cursor.skip_spaces();
             let Some(first) = cursor.peek() else {
@@ -108,6 +111,7 @@ impl Preunified {
                 Step::Gave => gave = true,
                 Step::Passed => {}
                 Step::Rest => break,
+                Step::Damaged => damaged = true,
                 Step::Strange => {
                     strange = true;
                     self.stamps.clear();
@@ -116,6 +120,7 @@ impl Preunified {
             }
         }
         match (gave, strange) {
+            _ if damaged => Read::Damaged,
             (true, _) => Read::Understood,
             (false, true) => Read::Unknown,
             (false, false) => Read::Ignored,
@@ -393,13 +398,11 @@ impl Preunified {
         cursor.skip(1);
         cursor.skip_spaces();
         let start = cursor.at();
-        let Some(duration_ns) = cursor.seconds() else {
-            return Step::Passed;
-        };
+        let duration_ns = cursor.seconds().filter(|ns| *ns <= LONGEST_NS);
         cursor.skip_spaces();
-        if !cursor.eat(b"secs") && !cursor.eat(b"sec") {
+        if duration_ns.is_none() || !cursor.eat(b"secs") && !cursor.eat(b"sec") {
             cursor.jump(start);
-            return Step::Passed;
+            return self.damaged_duration(context, cursor);
         }
         cursor.eat(b"]");
         let Some(open) = self.open.last_mut() else {
@@ -409,10 +412,29 @@ impl Preunified {
             self.beginning = Beginning::Within;
             return Step::Passed;
         };
-        if !open.close_part_after(duration_ns) {
-            self.end(context, Some(duration_ns));
+        if !duration_ns.is_some_and(|ns| open.close_part_after(ns)) {
+            self.end(context, duration_ns);
         }
         Step::Gave
+    }
+
+    /// `0.0x669 secs]` where a duration closes a part or a pause: it closes, and nobody knows after how long.
+    fn damaged_duration(&mut self, context: &mut Context<'_>, cursor: &mut Cursor<'_>) -> Step {
+        /// Twice what the longest has.
+        const NEAR: usize = 32;
+        let rest = cursor.rest();
+        let word = memchr::memmem::find(&rest[..rest.len().min(NEAR)], b" secs")
+            .map(|length| &rest[..length])
+            .filter(|word| !word.is_empty() && !word.iter().any(|byte| b" ,=:[]()".contains(byte)));
+        let (Some(word), Some(open)) = (word, self.open.last_mut()) else {
+            return Step::Passed;
+        };
+        cursor.skip(word.len() + b" secs".len());
+        cursor.eat(b"]");
+        if !open.close_part() {
+            self.end(context, None);
+        }
+        Step::Damaged
     }
 
     /// Stamps, or sizes of what is open.
@@ -600,23 +622,6 @@ impl Preunified {
     }
 }
 
-/// `user=0.25 sys=0.01, real=0.07 secs]`; the locale may print `user=0,25 sys=0,01, real=0,07 secs`.
-pub(super) fn cpu(cursor: &mut Cursor<'_>) -> Option<Cpu> {
-    cursor.eat(b"user=").then_some(())?;
-    let user_ns = cursor.seconds()?;
-    cursor.eat(b" sys=").then_some(())?;
-    let sys_ns = cursor.seconds()?;
-    cursor.eat(b", real=").then_some(())?;
-    let real_ns = cursor.seconds()?;
-    cursor.eat(b" secs");
-    cursor.eat(b"]");
-    Some(Cpu {
-        user_ns,
-        sys_ns,
-        real_ns,
-    })
-}
-
 /// A bracket that no application prints; while a pause is open, its parts as well.
 fn is_certain(text: &[u8], in_pause: bool) -> bool {
     let Some(text) = text.strip_prefix(b"[") else {
@@ -722,6 +727,31 @@ mod tests {
                 "GC Young at 2000 ms, 100000000 ns, Heap 12->3K",
             ]
         );
+    }
+
+    #[test]
+    fn a_duration_that_is_none_closes_and_makes_the_line_one_that_is_not_understood() {
+        for duration in ["0.0x00", "x", "99999999999.0", "-0.1", "0.1.2"] {
+            let line = format!(
+                "1.000: [GC 1.000: [ParNew: 3K->1K(9K), 0.1 secs] 12K->3K(40K), {duration} secs]"
+            );
+            let log = format!(
+                "{line} [Times: user=0.02 sys=0.00, real=0.05 secs]\n2.000: [GC 12K->3K(40K), 0.1 secs]\n"
+            );
+            let expected = [
+                "ParNew Young at 1000 ms, cut, Heap 12->3K, Young 3->1K, ParNew 100000000",
+                "GC Young at 2000 ms, 100000000 ns, Heap 12->3K",
+                &format!("? {line} [Times: user=0.02 sys=0.00, real=0.05 secs]"),
+            ];
+            assert_eq!(told(&log), expected, "{duration}");
+        }
+        let part =
+            "1.000: [GC 1.000: [ParNew: 3K->1K(9K), 0.x secs] 12K->3K(40K), 0.2000000 secs]\n";
+        assert_eq!(
+            told(part)[0],
+            "ParNew Young at 1000 ms, 200000000 ns, Heap 12->3K, Young 3->1K"
+        );
+        assert_eq!(told(part).len(), 2);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::pauses::enter;
 use crate::account::Read;
 use crate::event::{Area, Areas, Change, Collector, Concurrent, Phase, Stamp};
 use crate::names::Name;
+use crate::number::LONGEST_NS;
 use crate::parser::Context;
 
 /// A detail whose mean is not printed yet.
@@ -171,8 +172,13 @@ impl Preunified {
             .strip_suffix(b"-end")
             .or_else(|| label.strip_suffix(b"-abort"))
             .unwrap_or(label);
-        let duration_ns = memchr::memmem::rfind(body, b", ")
-            .and_then(|comma| Cursor::new(&body[comma + 2..]).seconds());
+        let figure = memchr::memmem::rfind(body, b", ").map(|comma| {
+            let mut figure = Cursor::new(&body[comma + 2..]);
+            let duration_ns = figure.seconds().filter(|ns| *ns <= LONGEST_NS);
+            let ends = matches!(figure.rest(), b"" | b" secs" | b" sec");
+            duration_ns.filter(|_| ends)
+        });
+        let duration_ns = figure.flatten();
         let mut phase = Concurrent {
             line: context.line,
             began: Stamp::default(),
@@ -189,6 +195,9 @@ impl Preunified {
             allocated: None,
         };
         self.phase_ends(context, now, &mut phase);
+        if figure.is_some() && duration_ns.is_none() {
+            return Step::Damaged;
+        }
         Step::Gave
     }
 

@@ -12,7 +12,7 @@ use super::flow::Step;
 use super::{Preunified, before};
 use crate::account::Read;
 use crate::event::{Event, Safepoint, Stamp};
-use crate::number::{SECONDS, decimal, whole};
+use crate::number::{LONGEST_NS, SECONDS, decimal, whole};
 use crate::parser::Context;
 
 /// What is known of safepoints.
@@ -68,6 +68,12 @@ fn row(text: &[u8]) -> Option<(u64, &[u8], u64, u64)> {
     Some((uptime_ns, operation, reaching, total))
 }
 
+/// `0.0520140 seconds`; nothing where something else stands there.
+fn seconds(cursor: &mut Cursor<'_>) -> Option<u64> {
+    let ns = cursor.seconds().filter(|ns| *ns <= LONGEST_NS)?;
+    cursor.eat(b" seconds").then_some(ns)
+}
+
 impl Preunified {
     /// A row of `PrintSafepointStatistics`. Its stamp says nothing of a restart: it may be minutes old.
     pub(super) fn safepoint_row(&mut self, context: &mut Context<'_>, text: &[u8]) -> Option<Read> {
@@ -103,14 +109,11 @@ impl Preunified {
     /// Behind `Total time for which application threads were stopped: `: `0.0520140 seconds`, from JDK 8 on with
     /// `, Stopping threads took: 0.0000243 seconds`. The stamp is of its end.
     pub(super) fn stopped(&mut self, context: &mut Context<'_>, cursor: &mut Cursor<'_>) -> Step {
-        let Some(total_ns) = cursor.seconds() else {
-            return Step::Strange;
+        let Some(total_ns) = seconds(cursor) else {
+            return Step::Damaged;
         };
-        cursor.eat(b" seconds");
         let reaching_ns = if cursor.eat(b", Stopping threads took: ") {
-            let reaching = cursor.seconds();
-            cursor.eat(b" seconds");
-            reaching
+            seconds(cursor)
         } else {
             None
         };
@@ -135,10 +138,9 @@ impl Preunified {
 
     /// Behind `Application time: `: `5.9951640 seconds`.
     pub(super) fn ran(&mut self, context: &mut Context<'_>, cursor: &mut Cursor<'_>) -> Step {
-        let Some(duration_ns) = cursor.seconds() else {
-            return Step::Strange;
+        let Some(duration_ns) = seconds(cursor) else {
+            return Step::Damaged;
         };
-        cursor.eat(b" seconds");
         self.tell_held_before_others(context);
         let at = self.stamps.take();
         self.headers.has_told = true;
@@ -163,6 +165,17 @@ mod tests {
                 "ran until ? ms, 5995164000 ns"
             ]
         );
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_read_is_no_time() {
+        for log in [
+            "0.632: Total time for which application threads were stopped: 0.05x seconds\n",
+            "Application time: 5.x95 seconds\n",
+            "Application time: 5.99",
+        ] {
+            assert_eq!(told(log), [format!("? {}", log.trim_end())]);
+        }
     }
 
     const ROW: &str = "0.571: no vm operation                  [      10          0              1    ]      [     0     2     2     0    11    ]  0   \n";

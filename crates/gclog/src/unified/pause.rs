@@ -8,11 +8,8 @@ use memchr::{memchr, memmem, memrchr};
 use super::{Message, Unified};
 use crate::account::Read;
 use crate::event::{Area, Areas, Change, Collector, Concurrent, Event, Fact, Kind, Stamp};
-use crate::number::{MILLISECONDS, SECONDS, change, decimal, size, whole};
+use crate::number::{LONGEST_NS, MILLISECONDS, SECONDS, change, decimal, size, whole};
 use crate::parser::Context;
-
-/// No pause, phase or cycle lasts longer: ten years. A number above it is damage, and sums of such could not be told.
-const LONGEST_NS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
 
 /// A line cut into its parts.
 struct Line<'a> {
@@ -97,9 +94,10 @@ pub(super) fn stopped(
     id: u64,
     message: Message<'_>,
 ) -> Read {
-    let line = Line::read(message.text);
-    if line.is_damaged() || line.heap.is_some() && line.duration_ns.is_none() {
-        return Read::Unknown;
+    let mut line = Line::read(message.text);
+    let damaged = line.is_damaged() || line.heap.is_some() && line.duration_ns.is_none();
+    if damaged {
+        line.title = without_figures(line.title);
     }
     let stamp = unified.at(context, &message);
     unified.has_begun = true;
@@ -125,7 +123,7 @@ pub(super) fn stopped(
             cause == b"GCLocker Initiated GC",
         )
     });
-    let Some(duration) = line.duration_ns else {
+    if line.duration_ns.is_none() && !damaged {
         let draft = unified.open.begin(context, id);
         let pause = &mut draft.pause;
         pause.line = context.line;
@@ -136,7 +134,7 @@ pub(super) fn stopped(
         pause.began = stamp;
         pause.cause = cause.map(|cause| cause.0);
         return Read::Understood;
-    };
+    }
     let region_bytes = unified.region_bytes;
     let draft = unified.open.draft(context, id);
     super::areas::settle(draft, region_bytes, line.heap);
@@ -146,8 +144,13 @@ pub(super) fn stopped(
     pause.id = Some(id);
     pause.name = name;
     pause.starts_cycle = starts_cycle;
-    pause.began = before(stamp, duration);
-    pause.duration_ns = Some(duration);
+    pause.began = match line.duration_ns {
+        Some(duration) => before(stamp, duration),
+        // As its first line said, or not before its last one.
+        None if pause.began == Stamp::default() => stamp,
+        None => pause.began,
+    };
+    pause.duration_ns = line.duration_ns;
     if let Some((cause, locker)) = cause {
         pause.cause = Some(cause);
         pause.troubles.gc_locker = locker;
@@ -156,7 +159,24 @@ pub(super) fn stopped(
     if let Some(heap) = line.heap {
         *pause.areas.at(Area::Heap) = heap;
     }
-    Read::Understood
+    if damaged {
+        Read::Damaged
+    } else {
+        Read::Understood
+    }
+}
+
+/// A title without what cannot be read behind it: up to the first word outside of brackets that begins like a number.
+fn without_figures(title: &[u8]) -> &[u8] {
+    let mut depth = 0_i32;
+    let mut last = b'P';
+    let figure = title.iter().position(|byte| {
+        depth += i32::from(*byte == b'(') - i32::from(*byte == b')');
+        let begins = last == b' ' && (byte.is_ascii_digit() || b"-.,".contains(byte));
+        last = *byte;
+        begins && depth == 0
+    });
+    title[..figure.unwrap_or(title.len())].trim_ascii_end()
 }
 
 /// What a pause is for, and whether it starts a concurrent cycle.
@@ -290,7 +310,7 @@ pub(super) fn beside(
     }
     let line = Line::read(text);
     if line.is_damaged() {
-        return Read::Unknown;
+        return Read::Damaged;
     }
     let stamp = unified.at(context, &message);
     let cycle = matches!(
@@ -372,7 +392,7 @@ pub(super) fn cycle(
     };
     let line = Line::read(text);
     if line.is_damaged() {
-        return Read::Unknown;
+        return Read::Damaged;
     }
     unified.open.tell(context);
     let draft = unified.open.draft(context, id);
@@ -446,7 +466,7 @@ pub(super) fn stall(
     let line = Line::read(text);
     let Some(duration_ns) = line.duration_ns else {
         return if line.is_damaged() {
-            Read::Unknown
+            Read::Damaged
         } else {
             Read::Ignored
         };
@@ -626,7 +646,9 @@ mod tests {
                  [2s][gc] GC(1) Pause Young (Allocation Failure) 20M->1M(100M) 1.500ms\n"
             );
             let (told, account) = read(&log);
-            assert_eq!(told.pauses.len(), 1, "{duration}");
+            let durations: Vec<_> = told.pauses.iter().map(|one| one.duration_ns).collect();
+            assert_eq!(durations, [None, Some(1_500_000)], "{duration}");
+            assert_eq!(told.titles()[0], told.titles()[1], "{duration}");
             assert_eq!(account.unknown.lines, 1, "{duration}");
             assert_eq!(account.samples[0].line, 1, "{duration}");
         }

@@ -11,7 +11,7 @@ use super::{Message, Unified};
 use crate::account::Read;
 use crate::event::{Event, Safepoint, Stamp};
 use crate::names::Name;
-use crate::number::{SECONDS, decimal, whole};
+use crate::number::{LONGEST_NS, SECONDS, decimal, whole};
 use crate::parser::Context;
 
 /// The operation for which the threads were stopped, until the line with the time.
@@ -32,8 +32,8 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, message: Me
         return stopped(unified, context, message, rest);
     }
     if let Some(rest) = text.strip_prefix(b"Application time: ") {
-        let Some((duration_ns, _)) = decimal(rest, SECONDS) else {
-            return Read::Unknown;
+        let Some((duration_ns, _)) = seconds(rest) else {
+            return Read::Damaged;
         };
         let at = unified.at(context, &message);
         unified.open.tell(context);
@@ -57,16 +57,22 @@ fn stopped(
     message: Message<'_>,
     text: &[u8],
 ) -> Read {
-    let Some((total_ns, rest)) = decimal(text, SECONDS) else {
-        return Read::Unknown;
+    let Some((total_ns, rest)) = seconds(text) else {
+        return Read::Damaged;
     };
     let reaching_ns = rest
-        .strip_prefix(b" seconds, Stopping threads took: ")
-        .and_then(|rest| decimal(rest, SECONDS))
+        .strip_prefix(b", Stopping threads took: ")
+        .and_then(seconds)
         .map(|(value, _)| value);
     let operation = unified.safepoint.operation.take();
     tell(unified, context, &message, operation, reaching_ns, total_ns);
     Read::Understood
+}
+
+/// `0.0007182 seconds` and what follows it.
+fn seconds(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (ns, rest) = decimal(text, SECONDS).filter(|(ns, _)| *ns <= LONGEST_NS)?;
+    Some((ns, rest.strip_prefix(b" seconds")?))
 }
 
 /// What follows `Safepoint "`.
@@ -81,7 +87,7 @@ fn one_line(
     };
     let (operation, figures) = (&text[..end], Figures::read(&text[end + 1..]));
     let Some(total_ns) = figures.total else {
-        return Read::Unknown;
+        return Read::Damaged;
     };
     let operation = Some(context.names.number(operation));
     if let Some(duration_ns) = figures.since_last {
