@@ -66,7 +66,9 @@ fn judged(evidence: &Evidence) {
         taken: None,
         window_s: evidence.seconds(),
         findings,
+        tables: check::tables(evidence),
     };
+    rungwise_report::json(&report).expect("a check is JSON");
     let blocks = check::blocks(&report, evidence, &[]);
     let text = terminal::render(&blocks, 80, false);
     let order = text.chars().find(|c| c.is_control() && *c != '\n');

@@ -1,10 +1,12 @@
 //! What `check` says of a machine: one row per rule and subject, whatever its outcome.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Envelope;
-use crate::evidence::{Missing, Reading, Subject};
+use crate::evidence::{Missing, Reading, Subject, Unit};
 
 /// What came of a rule.
 #[derive(
@@ -303,6 +305,40 @@ impl Finding {
     }
 }
 
+/// The numbers of a table or a picture of the page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Table {
+    /// Its lasting name: `core-map`, `loss-ladder`, ...
+    pub id: String,
+    /// What it shows; of a picture, what it says.
+    pub title: String,
+    /// The columns in the order of the page; one that nobody has a value for is left out.
+    pub columns: Vec<Column>,
+    /// The rows in the order of the page: each has a value for each column, by the column's key.
+    pub rows: Vec<BTreeMap<String, Option<Scalar>>>,
+}
+
+/// A column of a [`Table`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Column {
+    /// Its lasting name, under which rows hold its values.
+    pub key: String,
+    /// Heading for people.
+    pub name: String,
+    /// What its numbers are measured in; null where that differs by row.
+    pub unit: Option<Unit>,
+}
+
+/// A value in a [`Table`]; what is not known is null there, never zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// A number, not rounded.
+    Number(f64),
+    /// Words.
+    Text(String),
+}
+
 /// The document of `check`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckReport {
@@ -321,4 +357,7 @@ pub struct CheckReport {
     pub window_s: f64,
     /// Act first, then watch, undecided, clear; within each the severest first.
     pub findings: Vec<Finding>,
+    /// What the pictures and tables of the page show of the host; empty in documents of before it was told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<Table>,
 }

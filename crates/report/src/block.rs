@@ -3,6 +3,8 @@
 //! A new kind of block is one variant here and one arm in each renderer; the compiler lists the
 //! arms. Charts carry values and not pixels, and each has the table that it draws.
 
+use rungwise_model::evidence;
+
 use crate::scale::{Axis, Unit};
 
 /// One piece of a report.
@@ -175,6 +177,8 @@ pub struct Column {
     pub key: &'static str,
     /// Set flush right.
     pub numeric: bool,
+    /// What the raw numbers are measured in, where documents tell it.
+    pub unit: Option<evidence::Unit>,
     /// Left out first in a narrow terminal; 0 stays.
     pub rank: u8,
     /// Words that may be shortened to so many columns of a terminal before others are left out.
@@ -190,6 +194,7 @@ impl Column {
             name: name.into(),
             key,
             numeric: false,
+            unit: None,
             rank: 0,
             least: None,
             about: None,
@@ -202,6 +207,13 @@ impl Column {
             numeric: true,
             ..Self::words(name, key)
         }
+    }
+
+    /// Its raw numbers are measured in this.
+    #[must_use]
+    pub fn unit(mut self, unit: evidence::Unit) -> Self {
+        self.unit = Some(unit);
+        self
     }
 
     /// Gives way at this rank when a terminal is narrow.

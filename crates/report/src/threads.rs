@@ -58,6 +58,7 @@ pub fn checked(report: &ThreadsReport, target: &str) -> CheckReport {
         host: String::new(),
         window_s: 0.0,
         findings: report.findings.clone(),
+        tables: Vec::new(),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rungwise_model::evidence::{Evidence, Key, Subject};
+use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 use rungwise_model::keys;
 
+use super::data::Named;
 use super::look::{self, number, words};
 use super::scheduling::table;
 use super::section;
@@ -14,19 +15,46 @@ use crate::numbers;
 /// Transmit queues that a CPU names; more of them are counted by device.
 const QUEUES: usize = 2;
 
+/// A column of the map: its name there, and its lasting one.
+type Name = (&'static str, &'static str);
+
 /// The shares of a CPU, with their names.
-const SHARES: [(&str, &Key); 5] = [
-    ("busy", &keys::CPU_BUSY),
-    ("softirq", &keys::CPU_SOFTIRQ),
-    ("NET_RX", &keys::SOFTIRQ_NET_RX_SHARE),
-    ("irq", &keys::CPU_IRQ),
-    ("steal", &keys::CPU_STEAL),
+const SHARES: [(Name, &Key); 5] = [
+    (("busy", "busy"), &keys::CPU_BUSY),
+    (("softirq", "softirq"), &keys::CPU_SOFTIRQ),
+    (("NET_RX", "net_rx"), &keys::SOFTIRQ_NET_RX_SHARE),
+    (("irq", "irq"), &keys::CPU_IRQ),
+    (("steal", "steal"), &keys::CPU_STEAL),
 ];
 
 pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
-    let cpus = look::subjects(evidence, &[&keys::CPU_BUSY, &keys::SOFTIRQ_NET_RX_SHARE]);
-    if cpus.is_empty() {
+    let Some(map) = map(evidence) else {
         return Vec::new();
+    };
+    let mut blocks = vec![section("cores", "CPUs"), Block::Chart(Box::new(map))];
+    blocks.extend(times(evidence).map(|table| Block::Long {
+        brief: String::new(),
+        summary: String::new(),
+        blocks: vec![Block::Table(table)],
+    }));
+    blocks
+}
+
+pub(super) fn tables(evidence: &Evidence) -> Vec<Named> {
+    let map = map(evidence).into_iter().map(Named::picture);
+    map.chain(Named::all([("core-times", times(evidence))]))
+        .collect()
+}
+
+/// The CPUs that anything is known of.
+fn cpus(evidence: &Evidence) -> BTreeSet<Subject> {
+    look::subjects(evidence, &[&keys::CPU_BUSY, &keys::SOFTIRQ_NET_RX_SHARE])
+}
+
+fn map(evidence: &Evidence) -> Option<Chart> {
+    let cpus = cpus(evidence);
+    if cpus.is_empty() {
+        return None;
     }
     let landing = landing(evidence);
     let (waits, note) = waits(evidence);
@@ -35,20 +63,20 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
         .into_iter()
         .filter(|(_, key)| evidence.each(key).is_ok())
         .collect();
-    let mut shares: Vec<&'static str> = known.iter().map(|(name, _)| *name).collect();
+    let mut shares: Vec<Name> = known.iter().map(|(name, _)| *name).collect();
     if !waits.is_empty() {
-        shares.push("waited");
+        shares.push(("waited", "waited"));
     }
     // Words that no CPU has are no column either.
     let beside: Vec<_> = [
-        ("interrupts of", landing),
-        ("RPS from", steered(evidence)),
-        ("XPS to", sending(evidence)),
+        (("interrupts of", "interrupts_of"), landing),
+        (("RPS from", "rps_from"), steered(evidence)),
+        (("XPS to", "xps_to"), sending(evidence)),
     ]
     .into_iter()
     .filter(|(_, map)| !map.is_empty())
     .collect();
-    let words: Vec<&'static str> = beside.iter().map(|(name, _)| *name).collect();
+    let words: Vec<Name> = beside.iter().map(|(name, _)| *name).collect();
     let mut nodes: BTreeMap<Option<u64>, Vec<MapRow>> = BTreeMap::new();
     for cpu in &cpus {
         let mut row: Vec<Option<f64>> = known
@@ -83,33 +111,25 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
             rows,
         })
         .collect();
-    let mut blocks = vec![
-        section("cores", "CPUs"),
-        Block::Chart(Box::new(Chart {
-            id: "core-map",
-            title,
-            note: format!(
-                "Shares of the window; NET_RX: share of all receive soft interrupts of the host{note}."
-            ),
-            plot: Plot::Map(Map {
-                thing: "CPU",
-                shares,
-                words,
-                groups,
-            }),
-            data,
-        })),
-    ];
-    blocks.extend(times(evidence, &cpus).map(|table| Block::Long {
-        brief: String::new(),
-        summary: String::new(),
-        blocks: vec![Block::Table(table)],
-    }));
-    blocks
+    let names = |columns: Vec<Name>| columns.into_iter().map(|(name, _)| name).collect();
+    Some(Chart {
+        id: "core-map",
+        title,
+        note: format!(
+            "Shares of the window; NET_RX: share of all receive soft interrupts of the host{note}."
+        ),
+        plot: Plot::Map(Map {
+            thing: "CPU",
+            shares: names(shares),
+            words: names(words),
+            groups,
+        }),
+        data,
+    })
 }
 
 /// All that is known of the time of each CPU.
-fn times(evidence: &Evidence, cpus: &BTreeSet<Subject>) -> Option<Table> {
+fn times(evidence: &Evidence) -> Option<Table> {
     table(
         evidence,
         "Where the time of each CPU went, and what came to it",
@@ -127,7 +147,7 @@ fn times(evidence: &Evidence, cpus: &BTreeSet<Subject>) -> Option<Table> {
             ("Packets", "packets_per_s", &keys::SOFTNET_PROCESSED),
             ("System calls", "syscalls_per_s", &keys::SYSCALL_RATE),
         ],
-        cpus.iter().cloned(),
+        cpus(evidence).into_iter(),
     )
 }
 
@@ -232,17 +252,15 @@ fn waits(evidence: &Evidence) -> (BTreeMap<usize, f64>, &'static str) {
     (waits, note)
 }
 
-fn data(
-    shares: &[&'static str],
-    words: &[&'static str],
-    nodes: &BTreeMap<Option<u64>, Vec<MapRow>>,
-) -> Table {
+fn data(shares: &[Name], words: &[Name], nodes: &BTreeMap<Option<u64>, Vec<MapRow>>) -> Table {
     let mut columns = vec![
-        Column::number("CPU", "title"),
-        Column::number("Node", "node"),
+        Column::number("CPU", "title").unit(Unit::Text),
+        Column::number("Node", "node").unit(Unit::Count),
     ];
-    columns.extend(shares.iter().map(|name| Column::number(*name, name)));
-    columns.extend(words.iter().map(|name| Column::words(*name, name)));
+    let shares = shares.iter();
+    columns.extend(shares.map(|(name, key)| Column::number(*name, key).unit(Unit::Fraction)));
+    let words = words.iter();
+    columns.extend(words.map(|(name, key)| Column::words(*name, key).unit(Unit::Text)));
     let rows = nodes
         .iter()
         .flat_map(|(node, rows)| rows.iter().map(move |row| (node, row)))

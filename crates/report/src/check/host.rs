@@ -1,8 +1,9 @@
 //! The first page of the host: what it is, how loaded it is, and the tables a person looks at before any rule.
 
-use rungwise_model::evidence::{Evidence, Key, Subject};
+use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 use rungwise_model::keys;
 
+use super::data::{Fact, Named};
 use super::look::{self, number, shown, words};
 use super::scheduling::table;
 use super::section;
@@ -23,27 +24,19 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     }
     let mut blocks = vec![section("host", "This host")];
     if !tiles.is_empty() {
-        blocks.push(Block::Tiles(tiles));
+        blocks.push(Block::Tiles(tiles.into_iter().map(tile).collect()));
     }
     if !facts.is_empty() {
-        blocks.push(Block::Facts(facts));
+        let facts = facts.into_iter().map(Fact::pair);
+        blocks.push(Block::Facts(facts.collect()));
     }
-    let mut tables: Vec<Block> = [
-        devices(evidence),
-        device_setup(evidence),
-        queues(evidence),
-        disks(evidence),
-        ports(evidence),
-        listeners(evidence),
-        connections(evidence),
-    ]
-    .into_iter()
-    .flatten()
-    .map(Block::Table)
-    .collect();
-    if let Some(line) = words(evidence, &keys::KERNEL_CMDLINE, &Subject::host()) {
-        tables.push(Block::Prose("Kernel command line".to_owned()));
-        tables.push(Block::Code(vec![line.to_owned()]));
+    let mut tables: Vec<Block> = detail(evidence)
+        .into_iter()
+        .map(|table| Block::Table(table.into_table()))
+        .collect();
+    if let Some(line) = command_line(evidence) {
+        tables.push(Block::Prose(line.name));
+        tables.push(Block::Code(vec![line.shown]));
     }
     if !tables.is_empty() {
         blocks.push(Block::Long {
@@ -55,78 +48,105 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     blocks
 }
 
+pub(super) fn tables(evidence: &Evidence) -> Vec<Named> {
+    let mut facts = facts(evidence);
+    facts.extend(command_line(evidence));
+    let mut tables = Named::all([
+        ("load", Fact::table("Load of this host", tiles(evidence))),
+        ("host", Fact::table("This host", facts)),
+    ]);
+    tables.extend(detail(evidence));
+    tables
+}
+
+fn detail(evidence: &Evidence) -> Vec<Named> {
+    Named::all([
+        ("devices", devices(evidence)),
+        ("device-setup", device_setup(evidence)),
+        ("queues", queues(evidence)),
+        ("disks", disks(evidence)),
+        ("udp-addresses", ports(evidence)),
+        ("tcp-listeners", listeners(evidence)),
+        ("tcp-connections", connections(evidence)),
+    ])
+}
+
+fn tile(fact: Fact) -> Tile {
+    Tile {
+        label: fact.name,
+        value: fact.shown,
+        before: None,
+        detail: fact.detail,
+        tone: Tone::Plain,
+    }
+}
+
+fn command_line(evidence: &Evidence) -> Option<Fact> {
+    let line = words(evidence, &keys::KERNEL_CMDLINE, &Subject::host())?;
+    Some(Fact::words("Kernel command line", line))
+}
+
 /// Load, in the order in which a person asks.
-fn tiles(evidence: &Evidence) -> Vec<Tile> {
+fn tiles(evidence: &Evidence) -> Vec<Fact> {
     let host = Subject::host();
     let value = |key| shown(evidence, key, &host);
-    let mut tiles = Vec::new();
-    let mut tile = |label: &str, shown: Option<String>, detail: Vec<Option<String>>| {
-        if let Some(value) = shown {
-            let detail: Vec<String> = detail.into_iter().flatten().collect();
-            tiles.push(Tile {
-                label: label.to_owned(),
-                value,
-                before: None,
-                detail: detail.join(", "),
-                tone: Tone::Plain,
-            });
-        }
+    let of = |name, key| Fact::of(evidence, name, key);
+    // A number that is reckoned of several readings.
+    let reckoned = |name: &str, raw: Option<f64>, unit: Unit, show: fn(f64) -> String| {
+        raw.map(|raw| Fact {
+            raw: Some(raw),
+            unit,
+            ..Fact::words(name, show(raw))
+        })
     };
-    tile(
-        "CPU, mean",
-        number(evidence, &keys::CPU_BUSY_MEAN, &host).map(numbers::share),
-        vec![
-            busiest(evidence, &keys::CPU_BUSY, "busiest CPU"),
-            number(evidence, &keys::CPU_STEAL_MEAN, &host)
-                .filter(|share| *share > 0.0)
-                .map(|share| format!("{} stolen", numbers::share(share))),
-        ],
-    );
-    tile(
-        "Memory available",
-        number(evidence, &keys::MEMORY_AVAILABLE, &host).map(numbers::share),
-        vec![
-            value(&keys::MEMORY_TOTAL).map(|total| format!("of {total}")),
-            value(&keys::MEMORY_SWAP_USED).map(|used| format!("{used} in swap")),
-            number(evidence, &keys::MEMORY_SWAP_OUT, &host)
-                .filter(|pages| *pages > 0.0)
-                .map(|pages| format!("{} pages swapped out", numbers::rate(pages))),
-        ],
-    );
-    tile(
-        "Network in",
-        sum(evidence, &keys::DEVICE_RX_PACKETS).map(numbers::rate),
-        vec![
-            sum(evidence, &keys::DEVICE_RX_BYTES)
-                .map(|bytes| look::said(&keys::DEVICE_RX_BYTES, bytes)),
-            busiest(evidence, &keys::DEVICE_USE, "busiest link"),
-        ],
-    );
-    tile(
-        "Disk, busiest",
-        look::largest(evidence, &keys::DISK_BUSY, 1)
-            .first()
-            .and_then(|disk| number(evidence, &keys::DISK_BUSY, disk))
-            .or_else(|| evidence.each(&keys::DISK_BUSY).ok().map(|_| 0.0))
-            .map(numbers::share),
-        vec![busiest(evidence, &keys::DISK_BUSY, "disk")],
-    );
-    tile(
-        "TCP connections",
-        value(&keys::TCP_ESTABLISHED),
-        vec![value(&keys::TCP_RETRANS_SHARE).map(|share| format!("{share} sent again"))],
-    );
-    tile(
-        "UDP in",
-        number(evidence, &keys::UDP_RECEIVED, &host).map(numbers::rate),
-        vec![
-            number(evidence, &keys::UDP_RCVBUF_DROPS, &host)
-                .map(|rate| format!("{} dropped at full buffers", numbers::rate(rate))),
-            number(evidence, &keys::UDP_SENT, &host)
-                .map(|rate| format!("{} sent", numbers::rate(rate))),
-        ],
-    );
-    tiles
+    let disk = look::largest(evidence, &keys::DISK_BUSY, 1)
+        .first()
+        .and_then(|disk| number(evidence, &keys::DISK_BUSY, disk))
+        .or_else(|| evidence.each(&keys::DISK_BUSY).ok().map(|_| 0.0));
+    let packets = sum(evidence, &keys::DEVICE_RX_PACKETS);
+    [
+        of("CPU, mean", &keys::CPU_BUSY_MEAN).map(|fact| {
+            fact.shown(numbers::share).detail([
+                busiest(evidence, &keys::CPU_BUSY, "busiest CPU"),
+                number(evidence, &keys::CPU_STEAL_MEAN, &host)
+                    .filter(|share| *share > 0.0)
+                    .map(|share| format!("{} stolen", numbers::share(share))),
+            ])
+        }),
+        of("Memory available", &keys::MEMORY_AVAILABLE).map(|fact| {
+            fact.shown(numbers::share).detail([
+                value(&keys::MEMORY_TOTAL).map(|total| format!("of {total}")),
+                value(&keys::MEMORY_SWAP_USED).map(|used| format!("{used} in swap")),
+                number(evidence, &keys::MEMORY_SWAP_OUT, &host)
+                    .filter(|pages| *pages > 0.0)
+                    .map(|pages| format!("{} pages swapped out", numbers::rate(pages))),
+            ])
+        }),
+        reckoned("Network in", packets, Unit::PerSecond, numbers::rate).map(|fact| {
+            fact.detail([
+                sum(evidence, &keys::DEVICE_RX_BYTES)
+                    .map(|bytes| look::said(&keys::DEVICE_RX_BYTES, bytes)),
+                busiest(evidence, &keys::DEVICE_USE, "busiest link"),
+            ])
+        }),
+        reckoned("Disk, busiest", disk, Unit::Fraction, numbers::share)
+            .map(|fact| fact.detail([busiest(evidence, &keys::DISK_BUSY, "disk")])),
+        of("TCP connections", &keys::TCP_ESTABLISHED).map(|fact| {
+            let again = value(&keys::TCP_RETRANS_SHARE);
+            fact.detail([again.map(|share| format!("{share} sent again"))])
+        }),
+        of("UDP in", &keys::UDP_RECEIVED).map(|fact| {
+            fact.detail([
+                number(evidence, &keys::UDP_RCVBUF_DROPS, &host)
+                    .map(|rate| format!("{} dropped at full buffers", numbers::rate(rate))),
+                number(evidence, &keys::UDP_SENT, &host)
+                    .map(|rate| format!("{} sent", numbers::rate(rate))),
+            ])
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn busiest(evidence: &Evidence, key: &'static Key, what: &str) -> Option<String> {
@@ -150,7 +170,7 @@ fn sum(evidence: &Evidence, key: &'static Key) -> Option<f64> {
 }
 
 /// What the host is.
-fn facts(evidence: &Evidence) -> Vec<(String, String)> {
+fn facts(evidence: &Evidence) -> Vec<Fact> {
     let host = Subject::host();
     let value = |key| shown(evidence, key, &host);
     let joined = |parts: Vec<Option<String>>| {
@@ -172,9 +192,11 @@ fn facts(evidence: &Evidence) -> Vec<(String, String)> {
         Some(format!("some waited for {what} {some} of the time{all}"))
     };
     let bare = evidence.words(&keys::VIRT_HYPERVISOR, &host).is_ok();
+    let of = |name, key| Fact::of(evidence, name, key);
+    let told = |name: &str, words: Option<String>| Some(Fact::words(name, words?));
     [
-        ("Kernel", value(&keys::KERNEL_RELEASE)),
-        (
+        of("Kernel", &keys::KERNEL_RELEASE),
+        told(
             "CPU",
             joined(vec![
                 value(&keys::CPU_MODEL),
@@ -183,28 +205,28 @@ fn facts(evidence: &Evidence) -> Vec<(String, String)> {
                 value(&keys::CPU_SMT).map(|smt| format!("SMT {smt}")),
             ]),
         ),
-        (
+        told(
             "Machine",
             joined(vec![value(&keys::BIOS_PRODUCT), value(&keys::BIOS_VENDOR)]),
         ),
-        (
+        told(
             "Virtualisation",
             virt.or_else(|| bare.then(|| "none seen".to_owned())),
         ),
-        ("Load average", value(&keys::CPU_LOAD1)),
-        (
+        of("Load average", &keys::CPU_LOAD1),
+        told(
             "Tasks held up",
             joined(vec![
                 held(&keys::PSI_IO_SOME, &keys::PSI_IO_FULL, "a disk"),
                 held(&keys::PSI_MEMORY_SOME, &keys::PSI_MEMORY_FULL, "memory"),
             ]),
         ),
-        (
-            "Waits to be written",
-            value(&keys::MEMORY_DIRTY).map(|bytes| format!("{bytes} of memory")),
-        ),
-        ("IP packets in", value(&keys::IP_RECEIVED)),
-        (
+        of("Waits to be written", &keys::MEMORY_DIRTY).map(|fact| Fact {
+            shown: format!("{} of memory", fact.shown),
+            ..fact
+        }),
+        of("IP packets in", &keys::IP_RECEIVED),
+        told(
             "Huge pages",
             joined(vec![
                 value(&keys::MEMORY_THP).map(|mode| format!("transparent {mode}")),
@@ -215,7 +237,7 @@ fn facts(evidence: &Evidence) -> Vec<(String, String)> {
                     .map(|free| format!("{free} of them free")),
             ]),
         ),
-        (
+        told(
             "Packet filter",
             joined(vec![
                 value(&keys::NETFILTER_RULES).map(|count| format!("{count} nft rules")),
@@ -223,7 +245,7 @@ fn facts(evidence: &Evidence) -> Vec<(String, String)> {
                     .map(|tables| format!("legacy tables {tables}")),
             ]),
         ),
-        (
+        told(
             "Security",
             joined(vec![
                 value(&keys::SELINUX_ACTIVE).map(|state| format!("SELinux {state}")),
@@ -232,7 +254,7 @@ fn facts(evidence: &Evidence) -> Vec<(String, String)> {
         ),
     ]
     .into_iter()
-    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .flatten()
     .collect()
 }
 

@@ -1,8 +1,9 @@
 //! What the kernel was at while it was busy: shares of sampled stacks, and how often a lock was contended.
 
-use rungwise_model::evidence::{Evidence, Key, Subject};
+use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 use rungwise_model::keys;
 
+use super::data::{Fact, Named};
 use super::look::{number, shown, words};
 use super::section;
 use crate::block::{Block, Cell, Column, Table};
@@ -34,7 +35,10 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     if facts.is_empty() {
         return Vec::new();
     }
-    let mut blocks = vec![section("kernel", "Time in the kernel"), Block::Facts(facts)];
+    let mut blocks = vec![
+        section("kernel", "Time in the kernel"),
+        Block::Facts(facts.into_iter().map(Fact::pair).collect()),
+    ];
     if let Some(table) = parts(evidence) {
         blocks.push(Block::Long {
             brief: String::new(),
@@ -45,7 +49,14 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     blocks
 }
 
-fn facts(evidence: &Evidence) -> Vec<(String, String)> {
+pub(super) fn tables(evidence: &Evidence) -> Vec<Named> {
+    Named::all([
+        ("kernel", Fact::table("Time in the kernel", facts(evidence))),
+        ("kernel-parts", parts(evidence)),
+    ])
+}
+
+fn facts(evidence: &Evidence) -> Vec<Fact> {
     let host = Subject::host();
     let value = |key| shown(evidence, key, &host);
     let joined = |parts: [Option<String>; 3]| {
@@ -78,7 +89,7 @@ fn facts(evidence: &Evidence) -> Vec<(String, String)> {
         ),
     ]
     .into_iter()
-    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .filter_map(|(name, value)| Some(Fact::words(name, value?)))
     .collect()
 }
 
@@ -107,8 +118,8 @@ fn parts(evidence: &Evidence) -> Option<Table> {
     (!rows.is_empty()).then(|| Table {
         caption: "Shares of the busy samples; one sample may count in several parts".to_owned(),
         columns: vec![
-            Column::words("Part of the kernel", "title"),
-            Column::number("Share", "share"),
+            Column::words("Part of the kernel", "title").unit(Unit::Text),
+            Column::number("Share", "share").unit(Unit::Fraction),
         ],
         rows,
     })

@@ -152,6 +152,7 @@ mod tests {
             host: String::new(),
             window_s: 10.0,
             findings,
+            tables: Vec::new(),
         };
         let blocks = undecided(&report);
         let lines = blocks.iter().find_map(|block| match block {

@@ -1,9 +1,10 @@
 //! The way of a packet from the wire to the application, and how many were lost at each station. The stations
 //! are those of Linux 6.18: driver, `net/core/dev.c`, `net/ipv4/ip_input.c`, netfilter, sockets.
 
-use rungwise_model::evidence::{Evidence, Key, Kind, Subject};
+use rungwise_model::evidence::{Evidence, Key, Kind, Subject, Unit};
 use rungwise_model::keys;
 
+use super::data::Named;
 use super::look::{number, words};
 use super::section;
 use crate::block::{Block, Cell, Chart, Column, Loss, Plot, Step, Steps, Table};
@@ -83,6 +84,27 @@ const QUEUES: [(&Key, &str); 2] = [
 ];
 
 pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
+    let mut blocks = vec![
+        section("losses", "The way of a packet"),
+        Block::Chart(Box::new(way(evidence))),
+    ];
+    blocks.extend(reasons(evidence).map(|reasons| Block::Long {
+        brief: reasons.brief,
+        summary: String::new(),
+        blocks: vec![Block::Table(reasons.table)],
+    }));
+    blocks
+}
+
+pub(super) fn tables(evidence: &Evidence) -> Vec<Named> {
+    let reasons = reasons(evidence).map(|reasons| reasons.table);
+    let mut tables = vec![Named::picture(way(evidence))];
+    tables.extend(Named::all([("drop-reasons", reasons)]));
+    tables
+}
+
+/// The stations with what each lost.
+fn way(evidence: &Evidence) -> Chart {
     let mut steps: Vec<Step> = STATIONS
         .iter()
         .map(|station| step(evidence, station))
@@ -93,9 +115,8 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
         .iter()
         .filter(|station| station.keys.iter().any(|key| evidence.each(key).is_err()))
         .count();
-    let reasons = reasons(evidence);
     let mut title = title(&steps, unknown);
-    if reasons.is_some()
+    if reasons(evidence).is_some()
         && !steps
             .iter()
             .any(|step| matches!(step.loss, Loss::Some { .. }))
@@ -104,20 +125,15 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     }
     let data = data(&steps);
     let quantity = "packets per second, mean of the window".to_owned();
-    let mut blocks = vec![
-        section("losses", "The way of a packet"),
-        Block::Chart(Box::new(Chart {
-            id: "loss-ladder",
-            title,
-            note: "From the wire to the application; the last station is the way out. What rules of netfilter drop, no station \
-                   counts."
-                .to_owned(),
-            plot: Plot::Steps(Steps { quantity, steps }),
-            data,
-        })),
-    ];
-    blocks.extend(reasons);
-    blocks
+    Chart {
+        id: "loss-ladder",
+        title,
+        note: "From the wire to the application; the last station is the way out. What rules of netfilter drop, no station \
+               counts."
+            .to_owned(),
+        plot: Plot::Steps(Steps { quantity, steps }),
+        data,
+    }
 }
 
 fn step(evidence: &Evidence, station: &Station) -> Step {
@@ -240,38 +256,50 @@ fn data(steps: &[Step]) -> Table {
     let rows = steps
         .iter()
         .map(|step| {
-            let (per_s, total, state) = match &step.loss {
-                Loss::None => (Some(0.0), Some(0.0), "none".to_owned()),
-                Loss::Some { per_s, total } => (Some(*per_s), Some(*total), "lost".to_owned()),
-                Loss::Filled(share) => (None, None, format!("{} filled", numbers::share(*share))),
-                Loss::Unknown(why) => (None, None, format!("not known: {why}")),
+            let (per_s, total, filled, state) = match &step.loss {
+                Loss::None => (Some(0.0), Some(0.0), None, "none"),
+                Loss::Some { per_s, total } => (Some(*per_s), Some(*total), None, "lost"),
+                Loss::Filled(share) => (None, None, Some(*share), "filled"),
+                Loss::Unknown(_) => (None, None, None, "not known"),
+            };
+            let note = match &step.loss {
+                Loss::Unknown(why) => why,
+                _ => &step.note,
             };
             vec![
                 Cell::text(&step.title),
                 Cell::text(&step.counts),
                 Cell::number(per_s, numbers::rate),
                 Cell::number(total, numbers::significant),
+                Cell::number(filled, numbers::share),
                 Cell::text(state),
-                Cell::text(&step.note),
+                Cell::text(note),
             ]
         })
         .collect();
     Table {
         caption: "Packets lost at each station".to_owned(),
         columns: vec![
-            Column::words("Station", "title"),
-            Column::words("Counted", "counts"),
-            Column::number("Rate", "lost_per_s"),
-            Column::number("In the window", "lost"),
-            Column::words("State", "state"),
-            Column::words("Note", "note"),
+            Column::words("Station", "title").unit(Unit::Text),
+            Column::words("Counted", "counts").unit(Unit::Text),
+            Column::number("Rate", "lost_per_s").unit(Unit::PerSecond),
+            Column::number("In the window", "lost").unit(Unit::Count),
+            Column::number("Filled", "filled").unit(Unit::Fraction),
+            Column::words("State", "state").unit(Unit::Text),
+            Column::words("Note", "note").unit(Unit::Text),
         ],
         rows,
     }
 }
 
+/// Reasons of the kernel, in a sentence and in full.
+struct Reasons {
+    brief: String,
+    table: Table,
+}
+
 /// Reasons of the kernel for packets it freed as dropped, as `REASON COUNT, ...`.
-fn reasons(evidence: &Evidence) -> Option<Block> {
+fn reasons(evidence: &Evidence) -> Option<Reasons> {
     let told = words(evidence, &keys::DROP_REASONS, &Subject::host())?;
     let counts = told.split(", ").filter_map(|part| part.rsplit_once(' '));
     let sum: f64 = counts
@@ -305,21 +333,20 @@ fn reasons(evidence: &Evidence) -> Option<Block> {
          rates, and expect more here where containers run",
         numbers::span(evidence.seconds())
     );
-    Some(Block::Long {
+    Some(Reasons {
         brief: format!("The kernel's reasons (skb:kfree_skb){rate}: {told}; {scope}"),
-        summary: String::new(),
-        blocks: vec![Block::Table(Table {
+        table: Table {
             caption: format!(
                 "The kernel's own reasons for packets it freed as dropped (skb:kfree_skb){rate}, {scope}. A few \
                  per second mean nothing: NOT_SPECIFIED stands for callers that give no reason."
             ),
             columns: vec![
-                Column::words("Reason", "title"),
-                Column::number("Packets while counted", "packets"),
-                Column::number("Rate", "per_s"),
+                Column::words("Reason", "title").unit(Unit::Text),
+                Column::number("Packets while counted", "packets").unit(Unit::Count),
+                Column::number("Rate", "per_s").unit(Unit::PerSecond),
             ],
             rows,
-        })],
+        },
     })
 }
 
@@ -380,18 +407,13 @@ mod tests {
         let origin = Origin::default();
         evidence.text(&keys::DROP_REASONS, Subject::host(), told, origin.clone());
         evidence.number(&keys::DROP_RATE, Subject::host(), 100.0, origin);
-        let Some(Block::Long { blocks, brief, .. }) = reasons(&evidence) else {
-            panic!("a block");
-        };
+        let Reasons { brief, table } = reasons(&evidence).expect("reasons");
         // Another time and another scope than those of the stations above.
         let [counted, window] = [2.0, 10.0].map(numbers::span);
         let scope = format!(
             "counted for {counted} of the window in all network namespaces of the machine; the stations above count {window}"
         );
         assert!(brief.contains(&scope), "{brief}");
-        let Block::Table(table) = &blocks[0] else {
-            panic!("a table");
-        };
         assert_eq!(table.rows.len(), 2);
         assert_eq!(table.rows[0][0].text, "SOCKET_RCVBUFF");
         assert!(table.caption.contains(&scope), "{}", table.caption);

@@ -5,6 +5,7 @@
 
 mod cards;
 mod cores;
+mod data;
 mod host;
 mod kernel;
 mod lacks;
@@ -12,7 +13,7 @@ mod look;
 mod losses;
 mod scheduling;
 
-use rungwise_model::check::{CheckReport, Finding, Grade, Outcome};
+use rungwise_model::check::{self, CheckReport, Finding, Grade, Outcome};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
@@ -47,6 +48,21 @@ pub fn blocks(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Vec
     blocks.extend(scheduling::blocks(evidence));
     blocks.extend(kernel::blocks(evidence));
     blocks
+}
+
+/// The numbers of the page's tables and pictures, in the order of the page.
+pub fn tables(evidence: &Evidence) -> Vec<check::Table> {
+    [
+        host::tables,
+        cores::tables,
+        losses::tables,
+        scheduling::tables,
+        kernel::tables,
+    ]
+    .into_iter()
+    .flat_map(|tables| tables(evidence))
+    .map(|table| table.document())
+    .collect()
 }
 
 /// What the rules say: to act on, to watch, not decided, passed.

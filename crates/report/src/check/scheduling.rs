@@ -1,8 +1,9 @@
 //! Who waited for a CPU: pressure, stolen time, quotas of control groups, processes and threads.
 
-use rungwise_model::evidence::{Evidence, Key, Subject};
+use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 use rungwise_model::keys;
 
+use super::data::{Fact, Named};
 use super::look::{self, cell, number, shown, words};
 use super::section;
 use crate::block::{Block, Cell, Column, Table};
@@ -12,34 +13,13 @@ use crate::numbers;
 const MOST: usize = 12;
 
 pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
-    let facts: Vec<(String, String)> = [
-        ("Some task waited for a CPU", &keys::PSI_CPU_SOME),
-        ("Running or waiting at the end", &keys::CPU_RUNNABLE),
-        ("Context switches", &keys::CPU_CONTEXT_SWITCHES),
-        ("Stolen by the hypervisor, mean", &keys::CPU_STEAL_MEAN),
-    ]
-    .into_iter()
-    .map(|(name, key)| (name.to_owned(), fact(evidence, key)))
-    .chain([
-        ("Longest wait for one CPU".to_owned(), longest(evidence)),
-        ("Throttled by a quota".to_owned(), throttled(evidence)),
-    ])
-    .chain(limits(evidence))
-    .chain(between(evidence).map(|rates| ("Interrupts between CPUs".to_owned(), rates)))
-    .collect();
-    let tables: Vec<Block> = [
-        cpus(evidence),
-        groups(evidence),
-        processes(evidence),
-        threads(evidence),
-    ]
-    .into_iter()
-    .flatten()
-    .map(Block::Table)
-    .collect();
+    let tables: Vec<Block> = detail(evidence)
+        .into_iter()
+        .map(|table| Block::Table(table.into_table()))
+        .collect();
     let mut blocks = vec![
         section("scheduling", "Waiting for a CPU"),
-        Block::Facts(facts),
+        Block::Facts(facts(evidence).into_iter().map(Fact::pair).collect()),
     ];
     if !tables.is_empty() {
         blocks.push(Block::Long {
@@ -51,10 +31,45 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     blocks
 }
 
-fn fact(evidence: &Evidence, key: &'static Key) -> String {
-    let host = Subject::host();
-    shown(evidence, key, &host)
-        .unwrap_or_else(|| format!("not known: {}", evidence.missing(key, &host).why.reason))
+pub(super) fn tables(evidence: &Evidence) -> Vec<Named> {
+    let facts = Fact::table("Waiting for a CPU", facts(evidence));
+    let mut tables = Named::all([("scheduling", facts)]);
+    tables.extend(detail(evidence));
+    tables
+}
+
+fn detail(evidence: &Evidence) -> Vec<Named> {
+    Named::all([
+        ("cpu-waits", cpus(evidence)),
+        ("cgroups", groups(evidence)),
+        ("processes", processes(evidence)),
+        ("threads", threads(evidence)),
+    ])
+}
+
+fn facts(evidence: &Evidence) -> Vec<Fact> {
+    [
+        ("Some task waited for a CPU", &keys::PSI_CPU_SOME),
+        ("Running or waiting at the end", &keys::CPU_RUNNABLE),
+        ("Context switches", &keys::CPU_CONTEXT_SWITCHES),
+        ("Stolen by the hypervisor, mean", &keys::CPU_STEAL_MEAN),
+    ]
+    .into_iter()
+    .map(|(name, key)| fact(evidence, name, key))
+    .chain([
+        Fact::words("Longest wait for one CPU", longest(evidence)),
+        Fact::words("Throttled by a quota", throttled(evidence)),
+    ])
+    .chain(limits(evidence))
+    .chain(between(evidence).map(|rates| Fact::words("Interrupts between CPUs", rates)))
+    .collect()
+}
+
+fn fact(evidence: &Evidence, name: &str, key: &'static Key) -> Fact {
+    Fact::of(evidence, name, key).unwrap_or_else(|| {
+        let why = evidence.missing(key, &Subject::host()).why.reason;
+        Fact::words(name, format!("not known: {why}"))
+    })
 }
 
 /// The CPU that tasks waited for longest.
@@ -99,9 +114,9 @@ fn throttled(evidence: &Evidence) -> String {
 }
 
 /// What the judged process may have at most.
-fn limits(evidence: &Evidence) -> Option<(String, String)> {
+fn limits(evidence: &Evidence) -> Option<Fact> {
     let (process, told) = evidence.each_words(&keys::PROCESS_LIMITS).ok()?.pop()?;
-    Some((format!("Limits of {process}"), told.value.to_owned()))
+    Some(Fact::words(format!("Limits of {process}"), told.value))
 }
 
 /// How often CPUs interrupted each other.
@@ -278,14 +293,15 @@ pub(super) fn table(
     if subjects.is_empty() || keys.is_empty() {
         return None;
     }
-    let mut columns = vec![Column::words(thing, "title")];
+    let mut columns = vec![Column::words(thing, "title").unit(Unit::Text)];
     for (rank, (heading, column, key)) in keys.iter().enumerate() {
-        let new = if key.unit == rungwise_model::evidence::Unit::Text {
+        let new = if key.unit == Unit::Text {
             Column::words(*heading, column)
         } else {
             Column::number(*heading, column)
         };
-        columns.push(new.rank(u8::try_from(rank).unwrap_or(u8::MAX)));
+        let rank = u8::try_from(rank).unwrap_or(u8::MAX);
+        columns.push(new.unit(key.unit).rank(rank));
     }
     let rows = subjects
         .iter()

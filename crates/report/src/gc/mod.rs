@@ -56,6 +56,7 @@ pub fn checked(report: &GcReport, target: &str) -> CheckReport {
             .and_then(|run| run.seconds)
             .unwrap_or(0.0),
         findings: report.findings.clone(),
+        tables: Vec::new(),
     }
 }
 

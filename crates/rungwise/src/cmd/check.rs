@@ -146,6 +146,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         taken: capture.taken.clone(),
         window_s: evidence.seconds(),
         findings,
+        tables: check::tables(&evidence),
     };
     let about = about();
     if global.format == Format::Sarif {

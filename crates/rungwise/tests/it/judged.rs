@@ -62,6 +62,105 @@ fn a_check_keeps_to_its_schema_and_so_does_a_comparison() {
 }
 
 #[test]
+fn a_check_tells_in_numbers_what_its_page_draws() {
+    let bench = Bench::new();
+    let report = json(&judged(&bench, CONCENTRATED, "json"));
+    let html = judged(&bench, CONCENTRATED, "html")
+        .stdout
+        .replace('\u{202f}', " ");
+    let tables = report["tables"].as_array().unwrap();
+    let ids: Vec<&str> = tables
+        .iter()
+        .map(|table| table["id"].as_str().unwrap())
+        .collect();
+    for id in [
+        "load",
+        "host",
+        "devices",
+        "queues",
+        "core-map",
+        "loss-ladder",
+        "scheduling",
+    ] {
+        assert!(ids.contains(&id), "{id}: {ids:?}");
+    }
+    for (place, table) in tables.iter().enumerate() {
+        assert!(!ids[..place].contains(&ids[place]), "{ids:?}");
+        let columns = table["columns"].as_array().unwrap();
+        let mut keys: Vec<&str> = columns
+            .iter()
+            .map(|column| column["key"].as_str().unwrap())
+            .collect();
+        keys.sort_unstable();
+        for row in table["rows"].as_array().unwrap() {
+            let row = row.as_object().unwrap();
+            let mut named: Vec<&str> = row.keys().map(String::as_str).collect();
+            named.sort_unstable();
+            assert_eq!(named, keys, "{table:#}");
+            for column in columns {
+                let (value, unit) = (&row[column["key"].as_str().unwrap()], &column["unit"]);
+                // Words are of the unit text; a number says what it is measured in, here or in its row.
+                assert!(
+                    !value.is_number()
+                        || unit != "text" && (!unit.is_null() || !row["unit"].is_null())
+                );
+                assert!(!value.is_string() || unit == "text", "{column}: {value}");
+                if let Some(text) = value.as_str() {
+                    let shown = text
+                        .replace('&', "&amp;")
+                        .replace('<', "&lt;")
+                        .replace('>', "&gt;");
+                    assert!(
+                        ids[place] == "load" || html.contains(&shown) || column["key"] == "unit",
+                        "{text}"
+                    );
+                }
+            }
+        }
+    }
+    let of = |id: &str| &tables[ids.iter().position(|known| *known == id).unwrap()];
+    let map = of("core-map")["rows"].as_array().unwrap();
+    assert_eq!(map.len(), 20);
+    let net_rx = |node: f64| -> f64 {
+        let rows = map.iter().filter(|row| row["node"] == node);
+        rows.filter_map(|row| row["net_rx"].as_f64()).sum()
+    };
+    // The story of this host: node 0 takes it all.
+    assert!(net_rx(0.0) > 0.99 && net_rx(1.0) < 0.01, "{map:#?}");
+    let ladder = of("loss-ladder")["rows"].as_array().unwrap();
+    assert!(
+        ladder.iter().any(|row| row["title"] == "Driver ring"),
+        "{ladder:#?}"
+    );
+    for row in ladder {
+        let known = ["none", "lost"].contains(&row["state"].as_str().unwrap());
+        assert_eq!(row["lost_per_s"].is_number(), known, "{row}");
+    }
+}
+
+#[test]
+fn a_check_of_before_its_tables_were_told_is_still_planned_from() {
+    let bench = Bench::new();
+    let mut report = json(&judged(&bench, CONCENTRATED, "json"));
+    let plan = |report: &serde_json::Value| {
+        let path = bench.write("check.json", &report.to_string());
+        let plan = bench.run(&[
+            "knob",
+            "plan",
+            "--from",
+            path.to_str().unwrap(),
+            "--format",
+            "json",
+        ]);
+        (plan.code, plan.stderr)
+    };
+    let told = plan(&report);
+    assert!(report.as_object_mut().unwrap().remove("tables").is_some());
+    assert_valid(&report, "check");
+    assert_eq!(plan(&report), told);
+}
+
+#[test]
 fn sarif_names_each_rule_with_its_page() {
     let bench = Bench::new();
     let sarif = json(&judged(&bench, CONCENTRATED, "sarif"));

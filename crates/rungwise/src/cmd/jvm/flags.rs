@@ -171,6 +171,7 @@ fn blocks(report: &JvmFlagsReport, case: &Case) -> Vec<Block> {
         host: String::new(),
         window_s: 0.0,
         findings: report.findings.clone(),
+        tables: Vec::new(),
     };
     let mut ours = false;
     for block in page::blocks(&checked, &Evidence::default(), &about()) {
