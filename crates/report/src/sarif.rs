@@ -65,6 +65,8 @@ fn descriptor(rule: &About) -> Value {
     json!({
         "id": rule.id,
         "shortDescription": { "text": rule.summary },
+        // GitHub asks for it as well.
+        "fullDescription": { "text": rule.summary },
         "help": { "text": rule.page, "markdown": rule.page },
         "properties": { "tags": [rule.topic] },
     })

@@ -161,6 +161,19 @@ fn a_check_of_before_its_tables_were_told_is_still_planned_from() {
 }
 
 #[test]
+fn sarif_is_wholly_as_its_standard_models_it() {
+    let bench = Bench::new();
+    let dump = crate::threads::dump(crate::threads::OWN);
+    for target in [told(CONCENTRATED), told("healthy"), dump] {
+        let ended = bench.run(&["check", &target, "--format", "sarif"]);
+        let document = json(&ended);
+        // The model is made of the standard's schema: what it does not know is lost on the way, what is no value is an error.
+        let model: serde_sarif::sarif::Sarif = serde_json::from_value(document.clone()).unwrap();
+        assert_eq!(serde_json::to_value(model).unwrap(), document, "{target}");
+    }
+}
+
+#[test]
 fn sarif_names_each_rule_with_its_page() {
     let bench = Bench::new();
     let sarif = json(&judged(&bench, CONCENTRATED, "sarif"));

@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::run::{Bench, Ended};
 use crate::tune::assert_valid;
 
-const OWN: &str = "own_jdk17-jcmd-print-l-e.txt.gz";
+pub(crate) const OWN: &str = "own_jdk17-jcmd-print-l-e.txt.gz";
 
-fn dump(name: &str) -> String {
+pub(crate) fn dump(name: &str) -> String {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../threaddump/corpus");
     corpus.join(name).to_str().unwrap().to_owned()
 }
