@@ -35,6 +35,12 @@ pub struct Unpacked {
 /// Every package the tests need, sorted by name.
 pub const PACKAGES: &[Package] = &[
     Package {
+        name: "ansible-core",
+        program: "ansible-playbook",
+        reason: "must take the playbook that `knob export` writes",
+        unpacked: None,
+    },
+    Package {
         name: "bind9-dnsutils",
         program: "dig",
         reason: "a real DNS client must accept the replies of the DNS example",
@@ -107,6 +113,12 @@ pub const PACKAGES: &[Package] = &[
         name: "strace",
         program: "strace",
         reason: "kills and fails the tool at chosen system calls",
+        unpacked: None,
+    },
+    Package {
+        name: "systemd",
+        program: "systemd-analyze",
+        reason: "must take the units that `knob export` writes",
         unpacked: None,
     },
 ];
@@ -329,7 +341,7 @@ mod tests {
     fn the_command_names_every_missing_package() {
         assert_eq!(
             command_line(&PACKAGES[..2]),
-            "apt-get update && apt-get install --yes --no-install-recommends --no-remove bind9-dnsutils chromium"
+            "apt-get update && apt-get install --yes --no-install-recommends --no-remove ansible-core bind9-dnsutils"
         );
     }
 

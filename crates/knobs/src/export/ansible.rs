@@ -1,12 +1,19 @@
-//! A playbook: sysctls by their module, everything else as the files of the forms systemd and cmdline.
+//! A playbook: the files of the forms sysctl.d, systemd and cmdline, and the commands that bring them into force.
+//!
+//! Modules of ansible-core alone, so that no collection has to be there. The words for the boot are brought to the boot
+//! loader by a tool of the distribution; where none is known the playbook fails at its end and says what is to be done.
 
 use std::fmt::Write as _;
 
 use super::item::{Item, Setting};
-use super::sysctl_d::key;
-use super::{Export, File, HEADER, cmdline, systemd};
+use super::{Export, File, HEADER, cmdline, sysctl_d, systemd};
 
 const PATH: &str = "rungwise.yml";
+
+/// Whose tool for the boot loader is known.
+const DEBIAN: &str = "ansible_facts[\"os_family\"] == \"Debian\"";
+const RED_HAT: &str = "ansible_facts[\"os_family\"] == \"RedHat\"";
+const OTHERS: &str = "ansible_facts[\"os_family\"] not in [\"Debian\", \"RedHat\"]";
 
 pub(super) fn write(settings: &[Setting], export: &mut Export) {
     let (sysctls, others): (Vec<_>, Vec<_>) = settings
@@ -16,61 +23,97 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
     let (boot, others): (Vec<_>, Vec<_>) = others
         .into_iter()
         .partition(|setting| matches!(setting.item, Item::Boot { .. }));
-    let mut tasks = String::new();
-    for setting in &sysctls {
-        if let Item::Sysctl { path, value } = &setting.item {
-            let _ = write!(
-                tasks,
-                "    - name: {}\n      ansible.posix.sysctl:\n        name: {}\n        value: {}\n        \
-                 sysctl_file: /etc/sysctl.d/90-rungwise.conf\n        sysctl_set: true\n",
-                quoted(&format!("{} = {}", setting.knob, setting.wish)),
-                quoted(&key(path)),
-                quoted(value),
-            );
-        }
-    }
     // What those forms leave out, this one does.
-    systemd::write(&others, export);
-    cmdline::write(&boot, export);
-    let files = std::mem::take(&mut export.files);
-    for File { path, text } in &files {
-        let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
-        let _ = write!(
-            tasks,
-            "    - name: {}\n      ansible.builtin.file:\n        path: {}\n        state: directory\n        \
-             mode: \"0755\"\n    - name: {}\n      ansible.builtin.copy:\n        dest: {}\n        \
-             mode: \"0644\"\n        content: |\n",
-            quoted(&format!("folder of {path}")),
-            quoted(folder),
-            quoted(path),
-            quoted(path),
-        );
-        for line in text.lines() {
-            let _ = match line {
-                "" => writeln!(tasks),
-                line => writeln!(tasks, "          {line}"),
-            };
-        }
+    let mut tasks = String::new();
+    sysctl_d::write(&sysctls, export);
+    for file in std::mem::take(&mut export.files) {
+        place(&mut tasks, &file, None);
+        let command = ["sysctl", "-p", sysctl_d::PATH];
+        run(&mut tasks, "sysctls, now", &command, None);
     }
-    if files.iter().any(|file| file.path.ends_with(systemd::NAME)) {
+    systemd::write(&others, export);
+    let units = std::mem::take(&mut export.files);
+    for file in &units {
+        place(&mut tasks, file, None);
+    }
+    if !units.is_empty() {
+        tasks.push_str(
+            "    - name: \"units as they are now\"\n      ansible.builtin.systemd:\n        daemon_reload: true\n",
+        );
+    }
+    if units.iter().any(|file| file.path.ends_with(systemd::NAME)) {
         let _ = write!(
             tasks,
-            "    - name: \"settings at every boot, and now\"\n      ansible.builtin.systemd_service:\n        \
-             name: {}\n        enabled: true\n        state: restarted\n        daemon_reload: true\n",
+            "    - name: \"settings at every boot, and now\"\n      ansible.builtin.systemd:\n        \
+             name: {}\n        enabled: true\n        state: restarted\n",
             systemd::NAME
         );
     }
-    if files.iter().any(|file| file.path == cmdline::PATH) {
-        tasks.push_str(
-            "    - name: \"kernel command line; acts after the next boot\"\n      ansible.builtin.command: update-grub\n",
+    cmdline::write(&boot, export);
+    for file in std::mem::take(&mut export.files) {
+        let words = cmdline::parameters(&boot).join(" ");
+        let name = "kernel command line; acts after the next boot";
+        place(&mut tasks, &file, Some(DEBIAN));
+        run(&mut tasks, name, &["update-grub"], Some(DEBIAN));
+        let args = format!("--args={words}");
+        let grubby = ["grubby", "--update-kernel=ALL", &args];
+        run(&mut tasks, name, &grubby, Some(RED_HAT));
+        let _ = write!(
+            tasks,
+            "    - name: {}\n      when: {OTHERS}\n      ansible.builtin.fail:\n        msg: {}\n",
+            quoted(name),
+            quoted(&format!(
+                "cannot add to the kernel command line: which tool does it here is not known; all else is done. Add these words \
+                 with the tool of this distribution: {words}"
+            )),
         );
     }
     if !tasks.is_empty() {
         export.file(
             PATH,
-            format!("# {HEADER}\n- name: \"settings kept by rungwise\"\n  hosts: all\n  become: true\n  tasks:\n{tasks}"),
+            format!(
+                "# {HEADER}\n- name: \"settings kept by rungwise\"\n  hosts: all\n  become: true\n  gather_facts: true\n  tasks:\n{tasks}"
+            ),
         );
     }
+}
+
+/// Puts a file where it belongs.
+fn place(tasks: &mut String, File { path, text }: &File, when: Option<&str>) {
+    let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
+    let when = condition(when);
+    let _ = write!(
+        tasks,
+        "    - name: {}\n{when}      ansible.builtin.file:\n        path: {}\n        state: directory\n        \
+         mode: \"0755\"\n    - name: {}\n{when}      ansible.builtin.copy:\n        dest: {}\n        \
+         mode: \"0644\"\n        content: |\n",
+        quoted(&format!("folder of {path}")),
+        quoted(folder),
+        quoted(path),
+        quoted(path),
+    );
+    for line in text.lines() {
+        let _ = match line {
+            "" => writeln!(tasks),
+            line => writeln!(tasks, "          {line}"),
+        };
+    }
+}
+
+fn run(tasks: &mut String, name: &str, words: &[&str], when: Option<&str>) {
+    let when = condition(when);
+    let name = quoted(name);
+    let _ = write!(
+        tasks,
+        "    - name: {name}\n{when}      ansible.builtin.command:\n        argv:\n"
+    );
+    for word in words {
+        let _ = writeln!(tasks, "          - {}", quoted(word));
+    }
+}
+
+fn condition(when: Option<&str>) -> String {
+    when.map_or_else(String::new, |when| format!("      when: {when}\n"))
 }
 
 /// A string as YAML reads it whatever it holds: JSON's strings are YAML's.

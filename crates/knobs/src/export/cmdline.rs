@@ -1,6 +1,6 @@
 //! Parameters of the kernel command line, as GRUB of Debian and its kin reads them from a folder.
 //!
-//! Other boot loaders have commands of their own; they are named in the file.
+//! Others have commands of their own; they are named in the file.
 
 use super::item::{Item, Setting};
 use super::{Export, HEADER};
@@ -39,8 +39,10 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
         PATH,
         format!(
             "# {HEADER}\n\
-             # Acts after update-grub and the next boot. Elsewhere:\n\
-             #   grubby --update-kernel=ALL --args=\"{words}\"\n\
+             # Debian, Ubuntu and their kin: acts after update-grub and the next boot. Others do not read this folder:\n\
+             #   Red Hat, Fedora and their kin: grubby --update-kernel=ALL --args=\"{words}\"\n\
+             #   GRUB elsewhere: add the words to GRUB_CMDLINE_LINUX in /etc/default/grub, then grub2-mkconfig -o\n\
+             #     /boot/grub2/grub.cfg, or grub-mkconfig -o /boot/grub/grub.cfg\n\
              #   systemd-boot: add the words to /etc/kernel/cmdline, then kernel-install add-all\n\
              GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"\n"
         ),

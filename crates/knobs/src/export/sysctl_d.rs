@@ -45,11 +45,13 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
     }
 }
 
-/// The key as sysctl.d spells it: dots for slashes, unless a name has a dot itself.
+/// The key as sysctl(8), sysctl.d(5) and `TuneD` spell it: dots for slashes, and a slash for the dot of a name (`eth0.5`).
 pub(super) fn key(path: &str) -> String {
-    if path.contains('.') {
-        path.to_owned()
-    } else {
-        path.replace('/', ".")
-    }
+    path.chars()
+        .map(|c| match c {
+            '/' => '.',
+            '.' => '/',
+            c => c,
+        })
+        .collect()
 }

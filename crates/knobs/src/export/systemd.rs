@@ -34,10 +34,7 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
                         .entry(group)
                         .or_default()
                         .push(format!("# {knob} = {wish}\n{option}")),
-                    None => export.leave(
-                        setting,
-                        "it is no group of a systemd unit; set it where its container is started",
-                    ),
+                    None => export.leave(setting, no_option(item)),
                 }
                 continue;
             }
@@ -84,7 +81,8 @@ fn unit(devices: &BTreeSet<&str>, steps: &str) -> String {
     }
     let _ = write!(
         text,
-        "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n{steps}\n[Install]\nWantedBy=multi-user.target\n"
+        "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n# Of older versions of ethtool: the device has that value already.\n\
+         SuccessExitStatus=80\n{steps}\n[Install]\nWantedBy=multi-user.target\n"
     );
     text
 }
@@ -97,26 +95,67 @@ fn group_option(item: &Item) -> Option<String> {
     else {
         return None;
     };
-    if section(group).is_empty() {
+    if section(group).is_empty() || is_of_user(item) {
         return None;
     }
     match file.as_str() {
         "cpu.max" => {
             let (quota, period) = value.split_once(' ')?;
-            let (quota, period) = (quota.parse::<f64>(), period.parse::<f64>().ok()?);
-            Some(match quota {
-                Ok(quota) => format!("CPUQuota={:.0}%", quota / period * 100.0),
-                Err(_) => "CPUQuota=".to_owned(),
-            })
+            quota_option(quota.parse().ok(), period.parse().ok()?)
         }
         "cpuset.cpus" => Some(format!("AllowedCPUs={value}")),
-        // Version 1 has the period in another file; systemd reckons with 100 ms.
-        "cpu.cfs_quota_us" => Some(match value.parse::<f64>() {
-            Ok(quota) if quota > 0.0 => format!("CPUQuota={:.0}%", quota / 1000.0),
-            _ => "CPUQuota=".to_owned(),
-        }),
+        // Version 1 has the period in another file, which the knob never changes.
+        "cpu.cfs_quota_us" => {
+            let quota = value.parse().ok().filter(|quota| *quota > 0.0);
+            let option = quota_option(quota, PERIOD_US)?;
+            Some(format!(
+                "# for a period of 100 ms (cpu.cfs_period_us)\n{option}"
+            ))
+        }
         _ => None,
     }
+}
+
+/// The period that systemd sets unless it is told another (`CPUQuotaPeriodSec=`), microseconds.
+const PERIOD_US: f64 = 100_000.0;
+
+/// A quota of a period, both in microseconds. systemd takes hundredths of a percent.
+fn quota_option(quota: Option<f64>, period: f64) -> Option<String> {
+    let mut option = "CPUQuota=".to_owned();
+    if let Some(quota) = quota {
+        let percent = format!("{:.2}", quota / period * 100.0);
+        let percent = percent.trim_end_matches('0').trim_end_matches('.');
+        if percent == "0" {
+            return None;
+        }
+        let _ = write!(option, "{percent}%");
+        if period != PERIOD_US {
+            let _ = write!(option, "\nCPUQuotaPeriodSec={period:.0}us");
+        }
+    }
+    Some(option)
+}
+
+/// Why no unit's option says it.
+fn no_option(item: &Item) -> &'static str {
+    match item {
+        Item::Group { group, .. } if section(group).is_empty() => {
+            "it is no group of a systemd unit; set it where its container is started"
+        }
+        item if is_of_user(item) => {
+            "it is a unit of a user's own systemd; set it there with systemctl --user edit"
+        }
+        _ => "systemd has no words for this value",
+    }
+}
+
+/// The group is one of the service manager of a user (`user@1000.service`), which reads other folders.
+fn is_of_user(item: &Item) -> bool {
+    let Item::Group { path, group, .. } = item else {
+        return false;
+    };
+    let above = path.split('/').filter(|name| name != group);
+    above.into_iter().any(|name| name.starts_with("user@"))
 }
 
 /// Section of a unit's file that holds options of its group; empty if it is no unit.

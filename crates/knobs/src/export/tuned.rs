@@ -1,8 +1,10 @@
 //! A profile of `TuneD`: `tuned-adm profile rungwise`.
 //!
 //! Its plugins sysctl, sysfs, net and bootloader carry what they have options for. Features and rings are
-//! named as ethtool names them.
+//! named as `ethtool -k` and its kin print them: what is not printed so, the plugin drops with a line in its log
+//! (`plugin_net.py`, `_check_device_support`).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -10,7 +12,7 @@ use super::item::{Item, Setting};
 use super::sysctl_d::key;
 use super::{Export, HEADER};
 
-/// Older versions look in `/etc/tuned/rungwise` instead.
+/// Where Fedora, Red Hat from 10 on and Ubuntu from 25.04 on look.
 const PATH: &str = "/etc/tuned/profiles/rungwise/tuned.conf";
 
 pub(super) fn write(settings: &[Setting], export: &mut Export) {
@@ -40,6 +42,12 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
                 continue;
             }
             Item::Tool {
+                command: Some(command),
+                ..
+            } if command.contains(TCP_ALONE) => {
+                "TuneD knows it only together with the other segmentation of TCP (tso); udev and systemd carry it alone"
+            }
+            Item::Tool {
                 device,
                 command: Some(command),
                 ..
@@ -61,7 +69,11 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
         };
         export.leave(setting, why);
     }
-    let mut text = format!("# {HEADER}\n\n[main]\nsummary = Settings kept by rungwise\n");
+    let mut text = format!(
+        "# {HEADER}\n# Debian up to 12, Ubuntu up to 24.10 and Red Hat up to 9 look in /etc/tuned/rungwise/tuned.conf.\n\
+         # Beside the profile that is active (tuned-adm active): tuned-adm profile ACTIVE rungwise\n\n\
+         [main]\nsummary = Settings kept by rungwise\n"
+    );
     for (name, body) in [("sysctl", &sysctl), ("sysfs", &sysfs)] {
         if !body.is_empty() {
             let _ = write!(text, "\n[{name}]\n{body}");
@@ -70,7 +82,7 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
     for (device, Network { wished, options }) in &net {
         let _ = write!(
             text,
-            "\n[net_{device}]\ntype = net\ndevices = {device}\n{wished}"
+            "\n# TuneD passes over virtual devices.\n[net_{device}]\ntype = net\ndevices = {device}\n{wished}"
         );
         for (option, words) in options {
             let _ = writeln!(text, "{option} = {}", words.join(" "));
@@ -95,16 +107,29 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
 struct Network<'a> {
     /// Comments: what was wished for.
     wished: String,
-    options: BTreeMap<&'static str, Vec<&'a str>>,
+    options: BTreeMap<&'static str, Vec<Cow<'a, str>>>,
 }
 
+/// What ethtool prints below another feature, where the plugin does not look for it.
+const TCP_ALONE: &str = " tx-tcp-segmentation ";
+
+/// Features that ethtool prints under older names than the kernel's, as the plugin shortens these.
+const OLDER: [(&str, &str); 2] = [("rx-gro ", "gro "), ("tx-generic-segmentation ", "gso ")];
+
 /// The net plugin's option for a command of ethtool, and its words.
-fn option(command: &str) -> Option<(&'static str, &str)> {
+fn option(command: &str) -> Option<(&'static str, Cow<'_, str>)> {
     let rest = command.strip_prefix("/usr/sbin/ethtool ")?;
     let (switch, rest) = rest.split_once(' ')?;
     let (_, words) = rest.split_once(' ')?;
+    let mut words = Cow::from(words);
     let option = match switch {
-        "-K" => "features",
+        "-K" => {
+            let renamed = OLDER
+                .iter()
+                .find_map(|(name, older)| Some(format!("{older}{}", words.strip_prefix(name)?)));
+            words = renamed.map_or(words, Cow::from);
+            "features"
+        }
         "-C" => "coalesce",
         "-G" => "ring",
         "-L" => "channels",

@@ -1,9 +1,11 @@
 //! Exports: golden texts, and the promise that nothing is left out in silence.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rungwise_knobs::export::{Export, Form, export};
-use rungwise_knobs::{Place, Plan, Settable};
+use rungwise_knobs::{Edit, Place, Plan, Settable};
 
 use crate::memory::Machines;
 use crate::plans::WISHES;
@@ -143,8 +145,163 @@ fn a_plan_of_somebody_else_cannot_smuggle_a_line_into_a_file() {
         );
     }
     let mut forged = machines.plan_host("cmdline.audit", "off");
-    if let rungwise_knobs::Edit::ByHand { text, .. } = &mut forged.edits[0].edit {
+    if let Edit::ByHand { text, .. } = &mut forged.edits[0].edit {
         text.push_str(" init=/bin/sh");
     }
     assert!(export(Form::Cmdline, &[forged]).is_err());
+}
+
+/// The files of a form as they would lie on a machine, below a folder.
+fn installed(form: Form, plans: &[Plan]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for file in export(form, plans).unwrap().files {
+        let path = below(folder.path(), &file.path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, file.text).unwrap();
+    }
+    folder
+}
+
+fn below(folder: &Path, path: &str) -> PathBuf {
+    folder.join(path.trim_start_matches('/'))
+}
+
+/// What a tool says of our files; it ends well.
+fn said_by(command: &mut Command) -> String {
+    let ended = command.output().unwrap_or_else(|error| {
+        panic!("cannot run {command:?}: {error}; cargo xtask test installs it")
+    });
+    let said = [ended.stdout, ended.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(ended.status.success(), "{command:?}: {said}");
+    said
+}
+
+#[test]
+fn systemd_takes_the_units() {
+    let folder = installed(Form::Systemd, &kept());
+    let units = below(folder.path(), "/etc/systemd/system");
+    // The unit of which the drop-in is, and the programs that the steps name, wherever they are here.
+    std::fs::write(units.join("app.service"), "[Service]\nExecStart=/bin/sh\n").unwrap();
+    let knobs = units.join("rungwise-knobs.service");
+    let text = std::fs::read_to_string(&knobs).unwrap();
+    let text = ["/usr/sbin/ethtool ", "/usr/sbin/tc "]
+        .iter()
+        .fold(text, |text, program| text.replace(program, "/bin/echo "));
+    std::fs::write(&knobs, text).unwrap();
+    for unit in [knobs, units.join("app.service")] {
+        let mut verify = Command::new("systemd-analyze");
+        let verify = verify.args(["verify", "--man=no"]).arg(unit);
+        assert_eq!(said_by(verify), "");
+    }
+}
+
+#[test]
+fn ansible_takes_the_playbook_with_the_modules_of_its_core() {
+    let folder = installed(Form::Ansible, &kept());
+    let mut check = Command::new("ansible-playbook");
+    check
+        .args(["--syntax-check", "--inventory", "localhost,"])
+        .arg(folder.path().join("rungwise.yml"))
+        .env("HOME", folder.path())
+        .env("ANSIBLE_LOCALHOST_WARNING", "false")
+        .env("ANSIBLE_COLLECTIONS_PATH", folder.path());
+    let said = said_by(&mut check);
+    for trouble in ["WARN", "ERROR"] {
+        assert!(!said.contains(trouble), "{said}");
+    }
+}
+
+#[test]
+fn the_words_for_grub_are_added_to_those_that_are_there() {
+    let folder = installed(Form::Cmdline, &kept());
+    let file = below(folder.path(), "/etc/default/grub.d/90-rungwise.cfg");
+    let mut shell = Command::new("sh");
+    let sourced = "set -eu; GRUB_CMDLINE_LINUX=quiet; . \"$0\"; printf %s \"$GRUB_CMDLINE_LINUX\"";
+    let words = said_by(shell.args(["-c", sourced]).arg(file));
+    assert!(words.starts_with("quiet isolcpus="), "{words}");
+    assert!(words.ends_with(" audit=0"), "{words}");
+}
+
+#[test]
+fn a_playbook_names_the_tool_of_each_distribution_and_fails_where_none_is_known() {
+    let export = export(Form::Ansible, &kept()).unwrap();
+    let tasks: Vec<&str> = export.files[0].text.split("    - name: ").collect();
+    let when = |words: &str| {
+        let mut found = tasks.iter().filter(|task| task.contains(words));
+        let task = found.next().expect(words);
+        assert!(found.next().is_none(), "{words}");
+        let when = task
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("when: "));
+        when.unwrap_or_default().to_owned()
+    };
+    let family = "ansible_facts[\"os_family\"]";
+    assert_eq!(when("\"update-grub\""), format!("{family} == \"Debian\""));
+    assert_eq!(when("- \"grubby\""), format!("{family} == \"RedHat\""));
+    let none = format!("{family} not in [\"Debian\", \"RedHat\"]");
+    assert_eq!(when("ansible.builtin.fail"), none);
+    assert_eq!(when("state: restarted"), "");
+}
+
+/// The export of one wish whose edit was moved to another path.
+fn moved(form: Form, id: &str, wish: &str, from: &str, to: &str) -> Export {
+    let mut plan = Machines::new().plan_host(id, wish);
+    for planned in &mut plan.edits {
+        if let Edit::WriteFile { path, .. } = &mut planned.edit {
+            *path = path.replace(from, to);
+        }
+    }
+    export(form, &[plan]).unwrap()
+}
+
+#[test]
+fn a_dot_in_the_name_of_a_device_is_told_from_one_between_names() {
+    for form in [Form::SysctlD, Form::Tuned] {
+        let export = moved(form, "net.rp_filter", "0", "veth0", "eth0.5");
+        let text = &export.files[0].text;
+        assert!(
+            text.contains("\nnet.ipv4.conf.eth0/5.rp_filter = 0"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn tuned_is_told_features_as_it_reads_them_from_ethtool() {
+    let machines = Machines::new();
+    let plans =
+        [("net.gro", "off"), ("net.tso_gso", "off")].map(|(id, wish)| machines.plan_host(id, wish));
+    let export = export(Form::Tuned, &plans).unwrap();
+    let text = &export.files[0].text;
+    assert!(text.contains("\nfeatures = gro off gso off\n"), "{text}");
+    let left: Vec<&str> = export.left_out.iter().map(|left| &*left.what).collect();
+    assert!(
+        left.len() == 1 && left[0].contains("tx-tcp-segmentation"),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn a_quota_keeps_its_period_and_a_group_of_a_user_is_no_unit_of_the_system() {
+    let plan = |value: &str| {
+        let mut plan = Machines::new().plan_host("cpu.cfs_quota", "2.5");
+        for planned in &mut plan.edits {
+            if let Edit::WriteFile { value: held, .. } = &mut planned.edit {
+                *held = value.to_owned();
+            }
+        }
+        told(&export(Form::Systemd, &[plan]).unwrap())
+    };
+    let short = plan("1250 10000");
+    assert!(
+        short.contains("\nCPUQuota=12.5%\nCPUQuotaPeriodSec=10000us\n"),
+        "{short}"
+    );
+    let whole = plan("250000 100000");
+    assert!(whole.contains("\nCPUQuota=250%\n"), "{whole}");
+    let (from, to) = ("/app.slice/", "/user.slice/user@1000.service/app.slice/");
+    let export = moved(Form::Systemd, "cpu.cfs_quota", "2.5", from, to);
+    assert!(export.files.is_empty(), "{export:?}");
+    assert!(export.left_out[0].why.contains("--user"), "{export:?}");
 }
