@@ -39,6 +39,16 @@ pub enum Error {
         /// What it lacks.
         why: String,
     },
+    /// The kernel refused, and something may be done about it.
+    #[error("cannot {tried}: {source}; {remedy}")]
+    Refused {
+        /// Verb and object.
+        tried: String,
+        /// The kernel's answer.
+        source: io::Error,
+        /// What a person can do.
+        remedy: &'static str,
+    },
     /// The kernel refused for a reason of its own.
     #[error("cannot {tried}: {source}")]
     System {
@@ -68,9 +78,32 @@ impl Error {
                 tried,
                 why: "this kernel has no perf_event_open (CONFIG_PERF_EVENTS)".to_owned(),
             },
-            _ => Self::System { tried, source },
+            errno => match errno.and_then(remedy) {
+                Some(remedy) => Self::Refused {
+                    tried,
+                    source,
+                    remedy,
+                },
+                None => Self::System { tried, source },
+            },
         }
     }
+}
+
+/// What helps against an answer of `perf_event_open(2)`.
+fn remedy(errno: i32) -> Option<&'static str> {
+    Some(match errno {
+        // No such event or PMU, no interrupt to sample with, or flags that are not known.
+        libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO | libc::EINVAL => {
+            "this kernel, or a sandbox or hypervisor around it, does not offer the event: look from outside of that, or on \
+             another kernel"
+        }
+        libc::EMFILE | libc::ENFILE => {
+            "raise the limit of open files (ulimit -n): every CPU takes seven"
+        }
+        libc::EBUSY => "end the program that has the counters for itself",
+        _ => return None,
+    })
 }
 
 /// Value of a sysctl below `kernel`, for messages.
@@ -107,7 +140,18 @@ mod tests {
     #[test]
     fn a_kernel_without_perf_is_not_a_matter_of_permission() {
         assert!(told(libc::ENOSYS).contains("CONFIG_PERF_EVENTS"));
-        assert!(told(libc::EMFILE).contains("Too many open files"));
+        assert!(told(libc::EIO).ends_with("(os error 5)"));
+    }
+
+    #[test]
+    fn an_event_that_is_not_offered_here_has_a_remedy() {
+        for errno in [libc::ENOENT, libc::EOPNOTSUPP] {
+            let text = told(errno);
+            // The remedy is what stands behind the last semicolon.
+            let (_, remedy) = text.rsplit_once("; ").unwrap();
+            assert!(remedy.starts_with("this kernel, or a sandbox"), "{text}");
+        }
+        assert!(told(libc::EMFILE).contains("Too many open files (os error 24); raise the limit"));
     }
 
     #[test]

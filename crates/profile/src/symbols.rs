@@ -51,6 +51,12 @@ fn unreadable(error: rungwise_host::Error) -> Error {
         rungwise_host::Error::System { source, .. } => source,
         other => io::Error::other(other),
     };
+    if source.kind() == io::ErrorKind::NotFound {
+        return Error::Missing {
+            tried: tried(),
+            why: "this kernel has no such file (CONFIG_KALLSYMS)".to_owned(),
+        };
+    }
     Error::System {
         tried: tried(),
         source,
@@ -91,6 +97,7 @@ mod tests {
         let host = Recorded::new("this host", 1);
         assert!(matches!(judge(&host, b""), Err(Error::Missing { .. })));
         let missing = files::open("/proc/none".as_ref()).map_err(unreadable);
-        assert!(matches!(missing, Err(Error::System { .. })));
+        let text = missing.unwrap_err().to_string();
+        assert!(text.contains("this kernel has no such file"), "{text}");
     }
 }
