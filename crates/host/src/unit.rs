@@ -4,21 +4,32 @@
 #![expect(unsafe_code, reason = "pre_exec has no safe door in std")]
 
 use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use crate::{process, wait};
+
+/// Longest that the manager may take to tell a state, which it does within milliseconds unless it hangs; a guess. How
+/// long a unit takes to start or stop is its own matter, and the manager has limits for it.
+const TELLS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Whether the unit runs, or is on its way there; one that failed does not.
 pub(crate) fn active(unit: &str) -> io::Result<bool> {
     state(
         unit,
-        &systemctl(&["show", "--property=LoadState,ActiveState", "--", unit])?,
+        &systemctl(
+            &["show", "--property=LoadState,ActiveState", "--", unit],
+            Some(TELLS_WITHIN),
+        )?,
     )
 }
 
 /// Starts or stops the unit and waits until that is done.
 pub(crate) fn set(unit: &str, active: bool) -> io::Result<()> {
     let verb = if active { "start" } else { "stop" };
-    systemctl(&[verb, "--", unit]).map(drop)
+    systemctl(&[verb, "--", unit], None).map(drop)
 }
 
 fn state(unit: &str, shown: &str) -> io::Result<bool> {
@@ -38,7 +49,7 @@ fn state(unit: &str, shown: &str) -> io::Result<bool> {
     }
 }
 
-fn systemctl(words: &[&str]) -> io::Result<String> {
+fn systemctl(words: &[&str], within: Option<Duration>) -> io::Result<String> {
     let mut command = Command::new("systemctl");
     command.args(words).env("LC_ALL", "C").stdin(Stdio::null());
     let die_with_us = || {
@@ -51,8 +62,13 @@ fn systemctl(words: &[&str]) -> io::Result<String> {
     // SAFETY: `die_with_us` makes one system call and does not allocate. A tool that was killed must not leave a
     // systemctl behind that stops the unit after the guard has looked.
     unsafe { command.pre_exec(die_with_us) };
-    let output = command.output().map_err(|error| match error.kind() {
+    let output = ended(&mut command, within).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::other("there is no systemctl here"),
+        io::ErrorKind::TimedOut => io::Error::other(format!(
+            "systemctl {} did not answer within {} s; see whether the service manager does: systemctl is-system-running",
+            words[0],
+            TELLS_WITHIN.as_secs()
+        )),
         _ => error,
     })?;
     if output.status.success() {
@@ -66,9 +82,37 @@ fn systemctl(words: &[&str]) -> io::Result<String> {
     )))
 }
 
+/// Runs a program that says little to its end, or kills it when the time is over.
+fn ended(command: &mut Command, within: Option<Duration>) -> io::Result<Output> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(time) = within {
+        let over = process::pidfd(child.id()).and_then(|pidfd| wait::readable(pidfd.as_fd(), time));
+        if !over? {
+            child.kill()?;
+            child.wait()?;
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+    child.wait_with_output()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_does_not_answer_in_time_is_ended_and_who_does_is_heard() {
+        let mut sleeper = Command::new("sleep");
+        let error = ended(sleeper.arg("600"), Some(Duration::from_millis(20))).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        for within in [None, Some(Duration::from_mins(1))] {
+            let said = ended(Command::new("echo").arg("active"), within).unwrap();
+            assert_eq!(said.stdout, b"active\n");
+        }
+    }
 
     #[test]
     fn a_unit_on_its_way_is_where_it_goes_and_one_that_is_not_there_is_an_error() {
