@@ -60,24 +60,16 @@ pub(super) enum FailOn {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
-    if let Some(path) = args
-        .target
-        .as_ref()
-        .filter(|path| args.dumps.is_empty() && jvm::threads::is_dump(path))
-    {
-        return jvm::threads::show(std::slice::from_ref(path), args.fail_on, global);
-    }
-    if let Some(path) = args
-        .target
-        .as_ref()
-        .filter(|path| args.dumps.is_empty() && jvm::gc::is_log(path))
-    {
-        return jvm::gc::show(
-            std::slice::from_ref(path),
-            jvm::gc::Asked::default(),
-            args.fail_on,
-            global,
-        );
+    if let Some(path) = &args.target {
+        let paths = std::slice::from_ref(path);
+        if jvm::threads::is_dump(path) {
+            args.stands_alone(path, "thread dumps")?;
+            return jvm::threads::show(paths, args.fail_on, global);
+        }
+        if jvm::gc::is_log(path) {
+            args.stands_alone(path, "a GC log")?;
+            return jvm::gc::show(paths, jvm::gc::Asked::default(), args.fail_on, global);
+        }
     }
     let started = clock::utc_now();
     // A wrong file is told before the look, not after it.
@@ -158,6 +150,24 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         check::blocks(&report, &evidence, &about)
     })?;
     Ok(exit)
+}
+
+impl Args {
+    /// Refuses what is said of a host where the target tells of none.
+    fn stands_alone(&self, path: &Path, kind: &str) -> anyhow::Result<()> {
+        for (option, given) in [
+            ("--load", self.load.is_some()),
+            ("--dumps", !self.dumps.is_empty()),
+        ] {
+            anyhow::ensure!(
+                !given,
+                "cannot judge {} with {option}: it is {kind}, which tells of no host; leave {option} away, or name a capture that \
+                 was taken meanwhile",
+                path.display()
+            );
+        }
+        Ok(())
+    }
 }
 
 /// What the dumps of a JVM say, beside what the look at its host said. Where one process is judged they are its dumps, and

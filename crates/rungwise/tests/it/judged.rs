@@ -329,6 +329,31 @@ fn with_the_report_of_the_load_a_check_says_whose_limit_was_measured() {
 }
 
 #[test]
+fn what_is_said_of_a_host_is_refused_beside_a_log_of_a_jvm() {
+    let bench = Bench::new();
+    let log = bench.write(
+        "gc.log",
+        "[0.5s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 3.2ms\n",
+    );
+    let dump = crate::threads::dump(crate::threads::OWN);
+    let load = load_report(&bench, "load.json", 0.5);
+    let (log, dump, load) = (log.to_str().unwrap(), &*dump, load.to_str().unwrap());
+    for (target, kind) in [(log, "a GC log"), (dump, "thread dumps")] {
+        for (option, given) in [("--load", load), ("--dumps", dump)] {
+            let ended = bench.run(&["check", target, option, given]).expect(2);
+            let said = format!("with {option}: it is {kind}");
+            assert!(ended.stderr.contains(&said), "{}", ended.stderr);
+        }
+        // And these are refused by the command line itself.
+        for options in [["--pid", "1"], ["--for", "1s"]] {
+            let ended = bench.run(&[&["check", target], &options[..]].concat());
+            assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+            assert!(ended.stderr.contains(options[0]), "{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
 fn a_file_that_is_no_load_report_is_refused_before_anything_is_looked_at() {
     let bench = Bench::new();
     let checked = bench.write("check.json", r#"{"schema":1,"findings":[]}"#);
