@@ -15,6 +15,8 @@ use crate::{Cost, Probe, Source, Window};
 
 const COUNT: &str = "/proc/sys/net/netfilter/nf_conntrack_count";
 const MAX: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
+/// Both of them, as they are cited.
+const USED: &str = "/proc/sys/net/netfilter/nf_conntrack_{count,max}";
 const STAT: &str = "/proc/net/stat/nf_conntrack";
 
 /// The probe.
@@ -66,7 +68,7 @@ fn used(window: &Window<'_>, evidence: &mut Evidence) -> Result<(), Absence> {
         Subject::host(),
         last / most as f64,
         course.iter().map(|count| count / most as f64).collect(),
-        Origin::new(COUNT, format!("{last} entries, nf_conntrack_max {most}")),
+        Origin::new(USED, format!("{last} entries, nf_conntrack_max {most}")),
     );
     Ok(())
 }

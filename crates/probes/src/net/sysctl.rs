@@ -120,7 +120,8 @@ fn number<'a>(window: &Window<'a>, path: &str) -> Result<(f64, &'a str), Absence
 }
 
 fn flags(window: &Window<'_>, evidence: &mut Evidence) {
-    const SOURCE: &str = "/proc/sys/net/ipv4/tcp_*";
+    const SOURCE: &str =
+        "/proc/sys/net/ipv4/tcp_{moderate_rcvbuf,sack,syncookies,timestamps,window_scaling}";
     let read: Result<Vec<_>, Absence> = FLAGS
         .iter()
         .map(|(name, path)| Ok((*name, number(window, path)?)))

@@ -137,6 +137,7 @@ pub fn differences(
         ..Differences::default()
     };
     let gone = lone_devices(before, after);
+    let made = made_of(before, after);
     let mut told = BTreeSet::new();
     for key in SETTINGS {
         let found = keyed(before, after, key, &gone, &mut all);
@@ -147,7 +148,7 @@ pub fn differences(
                 if key != &&keys::SYSCTL_VALUE {
                     told.extend(found.sources.iter().cloned());
                 }
-                all.metrics.push(found.metric(key, rules, knobs));
+                all.metrics.push(found.metric(key, rules, knobs, &made));
             }
         }
     }
@@ -172,6 +173,30 @@ pub fn differences(
         (metric.group.clone(), metric.name.clone(), first)
     });
     all
+}
+
+/// The keys whose readings were made of a file, by its path; of those that hold a sysctl as it is, none.
+fn made_of(before: &Side<'_>, after: &Side<'_>) -> BTreeMap<String, BTreeSet<&'static str>> {
+    let mut made: BTreeMap<String, BTreeSet<&'static str>> = BTreeMap::new();
+    let readings = before.evidence.readings().chain(after.evidence.readings());
+    for reading in readings.filter(|reading| reading.key != &keys::SYSCTL_VALUE) {
+        for file in files(&reading.origin.source) {
+            made.entry(file).or_default().insert(reading.key.id);
+        }
+    }
+    made
+}
+
+/// The files that a source names: several have commas and spaces between them, and alternatives of a name stand in braces.
+fn files(source: &str) -> impl Iterator<Item = String> {
+    source.split(", ").flat_map(|part| {
+        let braced = part.split_once('{').and_then(|(head, rest)| {
+            let (inner, tail) = rest.split_once('}')?;
+            let names = inner.split(',');
+            Some(names.map(|name| format!("{head}{name}{tail}")).collect())
+        });
+        braced.unwrap_or_else(|| vec![part.to_owned()])
+    })
 }
 
 /// Words and numbers of a name in turn, so that `rx-10` comes after `rx-9`.
@@ -371,15 +396,27 @@ impl Found {
         }
         let sources = readings.into_iter().flatten();
         self.sources
-            .extend(sources.map(|reading| reading.origin.source.clone()));
+            .extend(sources.flat_map(|reading| files(&reading.origin.source)));
     }
 
-    fn metric(self, key: &Key, rules: &[About], knobs: &BTreeMap<String, String>) -> Metric {
+    fn metric(
+        self,
+        key: &Key,
+        rules: &[About],
+        knobs: &BTreeMap<String, String>,
+        made: &BTreeMap<String, BTreeSet<&'static str>>,
+    ) -> Metric {
         let knob = self.sources.iter().find_map(|source| knobs.get(source));
-        // One key holds all sysctls, so a rule that needs it cares for those that it turns.
-        let reads = key != &keys::SYSCTL_VALUE;
+        // One key holds all sysctls, so a rule that needs it cares for those that it turns, or that other keys that it
+        // needs are made of.
+        let read: BTreeSet<&str> = if key == &keys::SYSCTL_VALUE {
+            let made = self.sources.iter().filter_map(|source| made.get(source));
+            made.flatten().copied().collect()
+        } else {
+            [key.id].into()
+        };
         let cares = |rule: &&About| {
-            (reads && rule.needs.iter().any(|need| need == key.id))
+            rule.needs.iter().any(|need| read.contains(&**need))
                 || knob.is_some_and(|knob| rule.knobs.contains(knob))
         };
         let (before, after) = self.shown;
@@ -573,10 +610,17 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_cares_for_the_sysctls_that_it_turns_and_no_others() {
+    fn a_rule_cares_for_the_sysctls_that_it_turns_or_that_what_it_reads_is_made_of() {
         let of = |value: &str| {
             let mut evidence = Evidence::over(1.0);
-            for name in ["fs.file-max", "net.core.rmem_max"] {
+            let used = "/proc/sys/net/netfilter/nf_conntrack_{count,max}";
+            let origin = Origin::new(used, "");
+            evidence.number(&keys::CONNTRACK_USE, Subject::host(), 0.5, origin);
+            for name in [
+                "fs.file-max",
+                "net.core.rmem_max",
+                "net.netfilter.nf_conntrack_max",
+            ] {
                 let setting = Subject::new(Kind::Setting, name);
                 let origin = Origin::new(format!("/proc/sys/{}", name.replace('.', "/")), value);
                 evidence.text(&keys::SYSCTL_VALUE, setting, value, origin);
@@ -589,22 +633,28 @@ mod tests {
             evidence,
             findings: &[],
         };
-        let rule = About {
-            id: "udp-rcvbuf-drop".to_owned(),
+        let rule = |id: &str, need: &Key, knobs: &[&str]| About {
+            id: id.to_owned(),
             topic: String::new(),
             summary: String::new(),
             page: String::new(),
-            needs: vec![keys::SYSCTL_VALUE.id.to_owned()],
-            knobs: vec!["net.rmem_max".to_owned()],
+            needs: vec![need.id.to_owned()],
+            knobs: knobs.iter().map(|id| (*id).to_owned()).collect(),
         };
+        let rules = [
+            rule("udp-rcvbuf-drop", &keys::SYSCTL_VALUE, &["net.rmem_max"]),
+            rule("conntrack-full", &keys::CONNTRACK_USE, &[]),
+        ];
         let file = "/proc/sys/net/core/rmem_max".to_owned();
         let knobs = [(file, "net.rmem_max".to_owned())].into();
-        let all = differences(&side(&one), &side(&other), &[rule], &knobs);
+        let all = differences(&side(&one), &side(&other), &rules, &knobs);
         let cares = |name: &str| {
             let metric = all.metrics.iter().find(|metric| metric.name == name);
             metric.unwrap().rules.clone()
         };
         assert_eq!(cares("net.core.rmem_max"), ["udp-rcvbuf-drop"]);
+        let conntrack = cares("net.netfilter.nf_conntrack_max");
+        assert_eq!(conntrack, ["conntrack-full"]);
         assert!(cares("fs.file-max").is_empty());
     }
 

@@ -64,7 +64,7 @@ fn ports(
             format!("no socket has a port of ip_local_port_range {text}"),
         ),
     };
-    let origin = Origin::new(SOURCE, line);
+    let origin = Origin::new(format!("{SOURCE}, {PORT_RANGE}"), line);
     evidence.number(
         &keys::TCP_PORTS_USED,
         Subject::host(),
