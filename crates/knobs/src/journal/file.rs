@@ -85,12 +85,17 @@ impl JournalFile {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(answer) => return Err(journal("create", &path)(answer)),
                 Ok(file) => {
-                    // Who only looks (`knob verify`) may hold it for a moment.
+                    // Who only looks (`knob verify`) may hold it for a moment, and who undoes, too: it says nothing yet, so
+                    // they remove it.
                     file.lock().map_err(journal("lock", &path))?;
-                    files::sync_dir(&dir).map_err(journal("sync the directory of", &path))?;
+                    let made = Watched { file, path };
+                    if !made.still_there() {
+                        continue;
+                    }
+                    files::sync_dir(&dir).map_err(journal("sync the directory of", &made.path))?;
                     return Ok(Self {
-                        file,
-                        path,
+                        file: made.file,
+                        path: made.path,
                         length: 0,
                         broken: false,
                     });
@@ -250,5 +255,42 @@ fn journal(tried: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error 
         tried,
         path,
         answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_journal_that_was_undone_before_it_was_locked_is_made_again() {
+        let state = tempfile::tempdir().unwrap();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    for empty in stored(state.path()).unwrap() {
+                        let watched = Watched::open(&empty.path).unwrap();
+                        if let Some(Claim::Ours(file, _)) =
+                            watched.map(|it| it.claim(false).unwrap())
+                        {
+                            file.remove().unwrap();
+                        }
+                    }
+                }
+            });
+            for nth in 0..2000 {
+                let made = JournalFile::create(state.path()).unwrap();
+                let (mine, there) = (made.file.metadata(), std::fs::metadata(made.path()));
+                let same = there.is_ok_and(|there| there.ino() == mine.unwrap().ino());
+                if !same {
+                    over.store(true, Ordering::Relaxed);
+                }
+                assert!(same, "journal {nth} is in no folder");
+            }
+            over.store(true, Ordering::Relaxed);
+        });
     }
 }
