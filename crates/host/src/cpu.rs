@@ -205,6 +205,16 @@ impl Reading {
     }
 }
 
+/// Nothing was seen of what it did.
+const IDLE: CpuSplit = CpuSplit {
+    user: 0.0,
+    system: 0.0,
+    softirq: 0.0,
+    irq: 0.0,
+    steal: 0.0,
+    idle: 1.0,
+};
+
 /// One `cpuN` line, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ticks {
@@ -258,9 +268,9 @@ fn between(began: &Reading, ended: &Reading, sources: &[CpuSource]) -> CpuWindow
     let mut idle_s = 0.0;
     let mut per_cpu = Vec::with_capacity(ended.cpus.len());
     for (cpu, after) in &ended.cpus {
-        // A CPU that came online in the window has no beginning; it counts as idle.
-        let before = began.cpus.get(cpu).unwrap_or(after);
-        let (split, idle) = split(before, after, seconds);
+        // A CPU that came online in the window has no beginning: what it did is not known, so it counts as idle.
+        let known = began.cpus.get(cpu);
+        let (split, idle) = known.map_or((IDLE, 1.0), |before| split(before, after, seconds));
         per_cpu.push(split);
         idle_s += idle * seconds;
     }
@@ -346,11 +356,7 @@ fn split(before: &Ticks, after: &Ticks, seconds: f64) -> (CpuSplit, f64) {
     let total: f64 = sampled.iter().sum();
     if total == 0.0 {
         // Busy for less than the tick can see.
-        let split = CpuSplit {
-            idle: 1.0,
-            ..CpuSplit::default()
-        };
-        return (split, idle);
+        return (IDLE, idle);
     }
     let [user, system, softirq, irq, steal] = sampled.map(|sample| sample / total * (1.0 - idle));
     let split = CpuSplit {
@@ -497,6 +503,24 @@ mod tests {
         let sources = [CpuSource::own(Owner::Service)];
         assert!(between(&first, &last, &sources).foreign.abs() < 1e-12);
         assert!(between(&first, &first, &sources).foreign.abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_cpu_that_came_online_in_the_window_is_no_foreign_load() {
+        let began = Instant::now();
+        let busy = Ticks {
+            user: 100,
+            ..Ticks::default()
+        };
+        let first = reading(began, &[(0, Ticks::default())], 0);
+        let last = reading(
+            began + Duration::from_secs(1),
+            &[(0, busy), (1, Ticks { idle: 7, ..busy })],
+            1000,
+        );
+        let window = between(&first, &last, &[CpuSource::own(Owner::Client)]);
+        assert!((window.per_cpu[1].idle - 1.0).abs() < 1e-9);
+        assert!(window.foreign.abs() < 1e-9, "{}", window.foreign);
     }
 
     #[test]
