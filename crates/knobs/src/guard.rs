@@ -7,6 +7,9 @@
 //! or a service manager sends to all are ignored; only SIGKILL to both leaves the journal to
 //! `rungwise knob undo`.
 //!
+//! While it may still have something to put back, a guard holds a shared flock(2) on `STATE/guards`. Who changes the
+//! machine next waits for it ([`wait_for_all`]): what it reads before would be the killed tool's.
+//!
 //! The messages are one byte each: [`KEEP`] from the tool, [`READY`] from the guard.
 
 #![expect(
@@ -14,9 +17,10 @@
     reason = "services of `host` die with us; the guard is the one process that must not"
 )]
 
-use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
@@ -34,6 +38,9 @@ const READY: u8 = b'r';
 
 /// From the tool: what is in force shall stay, until the deadline if there is one.
 const KEEP: u8 = b'k';
+
+/// What guards hold in the state folder; never written, never removed.
+const GUARDS: &str = "guards";
 
 /// How often a waiting guard looks whether its journal was undone by somebody else.
 const LOOK: Duration = Duration::from_millis(500);
@@ -80,7 +87,7 @@ impl Guard {
     /// Starts `command` as a guard.
     #[expect(clippy::missing_panics_doc, reason = "both pipes are asked for")]
     pub fn start(command: &mut Command) -> Result<Self> {
-        let failed = |error: std::io::Error| Error::Guard {
+        let failed = |error: io::Error| Error::Guard {
             why: error.to_string(),
         };
         let mut child = command
@@ -134,6 +141,40 @@ impl Guard {
     }
 }
 
+/// Waits until no guard below `state` has anything left to put back. For the holder of the instance lock, beside whom no
+/// tool is alive: the guards are those of killed ones. `tell` is called if it takes time.
+pub fn wait_for_all(state: &Path, tell: impl FnOnce()) -> Result<()> {
+    let path = state.join(GUARDS);
+    let waited = roll(&path).and_then(|roll| match roll.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            tell();
+            roll.lock()
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+    });
+    waited.map_err(|answer| Error::Journal {
+        tried: "wait for the guards of",
+        path,
+        answer,
+    })
+}
+
+/// A place among the guards that have something to do, until dropped.
+fn on_watch(journal: &Path) -> io::Result<File> {
+    let state = journal.ancestors().nth(2);
+    let state = state.ok_or_else(|| io::Error::other("its journal is in no state folder"))?;
+    let roll = roll(&state.join(GUARDS))?;
+    roll.lock_shared()?;
+    Ok(roll)
+}
+
+fn roll(path: &Path) -> io::Result<File> {
+    let mut how = OpenOptions::new();
+    how.read(true).write(true).create(true).truncate(false);
+    how.mode(0o600).open(path)
+}
+
 /// The guard's own life: the hidden verb. `input` is the pipe, `output` takes the answer.
 ///
 /// `None` if there was nothing to undo.
@@ -148,6 +189,7 @@ pub fn watch(
     let why = |error: &dyn std::fmt::Display| Error::Guard {
         why: error.to_string(),
     };
+    let mut duty = Some(on_watch(journal).map_err(|error| why(&error))?);
     // Out of reach of the terminal. A signal that comes before this ends the guard and with it, for
     // want of an answer, the tool: nothing has been changed yet.
     rustix::process::setsid().map_err(|error| why(&error))?;
@@ -164,6 +206,8 @@ pub fn watch(
         let Some(deadline) = deadline else {
             return Ok(None);
         };
+        // What is kept until then is there to be built on.
+        drop(duty.take());
         let end = clock::now() + deadline;
         loop {
             let left = end.saturating_duration_since(clock::now());
@@ -175,10 +219,13 @@ pub fn watch(
             }
             std::thread::sleep(left.min(LOOK));
         }
+        duty = on_watch(journal).ok();
     }
     if let Some(lab) = lab {
         // What will not die is no reason to leave the machine changed.
         let _ = lab.end(GONE_WITHIN);
     }
-    recovery::recover_watched(watched, journal, places, Leftovers::Report, true)
+    let recovery = recovery::recover_watched(watched, journal, places, Leftovers::Report, true);
+    drop(duty);
+    recovery
 }

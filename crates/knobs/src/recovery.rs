@@ -82,6 +82,26 @@ pub fn open(state: &Path) -> Result<Vec<Open>> {
     Ok(found)
 }
 
+/// What open journals below `state` hold in force at `places`, a sentence each, newest first.
+pub fn in_force(state: &Path, places: &Places) -> Result<Vec<String>> {
+    let host = places.at(&Place::Host);
+    let boot_id = host.map(boot_id).transpose()?;
+    let told = open(state)?.into_iter().filter_map(|open| {
+        let header = open.recovered.header.filter(|header| Some(&header.boot_id) == boot_id.as_ref())?;
+        let holding = verify(&open.recovered.pending, places).holding;
+        (holding > 0).then(|| {
+            format!(
+                "what '{}' changed is in force ({holding} of {}, journal {}) and counts as the machine's own; `rungwise knob \
+                 undo` before a run puts it back",
+                header.command.join(" "),
+                open.recovered.pending.len(),
+                open.journal.display()
+            )
+        })
+    });
+    Ok(told.collect())
+}
+
 /// Undoes what the journal at `path` says is in force. `None` if it was gone: somebody else was first.
 /// With `wait`, waits for whoever is at work on it.
 pub fn recover(

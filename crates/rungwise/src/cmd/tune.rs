@@ -21,10 +21,12 @@ use rungwise_host::lock::InstanceLock;
 use rungwise_host::privilege::{self, Privilege};
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{clock, environment, files, machine};
+use rungwise_knobs::edit::Places;
+use rungwise_knobs::recovery;
 use rungwise_model::Exit;
 
-use super::Global;
 use super::capture::Looking;
+use super::{Global, knob};
 use crate::problem::{Problem, words};
 use finish::Ending;
 
@@ -68,7 +70,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         .resume
         .as_deref()
         .map(|run| {
-            let locked = alone()?;
+            let locked = alone(global)?;
             sums::verify(run)?;
             anyhow::Ok((locked, RunFolder::resume(run)?))
         })
@@ -101,8 +103,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
 
     let (state, _lock) = match locked {
         Some(locked) => locked,
-        None => alone()?,
+        None => alone(global)?,
     };
+    let found = recovery::in_force(&state, &Places::host(Arc::new(Live)))?;
+    for line in &found {
+        global.say(&format!("rungwise: {line}"));
+    }
     let interrupt = Arc::new(Interrupt::install()?);
 
     let mut folder = if let Some((folder, _)) = earlier {
@@ -127,7 +133,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let mut observer = live::Live::new(global, &design);
     let end = climb(&design, &mut lab, &mut folder, &mut observer, &mut climbed);
     observer.close();
-    let method = lab.description();
+    let method = [lab.description(), found].concat();
     let undone = lab.close();
 
     let path = folder.path().to_owned();
@@ -143,7 +149,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
 }
 
 /// The state folder, and the lock that keeps every other instance from the machine.
-fn alone() -> anyhow::Result<(PathBuf, InstanceLock)> {
+fn alone(global: &Global) -> anyhow::Result<(PathBuf, InstanceLock)> {
     let state = environment::state_dir().map_err(precondition)?;
     files::create_dir_all(&state)
         .with_context(|| {
@@ -153,7 +159,7 @@ fn alone() -> anyhow::Result<(PathBuf, InstanceLock)> {
             )
         })
         .map_err(|error| Problem::with(Exit::Precondition, error))?;
-    let lock = InstanceLock::acquire(&state).map_err(precondition)?;
+    let lock = knob::own(&state, global)?;
     Ok((state, lock))
 }
 

@@ -163,11 +163,19 @@ fn binary() -> &'static Path {
 }
 
 fn running(needle: &str) -> bool {
+    guards(needle).next().is_some()
+}
+
+/// Process ids of guards with this on their command line.
+fn guards(needle: &str) -> impl Iterator<Item = String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
-        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
-        .any(|line| line.contains("knob guard") && line.contains(needle))
+    let is_guard = move |entry: &std::fs::DirEntry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        line.contains("knob guard") && line.contains(needle)
+    };
+    let name = |entry: std::fs::DirEntry| entry.file_name().into_string().unwrap();
+    processes.filter(is_guard).map(name)
 }
 
 /// The last write of that value was carried out, by what strace saw.

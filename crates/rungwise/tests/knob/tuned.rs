@@ -123,3 +123,80 @@ fn nobody_is_left(bench: &Bench) {
         std::thread::yield_now();
     }
 }
+
+/// Starts a ladder in the namespace whose runs are long enough to be killed in one.
+fn under_way(bench: &Bench, scenario: &str) -> std::process::Child {
+    let file = bench.scratch.path().join("long.toml");
+    let long = scenario.replace("measure = \"20ms\"", "measure = \"5s\"");
+    std::fs::write(&file, long).unwrap();
+    let mut command = Command::new(binary());
+    command.arg("tune").arg(file);
+    command.arg("--runs").arg(bench.scratch.path().join("runs"));
+    bench.prepare(&mut command);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let tune = bench.namespace.run(move || command.spawn().unwrap());
+    wait_until("the baseline was never set", || !bench.changed().is_empty());
+    tune
+}
+
+fn wait_until(otherwise: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{otherwise}");
+        std::thread::yield_now();
+    }
+}
+
+fn signal(pid: &str, signal: &str) {
+    let sent = Command::new("kill").args([signal, pid]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn who_comes_after_a_killed_ladder_waits_for_its_guard() {
+    let bench = Bench::new();
+    let mut tune = under_way(&bench, ON_THIS_HOST);
+    let guard = guards(&bench.state().display().to_string()).next().unwrap();
+    signal(&guard, "-STOP");
+    tune.kill().unwrap();
+    tune.wait().unwrap();
+    let mut command = Command::new(binary());
+    command.args(["knob", "apply", "net.rp_filter=1", "--device", "lo"]);
+    bench.prepare(&mut command);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut apply = bench.namespace.run(move || command.spawn().unwrap());
+    let mut told = BufReader::new(apply.stderr.take().unwrap()).lines();
+    let waits = told.next().map(Result::unwrap).unwrap_or_default();
+    let early = apply.try_wait().unwrap();
+    signal(&guard, "-CONT");
+    let code = apply.wait().unwrap().code();
+    assert!(
+        waits.contains("waiting for the guard") && early.is_none(),
+        "{waits}, {early:?}"
+    );
+    assert_eq!(code, Some(0));
+    // It found what the guard had put back, not what the ladder had set.
+    bench.run(&["knob", "undo"]).with(0, &["is '0' again"]);
+    assert_eq!(bench.changed(), [""; 0]);
+    nobody_is_left(&bench);
+    bench.guard_is_gone();
+}
+
+#[test]
+fn a_ladder_says_what_an_earlier_change_left_in_force() {
+    let bench = Bench::new();
+    let scenario = bench.scratch.path().join("host.toml");
+    std::fs::write(&scenario, ON_THIS_HOST).unwrap();
+    let runs = bench.scratch.path().join("runs");
+    bench
+        .run(&["knob", "apply", "net.accept_local=on", "--device", "lo"])
+        .with(0, &[]);
+    let (scenario, runs) = (scenario.to_str().unwrap(), runs.to_str().unwrap());
+    let ended = bench.run(&["tune", scenario, "--runs", runs, "--format", "json"]);
+    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.words);
+    let told = "net.accept_local=on --device lo' changed is in force (1 of 1, journal ";
+    // Aloud, and in the method of the report.
+    assert_eq!(ended.words.matches(told).count(), 2, "{}", ended.words);
+    assert_eq!(bench.changed().len(), 1, "{:?}", bench.changed());
+    bench.run(&["knob", "undo"]).with(0, &[]);
+}

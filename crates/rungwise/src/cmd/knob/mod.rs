@@ -334,6 +334,8 @@ impl Work<'_> {
         deadline: Option<Duration>,
         evidence_for: Duration,
     ) -> anyhow::Result<Exit> {
+        // First of all: a plan rests on what is read.
+        let (state, _alone) = self.own_state()?;
         let Planned {
             plans,
             asked,
@@ -356,7 +358,6 @@ impl Work<'_> {
         }
         let mut text: String = plans.iter().map(Plan::diff).collect();
         asked::tell_left_out(&left_out, &mut text);
-        let (state, _alone) = self.own_state()?;
         let interrupt = Interrupt::install()?;
         let looks = !asked.is_empty() && !evidence_for.is_zero();
         let before = looks
@@ -577,7 +578,7 @@ impl Work<'_> {
         files::create_dir_all(&dir).map_err(|error| {
             Problem::with(Exit::Precondition, error).context("name another folder with --state")
         })?;
-        let lock = InstanceLock::acquire(&dir).map_err(host_problem)?;
+        let lock = own(&dir, self.global)?;
         Ok((dir, lock))
     }
 
@@ -603,6 +604,19 @@ impl Work<'_> {
         let envelope = output::envelope(self.started.clone(), exit);
         Ok(rungwise_report::json(&Document { envelope, body })?)
     }
+}
+
+/// Locks the state folder `dir`, and lets guards of killed sessions finish: what they have not put back yet would be taken
+/// for the machine's own.
+pub(crate) fn own(dir: &Path, global: &Global) -> anyhow::Result<InstanceLock> {
+    let lock = InstanceLock::acquire(dir).map_err(host_problem)?;
+    let tell = || {
+        global.say(
+            "waiting for the guard of a killed rungwise, which puts back what that one changed",
+        );
+    };
+    guard::wait_for_all(dir, tell).map_err(problem)?;
+    Ok(lock)
 }
 
 /// All or nothing: what was changed before `error` goes back too.
