@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
 
 use crate::error::{Error, Result};
 use crate::live::Live;
-use crate::{BaseChain, DeviceSetting, Feature, Host, files, link, privilege, process, wait};
+use crate::{BaseChain, DeviceSetting, Feature, Host, files, link, privilege, process};
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -281,24 +281,8 @@ impl Pinned {
 
     /// Kills what lives in it, and waits until nothing does.
     pub fn end(&self, within: Duration) -> Result<()> {
-        let tried = || Error::system("end what lives in the lab's namespace");
-        let deadline = Instant::now() + within;
-        loop {
-            let inhabitants = self.inhabitants().map_err(tried())?;
-            if inhabitants.is_empty() {
-                return Ok(());
-            }
-            for pidfd in &inhabitants {
-                // One that has ended meanwhile is what is wanted.
-                let _ = process::signal_process(pidfd.as_fd(), libc::SIGKILL);
-            }
-            for pidfd in &inhabitants {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if !wait::readable(pidfd.as_fd(), left).map_err(tried())? {
-                    return Err(tried()(io::ErrorKind::TimedOut.into()));
-                }
-            }
-        }
+        process::end_all(|| self.inhabitants(), within)
+            .map_err(Error::system("end what lives in the lab's namespace"))
     }
 
     /// Processes that live in it. The descriptor is taken first: if the number is used again in between,

@@ -5,10 +5,11 @@
 //! *thread*: start a service from one that lives as long as the service is wanted). A pidfd stands
 //! for the process everywhere, so a pid that was used again is never mistaken for it.
 //!
-//! Limit: the kernel's signal reaches the direct child only, and is forgotten when that child changes
-//! its user (`commit_creds` in kernel/cred.c), as servers that start as root do. Every orderly end
-//! kills the group; after SIGKILL of this process the guard ends whatever lives in the lab's namespace
-//! ([`crate::namespace::Pinned`]). Only outside a lab, such a service outlives a killed tool.
+//! The kernel's signal reaches the direct child only, and is forgotten when that child changes its
+//! user (`commit_creds` in kernel/cred.c), as servers that start as root do. Every orderly end kills
+//! the group; after SIGKILL of this process the guard does ([`Group`]), and in a lab it ends whatever
+//! lives in the namespace ([`crate::namespace::Pinned`]). Limit: outside a lab, who leaves the group
+//! (a daemon with a session of its own) outlives a killed tool.
 #![expect(
     unsafe_code,
     reason = "pre_exec, kill and pidfd_open have no safe door in std"
@@ -27,6 +28,11 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 use crate::namespace::{Namespace, setns};
 use crate::{clock, wait};
+
+mod kin;
+
+pub(crate) use kin::end_all;
+pub use kin::{Group, family};
 
 /// How a service is started.
 #[derive(Clone, Debug, Default)]
@@ -544,69 +550,6 @@ fn no_program(program: &str) -> Error {
     }
 }
 
-/// A process, its descendants, and the group that it leads: those who work for it, as far as its like keeps to
-/// these ties. Who leaves both (a daemon with a session of its own) is missed. Never this process. Fails where the
-/// process is gone.
-pub fn family(pid: u32) -> io::Result<Vec<u32>> {
-    let kin: Vec<Kin> = crate::files::list(Path::new("/proc"))?
-        .iter()
-        .filter_map(|name| {
-            let pid = name.parse().ok()?;
-            // One that has ended since it was listed has no file.
-            Kin::parse(
-                pid,
-                &std::fs::read_to_string(format!("/proc/{name}/stat")).ok()?,
-            )
-        })
-        .collect();
-    if !kin.iter().any(|one| one.pid == pid) {
-        return Err(io::Error::from_raw_os_error(libc::ESRCH));
-    }
-    let mut family = family_of(pid, &kin);
-    family.retain(|member| *member != std::process::id());
-    Ok(family)
-}
-
-/// Whose child, and of which group.
-#[derive(Clone, Copy, Debug)]
-struct Kin {
-    pid: u32,
-    parent: u32,
-    group: u32,
-}
-
-impl Kin {
-    /// Fields 4 and 5 of `/proc/PID/stat`, counted behind the name, which may hold spaces and brackets.
-    fn parse(pid: u32, stat: &str) -> Option<Self> {
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(1);
-        Some(Self {
-            pid,
-            parent: fields.next()?.parse().ok()?,
-            group: fields.next()?.parse().ok()?,
-        })
-    }
-}
-
-fn family_of(leader: u32, kin: &[Kin]) -> Vec<u32> {
-    let mut family = vec![leader];
-    family.extend(
-        kin.iter()
-            .filter(|one| one.group == leader && one.pid != leader)
-            .map(|one| one.pid),
-    );
-    // Grows while it is walked, until nobody in it has a child outside.
-    let mut next = 0;
-    while let Some(parent) = family.get(next).copied() {
-        for one in kin {
-            if one.parent == parent && !family.contains(&one.pid) {
-                family.push(one.pid);
-            }
-        }
-        next += 1;
-    }
-    family
-}
-
 /// Whether a process is stopped by a signal or a debugger; one that is gone is not. Field 3 of `/proc/PID/stat`.
 pub fn stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -774,6 +717,3 @@ fn told(status: ExitStatus) -> String {
         (None, None) => "for an unknown reason".to_owned(),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -10,7 +10,8 @@
 //! While it may still have something to put back, a guard holds a shared flock(2) on `STATE/guards`. Who changes the
 //! machine next waits for it ([`wait_for_all`]): what it reads before would be the killed tool's.
 //!
-//! The messages are one byte each: [`KEEP`] from the tool, [`READY`] from the guard.
+//! Messages begin with one byte: [`READY`] from the guard; from the tool [`KEEP`], and [`SERVICE`], which the process id
+//! of a service follows.
 
 #![expect(
     clippy::disallowed_methods,
@@ -26,6 +27,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use rungwise_host::namespace::Pinned;
+use rungwise_host::process::Group;
 use rungwise_host::{clock, environment, signals};
 
 use crate::edit::Places;
@@ -38,6 +40,9 @@ const READY: u8 = b'r';
 
 /// From the tool: what is in force shall stay, until the deadline if there is one.
 const KEEP: u8 = b'k';
+
+/// From the tool: a service was started, the leader of its group has this id. It replaces the one told before.
+const SERVICE: u8 = b's';
 
 /// What guards hold in the state folder; never written, never removed.
 const GUARDS: &str = "guards";
@@ -128,6 +133,15 @@ impl Guard {
         })
     }
 
+    /// Has the guard end the group of this service, too, when the tool is killed.
+    pub fn answer_for(&mut self, service: u32) {
+        let [a, b, c, d] = service.to_ne_bytes();
+        if let Some(pipe) = &mut self.pipe {
+            // A guard that has gone ends nobody; the service is none the worse for it.
+            let _ = pipe.write_all(&[SERVICE, a, b, c, d]);
+        }
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -139,6 +153,23 @@ impl Guard {
         // It ends by itself; that it is reaped matters only to a tool that lives on.
         let _ = self.child.wait();
     }
+}
+
+/// Follows the tool to its last word: whether what is in force shall stay, and the service that it left.
+fn listen(input: &mut File) -> (bool, Option<Group>) {
+    let mut service = None;
+    let (mut word, mut leader) = ([0], [0; 4]);
+    while let Ok(()) = input.read_exact(&mut word) {
+        match word[0] {
+            KEEP => return (true, None),
+            SERVICE if input.read_exact(&mut leader).is_ok() => {
+                // None if it has ended already, and its group with it.
+                service = Group::led_by(u32::from_ne_bytes(leader)).ok();
+            }
+            _ => break,
+        }
+    }
+    (false, service)
 }
 
 /// Waits until no guard below `state` has anything left to put back. For the holder of the instance lock, beside whom no
@@ -200,8 +231,7 @@ pub fn watch(
     let _signals = signals::Interrupt::install().map_err(|error| why(&error))?;
     output.write_all(&[READY]).map_err(|error| why(&error))?;
     drop(output);
-    let mut word = [0];
-    let kept = matches!(input.read(&mut word), Ok(1) if word[0] == KEEP);
+    let (kept, service) = listen(&mut input);
     if kept {
         let Some(deadline) = deadline else {
             return Ok(None);
@@ -221,10 +251,9 @@ pub fn watch(
         }
         duty = on_watch(journal).ok();
     }
-    if let Some(lab) = lab {
-        // What will not die is no reason to leave the machine changed.
-        let _ = lab.end(GONE_WITHIN);
-    }
+    // What will not die is no reason to leave the machine changed.
+    let _ = service.map(|service| service.end(GONE_WITHIN));
+    let _ = lab.map(|lab| lab.end(GONE_WITHIN));
     let recovery = recovery::recover_watched(watched, journal, places, Leftovers::Report, true);
     drop(duty);
     recovery

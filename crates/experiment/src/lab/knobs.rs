@@ -103,6 +103,13 @@ impl Knobs {
         Ok(())
     }
 
+    /// Has the guard end this service, too, when this process is killed.
+    pub(super) fn answer_for(&mut self, service: u32) {
+        if let Some(guard) = &mut self.guard {
+            guard.answer_for(service);
+        }
+    }
+
     /// Undoes everything and ends the journal.
     pub(super) fn close(mut self) -> Result<(), String> {
         let journal = self.session.journal().display().to_string();

@@ -123,8 +123,11 @@ impl Lab {
     fn set_up(&mut self, variant: &Variant) -> Result<(), StageError> {
         self.check_interrupt()?;
         let set = self.knobs.bring_to(&self.topology, variant);
-        set.and_then(|()| self.running.ensure(&self.topology, variant))
-            .map_err(|error| self.blamed(error))
+        set.and_then(|()| {
+            let started = |pid| self.knobs.answer_for(pid);
+            self.running.ensure(&self.topology, variant, started)
+        })
+        .map_err(|error| self.blamed(error))
     }
 
     /// A lost device explains whatever else failed.

@@ -41,18 +41,20 @@ impl Running {
         }
     }
 
-    /// Has the service run with the switches of `variant`; restarts it only when they differ.
+    /// Has the service run with the switches of `variant`; restarts it only when they differ. Each process that it
+    /// starts is told to `started` before it is waited for.
     pub(super) fn ensure(
         &mut self,
         topology: &Topology,
         variant: &Variant,
+        mut started: impl FnMut(u32),
     ) -> Result<(), StageError> {
-        let started = match &self.wanted {
+        let wanted = match &self.wanted {
             Wanted::Running { pid } => return self.attach(*pid),
-            Wanted::Started(started) => started.clone(),
+            Wanted::Started(wanted) => wanted.clone(),
         };
         self.still_alive()?;
-        let argv = self.argv_of(&started, variant)?;
+        let argv = self.argv_of(&wanted, variant)?;
         if argv == self.argv && matches!(self.process, Process::Ours(_)) {
             return Ok(());
         }
@@ -60,7 +62,7 @@ impl Running {
         self.stop();
         let gives_up = clock::now() + if replaces { RELEASE } else { Duration::ZERO };
         let service = loop {
-            match self.start(&argv, topology, started.ready_within) {
+            match self.start(&argv, topology, wanted.ready_within, &mut started) {
                 Ok(service) => break service,
                 // The kernel may free the predecessor's port only after its process is gone (io_uring does).
                 Err(rungwise_host::Error::Died { .. }) if clock::now() < gives_up => {}
@@ -80,12 +82,14 @@ impl Running {
         argv: &[String],
         topology: &Topology,
         within: Duration,
+        started: &mut impl FnMut(u32),
     ) -> rungwise_host::Result<Service> {
         let service = Service::start(&Launch {
             argv: argv.to_vec(),
             namespace: topology.server_namespace(),
             ..Launch::default()
         })?;
+        started(service.pid());
         service.wait_ready(&self.ready, within)?;
         Ok(service)
     }

@@ -200,3 +200,26 @@ fn a_ladder_says_what_an_earlier_change_left_in_force() {
     assert_eq!(bench.changed().len(), 1, "{:?}", bench.changed());
     bench.run(&["knob", "undo"]).with(0, &[]);
 }
+
+#[test]
+fn a_killed_ladder_on_a_host_leaves_no_child_of_its_service_and_none_that_changed_its_user() {
+    let bench = Bench::new();
+    // The server is a child. The leader becomes nobody, whom the kernel's signal does not reach any more.
+    let server = r#""{rungwise}", "serve", "udp", "--listen", "{server}:9000""#;
+    let forks = r#""sh", "-c", "{rungwise} serve udp --listen {server}:9000 & exec setpriv --reuid=65534 sleep 600""#;
+    assert!(ON_THIS_HOST.contains(server));
+    let mut tune = under_way(&bench, &ON_THIS_HOST.replace(server, forks));
+    let inhabitants = bench.namespace.processes_fn();
+    let started = |name: &str| {
+        let comm = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        let here = inhabitants().unwrap();
+        here.iter()
+            .any(|pid| comm(pid).is_ok_and(|comm| comm.trim() == name))
+    };
+    wait_until("no leader has changed its user", || started("sleep"));
+    tune.kill().unwrap();
+    tune.wait().unwrap();
+    bench.guard_is_gone();
+    nobody_is_left(&bench);
+    assert_eq!(bench.changed(), [""; 0]);
+}
