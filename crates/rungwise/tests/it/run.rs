@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use rungwise_host::live::Live;
 use rungwise_testkit::{Record, differences, record};
 
-/// A scratch folder, and the machine for this test alone: ladders measure it, faults kill things on it.
+/// A scratch folder, and the machine for this test alone: ladders measure it, faults kill things on it. Whatever is started
+/// from it has the folder in its environment, as that of the state, and is found by it.
 pub(crate) struct Bench {
     pub(crate) dir: tempfile::TempDir,
     _alone: MutexGuard<'static, ()>,
@@ -20,7 +21,10 @@ static MACHINE: Mutex<()> = Mutex::new(());
 impl Bench {
     pub(crate) fn new() -> Self {
         Self {
-            dir: tempfile::tempdir().unwrap(),
+            dir: tempfile::Builder::new()
+                .prefix(&scratch())
+                .tempdir()
+                .unwrap(),
             // A test that failed while holding it has been reported already.
             _alone: MACHINE.lock().unwrap_or_else(PoisonError::into_inner),
         }
@@ -77,6 +81,11 @@ impl Bench {
         assert_eq!(folders.len(), 1, "{folders:?}");
         folders.remove(0)
     }
+}
+
+/// How the names of scratch folders begin that tests of this process make.
+fn scratch() -> String {
+    format!("rungwise-test-{}-", std::process::id())
 }
 
 pub(crate) fn binary() -> &'static Path {
@@ -146,10 +155,10 @@ impl Machine {
     pub(crate) fn assert_unchanged(&self) {
         // The guard and a service killed with the tool need a moment to be gone.
         let deadline = Instant::now() + Duration::from_secs(10);
-        while !pids(binary()).is_empty() && Instant::now() < deadline {
+        while !left().is_empty() && Instant::now() < deadline {
             std::thread::yield_now();
         }
-        assert_eq!(pids(binary()), [0; 0], "processes are left");
+        assert_eq!(left(), [""; 0], "processes are left");
         let after = Self::now();
         let changed = differences(&self.settings, &after.settings);
         assert!(changed.is_empty(), "{changed:#?}");
@@ -157,27 +166,40 @@ impl Machine {
     }
 }
 
+/// Command lines of the processes that run our binary, or have a scratch folder of ours in their words or environment.
+fn left() -> Vec<String> {
+    let (binary, scratch) = (binary().display().to_string(), scratch());
+    processes()
+        .filter(|(pid, words)| {
+            let environment = read(*pid, "environ");
+            [words, &environment]
+                .iter()
+                .any(|text| text.contains(&scratch))
+                || words.contains(&binary)
+        })
+        .map(|(pid, words)| format!("{pid}: {words}"))
+        .collect()
+}
+
 /// Pids whose command line contains `needle`.
 pub(crate) fn pids(needle: impl AsRef<OsStr>) -> Vec<i32> {
     let needle = needle.as_ref().to_string_lossy().into_owned();
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
-        let Ok(line) = std::fs::read(entry.path().join("cmdline")) else {
-            continue;
-        };
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        if line.contains(&needle) && pid != std::process::id().cast_signed() {
-            found.push(pid);
-        }
-    }
-    found
+    let ours = processes().filter(|(_, words)| words.contains(&needle));
+    ours.map(|(pid, _)| pid).collect()
+}
+
+/// All processes but this one, with their command lines.
+fn processes() -> impl Iterator<Item = (i32, String)> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let others = pids.filter(|pid| *pid != std::process::id().cast_signed());
+    others.map(|pid| (pid, read(pid, "cmdline")))
+}
+
+/// A file of strings of a process; empty if it has ended, or may not be read.
+fn read(pid: i32, file: &str) -> String {
+    let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
 
 /// The service that `tool` has started, as soon as there is one. By its parent: others may run one like it.
@@ -201,4 +223,19 @@ pub(crate) fn service_of(tool: &Child) -> i32 {
 pub(crate) fn kill(pid: i32, signal: i32) {
     // SAFETY: no memory is involved; the pid is that of a child not yet reaped, or found by its command line.
     unsafe { libc::kill(pid, signal) };
+}
+
+#[test]
+fn what_a_run_leaves_is_found_whatever_program_it_runs() {
+    let bench = Bench::new();
+    let mut sleeper = bench
+        .dress(Command::new("sleep"), &["600"])
+        .spawn()
+        .unwrap();
+    let found = left();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    let pid = format!("{}: ", sleeper.id());
+    assert!(found.iter().any(|line| line.starts_with(&pid)), "{found:?}");
+    Machine::now().assert_unchanged();
 }
