@@ -95,6 +95,12 @@ impl Config {
                 self.steering
             ));
         }
+        if self.incoming_cpu && !self.reuseport {
+            return refuse(
+                "SO_INCOMING_CPU chooses among the sockets of a reuseport group, but there is one socket; switch reuseport on"
+                    .to_owned(),
+            );
+        }
         if let Steering::Ebpf { map } = &self.steering
             && let Some(worker) = map.iter().find(|worker| **worker >= self.workers)
         {

@@ -179,6 +179,13 @@ fn a_configuration_that_contradicts_itself_is_refused() {
         ),
         (
             Config {
+                incoming_cpu: true,
+                ..plain.clone()
+            },
+            "SO_INCOMING_CPU chooses among the sockets",
+        ),
+        (
+            Config {
                 pin: Pin::Cpus(Vec::new()),
                 ..plain.clone()
             },
