@@ -38,7 +38,7 @@ fn chains(host: &dyn Host) -> Vec<Chain> {
 
 #[test]
 fn a_veth_tells_what_it_has_and_why_the_rest_is_missing() {
-    if !root_or_skip("a_veth_tells_what_it_has_and_why_the_rest_is_missing") {
+    if !root_or_skip() {
         return;
     }
     let (near, _far) = pair();
@@ -78,7 +78,7 @@ fn a_veth_tells_what_it_has_and_why_the_rest_is_missing() {
 
 #[test]
 fn channels_are_set_in_part_and_a_refusal_has_the_kernels_words() {
-    if !root_or_skip("channels_are_set_in_part_and_a_refusal_has_the_kernels_words") {
+    if !root_or_skip() {
         return;
     }
     let (near, _far) = pair();
@@ -106,7 +106,7 @@ fn channels_are_set_in_part_and_a_refusal_has_the_kernels_words() {
 
 #[test]
 fn coalescing_goes_round_and_has_only_what_the_driver_has() {
-    if !root_or_skip("coalescing_goes_round_and_has_only_what_the_driver_has") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("tap").unwrap();
@@ -114,7 +114,7 @@ fn coalescing_goes_round_and_has_only_what_the_driver_has() {
     if !Path::new("/dev/net/tun").exists()
         || said_in(&lab, "ip tuntap add dev tap0 mode tap").is_none()
     {
-        eprintln!("SKIPPED coalescing_goes_round_and_has_only_what_the_driver_has: no tap device");
+        crate::skipped("no tap device");
         return;
     }
     let coalesce = device(&lab, "tap0").coalesce.unwrap();
@@ -134,7 +134,7 @@ fn coalescing_goes_round_and_has_only_what_the_driver_has() {
 
 #[test]
 fn a_root_qdisc_of_ours_comes_and_goes_and_a_strangers_stays() {
-    if !root_or_skip("a_root_qdisc_of_ours_comes_and_goes_and_a_strangers_stays") {
+    if !root_or_skip() {
         return;
     }
     let (near, _far) = pair();
@@ -186,7 +186,7 @@ fn a_root_qdisc_of_ours_comes_and_goes_and_a_strangers_stays() {
 
 #[test]
 fn packets_of_a_qdisc_are_counted() {
-    if !root_or_skip("packets_of_a_qdisc_are_counted") {
+    if !root_or_skip() {
         return;
     }
     let (near, _far) = pair();
@@ -209,7 +209,7 @@ fn packets_of_a_qdisc_are_counted() {
 
 #[test]
 fn chains_have_their_policy_and_exactly_their_rules() {
-    if !root_or_skip("chains_have_their_policy_and_exactly_their_rules") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("chains").unwrap();
@@ -275,7 +275,7 @@ fn chains_have_their_policy_and_exactly_their_rules() {
 
 #[test]
 fn asking_everything_changes_nothing() {
-    if !root_or_skip("asking_everything_changes_nothing") {
+    if !root_or_skip() {
         return;
     }
     let (near, _far) = pair();

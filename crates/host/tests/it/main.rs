@@ -3,7 +3,6 @@
 //! Everything happens in namespaces that the tests make. What needs root says so when it is missing.
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stderr,
     clippy::unwrap_used,
     reason = "tests of the door itself; their helpers are tests too"
 )]
@@ -15,6 +14,7 @@ mod services;
 mod sockets;
 mod topology;
 
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -22,11 +22,21 @@ use rungwise_host::namespace::Namespace;
 use rungwise_host::privilege::{self, Privilege};
 use rungwise_host::veth::{self, End, Spec};
 
-/// Says loudly why a test cannot run. CI runs as root.
-pub(crate) fn root_or_skip(test: &str) -> bool {
+/// Says why a test, or a part of it, cannot run. Past the harness, which keeps what tests that pass print.
+fn skipped(why: impl std::fmt::Display) {
+    let test = std::thread::current();
+    let _ = writeln!(
+        std::io::stderr(),
+        "SKIPPED {}: {why}",
+        test.name().unwrap_or_default()
+    );
+}
+
+/// Whether this is root, as CI is; said loudly where it is not.
+pub(crate) fn root_or_skip() -> bool {
     let root = privilege::detect() == Privilege::Root;
     if !root {
-        eprintln!("SKIPPED {test}: needs root, run the tests as root");
+        skipped("needs root, run the tests as root");
     }
     root
 }

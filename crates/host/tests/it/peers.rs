@@ -15,7 +15,7 @@ pub(crate) fn said_in(namespace: &Namespace, argv: &str) -> Option<String> {
         Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).unwrap()),
         Ok(output) => panic!("{argv}: {}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            eprintln!("SKIPPED the comparison with '{argv}': {error}");
+            crate::skipped(format_args!("no comparison with '{argv}': {error}"));
             None
         }
     }

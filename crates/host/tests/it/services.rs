@@ -153,7 +153,7 @@ fn cpu_time_covers_the_process_and_grows() {
 
 #[test]
 fn a_service_lives_in_its_namespace_and_keeps_its_folder() {
-    if !root_or_skip("a_service_lives_in_its_namespace_and_keeps_its_folder") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("service").unwrap();
@@ -181,7 +181,7 @@ fn a_service_lives_in_its_namespace_and_keeps_its_folder() {
 
 #[test]
 fn readiness_is_probed_where_the_service_lives() {
-    if !root_or_skip("readiness_is_probed_where_the_service_lives") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("probe").unwrap();

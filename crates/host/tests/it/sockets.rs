@@ -56,7 +56,7 @@ fn connected(namespace: &Namespace) -> (TcpListener, TcpStream, TcpStream) {
 
 #[test]
 fn a_full_accept_queue_shows_its_length_and_its_limit() {
-    if !root_or_skip("a_full_accept_queue_shows_its_length_and_its_limit") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("accept").unwrap();
@@ -86,7 +86,7 @@ fn a_full_accept_queue_shows_its_length_and_its_limit() {
 
 #[test]
 fn every_datagram_is_either_queued_or_counted_as_dropped() {
-    if !root_or_skip("every_datagram_is_either_queued_or_counted_as_dropped") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("drops").unwrap();
@@ -121,7 +121,7 @@ fn every_datagram_is_either_queued_or_counted_as_dropped() {
 
 #[test]
 fn a_reader_that_stalls_shows_as_a_closed_window() {
-    if !root_or_skip("a_reader_that_stalls_shows_as_a_closed_window") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("stalled").unwrap();
@@ -159,7 +159,7 @@ fn a_reader_that_stalls_shows_as_a_closed_window() {
 
 #[test]
 fn who_closed_first_waits_without_an_owner() {
-    if !root_or_skip("who_closed_first_waits_without_an_owner") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("timewait").unwrap();
@@ -181,7 +181,7 @@ fn who_closed_first_waits_without_an_owner() {
 
 #[test]
 fn a_mapped_address_is_shown_as_what_it_is() {
-    if !root_or_skip("a_mapped_address_is_shown_as_what_it_is") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("mapped").unwrap();
@@ -206,7 +206,7 @@ fn a_mapped_address_is_shown_as_what_it_is() {
 
 #[test]
 fn single_connections_are_told_beside_the_listeners() {
-    if !root_or_skip("single_connections_are_told_beside_the_listeners") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("among").unwrap();
@@ -257,7 +257,7 @@ fn single_connections_are_told_beside_the_listeners() {
 
 #[test]
 fn more_single_connections_than_fit_one_answer_are_all_told() {
-    if !root_or_skip("more_single_connections_than_fit_one_answer_are_all_told") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("many").unwrap();
@@ -281,7 +281,7 @@ fn more_single_connections_than_fit_one_answer_are_all_told() {
 
 #[test]
 fn a_namespace_lists_its_own_sockets_and_their_owner_is_found() {
-    if !root_or_skip("a_namespace_lists_its_own_sockets_and_their_owner_is_found") {
+    if !root_or_skip() {
         return;
     }
     let [one, other] = ["one", "other"].map(|label| Namespace::create(label).unwrap());
@@ -310,7 +310,7 @@ fn owners_of(all: &BTreeMap<u64, Owner>, inode: u64) -> BTreeMap<u64, Owner> {
 
 #[test]
 fn ss_shows_the_same_numbers() {
-    if !root_or_skip("ss_shows_the_same_numbers") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("ss").unwrap();

@@ -15,7 +15,7 @@ use crate::{eventually, pair, root_or_skip, spec};
 
 #[test]
 fn the_first_datagram_arrives_by_ipv4_and_ipv6() {
-    if !root_or_skip("the_first_datagram_arrives_by_ipv4_and_ipv6") {
+    if !root_or_skip() {
         return;
     }
     // The kernel finishes a new link in two work queues; a pair handed out too early lost the first
@@ -58,7 +58,7 @@ fn exchange(near: &Namespace, far: &Namespace) {
 
 #[test]
 fn a_pair_has_the_queues_asked_for_and_carries() {
-    if !root_or_skip("a_pair_has_the_queues_asked_for_and_carries") {
+    if !root_or_skip() {
         return;
     }
     let (near, far) = pair();
@@ -92,7 +92,7 @@ fn a_pair_has_the_queues_asked_for_and_carries() {
 
 #[test]
 fn a_pair_that_cannot_be_furnished_is_taken_away_again() {
-    if !root_or_skip("a_pair_that_cannot_be_furnished_is_taken_away_again") {
+    if !root_or_skip() {
         return;
     }
     let near = Namespace::create("a").unwrap();
@@ -111,7 +111,7 @@ fn a_pair_that_cannot_be_furnished_is_taken_away_again() {
 
 #[test]
 fn without_ipv6_in_the_kernel_the_pair_has_its_ipv4_addresses() {
-    if !root_or_skip("without_ipv6_in_the_kernel_the_pair_has_its_ipv4_addresses") {
+    if !root_or_skip() {
         return;
     }
     let (near, far) = (
@@ -143,7 +143,7 @@ fn without_ipv6_in_the_kernel_the_pair_has_its_ipv4_addresses() {
 
 #[test]
 fn a_receive_mask_is_written_and_a_cpu_that_is_not_there_refused() {
-    if !root_or_skip("a_receive_mask_is_written_and_a_cpu_that_is_not_there_refused") {
+    if !root_or_skip() {
         return;
     }
     let (near, _far) = pair();
@@ -161,7 +161,7 @@ fn a_receive_mask_is_written_and_a_cpu_that_is_not_there_refused() {
 
 #[test]
 fn a_feature_is_switched_and_a_fixed_one_refused() {
-    if !root_or_skip("a_feature_is_switched_and_a_fixed_one_refused") {
+    if !root_or_skip() {
         return;
     }
     let (near, _far) = pair();
@@ -189,7 +189,7 @@ fn a_feature_is_switched_and_a_fixed_one_refused() {
 
 #[test]
 fn planted_chains_are_seen_counted_and_removed_and_the_host_keeps_its_own() {
-    if !root_or_skip("planted_chains_are_seen_counted_and_removed_and_the_host_keeps_its_own") {
+    if !root_or_skip() {
         return;
     }
     let on_host = || Live.base_chains().unwrap();
@@ -229,7 +229,7 @@ fn planted_chains_are_seen_counted_and_removed_and_the_host_keeps_its_own() {
 
 #[test]
 fn the_usual_programs_see_the_same_rules_and_features() {
-    if !root_or_skip("the_usual_programs_see_the_same_rules_and_features") {
+    if !root_or_skip() {
         return;
     }
     let (near, _far) = pair();
@@ -237,7 +237,7 @@ fn the_usual_programs_see_the_same_rules_and_features() {
     let run = |program: &'static str, arguments: &'static [&'static str]| {
         let output = near.run(move || Command::new(program).args(arguments).output());
         if output.is_err() {
-            eprintln!("SKIPPED a comparison with {program}: it is not installed");
+            crate::skipped(format_args!("{program} is not installed"));
         }
         let output = output.ok()?;
         assert!(output.status.success(), "{program}: {output:?}");
@@ -275,7 +275,7 @@ fn the_usual_programs_see_the_same_rules_and_features() {
 
 #[test]
 fn a_sysctl_inside_is_not_the_hosts() {
-    if !root_or_skip("a_sysctl_inside_is_not_the_hosts") {
+    if !root_or_skip() {
         return;
     }
     let (near, far) = pair();
@@ -299,7 +299,7 @@ fn a_sysctl_inside_is_not_the_hosts() {
 
 #[test]
 fn threads_enter_and_panics_come_back() {
-    if !root_or_skip("threads_enter_and_panics_come_back") {
+    if !root_or_skip() {
         return;
     }
     let lab = Namespace::create("threads").unwrap();
@@ -317,7 +317,7 @@ fn threads_enter_and_panics_come_back() {
 
 #[test]
 fn the_cgroup_tree_stays_visible_below_the_fresh_sysfs() {
-    if !root_or_skip("the_cgroup_tree_stays_visible_below_the_fresh_sysfs") {
+    if !root_or_skip() {
         return;
     }
     let dir = Path::new("/sys/fs/cgroup");
@@ -327,7 +327,7 @@ fn the_cgroup_tree_stays_visible_below_the_fresh_sysfs() {
 
 #[test]
 fn nothing_is_left_when_both_ends_are_dropped() {
-    if !root_or_skip("nothing_is_left_when_both_ends_are_dropped") {
+    if !root_or_skip() {
         return;
     }
     let named = || {

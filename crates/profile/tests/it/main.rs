@@ -3,12 +3,12 @@
 //! Needs root; without it, or in a container that forbids perf, the tests say so and prove the refusal only.
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stderr,
     clippy::unwrap_used,
     reason = "helpers of tests: they look at mounts, make traffic on loopback and say what was left out"
 )]
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -19,12 +19,22 @@ use rustix::thread::{CpuSet, Uid, sched_getaffinity, sched_setaffinity, set_thre
 /// Longest time that a load runs; all of them end as soon as enough was seen.
 const MOST: Duration = Duration::from_secs(20);
 
+/// Says why a test, or a part of it, cannot run. Past the harness, which keeps what tests that pass print.
+fn skipped(why: impl std::fmt::Display) {
+    let test = std::thread::current();
+    let _ = writeln!(
+        std::io::stderr(),
+        "SKIPPED {}: {why}",
+        test.name().unwrap_or_default()
+    );
+}
+
 /// Nothing, loudly, where this user may not watch the kernel.
 fn sampler(options: &Options) -> Option<Sampler> {
     match Sampler::start(options) {
         Ok(sampler) => Some(sampler),
         Err(error) => {
-            eprintln!("SKIPPED: {error}");
+            skipped(error);
             None
         }
     }
@@ -136,7 +146,7 @@ fn system_calls_and_drops_of_our_own_are_counted() {
     }
     let events = counter.stop();
     if !events.refused.is_empty() {
-        eprintln!("SKIPPED: {:?}", events.refused);
+        skipped(format_args!("{:?}", events.refused));
         return;
     }
     let calls: u64 = events.syscalls.values().sum();
@@ -170,7 +180,7 @@ fn tasks_that_change_their_cpu_are_counted_where_they_come_to() {
         .filter(|cpu| allowed.is_set(*cpu))
         .collect();
     let [one, other, ..] = cpus[..] else {
-        eprintln!("SKIPPED: a thread can move between two CPUs only");
+        skipped("a thread can move between two CPUs only");
         return;
     };
     let counter = Counter::start(Duration::from_secs(5)).unwrap();
@@ -191,7 +201,7 @@ fn tasks_that_change_their_cpu_are_counted_where_they_come_to() {
     let moves = mover.join().unwrap();
     let events = counter.stop();
     let Some(came) = events.migrations else {
-        eprintln!("SKIPPED: {:?}", events.refused);
+        skipped(format_args!("{:?}", events.refused));
         return;
     };
     for cpu in [one, other] {
@@ -219,7 +229,7 @@ fn contended_locks_are_counted_with_their_stacks() {
     });
     let events = counter.stop();
     if events.refused.contains_key("lock:contention_begin") {
-        eprintln!("SKIPPED: {:?}", events.refused);
+        skipped(format_args!("{:?}", events.refused));
         return;
     }
     let writing: u64 = events
@@ -245,7 +255,7 @@ fn no_mount_is_left_behind() {
 fn a_user_without_rights_is_told_which_switch_forbids_it() {
     let switch = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
     if switch.trim().parse::<i32>().unwrap() < 1 {
-        eprintln!("SKIPPED: perf_event_paranoid lets everybody watch");
+        skipped("perf_event_paranoid lets everybody watch");
         return;
     }
     // A thread of its own gives up its rights; the others keep theirs.

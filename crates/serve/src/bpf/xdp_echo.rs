@@ -106,6 +106,7 @@ mod tests {
     use super::*;
     use crate::bpf::datagram::{V4, V6};
     use crate::bpf::{MapKind, ProgramKind, create_map, load, per_cpu_values, run};
+    use std::io::Write as _;
     use std::os::fd::{AsFd as _, OwnedFd};
 
     const PASS: u32 = 2;
@@ -126,7 +127,11 @@ mod tests {
         });
         match made {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-                eprintln!("SKIPPED: loading an XDP program needs root (CAP_BPF and CAP_NET_ADMIN)");
+                // Past the harness, which keeps what tests that pass print.
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "SKIPPED tests of the XDP echo: loading a program needs root (CAP_BPF and CAP_NET_ADMIN)"
+                );
                 None
             }
             other => Some(other.unwrap()),

@@ -210,7 +210,7 @@ fn busy_poll_reads_back_and_the_server_answers() {
     let server = match Server::start(&config, echo) {
         Err(error @ Error::Refused { .. }) => {
             assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
-            eprintln!("SKIPPED: busy polling needs root (CAP_NET_ADMIN)");
+            crate::skipped("busy polling needs root (CAP_NET_ADMIN)");
             return;
         }
         other => other.unwrap(),

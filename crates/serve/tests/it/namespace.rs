@@ -31,7 +31,7 @@ impl Namespace {
         });
         let path = inside.recv().unwrap();
         if path.is_none() {
-            eprintln!("SKIPPED: making a network namespace needs root (CAP_SYS_ADMIN)");
+            crate::skipped("making a network namespace needs root (CAP_SYS_ADMIN)");
         }
         path.map(|path| Self { jobs, path })
     }

@@ -5,7 +5,6 @@
 
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stderr,
     reason = "runs JVMs and reads what they print, and says what was skipped"
 )]
 
@@ -175,10 +174,10 @@ fn dumps_of(release: u32, java: &Path, classes: &Path) -> Vec<String> {
         home.with_file_name("../../bin/jcmd"),
     ];
     let Some(jcmd) = jcmd.iter().find(|file| file.is_file()) else {
-        eprintln!(
-            "SKIPPED jcmd of JDK {release}: none beside {}",
+        crate::skipped(format_args!(
+            "no jcmd of JDK {release} beside {}",
             home.display()
-        );
+        ));
         return wrong;
     };
     let printed = running.jcmd(jcmd, &["Thread.print", "-l"]);
@@ -219,9 +218,7 @@ fn dumps_of(release: u32, java: &Path, classes: &Path) -> Vec<String> {
 #[test]
 fn dumps_of_real_jvms_tell_what_their_program_knows() {
     let Some(javac) = program("javac") else {
-        eprintln!(
-            "SKIPPED the dumps of real JVMs: no javac in PATH; cargo xtask test installs one"
-        );
+        crate::skipped("no javac in PATH; cargo xtask test installs one");
         return;
     };
     let classes =
@@ -242,9 +239,9 @@ fn dumps_of_real_jvms_tell_what_their_program_knows() {
     for release in [8, 11, 17, 21, 25] {
         match program(&format!("java-{release}")) {
             Some(java) => wrong.extend(dumps_of(release, &java, &classes)),
-            None => eprintln!(
-                "SKIPPED the dumps of JDK {release}: no java-{release} in PATH; cargo xtask test provides one"
-            ),
+            None => crate::skipped(format_args!(
+                "no java-{release} in PATH; cargo xtask test provides one"
+            )),
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
