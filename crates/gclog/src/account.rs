@@ -41,15 +41,15 @@ pub struct Sample {
     pub text: String,
 }
 
-/// What a line turned out to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a line turned out to be. Of several that stand in one the last of these counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Read {
-    /// It gave something.
-    Understood,
     /// Known, and of no use.
     Ignored,
     /// Not known.
     Unknown,
+    /// It gave something.
+    Understood,
     /// The duration that it is there for cannot be read. What else it told stands.
     Damaged,
 }
@@ -60,8 +60,8 @@ const SAMPLES: usize = 10;
 const SAMPLE_BYTES: usize = 200;
 
 impl Account {
-    /// Enters a line. `bytes` counts its end as well.
-    pub(crate) fn enter(&mut self, read: Read, line: u64, text: &[u8], bytes: u64) {
+    /// Enters a line, or several that hold one. The bytes of `added` count their ends as well.
+    pub(crate) fn enter(&mut self, read: Read, line: u64, text: &[u8], added: Share) {
         let share = match read {
             Read::Understood => &mut self.understood,
             Read::Ignored => &mut self.ignored,
@@ -72,8 +72,8 @@ impl Account {
                 &mut self.unknown
             }
         };
-        share.lines += 1;
-        share.bytes += bytes;
+        share.lines += added.lines;
+        share.bytes += added.bytes;
     }
 
     /// All bytes.

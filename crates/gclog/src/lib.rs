@@ -19,7 +19,7 @@
 //!
 //! Pure: no file is opened here, no clock is read, no input makes it panic. A log may be pushed in pieces of any
 //! length; the events are the same. One file may hold lines of the application, several JVMs and several formats:
-//! each line is judged by itself.
+//! each line is judged by itself, and what containers, collectors of logs and syslog have put around it is taken off first.
 
 #![expect(
     clippy::doc_markdown,
@@ -37,6 +37,7 @@ pub mod predict;
 mod preunified;
 mod summary;
 mod unified;
+mod wrapper;
 
 pub use account::{Account, Sample, Share};
 pub use event::{

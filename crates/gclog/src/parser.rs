@@ -1,20 +1,23 @@
-//! Bytes to events: cuts lines, decides for each of them which grammar it has, and keeps the account.
+//! Bytes to events: cuts lines, takes off what others have put around them, decides for each of them which grammar it has,
+//! and keeps the account.
 
-use crate::account::{Account, Read, Sample};
+use crate::account::{Account, Read, Sample, Share};
 use crate::event::Event;
 use crate::lines::{Line, Lines};
 use crate::names::Names;
 use crate::preunified::Preunified;
 use crate::unified::Unified;
+use crate::wrapper::{Message, Unwrapped, Wrapper};
 
 /// Reads a GC log in pieces. Its memory does not grow with the log.
 #[derive(Debug, Default)]
 pub struct Parser {
     lines: Lines,
+    wrapper: Wrapper,
     inner: Inner,
 }
 
-/// Everything but the cutting of lines, so that both can be borrowed at once.
+/// Everything but the cutting and unwrapping of lines, so that both can be borrowed at once.
 #[derive(Debug, Default)]
 struct Inner {
     account: Account,
@@ -34,8 +37,12 @@ impl Parser {
     /// Reads the next piece of the log, of any length, and tells the sink what it says. What a line tells may come
     /// later than the line: a pause is told when nothing more about it can follow.
     pub fn push(&mut self, piece: &[u8], sink: &mut impl FnMut(&Names, Event<'_>)) {
-        let inner = &mut self.inner;
-        self.lines.push(piece, |line| inner.line(line, sink));
+        let Self {
+            lines,
+            wrapper,
+            inner,
+        } = self;
+        lines.push(piece, |line| inner.line(wrapper, line, sink));
     }
 
     /// What is pushed from here on is of another JVM, as whoever has the files knows: nothing in the text need show it. To be
@@ -45,6 +52,7 @@ impl Parser {
         if inner.line == 0 {
             return;
         }
+        inner.left(&mut self.wrapper, sink);
         let mut context = Context {
             names: &mut inner.names,
             clock: &mut inner.clock,
@@ -61,8 +69,10 @@ impl Parser {
 
     /// Ends the log: tells what is still open, and gives the account of all lines.
     pub fn finish(self, sink: &mut impl FnMut(&Names, Event<'_>)) -> Account {
-        let mut inner = self.inner;
-        self.lines.finish(|line| inner.line(line, sink));
+        let (mut inner, mut wrapper) = (self.inner, self.wrapper);
+        self.lines
+            .finish(|line| inner.line(&mut wrapper, line, sink));
+        inner.account.cut |= inner.left(&mut wrapper, sink);
         let mut context = Context {
             names: &mut inner.names,
             clock: &mut inner.clock,
@@ -74,9 +84,14 @@ impl Parser {
         inner.account
     }
 
-    /// What became of the lines so far.
+    /// What became of the lines so far, but for those that are parts of one whose end has not come.
     pub fn account(&self) -> &Account {
         &self.inner.account
+    }
+
+    /// Lines so far, each with its end.
+    pub fn lines(&self) -> u64 {
+        self.inner.line
     }
 
     /// What has ended and may still get something, such as the CPU time of a pause, so that it was not told yet. For who
@@ -96,28 +111,70 @@ impl Parser {
 }
 
 impl Inner {
-    fn line(&mut self, line: Line<'_>, sink: &mut dyn FnMut(&Names, Event<'_>)) {
+    fn line(
+        &mut self,
+        wrapper: &mut Wrapper,
+        line: Line<'_>,
+        sink: &mut dyn FnMut(&Names, Event<'_>),
+    ) {
         self.line += 1;
         self.account.nul_bytes += line.nul_bytes;
         self.account.ignored.bytes += line.nul_bytes;
         self.account.long_lines += u64::from(line.long);
         self.account.cut |= !line.ended;
+        let mut share = Share {
+            lines: 1,
+            bytes: line.bytes,
+        };
+        let read = match wrapper.take_off(&line) {
+            Unwrapped::Bare => self.text(line.text, sink),
+            Unwrapped::Message(message) => {
+                share.lines += message.earlier.lines;
+                share.bytes += message.earlier.bytes;
+                self.message(&message, sink)
+            }
+            Unwrapped::Part => return,
+        };
+        self.enter(read, line.text, share);
+    }
+
+    /// Reads what there is of lines that lack their end; true if there is some.
+    fn left(&mut self, wrapper: &mut Wrapper, sink: &mut dyn FnMut(&Names, Event<'_>)) -> bool {
+        let mut some = false;
+        while let Some(message) = wrapper.left() {
+            let read = self.message(&message, sink);
+            self.enter(read, message.text, message.earlier);
+            some = true;
+        }
+        some
+    }
+
+    fn message(&mut self, message: &Message<'_>, sink: &mut dyn FnMut(&Names, Event<'_>)) -> Read {
+        self.account.long_lines += u64::from(message.long);
+        let mut read = Read::Ignored;
+        for text in message.text.split(|byte| *byte == b'\n') {
+            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            read = read.max(self.text(text, sink));
+        }
+        read
+    }
+
+    fn text(&mut self, text: &[u8], sink: &mut dyn FnMut(&Names, Event<'_>)) -> Read {
         let mut context = Context {
             names: &mut self.names,
             clock: &mut self.clock,
             line: self.line,
             sink,
         };
-        let read = read(
-            &mut self.unified,
-            &mut self.preunified,
-            &mut context,
-            line.text,
-        );
+        read(&mut self.unified, &mut self.preunified, &mut context, text)
+    }
+
+    /// Enters what lines turned out to be, with the text of the last of them as it stands in the log.
+    fn enter(&mut self, read: Read, text: &[u8], share: Share) {
         if self.account.begins_within.is_none() && self.preunified.lacks_beginning() {
-            self.account.begins_within = Some(Sample::of(self.line, line.text));
+            self.account.begins_within = Some(Sample::of(self.line, text));
         }
-        self.account.enter(read, self.line, line.text, line.bytes);
+        self.account.enter(read, self.line, text, share);
     }
 }
 

@@ -82,7 +82,7 @@ impl Unified {
     }
 
     /// Reads a line that is nothing else: a message without decorations, or one behind a text that something else
-    /// has put before it: a container's log, or output of the application without a line end.
+    /// has put before it: a wrapper that is not known, or output of the application without a line end.
     pub(crate) fn undecorated(&mut self, context: &mut Context<'_>, text: &[u8]) -> Read {
         /// Groups that are tried as the first decoration.
         const TRIES: usize = 8;
@@ -94,11 +94,6 @@ impl Unified {
                 && (message.starts_with(b"GC(")
                     || !matches!(decorations.subject, Subject::Any | Subject::Quiet))
             {
-                // JSON of a container's log: the message ends where the string does.
-                let message = match memmem::find(message, br#"\n""#) {
-                    Some(end) if text[0] == b'{' => &message[..end],
-                    _ => message,
-                };
                 return self.message(context, decorations, message);
             }
         }
@@ -343,7 +338,10 @@ mod tests {
             format!("2026-11-22 03:00:00 stdout F [0.512s][info][gc] {PAUSE}"),
             format!("Nov 22 03:00:00 host java[4711]: [0.512s][info][gc] {PAUSE}"),
             format!("no line end[0.512s][info][gc] {PAUSE}"),
-            format!(r#"{{"log":"[0.512s][info][gc] {PAUSE}\n","stream":"stdout"}}"#),
+            format!(
+                r#"{{"log":"[0.512s][info][gc] {}\n","stream":"stdout"}}"#,
+                PAUSE.replace('>', r"\u003e")
+            ),
         ] {
             let told = told(&line);
             assert_eq!(

@@ -10,3 +10,4 @@ mod summary;
 mod torn;
 mod totals;
 mod unified;
+mod wrapped;

@@ -40,7 +40,7 @@ fn told(pieces: &[&[u8]]) -> (String, Account) {
 }
 
 /// The pieces between sorted positions.
-fn pieces<'a>(log: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+pub(crate) fn pieces<'a>(log: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(log.len() + 1)).collect();
     places.extend([0, log.len()]);
     places.sort_unstable();
@@ -86,7 +86,8 @@ proptest! {
                 "Pause ", "Young ", "Full ", "Remark", "(", ")", "(CMS Final Remark)", "Concurrent ", "Mark", " ",
                 "1M->2M(3M) ", "99999999999G->", "5ms", "0,5 ms", "\n", "[GC", "[Full GC", "[ParNew: ", "]", ", ", "0.1 secs",
                 "1.0: ", "Total: ", "Safepoint \"", "User=", "Y: ", "Used: ", "1M (1%)", "- age ", "1: 2 bytes", "\0", "\r",
-                "Eden regions: ", "1->2(3)", "[Times: ", "{Heap before GC", "[CMS-concurrent-mark", "Desired survivor size ",
+                "Eden regions: ", "1->2(3)", "[Times: ", "{\"log\":\"", "\\n\"", "\\u", "\"", "web  | ", "[pod/a/b] ",
+                "2026-01-02T03:04:05Z ", "stdout P ", "stdout F ", "Nov 22 10:00:00 h j[1]: ", "<1>1 - - - - - ", "{Heap before GC", "[CMS-concurrent-mark", "Desired survivor size ",
             ]),
             0..300,
         ),

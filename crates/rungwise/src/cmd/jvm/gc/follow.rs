@@ -334,7 +334,7 @@ impl<'a> Screen<'a> {
         }
         if !self.live && !reading.files.is_empty() {
             self.live = true;
-            let lines = reading.parser.account().lines();
+            let lines = reading.parser.lines();
             global.say(&format!("rungwise: following {name}, {lines} lines so far"));
         }
         self.print();

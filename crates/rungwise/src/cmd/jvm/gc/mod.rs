@@ -316,7 +316,7 @@ impl Reading {
         self.files.push(LogFile {
             name: name.to_owned(),
             packed: packed.map(str::to_owned),
-            first_line: self.parser.account().lines() + 1,
+            first_line: self.parser.lines() + 1,
             ..LogFile::default()
         });
     }

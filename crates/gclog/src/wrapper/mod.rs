@@ -1,0 +1,260 @@
+//! What others have put around the lines of a JVM, taken off once, before any grammar sees them.
+//!
+//! A container's runtime, a collector of logs or syslog puts a text in front of each line, or makes a string of JSON of it.
+//! Each line is judged by itself, so that one file may hold wrapped lines, bare ones and those of other programs, and wrappers
+//! may lie within each other. The only state are lines that a runtime has cut into parts, and where an unknown kind of JSON
+//! has its messages. A bare line costs a look at its first bytes, and nothing is copied but what has escapes or parts.
+//!
+//! - `front.rs`: what stands in front of a line.
+//! - `json.rs`: the string of a JSON line that holds the message.
+
+mod front;
+mod json;
+
+use crate::account::Share;
+use crate::lines::{LONGEST, Line};
+use front::Record;
+
+/// Takes wrappers off line by line.
+#[derive(Debug, Default)]
+pub(crate) struct Wrapper {
+    /// Lines whose ends have not come yet, one of each stream of a container.
+    parts: [Joined; 2],
+    /// A message without its escapes.
+    unescaped: Vec<u8>,
+    /// The key of messages where it is none of the usual ones.
+    key: Vec<u8>,
+}
+
+/// A line without its wrapper.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unwrapped<'a> {
+    /// It has none.
+    Bare,
+    /// What it holds: one line, or several that a collector has joined.
+    Message(Message<'a>),
+    /// It is a part of a line that goes on later.
+    Part,
+}
+
+/// What was wrapped.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Message<'a> {
+    /// At most [`LONGEST`] bytes, without the end of its last line.
+    pub(crate) text: &'a [u8],
+    /// Lines of the log that hold what comes before.
+    pub(crate) earlier: Share,
+    /// It was longer than [`LONGEST`].
+    pub(crate) long: bool,
+}
+
+/// Parts of a line so far.
+#[derive(Debug, Default)]
+struct Joined {
+    /// At most [`LONGEST`] bytes and one.
+    text: Vec<u8>,
+    share: Share,
+}
+
+impl Wrapper {
+    /// Takes the wrappers off a line.
+    #[inline]
+    pub(crate) fn take_off<'a>(&'a mut self, line: &Line<'a>) -> Unwrapped<'a> {
+        if may_be_wrapped(line.text) {
+            self.take_off_all(line)
+        } else {
+            Unwrapped::Bare
+        }
+    }
+
+    #[inline(never)]
+    fn take_off_all<'a>(&'a mut self, line: &Line<'a>) -> Unwrapped<'a> {
+        let Self {
+            parts,
+            unescaped,
+            key,
+        } = self;
+        let (mut text, record) = front::taken_off(line.text);
+        let is_bare = text.len() == line.text.len();
+        let mut earlier = Share::default();
+        let mut long = false;
+        if let Some(Record { stream, whole }) = record {
+            let joined = &mut parts[stream];
+            if !whole {
+                joined.push(text, line.bytes);
+                return Unwrapped::Part;
+            }
+            if joined.share.lines > 0 {
+                joined.push(text, 0);
+                earlier = std::mem::take(&mut joined.share);
+                earlier.lines -= 1;
+                long = joined.text.len() > LONGEST;
+                text = &joined.text[..joined.text.len().min(LONGEST)];
+            }
+            (text, _) = front::taken_off(text);
+        }
+        if let Some(message) = json::message(text, key) {
+            let message = json::without_escapes(message, unescaped);
+            (text, _) = front::taken_off(without_end(message));
+        } else if is_bare {
+            return Unwrapped::Bare;
+        }
+        Unwrapped::Message(Message {
+            text,
+            earlier,
+            long,
+        })
+    }
+
+    /// Gives what there is of a line that has not ended, until there is none.
+    pub(crate) fn left(&mut self) -> Option<Message<'_>> {
+        let joined = self
+            .parts
+            .iter_mut()
+            .find(|joined| joined.share.lines > 0)?;
+        Some(Message {
+            earlier: std::mem::take(&mut joined.share),
+            long: joined.text.len() > LONGEST,
+            text: &joined.text[..joined.text.len().min(LONGEST)],
+        })
+    }
+}
+
+/// What most lines of a JVM are not, by few bytes of each. No branch of it follows the first byte, which before JDK 9 cannot
+/// be foretold.
+#[inline]
+#[expect(clippy::needless_bitwise_bool, reason = "lazy operators are branches")]
+fn may_be_wrapped(text: &[u8]) -> bool {
+    let [
+        first,
+        second,
+        _,
+        fourth,
+        _,
+        _,
+        seventh,
+        _,
+        _,
+        tenth,
+        eleventh,
+        ..,
+    ] = *text
+    else {
+        return !text.is_empty();
+    };
+    let of_a_date = first.is_ascii_digit() & (eleventh == b'T');
+    let of_a_month = (fourth == b' ') & (seventh == b' ') & (tenth == b':');
+    let of_a_pod = (first == b'[') & (second == b'p');
+    let of_json = (first == b'{') & ((second == b'"') | (second == b' '));
+    // A name, a priority, the mark of Unicode.
+    let of_another = first.is_ascii_lowercase() | (first == b'<') | (first == 0xef);
+    if of_a_date | of_a_month | of_a_pod | of_json | of_another {
+        // A JVM before JDK 9 has a colon behind its date.
+        !(of_a_date && text.get(28..30) == Some(b": "))
+    } else {
+        false
+    }
+}
+
+impl Joined {
+    fn push(&mut self, part: &[u8], bytes: u64) {
+        if self.share.lines == 0 {
+            self.text.clear();
+        }
+        let room = (LONGEST + 1).saturating_sub(self.text.len());
+        self.text.extend_from_slice(&part[..part.len().min(room)]);
+        self.share.lines += 1;
+        self.share.bytes += bytes;
+    }
+}
+
+/// A message as a collector keeps it may still have the end of its line.
+fn without_end(text: &[u8]) -> &[u8] {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    text.strip_suffix(b"\r").unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each line turns out to be: bare as `=`, a part as `+`, a message with the number of earlier lines.
+    fn read(wrapper: &mut Wrapper, lines: &[&str]) -> Vec<String> {
+        let told = |line: &&str| {
+            let line = Line {
+                text: line.as_bytes(),
+                bytes: line.len() as u64 + 1,
+                nul_bytes: 0,
+                long: false,
+                ended: true,
+            };
+            match wrapper.take_off(&line) {
+                Unwrapped::Bare => "=".to_owned(),
+                Unwrapped::Part => "+".to_owned(),
+                Unwrapped::Message(Message { text, earlier, .. }) => {
+                    format!("{} {}", earlier.lines, String::from_utf8_lossy(text))
+                }
+            }
+        };
+        lines.iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_line_in_parts_is_one_even_where_it_is_as_long_as_its_last_part_was() {
+        let mut wrapper = Wrapper::default();
+        let last = "2026-01-02T03:04:05Z stdout F 678901234567890";
+        let lines = [
+            "2026-01-02T03:04:05Z stdout P 123456789012345",
+            "2026-01-02T03:04:05Z stderr P another",
+            "2026-01-02T03:04:05Z stdout P 678901234567890",
+            last,
+            last,
+        ];
+        let joined = "2 123456789012345678901234567890678901234567890";
+        assert_eq!(joined.len() - 2, last.len());
+        assert_eq!(
+            read(&mut wrapper, &lines),
+            ["+", "+", "+", joined, "0 678901234567890"]
+        );
+        let left = wrapper.left().map(|message| message.text.to_vec());
+        assert_eq!(left.as_deref(), Some(&b"another"[..]));
+        assert_eq!(wrapper.left(), None);
+    }
+
+    #[test]
+    fn wrappers_lie_within_each_other() {
+        let lines = [
+            r#"2026-01-02T03:04:05Z stdout F {"message":"web-1  | [0.5s] GC(0) x\n"}"#,
+            r#"2026-01-02T03:04:05Z stdout P {"message":"in"#,
+            r#"2026-01-02T03:04:05Z stdout F  parts\r\n"}"#,
+            r#"{"level":"info"}"#,
+            "{Heap before GC invocations=1 (full 0):",
+            "[0.5s] GC(0) x",
+            "  eden space",
+            "",
+        ];
+        assert_eq!(
+            read(&mut Wrapper::default(), &lines),
+            [
+                "0 [0.5s] GC(0) x",
+                "+",
+                "1 in parts",
+                "=",
+                "=",
+                "=",
+                "=",
+                "="
+            ]
+        );
+    }
+
+    #[test]
+    fn a_line_of_parts_without_end_takes_no_memory() {
+        let mut wrapper = Wrapper::default();
+        let part = format!("2026-01-02T03:04:05Z stdout P {}", "x".repeat(10_000));
+        read(&mut wrapper, &vec![&*part; 100]);
+        let left = wrapper.left().expect("a line without end");
+        assert_eq!((left.text.len(), left.long), (LONGEST, true));
+        assert_eq!(left.earlier.lines, 100);
+    }
+}
