@@ -175,9 +175,24 @@ pub struct GeneratorReport {
     pub received: u64,
     /// Its cost and health.
     pub client: ClientHealth,
+    /// Median latency from the intended start, microseconds; absent in reports kept by an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_us: Option<f64>,
+    /// The same load at a lower rate, where it was measured too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub light: Option<LightLoad>,
     /// When its load ran: `from 2026-01-02T03:04:05Z to 2026-01-02T03:04:16Z`; absent where it is that of the look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran: Option<String>,
+}
+
+/// What a second load of the same service met that asked for less.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LightLoad {
+    /// Replies per second over the window.
+    pub achieved_per_s: f64,
+    /// Median latency from the intended start, microseconds.
+    pub median_us: f64,
 }
 
 impl From<&Measurement> for GeneratorReport {
@@ -187,6 +202,8 @@ impl From<&Measurement> for GeneratorReport {
             achieved_per_s: measurement.achieved_per_s,
             received: measurement.received,
             client: measurement.client.clone(),
+            median_us: Some(measurement.latency_us.corrected.p50),
+            light: None,
             ran: None,
         }
     }

@@ -35,11 +35,13 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::CLIENT_SERVER_BUSY,
         &keys::CLIENT_SHARED_IDLE,
         &keys::CLIENT_STARVED,
+        &keys::LATENCY_LOW_LOAD,
     ],
     derive,
     doc: "It comes from a report of `rungwise load` that `check --load` is given, and from `tune` where the rules choose the \
           rungs, which measures and looks in one. Its window is that of the generator: a report that was made at another time \
-          than the look says nothing of it. `check --load` tells when it ran, and does not take one of another day.",
+          than the look says nothing of it. `check --load` tells when it ran, and does not take one of another day. The report of \
+          a second load that asks for less (`--light-load`) tells how the latency depends on the load, and may be of any time.",
 };
 
 /// Puts what the generator told beside what was seen while it ran.
@@ -123,6 +125,19 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         Ok(f64::from(u8::from(client.starved))),
         late,
     );
+    number(
+        &keys::LATENCY_LOW_LOAD,
+        at_low_load(load),
+        load.light.map_or_else(String::new, |light| {
+            format!(
+                "latency_us.corrected.p50 {:.1} at {:.0}/s, {:.1} at {:.0}/s",
+                light.median_us,
+                light.achieved_per_s,
+                load.median_us.unwrap_or_default(),
+                load.achieved_per_s
+            )
+        }),
+    );
     for (key, name, share) in [
         (&keys::CLIENT_SERVER_BUSY, "server_busy", client.server_busy),
         (&keys::CLIENT_SHARED_IDLE, "shared_idle", client.shared_idle),
@@ -142,6 +157,29 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             },
         ),
     );
+}
+
+/// A load is light that asks for at most this share of the other's rate; between two that are nearly alike nothing shows.
+const LIGHT: f64 = 0.5;
+
+/// The median at low load over that at high load.
+fn at_low_load(load: &GeneratorReport) -> Result<f64, Absence> {
+    const AGAIN: &str = "measure twice with `rungwise load udp ... --rate RATE --format json`, at a tenth of the rate and at the \
+                         full rate, then rungwise check --load full.json --light-load tenth.json";
+    let absent = |why: String| Err(Absence::because(why).remedy(AGAIN));
+    let Some(light) = load.light else {
+        return absent("it takes the latency at a lower rate too, and none was given".to_owned());
+    };
+    if light.achieved_per_s > LIGHT * load.achieved_per_s {
+        return absent(format!(
+            "the light load came to {:.0}/s and the other to {:.0}/s: not less than half",
+            light.achieved_per_s, load.achieved_per_s
+        ));
+    }
+    match load.median_us {
+        Some(median) if median > 0.0 => Ok(light.median_us / median),
+        _ => Err(older()),
+    }
 }
 
 /// `yes`, or why not.
@@ -184,6 +222,7 @@ fn unnamed() -> Absence {
 mod tests {
     use rungwise_model::evidence::Value;
     use rungwise_model::load::ClientHealth;
+    use rungwise_model::load::LightLoad;
 
     use super::*;
     use crate::capture::Moment;
@@ -209,6 +248,11 @@ mod tests {
                 achieved_per_s: 500_000.0,
                 received: 2_000_000,
                 client,
+                median_us: Some(80.0),
+                light: Some(LightLoad {
+                    achieved_per_s: 50_000.0,
+                    median_us: 100.0,
+                }),
                 ran: Some("from 1 to 5".to_owned()),
             },
         )))))
@@ -233,6 +277,7 @@ mod tests {
         assert!((number(&keys::CLIENT_CPU) - 1.5).abs() < 1e-9);
         assert!((number(&keys::CLIENT_DROPS) - 0.00025).abs() < 1e-9);
         assert!((number(&keys::CLIENT_SERVER_BUSY) - 0.4).abs() < 1e-9);
+        assert!((number(&keys::LATENCY_LOW_LOAD) - 1.25).abs() < 1e-9);
         assert!((number(&keys::CLIENT_SHARED_IDLE) - 0.25).abs() < 1e-9);
         let words = evidence
             .words(&keys::CLIENT_CERTIFIED, &Subject::host())
@@ -247,6 +292,33 @@ mod tests {
             drops.origin.line,
             "client.socket_drops 500, received 2000000"
         );
+    }
+
+    #[test]
+    fn two_loads_that_are_nearly_alike_say_nothing_of_low_load() {
+        let report = |light: Option<LightLoad>| GeneratorReport {
+            achieved_per_s: 1000.0,
+            median_us: Some(80.0),
+            light,
+            ..GeneratorReport::default()
+        };
+        let light = |achieved_per_s| LightLoad {
+            achieved_per_s,
+            median_us: 100.0,
+        };
+        assert_eq!(at_low_load(&report(Some(light(500.0)))), Ok(1.25));
+        for (given, why) in [
+            (Some(light(501.0)), "not less than half"),
+            (None, "none was given"),
+        ] {
+            let absence = at_low_load(&report(given)).unwrap_err();
+            assert!(absence.reason.contains(why), "{}", absence.reason);
+            assert!(
+                absence.remedy.contains("--light-load"),
+                "{}",
+                absence.remedy
+            );
+        }
     }
 
     #[test]

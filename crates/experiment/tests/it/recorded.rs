@@ -57,6 +57,8 @@ impl Stage for Recorded {
                 achieved_per_s: 20_000.0,
                 received: 160_000,
                 client: client.clone(),
+                median_us: None,
+                light: None,
                 ran: None,
             };
             load_report::put(&mut capture, report);

@@ -113,19 +113,19 @@ proptest! {
 }
 
 #[test]
-fn every_key_of_devices_and_the_network_is_yielded_by_one_probe() {
-    const MATTERS: &str = "audit coalesce conntrack device flows ip netfilter qdisc queue queues rfs ring route rps \
-                           rss selinux softnet tcp tunnel udp xps";
+fn every_key_is_yielded_by_a_probe_or_of_another_source() {
+    /// From GC logs and thread dumps, and from a load of TCP requests, which the generator does not make yet.
+    const ELSEWHERE: [&str; 4] = ["gc.", "jvm.", "threads.", "latency.delayed_ack"];
     let yielded: Vec<&str> = PROBES
         .iter()
         .flat_map(|probe| probe.yields)
         .map(|key| key.id)
         .collect();
     for key in keys::all() {
-        let matter = key.id.split('.').next();
-        if MATTERS.split_whitespace().any(|ours| Some(ours) == matter) {
-            let probes = yielded.iter().filter(|id| **id == key.id).count();
-            assert_eq!(probes, 1, "{}", key.id);
-        }
+        let probes = yielded.iter().filter(|id| **id == key.id).count();
+        let elsewhere = ELSEWHERE.iter().any(|start| key.id.starts_with(start));
+        assert_eq!(probes > 0, !elsewhere, "{}", key.id);
+        // Of a process there may be two: one for all of them, one for that which is judged.
+        assert!(probes <= 1 || key.id.starts_with("sched."), "{}", key.id);
     }
 }

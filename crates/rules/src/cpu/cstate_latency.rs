@@ -71,7 +71,10 @@ fn judge(evidence: &Evidence) -> Judgement {
                  in the latency at two loads",
                 cpu.name()
             ))
-            .remedy("measure with `rungwise load` at a tenth of the rate and at the full rate"),
+            .remedy(
+                "measure twice with `rungwise load udp ... --rate RATE --format json`, at a tenth of the rate and at the full \
+                 rate, then rungwise check --load full.json --light-load tenth.json",
+            ),
         });
     };
     if ratio.value <= FALLS.value {

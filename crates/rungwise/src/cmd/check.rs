@@ -40,6 +40,10 @@ pub(crate) struct Args {
     /// whether the service was the limit, or the generator.
     #[arg(long, value_name = "REPORT")]
     load: Option<PathBuf>,
+    /// What it said when it drove the same service at a tenth of the rate, at any time: whether answers are slower when less is
+    /// asked for.
+    #[arg(long, value_name = "REPORT", requires = "load")]
+    light_load: Option<PathBuf>,
     /// Thread dumps of the JVM that is judged, taken meanwhile (`jcmd PID Thread.print -l`, three times): whether it waits for its
     /// own locks while the CPUs have time.
     #[arg(long, value_name = "DUMP", num_args = 1..)]
@@ -73,7 +77,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     }
     let started = clock::utc_now();
     // A wrong file is told before the look, not after it.
-    let heard = args.load.as_deref().map(generator::read).transpose()?;
+    let mut heard = args.load.as_deref().map(generator::read).transpose()?;
+    if let (Some(heard), Some(path)) = (&mut heard, &args.light_load) {
+        heard.beside(&generator::read(path)?);
+    }
     let dumps = (!args.dumps.is_empty())
         .then(|| jvm::threads::of_one_jvm(&args.dumps))
         .transpose()?;

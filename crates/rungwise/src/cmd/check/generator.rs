@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rungwise_host::files;
 use rungwise_model::SCHEMA_VERSION;
-use rungwise_model::load::{GeneratorReport, LoadReport};
+use rungwise_model::load::{GeneratorReport, LightLoad, LoadReport};
 use rungwise_probes::{Capture, bundle, load_report};
 use serde_json::Value;
 
@@ -32,6 +32,14 @@ pub(super) struct Heard {
 }
 
 impl Heard {
+    /// Takes what the same load met at a lower rate.
+    pub(super) fn beside(&mut self, light: &Heard) {
+        self.report.light = light.report.median_us.map(|median_us| LightLoad {
+            achieved_per_s: light.report.achieved_per_s,
+            median_us,
+        });
+    }
+
     /// Puts it beside what was seen in `window`; where it ran on another day, says so in its place. A look without a
     /// time, as a told host, is believed to be of the same time.
     pub(super) fn put(self, capture: &mut Capture) {
@@ -146,6 +154,7 @@ fn impossible(heard: &GeneratorReport) -> Option<String> {
     }
     let amounts = [
         ("achieved_per_s", Some(heard.achieved_per_s)),
+        ("latency_us.corrected.p50", heard.median_us),
         ("client.cpu_us_per_tx", client.cpu_us_per_tx),
         ("client.server_busy", client.server_busy),
     ];
@@ -285,6 +294,27 @@ mod tests {
                 why.remedy
             );
         }
+    }
+
+    #[test]
+    fn a_lighter_load_of_any_day_tells_how_latency_depends_on_the_load() {
+        let report = |per_s: f64, median_us: f64| {
+            parse(&document(|measurement| {
+                measurement.achieved_per_s = per_s;
+                measurement.latency_us.corrected.p50 = median_us;
+            }))
+            .unwrap()
+        };
+        let mut heard = report(1000.0, 50.0);
+        heard.beside(&report(100.0, 75.0));
+        let mut capture = Capture {
+            moments: vec![rungwise_probes::Moment::default()],
+            ..Capture::default()
+        };
+        heard.put(&mut capture);
+        let evidence = rungwise_probes::evidence(&capture);
+        let ratio = evidence.host(&rungwise_model::keys::LATENCY_LOW_LOAD);
+        assert!((ratio.unwrap().value - 1.5).abs() < 1e-9);
     }
 
     #[test]
