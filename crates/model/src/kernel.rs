@@ -54,10 +54,21 @@ pub enum Answer {
     Stacks(Stacks),
     /// Kernel events counted during the window.
     Events(Events),
+    /// Data loads of the window, by the CPU's own counters.
+    Tlb(TlbLoads),
     /// What open journals of rungwise hold in force.
     Settings(Vec<KeptSetting>),
     /// What the load generator told of itself.
     Load(Box<GeneratorReport>),
+}
+
+/// Data loads of all CPUs and those whose page the TLB did not know.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TlbLoads {
+    /// Loads.
+    pub loads: f64,
+    /// Of them, those that missed.
+    pub misses: f64,
 }
 
 /// An address with a port, printed and stored as `10.0.0.1:80` or `[::1]:80`. An IPv4 address that came

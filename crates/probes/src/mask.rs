@@ -195,7 +195,11 @@ impl StandIns {
             Answer::Stacks(stacks) => {
                 rename(&mut stacks.folded, |stack| Some(self.host_in(stack)), add);
             }
-            Answer::Netfilter(_) | Answer::Audit(_) | Answer::Events(_) | Answer::Load(_) => {}
+            Answer::Netfilter(_)
+            | Answer::Audit(_)
+            | Answer::Events(_)
+            | Answer::Tlb(_)
+            | Answer::Load(_) => {}
         }
     }
 

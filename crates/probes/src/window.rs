@@ -284,6 +284,7 @@ pub(crate) fn misplaced(asked: &str, found: &Answer) -> Absence {
         Answer::Owners(_) => "owners of sockets",
         Answer::Stacks(_) => "kernel stacks",
         Answer::Events(_) => "kernel events",
+        Answer::Tlb(_) => "misses of the TLB",
         Answer::Settings(_) => "values that knobs set",
         Answer::Load(_) => "what a load generator told of itself",
     };

@@ -13,11 +13,13 @@ mod perf;
 mod sampler;
 mod symbols;
 mod tasks;
+mod tlb;
 mod tracefs;
 
 pub use counter::Counter;
 pub use error::{Error, Result};
 pub use sampler::{Options, Sampler};
+pub use tlb::Tlb;
 
 use rungwise_model::kernel::{Events, Stacks};
 

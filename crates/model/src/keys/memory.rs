@@ -38,6 +38,6 @@ keys! { MEMORY;
     MEMORY_THP = "memory.thp", Text, Host, "Transparent huge pages: always, madvise, never";
     MEMORY_THP_DEFRAG = "memory.thp_defrag", Text, Host, "How hard a fault works for a huge page";
     MEMORY_THP_FALLBACK = "memory.thp_fallback", PerSecond, Host, "Huge page faults that got small pages";
-    MEMORY_TLB_SHARE = "memory.tlb_share", Fraction, Host, "Share of time in page walks; needs hardware counters";
+    MEMORY_TLB_SHARE = "memory.tlb_share", Fraction, Host, "Share of the data loads whose page the TLB did not know; needs hardware counters";
     MEMORY_TOTAL = "memory.total", Bytes, Host, "Memory";
 }

@@ -1,16 +1,19 @@
 //! `/sys/kernel/mm/transparent_hugepage`: whether a process gets huge pages unasked, and how hard a fault works
-//! for one. And what is known of the cost of small ones: nothing, without hardware counters.
+//! for one. And the cost of small ones, where the machine has hardware counters.
 //!
 //! Source: `mm/huge_memory.c`, Linux 6.18.
 
 use rungwise_formats::choice;
 use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
+use rungwise_model::kernel::{Answer, TlbLoads};
 use rungwise_model::keys;
 
-use crate::{Cost, Probe, Source, Window, enter};
+use crate::{Cost, Probe, Source, Window, enter, stack};
 
 const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
+/// The name of its answer in a capture.
+const TLB: &str = "tlb";
 const COUNTERS: &str = "/sys/bus/event_source/devices/*/type";
 
 /// The probe.
@@ -33,8 +36,8 @@ pub(crate) static PROBE: Probe = Probe {
     doc: "\
 `madvise` gives huge pages to those who ask (the JVM with `-XX:+UseTransparentHugePages` does), `always` to \
 everybody. With defrag `always` every fault compacts memory in its own time; with `madvise` only that of the \
-asking; `defer` leaves it to kcompactd. The time lost in page walks can be counted by the CPU alone and is not read \
-by this version: its key is always absent, and says whether this machine would have the counters. \
+asking; `defer` leaves it to kcompactd. Loads that miss the TLB are counted by the CPU itself, on all CPUs for the whole window; the key says why where they are not, \
+as in most guests. \
 Sources: mm/huge_memory.c of Linux 6.18; Documentation/admin-guide/mm/transhuge.rst.",
 };
 
@@ -51,12 +54,21 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let origin = Origin::new(path, text.unwrap_or_default().trim());
         enter::text(evidence, key, Subject::host(), selected, origin);
     }
-    let why = tlb(window);
-    evidence.absent(&[&keys::MEMORY_TLB_SHARE], &why, COUNTERS);
+    match window.answer(TLB) {
+        Ok(Answer::Tlb(TlbLoads { loads, misses })) if *loads > 0.0 => {
+            let origin = Origin::new(
+                "perf_event_open",
+                format!("dTLB-loads {loads:.0}, dTLB-load-misses {misses:.0}"),
+            );
+            let share = (misses / loads).min(1.0);
+            evidence.number(&keys::MEMORY_TLB_SHARE, Subject::host(), share, origin);
+        }
+        _ => evidence.absent(&[&keys::MEMORY_TLB_SHARE], &uncounted(window), COUNTERS),
+    }
 }
 
-/// Why the cost of page walks is not known.
-fn tlb(window: &Window<'_>) -> Absence {
+/// Why misses of the TLB are not known.
+fn uncounted(window: &Window<'_>) -> Absence {
     // The CPU's own counters: `cpu` on x86, `cpu_core` and `cpu_atom` on its hybrids, `armv8_pmuv3_0` on ARM.
     let counters = window.matching(COUNTERS).into_iter().any(|(_, stars)| {
         stars
@@ -64,8 +76,8 @@ fn tlb(window: &Window<'_>) -> Absence {
             .any(|name| name.starts_with("cpu") || name.starts_with("armv"))
     });
     if counters {
-        Absence::because("page walks are not counted by this version")
-            .remedy("perf stat -a -e dTLB-loads,dTLB-load-misses sleep 10")
+        let why = stack::absence(window, TLB, "misses of the TLB were not counted");
+        why.remedy("perf stat -a -e dTLB-loads,dTLB-load-misses sleep 10")
     } else {
         Absence::because(
             "this machine shows no hardware counters, as a guest without a virtual PMU",

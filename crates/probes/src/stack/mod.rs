@@ -11,7 +11,7 @@ use rungwise_model::evidence::Absence;
 use crate::Window;
 
 /// Why there is no answer of this name: nobody watched, or the watcher was refused with a remedy.
-fn absence(window: &Window<'_>, name: &str, what: &str) -> Absence {
+pub(crate) fn absence(window: &Window<'_>, name: &str, what: &str) -> Absence {
     let watched = window
         .capture()
         .moments

@@ -13,7 +13,7 @@ use rungwise_model::kernel::{Answer, KeptSetting};
 use rungwise_model::{Exit, units};
 use rungwise_probes::capture::{Process, Reply};
 use rungwise_probes::{Capture, bundle, gather, mask};
-use rungwise_profile::{Counter, Options, Sampler};
+use rungwise_profile::{Counter, Options, Sampler, Tlb};
 
 use super::Global;
 use super::network::Network;
@@ -193,6 +193,7 @@ fn settings() -> Result<Answer, String> {
 struct Watch {
     sampler: Result<Sampler, String>,
     counter: Result<Counter, String>,
+    tlb: Result<Tlb, String>,
 }
 
 impl Watch {
@@ -208,6 +209,7 @@ impl Watch {
             return Self {
                 sampler: Err(why.to_owned()),
                 counter: Err(why.to_owned()),
+                tlb: Err(why.to_owned()),
             };
         }
         let options = Options {
@@ -217,16 +219,21 @@ impl Watch {
         Self {
             sampler: Sampler::start(&options).map_err(|error| error.to_string()),
             counter: Counter::start(EVENTS_FOR).map_err(|error| error.to_string()),
+            tlb: Tlb::start().map_err(|error| error.to_string()),
         }
     }
 
     /// Adds what was seen to the last look.
     fn stop(self, capture: &mut Capture) {
+        let tlb = self
+            .tlb
+            .and_then(|tlb| tlb.end().map_err(|error| error.to_string()));
+        let tlb = tlb.map(Answer::Tlb);
         let (stacks, events) = rungwise_profile::stop(self.sampler, self.counter);
         let stacks = stacks.and_then(|stacks| stacks.map_err(|error| error.to_string()));
         let (stacks, events) = (stacks.map(Answer::Stacks), events.map(Answer::Events));
         if let Some(last) = capture.moments.last_mut() {
-            for (name, answer) in [("stacks", stacks), ("events", events)] {
+            for (name, answer) in [("stacks", stacks), ("events", events), ("tlb", tlb)] {
                 let reply = answer.map_or_else(Reply::Failed, Reply::Answer);
                 last.answers.insert(name.to_owned(), reply);
             }
