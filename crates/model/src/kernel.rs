@@ -402,12 +402,16 @@ pub struct Stacks {
 /// Events counted by tracepoints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Events {
-    /// Seconds they were counted for; may be a part of the window, to bound the cost.
+    /// Seconds they were counted for, but the drops; may be a part of the window, to bound the cost.
     pub seconds: f64,
     /// `lock:contention_begin` by folded stack, at most the first many; with the number seen.
     pub contentions: BTreeMap<String, u64>,
     /// Packets freed as dropped by reason (`skb:kfree_skb`).
     pub drops: BTreeMap<String, u64>,
+    /// Seconds that dropped packets were counted for, which is the whole window unless there were very many; absent from
+    /// captures that counted them as long as the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drop_seconds: Option<f64>,
     /// System calls by CPU (`raw_syscalls:sys_enter`).
     pub syscalls: BTreeMap<u32, u64>,
     /// Seconds that system calls were counted for, where that is less: counting slows each of them.

@@ -1,7 +1,7 @@
 //! What the kernel does during a window: stacks sampled by perf, and kernel events counted.
 //!
 //! A [`Sampler`] interrupts each CPU at a chosen rate and keeps where the kernel was; a [`Counter`] counts
-//! lock contention, dropped packets and system calls for a part of the window. Both work on the whole
+//! dropped packets, and lock contention and system calls for a part of the window. Both work on the whole
 //! machine, write nothing, leave no mount behind, and say what they cost. Names are looked up when the
 //! window is over. What it means is left to others: this crate ends with folded text and counts.
 //! Sources: `perf_event_open(2)`, kernel/events/core.c of Linux 6.18.

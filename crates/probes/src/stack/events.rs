@@ -1,6 +1,6 @@
-//! Kernel events of a part of the window: contended locks, dropped packets, system calls.
+//! Kernel events of the window: dropped packets, and for a part of it contended locks and system calls.
 //!
-//! Counts become rates of the time that they were counted for, which is not the window. An event that was
+//! Counts become rates of the time that they were counted for, which may not be the window. An event that was
 //! refused makes its own keys absent and no others.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ const MOST_REASONS: usize = 8;
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "perf-events",
-    summary: "contended locks, dropped packets by reason, system calls and migrations, counted for a part of the window",
+    summary: "dropped packets by reason, and contended locks, system calls and migrations for a part of the window",
     cost: Cost::Sampled,
     needs: &[Need::Perf, Need::Tracefs],
     sources: &[Source::each(SNMP), Source::each(SNMP6)],
@@ -50,7 +50,8 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Tracepoints of the kernel, counted on every CPU for at most two seconds (and tasks that change their CPU, which \
+Tracepoints of the kernel, counted on every CPU: dropped packets in the whole window, unless there are more than \
+100,000; contended locks for at most two seconds (and tasks that change their CPU, which \
 the scheduler counts without one), and system calls until their rate is known, because being counted slows each of them by some 170 ns. Counts are exact; stacks of contended locks and \
 reasons of drops are samples of at most 997 a second and CPU, whose shares are applied to the count.
 
@@ -153,8 +154,9 @@ fn tell_drops(events: &Events, evidence: &mut Evidence) {
     } else {
         told.join(", ")
     };
-    let origin = Origin::new(DROP, format!("{sum} in {:.2} s: {words}", events.seconds));
-    let rate = sum as f64 / events.seconds;
+    let seconds = events.drop_seconds.unwrap_or(events.seconds);
+    let origin = Origin::new(DROP, format!("{sum} in {seconds:.2} s: {words}"));
+    let rate = sum as f64 / seconds;
     evidence.number(&keys::DROP_RATE, Subject::host(), rate, origin.clone());
     evidence.text(&keys::DROP_REASONS, Subject::host(), words, origin);
 }
@@ -281,6 +283,7 @@ mod tests {
                 ("[others]", 100),
             ]),
             drops: map(&[("NO_SOCKET", 10), ("SOCKET_RCVBUFF", 190)]),
+            drop_seconds: Some(10.0),
             syscalls: [(0, 7500), (1, 2500)].into(),
             syscall_seconds: Some(0.5),
             migrations: Some([(0, 300), (1, 20)].into()),
@@ -308,8 +311,14 @@ mod tests {
         let evidence = evidence_of(events());
         assert_eq!(
             evidence.host(&keys::DROP_RATE).unwrap().value.round() as u64,
-            100
+            20
         );
+        let as_long_as_the_rest = evidence_of(Events {
+            drop_seconds: None,
+            ..events()
+        });
+        let rate = as_long_as_the_rest.host(&keys::DROP_RATE).unwrap().value;
+        assert_eq!(rate.round() as u64, 100);
         let reasons = evidence
             .words(&keys::DROP_REASONS, &Subject::host())
             .unwrap();

@@ -164,6 +164,29 @@ fn system_calls_and_drops_of_our_own_are_counted() {
 }
 
 #[test]
+fn drops_are_counted_when_the_time_of_the_others_is_over() {
+    let counter = Counter::start(Duration::from_millis(50)).unwrap();
+    let closed = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    talk_for(Duration::from_millis(300));
+    for _ in 0..200 {
+        sender.send_to(&[1; 32], closed).unwrap();
+    }
+    let events = counter.stop();
+    if !events.refused.is_empty() {
+        eprintln!("SKIPPED: {:?}", events.refused);
+        return;
+    }
+    let seconds = events.drop_seconds.unwrap();
+    assert!(events.seconds < seconds && seconds >= 0.3, "{events:?}");
+    let closed = events.drops.get("NO_SOCKET").copied().unwrap_or_default();
+    assert!(closed >= 200, "{:?}", events.drops);
+}
+
+#[test]
 fn counting_ends_when_its_time_is_over() {
     let counter = Counter::start(Duration::from_millis(200)).unwrap();
     talk_for(Duration::from_millis(600));

@@ -292,6 +292,10 @@ fn data(steps: &[Step]) -> Table {
     }
 }
 
+/// Counted for so much of the window, it was the whole: the counters begin a moment before the first look, and end after
+/// the last one.
+const WHOLE: f64 = 0.95;
+
 /// Reasons of the kernel, in a sentence and in full.
 struct Reasons {
     brief: String,
@@ -324,15 +328,22 @@ fn reasons(evidence: &Evidence) -> Option<Reasons> {
     }
     let rate = rate.map_or_else(String::new, |rate| format!(": {}", numbers::rate(rate)));
     // The stations are counters of one namespace over the whole window.
-    let counted = counted_s.map_or_else(
-        || "for a part of the window".to_owned(),
-        |seconds| format!("for {} of the window", numbers::span(seconds)),
-    );
-    let scope = format!(
-        "counted {counted} in all network namespaces of the machine; the stations above count {} in this one, so compare \
-         rates, and expect more here where containers run",
-        numbers::span(evidence.seconds())
-    );
+    let scope = match counted_s {
+        Some(seconds) if seconds >= evidence.seconds() * WHOLE => {
+            "counted in the whole window, in all network namespaces of the machine; the stations above count this one, so \
+             expect more here where containers run"
+                .to_owned()
+        }
+        counted => format!(
+            "counted for {} in all network namespaces of the machine; the stations above count {} in this one, so compare \
+             rates, and expect more here where containers run",
+            counted.map_or_else(
+                || "a part of the window".to_owned(),
+                |seconds| format!("{} of the window", numbers::span(seconds)),
+            ),
+            numbers::span(evidence.seconds())
+        ),
+    };
     Some(Reasons {
         brief: format!("The kernel's reasons (skb:kfree_skb){rate}: {told}; {scope}"),
         table: Table {
@@ -418,5 +429,9 @@ mod tests {
         assert_eq!(table.rows[0][0].text, "SOCKET_RCVBUFF");
         assert!(table.caption.contains(&scope), "{}", table.caption);
         assert_eq!(table.rows[0][2].raw, Some(95.0));
+        // At 20 a second the same 200 packets took the whole window.
+        evidence.number(&keys::DROP_RATE, Subject::host(), 20.0, Origin::default());
+        let Reasons { brief, .. } = reasons(&evidence).expect("reasons");
+        assert!(brief.contains("in the whole window"), "{brief}");
     }
 }

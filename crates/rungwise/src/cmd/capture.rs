@@ -19,7 +19,7 @@ use super::Global;
 use super::network::Network;
 use crate::problem::{Problem, words};
 
-/// Longest that kernel events are counted: at a million drops a second even counting costs.
+/// Longest that kernel events are counted, but dropped packets: being counted slows what is counted.
 const EVENTS_FOR: Duration = Duration::from_secs(2);
 
 /// How a machine is looked at.
@@ -189,7 +189,7 @@ fn settings() -> Result<Answer, String> {
     read().map(Answer::Settings).map_err(|error| words(&error))
 }
 
-/// What runs beside the looks: the stack sampler for the whole window, the event counters for a part of it.
+/// What runs beside the looks: the stack sampler for the whole window, some of the event counters for a part of it.
 struct Watch {
     sampler: Result<Sampler, String>,
     counter: Result<Counter, String>,
