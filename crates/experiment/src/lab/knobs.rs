@@ -4,9 +4,11 @@ use std::path::Path;
 
 use rungwise_host::live::Live;
 use rungwise_host::namespace::Namespace;
+use rungwise_knobs::engine::Change;
 use rungwise_knobs::guard::Guard;
-use rungwise_knobs::{Applied, Context, Error, Scope, Session};
+use rungwise_knobs::{Applied, Context, Error, Place, Scope, Session};
 use rungwise_model::Exit;
+use serde::Serialize;
 
 use super::topology::Topology;
 use crate::stage::{Setting, StageError, Variant};
@@ -17,6 +19,20 @@ pub(super) struct Knobs {
     guard: Option<Guard>,
     applied: Vec<InForce>,
     cpus: Vec<usize>,
+    pub(super) found: Vec<Found>,
+}
+
+/// What a file, feature or table held before the first change to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// Id of the knob.
+    pub knob: String,
+    /// Where it is.
+    pub place: Place,
+    /// File, feature or table.
+    pub target: String,
+    /// What it held, as the kernel prints it.
+    pub value: String,
 }
 
 struct InForce {
@@ -40,6 +56,7 @@ impl Knobs {
             guard: Some(guard),
             applied: Vec::new(),
             cpus: cpus.to_vec(),
+            found: Vec::new(),
         })
     }
 
@@ -94,6 +111,23 @@ impl Knobs {
                 | Error::Rollback { .. } => of_knobs(error),
                 other => unavailable(other),
             })?;
+            for Change {
+                place,
+                target,
+                before,
+                ..
+            } in &applied.changes
+            {
+                let known = |found: &Found| (&found.place, &found.target) == (place, target);
+                if !self.found.iter().any(known) {
+                    self.found.push(Found {
+                        knob: applied.knob.clone(),
+                        place: place.clone(),
+                        target: target.clone(),
+                        value: before.clone(),
+                    });
+                }
+            }
             self.applied.push(InForce {
                 setting: setting.clone(),
                 value: value.clone(),
@@ -167,6 +201,7 @@ mod tests {
             guard: None,
             applied: Vec::new(),
             cpus: vec![0],
+            found: Vec::new(),
         };
         let flows = |side, flows: &str| {
             let knob = "net.rfs".to_owned();

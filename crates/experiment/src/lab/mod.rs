@@ -26,6 +26,7 @@ use rungwise_model::tune::Run;
 use rungwise_probes::{Capture, load_report};
 
 pub use self::blueprint::{Blueprint, Means};
+pub use self::knobs::Found;
 use self::knobs::Knobs;
 pub use self::look::{Looker, Sight};
 use self::service::Running;
@@ -96,6 +97,11 @@ impl Lab {
     /// What was built, for the method section.
     pub fn description(&self) -> Vec<String> {
         self.topology.description()
+    }
+
+    /// What the machine held of everything that was changed so far, in the order of the first change.
+    pub fn found(&self) -> Vec<Found> {
+        self.knobs.found.clone()
     }
 
     /// Stops the service, undoes every edit and closes the journal. What could not be put back is the error.

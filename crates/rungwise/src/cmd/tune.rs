@@ -14,7 +14,7 @@ use rungwise_experiment::design::Design;
 use rungwise_experiment::lab::{Blueprint, Lab, Looker, Means};
 use rungwise_experiment::ladder::{Climbed, climb};
 use rungwise_experiment::record::RunFolder;
-use rungwise_experiment::scenario::{self, Scenario, Topology};
+use rungwise_experiment::scenario::{self, Request, Scenario, Topology};
 use rungwise_experiment::stage::StageError;
 use rungwise_host::live::Live;
 use rungwise_host::lock::InstanceLock;
@@ -92,7 +92,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     scenario
         .find_program(&blueprint.places)
         .map_err(|missing| Problem::with(Exit::Precondition, missing))?;
-    let design = scenario.design(place(&blueprint), blueprint.places.device.as_deref());
+    let design = scenario.design(
+        place(&blueprint, &scenario)?,
+        blueprint.places.device.as_deref(),
+    );
     if let Some(begun) = begun {
         same_experiment(begun, &design)?;
     }
@@ -105,7 +108,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         Some(locked) => locked,
         None => alone(global)?,
     };
-    let found = recovery::in_force(&state, &Places::host(Arc::new(Live)))?;
+    // That one cannot be read is told, and no reason not to measure.
+    let found = recovery::in_force(&state, &Places::host(Arc::new(Live)))
+        .unwrap_or_else(|error| vec![words(&error.into())]);
     for line in &found {
         global.say(&format!("rungwise: {line}"));
     }
@@ -134,6 +139,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let end = climb(&design, &mut lab, &mut folder, &mut observer, &mut climbed);
     observer.close();
     let method = [lab.description(), found].concat();
+    let found = lab.found();
     let undone = lab.close();
 
     let path = folder.path().to_owned();
@@ -143,6 +149,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         blueprint: &blueprint,
         climbed,
         method,
+        found,
         path: &path,
     };
     conclude(ending, end, undone, global)
@@ -247,19 +254,25 @@ fn problem(error: ExperimentError) -> anyhow::Error {
 }
 
 /// What pairs of one experiment must have in common beside the design of its rungs.
-fn place(blueprint: &Blueprint) -> String {
+fn place(blueprint: &Blueprint, scenario: &Scenario) -> anyhow::Result<String> {
     let machine = machine::fingerprint(&Live);
-    format!(
-        "{}; {blueprint}; {}, {} CPUs, kernel {}",
+    let requests = match &scenario.workload.request {
+        Request::Sized { .. } => String::new(),
+        Request::Opaque { file } | Request::Dns { file } => {
+            format!("; {file} {}", sums::sum(&files::read(Path::new(file))?))
+        }
+    };
+    Ok(format!(
+        "{}; {blueprint}{requests}; {}, {} CPUs, kernel {}",
         blueprint.topology, machine.cpu_model, machine.cpus, machine.kernel
-    )
+    ))
 }
 
 /// Pairs of a run that is resumed elsewhere, or with another scenario, would be judged with those it has.
 fn same_experiment(begun: &Design, now: &Design) -> anyhow::Result<()> {
     anyhow::ensure!(
         begun.place == now.place,
-        "cannot resume a run that began elsewhere: it ran on {}, this is {}; start a new run",
+        "cannot resume a run that began elsewhere, or with other requests: it ran on {}, this is {}; start a new run",
         begun.place,
         now.place
     );

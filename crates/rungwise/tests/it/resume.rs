@@ -41,6 +41,23 @@ fn a_run_with_a_changed_or_missing_file_is_not_resumed() {
 }
 
 #[test]
+fn a_run_whose_requests_have_changed_since_is_not_resumed() {
+    let bench = Bench::new();
+    let payload = bench.write("request.bin", "one");
+    let request = format!("payload = \"{}\"\nsockets = 2\n", payload.display());
+    let opaque = SMALL.replace("sockets = 2\ndepth = 4\n", &request);
+    assert_ne!(opaque, SMALL);
+    let scenario = bench.write("small.toml", &opaque);
+    let folder = interrupted(&bench, &["tune", scenario.to_str().unwrap()]);
+    // As long as before.
+    bench.write("request.bin", "two");
+    bench
+        .run(&["tune", "--resume", folder.to_str().unwrap()])
+        .expect(2)
+        .says(&["other requests", "request.bin", "start a new run"]);
+}
+
+#[test]
 fn a_folder_that_is_no_run_is_told_so() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("other")).unwrap();

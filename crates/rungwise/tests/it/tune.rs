@@ -122,6 +122,17 @@ fn a_ladder_leaves_a_report_and_nothing_else() {
         (&"on".into(), &"server".into())
     );
     assert!(manifest["knobs"]["after"].as_array().unwrap().len() >= before.len());
+    // Not what the baseline set, but what a new namespace has.
+    let found = manifest["knobs"]["found"].as_array().unwrap();
+    let rp_filter = found
+        .iter()
+        .find(|held| held["target"] == "/proc/sys/net/ipv4/conf/rw-server/rp_filter");
+    let fresh = std::fs::read_to_string("/proc/sys/net/ipv4/conf/default/rp_filter").unwrap();
+    assert_eq!(
+        rp_filter.map(|held| held["value"].as_str().unwrap()),
+        Some(fresh.trim()),
+        "{found:?}"
+    );
     assert_eq!(manifest["seed"], 1);
     let sums = std::process::Command::new("sha256sum")
         .args(["--check", "--strict", "--quiet", "SHA256SUMS"])

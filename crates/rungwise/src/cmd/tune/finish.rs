@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use rungwise_experiment::design::{Auto, Design, Guard};
-use rungwise_experiment::lab::Blueprint;
+use rungwise_experiment::lab::{Blueprint, Found};
 use rungwise_experiment::ladder::Climbed;
 use rungwise_experiment::record::RunFolder;
 use rungwise_experiment::stage::Setting;
@@ -24,6 +24,8 @@ pub(super) struct Ending<'a> {
     pub(super) blueprint: &'a Blueprint,
     pub(super) climbed: Climbed,
     pub(super) method: Vec<String>,
+    /// What the machine held of all that the run changed.
+    pub(super) found: Vec<Found>,
     pub(super) path: &'a Path,
 }
 
@@ -48,6 +50,7 @@ impl Ending<'_> {
         };
         let before = settings(&mut self.design.baseline.iter().map(|(s, value)| (s, value)));
         let after = settings(&mut self.climbed.final_variant.settings.iter());
+        let found = serde_json::to_value(&self.found).context("cannot write the manifest")?;
         let seed = self.design.judging.seed;
         let report = self.report(exit);
         let blocks = rungwise_report::tune::blocks(&report);
@@ -60,7 +63,7 @@ impl Ending<'_> {
             "machine": report.machine,
             "design": "design.json",
             "seed": seed,
-            "knobs": { "before": before, "after": after },
+            "knobs": { "found": found, "before": before, "after": after },
             "method": report.method,
         });
         let manifest = serde_json::to_vec_pretty(&manifest).context("cannot write the manifest")?;

@@ -67,7 +67,8 @@ pub(super) fn forget(run: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn sum(bytes: &[u8]) -> String {
+/// SHA-256 in hexadecimal digits.
+pub(super) fn sum(bytes: &[u8]) -> String {
     let mut hex = String::new();
     for byte in Sha256::digest(bytes) {
         let _ = write!(hex, "{byte:02x}");
