@@ -39,6 +39,17 @@ pub enum Error {
         /// What it lacks.
         why: String,
     },
+    /// The kernel knows perf, and not this event.
+    #[error(
+        "cannot {tried}: {source}; this kernel, or a sandbox or hypervisor around it, does not offer the event: look from \
+         outside of that, or on another kernel"
+    )]
+    NotOffered {
+        /// Verb and object.
+        tried: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// The kernel refused, and something may be done about it.
     #[error("cannot {tried}: {source}; {remedy}")]
     Refused {
@@ -78,6 +89,10 @@ impl Error {
                 tried,
                 why: "this kernel has no perf_event_open (CONFIG_PERF_EVENTS)".to_owned(),
             },
+            // No such event or PMU, no interrupt to sample with, or flags that are not known.
+            Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO | libc::EINVAL) => {
+                Self::NotOffered { tried, source }
+            }
             errno => match errno.and_then(remedy) {
                 Some(remedy) => Self::Refused {
                     tried,
@@ -93,11 +108,6 @@ impl Error {
 /// What helps against an answer of `perf_event_open(2)`.
 fn remedy(errno: i32) -> Option<&'static str> {
     Some(match errno {
-        // No such event or PMU, no interrupt to sample with, or flags that are not known.
-        libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO | libc::EINVAL => {
-            "this kernel, or a sandbox or hypervisor around it, does not offer the event: look from outside of that, or on \
-             another kernel"
-        }
         libc::EMFILE | libc::ENFILE => {
             "raise the limit of open files (ulimit -n): every CPU takes seven"
         }

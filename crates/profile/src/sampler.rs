@@ -161,12 +161,8 @@ impl Ended {
 /// Opens the better event that this machine has.
 fn open(hz: u32) -> Result<(&'static str, Vec<Ring>)> {
     let cpus = perf::cpus(&Live)?;
-    let unsupported = |error: &Error| {
-        matches!(error, Error::System { source, .. }
-            if matches!(source.raw_os_error(), Some(libc::ENOENT | libc::EOPNOTSUPP | libc::EINVAL)))
-    };
     match open_event(Hardware::CPU_CYCLES, &cpus, hz) {
-        Err(error) if unsupported(&error) => {
+        Err(Error::NotOffered { .. }) => {
             Ok(("cpu-clock", open_event(Software::CPU_CLOCK, &cpus, hz)?))
         }
         opened => Ok(("cycles", opened?)),

@@ -33,6 +33,8 @@ fn skipped(why: impl std::fmt::Display) {
 fn sampler(options: &Options) -> Option<Sampler> {
     match Sampler::start(options) {
         Ok(sampler) => Some(sampler),
+        // Where there is no cycle counter there is a clock: every kernel with perf has one.
+        Err(error @ Error::NotOffered { .. }) => panic!("{error}"),
         Err(error) => {
             skipped(error);
             None
