@@ -24,6 +24,7 @@ keys! { STACK;
     STACK_SLAB = "stack.slab", Fraction, Host, "Self time of slab allocation and release, and of skb_release_data";
     STACK_SOFTIRQ_SAMPLES = "stack.softirq_samples", Count, Host, "Samples within soft interrupts";
     STACK_SYSCALL_ENTRY = "stack.syscall_entry", Fraction, Host, "Self time of system call entry and exit";
+    STACK_THREADS = "stack.threads", Text, Host, "Threads by name with most of the busy samples, and their shares";
     STACK_TOP = "stack.top", Text, Host, "The function with most self time, and its share";
     STACK_UDP_LOCK = "stack.udp_lock", Fraction, Host, "Of softirq samples: spinning on a lock under the UDP enqueue";
     STACK_XMIT_LOCK = "stack.xmit_lock", Fraction, Host, "Spinning on a lock under dev_queue_xmit";

@@ -46,6 +46,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::STACK_SLAB,
         &keys::STACK_SOFTIRQ_SAMPLES,
         &keys::STACK_SYSCALL_ENTRY,
+        &keys::STACK_THREADS,
         &keys::STACK_TOP,
         &keys::STACK_UDP_LOCK,
         &keys::STACK_XMIT_LOCK,
@@ -70,6 +71,9 @@ soft interrupt samples under the UDP lock is zero however few there are.
 
 Sources: perf_event_open(2); kernel/events/core.c, kernel/softirq.c, net/core/dev.c, net/ipv4/udp.c of Linux 6.18.",
 };
+
+/// Names of threads that are told: a line of a terminal or two.
+const MOST_THREADS: usize = 8;
 
 /// Of what a share is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +226,7 @@ fn tell(stacks: &Stacks, evidence: &mut Evidence) {
     }
     tell_callers(&all, evidence, &origin);
     tell_top(&all, busy, evidence, &origin);
+    tell_threads(&all, busy, evidence, &origin);
 }
 
 /// Who looks up routes.
@@ -261,6 +266,32 @@ fn tell_top(
         format!("{function} {share:.1} %"),
         origin(format!("{samples} of {busy} busy samples")),
     );
+}
+
+/// Whose the time is: all threads of the machine, also those that end within the window. Of those that the kernel has per
+/// CPU (`ksoftirqd/3`), all are one.
+fn tell_threads(
+    all: &[Sampled<'_>],
+    busy: u64,
+    evidence: &mut Evidence,
+    origin: &dyn Fn(String) -> Origin,
+) {
+    let mut threads: BTreeMap<&str, u64> = BTreeMap::new();
+    for one in all {
+        let name = one.folded.split([';', '/']).next().unwrap_or_default();
+        let sum = threads.entry(name).or_default();
+        *sum = sum.saturating_add(one.samples);
+    }
+    let mut threads: Vec<(&str, u64)> = threads.into_iter().collect();
+    threads.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+    let told: Vec<String> = threads
+        .iter()
+        .take(MOST_THREADS)
+        .map(|(name, samples)| format!("{name} {:.1} %", *samples as f64 / busy as f64 * 100.0))
+        .collect();
+    let line = format!("{busy} busy samples of {} names", threads.len());
+    let key = &keys::STACK_THREADS;
+    evidence.text(key, Subject::host(), told.join(", "), origin(line));
 }
 
 /// Samples by what `of` finds in a stack.
@@ -369,6 +400,9 @@ echo;[user] 230
         assert_eq!(lock.origin.source, "perf_event_open: cpu-clock at 99 Hz");
         let top = evidence.words(&keys::STACK_TOP, &Subject::host()).unwrap();
         assert_eq!(top.value, "__udp4_lib_rcv 30.0 %");
+        let threads = evidence.words(&keys::STACK_THREADS, &Subject::host());
+        let told = "udp_echo 50.0 %, ksoftirqd 33.0 %, swapper 17.0 %";
+        assert_eq!(threads.unwrap().value, told);
     }
 
     #[test]

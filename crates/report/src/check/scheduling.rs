@@ -60,6 +60,7 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
         Fact::words("Longest wait for one CPU", longest(evidence)),
         Fact::words("Throttled by a quota", throttled(evidence)),
     ])
+    .chain(busiest(evidence))
     .chain(limits(evidence))
     .chain(between(evidence).map(|rates| Fact::words("Interrupts between CPUs", rates)))
     .collect()
@@ -111,6 +112,13 @@ fn throttled(evidence: &Evidence) -> String {
         }
         Err(missing) => format!("not known: {}", missing.why.reason),
     }
+}
+
+/// The threads of the whole machine that the time is spent in.
+fn busiest(evidence: &Evidence) -> Option<Fact> {
+    let told = words(evidence, &keys::STACK_THREADS, &Subject::host())?;
+    let name = "Busiest threads, by name";
+    Some(Fact::words(name, format!("{told} of the busy samples")))
 }
 
 /// What the judged process may have at most.
