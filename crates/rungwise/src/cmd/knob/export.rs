@@ -13,12 +13,18 @@ use rungwise_knobs::{Plan, PlannedEdit, Result, Scope, recovery};
 /// The tools, as the command line names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
+    /// What lies below /proc/sys, at boot.
     #[value(name = "sysctl.d")]
     SysctlD,
+    /// Settings of network devices and disks, when they appear.
     Udev,
+    /// A profile of `TuneD`, for hardware devices.
     Tuned,
+    /// A unit that sets everything at boot, and drop-ins for control groups.
     Systemd,
+    /// The kernel command line, for GRUB of Debian and its kin; the file names the tools of others.
     Cmdline,
+    /// A playbook of all of these for Debian, Red Hat and their kin; the modules of ansible-core are enough.
     Ansible,
 }
 
