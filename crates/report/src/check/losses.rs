@@ -111,10 +111,16 @@ fn way(evidence: &Evidence) -> Chart {
         .collect();
     // Received and not yet sent: before the way out.
     steps.insert(steps.len() - 1, application(evidence));
+    let filter = filter(evidence);
     let unknown = STATIONS
         .iter()
         .filter(|station| station.keys.iter().any(|key| evidence.each(key).is_err()))
-        .count();
+        .count()
+        + usize::from(matches!(filter.loss, Loss::Unknown(_)));
+    let tracking = steps
+        .iter()
+        .position(|step| step.title == "Connection tracking");
+    steps.insert(tracking.unwrap_or_default(), filter);
     let mut title = title(&steps, unknown);
     if reasons(evidence).is_some()
         && !steps
@@ -128,9 +134,7 @@ fn way(evidence: &Evidence) -> Chart {
     Chart {
         id: "loss-ladder",
         title,
-        note: "From the wire to the application; the last station is the way out. What rules of netfilter drop, no station \
-               counts."
-            .to_owned(),
+        note: "From the wire to the application; the last station is the way out.".to_owned(),
         plot: Plot::Steps(Steps { quantity, steps }),
         data,
     }
@@ -172,6 +176,56 @@ fn step(evidence: &Evidence, station: &Station) -> Step {
         loss,
         note: notes.join("; "),
     }
+}
+
+/// What rules drop: the kernel has no counter of it, but a reason of its own, and tells that of the whole machine.
+fn filter(evidence: &Evidence) -> Step {
+    const REASON: &str = "NETFILTER_DROP";
+    let host = Subject::host();
+    let loss = match evidence.words(&keys::DROP_REASONS, &host) {
+        Err(missing) => Loss::Unknown(missing.why.reason),
+        Ok(told) => {
+            let counts: Vec<(&str, f64)> = counts(told.value).collect();
+            let all: f64 = counts.iter().map(|(_, count)| count).sum();
+            let of = |reason: &str| {
+                let mut named = counts.iter().filter(|(name, _)| *name == reason);
+                named.next().map(|(_, count)| *count)
+            };
+            match (of(REASON), number(evidence, &keys::DROP_RATE, &host)) {
+                (Some(count), Some(rate)) if rate > 0.0 => {
+                    let per_s = rate * count / all;
+                    let whole = count / per_s >= evidence.seconds() * WHOLE;
+                    let total = if whole {
+                        count
+                    } else {
+                        per_s * evidence.seconds()
+                    };
+                    Loss::Some { per_s, total }
+                }
+                _ if of("others").or(of("[others]")).is_some() => Loss::Unknown(
+                    "packets were freed for reasons that are not named here".to_owned(),
+                ),
+                _ => Loss::None,
+            }
+        }
+    };
+    Step {
+        title: "Packet filter".to_owned(),
+        counts: "dropped by a rule, in all network namespaces (reason NETFILTER_DROP)".to_owned(),
+        note: match loss {
+            Loss::Some { .. } => "as its rules say".to_owned(),
+            _ => String::new(),
+        },
+        loss,
+    }
+}
+
+/// Reasons with their packets, told as `REASON COUNT, ...`.
+fn counts(told: &str) -> impl Iterator<Item = (&str, f64)> {
+    told.split(", ").filter_map(|part| {
+        let (reason, count) = part.rsplit_once(' ')?;
+        Some((reason, count.parse().ok()?))
+    })
 }
 
 /// Where most of it was lost, unless it is a loss of the whole host.
@@ -305,22 +359,16 @@ struct Reasons {
 /// Reasons of the kernel for packets it freed as dropped, as `REASON COUNT, ...`.
 fn reasons(evidence: &Evidence) -> Option<Reasons> {
     let told = words(evidence, &keys::DROP_REASONS, &Subject::host())?;
-    let counts = told.split(", ").filter_map(|part| part.rsplit_once(' '));
-    let sum: f64 = counts
-        .filter_map(|(_, count)| count.parse::<f64>().ok())
-        .sum();
+    let sum: f64 = counts(told).map(|(_, count)| count).sum();
     let rate = number(evidence, &keys::DROP_RATE, &Subject::host());
     let counted_s = rate.filter(|rate| *rate > 0.0).map(|rate| sum / rate);
-    let rows: Vec<Vec<Cell>> = told
-        .split(", ")
-        .filter_map(|part| {
-            let (reason, count) = part.rsplit_once(' ')?;
-            let count: f64 = count.parse().ok()?;
-            Some(vec![
+    let rows: Vec<Vec<Cell>> = counts(told)
+        .map(|(reason, count)| {
+            vec![
                 Cell::text(reason),
                 Cell::number(Some(count), numbers::significant),
                 Cell::number(counted_s.map(|seconds| count / seconds), numbers::rate),
-            ])
+            ]
         })
         .collect();
     if rows.is_empty() {
@@ -409,6 +457,35 @@ mod tests {
         );
         assert_eq!(loss(&steps, "UDP sockets"), &Loss::None);
         assert!(title(&steps, 1).contains("where that is known"));
+    }
+
+    #[test]
+    fn what_rules_drop_is_told_by_the_kernels_reason() {
+        let lost = |told: &str, rate: f64| {
+            let mut evidence = Evidence::over(10.0);
+            let origin = Origin::default();
+            evidence.text(&keys::DROP_REASONS, Subject::host(), told, origin.clone());
+            evidence.number(&keys::DROP_RATE, Subject::host(), rate, origin);
+            filter(&evidence).loss
+        };
+        let some = |per_s, total| Loss::Some { per_s, total };
+        // Counted in the whole window, and in 2 s of it.
+        let told = "NETFILTER_DROP 300, NO_SOCKET 100";
+        assert_eq!(lost(told, 40.0), some(30.0, 300.0));
+        assert_eq!(lost(told, 200.0), some(150.0, 1500.0));
+        assert_eq!(lost("NO_SOCKET 100", 10.0), Loss::None);
+        assert_eq!(lost("none", 0.0), Loss::None);
+        for told in ["[others] 400", "NO_SOCKET 100, others 3"] {
+            assert!(matches!(lost(told, 40.0), Loss::Unknown(_)), "{told}");
+        }
+        let none = filter(&Evidence::over(10.0));
+        assert!(matches!(none.loss, Loss::Unknown(_)), "{none:?}");
+        let way = way(&Evidence::over(10.0));
+        let Plot::Steps(Steps { steps, .. }) = way.plot else {
+            panic!("{way:?}");
+        };
+        assert_eq!(steps[4].title, "Packet filter");
+        assert_eq!(steps[5].title, "Connection tracking");
     }
 
     #[test]
