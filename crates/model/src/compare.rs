@@ -55,6 +55,9 @@ pub struct Metric {
     /// For what was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<RatioInterval>,
+    /// Why there is no ratio with an interval, where both sides have been measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_ratio: Option<String>,
     /// What became of it.
     pub verdict: Verdict,
     /// Rules that read it, or that turn its knob.

@@ -163,6 +163,7 @@ pub fn differences(
             after_value: None,
             unit: None,
             ratio: None,
+            no_ratio: None,
             verdict,
             rules: Vec::new(),
             knob: None,
@@ -431,6 +432,7 @@ impl Found {
             after_value: None,
             unit: None,
             ratio: None,
+            no_ratio: None,
             rules: rules
                 .iter()
                 .filter(cares)

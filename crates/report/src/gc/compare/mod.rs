@@ -1,9 +1,9 @@
 //! Two GC logs side by side, or two groups of them: what a change did, with its uncertainty, and reckoned for the same load.
 //!
 //! Of two logs, the interval of a ratio is by batches of each log, since pauses come in waves and are not independent; what
-//! differs from run to run is not in it. Of two groups of four logs or more it is by log, and holds that, too. Of the
-//! longest pause and of sums of one log there is none. Allocation is the load that a JVM sees: what is told per GiB
-//! allocated does not change with the rate of requests.
+//! differs from run to run is not in it. Of two groups of four logs or more it is by log, and holds that, too. Where there is
+//! none, it says why: a maximum of one log tells nothing of the next one's. Allocation is the load that a JVM sees: what is
+//! told per GiB allocated does not change with the rate of requests.
 
 mod page;
 mod sentence;
@@ -14,8 +14,8 @@ pub use sentence::clauses;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rungwise_model::compare::{Metric, RatioInterval, Verdict};
-use rungwise_model::gc::{Course, Remarks, Run};
-use rungwise_stats::batches::{BATCHES, ratio_of_means};
+use rungwise_model::gc::{Rate, Remarks, Run};
+use rungwise_stats::batches::{self, BATCHES, ratio_of_means, ratio_of_quantiles, ratio_of_ratios};
 use rungwise_stats::interval::{Interval, median, median_interval};
 
 use super::{fine_share, millis, per_second, size};
@@ -23,6 +23,9 @@ use crate::numbers;
 
 /// An interval misses with this probability.
 const ALPHA: f64 = 0.05;
+const P99: f64 = 0.99;
+/// Why the longest of one log has no interval.
+const MAXIMUM: &str = "a maximum: a log does not tell the next one's";
 const GIB: f64 = (1_u64 << 30) as f64;
 /// Of fewer pauses, one in a hundred is none.
 const HUNDRED: usize = 100;
@@ -67,9 +70,12 @@ impl Log<'_> {
         self.run.allocation.as_ref().map(|rate| rate.bytes_per_s)
     }
 
+    fn promotion(&self) -> Option<&Rate> {
+        self.run.promotion.as_ref()?.rate.as_ref()
+    }
+
     fn promoted(&self) -> Option<f64> {
-        let rate = self.run.promotion.as_ref()?.rate.as_ref()?;
-        Some(rate.bytes_per_s)
+        self.promotion().map(|rate| rate.bytes_per_s)
     }
 
     fn seconds(&self) -> Option<f64> {
@@ -145,12 +151,13 @@ impl Log<'_> {
                 *sum += point.mean * point.count as f64;
             }
         }
-        let rates = self.run.allocation.as_ref().map(|rate| &rate.course);
-        let rates = rates.map(|course: &Course| &course.points[..]);
-        for point in rates.unwrap_or_default() {
-            let (count, sum) = &mut parts[place(point.at_s)].rates;
-            *count += point.count as f64;
-            *sum += point.mean * point.count as f64;
+        let rates = [self.run.allocation.as_ref(), self.promotion()];
+        for (which, rate) in rates.into_iter().enumerate() {
+            for point in rate.map_or(&[][..], |rate| &rate.course.points) {
+                let (count, sum) = &mut parts[place(point.at_s)].rates[which];
+                *count += point.count as f64;
+                *sum += point.mean * point.count as f64;
+            }
         }
         for part in &mut parts {
             part.seconds = each;
@@ -165,8 +172,8 @@ struct Part {
     seconds: f64,
     /// How many pauses of each kind, and how long together.
     kinds: BTreeMap<String, (f64, f64)>,
-    /// How many values of the allocation rate, and their sum.
-    rates: (f64, f64),
+    /// Of allocation and of promotion: how many values of the rate, and their sum.
+    rates: [(f64, f64); 2],
 }
 
 impl Part {
@@ -179,14 +186,22 @@ impl Part {
     }
 
     fn allocated(&self) -> Option<f64> {
-        let (count, sum) = self.rates;
-        (count > 0.0).then(|| sum / count)
+        mean(self.rates[0])
     }
 
-    fn per_gib(&self, of_part: f64) -> Option<f64> {
-        let gib = self.allocated()? * self.seconds / GIB;
-        (gib > 0.0).then(|| of_part / gib)
+    fn promoted(&self) -> Option<f64> {
+        mean(self.rates[1])
     }
+
+    /// With the GiB that were allocated meanwhile.
+    fn per_gib(&self, of_part: f64) -> Option<(f64, f64)> {
+        Some((of_part, self.allocated()? * self.seconds / GIB))
+    }
+}
+
+/// Of a number of values and their sum.
+fn mean((count, sum): (f64, f64)) -> Option<f64> {
+    (count > 0.0).then(|| sum / count)
 }
 
 impl Side<'_> {
@@ -243,13 +258,25 @@ impl Unit {
 
 type Told<'a, T> = Box<dyn Fn(&Log<'_>) -> T + 'a>;
 
-/// Something that a log tells, and that parts of it tell as well where it has an interval.
+/// Something that a log tells.
 struct Statistic<'a> {
     group: &'static str,
     name: String,
     unit: Unit,
     of: Told<'a, Option<f64>>,
-    batches: Option<Told<'a, Vec<f64>>>,
+    sureness: Sureness<'a>,
+}
+
+/// How one log tells how sure it is.
+enum Sureness<'a> {
+    /// It does not: why.
+    None(&'static str),
+    /// It is the mean of values of batches, or near it.
+    Mean(Told<'a, Vec<f64>>),
+    /// It is the sum of the first over the sum of the second.
+    Ratio(Told<'a, Vec<(f64, f64)>>),
+    /// It is the p99 of these, which are in their order.
+    P99(Told<'a, Vec<f64>>),
 }
 
 impl<'a> Statistic<'a> {
@@ -264,8 +291,13 @@ impl<'a> Statistic<'a> {
             name: name.into(),
             unit,
             of: Box::new(of),
-            batches: None,
+            sureness: Sureness::None("one value of each log"),
         }
+    }
+
+    fn unsure(mut self, why: &'static str) -> Self {
+        self.sureness = Sureness::None(why);
+        self
     }
 
     /// With batches of parts of the run.
@@ -274,7 +306,14 @@ impl<'a> Statistic<'a> {
     }
 
     fn by_batch(mut self, batches: impl Fn(&Log<'_>) -> Vec<f64> + 'a) -> Self {
-        self.batches = Some(Box::new(batches));
+        self.sureness = Sureness::Mean(Box::new(batches));
+        self
+    }
+
+    /// With the two sums of parts of the run.
+    fn by_sums(mut self, of: impl Fn(&Part) -> Option<(f64, f64)> + 'a) -> Self {
+        let parts = move |log: &Log<'_>| log.parts().iter().filter_map(&of).collect();
+        self.sureness = Sureness::Ratio(Box::new(parts));
         self
     }
 
@@ -308,13 +347,27 @@ impl<'a> Statistic<'a> {
         })
     }
 
-    /// Of two logs: each batch is one value.
+    /// Of two logs: by batches of each.
     fn within(&self, before: &Side<'_>, after: &Side<'_>) -> Option<Interval> {
-        let batches = self.batches.as_ref()?;
         let ([before], [after]) = (&before.logs[..], &after.logs[..]) else {
             return None;
         };
-        ratio_of_means(&batches(before), &batches(after), ALPHA)
+        match &self.sureness {
+            Sureness::None(_) => None,
+            Sureness::Mean(of) => ratio_of_means(&of(before), &of(after), ALPHA),
+            Sureness::Ratio(of) => ratio_of_ratios(&of(before), &of(after), ALPHA),
+            Sureness::P99(of) => ratio_of_quantiles(&of(before), &of(after), P99, ALPHA),
+        }
+    }
+
+    /// Why there is no interval.
+    fn no_ratio(&self, before: &Side<'_>, after: &Side<'_>) -> &'static str {
+        match &self.sureness {
+            _ if before.logs.len().max(after.logs.len()) > 1 => "too few logs of a side",
+            Sureness::None(why) => why,
+            Sureness::Mean(_) | Sureness::Ratio(_) => "too little of it in a log",
+            Sureness::P99(_) => "too few longer ones in a log",
+        }
     }
 }
 
@@ -346,25 +399,31 @@ fn hundredth(pauses: &[f64]) -> Option<f64> {
     }
     let mut sorted = pauses.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    sorted.get(sorted.len() * 99 / 100).copied()
+    batches::quantile(&sorted, P99)
+}
+
+fn p99(kind: &'static str) -> Statistic<'static> {
+    let pauses = move |log: &Log<'_>| log.pauses.get(kind).cloned().unwrap_or_default();
+    Statistic {
+        sureness: Sureness::P99(Box::new(pauses)),
+        ..Statistic::new("Pauses", format!("{kind}: p99"), Unit::Millis, move |log| {
+            hundredth(log.pauses.get(kind)?)
+        })
+    }
 }
 
 fn statistics(kinds: &BTreeSet<&'static str>) -> Vec<Statistic<'static>> {
     let mut all = Vec::new();
     for &kind in kinds {
         all.push(middle(kind));
-        all.push(Statistic::new(
-            "Pauses",
-            format!("{kind}: p99"),
-            Unit::Millis,
-            move |log| hundredth(log.pauses.get(kind)?),
-        ));
-        all.push(Statistic::new(
+        all.push(p99(kind));
+        let longest = Statistic::new(
             "Pauses",
             format!("{kind}: longest"),
             Unit::Millis,
             move |log| log.longest_ms(kind),
-        ));
+        );
+        all.push(longest.unsure(MAXIMUM));
         let often = Statistic::new(
             "Pauses",
             format!("{kind}: per minute"),
@@ -412,7 +471,8 @@ fn of_all() -> Vec<Statistic<'static>> {
     vec![
         Statistic::new("Whole", "time without pauses", Unit::Fraction, |log| {
             log.throughput()
-        }),
+        })
+        .unsure("that of the time in pauses tells it"),
         Statistic::new(
             "Whole",
             "time in pauses, of each minute",
@@ -426,14 +486,15 @@ fn of_all() -> Vec<Statistic<'static>> {
         Statistic::new("Per GiB allocated", "pause time", Unit::Millis, |log| {
             log.per_gib(log.run.pauses.all.total_ms)
         })
-        .by_part(|part| part.per_gib(part.sum_ms())),
+        .by_sums(|part| part.per_gib(part.sum_ms())),
         Statistic::new("Per GiB allocated", "pauses", Unit::Count, |log| {
             log.per_gib(log.run.pauses.all.count as f64)
         })
-        .by_part(|part| part.per_gib(part.kinds.values().map(|(count, _)| count).sum())),
+        .by_sums(|part| part.per_gib(part.kinds.values().map(|(count, _)| count).sum())),
         Statistic::new("Per GiB allocated", "promoted", Unit::Bytes, |log| {
             Some(log.promoted()? / log.allocated()? * GIB)
-        }),
+        })
+        .by_sums(|part| part.per_gib(part.promoted()? * part.seconds)),
         Statistic::new("Load", "allocation", Unit::BytesPerSecond, load).by_part(Part::allocated),
     ]
 }
@@ -469,6 +530,10 @@ pub fn metrics(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<
             metric.after_value = after.value(&statistic.of);
             metric.unit = Some(statistic.unit.word().to_owned());
             metric.ratio = statistic.ratio(before, after);
+            let both = metric.before.is_some() && metric.after.is_some();
+            if both && metric.ratio.is_none() {
+                metric.no_ratio = Some(statistic.no_ratio(before, after).to_owned());
+            }
             all.push(metric);
         }
     }
@@ -506,6 +571,7 @@ fn metric(group: &str, name: &str, [before, after]: [Option<String>; 2]) -> Opti
         after_value: None,
         unit: None,
         ratio: None,
+        no_ratio: None,
         verdict,
         rules: Vec::new(),
         knob: None,

@@ -88,14 +88,16 @@ fn sureness(before: &Side<'_>, after: &Side<'_>) -> String {
 fn table(caption: String, metrics: &[&Metric], measured: bool) -> Table {
     let side = |value: &Option<String>| Cell::text(value.as_deref().unwrap_or(ABSENT));
     let rows = metrics.iter().map(|metric| {
-        let ratio = metric.ratio.map_or_else(String::new, |ratio| {
-            format!(
+        let ratio = match (&metric.ratio, &metric.no_ratio) {
+            (Some(ratio), _) => format!(
                 "{} ({} to {})",
                 numbers::factor(ratio.point),
                 numbers::factor(ratio.low),
                 numbers::factor(ratio.high)
-            )
-        });
+            ),
+            (None, Some(why)) => format!("no interval: {why}"),
+            (None, None) => String::new(),
+        };
         let mut row = vec![
             Cell::text(format!("{}: {}", metric.group, metric.name)),
             side(&metric.before),

@@ -115,6 +115,34 @@ fn groups_of_logs_have_an_interval_of_what_one_log_has_none() {
 }
 
 #[test]
+fn one_in_a_hundred_has_an_interval_of_many_pauses_and_the_longest_says_why_it_has_none() {
+    let lengths = |count: u64, factor: f64| -> Vec<f64> {
+        let noise = |index: u64| (index * 7919 % count) as f64 / count as f64;
+        (0..count)
+            .map(|index| factor * (1.0 + noise(index)))
+            .collect()
+    };
+    let told = |count| {
+        let before = [run("young", &lengths(count, 1.0))];
+        let after = [run("young", &lengths(count, 3.0))];
+        metrics(&side(&before), &side(&after), &[])
+    };
+    let many = told(3000);
+    let ratio = find(&many, "young: p99").ratio.expect("thirty are longer");
+    assert!(
+        ratio.low < 3.0 && ratio.low > 2.9 && ratio.high < 3.1,
+        "{ratio:?}"
+    );
+    let why = |all: &[Metric], name: &str| find(all, name).no_ratio.clone().unwrap_or_default();
+    assert_eq!(
+        why(&told(300), "young: p99"),
+        "too few longer ones in a log"
+    );
+    assert!(why(&many, "young: longest").starts_with("a maximum"));
+    assert_eq!(find(&many, "young: p99").no_ratio, None);
+}
+
+#[test]
 fn more_pauses_of_the_same_length_are_told_with_how_sure_that_is() {
     let (before, after) = (
         [run("young", &noisy(200, 1.0))],
@@ -277,16 +305,31 @@ fn numbers_stand_beside_their_texts() {
 
 /// The same run with so much allocated and promoted, and so many old cycles.
 fn loaded(lengths: &[f64], allocated: f64, promoted: f64, cycles: u64) -> [Made; 1] {
-    let mut made = run("young", lengths);
-    made.0.allocation = Some(Rate {
-        bytes_per_s: allocated,
-        ..Rate::default()
-    });
-    made.0.promotion = Some(Promotion {
-        rate: Some(Rate {
-            bytes_per_s: promoted,
+    // Twice a second, up and down by a third.
+    let rate = |bytes_per_s: f64| {
+        let points = (0..200).map(|index| {
+            let mean = bytes_per_s * (1.0 + f64::from(index % 3 - 1) / 3.0);
+            Point {
+                at_s: f64::from(index) / 2.0,
+                min: mean,
+                mean,
+                max: mean,
+                count: 1,
+            }
+        });
+        Rate {
+            bytes_per_s,
+            course: Course {
+                step_s: 0.5,
+                points: points.collect(),
+            },
             ..Rate::default()
-        }),
+        }
+    };
+    let mut made = run("young", lengths);
+    made.0.allocation = Some(rate(allocated));
+    made.0.promotion = Some(Promotion {
+        rate: Some(rate(promoted)),
         collections: 100,
         mean_bytes: promoted,
         largest_bytes: promoted as u64,
@@ -294,6 +337,29 @@ fn loaded(lengths: &[f64], allocated: f64, promoted: f64, cycles: u64) -> [Made;
     });
     made.0.old.cycles = cycles;
     [made]
+}
+
+#[test]
+fn what_is_told_per_gib_has_an_interval() {
+    let before = loaded(&noisy(200, 1.0), GIB, 1e6, 10);
+    let after = loaded(&noisy(200, 2.0), GIB / 2.0, 1e6, 10);
+    let all = metrics(&side(&before), &side(&after), &[]);
+    // Twice as long for half of the load; as many; as much promoted.
+    for (name, expected) in [("pause time", 4.0), ("pauses", 2.0), ("promoted", 2.0)] {
+        let ratio = find(&all, name).ratio.unwrap_or_else(|| panic!("{name}"));
+        assert!(
+            (ratio.point / expected - 1.0).abs() < 0.01,
+            "{name} {ratio:?}"
+        );
+        assert!(
+            ratio.low < expected && ratio.low > 0.8 * expected,
+            "{name} {ratio:?}"
+        );
+        assert!(
+            ratio.high > expected && ratio.high < 1.2 * expected,
+            "{name} {ratio:?}"
+        );
+    }
 }
 
 #[test]
