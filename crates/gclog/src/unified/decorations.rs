@@ -29,7 +29,7 @@ pub(super) struct Decorations {
     /// The level is debug or trace.
     pub(super) fine: bool,
     /// The uptime is one in nanoseconds: the last of two, of which the first counts from the start of the machine.
-    nanos: bool,
+    pub(super) nanos: bool,
 }
 
 /// What the tags say about a message.

@@ -110,6 +110,8 @@ fn using(
         }
         _ => return Read::Unknown,
     };
+    let mut message = message;
+    unified.starts(context, &mut message);
     let stamp = unified.at(context, &message);
     if unified.has_begun {
         // Whatever the clock says: a JVM prints this once, before anything else happens.

@@ -51,6 +51,8 @@ pub(crate) struct Unified {
     pacing: bool,
     /// Messages came without decorations.
     bare: bool,
+    /// When the JVM started, where the log counts nanoseconds from the start of the machine (`timenanos` alone).
+    zero_ns: u64,
 }
 
 /// A message with what was printed before it.
@@ -60,6 +62,8 @@ struct Message<'a> {
     subject: Subject,
     /// The level is debug or trace.
     fine: bool,
+    /// Its uptime was printed in nanoseconds.
+    nanos: bool,
     /// Without `GC(12) `; spaces before it are kept, as phases are indented.
     text: &'a [u8],
 }
@@ -101,6 +105,7 @@ impl Unified {
             stamp: Stamp::default(),
             subject: Subject::Any,
             fine: false,
+            nanos: false,
             text,
         };
         match self.without_number(context, message) {
@@ -139,8 +144,13 @@ impl Unified {
             stamp: decorations.stamp,
             subject: decorations.subject,
             fine: decorations.fine,
+            nanos: decorations.nanos,
             text,
         };
+        if self.zero_ns > 0 {
+            let uptime = &mut message.stamp.uptime_ns;
+            *uptime = uptime.map(|ns| ns.saturating_sub(self.zero_ns));
+        }
         if text.is_empty() {
             return Read::Ignored;
         }
@@ -276,6 +286,19 @@ impl Unified {
         stamp
     }
 
+    /// A JVM starts with this message. Nanoseconds that are many by then count from another start, that of the machine: from
+    /// here on they count from this one.
+    fn starts(&mut self, context: &mut Context<'_>, message: &mut Message<'_>) {
+        /// A JVM that reads its classes from a slow disk may take a second; a guess with room.
+        const LATE_NS: u64 = 60_000_000_000;
+        let uptime_ns = message.stamp.uptime_ns.unwrap_or(0);
+        if message.nanos && (self.zero_ns > 0 || uptime_ns > LATE_NS) {
+            self.zero_ns += uptime_ns;
+            message.stamp.uptime_ns = Some(0);
+            context.clock.restart(None);
+        }
+    }
+
     fn restart(&mut self, context: &mut Context<'_>) {
         self.open.finish(context);
         context.tell(Event::Restart);
@@ -289,6 +312,7 @@ impl Unified {
             open: std::mem::take(&mut self.open),
             region_bytes: self.fresh_region_bytes,
             bare: self.bare,
+            zero_ns: self.zero_ns,
             ..Self::default()
         };
     }
@@ -383,6 +407,38 @@ mod tests {
             let restarts = told.others.iter().filter(|other| *other == "Restart");
             assert_eq!(restarts.count(), 1, "{log}");
         }
+    }
+
+    #[test]
+    fn nanoseconds_since_the_machine_started_count_from_the_start_of_the_jvm() {
+        let jvm = |began: u64| {
+            let at = |ms: u64| format!("[{}ns][gc] ", began + ms * 1_000_000);
+            let pause = "Pause Young (Normal) (G1 Evacuation Pause) 9M->4M(256M) 1.000ms\n";
+            [
+                at(0) + "Version: 25\n" + &at(3) + "Using G1\n",
+                at(503) + "GC(0) " + pause + &at(703) + "GC(1) " + pause,
+            ]
+            .concat()
+        };
+        let began = |log: &str| {
+            let (told, _) = read(log);
+            let began = told
+                .pauses
+                .iter()
+                .map(|one| one.began.uptime_ns.unwrap() / 1_000_000);
+            let restarts = told
+                .others
+                .iter()
+                .filter(|other| *other == "Restart")
+                .count();
+            (began.collect::<Vec<_>>(), restarts)
+        };
+        let machine = 17_144_417_868_758;
+        assert_eq!(began(&jvm(machine)), (vec![499, 699], 0));
+        let two = jvm(machine) + &jvm(machine + 5_000_000_000);
+        assert_eq!(began(&two), (vec![499, 699, 499, 699], 1));
+        // `uptimenanos`
+        assert_eq!(began(&jvm(20_000_000)), (vec![522, 722], 0));
     }
 
     #[test]
