@@ -100,20 +100,22 @@ pub fn speed(rounds: usize) -> Result<String> {
     );
     for (what, source, word) in LOGS {
         let log = Scratch::of(source)?;
-        page += &row(what, &log.path, word, rounds)?;
+        page += &row(what, READER, &log, word, rounds)?;
     }
     Ok(page)
 }
 
-fn row(what: &str, path: &Path, word: &str, rounds: usize) -> Result<String> {
-    let megabytes = std::fs::metadata(path)?.len() as f64 / 1e6;
+/// A row of speeds: this program started as `reader`, beside grep for a word, over the same file.
+pub fn row(what: &str, reader: &str, log: &Scratch, word: &str, rounds: usize) -> Result<String> {
+    let path = &log.path;
+    let megabytes = log.bytes()? as f64 / 1e6;
     let (mut ours, mut theirs, mut memory) = (Vec::new(), Vec::new(), Vec::new());
     let mut found = String::new();
     for round in 0..rounds {
         for turn in 0..2 {
             if (round + turn) % 2 == 0 {
                 let mut command = Command::new(std::env::current_exe()?);
-                let done = process::run(command.arg(READER).arg(path), LIMIT)?;
+                let done = process::run(command.arg(reader).arg(path), LIMIT)?;
                 ours.push(megabytes / done.cpu.as_secs_f64());
                 memory.push(done.peak_kib / 1024.0);
                 done.stdout.trim().clone_into(&mut found);
@@ -136,8 +138,8 @@ fn row(what: &str, path: &Path, word: &str, rounds: usize) -> Result<String> {
     ))
 }
 
-/// A log for one comparison, removed at its end.
-struct Scratch {
+/// A file for one comparison, removed at its end.
+pub struct Scratch {
     path: PathBuf,
 }
 
@@ -157,19 +159,31 @@ impl Scratch {
         if log.is_empty() {
             bail!("{} is empty", source.display());
         }
+        Self::with(|file| {
+            for _ in 0..BYTES.div_ceil(log.len() as u64) {
+                file.write_all(&log)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// A file that is filled so.
+    pub fn with(fill: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>) -> Result<Self> {
         let name = format!("rungwise-bench-{}.log", std::process::id());
         let scratch = Self {
             path: std::env::temp_dir().join(name),
         };
-        let mut file = BufWriter::new(
-            File::create(&scratch.path)
-                .with_context(|| format!("cannot write {}", scratch.path.display()))?,
-        );
-        for _ in 0..BYTES.div_ceil(log.len() as u64) {
-            file.write_all(&log)?;
-        }
-        file.flush()?;
+        let cannot = || format!("cannot write {}", scratch.path.display());
+        let mut file = BufWriter::new(File::create(&scratch.path).with_context(cannot)?);
+        fill(&mut file)
+            .and_then(|()| file.flush())
+            .with_context(cannot)?;
         Ok(scratch)
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> Result<u64> {
+        Ok(std::fs::metadata(&self.path)?.len())
     }
 }
 

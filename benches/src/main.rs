@@ -23,6 +23,7 @@ mod machine;
 mod numbers;
 mod process;
 mod rungwise;
+mod threads;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,7 +31,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|gclog|gcpeers|gcstream|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
+const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|gclog|gcpeers|gcstream|threads|all] [--rounds N] [--seconds N] [--repeats N] [--binary FILE] [-o FILE]
 
   dns      rungwise load udp --dns and dnsperf against the same nsd
   depth1   rungwise and sockperf ping-pong, each against its own echo server
@@ -40,7 +41,8 @@ const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|gclog|g
   gclog    the parser of GC logs beside grep; needs neither root nor a build of rungwise
   gcpeers  jvm gc beside GCViewer and GCToolkit, which Maven fetches; needs no root
   gcstream memory and speed over 5 GB of log, its page, --follow on a quiet log; needs no root
-  all      the eight of them
+  threads  the parser of thread dumps beside grep; needs neither root nor a build of rungwise
+  all      the nine of them
 
   --rounds N    interleaved rounds of each comparison (5)
   --seconds N   length of each run (5)
@@ -79,10 +81,16 @@ fn run() -> Result<()> {
     if let Some(done) = gclog::read_if_asked(&words) {
         return done;
     }
+    if let Some(done) = threads::read_if_asked(&words) {
+        return done;
+    }
     let args = parse(words.into_iter())?;
     process::stop_on_signals();
     if args.what == "gclog" {
         return write(args.output.as_deref(), &gclog::speed(args.rounds)?);
+    }
+    if args.what == "threads" {
+        return write(args.output.as_deref(), &threads::speed(args.rounds)?);
     }
     if let "gcpeers" | "gcstream" = &*args.what {
         let tool = tool(args.binary)?;
@@ -132,6 +140,9 @@ fn run() -> Result<()> {
     if wanted("gcstream") {
         page += &gcstream::cost(&tool, args.rounds, args.window)?;
     }
+    if wanted("threads") {
+        page += &threads::speed(args.rounds)?;
+    }
     write(args.output.as_deref(), &page)
 }
 
@@ -172,7 +183,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
         };
         match word.as_str() {
             "dns" | "depth1" | "ladder" | "aa" | "check" | "gclog" | "gcpeers" | "gcstream"
-            | "all" => args.what = word,
+            | "threads" | "all" => args.what = word,
             "--rounds" => args.rounds = value()?.parse().context("--rounds takes a number")?,
             "--seconds" => {
                 args.window =
