@@ -21,6 +21,9 @@ pub struct Account {
     /// The log of JDK 5 to 8 begins in the midst of a pause, as the next file of a rotated set does: the line that ends the
     /// pause, with its duration. It is no event, since nothing tells what pause it was.
     pub begins_within: Option<Sample>,
+    /// Line by which it was sure that two JVMs write by turns into this log. Nothing tells whose a line is, so what is told of
+    /// runs mixes both.
+    pub by_turns: Option<u64>,
 }
 
 /// Lines and their bytes with the line ends.

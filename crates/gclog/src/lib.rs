@@ -17,6 +17,8 @@
 //! assert_eq!(account.unknown.lines, 0);
 //! ```
 //!
+//! It is on no registry: another project depends on the repository, `rungwise-gclog = { git = "URL", rev = "COMMIT" }`.
+//!
 //! Pure: no file is opened here, no clock is read, no input makes it panic. A log may be pushed in pieces of any
 //! length; the events are the same. One file may hold lines of the application, several JVMs and several formats:
 //! each line is judged by itself, and what containers, collectors of logs and syslog have put around it is taken off first.

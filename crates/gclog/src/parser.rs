@@ -171,6 +171,9 @@ impl Inner {
 
     /// Enters what lines turned out to be, with the text of the last of them as it stands in the log.
     fn enter(&mut self, read: Read, text: &[u8], share: Share) {
+        if self.clock.by_turns && self.account.by_turns.is_none() {
+            self.account.by_turns = Some(self.line);
+        }
         if self.account.begins_within.is_none() && self.preunified.lacks_beginning() {
             self.account.begins_within = Some(Sample::of(self.line, text));
         }
@@ -228,6 +231,53 @@ pub(crate) struct Clock {
     /// Since the JVM started, as far as the log tells.
     highest_ns: u64,
     after_header: bool,
+    turns: Turns,
+    /// Two JVMs have written by turns.
+    by_turns: bool,
+}
+
+/// Says by the uptime that two JVMs write into one file by turns: again and again it falls to where it had been left below, and
+/// jumps to where it had been left above, and both go on at the same speed. No JVM that starts anew does so.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turns {
+    low_ns: u64,
+    high_ns: u64,
+    /// Both, at the first of these falls.
+    began_ns: [u64; 2],
+    falls: u32,
+}
+
+impl Turns {
+    /// So many falls, in so long a time, do not come of damaged stamps; guesses.
+    const SURE: u32 = 8;
+    const LONG_NS: u64 = 10_000_000_000;
+
+    /// Takes note of an uptime and the one before it; true where it is sure.
+    fn are_seen(&mut self, uptime_ns: u64, last_ns: u64) -> bool {
+        let falls = |to: u64, from: u64| to.saturating_add(Clock::DISORDER_NS) < from;
+        let [low, high] = self.began_ns;
+        if !falls(uptime_ns, last_ns) {
+            if falls(uptime_ns, self.high_ns) {
+                // One that goes on from below to above is one JVM, which has told of the past.
+                if self.high_ns - uptime_ns < high.saturating_sub(low) / 2 {
+                    self.falls = 0;
+                }
+                self.low_ns = uptime_ns;
+            }
+            return false;
+        }
+        if falls(uptime_ns, self.low_ns) || falls(last_ns, self.high_ns) {
+            self.falls = 0;
+        }
+        if self.falls == 0 {
+            self.began_ns = [uptime_ns, last_ns];
+        }
+        self.falls += 1;
+        (self.low_ns, self.high_ns) = (uptime_ns, last_ns);
+        let [low, high] = self.began_ns;
+        let (low, high) = (uptime_ns.saturating_sub(low), last_ns.saturating_sub(high));
+        self.falls >= Self::SURE && low >= Self::LONG_NS && low.abs_diff(high) < low / 4
+    }
 }
 
 impl Clock {
@@ -251,12 +301,14 @@ impl Clock {
             last_ns: [uptime_ns; 2],
             highest_ns: uptime_ns,
             after_header: false,
+            ..*self
         };
     }
 
     /// Takes note of an uptime. True if it shows that another JVM writes now; then whatever is open shall be told,
     /// and [`Event::Restart`] after it.
     pub(crate) fn restarted(&mut self, uptime_ns: u64) -> bool {
+        self.by_turns |= self.turns.are_seen(uptime_ns, self.last_ns[0]);
         let before = self.last_ns[0].min(self.last_ns[1]);
         let after_header = std::mem::take(&mut self.after_header);
         let restarted = uptime_ns.saturating_add(Self::DISORDER_NS) < before
@@ -335,6 +387,49 @@ mod tests {
         for tenths in [50, 60, 55, 61, 9000, 62, 63] {
             assert!(!clock.restarted(tenths * SECOND / 10));
         }
+    }
+
+    #[test]
+    fn two_jvms_that_write_by_turns_are_told_from_one_that_starts_anew() {
+        let by_turns = |uptimes: &[u64]| {
+            let mut parser = Parser::new();
+            for at in uptimes {
+                let line = format!("{at}.000: [GC 2K->1K(9K), 0.1000000 secs]\n");
+                parser.push(line.as_bytes(), &mut |_: &Names, _: Event<'_>| {});
+            }
+            let account = parser.finish(&mut |_: &Names, _: Event<'_>| {});
+            account.by_turns
+        };
+        // How many lines each writes in its turn.
+        for (ours, theirs) in [(1, 1), (2, 2), (5, 1), (1, 5)] {
+            let mut uptimes = Vec::new();
+            for turn in 0..12 {
+                let at = |started: u64| (0..).map(move |part| started + 60 * turn + part);
+                uptimes.extend(at(5000).take(ours));
+                uptimes.extend(at(100).take(theirs));
+            }
+            assert!(by_turns(&uptimes).is_some(), "{ours} and {theirs}");
+        }
+        let longer_each_time: Vec<u64> = (1..20)
+            .flat_map(|run| (0..run * 10).map(|at| at * 3))
+            .collect();
+        assert_eq!(by_turns(&longer_each_time), None);
+        // Of the past, and up to the present.
+        let rows_of_the_past: Vec<u64> = (1..20)
+            .flat_map(|batch| {
+                [
+                    batch * 100,
+                    batch * 100 - 90,
+                    batch * 100 - 50,
+                    batch * 100 - 10,
+                ]
+            })
+            .collect();
+        assert_eq!(by_turns(&rows_of_the_past), None);
+        let damaged: Vec<u64> = (1..200)
+            .map(|at| if at % 10 == 0 { at * 3 % 7 * 1000 } else { at })
+            .collect();
+        assert_eq!(by_turns(&damaged), None);
     }
 
     #[test]

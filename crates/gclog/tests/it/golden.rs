@@ -230,6 +230,7 @@ fn account_told(account: &Account) -> String {
         ("its last line has no end", account.cut),
         ("it has lines that are too long", account.long_lines > 0),
         ("it has zero bytes", account.nul_bytes > 0),
+        ("two JVMs write it by turns", account.by_turns.is_some()),
     ] {
         if is {
             let _ = writeln!(text, "{said}");

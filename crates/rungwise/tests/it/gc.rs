@@ -210,6 +210,18 @@ fn the_way_that_a_log_comes_changes_nothing_of_what_it_says() {
 }
 
 #[test]
+fn a_log_that_was_redirected_by_powershell_is_read() {
+    let bench = Bench::new();
+    let file = bench.path("gc.log");
+    let plain = String::from_utf8(text(G1)).unwrap();
+    let units = std::iter::once(0xfeff).chain(plain.encode_utf16());
+    std::fs::write(&file, units.flat_map(u16::to_le_bytes).collect::<Vec<_>>()).unwrap();
+    let document = document(&bench, &[file.to_str().unwrap()]);
+    assert_eq!(document["files"][0]["packed"], "UTF-16");
+    assert_eq!(told(document), told(self::document(&bench, &[&log(G1)])));
+}
+
+#[test]
 fn a_set_says_what_its_files_say_one_behind_the_other() {
     let bench = Bench::new();
     for name in [G1, "own_jdk8-cms-seedflags.log", "own_jdk25-genshen.log"] {

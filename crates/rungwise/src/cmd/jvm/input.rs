@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use flate2::bufread::MultiGzDecoder;
 use rungwise_host::files;
 
+use super::utf16::{self, Utf16};
 use super::zip::{self, Member};
 
 /// Bytes that are read at once.
@@ -32,7 +33,7 @@ enum Place {
 /// The text of a part.
 pub(super) struct Text {
     reader: Box<dyn Read>,
-    /// `gzip`, `zip`.
+    /// `gzip`, `zip`, `UTF-16`.
     pub(super) packed: Option<&'static str>,
 }
 
@@ -128,7 +129,9 @@ const OTHERS: [(&[u8], &str); 4] = [
 
 /// Whether these first bytes are those of something packed.
 pub(super) fn is_packed(first: &[u8]) -> bool {
-    first.starts_with(GZIP) || OTHERS.iter().any(|(magic, _)| first.starts_with(magic))
+    first.starts_with(GZIP)
+        || utf16::order(first).is_some()
+        || OTHERS.iter().any(|(magic, _)| first.starts_with(magic))
 }
 
 fn unpacked(mut reader: Box<dyn BufRead>) -> anyhow::Result<Text> {
@@ -137,6 +140,12 @@ fn unpacked(mut reader: Box<dyn BufRead>) -> anyhow::Result<Text> {
         return Ok(Text {
             reader: Box::new(MultiGzDecoder::new(reader)),
             packed: Some("gzip"),
+        });
+    }
+    if let Some(order) = utf16::order(first) {
+        return Ok(Text {
+            reader: Box::new(Utf16::new(reader, order)),
+            packed: Some("UTF-16"),
         });
     }
     if let Some((_, program)) = OTHERS.iter().find(|(magic, _)| first.starts_with(magic)) {

@@ -5,6 +5,7 @@ pub(super) mod gc;
 mod input;
 mod target;
 pub(super) mod threads;
+mod utf16;
 mod zip;
 
 use rungwise_model::Exit;

@@ -195,7 +195,7 @@ impl Source {
         let begins = reading.files.last().is_some_and(|file| file.bytes == 0);
         if begins && input::is_packed(piece) {
             anyhow::bail!(
-                "cannot follow {}: it is packed, and only text can be read while it is written",
+                "cannot follow {}: it is packed or in UTF-16, and only plain text can be read while it is written",
                 self.name()
             );
         }

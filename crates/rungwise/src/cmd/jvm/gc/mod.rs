@@ -368,10 +368,18 @@ impl Reading {
         if !takers.signs.are_of_a_log(&account) && summary.pauses.count == 0 {
             return Err(no_log(&self.files, &account));
         }
+        let mut notes = self.notes;
+        notes.extend(account.by_turns.map(|line| {
+            format!(
+                "two JVMs write into this log by turns, as their uptimes tell by line {line}, and nothing tells whose a line is: \
+                 the figures mix both; let each JVM write a file of its own (-Xlog:gc*:file=gc-%p.log, JDK 8 \
+                 -Xloggc:gc-%p.log)"
+            )
+        }));
         Ok(Log {
             parts,
             files: self.files,
-            notes: self.notes,
+            notes,
             account,
             slo: takers.limit.map(|limit| limit.told(&summary)),
             summary,
