@@ -28,7 +28,7 @@ use crate::event::{Collector, Event, Fact, Stamp};
 use crate::number::whole;
 use crate::parser::Context;
 use decorations::{Decorations, Reader, Subject};
-use noise::is_quiet;
+use noise::{is_quiet, is_second_line};
 use open::Open;
 
 /// What the lines so far have left open.
@@ -100,6 +100,9 @@ impl Unified {
             {
                 return self.message(context, decorations, message);
             }
+        }
+        if is_second_line(text) {
+            return Read::Ignored;
         }
         let message = Message {
             stamp: Stamp::default(),

@@ -212,6 +212,11 @@ pub(super) fn is_quiet(text: &[u8]) -> bool {
         || is_statistics(text)
 }
 
+/// The second line of a message, which has no decorations before JDK 25 (`gc/shared/workerPolicy.cpp`, trace).
+pub(super) fn is_second_line(text: &[u8]) -> bool {
+    text.starts_with(b" active_workers_by_JT: ")
+}
+
 /// A row of a heap; `text` has no indentation.
 pub(super) fn is_row(text: &[u8]) -> bool {
     begins(text, ROWS)
@@ -261,6 +266,15 @@ fn is_statistics(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_second_line_is_ignored_also_where_lines_have_decorations() {
+        let (_, account) = super::super::told::read(
+            "[0.1s][trace][gc,task] GC(1) GCPolicy calc_default_active_workers() : active_workers(): 2\n \
+             active_workers_by_JT: 6  active_workers_by_heap_size: 2\n",
+        );
+        assert_eq!((account.ignored.lines, account.unknown.lines), (2, 0));
+    }
 
     #[test]
     fn statistics_are_quiet_and_prose_is_not() {
