@@ -9,7 +9,8 @@
 //! | journald, rsyslog, RFC 3164 | `Nov 22 10:00:00 HOST java[123]: `, or with a date as in RFC 3339 |
 //! | RFC 5424 | `<14>1 2026-01-02T03:04:05.123456Z HOST java 123 - - ` |
 //!
-//! JVMs before JDK 9 print dates too: `2026-11-22T17:09:58.133+0000: `. RFC 3339 has a colon within the zone, and none behind it.
+//! JVMs before JDK 9 print dates too: `2026-11-22T17:09:58.133+0000: `, and other threads may print anything behind one. RFC 3339
+//! has a colon within the zone, and journald, whose old dates have none either, prints no milliseconds.
 //!
 //! Sources: `kubernetes/cri-api` (`LogTag`), `conmon src/ctr_logging.c`, `docker/compose cmd/formatter/logs.go`,
 //! `kubernetes/kubectl pkg/cmd/logs`, `systemd src/shared/logs-show.c`, RFC 3164 and 5424.
@@ -159,7 +160,10 @@ struct Header<'a> {
 
 /// `HOST java[123]: `.
 fn header(text: &[u8]) -> Option<Header<'_>> {
-    let (_, program) = until(text, b' ')?;
+    let (host, program) = until(text, b' ')?;
+    if host.is_empty() {
+        return None;
+    }
     let end = program
         .iter()
         .position(|byte| matches!(byte, b' ' | b':' | b'['))
@@ -200,7 +204,7 @@ impl<'a> Date<'a> {
         let (has_colon, zone) = match rest {
             [b'Z', ..] => (true, 1),
             [b'+' | b'-', _, _, b':', _, _, ..] => (true, 6),
-            [b'+' | b'-', _, _, _, _, ..] => (false, 5),
+            [b'+' | b'-', _, _, _, _, ..] if places != 3 => (false, 5),
             _ => return None,
         };
         Some(Self {
@@ -260,6 +264,7 @@ mod tests {
             "<14>Nov 22 10:00:00 host java[123]: ",
             "2026-11-22T10:00:00+0000 host java[123]: ",
             "2026-11-22T10:00:00+0000 host java: ",
+            "2026-11-22T10:00:00.123456+0000 host java[123]: ",
             "2026-11-22T10:00:00+00:00 host java[123]: ",
             "2026-11-22T10:00:00.123456+00:00 host java[123]: ",
             "2026-11-22T10:00:00.123456+01:00 host java: ",
@@ -305,6 +310,9 @@ mod tests {
             "2026-11-22T17:09:58.133+0000 space 26240K",
             "2026-11-22T17:09:58.133+00002026-11-22T17:09:58.134+0000: : x",
             "2026-11-22T17:09:58.133+0000",
+            "2026-11-22T17:09:58.133+0000  eden:  space 294912K, 100% used",
+            "2026-11-22T17:09:58.133+0000 garbage-first heap:   total 262144K",
+            "2026-11-22T17:09:58+0000  eden:  space 294912K, 100% used",
             "2026-11-22 17:09:58 x",
             "CommandLine flags: -Xmx1g",
             "Nov 22 10:00:00 no header",
