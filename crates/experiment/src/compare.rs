@@ -8,7 +8,7 @@ use rungwise_stats::ratio;
 use rungwise_stats::schedule::Orders;
 
 use crate::Error;
-use crate::design::{Guard, Judging, Objective};
+use crate::design::{Guard, Judging};
 use crate::record::{PairRecord, Record};
 use crate::stage::{Stage, StageError, Variant};
 
@@ -25,6 +25,8 @@ pub struct Comparison<'a> {
     pub b: &'a Variant,
     /// CPU cost alone must not decide.
     pub shared_lock: bool,
+    /// The service is started afresh for each half, whether the halves differ or not.
+    pub fresh: bool,
 }
 
 /// What came of it.
@@ -42,6 +44,10 @@ pub struct Compared {
     pub cpu_delta: Option<Delta>,
     /// Judged by cost because no quiet pairs were to be had.
     pub cost_only: bool,
+    /// It ended because the service failed with the change; the reason says how.
+    pub failed: bool,
+    /// How many of the pairs, from the first, were looked at for the decision.
+    looked_at: usize,
     /// Latency of the counted runs without the change.
     pub latency_a: Histogram,
     /// Latency of the counted runs with it.
@@ -88,17 +94,30 @@ pub fn compare(
     let attempts = judging.most_pairs() + judging.max_discards;
     let mut orders = Orders::new(seed);
     let mut measured = Measured::default();
-    let mut quiet = true;
+    // A pair that was quiet is the look of the next one; before the first, and after one of an earlier session, nobody has
+    // looked.
+    let mut quiet = false;
     for index in 0..attempts as usize {
         let b_first = orders.draw();
         let first = if b_first { Half::B } else { Half::A };
         let pair = if let Some(earlier) = record.recorded(comparison.id, index) {
+            quiet = false;
             earlier
         } else {
             if !quiet {
                 wait_for_quiet(comparison, judging, &measured, stage, observer)?;
             }
-            let mut pair = measure(comparison, first, seed.wrapping_add(index as u64), stage)?;
+            let spared = measured.pairs.iter().any(|pair| pair.again.is_some());
+            let seed = seed.wrapping_add(index as u64);
+            let mut pair = match measure(comparison, first, seed, spared, stage) {
+                Err(Error::ServiceFailed { half: Half::B, why }) if comparison.changes() => {
+                    // What hangs must not be there for the next comparison.
+                    let _ = stage.restart();
+                    return Ok(measured.failed(&why, judging));
+                }
+                measured => measured?,
+            };
+            quiet = disturbance(&pair.pair) <= judging.discard_above;
             if !judging.guards_errors() {
                 doubt_errors(&mut pair.pair.a);
                 doubt_errors(&mut pair.pair.b);
@@ -107,8 +126,7 @@ pub fn compare(
             record.keep(comparison.id, index, &pair)?;
             pair
         };
-        quiet = pair.pair.a.cpu.foreign.max(pair.pair.b.cpu.foreign) <= judging.discard_above;
-        if !measured.push(pair, judging.objective) {
+        if !measured.push(pair, judging) {
             orders.again(b_first);
         }
         observer.progress(&measured.progress(comparison, judging, false));
@@ -129,41 +147,62 @@ pub fn compare(
     Ok(measured.without_quiet(comparison, judging))
 }
 
+impl Comparison<'_> {
+    fn changes(&self) -> bool {
+        self.a != self.b
+    }
+}
+
 #[derive(Default)]
 struct Measured {
     pairs: Vec<Pair>,
     /// Log ratios B to A of the pairs that count.
     objective: Vec<f64>,
     cost: Vec<f64>,
-    /// Log ratios of the CPU cost of every pair whose only fault is foreign load.
-    cost_noisy: Vec<f64>,
     latency_a: Histogram,
     latency_b: Histogram,
-    noisy_a: Histogram,
-    noisy_b: Histogram,
+    /// Of every pair whose only fault is foreign load.
+    noisy: Noisy,
+    /// The same as it was at the last look that they were enough for.
+    noisy_at_look: Noisy,
+}
+
+/// Pairs of which the CPU cost is known, however much others ran beside them.
+#[derive(Clone, Default)]
+struct Noisy {
+    /// All pairs up to the last of them.
+    pairs: usize,
+    /// Log ratios of the CPU cost.
+    cost: Vec<f64>,
+    latency_a: Histogram,
+    latency_b: Histogram,
 }
 
 impl Measured {
     /// Answers whether the pair counts.
-    fn push(&mut self, record: PairRecord, objective: Objective) -> bool {
+    fn push(&mut self, record: PairRecord, judging: &Judging) -> bool {
         let PairRecord {
             pair,
             latency_a,
             latency_b,
         } = record;
-        let cost = ratio::log_ratio(pair.a.cpu_us_per_tx, pair.b.cpu_us_per_tx);
+        let objective = judging.objective;
         let change = ratio::log_ratio(objective.of(&pair.a), objective.of(&pair.b));
         let counts = pair.discarded.is_none() && change.is_some();
         if let (true, Some(change)) = (counts, change) {
             self.objective.push(change);
-            self.cost.extend(cost);
+            self.cost.extend(cost(&pair));
             self.latency_a.merge(&latency_a);
             self.latency_b.merge(&latency_b);
         }
-        if certified(&pair) {
-            self.cost_noisy.extend(cost);
-            self.noisy_a.merge(&latency_a);
-            self.noisy_b.merge(&latency_b);
+        if let Some(cost) = certified_cost(&pair) {
+            self.noisy.pairs = self.pairs.len() + 1;
+            self.noisy.cost.push(cost);
+            self.noisy.latency_a.merge(&latency_a);
+            self.noisy.latency_b.merge(&latency_b);
+            if judging.looks.contains(&(self.noisy.cost.len() as u32)) {
+                self.noisy_at_look = self.noisy.clone();
+            }
         }
         self.pairs.push(pair);
         counts
@@ -198,23 +237,16 @@ impl Measured {
                 .unwrap_or(pairs),
             discarded: self.discarded(),
             ratio: median(&self.objective).map(f64::exp),
-            foreign: self
-                .pairs
-                .last()
-                .map_or(0.0, |pair| pair.a.cpu.foreign.max(pair.b.cpu.foreign)),
+            foreign: self.pairs.last().map_or(0.0, disturbance),
             waiting,
         }
     }
 
     /// No more pairs may be tried and none of the looks decided.
-    fn without_quiet(mut self, comparison: &Comparison<'_>, judging: &Judging) -> Compared {
-        let reached = judging
-            .looks
-            .iter()
-            .rfind(|look| **look as usize <= self.cost_noisy.len());
-        if let (Some(look), false) = (reached, comparison.shared_lock) {
-            self.cost_noisy.truncate(*look as usize);
-            let mut judgement = decide::judge_cost_only(&judging.rules(), &self.cost_noisy);
+    fn without_quiet(self, comparison: &Comparison<'_>, judging: &Judging) -> Compared {
+        let cost = &self.noisy_at_look.cost;
+        if !cost.is_empty() && !comparison.shared_lock {
+            let mut judgement = decide::judge_cost_only(&judging.rules(), cost);
             if judgement.call == Call::MorePairs {
                 judgement.call = Call::Inconclusive;
                 "no quiet pairs, and the CPU cost alone does not tell"
@@ -241,24 +273,36 @@ impl Measured {
         self.finish(judgement, false, judging)
     }
 
+    /// The service failed with the change, and not for the first time.
+    fn failed(self, why: &str, judging: &Judging) -> Compared {
+        let judgement = decide::Judgement {
+            call: Call::Revert,
+            primary: None,
+            cost: None,
+            reason: format!("the service failed with it twice, the last time: {why}"),
+        };
+        Compared {
+            failed: true,
+            ..self.finish(judgement, false, judging)
+        }
+    }
+
     fn finish(self, judgement: decide::Judgement, cost_only: bool, judging: &Judging) -> Compared {
         let discarded = self.discarded();
-        let counted = if cost_only {
-            self.cost_noisy.len()
+        let (looked_at, counted, latency_a, latency_b) = if cost_only {
+            let noisy = self.noisy_at_look;
+            let counted = noisy.cost.len();
+            (noisy.pairs, counted, noisy.latency_a, noisy.latency_b)
         } else {
-            self.objective.len()
-        } as u32;
-        let (latency_a, latency_b) = if cost_only {
-            (self.noisy_a, self.noisy_b)
-        } else {
-            (self.latency_a, self.latency_b)
+            let counted = self.objective.len();
+            (self.pairs.len(), counted, self.latency_a, self.latency_b)
         };
         let delta = |interval: Option<Interval>| {
             interval.map(|interval| Delta {
                 point: ratio::to_change(interval.point),
                 low: ratio::to_change(interval.low),
                 high: ratio::to_change(interval.high),
-                pairs: counted,
+                pairs: counted as u32,
                 discarded,
             })
         };
@@ -268,6 +312,8 @@ impl Measured {
             delta: delta(judgement.primary),
             cpu_delta: delta(judgement.cost),
             cost_only,
+            failed: false,
+            looked_at,
             latency_a,
             latency_b,
             pairs: self.pairs,
@@ -293,9 +339,14 @@ impl Compared {
 
     /// The pairs that count.
     pub fn counted(&self) -> impl Iterator<Item = &Pair> {
-        self.pairs
-            .iter()
-            .filter(|pair| pair.discarded.is_none() || self.cost_only && certified(pair))
+        let counts = |pair: &&Pair| {
+            if self.cost_only {
+                certified_cost(pair).is_some()
+            } else {
+                pair.discarded.is_none()
+            }
+        };
+        self.pairs[..self.looked_at].iter().filter(counts)
     }
 
     /// Median of a figure of the counted pairs.
@@ -338,18 +389,37 @@ impl Compared {
     }
 }
 
+/// Measures a pair. One end of the service may be the machine's doing (out of memory) and not the change's: unless the
+/// change was `spared` before, the half is run once more.
 fn measure(
     comparison: &Comparison<'_>,
     first: Half,
     seed: u64,
+    spared: bool,
     stage: &mut dyn Stage,
 ) -> Result<PairRecord, Error> {
+    let mut again = None;
     let mut half = |which: Half| {
         let variant = match which {
             Half::A => comparison.a,
             Half::B => comparison.b,
         };
-        stage.run(variant, seed).map_err(|error| match error {
+        let restarted = if comparison.fresh {
+            stage.restart()
+        } else {
+            Ok(())
+        };
+        let may_fail = which == Half::B && comparison.changes() && !spared;
+        let ran = match restarted.and_then(|()| stage.run(variant, seed)) {
+            Err(StageError::ServiceFailed(why)) if may_fail => {
+                again = Some(why);
+                // How it ended is known.
+                let _ = stage.restart();
+                stage.run(variant, seed)
+            }
+            ran => ran,
+        };
+        ran.map_err(|error| match error {
             StageError::ServiceFailed(why) => Error::ServiceFailed { half: which, why },
             // It could be set up when it was tried out, so the lab has changed under us.
             StageError::Unavailable(why) => Error::Stage(StageError::Broken(why)),
@@ -369,6 +439,7 @@ fn measure(
             b: b.run,
             first,
             discarded: None,
+            again,
         },
         latency_a: a.latency,
         latency_b: b.latency,
@@ -394,8 +465,20 @@ fn doubt_errors(run: &mut Run) {
     run.certified = Err(reasons);
 }
 
-fn certified(pair: &Pair) -> bool {
-    pair.a.certified.is_ok() && pair.b.certified.is_ok()
+/// Foreign load of the half that saw more of it.
+fn disturbance(pair: &Pair) -> f64 {
+    pair.a.cpu.foreign.max(pair.b.cpu.foreign)
+}
+
+/// Log ratio of the CPU cost.
+fn cost(pair: &Pair) -> Option<f64> {
+    ratio::log_ratio(pair.a.cpu_us_per_tx, pair.b.cpu_us_per_tx)
+}
+
+/// The same of a pair that foreign load alone may have spoilt.
+fn certified_cost(pair: &Pair) -> Option<f64> {
+    let certified = pair.a.certified.is_ok() && pair.b.certified.is_ok();
+    cost(pair).filter(|_| certified)
 }
 
 /// Why a pair does not count.

@@ -200,6 +200,9 @@ pub struct Design {
     pub place: String,
     /// Runs and looks were cut short for a first impression.
     pub quick: bool,
+    /// Some rung starts the service anew with other arguments.
+    #[serde(default)]
+    pub restarts: bool,
     /// The state the ladder starts from.
     pub baseline: Vec<(Setting, String)>,
     /// Somebody else's figure for that state.

@@ -138,6 +138,8 @@ impl<'a> Climb<'a> {
                 b: start,
                 // What the machine can show of the objective is not to be had from the cost.
                 shared_lock: true,
+                // Where rungs restart the service, what a start leaves to chance is part of their noise.
+                fresh: self.design.restarts,
             },
             &single,
             self.stage,
@@ -392,20 +394,21 @@ impl<'a> Climb<'a> {
                 a: before,
                 b: after,
                 shared_lock: step.shared_lock || self.lock_left,
+                fresh: false,
             },
             &self.design.judging,
             self.stage,
             self.record,
             self.observer,
-        );
-        match compared {
-            Ok(compared) => Ok(self.row(step, id, title, &compared)),
-            Err(Error::ServiceFailed {
-                half: rungwise_model::tune::Half::B,
-                why,
-            }) => Ok(failed(step, id, title, &why)),
-            Err(other) => Err(other),
+        )?;
+        let spared = compared.pairs.iter().find_map(|pair| pair.again.as_deref());
+        if let (Some(why), false) = (spared, compared.failed) {
+            self.climbed.could_not.push(format!(
+                "{id}: whether the service fails with it: it did once, and not when that half was run again, so the change is \
+                 not blamed: {why}; see the service's log, and dmesg for a lack of memory"
+            ));
         }
+        Ok(self.row(step, id, title, &compared))
     }
 
     fn skipped(&mut self, step: &Step, id: &str, title: &str, why: &str) -> Rung {
@@ -473,6 +476,7 @@ impl<'a> Climb<'a> {
                 a: start,
                 b: &last,
                 shared_lock: true,
+                fresh: false,
             },
             &self.design.judging,
             self.stage,
@@ -530,6 +534,9 @@ impl<'a> Climb<'a> {
 
     fn row(&self, step: &Step, id: &str, title: &str, compared: &Compared) -> Rung {
         let (outcome, reason) = match (&step.part, compared.call) {
+            (Part::Limit | Part::Branch, _) if compared.failed => {
+                (Outcome::Observed, compared.reason.clone())
+            }
             (Part::Limit, _) => (
                 Outcome::Observed,
                 "measured for comparison: a limit, not a change that could be kept".to_owned(),
@@ -652,18 +659,6 @@ pub(crate) fn empty(step: &Step, outcome: Outcome, reason: &str) -> Rung {
         asked: step.asked.clone(),
         discarded: 0,
         pairs: Vec::new(),
-    }
-}
-
-fn failed(step: &Step, id: &str, title: &str, why: &str) -> Rung {
-    let outcome = match step.part {
-        Part::Step => Outcome::Reverted,
-        _ => Outcome::Observed,
-    };
-    Rung {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        ..empty(step, outcome, &format!("the service failed with it: {why}"))
     }
 }
 

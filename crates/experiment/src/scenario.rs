@@ -278,6 +278,18 @@ impl Scenario {
         self.judging.max_discards = self.judging.max_discards.min(4);
     }
 
+    /// Whether some rung switches the service, which then starts anew; of rungs that are found, whether one can.
+    fn restarts(&self) -> bool {
+        let Service::Started(started) = &self.service else {
+            return false;
+        };
+        let switches = |step: &Step| {
+            let mut set = step.set.iter();
+            set.any(|(setting, _)| started.switches.contains_key(&setting.knob))
+        };
+        self.auto.is_some() && !started.switches.is_empty() || self.rungs.iter().any(switches)
+    }
+
     /// What is compared with what, at a `place` told in words; knobs of a device turn `device`.
     pub fn design(&self, place: String, device: Option<&str>) -> Design {
         let auto = self.auto.clone().map(|auto| Auto {
@@ -290,6 +302,7 @@ impl Scenario {
             title: self.title.clone(),
             place,
             quick: self.quick,
+            restarts: self.restarts(),
             baseline: self.start.set.clone(),
             start_reference: self.start.reference.clone(),
             steps: self.rungs.clone(),

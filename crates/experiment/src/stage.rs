@@ -87,6 +87,9 @@ pub enum StageError {
     /// The service ended or stopped answering in this variant.
     #[error("{0}")]
     ServiceFailed(String),
+    /// The service ended and only its owner can start it again; nothing more can be measured.
+    #[error("{0}")]
+    Gone(String),
     /// A precondition of the whole experiment is missing.
     #[error("{0}")]
     Precondition(String),
@@ -105,6 +108,9 @@ pub trait Stage {
 
     /// Runs `variant` once: set up, warm up, measure.
     fn run(&mut self, variant: &Variant, seed: u64) -> Result<Sample, StageError>;
+
+    /// Ends the service where it is ours, so that the next run starts it afresh; an error where it had ended by itself.
+    fn restart(&mut self) -> Result<(), StageError>;
 
     /// Looks at the machine for `window_s` seconds while `variant` runs under its traffic.
     fn look(&mut self, variant: &Variant, window_s: f64, seed: u64) -> Result<Capture, StageError>;

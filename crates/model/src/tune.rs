@@ -169,6 +169,9 @@ pub struct Pair {
     pub first: Half,
     /// Why this pair does not count; absent when it does.
     pub discarded: Option<String>,
+    /// How the service failed in half B, where it did and the half was run once more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
 }
 
 /// A half of a pair.

@@ -247,6 +247,12 @@ impl Stage for Lab {
         })
     }
 
+    fn restart(&mut self) -> Result<(), StageError> {
+        let alive = self.running.still_alive();
+        self.running.restart();
+        alive
+    }
+
     fn look(&mut self, variant: &Variant, window_s: f64, seed: u64) -> Result<Capture, StageError> {
         self.set_up(variant)?;
         let sources = self.cpu_sources();

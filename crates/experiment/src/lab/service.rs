@@ -1,5 +1,6 @@
 //! The service under test: one process at a time, restarted when a variant wants other switches.
 
+use std::thread;
 use std::time::Duration;
 
 use rungwise_host::process::{Attached, Launch, Ready, Service};
@@ -11,6 +12,10 @@ use crate::stage::{StageError, Variant};
 
 /// How long a predecessor's port may stay taken.
 const RELEASE: Duration = Duration::from_secs(2);
+/// How long to wait before the port is tried again; short against a run, long against a start that fails.
+const TRY_AGAIN: Duration = Duration::from_millis(50);
+/// What every service says of a port that is taken, for it is the kernel's own word (EADDRINUSE in strerror(3)).
+const TAKEN: &str = "in use";
 
 /// The running service, if any.
 #[derive(Debug)]
@@ -20,6 +25,8 @@ pub(super) struct Running {
     ready: Ready,
     argv: Vec<String>,
     process: Process,
+    /// A service of ours has run already.
+    replaces: bool,
 }
 
 #[derive(Debug)]
@@ -38,6 +45,7 @@ impl Running {
             ready,
             argv: Vec::new(),
             process: Process::None,
+            replaces: false,
         }
     }
 
@@ -58,14 +66,22 @@ impl Running {
         if argv == self.argv && matches!(self.process, Process::Ours(_)) {
             return Ok(());
         }
-        let replaces = matches!(self.process, Process::Ours(_));
         self.stop();
-        let gives_up = clock::now() + if replaces { RELEASE } else { Duration::ZERO };
+        let patience = if self.replaces {
+            RELEASE
+        } else {
+            Duration::ZERO
+        };
+        let gives_up = clock::now() + patience;
         let service = loop {
             match self.start(&argv, topology, wanted.ready_within, &mut started) {
                 Ok(service) => break service,
                 // The kernel may free the predecessor's port only after its process is gone (io_uring does).
-                Err(rungwise_host::Error::Died { .. }) if clock::now() < gives_up => {}
+                Err(rungwise_host::Error::Died { stderr, .. })
+                    if stderr.contains(TAKEN) && clock::now() < gives_up =>
+                {
+                    thread::sleep(TRY_AGAIN);
+                }
                 Err(error) if error.is_precondition() => {
                     return Err(StageError::Precondition(error.to_string()));
                 }
@@ -74,6 +90,7 @@ impl Running {
         };
         self.argv = argv;
         self.process = Process::Ours(service);
+        self.replaces = true;
         Ok(())
     }
 
@@ -96,19 +113,21 @@ impl Running {
 
     /// An error naming how the service ended, if it did. A service of ours is started afresh after it.
     pub(super) fn still_alive(&mut self) -> Result<(), StageError> {
-        let how = match &self.process {
-            Process::Ours(service) => service
-                .ended()
-                .map(|how| format!("under load, {how}: {}", self.argv.join(" "))),
-            Process::Attached(attached) if !attached.alive() => Some(format!(
+        match &self.process {
+            Process::Ours(service) => {
+                let Some(how) = service.ended() else {
+                    return Ok(());
+                };
+                let how = format!("under load, {how}: {}", self.argv.join(" "));
+                self.stop();
+                Err(StageError::ServiceFailed(how))
+            }
+            Process::Attached(attached) if !attached.alive() => Err(StageError::Gone(format!(
                 "process {} ended under load; see its log, and give the pid of the new one",
                 attached.pid()
-            )),
-            Process::Attached(_) | Process::None => None,
-        };
-        let Some(how) = how else { return Ok(()) };
-        self.stop();
-        Err(StageError::ServiceFailed(how))
+            ))),
+            Process::Attached(_) | Process::None => Ok(()),
+        }
     }
 
     /// What to look at in a service that runs, has answered, and answers no longer.
@@ -130,6 +149,13 @@ impl Running {
             Process::None => None,
             Process::Ours(service) => Some(service.pid()),
             Process::Attached(attached) => Some(attached.pid()),
+        }
+    }
+
+    /// Stops a service of ours, so that it starts afresh.
+    pub(super) fn restart(&mut self) {
+        if matches!(self.process, Process::Ours(_)) {
+            self.stop();
         }
     }
 

@@ -169,6 +169,17 @@ fn a_minimal_file_has_sensible_defaults() {
 }
 
 #[test]
+fn a_design_says_whether_its_rungs_restart_the_service() {
+    let restarts = |text: &str| {
+        let scenario = parse(text).unwrap();
+        scenario.design("here".to_owned(), None).restarts
+    };
+    assert!(restarts(builtin("udp-echo").unwrap()));
+    assert!(restarts(builtin("udp-echo-auto").unwrap()));
+    assert!(!restarts(MINIMAL));
+}
+
+#[test]
 fn a_running_service_lives_on_the_host() {
     let scenario =
         parse(&with("command = [\"./server\"]", "pid = 812").replace("{server}", "127.0.0.1"))

@@ -54,6 +54,7 @@ pub(crate) fn design(steps: Vec<Step>) -> Design {
         title: "a known truth".to_owned(),
         place: "nowhere".to_owned(),
         quick: false,
+        restarts: false,
         baseline: Vec::new(),
         start_reference: None,
         steps,
@@ -356,6 +357,12 @@ fn without_quiet_only_cost_decides_and_never_where_a_lock_is_shared() {
         .unwrap();
     assert!(cheap.cost_only);
     assert_eq!(cheap.outcome, Outcome::Kept, "{}", cheap.reason);
+    // The decision was taken at 8 of 12 pairs, and so are the figures beside it.
+    assert_eq!((cheap.pairs.len(), cheap.cpu_delta.unwrap().pairs), (12, 8));
+    let mut rates: Vec<f64> = cheap.pairs[..8].iter().map(|p| p.b.rate_per_s).collect();
+    rates.sort_by(f64::total_cmp);
+    let middle = f64::midpoint(rates[3], rates[4]);
+    assert!((cheap.rate_per_s.unwrap() / middle - 1.0).abs() < 1e-9);
     assert_eq!(outcome(&climbed, "locked"), Outcome::Inconclusive);
     // The lock may be there still.
     assert_eq!(outcome(&climbed, "later"), Outcome::Inconclusive);
@@ -393,6 +400,52 @@ fn a_service_that_dies_with_a_change_reverts_it() {
     let climbed = run(&design, &mut stage);
     assert_eq!(outcome(&climbed, "deadly"), Outcome::Reverted);
     assert_eq!(outcome(&climbed, "good"), Outcome::Kept);
+}
+
+#[test]
+fn a_service_that_dies_once_is_run_again_before_the_change_is_blamed() {
+    let climbed = |times| {
+        let design = design(vec![step("good")]);
+        let mut stage = Simulated::new(23)
+            .deadly_after("good", 3, times)
+            .effect("good", 1.3);
+        run(&design, &mut stage)
+    };
+    let once = climbed(1);
+    let rung = &once.rungs[1];
+    assert_eq!(rung.outcome, Outcome::Kept, "{}", rung.reason);
+    assert_eq!(rung.pairs[3].again.as_deref(), Some("killed by good"));
+    let said = once.could_not.join("\n");
+    assert!(said.contains("good: ") && said.contains("killed by good"));
+    // A second time it is the change. What was measured before stays with the rung.
+    let twice = climbed(2);
+    let rung = &twice.rungs[1];
+    assert_eq!(rung.outcome, Outcome::Reverted);
+    assert!(rung.reason.contains("twice"), "{}", rung.reason);
+    assert_eq!(rung.pairs.len(), 3);
+    assert!(rung.rate_per_s.is_some() && rung.delta.is_none());
+    assert!(twice.could_not.is_empty(), "{:?}", twice.could_not);
+}
+
+#[test]
+fn also_the_first_pair_of_a_comparison_waits_for_quiet() {
+    let mut stage = Simulated::new(24).loud(3);
+    let climbed = run(&design(vec![step("good")]), &mut stage);
+    assert_eq!(stage.loud, 0);
+    let first = &climbed.rungs[0].pairs[0];
+    assert!(first.a.at_s.min(first.b.at_s) > 0.35, "{first:?}");
+}
+
+#[test]
+fn where_rungs_restart_the_service_the_machine_is_checked_with_restarts_too() {
+    let mut design = design(vec![step("nothing")]);
+    let mut stage = Simulated::new(25);
+    run(&design, &mut stage);
+    assert_eq!(stage.restarts, 0);
+    design.restarts = true;
+    let climbed = run(&design, &mut stage);
+    // Both halves of every pair of the check, and no half of a rung.
+    assert_eq!(stage.restarts, 2 * climbed.rungs[0].pairs.len());
 }
 
 #[test]

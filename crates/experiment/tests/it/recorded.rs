@@ -47,6 +47,10 @@ impl Stage for Recorded {
         self.runs.run(variant, seed)
     }
 
+    fn restart(&mut self) -> Result<(), StageError> {
+        self.runs.restart()
+    }
+
     fn look(&mut self, variant: &Variant, _: f64, _: u64) -> Result<Capture, StageError> {
         let mut capture = bundle::read(&look(variant)).unwrap();
         if let Some((knob, client)) = &self.client

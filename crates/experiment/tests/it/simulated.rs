@@ -17,7 +17,11 @@ pub(crate) struct Simulated {
     losses: BTreeMap<String, f64>,
     wrongs: BTreeMap<String, f64>,
     unavailable: BTreeMap<String, String>,
-    deadly: Vec<String>,
+    /// Knobs that end the service: from which run with them on, and how often.
+    deadly: Vec<(String, usize, usize)>,
+    /// Looks at the machine that find it busy before one finds it quiet.
+    pub(crate) loud: usize,
+    pub(crate) restarts: usize,
     disturb_every: usize,
     interrupt_after: usize,
     by_call: bool,
@@ -65,8 +69,18 @@ impl Simulated {
         self
     }
 
-    pub(crate) fn deadly(mut self, knob: &str) -> Self {
-        self.deadly.push(knob.to_owned());
+    pub(crate) fn deadly(self, knob: &str) -> Self {
+        self.deadly_after(knob, 0, usize::MAX)
+    }
+
+    /// Ends the service `times` times after as many runs as are `spared`.
+    pub(crate) fn deadly_after(mut self, knob: &str, spared: usize, times: usize) -> Self {
+        self.deadly.push((knob.to_owned(), spared, times));
+        self
+    }
+
+    pub(crate) fn loud(mut self, looks: usize) -> Self {
+        self.loud = looks;
         self
     }
 
@@ -124,8 +138,16 @@ impl Stage for Simulated {
             self.clock += 0.5;
         }
         let on = |knob: &str| variant.settings.keys().any(|s| s.knob == knob);
-        if let Some(knob) = self.deadly.iter().find(|knob| on(knob)) {
-            return Err(StageError::ServiceFailed(format!("killed by {knob}")));
+        for (knob, spared, times) in &mut self.deadly {
+            if !on(knob) {
+                continue;
+            }
+            if *spared > 0 {
+                *spared -= 1;
+            } else if *times > 0 {
+                *times -= 1;
+                return Err(StageError::ServiceFailed(format!("killed by {knob}")));
+            }
         }
         let mut rate = 500_000.0;
         let mut cost = 3.0;
@@ -177,6 +199,11 @@ impl Stage for Simulated {
         })
     }
 
+    fn restart(&mut self) -> Result<(), StageError> {
+        self.restarts += 1;
+        Ok(())
+    }
+
     /// What the look shows is the variant itself, in the name of the machine: `bpf,reuseport`.
     fn look(&mut self, variant: &Variant, _: f64, _: u64) -> Result<Capture, StageError> {
         self.runs += 1;
@@ -193,8 +220,12 @@ impl Stage for Simulated {
     }
 
     fn foreign_now(&mut self) -> Result<f64, StageError> {
-        self.clock += 0.1;
-        Ok(0.01)
+        if !self.by_call {
+            self.clock += 0.1;
+        }
+        let loud = self.loud > 0;
+        self.loud -= usize::from(loud);
+        Ok(if loud { 0.5 } else { 0.01 })
     }
 
     fn elapsed_s(&self) -> f64 {

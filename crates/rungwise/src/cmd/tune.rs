@@ -116,6 +116,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     }
     let interrupt = Arc::new(Interrupt::install()?);
 
+    // Before the folder: where no lab can be had there is nothing to keep.
+    let earlier_s = earlier.as_ref().map(|(folder, _)| folder.earlier_s());
+    let earlier_s = earlier_s.unwrap_or_default();
+    let mut lab = Lab::build(&blueprint, earlier_s, &state, interrupt.flag())
+        .map_err(|error| problem(error.into()))?
+        .with_eyes(eyes(Arc::clone(&interrupt)));
     let mut folder = if let Some((folder, _)) = earlier {
         sums::forget(folder.path())?;
         for line in folder.damaged() {
@@ -128,9 +134,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         files::replace(&path.join(SCENARIO_FILE), text.as_bytes()).map_err(precondition)?;
         folder
     };
-    let mut lab = Lab::build(&blueprint, folder.earlier_s(), &state, interrupt.flag())
-        .map_err(|error| problem(error.into()))?
-        .with_eyes(eyes(Arc::clone(&interrupt)));
     let mut climbed = Climbed::default();
     climbed.could_not.extend(lab.losses().iter().cloned());
     climbed.could_not.extend(folder.damaged().iter().cloned());
@@ -241,7 +244,9 @@ fn exit_of(error: &ExperimentError) -> Exit {
         }
         // The service could not even carry the starting configuration.
         ExperimentError::Stage(StageError::ServiceFailed(_)) => Exit::Precondition,
-        ExperimentError::ServiceFailed { .. } => Exit::Failed,
+        ExperimentError::ServiceFailed { .. } | ExperimentError::Stage(StageError::Gone(_)) => {
+            Exit::Failed
+        }
         ExperimentError::Folder(error) if error.is_precondition() => Exit::Precondition,
         ExperimentError::Stage(StageError::Broken(_))
         | ExperimentError::Folder(_)

@@ -181,7 +181,7 @@ fn judging(design: &Design) -> Vec<String> {
             }
         ),
         format!(
-            "a pair does not count where either half saw more than {} foreign CPU; the next one then waits for less than {}, {} s at most; at most {} discarded pairs per rung",
+            "a pair does not count where either half saw more than {} foreign CPU; the next one then waits for less than {}, as the first of a comparison does, {} s at most; at most {} discarded pairs per rung",
             percent(judging.discard_above),
             percent(judging.quiet),
             judging.quiet_wait_s,
