@@ -19,6 +19,7 @@ mod follow;
 mod gc;
 mod gc_memory;
 mod judged;
+mod ladder;
 mod peers;
 mod resume;
 mod run;

@@ -52,7 +52,7 @@ observe = "belongs to the whole host"
 "#;
 
 /// A ladder climbed to its end, whatever the verdict, and its document.
-fn climbed(bench: &Bench, scenario: &Path) -> (Ended, serde_json::Value) {
+pub(crate) fn climbed(bench: &Bench, scenario: &Path) -> (Ended, serde_json::Value) {
     let ended = bench.run(&["tune", scenario.to_str().unwrap(), "--format", "json"]);
     assert!(
         matches!(ended.code, Some(0 | 1 | 3)),
