@@ -10,7 +10,7 @@ use rungwise_model::evidence::{Evidence, Quantity, Reading, Subject};
 use rungwise_model::keys;
 
 use super::irqs::{self, Irq};
-use crate::net::udp_socket_lock;
+use crate::net::spread;
 use crate::{Doc, Judgement, Rule, Threshold, pick, say};
 
 const MORE: Threshold = Threshold {
@@ -51,6 +51,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::STACK_SOFTIRQ_SAMPLES,
         &keys::STACK_UDP_LOCK,
         &keys::UDP_READERS,
+        &keys::UDP_SHARE,
         &keys::UDP_SOCKETS,
         &keys::UDP_SOCKET_DROPS,
         &keys::UDP_SOCKET_QUEUE,
@@ -64,7 +65,7 @@ pub(crate) static RULE: Rule = Rule {
         wrong: "A hint of nothing or of all CPUs says nothing (virtio: CPUs 0-1 on a machine with two). A hint that \
                 names a whole node for each queue is kept by any CPU of it: a queue can use one CPU, so never more \
                 CPUs are counted than there are queues. Without packets, or on a device that hardly interrupts, it costs \
-                nothing and is only worth watching; so it is while udp-socket-lock holds.",
+                nothing and is only worth watching; so it is while udp-socket-lock holds, or one CPU takes the packets for one UDP socket.",
         sources: "Documentation/core-api/irq/irq-affinity.rst; irqbalance issues 171, 234 and 311; the reference case \
                   applies the hints together with receive steering.",
     },
@@ -186,5 +187,5 @@ fn found(evidence: &Evidence, hints: &Hints<'_>, softirq: Quantity<'_>) -> Findi
             .cite(balancer.reading)
             .turn("net.irqbalance_stop", "ban");
     }
-    udp_socket_lock::not_alone(evidence, finding)
+    spread::not_alone(evidence, finding)
 }

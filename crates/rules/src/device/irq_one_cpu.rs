@@ -13,6 +13,7 @@ use rungwise_stats::interval::median;
 
 use super::irqs::{self, Irq};
 use super::rps_needed;
+use crate::net::spread;
 use crate::{Doc, Judgement, Rule, Threshold, pick, say};
 
 const SHARE: Threshold = Threshold {
@@ -70,19 +71,21 @@ pub(crate) static RULE: Rule = Rule {
         &keys::STACK_SAMPLES,
         &keys::STACK_SOFTIRQ_SAMPLES,
         &keys::STACK_UDP_LOCK,
+        &keys::UDP_PROCESS,
         &keys::UDP_READERS,
         &keys::UDP_SHARE,
+        &keys::UDP_SOCKETS,
         &keys::UDP_SOCKET_DROPS,
         &keys::UDP_SOCKET_QUEUE,
-        &keys::UDP_SOCKETS,
         &keys::VIRT_HYPERVISOR,
     ],
-    thresholds: &[SHARE, SOFTIRQ, OTHERS, HANDING, OF_DEVICE],
+    thresholds: &[SHARE, SOFTIRQ, OTHERS, HANDING, OF_DEVICE, spread::UDP],
     knobs: &[
         "net.queues",
         "net.irq_affinity",
         "net.rps_cpus",
         "virt.multiqueue",
+        "sock.reuseport",
     ],
     doc: Doc {
         looks_for: "One CPU with more than 60 % of the NET_RX soft interrupts and more than 50 % of its time in \
@@ -93,7 +96,8 @@ pub(crate) static RULE: Rule = Rule {
                 looks idle.",
         todo: "More queues, if the driver offers them: they come with interrupts of their own, so look where these went \
                before placing any. The interrupts of the queues on different CPUs; receive steering where there is one \
-               queue only; in a guest, ask for a network device with several queues.",
+               queue only; in a guest, ask for a network device with several queues. A UDP service with one socket needs \
+               SO_REUSEPORT before any of it: else the CPUs fight for the socket's lock.",
         wrong: "Busy polling moves the work into the process, where it is not seen here. Managed interrupts (NVMe \
                 style, some NICs) refuse to be moved (EIO). Traffic over loopback or a veth without NAPI runs on \
                 the CPU of its sender: it is told apart by packets that no interrupting device delivered. From a \
@@ -263,7 +267,7 @@ fn steered_to_one(evidence: &Evidence) -> Option<Finding> {
         && seen.softirq.always(|time| time > SOFTIRQ.value)
         && others < HANDING.value;
     let (device, shown) = steered(evidence, &seen, most.value)?;
-    holds.then(|| by_steering(&seen, others, device, shown))
+    holds.then(|| by_steering(evidence, &seen, others, device, shown))
 }
 
 fn judge(evidence: &Evidence) -> Judgement {
@@ -332,7 +336,13 @@ fn found(seen: &Concentration<'_>, sentence: String) -> Finding {
         ))
 }
 
-fn by_steering(seen: &Concentration<'_>, others: f64, device: &str, shown: &Reading) -> Finding {
+fn by_steering(
+    evidence: &Evidence,
+    seen: &Concentration<'_>,
+    others: f64,
+    device: &str,
+    shown: &Reading,
+) -> Finding {
     let sentence = format!(
         "receive steering of {device} sends all packets to CPU {}: {} of those of this host, {} of its time in \
          softirq, while the other CPUs spend {}",
@@ -341,10 +351,8 @@ fn by_steering(seen: &Concentration<'_>, others: f64, device: &str, shown: &Read
         say::percent(seen.softirq.value),
         say::percent(others)
     );
-    found(seen, sentence)
-        .confidence(Grade::High)
-        .cite(shown)
-        .turn_device("net.rps_cpus", device, "all")
+    let finding = found(seen, sentence).confidence(Grade::High).cite(shown);
+    spread::over(evidence, finding, device, &[("net.rps_cpus", "all")])
 }
 
 fn by_interrupts(
@@ -376,30 +384,31 @@ fn by_interrupts(
     for irq in irqs.iter().take(4) {
         finding = finding.cite(irq.rate.reading);
     }
-    let mut offers_more = false;
     if let (Some(queues), Some(most)) = (queues, most)
         && queues.value < most.value.min(cpus.value)
     {
-        offers_more = true;
         let wanted = format!("{:.0}", most.value.min(cpus.value));
+        finding = finding.cite(most.reading);
         // New queues come with new interrupts: where to place them can be said when they are there.
-        finding = finding
-            .cite(most.reading)
-            .turn_device("net.queues", device, wanted)
+        finding = spread::over(evidence, finding, device, &[("net.queues", &wanted)])
             .consider_device("net.irq_affinity", device);
-    } else if irqs.len() > 1 && queues.is_none_or(|queues| queues.value > 1.5) {
+    } else {
+        let mut wishes = Vec::new();
         // A single queue stays a single queue, wherever the interrupts of its two directions go.
-        finding = finding.turn_device("net.irq_affinity", device, "spread");
-    }
-    // With a queue for each CPU, steering would only deal the packets twice (rps-harmful).
-    if let (Some(queues), Some(steering), false) = (queues, steering, offers_more)
-        && rps_needed::few(queues.value, cpus.value)
-        && steering.value < 0.5
-        && rps_needed::is_safe(evidence).unwrap_or(false)
-    {
-        finding = finding
-            .cite(steering.reading)
-            .turn_device("net.rps_cpus", device, "all");
+        if irqs.len() > 1 && queues.is_none_or(|queues| queues.value > 1.5) {
+            wishes.push(("net.irq_affinity", "spread"));
+        }
+        // With a queue for each CPU, steering would only deal the packets twice (rps-harmful).
+        if let (Some(queues), Some(steering)) = (queues, steering)
+            && rps_needed::few(queues.value, cpus.value)
+            && steering.value < 0.5
+        {
+            finding = finding.cite(steering.reading);
+            wishes.push(("net.rps_cpus", "all"));
+        }
+        if !wishes.is_empty() {
+            finding = spread::over(evidence, finding, device, &wishes);
+        }
     }
     let guest = evidence
         .words(&keys::VIRT_HYPERVISOR, &Subject::host())

@@ -10,7 +10,7 @@ use rungwise_model::evidence::{Evidence, Missing, Subject};
 use rungwise_model::keys;
 
 use super::irqs;
-use crate::net::udp_socket_lock;
+use crate::net::spread;
 use crate::{Doc, Judgement, Rule, Threshold, pick, say};
 
 const SHARE: Threshold = Threshold {
@@ -53,6 +53,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::STACK_SOFTIRQ_SAMPLES,
         &keys::STACK_UDP_LOCK,
         &keys::UDP_READERS,
+        &keys::UDP_SHARE,
         &keys::UDP_SOCKETS,
         &keys::UDP_SOCKET_DROPS,
         &keys::UDP_SOCKET_QUEUE,
@@ -184,7 +185,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .cite(balancer.reading)
             .turn("net.irqbalance_stop", "ban");
     }
-    Ok(vec![udp_socket_lock::not_alone(evidence, finding)])
+    Ok(vec![spread::not_alone(evidence, finding)])
 }
 
 /// Mean busy share of the node's CPUs.

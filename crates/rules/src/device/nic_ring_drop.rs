@@ -7,6 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
+use crate::net::spread;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
@@ -36,16 +37,33 @@ pub(crate) static RULE: Rule = Rule {
         &keys::COALESCE_RX_USECS,
         &keys::DEVICE_MISSED,
         &keys::DEVICE_MISSED_SHARE,
+        &keys::LOCK_UDP_CONTENTIONS,
         &keys::RING_RX,
         &keys::RING_RX_MAXIMUM,
+        &keys::SOFTIRQ_NET_RX_CPUS,
+        &keys::STACK_SAMPLES,
+        &keys::STACK_SOFTIRQ_SAMPLES,
+        &keys::STACK_UDP_LOCK,
+        &keys::UDP_PROCESS,
+        &keys::UDP_READERS,
+        &keys::UDP_SHARE,
+        &keys::UDP_SOCKETS,
+        &keys::UDP_SOCKET_DROPS,
+        &keys::UDP_SOCKET_QUEUE,
     ],
-    thresholds: &[SHARE, MUCH, FEW],
-    knobs: &["net.ring", "net.irq_affinity", "net.coalesce"],
+    thresholds: &[SHARE, MUCH, FEW, spread::UDP],
+    knobs: &[
+        "net.ring",
+        "net.irq_affinity",
+        "net.coalesce",
+        "sock.reuseport",
+    ],
     doc: Doc {
         looks_for: "More than 0.01 % of the packets of a device lost for lack of a receive buffer, and at least ten.",
         hurts: "Lost datagrams, retransmitted segments, and both look like a slow peer.",
         todo: "A larger ring holds longer bursts. Where it is lost all the time, the CPUs of the queues are too slow: \
-               spread the interrupts. Moderation that waits too long fills a small ring.",
+               spread the interrupts, for a UDP service with one socket only after SO_REUSEPORT. Moderation that waits too \
+               long fills a small ring.",
         wrong: "rx_dropped is not used: it also counts frames of unknown protocols and VLANs that nobody wanted. A \
                 single burst gives the same count as a steady loss; which of the two it was is said where the parts of the \
                 window are known.",
@@ -99,7 +117,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 format!("rx={:.0}", most.value),
             );
         }
-        finding = finding.turn_device("net.irq_affinity", name, "spread");
+        finding = spread::over(evidence, finding, name, &[("net.irq_affinity", "spread")]);
         // Moderation is worth a thought only where the driver has it at all.
         if let Ok(moderation) = evidence.quantity(&keys::COALESCE_RX_USECS, device)
             && moderation.value > 0.0

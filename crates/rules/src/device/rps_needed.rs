@@ -6,11 +6,11 @@
 //! the traffic it is asked for together with `SO_REUSEPORT`.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Missing, Subject};
+use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use super::irq_one_cpu::{self, Cause};
-use crate::net::{ports, udp_socket_lock};
+use crate::net::{ports, spread, udp_socket_lock};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const QUEUES: Threshold = Threshold {
@@ -23,12 +23,6 @@ const SHORT: Threshold = Threshold {
     name: "softirq time of the CPU that is the limit",
     value: 0.8,
     origin: "a bank's guest below it: steering spread the load and brought nothing",
-};
-
-const UDP: Threshold = Threshold {
-    name: "UDP share from which a shared socket decides",
-    value: 0.5,
-    origin: "own guess: where most packets are UDP, what UDP's sockets do decides",
 };
 
 /// `rps-needed`
@@ -62,7 +56,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::UDP_SOCKET_QUEUE,
         &keys::UDP_SOCKETS,
     ],
-    thresholds: &[QUEUES, SHORT, UDP],
+    thresholds: &[QUEUES, SHORT, spread::UDP],
     knobs: &["sock.reuseport", "net.rps_cpus", "net.rfs"],
     doc: Doc {
         looks_for: "A device with at most half as many receive queues as the machine has CPUs, no RPS mask, and one \
@@ -82,17 +76,6 @@ pub(crate) static RULE: Rule = Rule {
 /// So few queues that steering could help.
 pub(super) fn few(queues: f64, cpus: f64) -> bool {
     queues <= cpus * QUEUES.value
-}
-
-/// Nothing known says that steering would make CPUs fight for one socket.
-pub(super) fn is_safe(evidence: &Evidence) -> Result<bool, Missing> {
-    if udp_socket_lock::holds(evidence) == Ok(true) {
-        return Ok(false);
-    }
-    if evidence.host(&keys::UDP_SHARE)?.value < UDP.value {
-        return Ok(true);
-    }
-    Ok(ports::busiest(evidence)?.sockets.value > 1.5)
 }
 
 fn judge(evidence: &Evidence) -> Judgement {
@@ -146,7 +129,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .cite(queues.reading),
         ]);
     }
-    let safe = is_safe(evidence)?;
+    let safe = spread::is_safe(evidence)?;
     let with = if safe {
         String::new()
     } else {

@@ -7,6 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
+use crate::net::spread;
 use crate::{Doc, Judgement, Rule, Threshold};
 
 const MASKED: Threshold = Threshold {
@@ -25,16 +26,28 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DEVICE_DRIVER,
         &keys::DEVICE_KIND,
         &keys::DEVICE_UP,
+        &keys::LOCK_UDP_CONTENTIONS,
         &keys::RPS_CPUS,
         &keys::RPS_MASK,
+        &keys::SOFTIRQ_NET_RX_CPUS,
+        &keys::STACK_SAMPLES,
+        &keys::STACK_SOFTIRQ_SAMPLES,
+        &keys::STACK_UDP_LOCK,
+        &keys::UDP_PROCESS,
+        &keys::UDP_READERS,
+        &keys::UDP_SHARE,
+        &keys::UDP_SOCKETS,
+        &keys::UDP_SOCKET_DROPS,
+        &keys::UDP_SOCKET_QUEUE,
     ],
-    thresholds: &[MASKED],
-    knobs: &["net.rps_cpus", "net.rps_default_mask"],
+    thresholds: &[MASKED, spread::UDP],
+    knobs: &["net.rps_cpus", "net.rps_default_mask", "sock.reuseport"],
     doc: Doc {
         looks_for: "A device that is up and has no RPS mask, while an older device of the same kind and driver has one.",
         hurts: "Packets of the new device are not steered; nobody notices until it carries the load.",
         todo: "Give it its siblings' mask, and set net.core.rps_default_mask for those to come.",
-        wrong: "It may have been left out on purpose, so it is never more than worth watching.",
+        wrong: "It may have been left out on purpose, so it is never more than worth watching. Where one UDP socket takes the \
+                packets, steering makes the CPUs fight for its lock, so SO_REUSEPORT comes first.",
         sources: "Terway issue 90; Documentation/admin-guide/sysctl/net.rst (rps_default_mask).",
     },
     judge,
@@ -124,9 +137,15 @@ fn found(
         .cite(theirs.reading)
         .refuted_by("it was left out on purpose");
     match mask {
-        Some(mask) => finding
-            .turn_device("net.rps_cpus", device.name(), mask)
-            .turn("net.rps_default_mask", mask),
+        Some(mask) => {
+            let wish = ("net.rps_cpus", mask);
+            let finding = spread::over(evidence, finding, device.name(), &[wish]);
+            if spread::is_safe(evidence) == Ok(true) {
+                finding.turn("net.rps_default_mask", mask)
+            } else {
+                finding.consider("net.rps_default_mask")
+            }
+        }
         None => finding.consider("net.rps_default_mask"),
     }
 }

@@ -9,7 +9,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Absence, Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
-use super::rps_needed;
+use crate::net::spread;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const SKEW: Threshold = Threshold {
@@ -52,27 +52,29 @@ pub(crate) static RULE: Rule = Rule {
         &keys::FLOWS_COUNT,
         &keys::FLOWS_LARGEST_SHARE,
         &keys::LOCK_UDP_CONTENTIONS,
-        &keys::QUEUE_SHARE,
         &keys::QUEUES_RX,
+        &keys::QUEUE_SHARE,
         &keys::RPS_CPUS,
         &keys::RSS_UDP4_FIELDS,
         &keys::SOFTIRQ_NET_RX_CPUS,
         &keys::STACK_SAMPLES,
         &keys::STACK_SOFTIRQ_SAMPLES,
         &keys::STACK_UDP_LOCK,
+        &keys::UDP_PROCESS,
         &keys::UDP_READERS,
         &keys::UDP_SHARE,
+        &keys::UDP_SOCKETS,
         &keys::UDP_SOCKET_DROPS,
         &keys::UDP_SOCKET_QUEUE,
-        &keys::UDP_SOCKETS,
     ],
-    thresholds: &[SKEW, FLOWS, ELEPHANT, TRAFFIC, UDP],
-    knobs: &["net.rss_hash_fields", "net.rps_cpus"],
+    thresholds: &[SKEW, FLOWS, ELEPHANT, TRAFFIC, UDP, spread::UDP],
+    knobs: &["net.rss_hash_fields", "net.rps_cpus", "sock.reuseport"],
     doc: Doc {
         looks_for: "A receive queue with more than three times the mean packets of its device's queues, while more than \
                     100 flows are known.",
         hurts: "The CPU of that queue is the ceiling of the device.",
-        todo: "Hash UDP by addresses and ports (sdfn); or receive steering, which hashes all four.",
+        todo: "Hash UDP by addresses and ports (sdfn); or receive steering, which hashes all four. Where one UDP socket takes \
+               the packets, SO_REUSEPORT comes first: else the CPUs of the queues fight for its lock.",
         wrong: "One flow that carries half of the bytes looks the same; TCP's largest flow is checked, UDP's cannot be. \
                 Clients of an unconnected UDP socket are not counted as flows: where UDP dominates and few flows are \
                 known, it is not decided. With ports hashed, fragments of a datagram may go to another queue.",
@@ -159,16 +161,17 @@ fn judge(evidence: &Evidence) -> Judgement {
     let fields = evidence.words(&keys::RSS_UDP4_FIELDS, &subject).ok();
     let narrow = fields.filter(|fields| fields.value == "sd" && udp.value > UDP.value);
     let mut finding = match narrow {
-        Some(fields) => Finding::act(
-            &subject,
-            format!(
+        Some(fields) => {
+            let sentence = format!(
                 "{sentence}: UDP is hashed by addresses only, over {}",
                 say::count(flows.value, "flow")
-            ),
-        )
-        .confidence(Grade::High)
-        .cite(fields.reading)
-        .turn_device("net.rss_hash_fields", &worst.device, "sdfn"),
+            );
+            let finding = Finding::act(&subject, sentence)
+                .confidence(Grade::High)
+                .cite(fields.reading);
+            let ports = ("net.rss_hash_fields", "sdfn");
+            spread::over(evidence, finding, &worst.device, &[ports])
+        }
         None => Finding::watch(
             &subject,
             format!("{sentence}, over {}", say::count(flows.value, "flow")),
@@ -183,7 +186,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let unsteered = evidence
         .quantity(&keys::RPS_CPUS, &subject)
         .is_ok_and(|cpus| cpus.value < 0.5);
-    if unsteered && rps_needed::is_safe(evidence).unwrap_or(false) {
+    if unsteered && spread::is_safe(evidence).unwrap_or(false) {
         // Where the hash is to blame, steering is what is left if the device refuses another.
         finding = if narrow.is_some() {
             finding.consider_device("net.rps_cpus", &worst.device)

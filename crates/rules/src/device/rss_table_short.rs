@@ -8,8 +8,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject, Words};
 use rungwise_model::keys;
 
-use super::rps_needed;
-use crate::net::udp_socket_lock;
+use crate::net::spread;
 use crate::{Doc, Judgement, Rule, Threshold, pick, say};
 
 const ALIVE: Threshold = Threshold {
@@ -212,7 +211,7 @@ fn found(
     }
     let steer = steered.is_some_and(|cpus| cpus.value < 0.5)
         && !reaches_all
-        && rps_needed::is_safe(evidence).unwrap_or(false);
+        && spread::is_safe(evidence).unwrap_or(false);
     // A plan is carried out whole or not at all, and a device may refuse a table: never ask for both at once.
     if let Some(driver) = limit {
         finding = finding.cite(driver.reading);
@@ -229,7 +228,7 @@ fn found(
     if !reaches_all {
         finding = finding.consider("bios.nic_queues");
     }
-    Ok(udp_socket_lock::not_alone(evidence, finding))
+    Ok(spread::not_alone(evidence, finding))
 }
 
 /// Receive queues with next to no packets, and one of them; nothing where flows are too few to tell.

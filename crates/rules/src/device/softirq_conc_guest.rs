@@ -8,7 +8,7 @@ use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use super::irq_one_cpu::{self, Cause};
-use super::rps_needed;
+use crate::net::spread;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const SINGLE: Threshold = Threshold {
@@ -139,7 +139,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         .quantity(&keys::RPS_CPUS, &subject)
         .is_ok_and(|cpus| cpus.value < 0.5);
     Ok(vec![
-        if unsteered && rps_needed::is_safe(evidence).unwrap_or(false) {
+        if unsteered && spread::is_safe(evidence).unwrap_or(false) {
             finding.turn_device("net.rps_cpus", device, "all")
         } else {
             finding

@@ -1,6 +1,7 @@
 //! Rules about the network stack: softnet, UDP sockets, routing, netfilter, accept queues.
 
 pub(crate) mod ports;
+pub(crate) mod spread;
 
 pub(crate) mod conntrack_full;
 pub(crate) mod fib_double;

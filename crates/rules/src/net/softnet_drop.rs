@@ -7,6 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
+use super::spread;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const RATE: Threshold = Threshold {
@@ -34,18 +35,36 @@ pub(crate) static RULE: Rule = Rule {
     summary: "packets are dropped because the backlog of a CPU is full",
     needs: &[
         &keys::FLOWS_LARGEST_SHARE,
+        &keys::LOCK_UDP_CONTENTIONS,
         &keys::RPS_CPUS,
+        &keys::RPS_MASK,
+        &keys::SOFTIRQ_NET_RX_CPUS,
         &keys::SOFTNET_BACKLOG,
         &keys::SOFTNET_DROPPED,
         &keys::SOFTNET_FLOW_LIMIT,
+        &keys::STACK_SAMPLES,
+        &keys::STACK_SOFTIRQ_SAMPLES,
+        &keys::STACK_UDP_LOCK,
+        &keys::UDP_PROCESS,
+        &keys::UDP_READERS,
+        &keys::UDP_SHARE,
+        &keys::UDP_SOCKETS,
+        &keys::UDP_SOCKET_DROPS,
+        &keys::UDP_SOCKET_QUEUE,
     ],
-    thresholds: &[RATE, LIMITED, LONGER],
-    knobs: &["net.netdev_max_backlog", "net.rps_cpus", "net.flow_limit"],
+    thresholds: &[RATE, LIMITED, LONGER, spread::UDP],
+    knobs: &[
+        "net.netdev_max_backlog",
+        "net.rps_cpus",
+        "net.flow_limit",
+        "sock.reuseport",
+    ],
     doc: Doc {
         looks_for: "Drops at the backlog of a CPU in each third of the window.",
         hurts: "Packets that crossed the wire are lost, of all services that this CPU takes packets for.",
-        todo: "A longer backlog holds longer bursts. If one CPU drops, more CPUs in the steering mask; if one flow floods \
-               it, the flow limit keeps room for the others.",
+        todo: "A longer backlog holds longer bursts. If one CPU drops, \
+               more CPUs in the steering mask that names it alone, for a UDP service with one socket only after SO_REUSEPORT; if \
+               one flow floods it, the flow limit keeps room for the others.",
         wrong: "The counters run since boot: only what the window added counts, and only if it goes on. The row is not \
                 the CPU on kernels that print its number (column 13). Drops of the flow limit are on purpose. The \
                 counters are the whole host's, also in a namespace.",
@@ -122,10 +141,12 @@ fn judge(evidence: &Evidence) -> Judgement {
             .severity(Grade::High)
             .confidence(if in_parts { Grade::High } else { Grade::Medium }),
     );
-    Ok(vec![remedies(evidence, finding, dropping.len())])
+    let alone = (dropping.len() == 1).then_some(*worst);
+    Ok(vec![remedies(evidence, finding, alone)])
 }
 
-fn remedies(evidence: &Evidence, finding: Finding, cpus: usize) -> Finding {
+/// `alone` is the CPU that drops, where it is one.
+fn remedies(evidence: &Evidence, finding: Finding, alone: Option<&Subject>) -> Finding {
     let mut finding = match evidence.host(&keys::SOFTNET_BACKLOG) {
         Ok(backlog) => finding.cite(backlog.reading).turn(
             "net.netdev_max_backlog",
@@ -137,17 +158,9 @@ fn remedies(evidence: &Evidence, finding: Finding, cpus: usize) -> Finding {
         Err(_) => finding.consider("net.netdev_max_backlog"),
     };
     // One CPU that drops while a device steers to it alone: let it have company.
-    let alone = evidence
-        .each(&keys::RPS_CPUS)
-        .unwrap_or_default()
-        .into_iter()
-        .find(|(_, masks): &(&Subject, Quantity<'_>)| (0.5..1.5).contains(&masks.value));
-    if let Some((device, masks)) = alone
-        && cpus == 1
-    {
-        finding = finding
-            .cite(masks.reading)
-            .turn_device("net.rps_cpus", device.name(), "all");
+    if let Some((device, masks)) = alone.and_then(|cpu| steering_to(evidence, cpu)) {
+        finding = finding.cite(masks.reading);
+        finding = spread::over(evidence, finding, device.name(), &[("net.rps_cpus", "all")]);
     }
     match evidence.host(&keys::FLOWS_LARGEST_SHARE) {
         Ok(largest) if largest.value > 0.5 => {
@@ -155,4 +168,20 @@ fn remedies(evidence: &Evidence, finding: Finding, cpus: usize) -> Finding {
         }
         _ => finding,
     }
+}
+
+/// The device whose steering names this CPU and no other.
+fn steering_to<'e>(evidence: &'e Evidence, cpu: &Subject) -> Option<(&'e Subject, Quantity<'e>)> {
+    let named = evidence.each_words(&keys::RPS_MASK).ok()?;
+    let names_it = |device: &Subject| {
+        named.iter().any(|(queue, mask)| {
+            let of = queue.name().rsplit_once(':').map(|(of, _)| of);
+            let cpus = say::parse_cpus(mask.value);
+            of == Some(device.name()) && cpus.iter().any(|number| number.to_string() == cpu.name())
+        })
+    };
+    let devices = evidence.each(&keys::RPS_CPUS).ok()?;
+    devices
+        .into_iter()
+        .find(|(device, cpus)| (0.5..1.5).contains(&cpus.value) && names_it(device))
 }

@@ -4,7 +4,7 @@
 //! that take packets meet there; on 20 of them the reference case fell to a sixteenth of its rate. Symbols:
 //! net/ipv4/udp.c, `__udp_enqueue_schedule_skb` (Linux 4.10 on), `udp_queue_rcv_skb` before it.
 
-use rungwise_model::check::{Finding, Grade, Outcome};
+use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Quantity};
 use rungwise_model::keys;
 
@@ -24,7 +24,7 @@ const RATE: Threshold = Threshold {
     origin: "own guess, for machines too small for the spinning to show in samples",
 };
 
-const CPUS: Threshold = Threshold {
+pub(super) const CPUS: Threshold = Threshold {
     name: "CPUs that take packets",
     value: 2.0,
     origin: "a softirq CPU alone has nobody to fight with but the reader",
@@ -213,19 +213,6 @@ fn ours(evidence: &Evidence) -> Option<(f64, [Quantity<'_>; 2])> {
 /// The sickness is there; read by rules whose cure would make it worse.
 pub(crate) fn holds(evidence: &Evidence) -> Result<bool, Missing> {
     Ok(Seen::of(evidence)?.holds())
-}
-
-/// A remedy that brings more CPUs, judged in view of the fight: while it goes on, only worth watching, and only
-/// together with a socket per worker.
-pub(crate) fn not_alone(evidence: &Evidence, mut finding: Finding) -> Finding {
-    if holds(evidence) != Ok(true) {
-        return finding;
-    }
-    finding.outcome = Outcome::Watch;
-    finding.sentence += "; more CPUs would only fight harder for the one UDP socket (udp-socket-lock), so not before SO_REUSEPORT";
-    let mut finding = finding.turn("sock.reuseport", "on");
-    finding.knobs.rotate_right(1);
-    finding
 }
 
 fn judge(evidence: &Evidence) -> Judgement {

@@ -1,0 +1,94 @@
+//! More CPUs for the packets, in view of the UDP socket behind them.
+//!
+//! With one UDP socket behind it, a spread makes all CPUs fight for that socket's lock: 270 k to 17 k transactions/s in the
+//! reference case. Before the spread one CPU takes the packets, and there is no fight to be seen, so how the traffic ends is
+//! looked at as well.
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Outcome};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::{ports, udp_socket_lock};
+use crate::Threshold;
+
+/// UDP share of the datagrams from which one socket is what a spread would be fought for.
+pub(crate) const UDP: Threshold = Threshold {
+    name: "UDP share from which a shared socket decides",
+    value: 0.5,
+    origin: "own guess: where most packets are UDP, what UDP's sockets do decides",
+};
+
+/// Nothing known says that more CPUs would fight for one socket.
+pub(crate) fn is_safe(evidence: &Evidence) -> Result<bool, Missing> {
+    if udp_socket_lock::holds(evidence) == Ok(true) {
+        return Ok(false);
+    }
+    if evidence.host(&keys::UDP_SHARE)?.value < UDP.value {
+        return Ok(true);
+    }
+    Ok(ports::busiest(evidence)?.sockets.value > 1.5)
+}
+
+/// Asks for `wishes`, knobs of `device` that bring more CPUs to its packets. Where these would fight for one socket, a
+/// socket per worker is asked for, and the wishes are named for a person; named alone where nobody can tell.
+pub(crate) fn over(
+    evidence: &Evidence,
+    mut finding: Finding,
+    device: &str,
+    wishes: &[(&str, &str)],
+) -> Finding {
+    let safe = is_safe(evidence);
+    match &safe {
+        Ok(true) => {}
+        Ok(false) => {
+            if let Ok(port) = ports::busiest(evidence) {
+                let _ = write!(
+                    finding.sentence,
+                    "; {} is one socket, for which more CPUs would only fight, so not before SO_REUSEPORT",
+                    port.named(evidence)
+                );
+                finding = finding.cite(port.sockets.reading);
+            }
+            finding = finding.turn("sock.reuseport", "on");
+        }
+        Err(missing) => {
+            let _ = write!(
+                finding.sentence,
+                "; that no more than one UDP socket takes the packets is not known ({}), so look before it is spread",
+                missing.key
+            );
+        }
+    }
+    wishes.iter().fold(finding, |finding, (knob, to)| {
+        if safe == Ok(true) {
+            finding.turn_device(knob, device, *to)
+        } else {
+            finding.consider_device(knob, device)
+        }
+    })
+}
+
+/// A remedy that brings more CPUs where several take packets already: only worth watching, and only together with a socket
+/// per worker, while they fight for a socket, or while one CPU takes the packets for one.
+pub(crate) fn not_alone(evidence: &Evidence, mut finding: Finding) -> Finding {
+    let fight = udp_socket_lock::holds(evidence) == Ok(true);
+    let alone = || {
+        let cpus = evidence.host(&keys::SOFTIRQ_NET_RX_CPUS);
+        cpus.is_ok_and(|cpus| cpus.value < udp_socket_lock::CPUS.value)
+    };
+    let would_fight = fight || (alone() && is_safe(evidence) == Ok(false));
+    if !would_fight {
+        return finding;
+    }
+    finding.outcome = Outcome::Watch;
+    let harder = if fight { " harder" } else { "" };
+    let _ = write!(
+        finding.sentence,
+        "; more CPUs would only fight{harder} for the one UDP socket (udp-socket-lock), so not before SO_REUSEPORT"
+    );
+    let mut finding = finding.turn("sock.reuseport", "on");
+    finding.knobs.rotate_right(1);
+    finding
+}
