@@ -3,6 +3,8 @@
 //! The backlog takes what receive steering, loopback and veth without NAPI hand to a CPU. Hardware queues
 //! without steering never pass through it. Column 2 of /`proc/net/softnet_stat`.
 
+use std::fmt::Write as _;
+
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
@@ -26,6 +28,12 @@ const LONGER: Threshold = Threshold {
     name: "backlog asked for, against the present one",
     value: 5.0,
     origin: "common practice: 1000 to 5000",
+};
+
+const LONGEST: Threshold = Threshold {
+    name: "longest backlog that is asked for",
+    value: 30_000.0,
+    origin: "the end of common practice; at 100,000 packets/s the last of them waits for 0.3 s",
 };
 
 /// `softnet-drop`
@@ -52,7 +60,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::UDP_SOCKET_DROPS,
         &keys::UDP_SOCKET_QUEUE,
     ],
-    thresholds: &[RATE, LIMITED, LONGER, spread::UDP],
+    thresholds: &[RATE, LIMITED, LONGER, LONGEST, spread::UDP],
     knobs: &[
         "net.netdev_max_backlog",
         "net.rps_cpus",
@@ -62,7 +70,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "Drops at the backlog of a CPU in each third of the window.",
         hurts: "Packets that crossed the wire are lost, of all services that this CPU takes packets for.",
-        todo: "A longer backlog holds longer bursts. If one CPU drops, \
+        todo: "A longer backlog holds longer bursts, up to 30,000 packets: what waits longer comes too late. If one CPU drops, \
                more CPUs in the steering mask that names it alone, for a UDP service with one socket only after SO_REUSEPORT; if \
                one flow floods it, the flow limit keeps room for the others.",
         wrong: "The counters run since boot: only what the window added counts, and only if it goes on. The row is not \
@@ -148,11 +156,22 @@ fn judge(evidence: &Evidence) -> Judgement {
 /// `alone` is the CPU that drops, where it is one.
 fn remedies(evidence: &Evidence, finding: Finding, alone: Option<&Subject>) -> Finding {
     let mut finding = match evidence.host(&keys::SOFTNET_BACKLOG) {
+        Ok(backlog) if backlog.value >= LONGEST.value => {
+            let mut finding = finding
+                .cite(backlog.reading)
+                .consider("net.netdev_max_backlog");
+            let _ = write!(
+                finding.sentence,
+                ", which holds {} already: a longer queue is late",
+                say::count(backlog.value, "packet")
+            );
+            finding
+        }
         Ok(backlog) => finding.cite(backlog.reading).turn(
             "net.netdev_max_backlog",
             format!(
                 "{:.0}",
-                (backlog.value * LONGER.value).clamp(1.0, f64::from(i32::MAX))
+                (backlog.value * LONGER.value).clamp(1.0, LONGEST.value)
             ),
         ),
         Err(_) => finding.consider("net.netdev_max_backlog"),

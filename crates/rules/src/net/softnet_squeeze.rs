@@ -4,8 +4,11 @@
 //! So it counts only together with packets that were lost at the ring or the backlog, and never while the
 //! hypervisor takes the CPU away. Column 3 of /`proc/net/softnet_stat`.
 
+use std::fmt::Write as _;
+
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
+use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject, Unit};
+use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
 use crate::{Doc, Judgement, Rule, Threshold, pick, say};
@@ -28,6 +31,18 @@ const STEAL: Threshold = Threshold {
     origin: "the line of noise-gate: a round that is stolen ends by time as well",
 };
 
+const PACKETS: Threshold = Threshold {
+    name: "largest budget that is asked for, packets",
+    value: 1200.0,
+    origin: "own guess: twice the kernel's 300, twice over",
+};
+
+const TIME: Threshold = Threshold {
+    name: "the same, microseconds",
+    value: 16_000.0,
+    origin: "own guess: twice the kernel's two jiffies at HZ=250; other tasks of the CPU wait as long",
+};
+
 /// `softnet-squeeze`
 pub(crate) static RULE: Rule = Rule {
     id: "softnet-squeeze",
@@ -42,14 +57,14 @@ pub(crate) static RULE: Rule = Rule {
         &keys::SOFTNET_SQUEEZED,
         &keys::SOFTNET_SQUEEZED_SHARE,
     ],
-    thresholds: &[SHARE, LOST, STEAL],
+    thresholds: &[SHARE, LOST, STEAL, PACKETS, TIME],
     knobs: &["net.netdev_budget", "net.irq_affinity", "net.queues"],
     doc: Doc {
         looks_for: "A CPU whose squeezed rounds exceed 1 % of its packets, while packets are lost at a device's ring or \
                     at a backlog.",
         hurts: "What is left of a round waits for the next one or for ksoftirqd, behind other tasks.",
-        todo: "Packets and time of the budget together: raising one does nothing where the other is the limit. Better, \
-               more CPUs for the queues.",
+        todo: "Packets and time of the budget together: raising one does nothing where the other is the limit. Up to 1,200 \
+               packets and 16 ms: other tasks of the CPU wait that long. Better, more CPUs for the queues.",
         wrong: "Squeezes without losses are normal under load and are not reported. Steal ends rounds by time: above 2 % \
                 the hypervisor is the cause, and no budget helps.",
         sources: "net_rx_action in net/core/dev.c (Linux 6.18); netdata issues 984, 1076, 2296, 4624 (no effect until \
@@ -117,10 +132,31 @@ fn judge(evidence: &Evidence) -> Judgement {
     let packets = evidence.host(&keys::SOFTNET_BUDGET).ok();
     let time = evidence.host(&keys::SOFTNET_BUDGET_USECS).ok();
     finding = match (packets, time) {
-        (Some(packets), Some(time)) => finding.cite(packets.reading).cite(time.reading).turn(
-            "net.netdev_budget",
-            format!("{:.0}/{:.0}us", packets.value * 2.0, time.value * 2.0),
-        ),
+        (Some(packets), Some(time))
+            if packets.value >= PACKETS.value && time.value >= TIME.value =>
+        {
+            let _ = write!(
+                finding.sentence,
+                "; a round may take {} and {} already: longer ones would hold up what else the CPU has to do",
+                say::count(packets.value, "packet"),
+                number_of(Unit::Seconds, time.value / 1e6)
+            );
+            finding
+                .cite(packets.reading)
+                .cite(time.reading)
+                .consider("net.netdev_budget")
+        }
+        (Some(packets), Some(time)) => {
+            let twice = |now: f64, most: f64| (now * 2.0).min(most).max(now);
+            finding.cite(packets.reading).cite(time.reading).turn(
+                "net.netdev_budget",
+                format!(
+                    "{:.0}/{:.0}us",
+                    twice(packets.value, PACKETS.value),
+                    twice(time.value, TIME.value)
+                ),
+            )
+        }
         _ => finding.consider("net.netdev_budget"),
     };
     Ok(vec![
