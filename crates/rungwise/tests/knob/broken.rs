@@ -175,6 +175,30 @@ fn findings_that_ask_for_what_is_not_there_are_left_out_with_the_reason() {
 }
 
 #[test]
+fn steering_that_is_asked_for_together_with_a_switch_of_the_service_is_not_planned_alone() {
+    let desk = Desk::new();
+    let check = desk.check("check.json", |check| {
+        let mut finding = check["findings"][0].clone();
+        finding["rule"] = json!("rps-needed");
+        finding["knobs"] = json!([
+            { "id": "sock.reuseport", "from": null, "to": "on" },
+            { "id": "net.rps_cpus", "device": "lo", "from": "none", "to": "all" },
+        ]);
+        check["findings"] = json!([finding]);
+    });
+    for command in ["plan", "apply"] {
+        desk.bench.run(&["knob", command, "--from", &check]).with(
+            0,
+            &[
+                "not planned: sock.reuseport, asked for by rps-needed",
+                "not planned: net.rps_cpus, asked for by rps-needed: rps-needed asks for it only together with sock.reuseport",
+            ],
+        );
+    }
+    assert_eq!(desk.bench.changed(), [""; 0]);
+}
+
+#[test]
 fn a_check_or_a_plan_of_another_host_is_for_that_host() {
     let desk = Desk::new();
     let check = desk.check("check.json", |check| check["host"] = json!("elsewhere"));

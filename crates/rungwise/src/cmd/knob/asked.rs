@@ -107,6 +107,7 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
     let mut all = FromFindings::default();
     let mut wanted: Vec<(&str, Option<&str>, &str)> = Vec::new();
     for finding in findings.iter().filter(|finding| finding.outcome <= least) {
+        let mut switch: Option<&str> = None;
         for turn in &finding.knobs {
             let leave = |why: String| LeftOut {
                 knob: turn.id.clone(),
@@ -118,6 +119,19 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
                     .push(leave("its value is for a person to choose".to_owned()));
                 continue;
             };
+            // What a finding asks for after a switch of the service may ruin the service without it.
+            if let Some(switch) = switch.filter(|_| !is_of_service(turn)) {
+                let why = format!(
+                    "{} asks for it only together with {switch}, a switch of the service, and alone it may do harm; start the service \
+                     with {switch} and check again",
+                    finding.rule
+                );
+                all.left_out.push(leave(why));
+                continue;
+            }
+            if is_of_service(turn) {
+                switch = Some(&turn.id);
+            }
             let device = turn.device.as_deref();
             let before = wanted
                 .iter()
@@ -154,9 +168,13 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
     all
 }
 
+fn is_of_service(turn: &Turn) -> bool {
+    rungwise_knobs::find(&turn.id).is_ok_and(|knob| knob.scope == Scope::Service)
+}
+
 fn plan(turn: &Turn, to: &str, cpus: &[usize]) -> Result<Plan, String> {
     let knob = rungwise_knobs::find(&turn.id).map_err(|error| error.to_string())?;
-    if knob.scope == Scope::Service {
+    if is_of_service(turn) {
         return Err(format!(
             "it is a switch of the service: start it with {to}, or name it in a scenario and let `rungwise tune` prove it"
         ));
@@ -323,6 +341,25 @@ mod tests {
         assert!(whys[0].contains("switch of the service"), "{whys:?}");
         assert!(whys[1].contains("person to choose"), "{whys:?}");
         assert!(!whys[2].is_empty(), "{whys:?}");
+    }
+
+    #[test]
+    fn what_belongs_to_a_switch_of_the_service_is_not_planned_without_it() {
+        let mut finding =
+            asking("rps-needed", "sock.reuseport", "on").turn_device("net.rps_cpus", "lo", "all");
+        let all = plans(std::slice::from_ref(&finding), Outcome::Act, &[0]);
+        assert!(all.plans.is_empty() && all.asked.is_empty());
+        let left: Vec<&str> = all.left_out.iter().map(|left| left.knob.as_str()).collect();
+        assert_eq!(left, ["sock.reuseport", "net.rps_cpus"]);
+        let why = &all.left_out[1].why;
+        assert!(why.contains("only together with sock.reuseport"), "{why}");
+        // Before it, or beside one that a person has to choose, a knob of the host stands for itself.
+        finding.knobs.reverse();
+        let planned = |finding: &Finding| plans(std::slice::from_ref(finding), Outcome::Act, &[0]);
+        assert_eq!(planned(&finding).plans.len(), 1);
+        finding.knobs.reverse();
+        finding.knobs[0].to = None;
+        assert_eq!(planned(&finding).plans.len(), 1);
     }
 
     #[test]
