@@ -12,7 +12,7 @@ use crate::cpu::group;
 use crate::{Doc, Judgement, Rule, Threshold, process, say};
 
 const PILE: Threshold = Threshold {
-    name: "bytes in the receive queue, median of the looks",
+    name: "bytes in the receive queue",
     value: 65_536.0,
     origin: "own guess; measured: 128,512 bytes at a peer that does not read",
 };
@@ -89,9 +89,13 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
     }
     let number = piles.len();
+    // A reader that pauses has the longest queue, and hides one that is slow: what moves comes first.
     let largest = piles
         .into_iter()
-        .max_by(|(_, a, _, _), (_, b, _, _)| a.value.total_cmp(&b.value));
+        .max_by(|(_, a, one, _), (_, b, other, _)| {
+            let motion = (one.value > 0.0).cmp(&(other.value > 0.0));
+            motion.then(a.value.total_cmp(&b.value))
+        });
     let Some((connection, queue, rate, waits)) = largest else {
         let sentence = format!(
             "the longest receive queue holds {}, and none holds a byte for long",

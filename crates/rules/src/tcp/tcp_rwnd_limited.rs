@@ -73,18 +73,27 @@ fn judge(evidence: &Evidence) -> Judgement {
         return Ok(vec![connections::nothing_to_judge("sends")]);
     }
     let shares = connections::each_of(evidence, &keys::TCP_RWND_LIMITED, &senders)?;
+    let moves = |connection: &Subject| {
+        let sent = evidence.quantity(&keys::TCP_BYTES_SENT, connection);
+        sent.is_ok_and(|rate| rate.value > 0.0)
+    };
+    // A peer that pauses has the largest share, and hides one that is slow: what moves comes first.
     let limited = shares
         .iter()
         .filter(|(_, share)| share.value > LIMITED.value);
-    let number = limited.count();
-    let Some((connection, share)) = shares
-        .iter()
-        .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))
-    else {
-        return Ok(vec![connections::nothing_to_judge("sends")]);
-    };
-    let waits = say::percent(share.value);
-    if number == 0 {
+    let number = limited.clone().count();
+    let worst = limited.max_by(|(one, a), (other, b)| {
+        let motion = moves(one).cmp(&moves(other));
+        motion.then(a.value.total_cmp(&b.value))
+    });
+    let Some((connection, share)) = worst else {
+        let largest = shares
+            .iter()
+            .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
+        let Some((_, share)) = largest else {
+            return Ok(vec![connections::nothing_to_judge("sends")]);
+        };
+        let waits = say::percent(share.value);
         let sentence = format!(
             "of {} of which it is known, none waits for its peer's window for more than {waits} of its time",
             say::count(shares.len() as f64, "connection")
@@ -93,15 +102,14 @@ fn judge(evidence: &Evidence) -> Judgement {
             .below(share.value, LIMITED.value)
             .cite(share.reading);
         return Ok(vec![clear]);
-    }
+    };
     let mut sentence = format!(
-        "{} waited for its peer's window in {waits} of the time in which it had data to send{}",
+        "{} waited for its peer's window in {} of the time in which it had data to send{}",
         connection.name(),
+        say::percent(share.value),
         connections::and_more(number - 1)
     );
-    let moves = evidence
-        .quantity(&keys::TCP_BYTES_SENT, connection)
-        .is_ok_and(|rate| rate.value > 0.0);
+    let moves = moves(connection);
     let why = closed(evidence, connection);
     match &why {
         Closed::Unread(Some(share)) => {
