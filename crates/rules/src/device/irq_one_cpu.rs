@@ -16,13 +16,13 @@ use super::rps_needed;
 use crate::net::spread;
 use crate::{Doc, Judgement, Rule, Threshold, pick, say};
 
-const SHARE: Threshold = Threshold {
+pub(super) const SHARE: Threshold = Threshold {
     name: "NET_RX of one CPU",
     value: 0.6,
     origin: "own guess, between an even spread over two CPUs and one CPU alone",
 };
 
-const SOFTIRQ: Threshold = Threshold {
+pub(super) const SOFTIRQ: Threshold = Threshold {
     name: "softirq time of that CPU",
     value: 0.5,
     origin: "own guess: from half a CPU on, doubling the traffic needs more than the CPU has",
