@@ -37,8 +37,8 @@ pub(crate) static RULE: Rule = Rule {
             latency that falls by a tenth or more when the load rises.",
         hurts: "Waking from a deep state takes tens to hundreds of microseconds, and at low load each request meets a CPU \
             that sleeps.",
-        todo: "Forbid the deep states while latency matters: hold /dev/cpu_dma_latency open (cpu.dma_latency), which ends by \
-            itself, or limit them on the kernel command line (cmdline.cstate).",
+        todo: "Forbid the deep states while latency matters: `rungwise knob apply cpu.dma_latency=0us` sets the bound of each CPU, and \
+            `rungwise knob undo` puts it back; or limit them on the kernel command line (cmdline.cstate).",
         wrong: "Batching gives the same picture: at high load a poll finds several packets. Without deep idle states the rule \
             is clear for that reason. A frequency governor looks alike too (freq-low). Power and the turbo of neighbouring cores are the price.",
         sources: "TuneD profile latency-performance (force_latency); Documentation/admin-guide/pm/cpuidle.rst.",
@@ -103,6 +103,8 @@ fn judge(evidence: &Evidence) -> Judgement {
         finding
             .consider("cpu.dma_latency")
             .consider("cmdline.cstate")
-            .refuted_by("the median at low load stays while /dev/cpu_dma_latency is held at 0"),
+            .refuted_by(
+                "the median at low load stays with `rungwise knob apply cpu.dma_latency=0us`",
+            ),
     ])
 }

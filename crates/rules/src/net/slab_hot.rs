@@ -66,9 +66,8 @@ fn judge(evidence: &Evidence) -> Judgement {
     if seen.share.value <= SHARE.value {
         return Ok(vec![seen.clear(sentence, SHARE.value)]);
     }
-    if let Ok(packets) = evidence.host(&keys::IP_RECEIVED)
-        && packets.value < PACKETS.value
-    {
+    let packets = evidence.host(&keys::IP_RECEIVED)?;
+    if packets.value < PACKETS.value {
         let why = format!(
             "{sentence}, with {} packets received: the memory is of something else",
             say::rate(packets.value)
