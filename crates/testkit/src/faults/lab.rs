@@ -105,6 +105,15 @@ pub(super) fn serve_udp(program: &Path, namespace: &Namespace, more: &[&str]) ->
     Ok(service)
 }
 
+/// `load udp` against the service at [`service_address`], in a closed loop, for longer than any look takes.
+pub(super) fn load_udp(program: &Path, namespace: &Namespace, more: &[&str]) -> Result<Service> {
+    let service = service_address().to_string();
+    let argv = ["load", "udp", &service, "--quiet", "--for", "60s"];
+    let argv = std::iter::once(program.display().to_string())
+        .chain(argv.iter().chain(more).map(ToString::to_string));
+    start(argv.collect(), Some(namespace))
+}
+
 /// A process that does nothing but use a CPU; one of `cpus`, where they are named.
 pub(super) fn spinner(cpus: Option<&[usize]>) -> Result<Service> {
     let argv = ["sh", "-c", "while :; do :; done"];

@@ -105,6 +105,7 @@ pub const FAULTS: &[Fault] = &[
     udp::TINY_BUFFER,
     udp::SLOW_READER,
     udp::SHARED_SOCKET,
+    udp::FOUGHT_FOR_SOCKET,
     tcp::SLOW_READER,
     tcp::SMALL_SEND_BUFFER,
     tcp::FULL_ACCEPT_QUEUE,

@@ -4,9 +4,9 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::time::Duration;
 
-use super::lab::{Lab, Planted, serve_udp, service_address};
+use super::lab::{Lab, Planted, load_udp, serve_udp, service_address};
 use super::traffic::{Pace, connection, datagrams, reader, sink, writer};
-use super::{Fault, How, Result, acts};
+use super::{Fault, How, Result, acts, watches};
 
 /// Far below what any CPU can take: four datagrams a millisecond.
 const CALM: Pace = Pace::Bursts(4);
@@ -74,11 +74,49 @@ fn slow_reader(_: &Path) -> Result<Planted> {
 
 pub(super) const SHARED_SOCKET: Fault = Fault {
     id: "one shared UDP socket",
+    planted: "An echo service with one socket for two threads, and two senders, each pinned to its CPU, that wait for their \
+              replies: both CPUs deliver to the one socket, and both readers are busy.",
+    speaks: &[watches("udp-shared-socket", "port/udp/10.78.0.1:9000")],
+    may: &[
+        (
+            "udp-socket-lock",
+            "it is what is planted, but its line of 1,000 contentions/s is not reached each time: 358 to 855/s in seven looks at \
+             144 k to 238 k datagrams/s, two CPUs busy with other work, Linux 6.18.44, 2026-11-22",
+        ),
+        (
+            "slab-hot",
+            "a buffer for each datagram is made and freed, and little else is done with it",
+        ),
+        (
+            "syscall-bound",
+            "both sides take and send one datagram per system call, as fast as the machine lets them",
+        ),
+    ],
+    how: How::Here(shared_socket),
+};
+
+fn shared_socket(program: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let service = serve_udp(program, &server, &["--workers", "2"])?;
+    let load = load_udp(
+        program,
+        &client,
+        &["--threads", "2", "--pin", "--sockets", "8", "--depth", "8"],
+    )?;
+    Ok(Planted::in_namespace(server)
+        .suffered_by(service.pid())
+        .keep(load)
+        .keep(service)
+        .keep(client))
+}
+
+pub(super) const FOUGHT_FOR_SOCKET: Fault = Fault {
+    id: "one shared UDP socket under many CPUs",
     planted: "Many softirq CPUs deliver to one socket and spin on its lock.",
     speaks: &[acts("udp-socket-lock", "port/udp/0.0.0.0:9000")],
     may: &[],
     how: How::Elsewhere {
-        why: "two CPUs do not fight enough. With a flood from each of them to one socket of two threads, 0.43 % of \
+        why: "two CPUs do not spin enough. With a flood from each of them to one socket of two threads, 0.43 % of \
               softirq samples spun (Linux 6.18, which also collects datagrams in a queue per node before it takes the \
               lock); the line is at 10 %.",
         judged: "cases/two-node-82599-steered/expected.md",
