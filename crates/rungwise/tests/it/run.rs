@@ -1,6 +1,7 @@
 //! Running the binary with a state folder and a runs folder of its own.
 
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,6 +9,11 @@ use std::time::{Duration, Instant};
 
 use rungwise_host::live::Live;
 use rungwise_testkit::{Record, differences, record};
+
+/// Says what a test did not show. The capture of the tests' output would swallow it where all is well.
+pub(crate) fn aloud(what: &str) {
+    let _ = writeln!(std::io::stderr(), "{what}");
+}
 
 /// A scratch folder, and the machine for this test alone: ladders measure it, faults kill things on it. Whatever is started
 /// from it has the folder in its environment, as that of the state, and is found by it.

@@ -45,14 +45,22 @@ fn the_right_rule_speaks_of_every_planted_fault_and_no_other_acts() {
     assert!(wanted.as_ref().is_none_or(known), "no fault {wanted:?}");
     let machine = Machine::now();
     let mut wrong = Vec::new();
+    let mut repeated = Vec::new();
     for fault in FAULTS {
         if wanted.as_ref().is_some_and(|id| id != fault.id) {
             continue;
         }
         match fault.how {
-            How::Here(plant) => wrong.extend(stubborn(&bench, fault, plant)),
+            How::Here(plant) => {
+                let (attempts, what) = stubborn(&bench, fault, plant);
+                if attempts > 1 {
+                    repeated.push(format!("{} was planted {attempts} times", fault.id));
+                }
+                wrong.extend(what);
+            }
             How::Elsewhere { why, judged } => {
-                eprintln!("NOT PLANTED {}: {why} Judged instead: {judged}", fault.id);
+                let id = fault.id;
+                run::aloud(&format!("NOT PLANTED {id}: {why} Judged instead: {judged}"));
                 let cases = std::fs::read_to_string(checkout().join(judged)).unwrap();
                 for says in fault.speaks {
                     let line = format!("{}: no {says:?}", fault.id);
@@ -63,6 +71,9 @@ fn the_right_rule_speaks_of_every_planted_fault_and_no_other_acts() {
                 }
             }
         }
+    }
+    if !repeated.is_empty() {
+        run::aloud(&format!("PLANTED MORE THAN ONCE: {}", repeated.join("; ")));
     }
     machine.assert_unchanged();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
@@ -79,10 +90,16 @@ fn recorded(file: &str, says: &Says) -> String {
 /// Whoever else uses the machine can hide a fault (no CPU is left to be flooded) and add signs of another.
 const ATTEMPTS: usize = 3;
 
-/// What is wrong with what `check` says, however often it is asked.
-fn stubborn(bench: &Bench, fault: &Fault, plant: fn(&Path) -> Result<Planted>) -> Vec<String> {
+/// How often it was planted, and what is wrong with what `check` says, however often it is asked.
+fn stubborn(
+    bench: &Bench,
+    fault: &Fault,
+    plant: fn(&Path) -> Result<Planted>,
+) -> (usize, Vec<String>) {
     let mut wrong = Vec::new();
+    let mut attempts = 0;
     for attempt in 1..=ATTEMPTS {
+        attempts = attempt;
         wrong = match plant(binary()) {
             Ok(planted) => judged(bench, fault, &planted),
             Err(why) => vec![format!("{}: cannot be planted: {why}", fault.id)],
@@ -93,7 +110,7 @@ fn stubborn(bench: &Bench, fault: &Fault, plant: fn(&Path) -> Result<Planted>) -
         eprintln!("attempt {attempt} of {ATTEMPTS}: {}", wrong.join("\n  "));
         until_idle(Duration::from_secs(30));
     }
-    wrong
+    (attempts, wrong)
 }
 
 /// Until the CPUs were idle for half of a second or more; at most `patience`.

@@ -8,7 +8,7 @@ use rungwise_probes::capture::{Raw, Reply};
 use rungwise_probes::{Capture, bundle};
 
 use super::{acts, judged, recorded};
-use crate::run::Bench;
+use crate::run::{Bench, aloud};
 
 /// What stands in the place of what is taken away.
 const INSTEAD: &[Option<&str>] = &[
@@ -177,23 +177,31 @@ fn a_healthy_host_has_nothing_to_act_on() {
     assert!(acts(&findings).is_empty(), "{:?}", acts(&findings));
 }
 
+/// Looks until one of them is quiet.
+const LOOKS: usize = 5;
+
 #[test]
 fn this_machine_has_nothing_to_act_on_while_it_is_idle() {
     let bench = Bench::new();
-    let ended = bench.run(&["check", "--for", "2s", "--format", "json", "--quiet"]);
-    let report = super::document(&ended);
-    let findings = report["findings"].as_array().unwrap();
-    let quiet = findings
-        .iter()
-        .any(|finding| finding["rule"] == "noise-gate" && finding["outcome"] == "clear");
-    let acts: Vec<&serde_json::Value> = findings
-        .iter()
-        .filter(|finding| finding["outcome"] == "act")
-        .map(|finding| &finding["sentence"])
-        .collect();
-    if quiet {
-        assert!(acts.is_empty(), "{acts:#?}");
-    } else {
-        eprintln!("NOT JUDGED: others use this machine just now; to act on: {acts:?}");
+    for _ in 0..LOOKS {
+        let ended = bench.run(&["check", "--for", "2s", "--format", "json", "--quiet"]);
+        let report = super::document(&ended);
+        let findings = report["findings"].as_array().unwrap();
+        let quiet = findings
+            .iter()
+            .any(|finding| finding["rule"] == "noise-gate" && finding["outcome"] == "clear");
+        if quiet {
+            let acts: Vec<&serde_json::Value> = findings
+                .iter()
+                .filter(|finding| finding["outcome"] == "act")
+                .map(|finding| &finding["sentence"])
+                .collect();
+            assert!(acts.is_empty(), "{acts:#?}");
+            return;
+        }
     }
+    aloud(&format!(
+        "NOT JUDGED this_machine_has_nothing_to_act_on_while_it_is_idle: others used this machine in {LOOKS} windows of 2 s; run it \
+         on a quiet machine"
+    ));
 }
