@@ -1,7 +1,7 @@
 //! How fast GC logs are read: the parser as a process of its own, beside `grep -c` over the same file.
 //!
 //! The logs are of the corpus, repeated to 210 MB: two of G1, one of Parallel, one of ZGC, and one of CMS of JDK 8 with the
-//! print flags that Cassandra sets. They lie in the folder for temporary files, where both readers find them in the page cache. CPU time
+//! print flags that Cassandra sets; those of JDK 8 and of one G1 also as containers keep them. They lie in the folder for temporary files, where both readers find them in the page cache. CPU time
 //! and memory are measured from outside, by `wait4(2)`; start and end of the process are in them.
 
 use std::fs::File;
@@ -25,34 +25,80 @@ const BYTES: u64 = 210_000_000;
 /// Most time that a reader may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What is read, where it comes from, and what grep counts in it.
-const LOGS: &[(&str, &str, &str)] = &[
+/// How the lines of a log are kept.
+type Kept = fn(&[u8]) -> Vec<u8>;
+
+/// What is read, where it comes from, how it is kept, and what grep counts in it.
+const LOGS: &[(&str, &str, Kept, &str)] = &[
     (
         "G1, JDK 17, `gc*,gc+age=trace,safepoint`",
-        "own_jdk17-g1-tospace.log",
+        G1,
+        <[u8]>::to_vec,
         "] GC(",
     ),
+    ("the same in docker's `json-file`", G1, docker, "] GC("),
     (
         "G1, JDK 11, `gc*,safepoint,gc+ergo*=debug`",
         "own_jdk11-g1.log.gz",
+        <[u8]>::to_vec,
         "] GC(",
     ),
     (
         "Parallel, `gc*,gc+phases=debug,gc+age=trace`, pauses only",
         "gctoolkit_unified_parallel_parallelgc.log.gz",
+        <[u8]>::to_vec,
         "] GC(",
     ),
     (
         "generational ZGC, JDK 21, `gc*,safepoint`",
         "own_jdk21-genzgc.log",
+        <[u8]>::to_vec,
         "] GC(",
     ),
     (
-        "CMS, JDK 8, all print flags",
-        "gctoolkit_preunified_cms_parnew_details_tenuring_180_fls_bob.log.gz",
+        "CMS, JDK 8, the print flags of Cassandra",
+        CMS,
+        <[u8]>::to_vec,
+        "[ParNew",
+    ),
+    (
+        "the same in a file of containerd",
+        CMS,
+        containerd,
         "[ParNew",
     ),
 ];
+
+const G1: &str = "own_jdk17-g1-tospace.log";
+const CMS: &str = "gctoolkit_preunified_cms_parnew_details_tenuring_180_fls_bob.log.gz";
+
+/// As containerd keeps lines.
+fn containerd(log: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::new();
+    for line in log.split_inclusive(|byte| *byte == b'\n') {
+        kept.extend_from_slice(b"2026-01-02T03:04:05.123456789Z stdout F ");
+        kept.extend_from_slice(line);
+    }
+    kept
+}
+
+/// As docker keeps lines that hold no control characters.
+fn docker(log: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::new();
+    for line in String::from_utf8_lossy(log).lines() {
+        let line = line.replace('\\', r"\\").replace('"', r#"\""#);
+        let line = line
+            .replace('<', r"\u003c")
+            .replace('>', r"\u003e")
+            .replace('&', r"\u0026");
+        let time = "2026-01-02T03:04:05.123456789Z";
+        kept.extend_from_slice(
+            format!("{{\"log\":\"{line}\\n\",\"stream\":\"stdout\",\"time\":\"{time}\"}}\n")
+                .as_bytes(),
+        );
+    }
+    kept
+}
 
 /// Reads a log if that is what this process was started for.
 pub fn read_if_asked(words: &[String]) -> Option<Result<()>> {
@@ -98,8 +144,8 @@ pub fn speed(rounds: usize) -> Result<String> {
          | log | parser | grep -c | parser / grep | memory, MiB | what it found |\n|---|---|---|---|---|---|\n",
         BYTES / 1_000_000
     );
-    for (what, source, word) in LOGS {
-        let log = Scratch::of(source)?;
+    for (what, source, kept, word) in LOGS {
+        let log = Scratch::of(source, *kept)?;
         page += &row(what, READER, &log, word, rounds)?;
     }
     Ok(page)
@@ -144,8 +190,8 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A log of the corpus, repeated.
-    fn of(source: &str) -> Result<Self> {
+    /// A log of the corpus, kept so and repeated.
+    fn of(source: &str, kept: Kept) -> Result<Self> {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/gclog/corpus");
         let source = corpus.join(source);
         let log = if source.extension().is_some_and(|end| end == "gz") {
@@ -159,6 +205,7 @@ impl Scratch {
         if log.is_empty() {
             bail!("{} is empty", source.display());
         }
+        let log = kept(&log);
         Self::with(|file| {
             for _ in 0..BYTES.div_ceil(log.len() as u64) {
                 file.write_all(&log)?;

@@ -45,7 +45,7 @@ fn in_folder(tool: &Rungwise, rounds: usize, folder: &Path) -> Result<String> {
     );
     for (what, log) in [
         ("G1, JDK 17, `gc*,gc+age=trace,safepoint`", unified(folder)?),
-        ("CMS, JDK 8, all print flags", cms(folder)?),
+        ("CMS, JDK 8, the print flags of Cassandra", cms(folder)?),
     ] {
         let megabytes = std::fs::metadata(&log)?.len() as f64 / 1e6;
         let mut seen: [Vec<Seen>; 3] = Default::default();
