@@ -57,6 +57,17 @@ pub(crate) enum Read {
     Damaged,
 }
 
+impl Read {
+    /// What is not known here is of no use: the tags say that nothing else is asked for under them.
+    pub(crate) fn or_ignored(self) -> Self {
+        if self == Self::Unknown {
+            Self::Ignored
+        } else {
+            self
+        }
+    }
+}
+
 /// Lines kept as samples.
 const SAMPLES: usize = 10;
 /// Bytes kept of each.

@@ -3,7 +3,10 @@
 //! Sizes are bytes, durations nanoseconds, both exactly as printed: `0.1193963 secs` is 119 396 300 ns.
 //! Nothing is made up: what a line did not print is `None`, never zero.
 
+use memchr::memmem;
+
 use crate::names::Name;
+use crate::number::whole;
 
 /// When something happened, by the clocks that the log prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -330,6 +333,17 @@ pub enum Fact<'a> {
     SerialOld,
 }
 
+/// The bytes that a humongous allocation asked for, as G1 tells its decisions: unified logs print `allocation request:
+/// 3145744B threshold: ... source: concurrent humongous allocation`, JDK 8 with `PrintAdaptiveSizePolicy` the same with
+/// `3145744 bytes`.
+pub(crate) fn humongous_request(text: &[u8]) -> Option<u64> {
+    const REQUEST: &[u8] = b"llocation request: ";
+    let at = memmem::find(text, REQUEST)?;
+    memmem::find(text, b"humongous allocation")?;
+    let (bytes, _) = whole(&text[at + REQUEST.len()..])?;
+    (bytes > 0).then_some(bytes)
+}
+
 /// One thing that the log says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
@@ -364,6 +378,17 @@ pub enum Event<'a> {
         at: Stamp,
         /// How long.
         duration_ns: u64,
+    },
+    /// The size of an object that G1 calls humongous, half a region and more.
+    Humongous {
+        /// Line of the log.
+        line: u64,
+        /// When.
+        at: Stamp,
+        /// Its bytes.
+        bytes: u64,
+        /// It was to be allocated, and a cycle or more heap was asked for; else it was in the heap at a collection.
+        asked: bool,
     },
     /// `java.lang.OutOfMemoryError` and its like.
     OutOfMemory {

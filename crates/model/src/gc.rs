@@ -13,9 +13,11 @@ use crate::Envelope;
 use crate::check::Finding;
 
 mod runs;
+mod sizes;
 mod troubles;
 
 pub use runs::{RunSums, longest};
+pub use sizes::Sizes;
 pub use troubles::{Trouble, Troubles};
 
 /// The document of `jvm gc`.
@@ -560,6 +562,9 @@ pub struct Heap {
     pub humongous_share: Option<f64>,
     /// When that was.
     pub humongous: Option<Moment>,
+    /// Sizes of humongous objects: of those whose allocation asked for a cycle or more heap, else of those in the heap, each
+    /// counted at every collection that tells of it; null where the log tells none.
+    pub humongous_sizes: Option<Sizes>,
     /// Growth of metaspace per hour over the second half of the run, bytes.
     pub metaspace_bytes_per_hour: Option<Slope>,
 }
@@ -601,7 +606,8 @@ pub struct OldCollections {
     pub cycles: u64,
     /// Their length.
     pub cycle_length: Option<Spread>,
-    /// Occupancy when they began, mean: of the old generation with CMS, else of the heap.
+    /// Occupancy when they began, mean: of the old generation with CMS, of the heap after the young collection that starts one
+    /// with G1, else of the heap.
     pub occupancy: Option<f64>,
     /// The last of those beginnings.
     pub occupancy_at: Option<Moment>,

@@ -241,9 +241,7 @@ impl Preunified {
         } else if cursor.eat(b"GC cleanup") {
             Head::Cleanup
         } else if cursor.eat(b"G1Ergonomics ") {
-            self.stamps.take();
-            self.collector(context, Collector::G1);
-            return Step::Rest;
+            return self.ergonomics(context, cursor);
         } else if cursor.rest().starts_with(b"GC ref-proc") {
             return self.part(context, cursor).unwrap_or(Step::Strange);
         } else if cursor.eat(b"GC locker: ") {

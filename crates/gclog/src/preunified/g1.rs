@@ -9,7 +9,9 @@ use super::cursor::{Cursor, Figures};
 use super::flow::Step;
 use super::pauses::enter;
 use crate::account::Read;
-use crate::event::{Area, Areas, Change, Collector, Concurrent, Phase, Stamp};
+use crate::event::{
+    Area, Areas, Change, Collector, Concurrent, Event, Phase, Stamp, humongous_request,
+};
 use crate::names::Name;
 use crate::number::LONGEST_NS;
 use crate::parser::Context;
@@ -34,6 +36,28 @@ const NO_DURATIONS: &[&[u8]] = &[
 const MOST_PHASES: usize = 128;
 
 impl Preunified {
+    /// `[G1Ergonomics (Concurrent Cycles) request concurrent cycle initiation, ...]` of `PrintAdaptiveSizePolicy`: what G1
+    /// decides, of which the size of a humongous allocation is taken.
+    pub(super) fn ergonomics(
+        &mut self,
+        context: &mut Context<'_>,
+        cursor: &mut Cursor<'_>,
+    ) -> Step {
+        let at = self.stamps.take();
+        self.collector(context, Collector::G1);
+        let Some(bytes) = humongous_request(cursor.rest()) else {
+            return Step::Rest;
+        };
+        context.tell(Event::Humongous {
+            line: context.line,
+            at,
+            bytes,
+            asked: true,
+        });
+        cursor.jump(usize::MAX);
+        Step::Gave
+    }
+
     /// A line of details. Nothing if it is none.
     pub(super) fn detail(
         &mut self,
@@ -320,5 +344,19 @@ mod tests {
             [""; 0]
         );
         assert_eq!(depth(0), 0);
+    }
+
+    #[test]
+    fn a_humongous_allocation_that_asks_for_a_cycle_tells_its_size() {
+        let log = "1.500: [G1Ergonomics (Concurrent Cycles) request concurrent cycle initiation, reason: occupancy higher than threshold, \
+            occupancy: 120586240 bytes, allocation request: 3145744 bytes, threshold: 120795955 bytes (45.00 %), source: concurrent humongous allocation]\n\
+            1.600: [G1Ergonomics (Concurrent Cycles) request concurrent cycle initiation, reason: occupancy higher than threshold, \
+            occupancy: 9 bytes, allocation request: 0 bytes, threshold: 8 bytes (45.00 %), source: end of GC]\n";
+        let told = told(log);
+        let sizes: Vec<_> = told
+            .iter()
+            .filter(|line| line.contains("bytes: 3145744, asked: true"))
+            .collect();
+        assert_eq!((sizes.len(), told.len()), (1, 2), "{told:?}");
     }
 }

@@ -14,6 +14,7 @@ use super::book::{Book, Mark};
 use super::clock::{SECOND, seconds};
 use super::course::Course;
 use super::old::Named;
+use super::spread::Distribution;
 use crate::event::{AREAS, Area, Areas, Change, Collector, Concurrent, Kind, Pause};
 
 /// A span over which a peak is taken. JMC's rules judge the same length.
@@ -47,6 +48,8 @@ pub(super) struct Heap {
     eden_freed: Mean,
     survivors: Mean,
     humongous: Option<(f64, Mark)>,
+    /// Sizes of humongous objects in the heap, and of those whose allocation asked for something.
+    humongous_sizes: [Sizes; 2],
     allocation: Allocation,
     promotion: Promotion,
 }
@@ -60,6 +63,12 @@ struct Part {
     capacity: Option<u64>,
     largest: Option<u64>,
     mark: Option<Mark>,
+}
+
+#[derive(Debug, Default)]
+struct Sizes {
+    bytes: Distribution,
+    last: Mark,
 }
 
 #[derive(Debug, Default)]
@@ -107,6 +116,28 @@ impl Heap {
         }
         self.allocation.pause(pause, mark, window, collector, whole);
         self.promotion.pause(pause, mark, window, whole);
+    }
+
+    pub(super) fn humongous_object(&mut self, line: u64, bytes: u64, asked: bool) {
+        let sizes = &mut self.humongous_sizes[usize::from(asked)];
+        sizes.bytes.add(bytes);
+        sizes.last = Mark {
+            line: Some(line),
+            ..Mark::default()
+        };
+    }
+
+    /// Those that were asked for say what brings collections; of objects that stay each collection tells again.
+    fn humongous_sizes(&self, book: &Book) -> Option<gc::Sizes> {
+        let mut told = self.humongous_sizes.iter().rev();
+        let sizes = told.find(|sizes| sizes.bytes.count() > 0)?;
+        Some(gc::Sizes {
+            count: sizes.bytes.count(),
+            p50_bytes: sizes.bytes.quantile(0.5),
+            p90_bytes: sizes.bytes.quantile(0.9),
+            largest_bytes: sizes.bytes.quantile(1.0),
+            last: sizes.last.moment(book),
+        })
     }
 
     pub(super) fn concurrent(
@@ -173,6 +204,7 @@ impl Heap {
             survivors_bytes: self.survivors.mean(),
             humongous_share: self.humongous.map(|(share, _)| share),
             humongous: self.humongous.map(|(_, mark)| mark.moment(book)),
+            humongous_sizes: self.humongous_sizes(book),
             metaspace_bytes_per_hour: run.and_then(|(began, ended)| {
                 super::slope::over_time(&metaspace.course(), f64::midpoint(began, ended))
                     .map(super::old::per_hour)

@@ -307,7 +307,13 @@ impl Cycles {
             Area::Heap
         };
         let change = pause.areas.get(area);
-        self.occupied(change.before, change.capacity, mark);
+        // G1 begins with a young collection, and compares what it leaves with its threshold.
+        let used = if collector == Some(Collector::G1) {
+            change.after
+        } else {
+            change.before
+        };
+        self.occupied(used, change.capacity, mark);
     }
 
     /// A cycle that the log tells as one.

@@ -117,6 +117,9 @@ impl Run {
                 let mark = self.mark(line, at);
                 self.troubles.out_of_memory(mark);
             }
+            Event::Humongous {
+                line, bytes, asked, ..
+            } => self.heap.humongous_object(line, bytes, asked),
             Event::FreeLists {
                 line,
                 at,

@@ -406,6 +406,16 @@ fn what_a_sweep_leaves_is_told_by_the_next_collection() {
 }
 
 #[test]
+fn g1_begins_a_cycle_at_what_its_young_collection_leaves() {
+    let mut log = Log::of(Collector::G1);
+    let name = "Pause Young (Concurrent Start) (G1 Evacuation Pause)";
+    let mut start = log.draft(name, Kind::Young, 1000, 5, (900, 512));
+    start.starts_cycle = true;
+    log.tell(Event::Pause(&start));
+    near(log.run().old.occupancy.unwrap(), 0.5);
+}
+
+#[test]
 fn only_long_pauses_tell_of_starved_threads() {
     let mut log = Log::default();
     for (ms, user, sys) in [(10, 0, 0), (200, 100, 20), (200, 30, 40), (200, 190, 5)] {

@@ -50,6 +50,8 @@ pub(super) enum Subject {
     References,
     /// `gc,stats`: tables of ZGC and Shenandoah.
     Stats,
+    /// `gc,humongous`, and what G1 decides about its heap: sizes of humongous objects.
+    Humongous,
     /// `safepoint`.
     Safepoint,
     /// Nothing under these tags is asked for.
@@ -73,6 +75,7 @@ impl Subject {
             b",start" | b",heap" | b",metaspace" | b",age" | b",cpu" | b",marking" | b",init"
             | b",ref" | b",heap,coops" | b",promotion" => Self::Detail,
             b",stats" => Self::Stats,
+            b",humongous" | b",ergo,heap" | b",ergo,ihop" => Self::Humongous,
             _ => Self::Quiet,
         }
     }

@@ -9,6 +9,7 @@ mod ages;
 mod areas;
 mod decorations;
 mod facts;
+mod humongous;
 mod noise;
 mod open;
 mod pause;
@@ -166,6 +167,7 @@ impl Unified {
             Subject::Phases if rest.starts_with(b"  ") => phases::line(self, context, id, message),
             Subject::PhaseStarts => phases::start(self, id),
             Subject::References => phases::reference(self, context, id, rest),
+            Subject::Humongous => humongous::line(self, context, message).or_ignored(),
             _ => self.with_number(context, id, message),
         }
     }
@@ -185,6 +187,9 @@ impl Unified {
             }
             Some(b'G' | b'M') if pause::is_cycle(text) => pause::cycle(self, context, id, message),
             Some(b'U') if text.starts_with(b"User=") => self.open.cpu(id, text),
+            Some(b'L' | b'D' | b'H') if humongous::is_object(text) => {
+                humongous::line(self, context, message)
+            }
             Some(b'-' | b'D' | b'A') if ages::is_part(text) => ages::line(self, context, id, text),
             Some(b'T') if text.starts_with(b"To-space exhausted") => {
                 self.open
@@ -239,19 +244,14 @@ impl Unified {
 
     fn without_number(&mut self, context: &mut Context<'_>, message: Message<'_>) -> Read {
         match message.subject {
-            Subject::Safepoint => match safepoint::line(self, context, message) {
-                Read::Unknown => Read::Ignored,
-                read => read,
-            },
+            Subject::Safepoint => safepoint::line(self, context, message).or_ignored(),
+            Subject::Humongous => humongous::line(self, context, message).or_ignored(),
             Subject::Quiet => Read::Ignored,
             Subject::Stats => match statistics::line(self, context, message) {
                 Read::Unknown => pause::pacing(self, context, message),
                 read => read,
             },
-            Subject::Detail => match self.gc_without_number(context, message) {
-                Read::Unknown => Read::Ignored,
-                read => read,
-            },
+            Subject::Detail => self.gc_without_number(context, message).or_ignored(),
             Subject::Any => match safepoint::line(self, context, message) {
                 Read::Unknown => self.gc_without_number(context, message),
                 read => read,
@@ -261,7 +261,7 @@ impl Unified {
     }
 
     fn gc_without_number(&mut self, context: &mut Context<'_>, message: Message<'_>) -> Read {
-        for reader in [facts::line, pause::stall, statistics::line] {
+        for reader in [facts::line, pause::stall, statistics::line, humongous::line] {
             match reader(self, context, message) {
                 Read::Unknown => {}
                 read => return read,

@@ -328,6 +328,13 @@ fn memory_told(run: &Run) -> String {
             .map_or_else(|| "?".to_owned(), |bytes| bytes.to_string());
         let _ = writeln!(text, "{name}: peak {} bytes, last {last}", part.peak_bytes);
     }
+    if let Some(sizes) = &run.heap.humongous_sizes {
+        let _ = writeln!(
+            text,
+            "humongous objects: {}, half up to {} bytes, nine of ten up to {}, the largest {}",
+            sizes.count, sizes.p50_bytes, sizes.p90_bytes, sizes.largest_bytes
+        );
+    }
     if let Some(ages) = &run.ages {
         let _ = writeln!(
             text,

@@ -70,6 +70,13 @@ impl Teller<'_> {
         let from = From::maybe("the most", heap.humongous.as_ref());
         let share = heap.humongous_share;
         self.number(&keys::GC_HUMONGOUS_SHARE, share, from, Why::Humongous);
+        let sizes = heap.humongous_sizes.as_ref();
+        let words = sizes.map_or_else(String::new, |sizes| {
+            format!("{}, the last", counted(sizes.count, "object", "objects"))
+        });
+        let from = From::maybe(&words, sizes.map(|sizes| &sizes.last));
+        let size = sizes.map(|sizes| sizes.p90_bytes as f64);
+        self.number(&keys::GC_HUMONGOUS_SIZE, size, from, Why::HumongousSizes);
     }
 
     fn allocation(&mut self) {
@@ -145,6 +152,8 @@ impl Teller<'_> {
         self.number(&keys::GC_AGE_TABLES, ages.map(|_| count as f64), from, why);
         let desired = ages.and_then(|ages| ages.desired_bytes);
         self.number(&keys::GC_AGE_DESIRED, desired, from, why);
+        let settled = ages.and_then(|ages| settled(&ages.survival));
+        self.number(&keys::GC_AGE_SETTLED, settled, from, why);
         let needed = ages.and_then(needed);
         self.number(&keys::GC_AGE_NEEDED, needed, from, why);
         let over = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
@@ -294,9 +303,36 @@ fn needed(ages: &gc::AgeTable) -> Option<f64> {
     Some(sum)
 }
 
+/// The first age from which on nine tenths of the bytes of every age that is shown live on. Few ages show nothing for sure.
+fn settled(survival: &[Option<f64>]) -> Option<f64> {
+    const LIVES_ON: f64 = 0.9;
+    const FEWEST: usize = 3;
+    let known = survival.iter().rposition(Option::is_some)? + 1;
+    let tail = survival[..known].iter().rev();
+    let steps = tail
+        .take_while(|share| share.is_some_and(|share| share >= LIVES_ON))
+        .count();
+    (steps >= FEWEST).then(|| (known - steps + 1) as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ages_settle_where_hardly_anything_dies_any_more() {
+        let of = |shares: &[f64]| settled(&shares.iter().copied().map(Some).collect::<Vec<_>>());
+        assert_eq!(of(&[0.2, 0.5, 0.95, 0.97, 0.99]), Some(3.0));
+        assert_eq!(of(&[0.95, 0.95, 0.95]), Some(1.0));
+        // Two steps may be chance, and a late fall shows that it is not over.
+        assert_eq!(of(&[0.2, 0.95, 0.95]), None);
+        assert_eq!(of(&[0.95, 0.95, 0.95, 0.5]), None);
+        assert_eq!(settled(&[None, None]), None);
+        assert_eq!(
+            settled(&[Some(0.2), Some(0.9), Some(0.9), Some(0.9), None]),
+            Some(2.0)
+        );
+    }
 
     #[test]
     fn survivors_need_room_for_every_age_up_to_the_roof() {

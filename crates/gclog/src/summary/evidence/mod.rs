@@ -222,9 +222,13 @@ impl Teller<'_> {
             (&keys::GC_SWAP, jvm.swap_bytes),
             (&keys::GC_REGION, jvm.region_bytes),
             (&keys::GC_WORKERS, jvm.parallel_workers),
+            (&keys::GC_CONCURRENT_WORKERS, jvm.concurrent_workers),
         ] {
             self.number(key, value.map(|value| value as f64), from, why);
         }
+        let unified = self.unified.map(|is| if is { 1.0 } else { 0.0 });
+        let shape = From::words("by the version, else by the names of pauses");
+        self.number(&keys::GC_UNIFIED, unified, shape, why);
         let span = From::words("first to last stamp of the run");
         self.number(&keys::GC_SECONDS, self.run.seconds, span, Why::Clock);
         let first = From::words("first stamp of the run; zero where the log begins with the JVM");

@@ -465,6 +465,13 @@ impl Teller<'_> {
         let named = points.filter(|points| !points.operations.is_empty());
         let told = named.map(|_| told);
         self.text(&keys::GC_SAFEPOINT_OPERATIONS, told, from, why);
+        let time = |of: fn(&str) -> bool| -> f64 {
+            let of = operations.iter().filter(|(name, _)| of(name));
+            of.map(|(_, operation)| operation.stopped.total_ms).sum()
+        };
+        // `RevokeBias`, `BulkRevokeBias`, of JDK 6 to 17.
+        let biased = share(time(|name| name.contains("RevokeBias")), time(|_| true));
+        self.number(&keys::GC_SAFEPOINT_BIASED, biased, from, why);
 
         let why = Why::Reaching;
         let reaching = points.and_then(|points| points.reaching);

@@ -14,6 +14,7 @@ pub(super) enum Why {
     Header,
     HiddenPauses,
     Humongous,
+    HumongousSizes,
     Live,
     LiveSlope,
     Metaspace,
@@ -59,6 +60,7 @@ impl Why {
             Self::Header => "the log does not tell it",
             Self::HiddenPauses => "the log tells of collections, and of none of their pauses",
             Self::Humongous => "the log does not tell of humongous objects",
+            Self::HumongousSizes => "the log does not tell how large humongous objects are",
             Self::Live => "no collection of the old generation that tells what is left",
             Self::LiveSlope => "too few old collections at different times to tell a growth",
             Self::Metaspace => "the log does not tell of metaspace",
@@ -114,6 +116,9 @@ impl Why {
             }
             Self::HiddenPauses => "add -Xlog:gc*, or gc+phases (JDK 8: -XX:+PrintGCDetails)",
             Self::Humongous => "with G1, add -Xlog:gc+heap",
+            Self::HumongousSizes => {
+                "with G1, add -Xlog:gc+humongous=debug,gc+ergo+ihop=debug (JDK 8: -XX:+PrintAdaptiveSizePolicy)"
+            }
             Self::Live | Self::Sizes => {
                 "read a longer log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)"
             }

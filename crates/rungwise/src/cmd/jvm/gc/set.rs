@@ -143,6 +143,7 @@ fn stamp(event: &Event<'_>) -> Option<Stamp> {
         Event::Safepoint(safepoint) => safepoint.began,
         Event::Stall { at, .. }
         | Event::Ran { at, .. }
+        | Event::Humongous { at, .. }
         | Event::OutOfMemory { at, .. }
         | Event::FreeLists { at, .. } => *at,
         Event::Statistic(statistic) => statistic.at,
