@@ -61,12 +61,15 @@ pub struct Manual {
 /// What a blank may be filled with.
 type Fits = fn(&str) -> bool;
 
-/// What may be filled in: a CPU list, a whole number, options of a JVM, an absolute path. In a text for CPUs, COUNT is how
-/// many there are, and a line with EACH stands once for each, with its INDEX from 0.
-const BLANKS: [(&str, Fits); 4] = [
+/// What may be filled in: a CPU list, a whole number, options of a JVM to give or to take out, an absolute path. In a text for
+/// CPUs, COUNT is how many there are, and a line with EACH stands once for each, with its INDEX from 0.
+const BLANKS: [(&str, Fits); 5] = [
     ("CPUS", is_cpus),
     ("NUMBER", is_number),
     ("FLAGS", is_options),
+    ("without FLAGS", |text| {
+        text.strip_prefix("without ").is_some_and(is_options)
+    }),
     ("PATH", is_path),
 ];
 

@@ -62,20 +62,27 @@ pub(crate) static ACTIVE_CPUS: Knob = Knob {
 pub(crate) static FLAGS: Knob = Knob {
     id: "jvm.flags",
     summary: "options of a JVM's command line",
-    values: "options with spaces between, such as -XX:+CMSScavengeBeforeRemark",
+    values: "options with spaces between, such as -XX:+CMSScavengeBeforeRemark; without -Xmn1g to take some out",
     doc: Doc {
-        does: "The JVM starts with these options in addition. A finding of a GC log asks only for those that the JDK and the \
-               collector of that log take.",
+        does: "The JVM starts with these options in addition, or without those that it has. A finding of a GC log asks only for \
+               those that the JDK and the collector of that log take.",
         helps: "What the finding says.",
         costs: "What the finding says; the service is started again.",
         undone: AGAIN,
         sources: "The java command; -XX:+PrintFlagsFinal of JDK 8, 11, 17, 21 and 25.",
     },
-    by_hand: &[Manual {
-        wish: "FLAGS",
-        way: Way::Service,
-        text: "FLAGS",
-    }],
+    by_hand: &[
+        Manual {
+            wish: "FLAGS",
+            way: Way::Service,
+            text: "FLAGS",
+        },
+        Manual {
+            wish: "without FLAGS",
+            way: Way::Service,
+            text: "without FLAGS",
+        },
+    ],
     ..APPLICATION
 };
 

@@ -249,6 +249,7 @@ fn what_a_person_does_is_planned_in_the_exact_words_and_never_carried_out() {
             "-XX:+CMSScavengeBeforeRemark",
             "-XX:+CMSScavengeBeforeRemark",
         ),
+        ("jvm.flags", "without -Xmn300m", "without -Xmn300m"),
     ] {
         let plan = machines.plan_host(id, wish);
         assert!(plan.diff().contains(text), "{}", plan.diff());
@@ -288,6 +289,7 @@ fn every_wish_that_a_person_fulfils_can_be_planned() {
                 "CPUS" => "2-3,8",
                 "NUMBER" => "4",
                 "FLAGS" => "-XX:+CMSScavengeBeforeRemark",
+                "without FLAGS" => "without -Xmn300m -XX:NewRatio=3",
                 "PATH" => "/srv/dump",
                 wish => wish,
             };
