@@ -7,6 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
+use super::late_start::{CYCLES, promoted_in_a_cycle};
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, each, flow, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
@@ -31,8 +32,6 @@ const PIECES: Threshold = Threshold {
 
 /// Room beyond what is promoted during a cycle, as a share of the old generation: bursts, and pieces that fit nothing.
 const SPARE: f64 = 0.1;
-/// Cycles that the reserve must outlast: the next one is not always as short as the mean.
-const CYCLES: f64 = 1.5;
 /// The start that the reference case ended with, for a log that does not tell the rates.
 const USUAL: f64 = 0.7;
 
@@ -53,6 +52,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_PROMOTION_FAILURES,
         &keys::GC_PROMOTION_PEAK,
         &keys::GC_PROMOTION_RATE,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
     thresholds: &[FAILURES, LIVE, PIECES],
@@ -151,7 +151,7 @@ fn start(run: &Run<'_>, what: &str) -> Finding {
         .and_then(|percent| percent.parse::<f64>().ok())
         .map(|percent| percent / 100.0);
     let seen = run.told(&keys::GC_CYCLE_OCCUPANCY);
-    let needed = promoted_in_a_cycle(run);
+    let needed = promoted_in_a_cycle(run, &keys::GC_OLD_CAPACITY);
     let wanted = wanted(seen.or(asked), needed.map(|(share, _)| share));
     let sentence = reasons(what, seen, needed);
     if let Some(seen) = seen.or(asked).filter(|seen| wanted >= *seen) {
@@ -182,7 +182,7 @@ fn start(run: &Run<'_>, what: &str) -> Finding {
         .confidence(confidence)
         .expect(gain(run, seen, live, wanted))
         .refuted_by("failures that stay when all initial marks of the log start at the new share");
-    run.advise(
+    run.lower(
         finding,
         Goal::StartCyclesAt((wanted * 100.0).floor() as u32),
     )
@@ -241,15 +241,4 @@ fn gain(run: &Run<'_>, seen: Option<f64>, live: Option<f64>, wanted: f64) -> Str
             format!(" and pauses of up to {}", seconds(longest))
         });
     format!("at most these failures{longest} go{often}")
-}
-
-/// What is promoted during a cycle of mean length at the highest rate that is known: as a share of the old generation,
-/// and the rate in bytes per second.
-fn promoted_in_a_cycle(run: &Run<'_>) -> Option<(f64, f64)> {
-    let rate = run
-        .told(&keys::GC_PROMOTION_PEAK)
-        .or_else(|| run.told(&keys::GC_PROMOTION_RATE))?;
-    let length = run.told(&keys::GC_CYCLE_LENGTH)?;
-    let old = run.told(&keys::GC_OLD_CAPACITY).filter(|old| *old > 0.0)?;
-    Some((rate * length / old, rate))
 }

@@ -9,6 +9,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
+use super::late_start::{self, FIXED_YOUNG};
 use super::options::Goal;
 use super::run::{OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
@@ -40,22 +41,34 @@ pub(crate) static RULE: Rule = Rule {
     summary: "G1 found no free region to copy survivors to",
     needs: &[
         &keys::GC_COLLECTOR,
+        &keys::GC_CONCURRENT_ABORTED,
+        &keys::GC_CYCLE_LENGTH,
+        &keys::GC_CYCLE_OCCUPANCY,
         &keys::GC_EVACUATION_FAILURES,
         &keys::GC_FLAGS,
         &keys::GC_FULLS_ALLOCATION,
+        &keys::GC_FULLS_EXPLICIT,
+        &keys::GC_HEAP_MAX,
         &keys::GC_HUMONGOUS_SHARE,
+        &keys::GC_LIVE,
         &keys::GC_LIVE_SHARE,
+        &keys::GC_MEMORY,
+        &keys::GC_PROMOTION_PEAK,
+        &keys::GC_PROMOTION_RATE,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
     thresholds: &[FAILURES, HUMONGOUS, LIVE],
     knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "Collections with \"to-space exhausted\" or \"Evacuation Failure\", and what had taken the free regions: humongous \
-            objects, a fixed young generation, a live set that nearly fills the heap, or a burst.",
+            objects, a fixed young generation, a live set that nearly fills the heap, cycles that begin too late, or a burst.",
         hurts: "The collection takes several times as long, what failed fills the old generation, and a full collection often follows.",
-        todo: "Take a fixed -Xmn, -XX:NewSize or -XX:NewRatio out: G1 cannot make room by a smaller young generation then. Keep more \
-            regions free (-XX:G1ReservePercent=20; JDK 8, 11, 17, 21 and 25 take it). Humongous objects: gc-humongous. A live set \
-            above four fifths of the heap: a larger heap.",
+        todo: "Take a fixed -Xmn, -XX:NewSize or -XX:NewRatio out: G1 cannot make room by a smaller young generation then. Where cycles \
+            begin above what the promotion of a cycle and the reserve leave, or a mark was given up: an earlier start \
+            (-XX:InitiatingHeapOccupancyPercent, from JDK 9 on with -XX:-G1UseAdaptiveIHOP). Else keep more regions free \
+            (-XX:G1ReservePercent=20; JDK 8, 11, 17, 21 and 25 take it); where that many are, and where the live set is above four \
+            fifths of the heap: a larger heap. Humongous objects: gc-humongous.",
         wrong: "One failure at the start, while G1 learns the size of the young generation, is no pattern. From JDK 22 on a region \
             in which native code holds an object (JEP 423) stays where it is; \"Evacuation Failure: Pinned\" is not counted.",
         sources: "HotSpot Garbage Collection Tuning Guide, G1, on evacuation failures; JEP 423; own logs of JDK 17 with a heap that \
@@ -93,6 +106,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             &keys::GC_FULLS_ALLOCATION,
             &keys::GC_HUMONGOUS_SHARE,
             &keys::GC_LIVE_SHARE,
+            &keys::GC_CYCLE_OCCUPANCY,
+            &keys::GC_CONCURRENT_ABORTED,
         ],
     );
     Ok(finding.severity(if fulls > 0.0 {
@@ -118,9 +133,10 @@ fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
             "{what}; {} of the largest heap is alive, so the heap is too small",
             say::percent(share)
         );
-        return run
+        let finding = run
             .act(sentence)
             .refuted_by("a longer log in which an old collection leaves less");
+        return run.grow(finding, "room for what is copied");
     }
     let fixed = ["-Xmn", "-XX:NewSize=", "-XX:MaxNewSize=", "-XX:NewRatio="];
     if let Some(option) = fixed.iter().find(|option| run.has_option(option)) {
@@ -128,10 +144,12 @@ fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
             "{what}; {} fixes the young generation, so that G1 cannot make room by a smaller one: take it out",
             option.trim_end_matches('=')
         );
-        return run
+        let finding = run
             .act(sentence)
             .confidence(Grade::High)
+            .expect("a young generation that G1 makes smaller before regions run out: at most these failures go")
             .refuted_by("failures that stay without it");
+        return run.take_out(finding, &FIXED_YOUNG);
     }
     if troubles <= 1.0 {
         let sentence = format!("{what}, once: a burst or the start");
@@ -140,10 +158,26 @@ fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
             .confidence(Grade::Low)
             .refuted_by("no other failure in a longer log");
     }
+    if let Some(late) = late_start::late(run) {
+        let finding = run
+            .act(format!("{what}; {}", late.why))
+            .refuted_by("failures that stay when all cycles of the log begin at the new share");
+        return late.ask(run, finding);
+    }
+    let reserve = late_start::reserve(run);
+    if reserve >= f64::from(RESERVE) / 100.0 {
+        let sentence = format!(
+            "{what}, although {} of the heap is kept free",
+            say::percent(reserve)
+        );
+        let finding = run
+            .act(sentence)
+            .refuted_by("failures that stay with a larger heap");
+        return run.grow(finding, "room for bursts");
+    }
     let finding = run
         .act(what.to_owned())
-        .confidence(Grade::Medium)
         .expect("room for bursts of a fifth of the heap, and a tenth less of it for objects: cycles come sooner")
         .refuted_by("failures that stay with more regions in reserve");
-    run.advise(finding, Goal::Reserve(RESERVE))
+    run.raise(finding, Goal::Reserve(RESERVE))
 }

@@ -29,6 +29,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_FULLS_EXPLICIT,
         &keys::GC_PAUSE_GOAL,
         &keys::GC_SECONDS,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
     thresholds: &[CALLS, LONG],

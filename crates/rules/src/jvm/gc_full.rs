@@ -7,6 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Key, Missing};
 use rungwise_model::keys;
 
+use super::late_start;
 use super::run::{Collector, LONG, OPTIONS, Run, SHORT, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
@@ -22,7 +23,10 @@ pub(crate) static RULE: Rule = Rule {
     summary: "the whole heap is collected in one pause",
     needs: &[
         &keys::GC_COLLECTOR,
+        &keys::GC_CONCURRENT_ABORTED,
         &keys::GC_CONCURRENT_MODE_FAILURES,
+        &keys::GC_CYCLE_LENGTH,
+        &keys::GC_CYCLE_OCCUPANCY,
         &keys::GC_EVACUATION_FAILURES,
         &keys::GC_FLAGS,
         &keys::GC_FULLS,
@@ -41,7 +45,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_MEMORY,
         &keys::GC_PAUSE_GOAL,
         &keys::GC_PROMOTION_FAILURES,
+        &keys::GC_PROMOTION_PEAK,
+        &keys::GC_PROMOTION_RATE,
         &keys::GC_SECONDS,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
     thresholds: &[SHARE, LONG, SHORT],
@@ -50,7 +57,8 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "Full collections, by cause: no room could be made (allocation, evacuation, promotion), Ergonomics of the Parallel \
             collector, metaspace, System.gc(), tools.",
         hurts: "The pause grows with the heap: about a second per GiB of live objects with one thread.",
-        todo: "No room: look first at gc-live-growth, gc-premature-promotion, gc-cmf and gc-evacuation-failed, which say why. \
+        todo: "No room: look first at gc-live-growth, gc-premature-promotion, gc-cmf and gc-evacuation-failed, which say why. Where the \
+            cycles of G1 begin too late, an earlier start (-XX:InitiatingHeapOccupancyPercent). \
             Ergonomics: the Parallel collector foresees that the old generation will not hold the next promotion; a larger heap, or \
             a collector that works concurrently. Metaspace: gc-metadata. System.gc(): gc-explicit. A heap dump, a histogram or a \
             diagnostic command: somebody asked; nothing to tune.",
@@ -116,14 +124,27 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                 format!("; {} of the room is alive", say::percent(share))
             });
             let of = share_of(run, &keys::GC_FULLS_ALLOCATION);
-            let finding = run.act(format!(
-                "{what}{of} because no room could be made otherwise{full}"
-            ));
-            run.grow(
-                finding,
-                "as many times fewer of them where they come for want of it",
-            )
-            .refuted_by("room that old collections leave, and full collections all the same")
+            let sentence = format!("{what}{of} because no room could be made otherwise{full}");
+            match late_start::late(run) {
+                Some(late) => {
+                    let finding = run
+                        .act(format!("{sentence}; {}", late.why))
+                        .refuted_by("full collections that stay when all cycles of the log begin at the new share");
+                    let finding = run.cite(
+                        finding,
+                        &[&keys::GC_CYCLE_OCCUPANCY, &keys::GC_CONCURRENT_ABORTED],
+                    );
+                    late.ask(run, finding)
+                }
+                None => run
+                    .grow(
+                        run.act(sentence),
+                        "as many times fewer of them where they come for want of it",
+                    )
+                    .refuted_by(
+                        "room that old collections leave, and full collections all the same",
+                    ),
+            }
         }
         Why::Ergonomics => {
             let of = share_of(run, &keys::GC_FULLS_ERGONOMICS);

@@ -34,6 +34,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_LIVE,
         &keys::GC_MEMORY,
         &keys::GC_SWAP,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
     thresholds: &[LEFT, FITS],
@@ -140,7 +141,7 @@ fn beyond(run: &Run<'_>, heap: f64, memory: f64) -> Finding {
         .size_of("InitialHeapSize=")
         .filter(|first| *first > fits)
         .map(|_| mib(fits));
-    run.advise(
+    run.lower(
         smaller,
         Goal::HeapMaxMib {
             most: mib(fits),

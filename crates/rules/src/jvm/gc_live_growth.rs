@@ -62,6 +62,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_MEMORY,
         &keys::GC_OUT_OF_MEMORY,
         &keys::GC_SECONDS,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
     thresholds: &[RISEN, FULL, GROWN, SOON, SHORT],

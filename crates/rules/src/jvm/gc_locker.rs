@@ -32,6 +32,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_LOCKER,
         &keys::GC_LOCKER_TIME,
         &keys::GC_SECONDS,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
         &keys::GC_YOUNGS,
     ],

@@ -41,6 +41,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_METASPACE,
         &keys::GC_METASPACE_SLOPE,
         &keys::GC_METASPACE_SLOPE_LOW,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
     thresholds: &[LATE, GROWTH],
@@ -105,5 +106,5 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .expect(format!("these {what} go, and nothing else"))
         .refuted_by("collections for metaspace at the new mark as well: it grows");
     let mib = ((used.value * ROOM / MIB / STEP).ceil() * STEP).clamp(STEP, 1e6);
-    Ok(run.advise(finding, Goal::MetaspaceMib(mib as u64)))
+    Ok(run.raise(finding, Goal::MetaspaceMib(mib as u64)))
 }

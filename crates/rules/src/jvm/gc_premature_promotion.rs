@@ -55,6 +55,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_PROMOTED,
         &keys::GC_PROMOTION_RATE,
         &keys::GC_SURVIVORS_FULL,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
     thresholds: &[RECLAIMED, PROMOTED, INTERVAL, OVERFLOW],
@@ -178,7 +179,7 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
                 .confidence(Grade::High)
                 .expect(expected)
                 .refuted_by("age tables with the higher threshold that lose nothing at the added ages");
-            run.advise(finding, Goal::OldestAge)
+            run.raise(finding, Goal::PromoteAt(OLDEST as u32))
         }
         _ => run
             .watch(format!(

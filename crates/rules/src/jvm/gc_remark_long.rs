@@ -48,6 +48,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_REMARK_YOUNG_COST_LOW,
         &keys::GC_REMARK_YOUNG_SHARE,
         &keys::GC_SURVIVORS,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
         &keys::GC_YOUNG_P50,
     ],

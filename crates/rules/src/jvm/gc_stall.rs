@@ -45,6 +45,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_ALLOCATION_PEAK,
         &keys::GC_ALLOCATION_RATE,
         &keys::GC_COLLECTOR,
+        &keys::GC_CONCURRENT_WORKERS,
         &keys::GC_CPUS,
         &keys::GC_DEGENERATED,
         &keys::GC_DEGENERATED_LONGEST,
@@ -58,6 +59,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_STALL_RATE,
         &keys::GC_STALL_TIME,
         &keys::GC_STALLS,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
     thresholds: &[STALLS, FEW, TIGHT, BURST, LONG],
@@ -68,7 +70,7 @@ pub(crate) static RULE: Rule = Rule {
         todo: "More heap is the remedy for both: the collector needs room for what is allocated during a cycle. Then more concurrent \
             threads (-XX:ConcGCThreads) where CPUs are idle, or fewer allocations. ZGC of one generation (11, 17, and 21 without \
             -XX:+ZGenerational): the generational one of 21 and later collects the young first. A burst after quiet times: a soft \
-            limit below the heap (-XX:SoftMaxHeapSize) starts cycles earlier.",
+            limit below the heap (-XX:SoftMaxHeapSize; ZGC from JDK 13 on, so not with 11) starts cycles earlier.",
         wrong: "A few stalls in the first seconds, before the collector knows the rate, are ordinary. Where all CPUs are busy the \
             collector is behind for want of them, and more heap only delays it.",
         sources: "JDK Mission Control (stalls per minute); JEP 439; Shenandoah wiki on pacing and degenerated collections.",
@@ -132,13 +134,14 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         finding,
         "as much more may be allocated during a cycle before a thread waits",
     );
-    // By default they are a quarter of the CPUs.
-    let cpus = run.told(&keys::GC_CPUS).filter(|cpus| *cpus >= 4.0);
+    // By default they are a quarter of the CPUs; some JVMs of later releases take more.
+    let half = run.told(&keys::GC_CPUS).map(|cpus| (cpus / 2.0).floor());
+    let now = run.told(&keys::GC_CONCURRENT_WORKERS).unwrap_or(1.0);
     let tight = run
         .told(&keys::GC_LIVE_SHARE)
         .is_some_and(|share| share > TIGHT.value);
-    let finding = match cpus.filter(|_| !tight) {
-        Some(cpus) => run.advise(finding, Goal::ConcurrentThreads((cpus / 2.0) as u32)),
+    let finding = match half.filter(|half| !tight && *half > now) {
+        Some(half) => run.raise(finding, Goal::ConcurrentThreads(half as u32)),
         None => finding,
     };
     let high = longest > run.goal(&LONG);

@@ -55,6 +55,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_PROMOTION_RATE,
         &keys::GC_SECONDS,
         &keys::GC_SURVIVORS_FULL,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
         &keys::GC_YOUNG_CAPACITY,
     ],
@@ -155,7 +156,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .expect(expected)
         .refuted_by("as much promoted with larger spaces: the objects live longer than that");
     Ok(match goal {
-        Some(goal) => run.advise(finding, goal),
+        Some(goal) => run.lower(finding, goal),
         None => finding,
     })
 }

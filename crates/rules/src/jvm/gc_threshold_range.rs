@@ -25,6 +25,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_AGE_THRESHOLD_MAX,
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
     thresholds: &[OLDEST],
@@ -77,5 +78,5 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .expect("survivors are copied fifteen times at most; in the reference case young pauses fell by half")
         .refuted_by("age tables whose oldest age is empty")
         .cite(reading);
-    Ok(run.advise(finding, Goal::OldestAge))
+    Ok(run.lower(finding, Goal::PromoteAt(OLDEST.value as u32)))
 }

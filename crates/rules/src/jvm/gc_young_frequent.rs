@@ -33,6 +33,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_LIVE,
         &keys::GC_MEMORY,
         &keys::GC_SECONDS,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
         &keys::GC_YOUNG_CAPACITY,
         &keys::GC_YOUNG_INTERVAL,
@@ -121,7 +122,7 @@ fn roomier(run: &Run<'_>, finding: Finding) -> Finding {
     const MIB: f64 = 1024.0 * 1024.0;
     if run.collector() == Collector::G1 {
         return match run.larger() {
-            Some(larger) => run.advise(finding, larger.goal()),
+            Some(larger) => run.raise(finding, larger.goal()),
             None => finding,
         };
     }
@@ -135,5 +136,5 @@ fn roomier(run: &Run<'_>, finding: Finding) -> Finding {
     if 2.0 * young + live > 0.8 * heap {
         return finding;
     }
-    run.advise(finding, Goal::YoungMib((2.0 * young / MIB) as u64))
+    run.raise(finding, Goal::YoungMib((2.0 * young / MIB) as u64))
 }

@@ -47,6 +47,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
         &keys::GC_PAUSE_GOAL,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
         &keys::GC_YOUNG_COST,
         &keys::GC_YOUNG_COST_LOW,
@@ -146,7 +147,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         say::bytes(fits),
         (large / fits).clamp(1.0, 1e6)
     ));
-    Ok(run.advise(
+    Ok(run.lower(
         finding,
         Goal::YoungMib((fits / MIB).floor().max(1.0) as u64),
     ))

@@ -38,6 +38,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_HEAP_MAX,
         &keys::GC_HEAP_RESIZES,
         &keys::GC_SECONDS,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
     thresholds: &[OFTEN, LENGTH],
@@ -101,7 +102,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .size_of("MaxHeapSize=")
         .or_else(|| run.told(&keys::GC_HEAP_MAX));
     Ok(match most.filter(|most| *most >= MIB) {
-        Some(most) => run.advise(finding, Goal::HeapMib((most / MIB).floor() as u64)),
+        Some(most) => run.raise(finding, Goal::HeapMib((most / MIB).floor() as u64)),
         None => finding,
     })
 }

@@ -29,6 +29,7 @@ pub(crate) mod gc_young_frequent;
 pub(crate) mod gc_young_grown;
 pub(crate) mod gc_young_long;
 pub(crate) mod heap_resize;
+mod late_start;
 pub(crate) mod lock_wait_ratio;
 mod options;
 mod run;

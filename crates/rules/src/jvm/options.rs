@@ -6,6 +6,33 @@
 
 use super::run::Collector;
 
+/// What a log tells of the JDK that wrote it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Jdk {
+    /// Its feature number.
+    pub(super) release: Option<u32>,
+    /// It writes unified logs, as JDK 9 and later do. A log of `-Xlog:gc` alone names no version, and still shows that.
+    pub(super) unified: Option<bool>,
+}
+
+impl Jdk {
+    /// It is this release or a later one, for sure.
+    pub(super) fn from(self, first: u32) -> bool {
+        match self.release {
+            Some(release) => release >= first,
+            None => first <= 9 && self.unified == Some(true),
+        }
+    }
+
+    /// It is this release or an older one, for sure.
+    pub(super) fn until(self, last: u32) -> bool {
+        match self.release {
+            Some(release) => release <= last,
+            None => last >= 8 && self.unified == Some(false),
+        }
+    }
+}
+
 /// What a finding wants of the JVM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
@@ -25,8 +52,6 @@ pub(super) enum Goal {
     RegionMib(u64),
     /// A log that holds what the rules ask for.
     RichLog,
-    /// Objects stay young as long as their age can be counted.
-    OldestAge,
     /// Survivor spaces of one part in so many and two of the young generation.
     SurvivorRatio(u32),
     /// The heap has so many MiB from the start.
@@ -46,12 +71,14 @@ pub(super) enum Goal {
     UnloadClasses,
     /// The young generation has so many MiB.
     YoungMib(u64),
+    /// Objects are promoted at this age.
+    PromoteAt(u32),
 }
 
 /// The options to add, none where this JVM has none for it or is not known well enough.
-pub(super) fn options(goal: Goal, release: Option<u32>, collector: Collector) -> Vec<String> {
-    let from = |first: u32| release.is_some_and(|release| release >= first);
-    let until = |last: u32| release.is_some_and(|release| release <= last);
+pub(super) fn options(goal: Goal, jdk: Jdk, collector: Collector) -> Vec<String> {
+    let from = |first: u32| jdk.from(first);
+    let until = |last: u32| jdk.until(last);
     let one = |option: &str| vec![option.to_owned()];
     match (goal, collector) {
         (Goal::ScavengeBeforeRemark, Collector::Cms) => one("-XX:+CMSScavengeBeforeRemark"),
@@ -76,13 +103,13 @@ pub(super) fn options(goal: Goal, release: Option<u32>, collector: Collector) ->
         }
         // The cause that asks for it is not printed before JDK 8.
         (Goal::MetaspaceMib(mib), _) if !until(7) => vec![format!("-XX:MetaspaceSize={mib}m")],
-        (
-            Goal::OldestAge,
-            Collector::Serial | Collector::Parallel | Collector::Cms | Collector::G1,
-        ) => one("-XX:MaxTenuringThreshold=15"),
         (Goal::SurvivorRatio(ratio), Collector::Serial | Collector::Cms) => {
             vec![format!("-XX:SurvivorRatio={ratio}")]
         }
+        (
+            Goal::PromoteAt(age),
+            Collector::Serial | Collector::Parallel | Collector::Cms | Collector::G1,
+        ) => vec![format!("-XX:MaxTenuringThreshold={age}")],
         // From JDK 8 on it is the default.
         (Goal::UnloadClasses, Collector::Cms) if until(7) => one("-XX:+CMSClassUnloadingEnabled"),
         (Goal::HeapMaxMib { most, first }, _) => {
@@ -116,8 +143,7 @@ pub(super) fn options(goal: Goal, release: Option<u32>, collector: Collector) ->
 
 /// What serves the goal on newer releases, where this JVM's way to it ends: CMS went with JDK 14, the printing flags with
 /// JDK 9, the permanent generation with JDK 8. Empty where the same option still does.
-pub(super) fn newer(goal: Goal, release: Option<u32>, collector: Collector) -> &'static str {
-    let old = release.is_some_and(|release| release <= 8);
+pub(super) fn newer(goal: Goal, jdk: Jdk, collector: Collector) -> &'static str {
     match (goal, collector) {
         (Goal::ScavengeBeforeRemark, Collector::Cms) => {
             "CMS is gone since JDK 14. On 17, 21 and 25 G1 scans no young generation in its remark, and generational ZGC \
@@ -133,17 +159,17 @@ pub(super) fn newer(goal: Goal, release: Option<u32>, collector: Collector) -> &
         (Goal::ExplicitConcurrent, Collector::Cms) => {
             "CMS is gone since JDK 14. G1 of 17, 21 and 25 takes the same option; ZGC and Shenandoah need none"
         }
-        (Goal::OldestAge | Goal::SurvivorRatio(_), Collector::Cms) => {
+        (Goal::PromoteAt(_) | Goal::SurvivorRatio(_), Collector::Cms) => {
             "CMS is gone since JDK 14. G1 of 17, 21 and 25 sizes its survivors by itself and takes the same threshold; \
              generational ZGC (21: -XX:+UseZGC -XX:+ZGenerational, 25: -XX:+UseZGC) needs neither"
         }
         (Goal::YoungMib(_), Collector::Cms) => {
             "CMS is gone since JDK 14. G1 of 17, 21 and 25 sizes the young generation by -XX:MaxGCPauseMillis: leave -Xmn out"
         }
-        (Goal::UnloadClasses, Collector::Cms) if release.is_some_and(|release| release <= 7) => {
+        (Goal::UnloadClasses, Collector::Cms) if jdk.until(7) => {
             "every collector of 8, 11, 17, 21 and 25 unloads classes by itself"
         }
-        (Goal::RichLog, _) if old => {
+        (Goal::RichLog, _) if jdk.until(8) => {
             "the printing flags are gone since JDK 9. On 11, 17, 21 and 25 one option does: -Xlog:gc*,gc+age=trace,safepoint:\
              file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m"
         }
@@ -155,6 +181,33 @@ pub(super) fn newer(goal: Goal, release: Option<u32>, collector: Collector) -> &
 mod tests {
     use super::*;
 
+    fn jdk(release: u32) -> Jdk {
+        Jdk {
+            release: Some(release),
+            unified: None,
+        }
+    }
+
+    #[test]
+    fn the_way_of_logging_tells_the_release_as_far_as_it_goes() {
+        let of = |unified| Jdk {
+            release: None,
+            unified: Some(unified),
+        };
+        let log = |jdk| options(Goal::RichLog, jdk, Collector::G1).join(" ");
+        assert!(log(of(true)).starts_with("-Xlog:gc*"));
+        assert!(log(of(false)).starts_with("-XX:+PrintGCDetails"));
+        assert_eq!(log(Jdk::default()), "");
+        assert!(of(true).from(9) && !of(true).from(10) && !of(true).until(25));
+        assert!(of(false).until(8) && !of(false).until(7) && !of(false).from(5));
+        // A version that is told goes before it.
+        let odd = Jdk {
+            release: Some(8),
+            unified: Some(true),
+        };
+        assert!(log(odd).starts_with("-XX:+PrintGCDetails"));
+    }
+
     #[test]
     fn every_option_of_cms_names_what_newer_releases_have() {
         for goal in [
@@ -162,18 +215,18 @@ mod tests {
             Goal::ParallelReferences,
             Goal::StartCyclesAt(60),
             Goal::ExplicitConcurrent,
-            Goal::OldestAge,
+            Goal::PromoteAt(6),
             Goal::SurvivorRatio(6),
             Goal::YoungMib(512),
         ] {
-            let text = newer(goal, Some(8), Collector::Cms);
+            let text = newer(goal, jdk(8), Collector::Cms);
             for word in ["JDK 14", "17", "21", "25"] {
                 assert!(text.contains(word), "{goal:?}: {text}");
             }
-            assert_eq!(newer(goal, Some(17), Collector::G1), "", "{goal:?}");
+            assert_eq!(newer(goal, jdk(17), Collector::G1), "", "{goal:?}");
         }
-        assert!(newer(Goal::RichLog, Some(8), Collector::G1).contains("-Xlog:gc*"));
-        assert_eq!(newer(Goal::RichLog, Some(21), Collector::G1), "");
+        assert!(newer(Goal::RichLog, jdk(8), Collector::G1).contains("-Xlog:gc*"));
+        assert_eq!(newer(Goal::RichLog, jdk(21), Collector::G1), "");
     }
 
     #[test]
@@ -193,7 +246,6 @@ mod tests {
                 Goal::MetaspaceMib(256),
                 Goal::RegionMib(4),
                 Goal::RichLog,
-                Goal::OldestAge,
                 Goal::SurvivorRatio(6),
                 Goal::HeapMib(1024),
                 Goal::HeapMaxMib {
@@ -204,13 +256,11 @@ mod tests {
                 Goal::HeapDump,
                 Goal::UnloadClasses,
                 Goal::YoungMib(512),
+                Goal::PromoteAt(6),
             ] {
-                for release in [None, Some(8), Some(17), Some(25)] {
-                    let wanted = options(goal, release, collector).join(" ");
-                    assert!(
-                        !wanted.contains("CMS"),
-                        "{goal:?} {release:?} {collector:?}"
-                    );
+                for jdk in [Jdk::default(), jdk(8), jdk(17), jdk(25)] {
+                    let wanted = options(goal, jdk, collector).join(" ");
+                    assert!(!wanted.contains("CMS"), "{goal:?} {jdk:?} {collector:?}");
                 }
             }
         }
@@ -218,27 +268,27 @@ mod tests {
 
     #[test]
     fn the_start_of_cycles_has_another_spelling_on_each_jvm() {
-        let start = |release, collector| options(Goal::StartCyclesAt(60), release, collector);
+        let start = |jdk, collector| options(Goal::StartCyclesAt(60), jdk, collector);
         assert_eq!(
-            start(None, Collector::Cms),
+            start(Jdk::default(), Collector::Cms),
             [
                 "-XX:CMSInitiatingOccupancyFraction=60",
                 "-XX:+UseCMSInitiatingOccupancyOnly"
             ]
         );
         assert_eq!(
-            start(Some(8), Collector::G1),
+            start(jdk(8), Collector::G1),
             ["-XX:InitiatingHeapOccupancyPercent=60"]
         );
         assert_eq!(
-            start(Some(17), Collector::G1),
+            start(jdk(17), Collector::G1),
             [
                 "-XX:InitiatingHeapOccupancyPercent=60",
                 "-XX:-G1UseAdaptiveIHOP"
             ]
         );
         // The release decides, and it is not known.
-        assert!(start(None, Collector::G1).is_empty());
-        assert!(start(Some(21), Collector::Z).is_empty());
+        assert!(start(Jdk::default(), Collector::G1).is_empty());
+        assert!(start(jdk(21), Collector::Z).is_empty());
     }
 }

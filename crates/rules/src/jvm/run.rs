@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Lack};
 use rungwise_model::evidence::{Evidence, Key, Missing, Quantity, Subject, Unit, Words};
 use rungwise_model::{evidence_text, keys};
 
-use super::options::{Goal, newer, options};
+use super::options::{Goal, Jdk, newer, options};
 use crate::{Judgement, Threshold};
 
 /// The knob that options of the command line are asked for with.
@@ -140,6 +140,14 @@ impl<'e> Run<'e> {
         }
     }
 
+    /// What is known of the JDK. Reads `gc.version` and `gc.unified`.
+    pub(super) fn jdk(&self) -> Jdk {
+        Jdk {
+            release: self.release(),
+            unified: self.told(&keys::GC_UNIFIED).map(|is| is > 0.0),
+        }
+    }
+
     /// Feature number of the JDK, where the log tells it: 8 of `1.8.0_504-b01`, 17 of `17.0.15+6`. Reads `gc.version`.
     pub(super) fn release(&self) -> Option<u32> {
         let text = self.words(&keys::GC_VERSION)?.value.trim();
@@ -157,24 +165,12 @@ impl<'e> Run<'e> {
         let last = flags
             .split_whitespace()
             .rfind(|option| name(option) == flag)?;
-        last.split_once('=')
-            .map(|(_, value)| value)
-            .or_else(|| last.get("-Xmx".len()..))
+        value(last)
     }
 
-    /// The same in bytes. Reads `gc.flags`.
+    /// The same as a number: bytes of a size. Reads `gc.flags`.
     pub(super) fn size_of(&self, flag: &str) -> Option<f64> {
-        let text = self.value_of(flag)?;
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let number: f64 = text.get(..digits)?.parse().ok()?;
-        let unit = match text.get(digits..)? {
-            "" => 1.0,
-            "k" | "K" => 1024.0,
-            "m" | "M" => 1024.0 * 1024.0,
-            "g" | "G" => 1024.0 * 1024.0 * 1024.0,
-            _ => return None,
-        };
-        Some(number * unit)
+        amount(self.value_of(flag)?)
     }
 
     /// An option of this name stands on the command line as far as the log tells it. Reads `gc.flags`.
@@ -189,10 +185,29 @@ impl<'e> Run<'e> {
     }
 
     /// Asks for options towards `goal` that the JDK of this run takes and that it does not have yet, and says what newer
-    /// releases have for it; as it was where there are none. Reads `gc.collector`, `gc.version` and `gc.flags`.
+    /// releases have for it; as it was where there are none. Reads `gc.collector`, `gc.version`, `gc.unified` and `gc.flags`.
     pub(super) fn advise(&self, finding: Finding, goal: Goal) -> Finding {
-        let (release, collector) = (self.release(), self.collector());
-        let wanted = options(goal, release, collector);
+        self.turn(finding, goal, |given, option| given == option)
+    }
+
+    /// The same of a number that is to rise: as it was where it is as high already.
+    pub(super) fn raise(&self, finding: Finding, goal: Goal) -> Finding {
+        self.turn(finding, goal, |given, option| {
+            compared(given, option, |given, wanted| given >= wanted)
+        })
+    }
+
+    /// The same of a number that is to fall.
+    pub(super) fn lower(&self, finding: Finding, goal: Goal) -> Finding {
+        self.turn(finding, goal, |given, option| {
+            compared(given, option, |given, wanted| given <= wanted)
+        })
+    }
+
+    /// Asks for the options of `goal` but for those that `has` says the command line has in its own way, given first.
+    fn turn(&self, finding: Finding, goal: Goal, has: impl Fn(&str, &str) -> bool) -> Finding {
+        let (jdk, collector) = (self.jdk(), self.collector());
+        let wanted = options(goal, jdk, collector);
         let flags = self.words(&keys::GC_FLAGS).map(|flags| flags.value);
         let given = |option: &str| {
             let of = name(option);
@@ -202,21 +217,34 @@ impl<'e> Run<'e> {
         let new: Vec<&str> = wanted
             .iter()
             .map(String::as_str)
-            .filter(|option| given(option) != Some(option))
+            .filter(|option| !given(option).is_some_and(|given| has(given, option)))
             .collect();
-        let finding = finding.newer(newer(goal, release, collector));
+        let finding = finding.newer(newer(goal, jdk, collector));
         if new.is_empty() {
-            return finding;
+            let nothing = finding.knobs.is_empty() && !wanted.is_empty();
+            // What was to be expected is of what is there already.
+            return if nothing { finding.expect("") } else { finding };
         }
         let now: Vec<&str> = new.iter().filter_map(|option| given(option)).collect();
-        let mut finding = finding.turn(OPTIONS, new.join(" "));
-        if let Some(turn) = finding.knobs.last_mut() {
-            turn.from = match now.as_slice() {
-                [] => flags.map(|_| "not given".to_owned()),
-                now => Some(now.join(" ")),
-            };
+        let from = match now.as_slice() {
+            [] => flags.map(|_| "not given".to_owned()),
+            now => Some(now.join(" ")),
+        };
+        wish(finding, from, new.join(" "))
+    }
+
+    /// Asks to take out what sets one of `flags`, named as in [`Self::value_of`]; as it was where nothing does. Reads
+    /// `gc.flags`.
+    pub(super) fn take_out(&self, finding: Finding, flags: &[&str]) -> Finding {
+        let words = self.words(&keys::GC_FLAGS);
+        let given = words.map_or("", |words| words.value).split_whitespace();
+        let out: Vec<&str> = given.filter(|given| flags.contains(&name(given))).collect();
+        if out.is_empty() {
+            return finding;
         }
-        finding
+        let out = out.join(" ");
+        let to = format!("without {out}");
+        wish(finding, Some(out), to)
     }
 
     /// A heap that is half free when an old collection is done, and has at least twice the room; within three quarters of the
@@ -246,7 +274,7 @@ impl<'e> Run<'e> {
             "{:.1} times the room beside what stays alive: {effect}",
             larger.times.min(999.0)
         ));
-        self.advise(finding, larger.goal())
+        self.raise(finding, larger.goal())
     }
 
     /// The log covers less than a minute, so the start of the service is most of it. Reads `gc.seconds`.
@@ -281,6 +309,48 @@ fn name(option: &str) -> &str {
     flag[..end].trim_start_matches(['+', '-'])
 }
 
+/// Asks for options, with those that they take the place of.
+fn wish(finding: Finding, from: Option<String>, to: String) -> Finding {
+    let mut finding = finding.turn(OPTIONS, to);
+    if let Some(turn) = finding.knobs.last_mut() {
+        turn.from = from;
+    }
+    finding
+}
+
+/// What an option sets its flag to: `1g` of `-XX:NewSize=1g` and of `-Xmn1g`.
+fn value(option: &str) -> Option<&str> {
+    match option.split_once('=') {
+        Some((_, value)) => Some(value),
+        None => option.get("-Xmx".len()..),
+    }
+}
+
+/// A number with or without the unit of a size: 1048576 of `1m`.
+fn amount(text: &str) -> Option<f64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: f64 = text.get(..digits)?.parse().ok()?;
+    let unit = match text.get(digits..)? {
+        "" => 1.0,
+        "k" | "K" => 1024.0,
+        "m" | "M" => 1024.0 * 1024.0,
+        "g" | "G" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some(number * unit)
+}
+
+/// Whether two options of one flag stand so to each other; those without a number if they are the same.
+fn compared(given: &str, wanted: &str, stand: fn(f64, f64) -> bool) -> bool {
+    match (
+        value(given).and_then(amount),
+        value(wanted).and_then(amount),
+    ) {
+        (Some(given), Some(wanted)) => stand(given, wanted),
+        _ => given == wanted,
+    }
+}
+
 /// A time in words: `315 ms`, `18.2 s`.
 pub(super) fn seconds(number: f64) -> String {
     // What is reckoned ends in ...9999 as often as not; three digits are all that anybody reads.
@@ -310,5 +380,24 @@ mod tests {
         assert_ne!(name("-Xmn1g"), name("-Xms1g"));
         assert_ne!(name("-XX:NewSize=1g"), name("-XX:NewSizeThreadIncrease=1"));
         assert_eq!(name("-Xlog:gc*"), name("-Xlog:gc:file=x"));
+    }
+
+    #[test]
+    fn numbers_of_options_are_compared_whatever_their_unit() {
+        let at_least = |given, wanted| compared(given, wanted, |given, wanted| given >= wanted);
+        assert!(at_least(
+            "-XX:MetaspaceSize=536870912",
+            "-XX:MetaspaceSize=128m"
+        ));
+        assert!(at_least("-Xmx2g", "-Xmx2048m"));
+        assert!(!at_least("-Xmx1g", "-Xmx2048m"));
+        assert!(at_least(
+            "-XX:G1ReservePercent=30",
+            "-XX:G1ReservePercent=20"
+        ));
+        // What is no number is only ever the same.
+        assert!(at_least("-XX:+UseG1GC", "-XX:+UseG1GC"));
+        assert!(!at_least("-XX:-UseG1GC", "-XX:+UseG1GC"));
+        assert!(!at_least("-Xmxmuch", "-Xmx2048m"));
     }
 }
