@@ -30,6 +30,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_FLAGS,
         &keys::GC_SAFEPOINTS,
         &keys::GC_THROUGHPUT,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
         &keys::GC_YOUNGS,
     ],
@@ -39,7 +40,7 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "Pauses, times, causes, the heap before and after, age tables and safepoints that the log does not hold, and the \
             version of the JVM.",
         hurts: "-Xlog:gc of ZGC prints cycles and no pause, which is not to say that there was none. Without age tables nobody knows why objects are promoted, without safepoints nobody sees stops that are no \
-            collections, without the version no option can be advised.",
+            collections, without the version few options can be advised.",
         todo: "From JDK 9 on: -Xlog:gc*,gc+age=trace,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m. JDK 8 and \
             older: -Xloggc:gc.log -XX:+PrintGCDetails -XX:+PrintGCDateStamps -XX:+PrintGCTimeStamps \
             -XX:+PrintTenuringDistribution -XX:+PrintGCApplicationStoppedTime. From JDK 9 on jcmd PID VM.log turns logging on \

@@ -610,6 +610,32 @@ fn a_comparison_names_the_options_that_the_logs_tell_and_draws_both_on_one_scale
 }
 
 #[test]
+fn a_log_without_details_tells_the_options_that_are_missing() {
+    let bench = Bench::new();
+    let unified = "-Xlog:gc*,gc+age=trace,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m";
+    let before = "-XX:+PrintGCDetails -XX:+PrintGCDateStamps -XX:+PrintGCTimeStamps -XX:+PrintTenuringDistribution \
+                  -XX:+PrintGCApplicationStoppedTime";
+    for (name, options) in [
+        // -Xlog:gc, with and without tags, and -XX:+PrintGC: none of them names a version.
+        ("gctoolkit_unified_g1gc_minimal.log.gz", unified),
+        ("jifa_11G1PrintGC.log", unified),
+        ("gcviewer_ujl_sample-ujl-cms-gc-defaults.txt", unified),
+        ("jifa_8CMSPrintGC.log", before),
+        ("gcviewer_SampleSun1_6_0G1_gc_verbose.txt.gz", before),
+    ] {
+        let document = document(&bench, &[&log(name)]);
+        assert_eq!(document["jvm"]["version"], Value::Null, "{name}");
+        let findings = document["findings"].as_array().unwrap();
+        let poor: Vec<_> = findings
+            .iter()
+            .filter(|finding| finding["rule"] == "gc-log-poor")
+            .collect();
+        assert_eq!(poor.len(), 1, "{name}");
+        assert_eq!(poor[0]["knobs"][0]["to"], options, "{name}: {}", poor[0]);
+    }
+}
+
+#[test]
 fn check_knows_a_gc_log_by_what_it_says() {
     let bench = Bench::new();
     std::fs::copy(log(G1), bench.path("nohup.out")).unwrap();
