@@ -29,8 +29,14 @@ const FEW: Threshold = Threshold {
     origin: "own guess: one may be a table that is made once",
 };
 
-/// The largest region by default and, up to JDK 17, at all.
-const LARGEST_MIB: f64 = 32.0;
+const REGIONS: Threshold = Threshold {
+    name: "regions that the heap keeps with a larger size at least",
+    value: 100.0,
+    origin: "own guess: G1 aims at 2048, and chooses a collection among them",
+};
+
+/// The largest region that somebody may ask for, up to JDK 17 and from 18 on (JDK-8275056), MiB.
+const LARGEST_MIB: [f64; 2] = [32.0, 512.0];
 const MIB: f64 = 1024.0 * 1024.0;
 
 pub(crate) static RULE: Rule = Rule {
@@ -40,20 +46,24 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
+        &keys::GC_HEAP_MAX,
         &keys::GC_HUMONGOUS,
         &keys::GC_HUMONGOUS_SHARE,
+        &keys::GC_HUMONGOUS_SIZE,
         &keys::GC_PAUSES,
         &keys::GC_REGION,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
-    thresholds: &[SHARE, BROUGHT, FEW],
+    thresholds: &[SHARE, BROUGHT, FEW, REGIONS],
     knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "Humongous objects of G1 that take more than 30 % of the heap, or bring more than a tenth of its collections.",
         hurts: "They fill whole regions, cannot be moved, and start cycles and collections that nothing else needs; a heap in pieces \
             ends in full collections.",
         todo: "Larger regions make fewer objects humongous: -XX:G1HeapRegionSize, a power of two up to 32 MiB (JDK 8, 11, 17; up to \
-            512 MiB from 18 on). Better no such arrays: read and write in pieces, give collections their size. ZGC and \
+            512 MiB from 18 on), twice as large as nine of ten of these objects. How large they are a log tells with \
+            -Xlog:gc+humongous=debug,gc+ergo+ihop=debug (JDK 8: -XX:+PrintAdaptiveSizePolicy); without it twice the region is a guess. Better no such arrays: read and write in pieces, give collections their size. ZGC and \
             Shenandoah have large objects too, without this trouble.",
         wrong: "A few large buffers that live for ever take room and cost nothing more. Larger regions make G1 coarser: with fewer than \
             some hundred regions it keeps its goal less well.",
@@ -95,6 +105,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let keys = [
         &keys::GC_HUMONGOUS,
         &keys::GC_HUMONGOUS_SHARE,
+        &keys::GC_HUMONGOUS_SIZE,
         &keys::GC_REGION,
     ];
     // Room alone, with no collection for it, is that of buffers that stay.
@@ -103,18 +114,65 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(run.watch(what), &keys)
             .refuted_by("the same objects over the whole run: then they cost room only"));
     }
-    let region = run.told(&keys::GC_REGION).filter(|region| *region >= MIB);
-    let larger = region.map(|region| region / MIB * 2.0);
+    let (larger, told) = region(run);
     let finding = run
-        .cite(run.act(what), &keys)
+        .cite(run.act(format!("{what}{told}")), &keys)
         .severity(if large { Grade::High } else { Grade::Medium })
-        .expect(format!(
-            "at most {} of the pauses go: those of objects that fit half of a larger region",
-            say::percent(part)
-        ))
-        .refuted_by("as many with regions of twice the size: the objects are larger still");
-    Ok(match larger.filter(|larger| *larger <= LARGEST_MIB) {
-        Some(larger) => run.advise(finding, Goal::RegionMib(larger as u64)),
-        None => finding,
-    })
+        .refuted_by("as many with regions of that size: the objects are larger still");
+    let Some(larger) = larger else {
+        return Ok(finding);
+    };
+    let guess = if run.told(&keys::GC_HUMONGOUS_SIZE).is_some() {
+        ""
+    } else {
+        "; the log tells no size, so that twice the region is a guess"
+    };
+    let finding = finding.expect(format!(
+        "at most {} of the pauses go: those of objects that fit half of a region of {larger} MiB{guess}",
+        say::percent(part)
+    ));
+    Ok(run.raise(finding, Goal::RegionMib(larger)))
+}
+
+/// The next size of a region in MiB, if this JDK has it and the heap holds enough of them; and what is to be said of it.
+fn region(run: &Run<'_>) -> (Option<u64>, String) {
+    let now = run.told(&keys::GC_REGION).map(|region| region / MIB);
+    let size = run
+        .told(&keys::GC_HUMONGOUS_SIZE)
+        .filter(|size| *size > 0.0);
+    let told = size.map_or_else(String::new, |size| {
+        format!("; nine of ten take up to {}", say::bytes(size))
+    });
+    // An object of half a region is not humongous yet (`G1CollectedHeap::humongous_threshold_for`).
+    let fits = size.map(|size| (2.0 * size / MIB).log2().ceil().exp2().max(1.0));
+    let wanted = match (fits, now) {
+        (Some(fits), now) => Some(fits).filter(|fits| now.is_none_or(|now| *fits > now)),
+        (None, now) => now.filter(|now| *now >= 1.0).map(|now| 2.0 * now),
+    };
+    let Some(wanted) = wanted else {
+        return (None, told);
+    };
+    let [most, newer] = LARGEST_MIB;
+    if wanted > newer || wanted > most && !run.jdk().from(18) {
+        let limit = if run.jdk().from(18) {
+            format!("{newer:.0} MiB are the most")
+        } else {
+            format!("{most:.0} MiB are the most up to JDK 17, {newer:.0} from 18 on")
+        };
+        return (
+            None,
+            format!("{told}; they need regions of {wanted:.0} MiB, and {limit}"),
+        );
+    }
+    let regions = run.told(&keys::GC_HEAP_MAX).map(|heap| heap / MIB / wanted);
+    match regions.filter(|regions| *regions < REGIONS.value) {
+        Some(few) => {
+            let few = say::whole(few.floor());
+            (
+                None,
+                format!("{told}; of regions of {wanted:.0} MiB the heap holds {few}, too few"),
+            )
+        }
+        None => (Some(wanted as u64), told),
+    }
 }
