@@ -4,7 +4,7 @@
 //! deployment or of a script, keeps all of its classes. The slope is that of Theil and Sen over the second half of the
 //! run, so that the start does not count.
 
-use rungwise_model::check::{Finding, Grade};
+use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
@@ -30,6 +30,12 @@ const SOON: Threshold = Threshold {
     origin: "own guess: services are deployed anew each week or so",
 };
 
+const NEAR: Threshold = Threshold {
+    name: "metaspace in use as a share of its limit, from which on it is worth knowing",
+    value: 0.8,
+    origin: "jifa's line",
+};
+
 const DAY: f64 = 86400.0;
 
 pub(crate) static RULE: Rule = Rule {
@@ -44,13 +50,15 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_METASPACE_SLOPE,
         &keys::GC_METASPACE_SLOPE_LOW,
         &keys::GC_SECONDS,
+        &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
-    thresholds: &[GROWTH, SETTLED, SOON],
+    thresholds: &[GROWTH, SETTLED, SOON, NEAR],
     knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "Metaspace (up to JDK 7 the permanent generation) that grows with certainty (95 %) by more than a tenth in a day, \
-            over the second half of a run that is past its start; and when its limit is reached.",
+            over the second half of a run that is past its start; and when its limit is reached. Also more than 80 % of a limit \
+            that the options tell, growing or not.",
         hurts: "It ends in an OutOfMemoryError of metaspace, or, without -XX:MaxMetaspaceSize, in a machine without memory.",
         todo: "Find who loads classes: jcmd PID VM.classloader_stats (11, 17, 21, 25; JDK 8: jmap -clstats) shows loaders and what they \
             hold; -Xlog:class+load,class+unload (JDK 8: -XX:+TraceClassLoading -XX:+TraceClassUnloading) their course. Usual ones are \
@@ -70,6 +78,40 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let grows = growth(run);
+    if let Ok(finding) = &grows
+        && matches!(finding.outcome, Outcome::Act | Outcome::Watch)
+    {
+        return grows;
+    }
+    near(run).map_or(grows, Ok)
+}
+
+/// The limit, from the options.
+fn limit(run: &Run<'_>) -> Option<f64> {
+    run.size_of("MaxMetaspaceSize=")
+        .or_else(|| run.size_of("MaxPermSize="))
+        .filter(|limit| *limit > 0.0)
+}
+
+/// Little is left below the limit, whether or not it grows.
+fn near(run: &Run<'_>) -> Option<Finding> {
+    let used = run.number(&keys::GC_METASPACE).ok()?;
+    let limit = limit(run)?;
+    let share = used.value / limit;
+    (share > NEAR.value).then(|| {
+        run.watch(format!(
+            "metaspace holds {}, {} of its limit of {}",
+            say::bytes(used.value),
+            say::percent(share),
+            say::bytes(limit)
+        ))
+        .refuted_by("a longer log in which it stays below the limit: that is what the limit is for")
+        .cite(used.reading)
+    })
+}
+
+fn growth(run: &Run<'_>) -> Result<Finding, Missing> {
     let used = run.number(&keys::GC_METASPACE)?;
     let holds = say::bytes(used.value);
     let length = run.number(&keys::GC_SECONDS)?.value;
@@ -93,10 +135,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let slope = run
         .told(&keys::GC_METASPACE_SLOPE)
         .map_or(low.value, |slope| slope.max(low.value));
-    let limit = run
-        .size_of("MaxMetaspaceSize=")
-        .or_else(|| run.size_of("MaxPermSize="));
-    let latest = limit.map(|limit| (limit - used.value).max(0.0) / low.value / DAY);
+    let latest = limit(run).map(|limit| (limit - used.value).max(0.0) / low.value / DAY);
     let when = latest.map_or_else(
         || "; no limit is known".to_owned(),
         |days| {
