@@ -7,7 +7,9 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use super::run::{Run, each, seconds};
+use super::late_start::FIXED_YOUNG;
+use super::options::Goal;
+use super::run::{Collector, OPTIONS, Run, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const YOUNG: Threshold = Threshold {
@@ -33,10 +35,17 @@ pub(crate) static RULE: Rule = Rule {
     topic: "jvm",
     summary: "young collections are long",
     needs: &[
+        &keys::GC_AGE_SETTLED,
+        &keys::GC_AGE_THRESHOLD,
+        &keys::GC_COLLECTOR,
         &keys::GC_CPU_INVERTED,
+        &keys::GC_CPUS,
         &keys::GC_EDEN_FREED,
+        &keys::GC_FLAGS,
         &keys::GC_PAUSE_GOAL,
         &keys::GC_SURVIVORS,
+        &keys::GC_UNIFIED,
+        &keys::GC_VERSION,
         &keys::GC_YOUNG_COST,
         &keys::GC_YOUNG_COST_LOW,
         &keys::GC_YOUNG_LONGEST,
@@ -45,14 +54,17 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_YOUNGS,
     ],
     thresholds: &[YOUNG, SURVIVE, STARVED],
-    knobs: &[],
+    knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "A 99th percentile of the young and mixed collections above the goal, and what it goes with: survivors to copy, a \
             size of the young generation that pauses grow with, or CPUs that were not there.",
         hurts: "They come every few seconds, so one request in a hundred meets a long one sooner than anything else.",
         todo: "Many survivors: a lower tenuring threshold or a smaller young generation copies less, and promotes more (watch \
-            gc-premature-promotion). In the reference case a threshold of 30 tripled the pauses to 0.2 s, and 15 took half of that \
-            back. With G1 leave the young generation to the pause goal (-XX:MaxGCPauseMillis) and take -Xmn out. Where no pause of \
+            gc-premature-promotion). Where the age tables show that from some age on hardly anything dies, that age is the \
+            threshold to have. In the reference case a threshold of 30 tripled the pauses to 0.2 s, and 15 took half of that \
+            back. With G1 leave the young generation to the pause goal (-XX:MaxGCPauseMillis) and take -Xmn out. Fewer threads than \
+            the JVM would take by itself: take -XX:ParallelGCThreads out. For another size nothing is asked: a smaller young \
+            generation makes as much more collections, and only a pair of runs tells which is dearer. Where no pause of \
             the kind may be, generational ZGC (21, 25) copies beside the service.",
         wrong: "Swap, huge pages that are made while copying and CPUs that others use make pauses long as well (gc-cpu-starved). The \
             first collection after the start touches its memory for the first time. Many references, or many roots of thread \
@@ -113,32 +125,84 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
             ))
             .refuted_by("pauses as long on idle CPUs");
     }
+    if let Some((threads, usual)) = few_threads(run) {
+        let finding = run
+            .act(format!(
+                "{what}; -XX:ParallelGCThreads lets {threads} threads collect, where the JVM would take {usual}"
+            ))
+            .expect("pauses shorter by as much as the work can be shared")
+            .refuted_by("user time of the pauses far below threads x real time: there is nothing to share");
+        return run.take_out(finding, &[THREADS]);
+    }
     let freed = run.told(&keys::GC_EDEN_FREED);
     let survivors = run.told(&keys::GC_SURVIVORS);
     let survive = freed.zip(survivors).filter(|(freed, _)| *freed > 0.0);
     let survive = survive.map(|(freed, survivors)| survivors / (freed + survivors));
     if let Some(share) = survive.filter(|share| *share > SURVIVE.value) {
-        return run
-            .act(format!(
-                "{what}: {} of the young generation survives each and is copied",
-                say::percent(share)
-            ))
-            .refuted_by("pauses as long where the age tables hold less");
+        let what = format!(
+            "{what}: {} of the young generation survives each and is copied",
+            say::percent(share)
+        );
+        return copied(run, what).refuted_by("pauses as long where the age tables hold less");
     }
     let low = run.told(&keys::GC_YOUNG_COST_LOW).filter(|low| *low > 0.0);
     if let (Some(low), Some(cost)) = (low, run.told(&keys::GC_YOUNG_COST)) {
-        return run
-            .act(format!(
-                "{what}: they grow with the young generation, by {} per GiB and by {} at least",
-                seconds(cost),
-                seconds(low)
-            ))
+        let finding = run.act(format!(
+            "{what}: they grow with the young generation, by {} per GiB and by {} at least",
+            seconds(cost),
+            seconds(low)
+        ));
+        return left_to_goal(run, finding)
             .refuted_by("pauses as long with a smaller young generation");
     }
     run.watch(format!(
         "{what}, and neither survivors nor the size explain it"
     ))
     .refuted_by("a log with -Xlog:gc+phases=debug that shows what took the time")
+}
+
+/// The option that bounds the threads of a pause.
+const THREADS: &str = "ParallelGCThreads=";
+
+/// Threads that somebody asked for, at most half of those that the JVM would take by itself, and these: all CPUs up to 8, then
+/// five for each eight (`WorkerPolicy::nof_parallel_worker_threads`).
+fn few_threads(run: &Run<'_>) -> Option<(u64, u64)> {
+    if run.collector() == Collector::Serial {
+        return None;
+    }
+    let (asked, cpus) = (run.size_of(THREADS)?, run.told(&keys::GC_CPUS)?);
+    let usual = cpus.min(8.0) + (cpus - 8.0).max(0.0) * 5.0 / 8.0;
+    (asked >= 1.0 && asked <= usual / 2.0).then_some((asked as u64, usual as u64))
+}
+
+/// Survivors take the time: promoted at the age from which on hardly anything dies they are copied less often.
+fn copied(run: &Run<'_>, what: String) -> Finding {
+    let threshold = run.told(&keys::GC_AGE_THRESHOLD);
+    let settled = run.told(&keys::GC_AGE_SETTLED).map(f64::round);
+    let settled = settled.filter(|age| *age >= 1.0 && threshold.is_some_and(|now| *age < now));
+    let Some(age) = settled else {
+        return left_to_goal(run, run.act(what));
+    };
+    let finding = run
+        .act(format!(
+            "{what}; from age {age:.0} on hardly anything dies, so that copying it again spares nothing"
+        ))
+        .expect(format!(
+            "objects are copied {age:.0} times at most, and those of which at most a tenth would have died are promoted sooner"
+        ));
+    run.lower(finding, Goal::PromoteAt(age as u32))
+}
+
+/// G1 makes the young generation as small as its pause goal wants, if nothing fixes it.
+fn left_to_goal(run: &Run<'_>, finding: Finding) -> Finding {
+    if run.collector() != Collector::G1 {
+        return finding;
+    }
+    let finding = run.take_out(finding, &FIXED_YOUNG);
+    if finding.knobs.is_empty() {
+        return finding;
+    }
+    finding.expect("pauses near -XX:MaxGCPauseMillis, and more of them")
 }
 
 fn cited(run: &Run<'_>, finding: Finding) -> Finding {
