@@ -7,7 +7,8 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use super::run::{Run, SHORT, each, seconds};
+use super::options::Goal;
+use super::run::{OPTIONS, Run, SHORT, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const OUTSIDE: Threshold = Threshold {
@@ -28,12 +29,21 @@ const LONG: Threshold = Threshold {
     origin: "jifa's line for pauses",
 };
 
+const BIASED: Threshold = Threshold {
+    name: "share of these operations that take biased locks back, from which on they are the matter",
+    value: 0.5,
+    origin: "more than all others together",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "gc-safepoints",
     topic: "jvm",
     summary: "threads are stopped for something else than collections",
     needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_FLAGS,
         &keys::GC_PAUSE_GOAL,
+        &keys::GC_SAFEPOINT_BIASED,
         &keys::GC_SAFEPOINT_LONGEST,
         &keys::GC_SAFEPOINT_OPERATIONS,
         &keys::GC_SAFEPOINT_OUTSIDE,
@@ -41,9 +51,11 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_SAFEPOINT_REACHING_LONGEST,
         &keys::GC_SECONDS,
         &keys::GC_STOPPED_SHARE,
+        &keys::GC_UNIFIED,
+        &keys::GC_VERSION,
     ],
-    thresholds: &[OUTSIDE, STOPPED, LONG, SHORT],
-    knobs: &[],
+    thresholds: &[OUTSIDE, STOPPED, LONG, SHORT, BIASED],
+    knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "More than a fifth of the stopped time outside of collections, and more than 0.5 % of the run or a stop as long as a \
             pause may be; and whether it is the operations or the way to them.",
@@ -104,16 +116,30 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         (None, Some(operations)) => format!("{what}: {}", operations.value),
         (None, None) => what,
     };
+    let biased = run.told(&keys::GC_SAFEPOINT_BIASED);
+    let biased = biased.filter(|biased| *biased > BIASED.value);
+    let sentence = match biased {
+        Some(biased) => format!(
+            "{sentence}; {} of these operations took biased locks back",
+            say::percent(biased)
+        ),
+        None => sentence,
+    };
     // A share of a minute is that of the start, where a single stop counts for much.
     let finding = if run.is_short() && !long {
         run.watch(sentence).confidence(Grade::Low)
     } else {
         run.act(sentence)
     };
+    let finding = match biased {
+        Some(biased) => without_bias(run, finding, share * biased),
+        None => finding,
+    };
     Ok(run
         .cite(
             finding,
             &[
+                &keys::GC_SAFEPOINT_BIASED,
                 &keys::GC_SAFEPOINT_OUTSIDE,
                 &keys::GC_STOPPED_SHARE,
                 &keys::GC_SAFEPOINT_LONGEST,
@@ -127,4 +153,21 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             Grade::Medium
         })
         .refuted_by("the long stops are collections that the log does not name"))
+}
+
+/// Asks for locks without a bias. From JDK 15 on they are so unless somebody asked for the other ones. `share` of the run
+/// went into taking biased locks back.
+fn without_bias(run: &Run<'_>, finding: Finding, share: f64) -> Finding {
+    let finding = if run.jdk().from(15) {
+        run.take_out(finding, &["UseBiasedLocking"])
+    } else {
+        run.advise(finding, Goal::NoBiasedLocks)
+    };
+    if finding.knobs.is_empty() {
+        return finding;
+    }
+    finding.expect(format!(
+        "at most {} of the run, and an atomic operation more wherever one thread takes the same lock again and again",
+        say::percent(share)
+    ))
 }

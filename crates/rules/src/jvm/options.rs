@@ -73,6 +73,8 @@ pub(super) enum Goal {
     YoungMib(u64),
     /// Objects are promoted at this age.
     PromoteAt(u32),
+    /// Locks have no bias that has to be taken back in a safepoint.
+    NoBiasedLocks,
 }
 
 /// The options to add, none where this JVM has none for it or is not known well enough.
@@ -110,6 +112,8 @@ pub(super) fn options(goal: Goal, jdk: Jdk, collector: Collector) -> Vec<String>
             Goal::PromoteAt(age),
             Collector::Serial | Collector::Parallel | Collector::Cms | Collector::G1,
         ) => vec![format!("-XX:MaxTenuringThreshold={age}")],
+        // Off from JDK 15 on (JEP 374). Only a JDK that takes the option has such locks to take back, also one that is not known.
+        (Goal::NoBiasedLocks, _) if !from(15) => one("-XX:-UseBiasedLocking"),
         // From JDK 8 on it is the default.
         (Goal::UnloadClasses, Collector::Cms) if until(7) => one("-XX:+CMSClassUnloadingEnabled"),
         (Goal::HeapMaxMib { most, first }, _) => {
@@ -162,6 +166,9 @@ pub(super) fn newer(goal: Goal, jdk: Jdk, collector: Collector) -> &'static str 
         (Goal::PromoteAt(_) | Goal::SurvivorRatio(_), Collector::Cms) => {
             "CMS is gone since JDK 14. G1 of 17, 21 and 25 sizes its survivors by itself and takes the same threshold; \
              generational ZGC (21: -XX:+UseZGC -XX:+ZGenerational, 25: -XX:+UseZGC) needs neither"
+        }
+        (Goal::NoBiasedLocks, _) => {
+            "biased locking is off from JDK 15 on and gone since 18: 17, 21 and 25 need no option"
         }
         (Goal::YoungMib(_), Collector::Cms) => {
             "CMS is gone since JDK 14. G1 of 17, 21 and 25 sizes the young generation by -XX:MaxGCPauseMillis: leave -Xmn out"
@@ -257,6 +264,7 @@ mod tests {
                 Goal::UnloadClasses,
                 Goal::YoungMib(512),
                 Goal::PromoteAt(6),
+                Goal::NoBiasedLocks,
             ] {
                 for jdk in [Jdk::default(), jdk(8), jdk(17), jdk(25)] {
                     let wanted = options(goal, jdk, collector).join(" ");
