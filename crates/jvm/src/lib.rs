@@ -7,6 +7,7 @@
 //!
 //! let case = Case {
 //!     release: Release::parse("17.0.15").unwrap(),
+//!     update: None,
 //!     line: CommandLine::parse("-Xmx4g -XX:+UseConcMarkSweepGC"),
 //!     machine: Machine::default(),
 //! };

@@ -30,6 +30,14 @@ impl Release {
         (5..100).contains(&number).then_some(Self(number))
     }
 
+    /// The update of a JDK up to 8: 504 of `1.8.0_504-b01` and of `8u504`. Later ones have the release in its place.
+    pub fn update(text: &str) -> Option<u32> {
+        Self::parse(text).filter(|release| *release <= Self(8))?;
+        let (_, update) = text.split_once(['u', '_'])?;
+        let digits = update.bytes().take_while(u8::is_ascii_digit).count();
+        update.get(..digits)?.parse().ok()
+    }
+
     /// The table that this release is judged by: its own, or that of the nearest older release that has one.
     pub fn table(self) -> &'static Table {
         let nearest = KNOWN.iter().rev().find(|known| **known <= self);
@@ -73,6 +81,16 @@ mod tests {
             ("1.7.0_80", 7),
         ] {
             assert_eq!(Release::parse(text), Some(Release(number)), "{text}");
+        }
+        for (text, update) in [
+            ("1.8.0_504-8u504-ga-1-b01", Some(504)),
+            ("8u181", Some(181)),
+            ("8", None),
+            ("1.8.0", None),
+            ("17.0.15+6-Debian-1deb12u1", None),
+            ("8u", None),
+        ] {
+            assert_eq!(Release::update(text), update, "{text}");
         }
         for text in ["", "x", "1.", "4", "300", "1.x"] {
             assert_eq!(Release::parse(text), None, "{text}");

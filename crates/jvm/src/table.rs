@@ -177,6 +177,13 @@ impl Table {
         }
     }
 
+    /// The update of the JVM that was asked, up to JDK 8: 504 of `build 25.504-b01`.
+    pub fn update(&self) -> Option<u32> {
+        let (_, build) = self.source.split_once("build 25.")?;
+        let (update, _) = build.split_once('-')?;
+        update.parse().ok()
+    }
+
     /// What this JDK knows of a name.
     pub fn find(&self, name: &str) -> Option<&Flag> {
         let index = self

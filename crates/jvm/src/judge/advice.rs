@@ -329,6 +329,7 @@ mod tests {
         let severity = |release, age| {
             let case = Case {
                 release: Release(release),
+                update: None,
                 line: CommandLine::parse(&format!("-XX:MaxTenuringThreshold={age}")),
                 machine: Machine::default(),
             };

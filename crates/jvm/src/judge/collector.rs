@@ -295,6 +295,7 @@ mod tests {
     fn collector(release: u8, line: &str, machine: Machine) -> (Collector, bool) {
         let case = Case {
             release: Release(release),
+            update: None,
             line: CommandLine::parse(line),
             machine,
         };

@@ -566,6 +566,7 @@ mod tests {
         let line = CommandLine::parse("-XX:MaxPermSize=512m");
         let case = Case {
             release: Release(8),
+            update: None,
             line: line.clone(),
             machine: Machine::default(),
         };

@@ -49,9 +49,8 @@ fn heap_exceeds_memory(case: &Case) -> Vec<Finding> {
             .severity(Grade::High)
             .confidence(Grade::High);
         finding.evidence.push(seen);
-        // Three quarters, in whole MiB.
-        let fits = (room / 4 * 3) >> 20 << 20;
-        return vec![instead(finding, given, format!("-Xmx{}", as_flag(fits)))];
+        let fits = as_flag(three_quarters(room));
+        return vec![instead(finding, given, format!("-Xmx{fits}"))];
     }
     let bounds = [
         "MaxMetaspaceSize",
@@ -100,6 +99,11 @@ fn heap_exceeds_memory(case: &Case) -> Vec<Finding> {
     ));
     findings[0].distance = Some(1.0 - all as f64 / (room as f64 * (1.0 - LEFT)));
     findings
+}
+
+/// Of a room, in whole MiB.
+fn three_quarters(room: u64) -> u64 {
+    (room / 4 * 3) >> 20 << 20
 }
 
 pub(super) const HEAP_PAST_32G: Judgement = Judgement {
@@ -157,11 +161,15 @@ pub(super) const HEAP_NOT_SET: Judgement = Judgement {
     summary: "No heap size: the JVM takes a quarter of the memory",
     looks_for: "Neither `-Xmx` nor `MaxRAMPercentage` nor `MaxRAMFraction`. The largest heap is then a quarter of the memory, or of the \
         limit of the control group; a JDK 8 before 8u191 does not see the control group.",
-    remedy: "Set `-Xmx`, or `-XX:MaxRAMPercentage=75.0` in a container that the JVM has for itself.",
+    remedy: "Set `-Xmx`, or `-XX:MaxRAMPercentage=75.0` in a container that the JVM has for itself (from 8u191 on; an older JVM does \
+        not start with it).",
     wrong: "A quarter is enough for many services.",
     sources: "HotSpot `MaxRAMPercentage` = 25; JDK-8146115 (container support, JDK 10 and 8u191).",
     judge: heap_not_set,
 };
+
+/// The update of JDK 8 that brought `MaxRAMPercentage` (JDK-8186248), as JDK 10 did.
+const PERCENTAGE: u32 = 191;
 
 fn heap_not_set(case: &Case) -> Vec<Finding> {
     let line = &case.line;
@@ -186,12 +194,12 @@ fn heap_not_set(case: &Case) -> Vec<Finding> {
     let finding = finding
         .severity(Grade::Low)
         .refuted_by("a heap that is never full (GC log)");
-    // JDK 7 has no percentage.
-    let share = case.release >= Release(8);
-    vec![if share {
-        add(finding, "-XX:MaxRAMPercentage=75.0")
-    } else {
-        finding
+    let share = case.release >= Release(10)
+        || case.release == Release(8) && case.update.is_some_and(|update| update >= PERCENTAGE);
+    vec![match case.machine.room() {
+        _ if share => add(finding, "-XX:MaxRAMPercentage=75.0"),
+        Some((room, _)) => add(finding, &format!("-Xmx{}", as_flag(three_quarters(room)))),
+        None => finding,
     }]
 }
 

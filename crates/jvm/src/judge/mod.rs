@@ -26,6 +26,8 @@ use crate::table::{Flag, Table};
 pub struct Case {
     /// The JDK that runs it.
     pub release: Release,
+    /// Its update, where that is told of a JDK up to 8: 504 of 8u504.
+    pub update: Option<u32>,
     /// Its options.
     pub line: CommandLine,
     /// What it runs on.
@@ -261,6 +263,7 @@ pub(crate) fn outcome_of(
     );
     let case = Case {
         release: Release(release),
+        update: None,
         line: CommandLine::parse(line),
         machine,
     };
@@ -308,6 +311,7 @@ mod tests {
             for line in ["", "-Xmx1g", "-XX:+UseG1GC -XX:Foo=1 @file -Xincgc"] {
                 let case = Case {
                     release,
+                    update: None,
                     line: CommandLine::parse(line),
                     machine: Machine::default(),
                 };
@@ -334,6 +338,7 @@ mod tests {
     fn what_stops_the_jvm_is_told_first() {
         let case = Case {
             release: Release(17),
+            update: None,
             line: CommandLine::parse("-Xmx1g -XX:+UseBiasedLocking -XX:MaxPermSize=64m"),
             machine: Machine::default(),
         };

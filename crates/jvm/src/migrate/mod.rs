@@ -121,6 +121,7 @@ impl Context {
     fn new(line: &CommandLine, from: Release, to: Release) -> Self {
         let case = Case {
             release: from,
+            update: None,
             line: line.clone(),
             machine: Machine::default(),
         };
@@ -345,6 +346,7 @@ mod tests {
                     };
                     let case = Case {
                         release: to,
+                        update: None,
                         line: migrate(&CommandLine::parse(&option), from, to).line,
                         machine: Machine::default(),
                     };

@@ -32,6 +32,7 @@ fn folder() -> PathBuf {
 fn case(text: &str) -> Result<Case, String> {
     let mut case = Case {
         release: Release(0),
+        update: None,
         line: CommandLine::default(),
         machine: Machine::default(),
     };
@@ -39,7 +40,10 @@ fn case(text: &str) -> Result<Case, String> {
     for line in block(text, "options")? {
         let number = |text: &str| bytes(text).ok_or_else(|| format!("'{text}' is no size"));
         match line.split_once(' ') {
-            Some(("jdk", text)) => case.release = Release::parse(text).ok_or("jdk is a number")?,
+            Some(("jdk", text)) => {
+                case.release = Release::parse(text).ok_or("jdk is a number")?;
+                case.update = Release::update(text);
+            }
             Some(("memory", text)) => case.machine.memory = Some(number(text)?),
             Some(("limit", text)) => case.machine.limit = Some(number(text)?),
             Some(("cpus", text)) => {

@@ -121,6 +121,7 @@ fn run(java: &Path, arguments: &[&str]) -> String {
 fn ours(release: Release, option: &str) -> &'static str {
     let case = Case {
         release,
+        update: None,
         line: CommandLine::parse(option),
         machine: Machine::default(),
     };

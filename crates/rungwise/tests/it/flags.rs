@@ -32,6 +32,29 @@ fn a_command_line_of_jdk_8_is_refused_by_17_and_moved_to_it() {
 }
 
 #[test]
+fn an_old_update_of_jdk_8_is_asked_for_no_option_that_came_later() {
+    let bench = Bench::new();
+    let run = |jdk: &str, format: &str| {
+        let options = ["--for", "-XX:+UseG1GC", "--memory", "8g"];
+        let form = ["--jdk", jdk, "--format", format];
+        let ended = bench.run(&[&["jvm", "flags"][..], &options, &form].concat());
+        ended.stdout
+    };
+    for (jdk, option) in [
+        ("8u181", "-Xmx6g"),
+        ("1.8.0_504-b01", "-XX:MaxRAMPercentage=75.0"),
+    ] {
+        let document: Value = serde_json::from_str(&run(jdk, "json")).unwrap();
+        let mut findings = document["findings"].as_array().unwrap().iter();
+        let heap = findings.find(|finding| finding["rule"] == "jvm-heap-not-set");
+        assert_eq!(heap.unwrap()["knobs"][0]["to"], option, "{jdk}");
+    }
+    let note = "judged by the options of 8u504, this JVM is 8u181";
+    assert_eq!(run("8u181", "text").matches(note).count(), 1);
+    assert!(!run("8u504", "text").contains("judged by"));
+}
+
+#[test]
 fn every_form_tells_the_same_and_json_keeps_to_its_schema() {
     let bench = Bench::new();
     let run = |format| {

@@ -33,9 +33,9 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     of: String,
-    /// The JDK that runs them: 7, 8, 11, 17, 21, 25; a process and most logs tell it by themselves.
-    #[arg(long, value_name = "RELEASE", value_parser = release)]
-    jdk: Option<Release>,
+    /// The JDK that runs them: 7, 8, 11, 17, 21, 25, or with its update 8u181; a process and most logs tell it by themselves.
+    #[arg(long, value_name = "RELEASE", value_parser = version)]
+    jdk: Option<Version>,
     /// Show the same options for this JDK.
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     to: Option<Release>,
@@ -50,6 +50,20 @@ pub(crate) struct Args {
     fail_on: FailOn,
 }
 
+/// A JDK, and its update where that is told of one up to 8.
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    release: Release,
+    update: Option<u32>,
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    Ok(Version {
+        release: release(text)?,
+        update: Release::update(text),
+    })
+}
+
 fn release(text: &str) -> Result<Release, String> {
     Release::parse(text)
         .ok_or_else(|| "a JDK is a number such as 17, or a version such as 1.8.0_504".to_owned())
@@ -62,8 +76,9 @@ fn size(text: &str) -> Result<u64, String> {
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
     let target = target::open(&args.of)?;
-    let told = target.version.as_deref().and_then(Release::parse);
-    let release = args.jdk.or(told).with_context(|| {
+    let told = target.version.as_deref();
+    let told = told.and_then(|text| version(text).ok());
+    let Version { release, update } = args.jdk.or(told).with_context(|| {
         format!(
             "the JDK of {} is not known; give it with --jdk",
             target.name
@@ -71,6 +86,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     })?;
     let case = Case {
         release,
+        update,
         line: target.line.clone(),
         machine: Machine {
             memory: args.memory.or(target.machine.memory),
@@ -98,6 +114,7 @@ fn moved(case: &Case, to: Release) -> MigrationReport {
         .collect();
     let mut findings = judge(&Case {
         release: to,
+        update: None,
         line,
         machine: case.machine,
     });
@@ -241,6 +258,16 @@ fn verdict(report: &JvmFlagsReport, case: &Case) -> Verdict {
         (("✓", "nothing to act on", Tone::Good), sentence)
     };
     let mut context = vec![report.target.clone(), case.release.to_string()];
+    // What came with a later update, an older one does not know.
+    let table = case.release.table().update();
+    context.extend(case.update.zip(table).and_then(|(own, table)| {
+        (own < table).then(|| {
+            format!(
+                "judged by the options of {}u{table}, this JVM is {}u{own}",
+                case.release.0, case.release.0
+            )
+        })
+    }));
     let machine = case.machine;
     let memory = [("memory", machine.memory), ("limit", machine.limit)];
     context.extend(
