@@ -1,8 +1,10 @@
 //! `cargo xtask test`: the packages and the JVMs first, then every test of the workspace in one `cargo test`.
 //!
 //! `cargo test` on a whole workspace runs unit, integration and documentation tests and builds the
-//! examples. Its output is not touched, so its closing lines stay where scripts look for them.
+//! examples. Its output is not touched, so its closing lines stay where scripts look for them. What tests skipped, because a
+//! JVM or the like was missing, is summed up behind them.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -11,6 +13,11 @@ use anyhow::{Context as _, Result};
 use crate::jvms;
 use crate::packages::{self, Package};
 use crate::tree::Tree;
+
+/// Names the file in which tests note what they skip: `rungwise_testkit::skipped`.
+const SKIPPED: &str = "RUNGWISE_SKIPPED";
+/// That file.
+const LIST: &str = "target/skipped.txt";
 
 /// Exit status when a package is missing and may not be installed: a precondition, not a failure.
 const PRECONDITION: u8 = 4;
@@ -22,12 +29,14 @@ pub fn run(tree: &Tree, no_install: bool, args: &[String]) -> Result<ExitCode> {
     }
     // One that is missing is no failure: archives come and go, and the test says that it was skipped.
     jvms::provide(no_install)?;
+    tree.write(LIST, "")?;
     let began = Instant::now();
     let status = tree
         .cargo()
         .args(["test", "--workspace", "--no-fail-fast"])
         .args(args)
         .env("PATH", packages::path()?)
+        .env(SKIPPED, tree.join(LIST))
         .status()
         .context("cannot run cargo test")?;
     let word = if status.success() {
@@ -36,11 +45,22 @@ pub fn run(tree: &Tree, no_install: bool, args: &[String]) -> Result<ExitCode> {
         "tests failed"
     };
     eprintln!("xtask: {word} after {} s", began.elapsed().as_secs());
+    eprint!("{}", summed_up(&tree.read(LIST)?));
     Ok(if status.success() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// What was skipped, each once; empty if nothing was.
+fn summed_up(list: &str) -> String {
+    let skipped: BTreeSet<&str> = list.lines().collect();
+    if skipped.is_empty() {
+        return String::new();
+    }
+    let (count, lines) = (skipped.len(), Vec::from_iter(skipped).join("\n  "));
+    format!("xtask: not tested here, {count} in all:\n  {lines}\n")
 }
 
 /// Whether every package is there in the end; says which are needed, for what, and what is done.
@@ -83,4 +103,19 @@ fn provide(no_install: bool) -> Result<bool> {
         );
     }
     Ok(still.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_skipped_is_summed_up_once_and_nothing_else_is_said() {
+        assert_eq!(summed_up(""), "");
+        let list = "SKIPPED b: no java-8\nSKIPPED a\nSKIPPED b: no java-8\n";
+        assert_eq!(
+            summed_up(list),
+            "xtask: not tested here, 2 in all:\n  SKIPPED a\n  SKIPPED b: no java-8\n"
+        );
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! An invented machine with everything the knobs touch, a record of the real machine's settings to
 //! prove "exactly as before", a way to kill a program at its nth system call, and namespaces with one
-//! planted fault each, or none. And a GC log that does not end, and casebooks.
+//! planted fault each, or none. And a GC log that does not end, casebooks, and a loud word for what is skipped.
 
 pub mod casebook;
 mod clock;
@@ -12,6 +12,7 @@ mod invented;
 mod killed;
 mod pair;
 mod record;
+mod skipped;
 
 pub use clock::WallClock;
 pub use endless::EndlessLog;
@@ -19,3 +20,4 @@ pub use invented::{BOOT_ID, DEVICE, QUEUES, invented};
 pub use killed::{Killed, Traced};
 pub use pair::Pair;
 pub use record::{Record, differences, record};
+pub use skipped::skipped;

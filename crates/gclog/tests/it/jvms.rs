@@ -20,6 +20,7 @@ use std::sync::Mutex;
 use rungwise_gclog::{
     Account, Concurrent, Event, Kind, Names, Parser, Pause, Stamp, Summarizer, Summary,
 };
+use rungwise_testkit::skipped;
 
 /// MiB that the service allocates; some ten times its heap.
 const ALLOCATES: u64 = 600;
@@ -496,7 +497,7 @@ fn gathered(case: &Case, beans: &[(String, u64, u64)]) -> Vec<(String, u64, u64)
 #[test]
 fn logs_of_real_jvms_tell_what_their_beans_counted() {
     let Some(javac) = program("javac") else {
-        eprintln!("SKIPPED the logs of real JVMs: no javac in PATH; cargo xtask test installs one");
+        skipped("the logs of real JVMs: no javac in PATH; cargo xtask test installs one");
         return;
     };
     let folder =
@@ -517,9 +518,9 @@ fn logs_of_real_jvms_tell_what_their_beans_counted() {
     queue.reverse();
     for release in [8, 11, 17, 21, 25] {
         if program(&format!("java-{release}")).is_none() {
-            eprintln!(
-                "SKIPPED the logs of JDK {release}: no java-{release} in PATH; cargo xtask test provides one"
-            );
+            skipped(&format!(
+                "the logs of JDK {release}: no java-{release} in PATH; cargo xtask test provides one"
+            ));
         }
     }
     queue.retain(|case| program(&format!("java-{}", case.release)).is_some());

@@ -1,12 +1,12 @@
 //! What the tables and judgements say, held against the JVMs that are on this machine.
 //!
-//! JVMs are looked for in `/usr/lib/jvm`, and in `RUNGWISE_JVMS` (homes, `:` between them). A release that is not there
-//! is said aloud: its table is then only as good as the day on which it was made.
+//! JVMs are looked for as `java-8` to `java-25` in PATH, where `cargo xtask test` puts them, in `RUNGWISE_JVMS` (homes, `:`
+//! between them) and in `/usr/lib/jvm`. A release that is not there is said aloud: its table is then only as good as the day
+//! on which it was made.
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stderr,
     clippy::unwrap_used,
-    reason = "looks for JVMs and starts them, and says which are missing; the crate itself does none of it"
+    reason = "looks for JVMs and starts them; the crate itself does none of it"
 )]
 
 mod book;
@@ -14,11 +14,13 @@ mod book;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Once;
 
 use rungwise_jvm::{
     Case, CommandLine, Default, Flag, Kind, Machine, Release, Type, judge, migrate,
 };
 use rungwise_model::check::{Grade, Outcome};
+use rungwise_testkit::skipped;
 
 /// A contradiction that ends a JVM after it has read its flags, and the words by which it says so.
 const END: [&str; 2] = ["-Xms2g", "-Xmx1g"];
@@ -80,6 +82,9 @@ const OF_JDK_8: &[&str] = &[
     "-server -d64 -Xincgc -Xmx256m -XX:+UnlockCommercialFeatures -XX:+UseFastAccessorMethods -Xverify:none",
 ];
 
+/// Each test asks for the JVMs, and once is enough to say which are missing. Of JDK 7 there is none to be had.
+static SAID: Once = Once::new();
+
 /// JVMs of the releases that have a table.
 fn jvms() -> BTreeMap<Release, PathBuf> {
     let named = std::env::var_os("RUNGWISE_JVMS").unwrap_or_default();
@@ -87,21 +92,28 @@ fn jvms() -> BTreeMap<Release, PathBuf> {
     if let Ok(entries) = std::fs::read_dir("/usr/lib/jvm") {
         homes.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
     }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let programs = Release::known().flat_map(|release| {
+        let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        let program = format!("java-{}", release.0);
+        folders.into_iter().map(move |folder| folder.join(&program))
+    });
+    let homes = homes.iter().map(|home| home.join("bin/java"));
     let mut found = BTreeMap::new();
-    for java in homes
-        .iter()
-        .map(|home| home.join("bin/java"))
-        .filter(|java| java.exists())
-    {
+    for java in programs.chain(homes).filter(|java| java.exists()) {
         let told = run(&java, &["-version"]);
         let version = told.split('"').nth(1).and_then(Release::parse);
         if let Some(release) = version.filter(|release| release.is_known()) {
             found.entry(release).or_insert(java);
         }
     }
-    for release in Release::known().filter(|release| !found.contains_key(release)) {
-        eprintln!("not checked: there is no {release} here; its table was not held against a JVM");
-    }
+    SAID.call_once(|| {
+        for release in Release::known().filter(|release| !found.contains_key(release)) {
+            skipped(&format!(
+                "the table of {release}: no JVM of it in PATH, RUNGWISE_JVMS or /usr/lib/jvm to hold it against"
+            ));
+        }
+    });
     found
 }
 

@@ -5,8 +5,6 @@ mod golden;
 mod jvms;
 mod told;
 
-use std::io::Write as _;
-
 use rungwise_model::gc::Account;
 use rungwise_threaddump::{Dump, Parser};
 
@@ -17,12 +15,9 @@ fn read(name: &str, bytes: &[u8]) -> (Vec<Dump>, Account) {
     parser.finish()
 }
 
-/// Says why a test, or a part of it, cannot run. Past the harness, which keeps what tests that pass print.
+/// Says why a test, or a part of it, cannot run.
 fn skipped(why: impl std::fmt::Display) {
     let test = std::thread::current();
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED {}: {why}",
-        test.name().unwrap_or_default()
-    );
+    let test = test.name().unwrap_or_default();
+    rungwise_testkit::skipped(&format!("{test}: {why}"));
 }
