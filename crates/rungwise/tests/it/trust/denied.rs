@@ -189,7 +189,10 @@ fn without_perf_rules_of_stacks_are_undecided_and_say_why() {
                 "this kernel has no perf_event_open",
                 "use a kernel that has it",
             ),
-            _ => ("not supported", ""),
+            _ => (
+                "cannot sample kernel stacks: Operation not supported (os error 95)",
+                "this kernel, or a sandbox or hypervisor around it, does not offer the event",
+            ),
         };
         expect_lack(&text, "udp-socket-lock", reason, remedy);
     }
