@@ -12,6 +12,8 @@ pub struct Limit<'a> {
     pub soft: Option<u64>,
     /// How far the process may raise it by itself; `None` for unlimited.
     pub hard: Option<u64>,
+    /// What both are counted in: `bytes`, `files`; empty where the kernel names nothing.
+    pub unit: &'a str,
 }
 
 /// The limits in their order; lines that are none are left out.
@@ -32,6 +34,7 @@ fn line(line: &str) -> Option<Limit<'_>> {
         name: rest[..start].trim_end(),
         soft: figure()?,
         hard: figure()?,
+        unit: words.next().unwrap_or_default(),
     })
 }
 
@@ -55,8 +58,9 @@ Max broken                12
             name: "open files",
             soft: Some(1024),
             hard: Some(524_288),
+            unit: "files",
         };
         assert_eq!(limits[1], files);
-        assert_eq!(limits[2].name, "nice priority");
+        assert_eq!((limits[2].name, limits[2].unit), ("nice priority", ""));
     }
 }

@@ -1,7 +1,8 @@
 //! `/proc/PID/limits`: what the judged process may have at most.
 
 use rungwise_formats::limits::{self, Limit};
-use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
+use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject, Unit};
+use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
 use super::unnamed;
@@ -64,16 +65,51 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
 
 /// `open files 1024 (up to 524288)`
 fn tell(limit: &Limit<'_>) -> Option<String> {
-    let Limit { name, soft, hard } = *limit;
+    let Limit {
+        name,
+        soft,
+        hard,
+        unit,
+    } = *limit;
     if NEVER.contains(&name) || (soft.is_none() && !ALWAYS.contains(&name)) {
         return None;
     }
-    let written =
-        |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
+    let number = |limit: u64| match unit {
+        "bytes" => number_of(Unit::Bytes, limit as f64),
+        "seconds" | "us" => format!("{limit} {unit}"),
+        // The name says what is counted.
+        _ => limit.to_string(),
+    };
+    let written = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), number);
     let raised = if hard == soft {
         String::new()
     } else {
         format!(" (up to {})", written(hard))
     };
     Some(format!("{name} {}{raised}", written(soft)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_says_what_it_is_counted_in() {
+        let text = "\
+Max locked memory         8388608              unlimited            bytes
+Max open files            1024                 524288               files
+Max realtime timeout      200                  200                  us
+";
+        let told: Vec<String> = limits::parse(text)
+            .filter_map(|limit| tell(&limit))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "locked memory 8 MiB (up to unlimited)",
+                "open files 1024 (up to 524288)",
+                "realtime timeout 200 us",
+            ]
+        );
+    }
 }
