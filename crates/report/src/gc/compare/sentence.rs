@@ -60,18 +60,28 @@ pub fn clauses(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<
     told
 }
 
-/// The options as people give them: `-Xmn` sets `NewSize` and `MaxNewSize`, and the JVM lowers `InitialTenuringThreshold` to a
-/// lower `MaxTenuringThreshold` by itself.
+/// The options as people give them: `-Xmn` sets `NewSize` and `MaxNewSize`, the JVM lowers `InitialTenuringThreshold` to a
+/// lower `MaxTenuringThreshold` by itself, `-Xms` sets `InitialHeapSize` and `MinHeapSize`, and a heap of fixed size is made another
+/// by `-Xms` and `-Xmx` together.
 fn as_given(options: &[Changed]) -> Vec<Changed> {
     let find = |name: &str| options.iter().find(|option| option.name == name);
-    let young = find("NewSize").zip(find("MaxNewSize"));
-    let young = young.filter(|(a, b)| a.before == b.before && a.after == b.after);
+    let both = |low: &str, high: &str| {
+        let both = find(low).zip(find(high));
+        both.is_some_and(|(a, b)| a.before == b.before && a.after == b.after)
+    };
+    let (young, heap) = (
+        both("NewSize", "MaxNewSize"),
+        both("InitialHeapSize", "MaxHeapSize"),
+    );
     let mut given = Vec::new();
     for option in options {
         let name = match &*option.name {
-            "MaxNewSize" if young.is_some() => continue,
+            "MaxNewSize" if young => continue,
+            "MaxHeapSize" if heap => continue,
+            "MinHeapSize" if both("MinHeapSize", "InitialHeapSize") => continue,
             "InitialTenuringThreshold" if find("MaxTenuringThreshold").is_some() => continue,
-            "NewSize" if young.is_some() => "-Xmn",
+            "NewSize" if young => "-Xmn",
+            "InitialHeapSize" if heap => FIXED_HEAP,
             "InitialHeapSize" => "-Xms",
             "MaxHeapSize" => "-Xmx",
             name => name,
@@ -320,6 +330,8 @@ fn more(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
 }
 
 const SCAVENGE: &str = "CMSScavengeBeforeRemark";
+/// Both options that a heap of fixed size takes.
+const FIXED_HEAP: &str = "-Xms and -Xmx";
 
 /// What options are for.
 struct Purpose {
@@ -380,7 +392,13 @@ const PURPOSES: [Purpose; 6] = [
         of: |log| log.per_gib(log.count("young")?),
     },
     Purpose {
-        options: &["-Xms", "-Xmx", "MaxRAMPercentage", "UseParallelGC"],
+        options: &[
+            FIXED_HEAP,
+            "-Xms",
+            "-Xmx",
+            "MaxRAMPercentage",
+            "UseParallelGC",
+        ],
         words: "less time in pauses",
         kind: None,
         of: |log| log.per_gib(log.run.pauses.all.total_ms),
@@ -422,7 +440,8 @@ impl Purpose {
         } else {
             "and did not do it here"
         };
-        Some(format!("{name} is for {}, {done}", self.words))
+        let is = if name == FIXED_HEAP { "are" } else { "is" };
+        Some(format!("{name} {is} for {}, {done}", self.words))
     }
 }
 

@@ -418,10 +418,27 @@ fn flags_that_one_option_sets_are_one_change() {
     let heap = [
         changed("InitialHeapSize", "1g", "2g"),
         changed("MaxHeapSize", "1g", "2g"),
+        changed("MinHeapSize", "1g", "2g"),
     ];
     assert!(
-        told(&heap).starts_with("with -Xms 2g instead of 1g and another"),
+        told(&heap).starts_with("with -Xms and -Xmx 2g instead of 1g: "),
         "{}",
         told(&heap)
+    );
+    let (before, after) = (
+        loaded(&noisy(200, 5.0), 1e8, 1e6, 9),
+        loaded(&noisy(200, 1.0), 1e8, 1e6, 3),
+    );
+    let judged = sentence(&side(&before), &side(&after), &heap);
+    let words = "-Xms and -Xmx are for less time in pauses, and did it here";
+    assert!(judged.contains(words), "{judged}");
+    let apart = [
+        changed("InitialHeapSize", "1g", "2g"),
+        changed("MaxHeapSize", "2g", "4g"),
+    ];
+    assert!(
+        told(&apart).starts_with("with -Xms 2g instead of 1g and another"),
+        "{}",
+        told(&apart)
     );
 }
