@@ -5,9 +5,8 @@ use rungwise_model::capacity::{Estimate, Figure, Layout, Quantity, WhatIf};
 use rungwise_model::gc::LiveSet;
 
 use super::watch::Seen;
-use super::{Change, Error, MODEL, Prediction, next, next_full, untold};
+use super::{Change, Error, MODEL, Prediction, next_full, next_old, untold};
 use crate::event::Collector;
-use crate::summary::clock::seconds;
 
 /// Cycles below which nothing is said of their intervals.
 const FEWEST: u64 = 3;
@@ -22,8 +21,6 @@ struct Cycles {
     at: f64,
     /// In use when one has ended, bytes.
     left: f64,
-    /// Since the last one began, seconds.
-    passed: f64,
 }
 
 pub(super) fn predict(
@@ -49,14 +46,10 @@ pub(super) fn predict(
         layout,
         allocation,
         now: cycles.now(seen),
-        next: vec![
-            next(
-                "old",
-                Some(cycles.next()),
-                "a cycle: the log's intervals, less the time since the last one began",
-            ),
-            next_full(seen, live),
-        ],
+        next: next_old(seen)
+            .into_iter()
+            .chain([next_full(seen, live)])
+            .collect(),
         what_if,
         notes: vec![format!(
             "{name} has no young generation: allocation is what fills the heap between cycles, and what is allocated during them is \
@@ -85,7 +78,6 @@ impl Cycles {
         }
         let at_share = |share: f64| intervals.quantile(share) as f64 / 1e9;
         let mean = intervals.sum_ms() / 1e3 / intervals.count() as f64;
-        let passed = seen.last.zip(seen.old.last_start);
         Ok(Self {
             name,
             interval: Estimate {
@@ -95,7 +87,6 @@ impl Cycles {
             },
             at,
             left,
-            passed: passed.map_or(0.0, |(last, at)| seconds(last - at)),
         })
     }
 
@@ -110,16 +101,6 @@ impl Cycles {
         // Under -Xlog:gc ZGC prints no pause, and no pause is not known to be none.
         let share = (seen.pauses_s > 0.0).then(|| seen.pauses_s / seen.seconds());
         vec![interval, self.pauses(share)]
-    }
-
-    /// Seconds until the next one.
-    fn next(&self) -> Estimate {
-        let left = |value: f64| (value - self.passed).max(0.0);
-        Estimate {
-            point: left(self.interval.point),
-            low: left(self.interval.low),
-            high: left(self.interval.high),
-        }
     }
 
     fn pauses(&self, share: Option<f64>) -> Figure {

@@ -23,15 +23,20 @@
 //!   space is promoted at once.
 //! - The next old collection comes when what is promoted has filled the room between what the last one left and where the next
 //!   begins. That place keeps its distance from the end of the old generation with Serial and Parallel, its share of it with CMS,
-//!   and its share of the heap with G1.
+//!   and with G1 its share of the heap in the first cycles and its distance from the end of the heap later.
+//! - A full collection of Serial and Parallel leaves the young generation empty: until what is born then is old enough nothing is
+//!   promoted. Where it comes in the place of a young one, these are further apart.
 //! - A young pause lies between the log's own and one in proportion to the bytes copied; a relation in the log says where. It is
 //!   the median that is told: single long pauses come of what else the machine does.
 //!
 //! Every interval is that of the difference of two runs, from the spread of the log's blocks, and [`MODEL`] wider. What is
 //! born in the old generation, collections that are asked for, and a load that changes over the day are outside of the model.
 
+mod blocks;
 mod cycles;
 mod generations;
+mod heap;
+mod rhythm;
 mod survival;
 mod watch;
 
@@ -41,7 +46,7 @@ use rungwise_model::gc::LiveSet;
 pub use watch::{Facts, Seen, Watch};
 
 /// How much wider than its noise every interval is made. What remained between prediction and measurement on the pairs of logs
-/// in `pairs`, beyond the noise.
+/// of `Steady` in `pairs`, beyond the noise; on those of `Sessions`, which were held back, it was enough.
 pub const MODEL: f64 = 0.05;
 
 /// Settings that the log itself may not tell: from the options of the JVM, or from who asks. Bytes.
@@ -146,7 +151,9 @@ pub fn predict(
     live: Option<&LiveSet>,
     change: Option<&Change>,
 ) -> Result<Prediction, Error> {
-    let mut prediction = if seen.stops_for_young() {
+    let mut prediction = if seen.tells_heap_alone() {
+        heap::predict(seen, live, change)?
+    } else if seen.stops_for_young() {
         generations::predict(seen, given, live, change)?
     } else {
         cycles::predict(seen, live, change)?
@@ -300,22 +307,62 @@ fn until_full(live: Option<&LiveSet>) -> Option<Next> {
     })
 }
 
+/// How much the lengths of few intervals between young collections are supposed to differ.
+const YOUNG: f64 = 0.7;
+/// Share of a length that does not matter: stamps are of milliseconds, and threads take some to stop.
+const JITTER: f64 = 0.01;
+/// The same of full collections of a collector that works beside the application: they come when something goes wrong.
+const FULL: f64 = 1.0;
+
+/// The next young collection, by the last ones.
+fn next_young(seen: &Seen) -> Next {
+    let passed = seen.last.map_or(0.0, |last| seen.rhythm.passed(last));
+    let in_s = seen
+        .last
+        .and_then(|last| seen.rhythm.next(last, YOUNG, JITTER));
+    let because = match in_s {
+        Some(in_s) if in_s.high.is_infinite() => format!(
+            "due at any moment: {passed:.3} s have passed since the last one, longer than nearly all of the log's intervals, so \
+             that the load is less now or has ended"
+        ),
+        Some(_) => {
+            "nine in ten of the log's intervals, as those just before them say, less the time since the last one".to_owned()
+        }
+        None => "cannot be told: the log holds no two of them".to_owned(),
+    };
+    next("young", in_s, because)
+}
+
+/// The next old collection, by the last ones; null where the log holds no two.
+fn next_old(seen: &Seen) -> Option<Next> {
+    let last = seen.last?;
+    let in_s = seen.old.rhythm.next(last, seen.unsteady(), MODEL)?;
+    let passed = seen.old.rhythm.passed(last);
+    let because = if in_s.high.is_infinite() {
+        format!(
+            "due at any moment: {passed:.1} s have passed since the last one began, longer than the log's intervals let expect"
+        )
+    } else {
+        format!(
+            "nine in ten of the log's intervals, less the {passed:.1} s since the last one began; of few of them as far apart as \
+             promotion differs from one tenth of the log to the next"
+        )
+    };
+    Some(next("old", Some(in_s), because))
+}
+
 /// The next full collection of a collector that works beside the application.
 fn next_full(seen: &Seen, live: Option<&LiveSet>) -> Next {
     if let Some(next) = until_full(live) {
         return next;
     }
-    let full = &seen.old.full_interval;
-    if full.count() > 0 {
-        let spread = |share: f64| full.quantile(share) as f64 / 1e9;
-        let in_s = Estimate {
-            point: spread(0.5),
-            low: 0.0,
-            high: spread(1.0),
-        };
+    let in_s = seen
+        .last
+        .and_then(|last| seen.old.full.next(last, FULL, MODEL));
+    if in_s.is_some() {
         return next(
             "full",
-            Some(in_s),
+            in_s,
             "from the intervals between those of the log; each came where the collector was not in time, or was asked for",
         );
     }

@@ -1,12 +1,7 @@
 //! What a prediction is reckoned from: the young collections of a run in blocks, its age tables, its old collections.
-//!
-//! Young collections lie in at most [`MOST`] blocks of equal count; when there are more, neighbours merge. So memory is the same
-//! for a minute and for a month, and the spread of the blocks' means tells how sure a mean is, also where collections that
-//! follow each other resemble each other (method of batch means: Law, "Simulation Modeling and Analysis", 9.5.3).
 
-use rungwise_model::capacity::Estimate;
-use rungwise_stats::interval::student_t;
-
+use super::blocks::{Block, Blocks, FEWEST, Range};
+use super::rhythm::Rhythm;
 use crate::event::{Area, Collector, Concurrent, Event, Fact, Kind, Pause, Stamp};
 use crate::summary::clock::{Clock, length, seconds};
 use crate::summary::heap::{promoted, young_of};
@@ -15,12 +10,11 @@ use crate::summary::run::PARTIAL;
 use crate::summary::slope::Fit;
 use crate::summary::spread::Distribution;
 
-/// Blocks at most.
-const MOST: usize = 64;
-/// Blocks below which no interval is stated.
-pub(super) const FEWEST: usize = 5;
-/// The first tenth of the blocks is warm-up: ages fill up, classes are loaded.
-const WARM_UP: usize = 10;
+/// Old collections come this many times as far apart as promotion differs between tenths of a log; at least and at most so, and
+/// so where it is not known. From the corpus.
+const UNSTEADY: f64 = 1.5;
+const STEADIEST: f64 = 0.2;
+const UNKNOWN: f64 = 1.0;
 /// Ages at most, as in the tables of the summary.
 const AGES: usize = 32;
 /// Young collections of a run whose pauses say nothing of later ones: they touch memory for the first time.
@@ -46,6 +40,8 @@ pub struct Facts {
     pub flags: Option<String>,
     /// Largest heap, bytes.
     pub max_heap: Option<u64>,
+    /// G1's region, bytes.
+    pub region: Option<u64>,
 }
 
 /// What was seen of one run.
@@ -61,10 +57,14 @@ pub struct Seen {
     pub(super) last: Option<i64>,
     /// Young collections.
     pub(super) blocks: Blocks,
-    /// Start of one young collection to the start of the next, nanoseconds.
-    pub(super) interval: Distribution,
-    /// Start of the last one.
-    pub(super) last_young: Option<i64>,
+    /// Those of which the log tells the heap and not its generations.
+    pub(super) by_heap: Blocks,
+    /// Left in the heap by the last pause that tells it, and allocated since the last young collection.
+    heap_level: Option<u64>,
+    heap_pending: f64,
+    /// Starts of young collections.
+    pub(super) rhythm: Rhythm,
+    last_young: Option<i64>,
     /// Left in the young generation by the last collection.
     level: Option<u64>,
     /// Allocated since, up to a full collection that came between.
@@ -87,6 +87,8 @@ pub struct Seen {
     pub(super) survivor: Capacity,
     pub(super) old_capacity: Capacity,
     pub(super) heap: Capacity,
+    /// In use in the young generation after young collections, bytes.
+    pub(super) young_after: Distribution,
     /// In use in the young generation before young collections: with G1 its size.
     pub(super) young_before: Range,
     pub(super) old: Old,
@@ -96,136 +98,6 @@ pub struct Seen {
     pub(super) mixed: Range,
     /// Pauses of all sorts, nested ones left out.
     pub(super) pauses_s: f64,
-}
-
-/// Sums over young collections.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Block {
-    pub(super) count: f64,
-    pub(super) seconds: f64,
-    pub(super) allocated: f64,
-    pub(super) pause_s: f64,
-    pub(super) survivors: f64,
-    pub(super) promoted: f64,
-}
-
-impl Block {
-    fn add(&mut self, other: Self) {
-        self.count += other.count;
-        self.seconds += other.seconds;
-        self.allocated += other.allocated;
-        self.pause_s += other.pause_s;
-        self.survivors += other.survivors;
-        self.promoted += other.promoted;
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Blocks {
-    /// Collections of a block; 0 while there is none.
-    size: f64,
-    all: Vec<Block>,
-}
-
-impl Blocks {
-    fn add(&mut self, one: Block) {
-        self.size = self.size.max(1.0);
-        match self.all.last_mut() {
-            Some(last) if last.count < self.size => last.add(one),
-            _ => self.all.push(one),
-        }
-        if self.all.len() > MOST {
-            self.size *= 2.0;
-            let pairs = self.all.chunks(2).map(|pair| {
-                let mut sum = pair[0];
-                pair.iter().skip(1).for_each(|other| sum.add(*other));
-                sum
-            });
-            self.all = pairs.collect();
-        }
-    }
-
-    /// Without the warm-up.
-    pub(super) fn settled(&self) -> &[Block] {
-        &self.all[self.all.len() / WARM_UP..]
-    }
-
-    pub(super) fn sum(&self) -> Block {
-        let mut sum = Block::default();
-        self.settled().iter().for_each(|block| sum.add(*block));
-        sum
-    }
-
-    /// The ratio of two sums, with the interval in which it lies in another run under the same load: the 95 % interval of a
-    /// difference of two such runs.
-    pub(super) fn ratio(&self, of: fn(&Block) -> f64, per: fn(&Block) -> f64) -> Option<Estimate> {
-        let sum = self.sum();
-        let whole: Vec<&Block> = self.settled().iter().collect();
-        let (of_all, per_all) = (of(&sum), per(&sum));
-        if whole.len() < FEWEST || per_all <= 0.0 {
-            return None;
-        }
-        let ratio = of_all / per_all;
-        // Residuals of a ratio estimate (Cochran, "Sampling Techniques", 6.3).
-        let n = whole.len() as f64;
-        let rest: f64 = whole
-            .iter()
-            .map(|block| (of(block) - ratio * per(block)).powi(2))
-            .sum();
-        let error = (rest / (n - 1.0) / n).sqrt() / (per_all / n);
-        let reach = student_t(0.975, whole.len() - 1) * error * std::f64::consts::SQRT_2;
-        Some(Estimate {
-            point: ratio,
-            low: (ratio - reach).max(0.0),
-            high: ratio + reach,
-        })
-    }
-}
-
-/// Mean and extremes of what was seen.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Range {
-    pub(super) count: u64,
-    pub(super) sum: f64,
-    squares: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
-}
-
-impl Range {
-    fn add(&mut self, value: f64) {
-        self.min = if self.count == 0 {
-            value
-        } else {
-            self.min.min(value)
-        };
-        self.max = self.max.max(value);
-        self.count += 1;
-        self.sum += value;
-        self.squares += value * value;
-    }
-
-    pub(super) fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / self.count as f64)
-    }
-
-    /// Standard deviation of one value.
-    pub(super) fn deviation(&self) -> f64 {
-        let n = self.count.max(1) as f64;
-        let mean = self.sum / n;
-        (self.squares / n - mean * mean).max(0.0).sqrt()
-    }
-
-    /// The mean with the interval of that of another run with as many values: two standard errors of the difference.
-    pub(super) fn estimate(&self) -> Option<Estimate> {
-        let point = self.mean()?;
-        let reach = 2.0 * self.deviation() * (2.0 / self.count as f64).sqrt();
-        Some(Estimate {
-            point,
-            low: (point - reach).max(0.0),
-            high: point + reach,
-        })
-    }
 }
 
 /// Capacity of a part of the heap.
@@ -256,9 +128,9 @@ pub(super) struct Ages {
     pub(super) first: Range,
     /// By age: bytes of a table, and what was left of them a collection later: in the next table or promoted.
     pub(super) lived: Vec<(f64, f64)>,
+    /// The last table, and the threshold told with it.
     before: Vec<u64>,
-    /// Age whose objects the next collection promotes, where all that it promotes is of that age.
-    last_threshold: Option<usize>,
+    told: Option<u32>,
     pub(super) threshold: Distribution,
     pub(super) max: Option<u64>,
     pub(super) desired: Range,
@@ -270,16 +142,29 @@ pub(super) struct Ages {
 }
 
 impl Ages {
-    fn pause(&mut self, pause: &Pause, promoted: Option<u64>) {
+    /// With G1, whose `region` has so many bytes, the threshold told is that of this collection, from the last table
+    /// (`g1Policy.cpp`, `update_survivors_policy`); with others that of the next one.
+    fn pause(&mut self, pause: &Pause, promoted: Option<u64>, region: Option<u64>) {
         if pause.kind == Kind::Full {
             self.before.clear();
             return;
         }
         let Some(ages) = &pause.ages else { return };
         let bytes = &ages.bytes[..ages.bytes.len().min(AGES)];
-        let threshold = self.last_threshold.take();
-        for (index, was) in self.before.iter().enumerate() {
-            let left = if Some(index + 1) == threshold {
+        let before = std::mem::replace(&mut self.before, bytes.to_vec());
+        let last = std::mem::replace(&mut self.told, ages.threshold);
+        let threshold = if region.is_some() {
+            ages.threshold
+        } else {
+            last
+        };
+        // Older ones are promoted together with those of the threshold's age, and are not to be told apart.
+        let oldest = threshold.map_or(0, |threshold| threshold as usize);
+        let together = before.len() > oldest;
+        let known = oldest - usize::from(together && oldest > 0);
+        for (index, was) in before.iter().take(known).enumerate() {
+            let leaves = index + 1 == oldest;
+            let left = if leaves {
                 promoted
             } else {
                 // A table ends with the oldest there are.
@@ -288,8 +173,10 @@ impl Ages {
             if self.lived.len() <= index {
                 self.lived.resize(index + 1, (0.0, 0.0));
             }
-            // More than there was: what did not fit was promoted as well, or the last table was of other objects.
-            if let Some(left) = left.filter(|left| left <= was) {
+            // More than there was: what did not fit was promoted as well, or the last table was of other objects. Regions are
+            // filled one after the other: now none begins and now one, which holds more than there was.
+            let most = was + region.filter(|_| leaves).unwrap_or(0);
+            if let Some(left) = left.filter(|left| *left <= most) {
                 self.lived[index].0 += *was as f64;
                 self.lived[index].1 += left as f64;
             }
@@ -304,15 +191,8 @@ impl Ages {
             self.desired.add(desired as f64);
         }
         self.max = ages.max.or(self.max);
-        self.before.clear();
         if let Some(threshold) = ages.threshold {
             self.threshold.add(u64::from(threshold));
-            // Older ones are promoted next time together with those of the threshold's age, and are not to be told apart.
-            let together = bytes.len() > threshold as usize;
-            let known = threshold as usize - usize::from(together && threshold > 0);
-            self.before
-                .extend_from_slice(&bytes[..bytes.len().min(known)]);
-            self.last_threshold = (!together).then_some(threshold as usize);
         }
     }
 }
@@ -323,7 +203,8 @@ impl Ages {
 pub(super) struct Old {
     /// Starts, nanoseconds apart.
     pub(super) interval: Distribution,
-    pub(super) last_start: Option<i64>,
+    pub(super) rhythm: Rhythm,
+    last_start: Option<i64>,
     /// In use when one began.
     pub(super) at_start: Range,
     /// Least in use between two.
@@ -331,14 +212,18 @@ pub(super) struct Old {
     low: Option<f64>,
     high: Option<f64>,
     pub(super) now: Option<f64>,
-    pub(super) full: u64,
-    pub(super) full_interval: Distribution,
-    last_full: Option<i64>,
+    /// In the young generation after full collections.
+    pub(super) young_left: Range,
+    /// Allocated in Eden before full collections: one that comes in the place of a young collection finds it full.
+    pub(super) in_place: Range,
+    /// Starts of full collections.
+    pub(super) full: Rhythm,
 }
 
 impl Old {
     /// One begins, with so much in use; where that is not told, the most since the last one began stands for it.
     fn start(&mut self, used: Option<f64>, at: Option<i64>) {
+        self.rhythm.see(at);
         if let (Some(last), Some(at)) = (self.last_start, at)
             && last <= at
         {
@@ -428,6 +313,7 @@ impl Watch {
         facts.version = fresh.version.or(facts.version.take());
         facts.flags = fresh.flags.or(facts.flags.take());
         facts.max_heap = fresh.max_heap.or(facts.max_heap);
+        facts.region = fresh.region.or(facts.region);
     }
 }
 
@@ -438,6 +324,7 @@ impl Facts {
             Fact::Version(text) => self.version = Some(text.to_owned()),
             Fact::Flags(text) => self.flags = Some(text.to_owned()),
             Fact::MaxHeap(bytes) => self.max_heap = Some(bytes),
+            Fact::RegionSize(bytes) => self.region = Some(bytes),
             _ => {}
         }
     }
@@ -451,6 +338,34 @@ impl Seen {
             (Some(first), Some(last)) => seconds(last.saturating_sub(first)),
             _ => 0.0,
         }
+    }
+
+    /// How much the lengths of intervals between old collections may differ, as a standard deviation of their logarithms.
+    pub(super) fn unsteady(&self) -> f64 {
+        let unsteady = self.blocks.unsteady().map(|unsteady| UNSTEADY * unsteady);
+        unsteady.map_or(UNKNOWN, |unsteady| unsteady.clamp(STEADIEST, UNKNOWN))
+    }
+
+    /// Mean seconds from one old collection to the next; where that is not known, of the log for each of them.
+    pub(super) fn old_seconds(&self) -> Option<f64> {
+        let (intervals, starts) = (&self.old.interval, self.old.at_start.count);
+        match (intervals.count(), starts) {
+            (0, 0) => None,
+            (0, starts) => Some(self.seconds() / starts as f64),
+            (count, _) => Some(intervals.sum_ms() / 1e3 / count as f64),
+        }
+    }
+
+    /// Mean time from one young collection to the next, seconds, as the summary counts it.
+    pub(super) fn mean_spacing_s(&self) -> Option<f64> {
+        let count = self.spacing.count();
+        (count > 0).then(|| self.spacing.sum_ms() / 1e3 / count as f64)
+    }
+
+    /// The log tells the heap and not its generations.
+    pub(super) fn tells_heap_alone(&self) -> bool {
+        let tells = |blocks: &Blocks| blocks.ratio(|b| b.allocated, |b| b.seconds).is_some();
+        !tells(&self.blocks) && tells(&self.by_heap)
     }
 
     /// The collector keeps young and old objects apart and stops the threads for the young ones.
@@ -488,11 +403,19 @@ impl Seen {
         }
         let young = young_of(&pause.areas);
         self.capacities(pause);
+        let heap = pause.areas.get(Area::Heap);
+        if let (Some(before), Some(after)) = (heap.before, heap.after)
+            && let Some(level) = self.heap_level.replace(after)
+        {
+            self.heap_pending += before.saturating_sub(level) as f64;
+        }
         let pause_s = pause.duration_ns.unwrap_or(0) as f64 / 1e9;
         if !pause.nested {
             self.pauses_s += pause_s;
         }
-        let is_young = matches!(pause.kind, Kind::Young | Kind::Mixed) && self.stops_for_young();
+        // JDK 8 without details names no collector.
+        let may_stop = self.stops_for_young() || self.facts.collector.is_none();
+        let is_young = matches!(pause.kind, Kind::Young | Kind::Mixed) && may_stop;
         if is_young {
             self.young(pause, began, pause_s);
         } else {
@@ -501,11 +424,16 @@ impl Seen {
             }
             if let (Kind::Full, Some(before), Some(level)) = (pause.kind, young.before, self.level)
             {
-                self.pending += before.saturating_sub(level) as f64;
+                let allocated = before.saturating_sub(level) as f64;
+                self.pending += allocated;
+                self.old.in_place.add(allocated);
             }
             if pause.kind == Kind::Full {
                 self.level = young.after;
-                self.ages.pause(pause, None);
+                self.ages.pause(pause, None, None);
+                if let Some(after) = young.after {
+                    self.old.young_left.add(after as f64);
+                }
             }
         }
         self.old_of(pause, began);
@@ -514,11 +442,11 @@ impl Seen {
     fn young(&mut self, pause: &Pause, began: Option<i64>, pause_s: f64) {
         let young = young_of(&pause.areas);
         let promoted = promoted(pause);
-        self.ages.pause(pause, promoted);
+        let g1 = self.facts.collector == Some(Collector::G1);
+        let region = self.facts.region.or(Some(0)).filter(|_| g1);
+        self.ages.pause(pause, promoted, region);
         let since = self.last_young.zip(began).map(|(last, at)| at - last);
-        if let Some(since) = since.filter(|since| *since >= 0) {
-            self.interval.add(since as u64);
-        }
+        self.rhythm.see(began);
         self.last_young = began.or(self.last_young);
         if let Some(ns) = pause.duration_ns {
             self.every.add(ns);
@@ -536,11 +464,22 @@ impl Seen {
         }
         let level = std::mem::replace(&mut self.level, young.after);
         let pending = std::mem::take(&mut self.pending);
+        let by_heap = std::mem::take(&mut self.heap_pending);
         if pause.kind == Kind::Mixed {
             self.mixed.add(pause_s);
         }
         let (Some(before), Some(after), Some(promoted)) = (young.before, young.after, promoted)
         else {
+            let tells = pause.areas.get(Area::Heap).after.is_some();
+            if let Some(since) = since.filter(|since| *since >= 0 && tells) {
+                self.by_heap.add(Block {
+                    count: 1.0,
+                    seconds: seconds(since),
+                    allocated: by_heap,
+                    pause_s,
+                    ..Block::default()
+                });
+            }
             return;
         };
         if let Some(ages) = &pause.ages {
@@ -549,6 +488,7 @@ impl Seen {
                 .counted
                 .add(ages.bytes.iter().map(|bytes| *bytes as f64).sum());
         }
+        self.young_after.add(after);
         let copied = after.saturating_add(promoted);
         if self.young_before.count > FIRST {
             self.copied.add(copied as f64);
@@ -576,7 +516,7 @@ impl Seen {
                 self.old.start(None, began);
             }
             if pause.kind == Kind::Full {
-                self.full(began);
+                self.old.full.see(began);
             }
             return;
         }
@@ -590,22 +530,12 @@ impl Seen {
         let (before, after) = (before.map(|b| b as f64), after.map(|b| b as f64));
         self.old.see(before);
         if pause.kind == Kind::Full {
-            self.full(began);
+            self.old.full.see(began);
         }
         if pause.kind == Kind::Full || pause.kind == Kind::Start || pause.starts_cycle {
             self.old.start(before, began);
         }
         self.old.see(after);
-    }
-
-    fn full(&mut self, began: Option<i64>) {
-        self.old.full += 1;
-        if let (Some(last), Some(at)) = (self.old.last_full, began)
-            && last <= at
-        {
-            self.old.full_interval.add((at - last) as u64);
-        }
-        self.old.last_full = began.or(self.old.last_full);
     }
 
     fn is_shenandoah(&self) -> bool {
@@ -642,37 +572,6 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn collection(number: u32) -> Block {
-        Block {
-            count: 1.0,
-            seconds: 0.5,
-            allocated: f64::from(number % 3),
-            ..Block::default()
-        }
-    }
-
-    #[test]
-    fn a_month_of_collections_takes_no_more_blocks_than_a_minute_and_loses_none() {
-        let mut blocks = Blocks::default();
-        (0..100_000).for_each(|number| blocks.add(collection(number)));
-        assert!(blocks.all.len() <= MOST && blocks.all.len() > MOST / 2);
-        let count: f64 = blocks.all.iter().map(|block| block.count).sum();
-        assert!((count - 100_000.0).abs() < 0.5, "{count}");
-    }
-
-    #[test]
-    fn a_mean_is_sure_where_blocks_agree_and_untold_where_there_are_few() {
-        let ratio = |collections: u32| {
-            let mut blocks = Blocks::default();
-            (0..collections).for_each(|number| blocks.add(collection(number)));
-            blocks.ratio(|block| block.allocated, |block| block.seconds)
-        };
-        assert_eq!(ratio(4), None);
-        let (few, many) = (ratio(20).unwrap(), ratio(30_000).unwrap());
-        assert!(few.holds(2.0) && many.holds(2.0), "{few:?} {many:?}");
-        assert!(many.high - many.low < (few.high - few.low) / 4.0);
-    }
-
     /// Tables of a threshold of two: what leaves at age 2 is what the next collection promotes.
     #[test]
     fn promoted_objects_are_not_dead() {
@@ -685,12 +584,35 @@ mod tests {
             }),
             ..young_pause()
         };
-        ages.pause(&pause(&[100, 40]), None);
-        ages.pause(&pause(&[120, 50]), Some(30));
+        ages.pause(&pause(&[100, 40]), None, None);
+        ages.pause(&pause(&[120, 50]), Some(30), None);
         assert_eq!(ages.lived, [(100.0, 50.0), (40.0, 30.0)]);
         // More than was of that age: survivors did not fit, and nothing is learned of age 2.
-        ages.pause(&pause(&[120, 60]), Some(51));
+        ages.pause(&pause(&[120, 60]), Some(51), None);
         assert_eq!(ages.lived, [(220.0, 110.0), (40.0, 30.0)]);
+    }
+
+    /// What G1 promotes follows from the threshold that it tells with the same collection.
+    #[test]
+    fn a_threshold_that_g1_lowers_promotes_at_once() {
+        let mut ages = Ages::default();
+        let mut pause = |threshold: u32, bytes: &[u64], promoted: u64| {
+            let pause = Pause {
+                ages: Some(crate::event::Ages {
+                    threshold: Some(threshold),
+                    bytes: bytes.to_vec(),
+                    ..Default::default()
+                }),
+                ..young_pause()
+            };
+            ages.pause(&pause, Some(promoted), Some(32));
+            ages.lived.clone()
+        };
+        pause(15, &[100], 0);
+        assert_eq!(pause(1, &[100], 64), [(100.0, 64.0)]);
+        assert_eq!(pause(15, &[100, 60], 0), [(200.0, 124.0)]);
+        // Both ages leave together, and nothing is learned.
+        assert_eq!(pause(1, &[100], 96), [(200.0, 124.0)]);
     }
 
     fn young_pause() -> Pause {

@@ -210,7 +210,7 @@ fn overlay(facts: &mut gc::Jvm, newer: &gc::Jvm) {
     );
 }
 
-fn collector_word(collector: Collector) -> &'static str {
+pub(crate) fn collector_word(collector: Collector) -> &'static str {
     match collector {
         Collector::Serial => "Serial",
         Collector::Parallel => "Parallel",

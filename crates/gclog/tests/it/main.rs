@@ -2,7 +2,9 @@
 
 mod corpus;
 mod golden;
+mod held_back;
 mod jvms;
+mod next;
 mod predict;
 mod preunified;
 mod splits;

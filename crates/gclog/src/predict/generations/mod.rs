@@ -5,9 +5,11 @@ mod told;
 
 use rungwise_model::capacity::{Estimate, WhatIf};
 use rungwise_model::gc::LiveSet;
+use rungwise_stats::interval::student_t;
 
+use super::blocks::{Block, Blocks, FEWEST};
 use super::survival::Survival;
-use super::watch::{Block, FEWEST, Seen};
+use super::watch::Seen;
 use super::{Change, Error, Given, MODEL, Prediction, size};
 use crate::event::Collector;
 use sizes::{Sizes, sizes};
@@ -16,8 +18,24 @@ use sizes::{Sizes, sizes};
 const TARGET: f64 = 0.5;
 /// Fuller than this, a survivor space overflows: what did not fit was promoted.
 const OVERFLOWS: f64 = 0.95;
+/// Two runs with the same options, of the same program on the same machine, differ in their median pause by up to this share
+/// (`pairs`, at real-time priority).
+const RUNS: f64 = 0.15;
+/// Share of the collections that may overflow and still be taken for none.
+const AT_TIMES: f64 = 0.95;
 /// A relation that explains less of the pauses than this share predicts none. A guess.
 const EXPLAINED: f64 = 0.3;
+/// No more than every other fill of Eden ends in a full collection. A guess that keeps quotients finite.
+const HALF: f64 = 0.5;
+/// Of the time between two full collections at least this share has promotion. A guess that keeps quotients finite.
+const LEAST_PROMOTING: f64 = 0.1;
+/// Share of the heap that G1 leaves room for marking in: without `G1ReservePercent` and `G1HeapWastePercent`
+/// (`g1IHOPControl.cpp`, `actual_target_threshold`).
+const USABLE: f64 = 0.85;
+/// `G1HeapWastePercent`: garbage that mixed collections leave.
+const WASTE: f64 = 0.05;
+/// Cycles after which G1 moves the place where one begins (`G1AdaptiveIHOPNumInitialSamples`).
+const ADAPTS: u64 = 3;
 /// Bytes in a GiB.
 const GIB: f64 = 1_073_741_824.0;
 
@@ -53,10 +71,12 @@ struct Model<'a> {
     /// Share of a survivor space that the collector wants to use.
     target: f64,
     allocation: Estimate,
-    /// Bytes allocated from one young collection to the next.
+    /// Bytes allocated from one collection that empties Eden to the next.
     step: f64,
     /// The same as a share of Eden.
     fill: f64,
+    /// Share of Eden that full collections find allocated: one where they come in the place of young ones.
+    in_place: f64,
     curve: Result<Survival, String>,
     sum: Block,
 }
@@ -116,7 +136,13 @@ impl<'a> Model<'a> {
             Collector::Parallel => 1.0,
             _ => given.target_survivor.unwrap_or(TARGET),
         };
-        let step = sum.allocated / sum.count;
+        let mut step = sum.allocated / sum.count;
+        // Full collections that empty Eden themselves lie between young ones that are further apart than it takes to fill it.
+        let in_place = seen.old.in_place.mean().filter(|_| stops(collector));
+        let in_place = in_place.map_or(0.0, |bytes| (bytes / step).min(1.0));
+        if let Some(old) = seen.old_seconds() {
+            step /= 1.0 + in_place * sum.seconds / sum.count / old;
+        }
         let (sizes, supposed) = sizes(seen, given, collector, target, step)?;
         let mut model = Self {
             seen,
@@ -132,6 +158,7 @@ impl<'a> Model<'a> {
             } else {
                 step / sizes.eden
             },
+            in_place,
             curve: Err(String::new()),
             sum,
         };
@@ -156,9 +183,11 @@ impl<'a> Model<'a> {
             self.sum.promoted / self.sum.count,
         );
         let mut curve = Survival::default();
-        if self.collector != Collector::G1 && left > OVERFLOWS * self.sizes.survivor {
-            // All of Eden's survivors passed through, and with them those of the last survivor space that still lived.
-            let (low, high) = (promoted.max(left), promoted + left);
+        if self.overflows(left) {
+            // What was promoted had not all grown old, and what is left may be of several ages. So it is known only what survives
+            // the first collection: no less than goes on to the old generation, no more than passes through all together.
+            let ages = self.own_threshold().point.max(1.0);
+            let (low, high) = (promoted.max(left / ages), promoted + left);
             let alive = Estimate {
                 point: f64::midpoint(low, high),
                 low,
@@ -173,7 +202,7 @@ impl<'a> Model<'a> {
                 if *was <= 0.0 {
                     break;
                 }
-                alive *= left / was;
+                alive *= (left / was).min(1.0);
                 curve.push(self.step, Estimate::exact(alive).widened(noise));
             }
             return Ok(curve);
@@ -185,6 +214,23 @@ impl<'a> Model<'a> {
             return Ok(curve);
         }
         Err(self.no_ages())
+    }
+
+    /// The survivor spaces do; where no table tells of what age objects are promoted, now and then is enough to mislead.
+    fn overflows(&self, left: f64) -> bool {
+        let full = OVERFLOWS * self.sizes.survivor;
+        if self.collector == Collector::G1 {
+            // Regions count as used whatever is in them.
+            return self
+                .seen
+                .ages
+                .counted
+                .mean()
+                .is_some_and(|counted| counted > full);
+        }
+        let at_times = self.seen.young_after.quantile(AT_TIMES) as f64 > full;
+        let by_age = self.seen.ages.tables > 0 || self.constant_threshold().is_none();
+        left > full || at_times && !by_age
     }
 
     /// The threshold of a collector that does not move it.
@@ -354,13 +400,32 @@ impl<'a> Model<'a> {
         let promotion = told
             .clone()
             .map(|c| c.promoted.over(interval).unwrap_or_default());
-        let promotion = or_kept(promotion, self.promotion());
+        let promotion = or_kept(promotion, self.steady_promotion());
         let slower = told
             .clone()
             .map(|c| self.slower(c.survivors.plus(c.promoted)));
         let slower = or_kept(slower, Some(Estimate::exact(1.0)));
-        let old_interval = self.old_interval(sizes, &promotion);
-        let share = self.share(interval, &slower, &old_interval);
+        let threshold = match &told {
+            Ok(collection) => collection.threshold,
+            Err(_) => self.own_threshold(),
+        };
+        let without = self.without_promotion(threshold, interval.point);
+        let old_interval = self.old_interval(sizes, &promotion, without);
+        let promotion = promotion.map(|promotion| match &old_interval {
+            Ok(old) if without.high > 0.0 => {
+                let share = |without: f64, old: f64| (1.0 - without / old).max(LEAST_PROMOTING);
+                Estimate {
+                    point: promotion.point * share(without.point, old.point),
+                    low: promotion.low * share(without.high, old.low),
+                    high: promotion.high * share(without.low, old.high),
+                }
+            }
+            _ => promotion,
+        });
+        if let Ok(old) = &old_interval {
+            interval = self.between_young(interval, *old);
+        }
+        let share = self.share(sizes, interval, &slower, &old_interval);
         if let Ok(share) = share {
             // A closed loop allocates only while it runs.
             let before = 1.0 - self.measured_share();
@@ -378,7 +443,7 @@ impl<'a> Model<'a> {
             threshold: told.map(|c| c.threshold),
             promotion: promotion.map(|promotion| promotion.widened(MODEL)),
             pause: slower.and_then(|slower| {
-                let median = self.median_pause();
+                let median = median_pause(self.seen, &self.seen.blocks);
                 let median =
                     median.ok_or("cannot be told: the log has fewer than five young pauses")?;
                 Ok(median.times(slower))
@@ -408,24 +473,7 @@ impl<'a> Model<'a> {
 
     fn mean_pause(&self) -> Option<Estimate> {
         let mean = self.seen.blocks.ratio(|b| b.pause_s, |b| b.count)?;
-        Some(mean.widened(MODEL))
-    }
-
-    /// By the ranks of the order statistics that hold it, further apart as pauses that come in waves make blocks differ more.
-    fn median_pause(&self) -> Option<Estimate> {
-        let (pauses, deviation) = self.seen.usual_pauses();
-        let mean = self.seen.blocks.ratio(|b| b.pause_s, |b| b.count)?;
-        let n = pauses.count() as f64;
-        let alone = 2.0 * deviation * (2.0 / n).sqrt();
-        let waves = ((mean.high - mean.point) / alone).max(1.0);
-        let reach = (2.0_f64 / n).sqrt() * waves;
-        let at = |share: f64| pauses.quantile(share.clamp(0.0, 1.0)) as f64 / 1e9;
-        let median = Estimate {
-            point: at(0.5),
-            low: at(0.5 - reach),
-            high: at(0.5 + reach),
-        };
-        (pauses.count() >= FEWEST as u64).then(|| median.widened(MODEL))
+        Some(mean.widened(RUNS))
     }
 
     /// How many times as long pauses are where so much is copied. A pause has a part that follows what is copied and one that
@@ -450,33 +498,109 @@ impl<'a> Model<'a> {
         slower
     }
 
+    /// From one young collection to the next, where Eden fills every `fills` seconds and some of the fills end in full ones.
+    fn between_young(&self, fills: Estimate, old: Estimate) -> Estimate {
+        let longer = |fills: f64, old: f64| fills / (1.0 - self.in_place * fills / old).max(HALF);
+        if self.in_place <= 0.0 {
+            return fills;
+        }
+        Estimate {
+            point: longer(fills.point, old.point),
+            low: longer(fills.low, old.high),
+            high: longer(fills.high, old.low),
+        }
+    }
+
+    /// What one young collection promotes: an old collection comes when that no longer fits, so it cannot be told finer.
+    fn grain(&self) -> f64 {
+        self.sum.promoted / self.sum.count
+    }
+
     /// Where the next old collection begins with these sizes, bytes in use in the old generation.
     fn trigger(&self, sizes: &Sizes) -> Option<Estimate> {
-        let at = self.seen.old.at_start.estimate()?;
+        let starts = &self.seen.old.at_start;
+        let at = starts.estimate(self.grain())?;
         let (old, own) = (sizes.old()?, self.sizes.old()?);
+        let moved = |by: f64| Estimate {
+            point: (at.point + by).max(0.0),
+            low: (at.low + by).max(0.0),
+            high: (at.high + by).max(0.0),
+        };
         Some(match self.collector {
             Collector::Cms => at.scaled(old / own),
-            Collector::G1 => at.scaled(sizes.heap? / self.sizes.heap?),
-            _ => {
-                let moved = |at: f64| (at + old - own).max(0.0);
-                Estimate {
-                    point: moved(at.point),
-                    low: moved(at.low),
-                    high: moved(at.high),
+            Collector::G1 => {
+                let (heap, own_heap) = (sizes.heap?, self.sizes.heap?);
+                let more = USABLE * (heap - own_heap) - (sizes.young - self.sizes.young);
+                if more.abs() < 1.0 {
+                    return Some(at);
+                }
+                // A share of the heap at first; later as far from its end as the young generation and a cycle take.
+                let (by_share, by_distance) = (at.scaled(heap / own_heap), moved(more));
+                if starts.count > ADAPTS {
+                    by_distance.or(by_share)
+                } else {
+                    let adapted = Estimate::exact((USABLE * heap - sizes.young).max(0.0));
+                    by_share.or(by_distance).or(adapted)
                 }
             }
+            _ => moved(old - own),
         })
+    }
+
+    /// In use when an old collection is done; G1 leaves more in a larger heap, since it takes a share of it for not worth the work.
+    fn left(&self, sizes: &Sizes) -> Option<Estimate> {
+        let mut left = self.seen.old.left()?.estimate(self.grain())?;
+        if let (Collector::G1, Some(heap), Some(own)) =
+            (self.collector, sizes.heap, self.sizes.heap)
+        {
+            let more = WASTE * (heap - own);
+            left.low = (left.low + more.min(0.0)).max(0.0);
+            left.high += more.max(0.0);
+        }
+        Some(left)
+    }
+
+    /// That of the log where young collections promote.
+    fn steady_promotion(&self) -> Option<Estimate> {
+        let interval = self.step / self.allocation.point;
+        let without = self.without_promotion(self.own_threshold(), interval);
+        let share = self
+            .seen
+            .old_seconds()
+            .map_or(0.0, |old| without.point / old);
+        let promoting = (1.0 - share).max(LEAST_PROMOTING);
+        Some(self.promotion()?.scaled(1.0 / promoting))
+    }
+
+    /// Median of the log, or what it is set to.
+    fn own_threshold(&self) -> Estimate {
+        let told = &self.seen.ages.threshold;
+        let median = (told.count() > 0).then(|| told.quantile(0.5) as f64);
+        let constant = self.constant_threshold().map(|threshold| threshold as f64);
+        Estimate::exact(median.or(constant).unwrap_or(0.0))
+    }
+
+    /// Seconds behind a full collection in which young ones promote nothing: it takes all that lives to the old generation, and
+    /// what is born then has to grow old first.
+    fn without_promotion(&self, threshold: Estimate, interval: f64) -> Estimate {
+        let survivors = self.sum.survivors / self.sum.count;
+        let left = self.seen.old.young_left.mean();
+        match (self.collector, left) {
+            (collector, Some(left)) if stops(collector) && survivors > 0.0 => {
+                let emptied = 1.0 - (left / survivors).min(1.0);
+                threshold.scaled(emptied * interval)
+            }
+            _ => Estimate::default(),
+        }
     }
 
     fn old_interval(
         &self,
         sizes: &Sizes,
         promotion: &Result<Estimate, String>,
+        without: Estimate,
     ) -> Result<Estimate, String> {
-        let (Some(trigger), Some(left)) = (
-            self.trigger(sizes),
-            self.seen.old.left().and_then(|left| left.estimate()),
-        ) else {
+        let (Some(trigger), Some(left)) = (self.trigger(sizes), self.left(sizes)) else {
             return Err(
                 "cannot be told: the log shows no old collection, so it is not known what one leaves; a longer log tells"
                     .to_owned(),
@@ -493,7 +617,7 @@ impl<'a> Model<'a> {
         let growth = promotion.scaled(self.growth(left.point));
         let interval = trigger.less(left).over(growth);
         let interval = interval.ok_or("cannot be told: nothing is promoted, so none comes")?;
-        Ok(interval.widened(MODEL))
+        Ok(interval.plus(without).widened(MODEL))
     }
 
     /// How fast the old generation grows by what is promoted: more where objects are born in it.
@@ -512,6 +636,7 @@ impl<'a> Model<'a> {
 
     fn share(
         &self,
+        sizes: &Sizes,
         interval: Estimate,
         slower: &Result<Estimate, String>,
         old_interval: &Result<Estimate, String>,
@@ -531,11 +656,20 @@ impl<'a> Model<'a> {
             let spread =
                 self.seen.other.deviation() * (starts / self.seen.other.count as f64).sqrt();
             let noise = if starts > 1.0 {
-                2.0 * spread * (2.0 / starts).sqrt() / each
+                let reach = student_t(0.975, starts as usize - 1) * (2.0 / (starts - 1.0)).sqrt();
+                reach * spread / each
             } else {
                 1.0
             };
-            let each = Estimate::exact(each).widened(noise);
+            let mut each = Estimate::exact(each).widened(noise);
+            // A full collection has a part that follows what lives and one that follows all that is in use.
+            let fuller = self.trigger(sizes).zip(self.trigger(&self.sizes));
+            let fuller = fuller.filter(|(_, own)| stops(self.collector) && own.point > 0.0);
+            if let Some((then, own)) = fuller {
+                let in_proportion = each.scaled(then.point / own.point);
+                each = each.or(in_proportion);
+                each.point = f64::midpoint(each.point, in_proportion.point);
+            }
             each.over(old_interval.clone()?).unwrap_or_default()
         } else {
             Estimate::exact(other / self.seen.seconds())
@@ -571,4 +705,27 @@ impl<'a> Model<'a> {
             notes,
         })
     }
+}
+
+/// Its old collections are full ones.
+fn stops(collector: Collector) -> bool {
+    matches!(collector, Collector::Serial | Collector::Parallel)
+}
+
+/// Median young pause in seconds, by the ranks of the order statistics that hold it, further apart as pauses that come in waves
+/// make blocks differ more.
+pub(super) fn median_pause(seen: &Seen, blocks: &Blocks) -> Option<Estimate> {
+    let (pauses, deviation) = seen.usual_pauses();
+    let mean = blocks.ratio(|b| b.pause_s, |b| b.count)?;
+    let n = pauses.count() as f64;
+    let alone = 2.0 * deviation * (2.0 / n).sqrt();
+    let waves = ((mean.high - mean.point) / alone).max(1.0);
+    let reach = (2.0_f64 / n).sqrt() * waves;
+    let at = |share: f64| pauses.quantile(share.clamp(0.0, 1.0)) as f64 / 1e9;
+    let median = Estimate {
+        point: at(0.5),
+        low: at(0.5 - reach),
+        high: at(0.5 + reach),
+    };
+    (pauses.count() >= FEWEST as u64).then(|| median.widened(RUNS))
 }

@@ -48,7 +48,7 @@ impl Model<'_> {
             let ratio = change
                 .survivor_ratio
                 .or(given.survivor_ratio)
-                .unwrap_or(SURVIVOR_RATIO);
+                .unwrap_or(own.young / own.survivor);
             let survivors = self.sum.survivors / self.sum.count;
             let young = change.eden.map(|eden| eden + survivors).or(change.young);
             sizes.young = young.unwrap_or(own.young);

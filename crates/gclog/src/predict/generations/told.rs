@@ -2,46 +2,18 @@
 
 use rungwise_model::capacity::{Estimate, Figure, Layout, Next, Quantity};
 use rungwise_model::gc::LiveSet;
+use rungwise_stats::interval::student_t;
 
-use super::{Model, OVERFLOWS, Sizes, State};
+use super::{Model, Sizes, State};
 use crate::event::Collector;
+use crate::predict::blocks::FEWEST;
 use crate::predict::survival::Survival;
-use crate::predict::watch::FEWEST;
-use crate::predict::{Given, MODEL, next, next_full, size, untold};
-use crate::summary::clock::seconds;
-use crate::summary::spread::Distribution;
+use crate::predict::{Given, MODEL, next, next_full, next_old, next_young, size, untold};
+use crate::summary::collector_word;
 
 /// Young collections that come with less or more allocated than these shares of Eden are told.
 const EARLY: f64 = 0.9;
 const LATE: f64 = 1.1;
-
-/// Young collections behind which the next one is, after `passed` seconds without one.
-fn next_young(intervals: &Distribution, passed: f64) -> Next {
-    let at = |share: f64| (intervals.quantile(share) as f64 / 1e9 - passed).max(0.0);
-    if at(0.95) > 0.0 {
-        let in_s = Estimate {
-            point: at(0.5),
-            low: at(0.05),
-            high: at(0.95),
-        };
-        let because = "nine in ten of the log's intervals, less the time since the last one";
-        return next("young", Some(in_s), because);
-    }
-    // No interval of the log tells how much longer than they such a wait becomes.
-    let in_s = Estimate {
-        point: 0.0,
-        low: 0.0,
-        high: f64::INFINITY,
-    };
-    next(
-        "young",
-        Some(in_s),
-        format!(
-            "due at any moment: {passed:.3} s have passed since the last one, longer than 19 in 20 of the log's intervals, so that \
-             the load is less now or has ended"
-        ),
-    )
-}
 
 /// What the log itself says.
 pub(super) struct Measured {
@@ -59,11 +31,9 @@ impl Model<'_> {
     /// warm-up, since the first collections promote nothing.
     pub(super) fn measured(&self) -> Measured {
         let old = &self.seen.old.interval;
-        let spacing = &self.seen.spacing;
         let sum = self.sum;
         Measured {
-            interval: (spacing.count() > 0)
-                .then(|| spacing.sum_ms() / 1e3 / spacing.count() as f64),
+            interval: self.seen.mean_spacing_s(),
             survivors: sum.survivors / sum.count,
             threshold: (self.seen.ages.threshold.count() > 0)
                 .then(|| self.seen.ages.threshold.quantile(0.5) as f64),
@@ -165,12 +135,8 @@ impl Model<'_> {
 
     pub(super) fn next(&self, given: &Given, live: Option<&LiveSet>) -> Vec<Next> {
         let seen = self.seen;
-        let passed = seen
-            .last
-            .zip(seen.last_young)
-            .map_or(0.0, |(last, at)| seconds(last - at));
-        let young = next_young(&seen.interval, passed);
-        let old = self.next_old(given);
+        let young = next_young(seen);
+        let old = next_old(seen).unwrap_or_else(|| self.first_old(given));
         let full = match self.collector {
             Collector::Serial | Collector::Parallel => Next {
                 kind: "full".to_owned(),
@@ -181,7 +147,8 @@ impl Model<'_> {
         vec![young, old, full]
     }
 
-    fn next_old(&self, given: &Given) -> Next {
+    /// Where no two of them tell how far they are apart: by the room that is left.
+    fn first_old(&self, given: &Given) -> Next {
         let own = self.trigger(&self.sizes);
         let begins = own.or_else(|| {
             let old = self.sizes.old()?;
@@ -205,9 +172,15 @@ impl Model<'_> {
         let Some(in_s) = begins.less(Estimate::exact(now)).over(growth) else {
             return next("old", None, "cannot be told: nothing is promoted");
         };
-        let because = if begins.point < now {
-            "one is due or under way: the old generation holds more than where collections began in the log".to_owned()
-        } else if own.is_some() {
+        // After one has begun the old generation is as full as before until it is done.
+        if begins.low <= now {
+            return next(
+                "old",
+                None,
+                "cannot be told: one is due or under way, since the old generation holds as much as where one began",
+            );
+        }
+        let because = if own.is_some() {
             format!(
                 "{} of the old generation are in use, and {} where collections began in the log",
                 size(now),
@@ -220,20 +193,18 @@ impl Model<'_> {
                 size(begins.point)
             )
         };
+        let reach = (student_t(0.95, 1) * self.seen.unsteady()).exp();
+        let in_s = Estimate {
+            point: in_s.point,
+            low: in_s.low / reach,
+            high: in_s.high * reach,
+        };
         next("old", Some(in_s.widened(MODEL)), because)
     }
 
     pub(super) fn layout(&self, sizes: &Sizes) -> Layout {
         Layout {
-            collector: Some(
-                match self.collector {
-                    Collector::Parallel => "Parallel",
-                    Collector::Cms => "CMS",
-                    Collector::G1 => "G1",
-                    _ => "Serial",
-                }
-                .to_owned(),
-            ),
+            collector: Some(collector_word(self.collector).to_owned()),
             heap_bytes: sizes.heap,
             young_bytes: Some(sizes.young),
             eden_bytes: Some(sizes.eden),
@@ -281,9 +252,7 @@ impl Model<'_> {
                  them; the same is supposed of other sizes"
             ));
         }
-        if self.collector != Collector::G1
-            && self.sum.survivors / self.sum.count > OVERFLOWS * self.sizes.survivor
-        {
+        if self.overflows(self.sum.survivors / self.sum.count) {
             notes.push(
                 "the survivor spaces overflow: how long objects live is known only up to the first collection, and most intervals \
                  are wide; a log with larger survivor spaces tells more"
