@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use rungwise_formats::{
     cgroup, choice, cpuinfo, cpulist, diskstats, fields, flat, folded, hsperfdata, interrupts,
-    kallsyms, limits, loadavg, net_dev, numa_maps, per_cpu, pressure, queue_counter, schedstat, smbios, snmp,
-    softirqs, softnet, stat, task, tracepoint,
+    kallsyms, limits, loadavg, net_dev, numa_maps, per_cpu, pressure, queue_counter, schedstat,
+    smbios, snmp, softirqs, softnet, stat, task, tracepoint,
 };
 
 /// A module, and what is done with a text.

@@ -13,11 +13,13 @@ mod book;
 mod gc_log;
 mod hosts;
 mod kernel_texts;
+mod stored;
 mod thread_dump;
 
 pub use gc_log::gc_log;
 pub use hosts::{bundle, casebook};
 pub use kernel_texts::kernel_texts;
+pub use stored::stored;
 pub use thread_dump::thread_dump;
 
 use rungwise_experiment::scenario::Scenario;
@@ -196,6 +198,11 @@ mod tests {
     #[test]
     fn scenarios_near_the_seeds_are_read_without_a_panic() {
         shake(super::scenario, &["seeds/scenario", "../labs/udp-echo"]);
+    }
+
+    #[test]
+    fn documents_near_the_seeds_are_refused_or_done_and_undone() {
+        shake(super::stored, &["seeds/stored"]);
     }
 
     #[test]

@@ -17,7 +17,10 @@ pub fn thread_dump(bytes: &[u8]) {
         let doing = &dump.doing;
         let all = doing.jvm + doing.idle + doing.running + doing.lock_waiting + doing.waiting;
         assert_eq!(all, dump.threads, "a thread does two things, or none");
-        assert!(dump.waiting_share.is_none_or(|share| (0.0..=1.0).contains(&share)));
+        assert!(
+            dump.waiting_share
+                .is_none_or(|share| (0.0..=1.0).contains(&share))
+        );
     }
     let evidence = evidence(&whole);
     for reading in evidence.readings() {
