@@ -7,7 +7,7 @@ use crate::lines::{Line, Lines};
 use crate::names::Names;
 use crate::preunified::Preunified;
 use crate::unified::Unified;
-use crate::wrapper::{Message, Unwrapped, Wrapper};
+use crate::wrapper::{Message, Unwrapped, Wrapper, may_be_wrapped};
 
 /// Reads a GC log in pieces. Its memory does not grow with the log.
 #[derive(Debug, Default)]
@@ -126,16 +126,35 @@ impl Inner {
             lines: 1,
             bytes: line.bytes,
         };
-        let read = match wrapper.take_off(&line) {
-            Unwrapped::Bare => self.text(line.text, sink),
+        let read = if may_be_wrapped(line.text) {
+            match self.unwrapped(wrapper, &line, &mut share, sink) {
+                Some(read) => read,
+                None => return,
+            }
+        } else {
+            self.text(line.text, sink)
+        };
+        self.enter(read, line.text, share);
+    }
+
+    /// Reads a line that may be wrapped, with the parts of it that came before; nothing if it goes on.
+    #[inline(never)]
+    fn unwrapped(
+        &mut self,
+        wrapper: &mut Wrapper,
+        line: &Line<'_>,
+        share: &mut Share,
+        sink: &mut dyn FnMut(&Names, Event<'_>),
+    ) -> Option<Read> {
+        match wrapper.take_off(line) {
+            Unwrapped::Bare => Some(self.text(line.text, sink)),
             Unwrapped::Message(message) => {
                 share.lines += message.earlier.lines;
                 share.bytes += message.earlier.bytes;
-                self.message(&message, sink)
+                Some(self.message(&message, sink))
             }
-            Unwrapped::Part => return,
-        };
-        self.enter(read, line.text, share);
+            Unwrapped::Part => None,
+        }
     }
 
     /// Reads what there is of lines that lack their end; true if there is some.
@@ -252,7 +271,8 @@ impl Turns {
     const SURE: u32 = 8;
     const LONG_NS: u64 = 10_000_000_000;
 
-    /// Takes note of an uptime and the one before it; true where it is sure.
+    /// Takes note of an uptime and the one before it; true where it is sure. Before the first fall nothing else is of use.
+    #[cold]
     fn are_seen(&mut self, uptime_ns: u64, last_ns: u64) -> bool {
         let falls = |to: u64, from: u64| to.saturating_add(Clock::DISORDER_NS) < from;
         let [low, high] = self.began_ns;
@@ -308,7 +328,9 @@ impl Clock {
     /// Takes note of an uptime. True if it shows that another JVM writes now; then whatever is open shall be told,
     /// and [`Event::Restart`] after it.
     pub(crate) fn restarted(&mut self, uptime_ns: u64) -> bool {
-        self.by_turns |= self.turns.are_seen(uptime_ns, self.last_ns[0]);
+        if uptime_ns < self.last_ns[0] || self.turns.falls > 0 {
+            self.by_turns |= self.turns.are_seen(uptime_ns, self.last_ns[0]);
+        }
         let before = self.last_ns[0].min(self.last_ns[1]);
         let after_header = std::mem::take(&mut self.after_header);
         let restarted = uptime_ns.saturating_add(Self::DISORDER_NS) < before

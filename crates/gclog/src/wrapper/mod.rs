@@ -58,17 +58,7 @@ struct Joined {
 
 impl Wrapper {
     /// Takes the wrappers off a line.
-    #[inline]
     pub(crate) fn take_off<'a>(&'a mut self, line: &Line<'a>) -> Unwrapped<'a> {
-        if may_be_wrapped(line.text) {
-            self.take_off_all(line)
-        } else {
-            Unwrapped::Bare
-        }
-    }
-
-    #[inline(never)]
-    fn take_off_all<'a>(&'a mut self, line: &Line<'a>) -> Unwrapped<'a> {
         let Self {
             parts,
             unescaped,
@@ -120,11 +110,16 @@ impl Wrapper {
     }
 }
 
-/// What most lines of a JVM are not, by few bytes of each. No branch of it follows the first byte, which before JDK 9 cannot
-/// be foretold.
+/// What most lines of a JVM are not, by few bytes of each. Behind the two first bytes that are the most frequent no branch follows
+/// the text, which before JDK 9 cannot be foretold.
 #[inline]
 #[expect(clippy::needless_bitwise_bool, reason = "lazy operators are branches")]
-fn may_be_wrapped(text: &[u8]) -> bool {
+pub(crate) fn may_be_wrapped(text: &[u8]) -> bool {
+    match text {
+        [b'[', second, ..] => return *second == b'p',
+        [b' ', ..] | [] => return false,
+        _ => {}
+    }
     let [
         first,
         second,
@@ -140,15 +135,14 @@ fn may_be_wrapped(text: &[u8]) -> bool {
         ..,
     ] = *text
     else {
-        return !text.is_empty();
+        return true;
     };
     let of_a_date = first.is_ascii_digit() & (eleventh == b'T');
     let of_a_month = (fourth == b' ') & (seventh == b' ') & (tenth == b':');
-    let of_a_pod = (first == b'[') & (second == b'p');
     let of_json = (first == b'{') & ((second == b'"') | (second == b' '));
     // A name, a priority, the mark of Unicode.
     let of_another = first.is_ascii_lowercase() | (first == b'<') | (first == 0xef);
-    if of_a_date | of_a_month | of_a_pod | of_json | of_another {
+    if of_a_date | of_a_month | of_json | of_another {
         // A JVM before JDK 9 has a colon behind its date.
         !(of_a_date && text.get(28..30) == Some(b": "))
     } else {
