@@ -17,6 +17,12 @@ pub fn gc_log(bytes: &[u8]) {
     }
 }
 
+/// One pass as the tool makes it, in order to time it.
+pub fn gc_log_once(bytes: &[u8]) {
+    let (_, summarizer) = read(bytes, bytes.len().max(1), false);
+    let _ = summarizer.summary();
+}
+
 /// Number of events and the nanoseconds of their pauses; `restarts` says that each piece is of another JVM.
 fn read(bytes: &[u8], piece: usize, restarts: bool) -> ((u64, u64), Summarizer) {
     let mut told = (0, 0_u64);
