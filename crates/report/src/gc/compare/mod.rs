@@ -25,7 +25,7 @@ use crate::numbers;
 const ALPHA: f64 = 0.05;
 const P99: f64 = 0.99;
 /// Why the longest of one log has no interval.
-const MAXIMUM: &str = "a maximum: a log does not tell the next one's";
+const MAXIMUM: &str = "a maximum of one log";
 const GIB: f64 = (1_u64 << 30) as f64;
 /// Of fewer pauses, one in a hundred is none.
 const HUNDRED: usize = 100;
@@ -472,7 +472,7 @@ fn of_all() -> Vec<Statistic<'static>> {
         Statistic::new("Whole", "time without pauses", Unit::Fraction, |log| {
             log.throughput()
         })
-        .unsure("that of the time in pauses tells it"),
+        .unsure("see the time in pauses"),
         Statistic::new(
             "Whole",
             "time in pauses, of each minute",

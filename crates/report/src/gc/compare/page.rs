@@ -76,7 +76,8 @@ fn unchanged(before: &Side<'_>, after: &Side<'_>) -> &'static str {
 fn sureness(before: &Side<'_>, after: &Side<'_>) -> String {
     let how = match (before.logs.len(), after.logs.len()) {
         (1, 1) => {
-            "by batches of each log: what differs from run to run is not in it; several logs of each side tell that"
+            "by batches of each log: what differs from run to run is not in it; several logs of each side tell that. Where there is \
+             none, the row says why: a maximum tells nothing of the next run's"
         }
         _ => {
             "where both sides have four logs or more, each log one value; the range is that of the logs"
@@ -95,7 +96,7 @@ fn table(caption: String, metrics: &[&Metric], measured: bool) -> Table {
                 numbers::factor(ratio.low),
                 numbers::factor(ratio.high)
             ),
-            (None, Some(why)) => format!("no interval: {why}"),
+            (None, Some(why)) => format!("none: {why}"),
             (None, None) => String::new(),
         };
         let mut row = vec![
