@@ -18,6 +18,9 @@ pub struct Account {
     pub long_lines: u64,
     /// The last line has no end: the log is cut, or still being written.
     pub cut: bool,
+    /// Messages that the JVM says it dropped, because the buffer of its asynchronous log (`-Xlog:async`, JDK 17) was full:
+    /// collections may be among them, and whatever is counted is less than there was.
+    pub dropped_messages: u64,
     /// The log of JDK 5 to 8 begins in the midst of a pause, as the next file of a rotated set does: the line that ends the
     /// pause, with its duration. It is no event, since nothing tells what pause it was.
     pub begins_within: Option<Sample>,

@@ -5,6 +5,7 @@ use crate::account::{Account, Read, Sample, Share};
 use crate::event::Event;
 use crate::lines::{Line, Lines};
 use crate::names::Names;
+use crate::number::whole;
 use crate::preunified::Preunified;
 use crate::unified::Unified;
 use crate::wrapper::{Message, Unwrapped, Wrapper, may_be_wrapped};
@@ -185,7 +186,15 @@ impl Inner {
             line: self.line,
             sink,
         };
-        read(&mut self.unified, &mut self.preunified, &mut context, text)
+        let read = read(&mut self.unified, &mut self.preunified, &mut context, text);
+        match dropped(text) {
+            Some(count) => {
+                let all = &mut self.account.dropped_messages;
+                *all = all.saturating_add(count);
+                Read::Understood
+            }
+            None => read,
+        }
     }
 
     /// Enters what lines turned out to be, with the text of the last of them as it stands in the log.
@@ -217,6 +226,16 @@ fn read(
     match preunified.line(context, text) {
         Read::Unknown => unified.undecorated(context, text),
         read => read,
+    }
+}
+
+/// `    83 messages dropped due to async logging`, behind decorations with blanks for tags (`logging/logAsyncWriter.cpp`).
+fn dropped(text: &[u8]) -> Option<u64> {
+    let number = text.strip_suffix(b" messages dropped due to async logging")?;
+    let start = memchr::memrchr2(b' ', b']', number).map_or(0, |at| at + 1);
+    match whole(&number[start..])? {
+        (count, []) => Some(count),
+        _ => None,
     }
 }
 
@@ -368,6 +387,19 @@ mod tests {
         let account = parser.finish(&mut sink);
         assert_eq!(told, [Some(1), None, Some(2)]);
         assert_eq!(account.understood.lines, 2);
+    }
+
+    #[test]
+    fn what_the_jvm_says_it_dropped_is_counted() {
+        let log =
+            b"[1.1s][info][gc] GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n\
+            [1.2s][warning][                     ]     83 messages dropped due to async logging\n\
+            362 messages dropped due to async logging\n x messages dropped due to async logging\n";
+        let mut parser = Parser::new();
+        parser.push(log, &mut |_, _| {});
+        let account = parser.finish(&mut |_, _| {});
+        assert_eq!(account.dropped_messages, 445);
+        assert_eq!((account.understood.lines, account.unknown.lines), (3, 1));
     }
 
     const SECOND: u64 = 1_000_000_000;

@@ -320,6 +320,18 @@ fn logs_of_two_jvms_are_two_runs_and_that_is_said() {
 }
 
 #[test]
+fn messages_that_the_jvm_dropped_are_said_before_anything_is_counted() {
+    let bench = Bench::new();
+    let mut text = text(G1);
+    text.extend(b"[9.0s][warning][      ]     83 messages dropped due to async logging\n");
+    std::fs::write(bench.path("async.log"), text).unwrap();
+    let document = document(&bench, &["async.log"]);
+    let notes = document["notes"].to_string();
+    assert!(notes.contains("the JVM dropped 83 messages"), "{notes}");
+    assert_eq!(document["account"]["unknown_lines"], 0);
+}
+
+#[test]
 fn a_cut_gzip_gives_what_is_there_and_says_what_is_missing() {
     let bench = Bench::new();
     let document = document(&bench, &[&log("damaged_cut.log.gz")]);

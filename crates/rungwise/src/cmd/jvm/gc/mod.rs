@@ -376,6 +376,13 @@ impl Reading {
                  -Xloggc:gc-%p.log)"
             )
         }));
+        if account.dropped_messages > 0 {
+            notes.push(format!(
+                "the JVM dropped {} messages because the buffer of its asynchronous log was full: collections may be among them, and \
+                 what is counted here is less than there was; -XX:AsyncLogBufferSize makes it larger, and without -Xlog:async nothing is dropped",
+                account.dropped_messages
+            ));
+        }
         Ok(Log {
             parts,
             files: self.files,
