@@ -197,6 +197,7 @@ fn the_way_that_a_log_comes_changes_nothing_of_what_it_says() {
             gz(&text),
             [gz(head), gz(tail)].concat(),
             zip(&[("gc", &text)]),
+            zip(&[("gc.log.gz", &gz(&text))]),
         ];
         for bytes in packed {
             std::fs::write(&file, &bytes).unwrap();
@@ -236,7 +237,7 @@ fn a_set_says_what_its_files_say_one_behind_the_other() {
         }
         std::fs::write(
             bench.path("set"),
-            zip(&[("gc.log", newer), ("gc.log.1", older)]),
+            zip(&[("gc.log", newer), ("gc.log.1.gz", &gz(older))]),
         )
         .unwrap();
         assert_eq!(told(document(&bench, &["set"])), plain, "{name}");

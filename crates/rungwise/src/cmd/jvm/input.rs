@@ -107,11 +107,8 @@ impl Part {
                 files::open(path)?,
             ))),
             Place::Archive(path, member) => zip::open(files::open(path)?, member)
-                .map(|reader| Text {
-                    reader,
-                    packed: Some("zip"),
-                })
-                .map_err(anyhow::Error::new),
+                .map_err(anyhow::Error::new)
+                .and_then(of_member),
         }
         .with_context(|| format!("cannot read {}", self.name))
     }
@@ -157,6 +154,32 @@ fn unpacked(mut reader: Box<dyn BufRead>) -> anyhow::Result<Text> {
         reader: Box::new(reader),
         packed: None,
     })
+}
+
+/// The text of a member, which may be packed once more, as rotated logs are.
+fn of_member(member: Box<dyn Read>) -> anyhow::Result<Text> {
+    let mut reader = BufReader::with_capacity(PIECE, member);
+    if let Err(error) = reader.fill_buf() {
+        // Told by who reads it: there is nothing of it, and other members are whole.
+        return Ok(Text {
+            reader: Box::new(Broken(Some(error))),
+            packed: Some("zip"),
+        });
+    }
+    let text = unpacked(Box::new(reader))?;
+    Ok(Text {
+        packed: text.packed.or(Some("zip")),
+        ..text
+    })
+}
+
+/// A stream whose first read has failed.
+struct Broken(Option<io::Error>);
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
 }
 
 impl Text {
