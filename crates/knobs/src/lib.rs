@@ -192,7 +192,7 @@ pub static KNOBS: &[&Knob] = &[
     &cgroup::cpuset::KNOB,
     &host::virt::HALT_POLL,
     &host::virt::MULTIQUEUE,
-    &host::virt::VCPU_PIN,
+    &host::vcpu_pin::KNOB,
     &host::vhost_pin::KNOB,
 ];
 

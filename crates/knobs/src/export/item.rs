@@ -100,7 +100,7 @@ impl Item {
             Edit::Affinity { .. } => fleeting(
                 edit,
                 "it is about a process that runs now; give the service its CPUs where it is started \
-                 (systemd: CPUAffinity=)",
+                 (systemd: CPUAffinity=; a guest: `rungwise knob plan virt.vcpu_pin=keep:LIST`)",
             ),
             Edit::OpenFiles { .. } => fleeting(
                 edit,

@@ -20,6 +20,7 @@ pub(crate) mod numa;
 pub(crate) mod rmem_max;
 pub(crate) mod security;
 pub(crate) mod smt;
+pub(crate) mod vcpu_pin;
 pub(crate) mod vhost_pin;
 pub(crate) mod virt;
 
@@ -28,7 +29,9 @@ use std::path::Path;
 use rungwise_host::Host;
 use rungwise_host::interrupts::{Devices, Shown, Signs};
 
-use crate::knob::Context;
+use crate::edit::Thread;
+use crate::error::{Error, Result};
+use crate::knob::{Context, Knob};
 
 /// Files of `/proc/irq/41`. What else stands there is a folder for each handler, with its name
 /// (`register_irq_proc` in kernel/irq/proc.c, Linux 6.18).
@@ -118,6 +121,30 @@ fn signs(host: &dyn Host) -> Vec<OnBus> {
             })
         })
         .collect()
+}
+
+/// Every thread of the machine whose name `meant` understands, in order, with what it understood.
+fn threads_named(
+    knob: &Knob,
+    context: &Context<'_>,
+    meant: impl Fn(&str) -> Option<u32>,
+) -> Result<Vec<(u32, Thread)>> {
+    let host = context.machine;
+    let processes = host
+        .list(Path::new("/proc"))
+        .map_err(|answer| Error::kernel(knob.id, "list /proc".to_owned(), host.name(), answer))?;
+    let mut found = Vec::new();
+    for pid in processes.iter().filter_map(|name| name.parse().ok()) {
+        for tid in numbers(host, &format!("/proc/{pid}/task")) {
+            let name = text(host, &format!("/proc/{pid}/task/{tid}/comm"));
+            // What ends meanwhile is left out.
+            if let (Some(understood), Ok(thread)) = (meant(&name), Thread::find(host, pid, tid)) {
+                found.push((understood, thread));
+            }
+        }
+    }
+    found.sort_by_key(|(_, thread)| (thread.pid, thread.tid));
+    Ok(found)
 }
 
 fn numbers(host: &dyn Host, dir: &str) -> Vec<u32> {

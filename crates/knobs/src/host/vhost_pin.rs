@@ -3,8 +3,7 @@
 //! Each is called `vhost-PID` after the QEMU that it works for. Until Linux 6.3 it is a thread of the kernel with a
 //! process number of its own, since then one of QEMU's own threads. Source: drivers/vhost/vhost.c, `kernel/vhost_task.c`.
 
-use std::path::Path;
-
+use super::threads_named;
 use crate::edit::{Edit, Place, Thread};
 use crate::error::{Error, Result};
 use crate::knob::{COMMON, Context, Current, Doc, Draft, Knob, Reading, Risk};
@@ -87,27 +86,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
 
 /// Every vhost thread with the process of its guest, in order.
 fn threads(context: &Context<'_>) -> Result<Vec<(u32, Thread)>> {
-    let host = context.machine;
-    let numbers = |dir: &str| -> std::io::Result<Vec<u32>> {
-        let names = host.list(Path::new(dir))?;
-        let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-        numbers.sort_unstable();
-        Ok(numbers)
-    };
-    let processes = numbers("/proc")
-        .map_err(|answer| Error::kernel(KNOB.id, "list /proc".to_owned(), host.name(), answer))?;
-    let mut found = Vec::new();
-    for pid in processes {
-        // What ends meanwhile is left out.
-        for tid in numbers(&format!("/proc/{pid}/task")).unwrap_or_default() {
-            let comm = host.text(Path::new(&format!("/proc/{pid}/task/{tid}/comm")));
-            let guest = comm
-                .ok()
-                .and_then(|comm| comm.strip_prefix("vhost-")?.parse().ok());
-            if let (Some(guest), Ok(thread)) = (guest, Thread::find(host, pid, tid)) {
-                found.push((guest, thread));
-            }
-        }
-    }
-    Ok(found)
+    threads_named(&KNOB, context, |name| {
+        name.strip_prefix("vhost-")?.parse().ok()
+    })
 }

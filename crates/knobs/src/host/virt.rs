@@ -81,36 +81,3 @@ pub(crate) static MULTIQUEUE: Knob = Knob {
     turn: Turn::Unseen,
     ..COMMON
 };
-
-/// `virt.vcpu_pin`
-pub(crate) static VCPU_PIN: Knob = Knob {
-    id: "virt.vcpu_pin",
-    risk: Risk::Disruptive,
-    settable: Settable::No(ON_THE_HOST),
-    summary: "each virtual CPU on a CPU of its own",
-    values: "the host CPUs for the vCPUs, as a list such as 8-15",
-    doc: Doc {
-        does: "Every vCPU's thread stays on one CPU of the host, and the emulator's threads beside them.",
-        helps: "When the guest sees steal above 2 %, or its vCPUs wander between nodes. It was the only host setting \
-                with a gain in the reference case of the bank: 11 %.",
-        costs: "Two guests on one CPU slow each other, and a plan of CPUs has to be kept for all guests of the \
-                host. Without effect where CPU is idle.",
-        undone: "The pins are set back to all CPUs: virsh vcpupin DOMAIN N 0-LAST.",
-        sources: "libvirt, domain XML, cputune; the reference case of the bank (161.6 tps on 8 vCPUs, then 11 % more).",
-    },
-    by_hand: &[
-        Manual {
-            wish: "CPUS",
-            way: Way::Libvirt,
-            text: "<vcpu placement='static' cpuset='CPUS'>COUNT</vcpu>\n<cputune>\n  \
-                   <vcpupin vcpu='INDEX' cpuset='EACH'/>\n</cputune>",
-        },
-        Manual {
-            wish: "CPUS",
-            way: Way::Command,
-            text: "# CPUS, live and for the next start\nvirsh vcpupin DOMAIN INDEX EACH --live --config",
-        },
-    ],
-    turn: Turn::Unseen,
-    ..COMMON
-};

@@ -47,6 +47,7 @@ const WISHES: &[(&str, &str)] = &[
     ("disk.discard", "periodic"),
     ("net.irqbalance_stop", "stop"),
     ("virt.vhost_pin", "1"),
+    ("virt.vcpu_pin", "0-1"),
     ("rpc.nofile", "4242:1048576"),
 ];
 

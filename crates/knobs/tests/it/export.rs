@@ -39,7 +39,7 @@ const KEPT: &[(&str, &str)] = &[
     ("cmdline.audit", "off"),
     ("cmdline.isolation", "2-3"),
     ("sec.auditd", "off"),
-    ("virt.vcpu_pin", "8-9"),
+    ("virt.vcpu_pin", "keep:8-9"),
 ];
 
 fn kept() -> Vec<Plan> {

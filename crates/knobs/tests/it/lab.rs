@@ -129,6 +129,7 @@ const NOT_OURS: &[&str] = &[
     "disk.discard",
     "disk.mount_noatime",
     "net.irqbalance_stop",
+    "virt.vcpu_pin",
     "virt.vhost_pin",
 ];
 
@@ -313,6 +314,77 @@ fn threads_of_a_real_process_are_pinned_and_get_their_cpus_back() {
     assert!(pinned.ends_with("\t0"), "{pinned}");
     assert!(undo.complete(), "{}", undo.left_in_words());
     assert_eq!(before, after);
+}
+
+/// Two threads of this process that are named as vCPUs; there is no guest.
+struct Vcpus {
+    tids: Vec<u32>,
+    hold: std::sync::mpsc::Sender<()>,
+}
+
+impl Vcpus {
+    fn plant() -> Self {
+        let (hold, held) = std::sync::mpsc::channel();
+        let (tell, told) = std::sync::mpsc::channel();
+        let held = Arc::new(Mutex::new(held));
+        let tids = (0..2).map(|number| {
+            let (held, tell) = (held.clone(), tell.clone());
+            let thread = std::thread::Builder::new().name(format!("CPU {number}/KVM"));
+            let work = move || {
+                let link = std::fs::read_link("/proc/thread-self").unwrap();
+                let tid = link.file_name().unwrap().to_str().unwrap().parse();
+                tell.send(tid.unwrap()).unwrap();
+                // Until the sender is dropped.
+                let _ = held.lock().unwrap().recv();
+            };
+            thread.spawn(work).unwrap();
+            told.recv().unwrap()
+        });
+        let tids = tids.collect();
+        Self { tids, hold }
+    }
+
+    fn cpus(&self) -> Vec<String> {
+        let allowed = |tid| {
+            let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap();
+            let list = status
+                .lines()
+                .find_map(|line| line.strip_prefix("Cpus_allowed_list:\t"));
+            list.unwrap().to_owned()
+        };
+        self.tids.iter().map(allowed).collect()
+    }
+}
+
+#[test]
+fn vcpus_of_one_process_are_dealt_and_one_that_somebody_pinned_anew_stays_there() {
+    let lab = Lab::new();
+    let state = tempfile::tempdir().unwrap();
+    let vcpus = Vcpus::plant();
+    let before = vcpus.cpus();
+    let wish = format!("{}:0-1", std::process::id());
+    let mut session = Session::begin(state.path(), lab.places(), "test").unwrap();
+    let plan = lab.plan("virt.vcpu_pin", &wish);
+    let applied = session.apply(&plan).unwrap();
+    let pinned = vcpus.cpus();
+    assert_eq!(plan.verify(&lab.places()).unwrap(), []);
+    let undo = session.undo(&applied);
+    let after = vcpus.cpus();
+    let applied = session.apply(&plan).unwrap();
+    Live.pin_thread(0, vcpus.tids[0], &[1]).unwrap();
+    let contested = session.undo(&applied);
+    let left = vcpus.cpus();
+    drop(vcpus.hold);
+    drop(session);
+    assert_eq!(pinned, ["0", "1"]);
+    assert!(undo.complete(), "{}", undo.left_in_words());
+    assert_eq!(after, before);
+    let words = contested.left_in_words();
+    assert!(
+        words.contains("holds '1', which somebody else wrote over our '0'"),
+        "{words}"
+    );
+    assert_eq!(left, ["1", &before[1]]);
 }
 
 #[test]

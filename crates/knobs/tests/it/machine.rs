@@ -253,14 +253,18 @@ fn process(host: Recorded) -> Recorded {
     thread(host, PID, PID + 1, "echo) r", 101)
 }
 
-/// A guest whose vhost thread is one of QEMU's own, and one whose thread is the kernel's, as before Linux 6.4.
+/// A guest whose vhost thread is one of QEMU's own, with two vCPUs of which the first has the higher thread number, and
+/// one whose vhost thread is the kernel's, as before Linux 6.4.
 fn guests(host: Recorded) -> Recorded {
     let host = thread(host, 5151, 5151, "qemu-system-x86", 200);
     let host = thread(host, 5151, 5152, "vhost-5151", 201);
+    let host = thread(host, 5151, 5153, "CPU 1/KVM", 203);
+    let host = thread(host, 5151, 5154, "CPU 0/KVM", 203);
     thread(host, 77, 77, "vhost-6060", 202)
 }
 
-fn thread(host: Recorded, pid: u32, tid: u32, name: &str, started: u32) -> Recorded {
+/// A thread that may run on both CPUs.
+pub(crate) fn thread(host: Recorded, pid: u32, tid: u32, name: &str, started: u32) -> Recorded {
     let dir = format!("/proc/{pid}/task/{tid}");
     // Fields 3 to 22; the name of a command may have a parenthesis of its own.
     let fields = format!("S 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 2 0 {started}");

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rungwise_knobs::{Context, KNOBS, Scope, Settable};
 use rungwise_model::kernel::{Answer, Channels, NetDevice, Question, Ring};
 
-use crate::machine::{PID, everything};
+use crate::machine::{PID, everything, thread};
 use crate::memory::{Machines, keeper, server, subject};
 
 /// A wish per knob that changes something on the invented machine.
@@ -101,6 +101,7 @@ pub(crate) const WISHES: &[(&str, &str)] = &[
     ("tcp.wmem", "max=16MiB"),
     ("virt.container_cpuset", "0"),
     ("virt.halt_poll", "guest=0"),
+    ("virt.vcpu_pin", "0-1"),
     ("virt.vhost_pin", "1"),
 ];
 
@@ -626,6 +627,90 @@ fn vhost_threads_are_found_by_name_whether_they_are_the_kernels_or_those_of_qemu
     }
     let guest = rungwise_host::recorded::Recorded::new("x", 1).file("/proc/1/task/1/comm", "init");
     assert!(said(&guest, "virt.vhost_pin", "", "1").contains("no guest of this host"));
+}
+
+#[test]
+fn vcpus_are_dealt_one_to_a_cpu_and_never_two() {
+    let host = everything("x", 1);
+    for wish in ["0-1", "5151:0-1", "5151:0-1,3"] {
+        let plan = said(&host, "virt.vcpu_pin", "", wish);
+        let at = |words: &str| plan.find(words).unwrap_or_else(|| panic!("{plan}"));
+        // Dealt by the number of the vCPU, not of the thread.
+        let first = at("thread 5154 of process 5151\n    - 0-1\n    + 0\n");
+        assert!(first < at("thread 5153 of process 5151\n    - 0-1\n    + 1\n"));
+        assert_eq!(plan.matches("thread ").count(), 2, "{plan}");
+        assert!(plan.contains("keep:LIST prints"), "{plan}");
+    }
+    for (wish, words) in [
+        ("0", "2 vCPUs would share 1 CPUs"),
+        (
+            "5152:0-1",
+            "process 5152 has no thread that is named as a vCPU",
+        ),
+        ("qemu:0-1", "'qemu' is no process"),
+        ("x", "allowed is the host's CPUs"),
+        ("off", "0-1 (already)"),
+    ] {
+        let said = said(&host, "virt.vcpu_pin", "", wish);
+        assert!(said.contains(words), "{wish}: {said}");
+    }
+    // What lasts is the owner's to put in place, and inside a guest nothing is named so.
+    let lasting = said(&host, "virt.vcpu_pin", "", "keep:8-9");
+    let guest = rungwise_host::recorded::Recorded::new("x", 1).file("/proc/1/task/1/comm", "init");
+    let text = said(&guest, "virt.vcpu_pin", "", "8-9");
+    for text in [&lasting, &text] {
+        assert!(text.contains("<vcpupin vcpu='1' cpuset='9'/>"), "{text}");
+    }
+    assert!(text.contains("debug-threads=on"), "{text}");
+}
+
+#[test]
+fn vcpus_of_two_guests_never_share_a_cpu_unsaid() {
+    let second = |cpus: &str| {
+        let mut host = everything("x", 1);
+        for (tid, name) in [
+            (6160, "firecracker"),
+            (6161, "fc_vcpu 0"),
+            (6162, "fc_vcpu 1"),
+        ] {
+            host = thread(host, 6160, tid, name, 300);
+        }
+        for tid in [6161, 6162] {
+            let status = format!("Name:\tx\nCpus_allowed_list:\t{cpus}");
+            host.set(&format!("/proc/6160/task/{tid}/status"), &status);
+        }
+        host
+    };
+    for (cpus, wish, words) in [
+        // Dealt over both.
+        (
+            "0-1",
+            "0-3",
+            "thread 6162 of process 6160\n    - 0-1\n    + 3",
+        ),
+        ("0-1", "0-1", "4 vCPUs would share 2 CPUs"),
+        // One guest alone, beside another that floats, is pinned there, or elsewhere.
+        (
+            "0-1",
+            "5151:0-1",
+            "the vCPUs of process 6160, another guest, may still run on these CPUs",
+        ),
+        ("1", "5151:0-1", "a vCPU of process 6160 is pinned to CPU 1"),
+    ] {
+        let said = said(&second(cpus), "virt.vcpu_pin", "", wish);
+        assert!(said.contains(words), "{wish} beside {cpus}: {said}");
+    }
+    let nameless = thread(second("2"), 6170, 6171, "qemu-system-arm", 400);
+    let plan = said(&nameless, "virt.vcpu_pin", "", "5151:0-1");
+    assert!(
+        plan.contains("process 6170 is QEMU and names no vCPU"),
+        "{plan}"
+    );
+    let apart = said(&second("2"), "virt.vcpu_pin", "", "5151:0-1");
+    assert!(
+        apart.contains("+ 1") && !apart.contains("process 6"),
+        "{apart}"
+    );
 }
 
 #[test]

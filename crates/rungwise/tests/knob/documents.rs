@@ -32,7 +32,11 @@ fn each_document_of_knob_is_as_its_schema_says() {
     let list = document(&bench, "knob-list", &[&["list"], &lo[..]].concat(), 0);
     assert!(list["knobs"].as_array().unwrap().len() > 100);
     document(&bench, "knob-show", &["show", "bios.smt"], 0);
-    let plan = [&["plan", "net.rp_filter=2", "virt.vcpu_pin=0-1"], &lo[..]].concat();
+    let plan = [
+        &["plan", "net.rp_filter=2", "virt.vcpu_pin=keep:0-1"],
+        &lo[..],
+    ]
+    .concat();
     let plan = document(&bench, "knob-plan", &plan, 0);
     assert_eq!(plan["plans"][1]["edits"][0]["edit"]["edit"], "by_hand");
 
