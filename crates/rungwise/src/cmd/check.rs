@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         tables: check::tables(&evidence),
     };
     let about = about();
-    if global.format == Format::Sarif {
+    if global.format() == Format::Sarif {
         global.emit(&sarif::render(&report, &about)?)?;
         return Ok(exit);
     }

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
             );
         anyhow::bail!("cannot explain '{id}': no rule, knob, probe or workload has this id{near}");
     };
-    if global.format == Format::Json {
+    if global.format() == Format::Json {
         let document = serde_json::json!({ "id": id, "kind": kind, "page": page });
         global.emit(&format!("{document:#}\n"))?;
     } else {

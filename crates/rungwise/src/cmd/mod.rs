@@ -34,9 +34,9 @@ pub(crate) struct Cli {
 /// Options that every verb takes.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// How the result is printed; `sarif` for code-scanning pages, of `check` alone.
-    #[arg(long, value_enum, default_value_t = Format::Text, global = true)]
-    pub(crate) format: Format,
+    /// How the result is printed: text, or as the name in -o ends; `sarif` for code-scanning pages, of `check` alone.
+    #[arg(long, value_enum, global = true)]
+    pub(crate) format: Option<Format>,
     /// Write the result to FILE instead of standard output.
     #[arg(short, long, value_name = "FILE", global = true)]
     pub(crate) output: Option<PathBuf>,
@@ -103,7 +103,7 @@ pub(crate) enum Verb {
 
 impl Verb {
     pub(crate) fn run(&self, global: &Global) -> anyhow::Result<Exit> {
-        if global.format == Format::Sarif && !matches!(self, Self::Check(_)) {
+        if global.format() == Format::Sarif && !matches!(self, Self::Check(_)) {
             anyhow::bail!(
                 "only the findings of `rungwise check` can be written as SARIF; use --format json"
             );

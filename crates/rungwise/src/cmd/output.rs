@@ -40,6 +40,18 @@ pub(crate) fn tune(report: &TuneReport, global: &Global) -> anyhow::Result<()> {
 }
 
 impl Global {
+    /// The format that was asked for, by name or by how the name of the file ends that the result goes to; else text.
+    pub(crate) fn format(&self) -> Format {
+        let ending = || self.output.as_ref()?.extension()?.to_str();
+        self.format.unwrap_or_else(|| match ending() {
+            Some("html" | "htm") => Format::Html,
+            Some("json") => Format::Json,
+            Some("md") => Format::Markdown,
+            Some("sarif") => Format::Sarif,
+            _ => Format::Text,
+        })
+    }
+
     /// Prints `report` in the format that was asked for: the document itself, or `blocks` of it as a page.
     pub(crate) fn show(
         &self,
@@ -47,7 +59,7 @@ impl Global {
         report: &impl Serialize,
         blocks: impl FnOnce() -> Vec<Block>,
     ) -> anyhow::Result<()> {
-        let text = match self.format {
+        let text = match self.format() {
             Format::Json => rungwise_report::json(report)?,
             Format::Html => html::page(title, &blocks()),
             Format::Markdown => markdown::render(&blocks()),

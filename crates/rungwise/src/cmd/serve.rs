@@ -141,7 +141,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
 
 fn serve_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     args.check()?;
-    if !matches!(global.format, Format::Text | Format::Json) {
+    if !matches!(global.format(), Format::Text | Format::Json) {
         anyhow::bail!("the counters of a server are written as text or json; use --format json");
     }
     // Before anything is bound, so that a signal during the start is not lost.
@@ -184,7 +184,7 @@ fn serve_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
         Exit::Done
     };
     let envelope = output::envelope(started, exit);
-    global.emit(&match global.format {
+    global.emit(&match global.format() {
         Format::Json => json(envelope, address, &read_backs, &counters)?,
         _ => text(&counters),
     })?;

@@ -87,3 +87,23 @@ fn a_quick_run_plans_for_less_than_ninety_seconds() {
     let seconds: f64 = seconds.parse().unwrap();
     assert!(seconds > 0.0 && seconds < 70.0, "{seconds}");
 }
+
+#[test]
+fn the_name_of_the_file_tells_the_format_unless_one_is_asked_for() {
+    let bench = Bench::new();
+    bench.write(
+        "gc.log",
+        "[1.0s][gc] GC(0) Pause Young (Allocation Failure) 64M->23M(192M) 65.253ms\n",
+    );
+    let written = |file: &str, more: &[&str]| {
+        let run = ["jvm", "gc", "gc.log", "-o", file, "--fail-on", "never"];
+        bench.run(&[&run[..], more].concat()).expect(0);
+        std::fs::read_to_string(bench.path(file)).unwrap()
+    };
+    assert!(written("report.html", &[]).contains("</html>"));
+    assert!(written("report.json", &[]).starts_with('{'));
+    assert!(written("report.md", &[]).contains("| Pause Young (Allocation Failure) |"));
+    let text = written("report.txt", &[]);
+    assert!(text.contains("Pause Young (Allocation Failure)") && !text.contains('<'));
+    assert!(written("gc.html", &["--format", "json"]).starts_with('{'));
+}

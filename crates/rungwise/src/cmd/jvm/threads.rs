@@ -153,7 +153,7 @@ fn read(part: &Part, parser: &mut Parser, notes: &mut Vec<String>) -> anyhow::Re
 
 /// Prints the document in the format that was asked for.
 fn put(report: &ThreadsReport, target: &str, global: &Global) -> anyhow::Result<()> {
-    if global.format == Format::Sarif {
+    if global.format() == Format::Sarif {
         let checked = page::checked(report, target);
         return global.emit(&sarif::render(&checked, &check::about())?);
     }

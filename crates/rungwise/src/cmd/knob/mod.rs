@@ -320,7 +320,7 @@ impl Work<'_> {
             .output
             .as_ref()
             .is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
-        if stored && self.global.format != Format::Json {
+        if stored && self.global.format != Some(Format::Json) {
             self.global.say(text.trim_end());
             self.put(&self.json(Exit::Done, plans)?)?;
             return Ok(Exit::Done);
@@ -583,7 +583,7 @@ impl Work<'_> {
     }
 
     fn emit(&self, exit: Exit, body: impl Serialize, text: &str) -> anyhow::Result<Exit> {
-        let text = match self.global.format {
+        let text = match self.global.format() {
             Format::Json => self.json(exit, body)?,
             Format::Text | Format::Markdown | Format::Html | Format::Sarif => text.to_owned(),
         };

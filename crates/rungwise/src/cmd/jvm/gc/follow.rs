@@ -102,7 +102,7 @@ pub(super) fn run(path: &Path, args: &Args, global: &Global) -> anyhow::Result<E
         global.emit(&(line + "\n"))?;
     } else {
         // Between the rows and the report.
-        if global.format == Format::Text && global.output.is_none() && !global.quiet {
+        if global.format() == Format::Text && global.output.is_none() && !global.quiet {
             global.emit("\n")?;
         }
         put(&report, &target, global)?;
@@ -282,9 +282,9 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// For a script: every collection, as JSON.
+    /// For a script: every collection, as JSON. The name of the file that the report goes to says nothing of the rows.
     fn is_json(&self) -> bool {
-        self.global.format == Format::Json
+        self.global.format == Some(Format::Json)
     }
 
     fn event(&mut self, names: &Names, event: &Event<'_>) {
@@ -417,7 +417,7 @@ impl<'a> Screen<'a> {
         if text.is_empty() || self.global.quiet {
             return;
         }
-        let written = match self.global.format {
+        let written = match self.global.format() {
             // Standard output is for the page alone, unless that goes to a file.
             Format::Html | Format::Markdown | Format::Sarif if self.global.output.is_none() => {
                 std::io::stderr().write_all(text.as_bytes())

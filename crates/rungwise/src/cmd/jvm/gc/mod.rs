@@ -173,7 +173,7 @@ fn judged_log(
 
 /// Prints the document in the format that was asked for.
 fn put(report: &GcReport, target: &str, global: &Global) -> anyhow::Result<()> {
-    if global.format == Format::Sarif {
+    if global.format() == Format::Sarif {
         return global.emit(&sarif::render(
             &page::checked(report, target),
             &check::about(),
