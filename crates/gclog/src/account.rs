@@ -83,14 +83,19 @@ impl Account {
             Read::Understood => &mut self.understood,
             Read::Ignored => &mut self.ignored,
             Read::Unknown | Read::Damaged => {
-                if self.samples.len() < SAMPLES {
-                    self.samples.push(Sample::of(line, text));
-                }
+                self.sample(line, text);
                 &mut self.unknown
             }
         };
         share.lines += added.lines;
         share.bytes += added.bytes;
+    }
+
+    #[cold]
+    fn sample(&mut self, line: u64, text: &[u8]) {
+        if self.samples.len() < SAMPLES {
+            self.samples.push(Sample::of(line, text));
+        }
     }
 
     /// All bytes.

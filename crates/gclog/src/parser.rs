@@ -187,17 +187,22 @@ impl Inner {
             sink,
         };
         let read = read(&mut self.unified, &mut self.preunified, &mut context, text);
-        match dropped(text) {
-            Some(count) => {
-                let all = &mut self.account.dropped_messages;
-                *all = all.saturating_add(count);
-                Read::Understood
-            }
-            None => read,
+        // Few lines end so, and this is asked of every one.
+        match text {
+            [.., b'g'] => self.of_an_asynchronous_log(text).unwrap_or(read),
+            _ => read,
         }
     }
 
+    #[cold]
+    fn of_an_asynchronous_log(&mut self, text: &[u8]) -> Option<Read> {
+        let all = &mut self.account.dropped_messages;
+        *all = all.saturating_add(dropped(text)?);
+        Some(Read::Understood)
+    }
+
     /// Enters what lines turned out to be, with the text of the last of them as it stands in the log.
+    #[inline]
     fn enter(&mut self, read: Read, text: &[u8], share: Share) {
         if self.clock.by_turns && self.account.by_turns.is_none() {
             self.account.by_turns = Some(self.line);

@@ -195,11 +195,16 @@ impl<'t> Cursor<'t> {
         self.eat(b"0x");
         let from = self.at;
         let mut value = 0_u64;
-        while let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(16)) {
+        let mut digits = 0;
+        for byte in self.rest() {
+            let digit = HEX[usize::from(*byte)];
+            if digit == NO_DIGIT {
+                break;
+            }
             value = value << 4 | u64::from(digit);
-            self.at += 1;
+            digits += 1;
         }
-        let digits = self.at - from;
+        self.at = from + digits;
         if !(1..=16).contains(&digits) {
             self.at = start;
             return None;
@@ -207,6 +212,20 @@ impl<'t> Cursor<'t> {
         Some((value, digits))
     }
 }
+
+/// None of a hexadecimal digit.
+const NO_DIGIT: u8 = u8::MAX;
+/// Hexadecimal digits by their bytes: three addresses stand in each row of a heap.
+const HEX: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        digits[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        digits[b"0123456789ABCDEF"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
+};
 
 /// `user=0.25 sys=0.01, real=0.07 secs]`; the locale may print `user=0,25 sys=0,01, real=0,07 secs`.
 pub(super) fn cpu(cursor: &mut Cursor<'_>) -> Option<Cpu> {

@@ -245,7 +245,10 @@ fn begins(text: &[u8], waiting: &[u8]) -> bool {
 /// The last thing in a line is a record, as in all lines that a record has torn: its end is that of the line. This is asked
 /// of every line, and looks at its end alone. Where its bracket opens.
 fn record_at_end(text: &[u8]) -> Option<usize> {
-    let text = text.trim_ascii_end();
+    let text = match text {
+        [.., b')' | b']' | b' '] => text.trim_ascii_end(),
+        _ => return None,
+    };
     let open = |text: &[u8]| memrchr(b'[', text);
     let last = match text.last() {
         Some(b']') => match open(text) {
@@ -255,7 +258,9 @@ fn record_at_end(text: &[u8]) -> Option<usize> {
         Some(b')') if text.ends_with(b" times)") => open(text),
         _ => None,
     };
-    last.filter(|at| BRACKETS.iter().any(|name| text[*at..].starts_with(name)))
+    // Pauses end like this too; few of their brackets begin with the first letter of a record's.
+    last.filter(|at| matches!(text[at + 1..].first(), Some(b'C' | b'G')))
+        .filter(|at| BRACKETS.iter().any(|name| text[*at..].starts_with(name)))
 }
 
 /// One date and no more than an uptime behind it: what most records begin with, and nothing that was torn does, since a log
@@ -269,10 +274,13 @@ fn is_dated(stamps: &[u8]) -> bool {
 /// A row of `PrintHeapAtGC`, or a part of one.
 fn is_of_a_row(text: &[u8]) -> bool {
     // Not the line of the pause, nor that of a block: they are what comes here most.
-    let pause = |at: usize| !text[at..].starts_with(BRACKETS[1]);
+    let pause = |at: usize| {
+        let bracket = &text[at..];
+        bracket.starts_with(b"[GC") && !bracket.starts_with(BRACKETS[1])
+    };
     let has = |what: &&[u8]| memmem::find(text, what).is_some();
     matches!(text.first(), Some(b' ' | b'[' | b':' | b'0'..=b'9'))
-        && !memmem::find_iter(text, b"[GC").any(pause)
+        && !memchr::memchr_iter(b'[', text).any(pause)
         && !has(&&b"[Full GC"[..])
         && OF_ROWS.iter().any(has)
 }
@@ -403,9 +411,11 @@ impl Preunified {
             self.tell_torn(context);
         }
         // What comes behind a record's bracket; CPU times may also be what is next in the torn line.
-        let times = self.is_torn() && !self.torn.ends_with(b" secs]") && text.starts_with(TIMES);
-        if times || text.starts_with(YIELDED) {
-            return Some(Read::Ignored);
+        if let [b' ', b'[' | b'(', ..] = text {
+            let times = self.is_torn() && !self.torn.ends_with(b" secs]");
+            if times && text.starts_with(TIMES) || text.starts_with(YIELDED) {
+                return Some(Read::Ignored);
+            }
         }
         let at_end = record_at_end(text);
         let in_row = self.block.is_some()

@@ -72,9 +72,13 @@ struct Message<'a> {
 impl Unified {
     /// Reads a line with decorations; nothing if it has none.
     pub(crate) fn decorated(&mut self, context: &mut Context<'_>, text: &[u8]) -> Option<Read> {
-        if text.starts_with(b"GC(") {
-            self.bare = true;
-            return Some(self.message(context, Decorations::default(), text));
+        match text {
+            [b'[', ..] => {}
+            [b'G', b'C', b'(', ..] => {
+                self.bare = true;
+                return Some(self.message(context, Decorations::default(), text));
+            }
+            _ => return None,
         }
         if let Some(rest) = text.strip_prefix(b"[ ")
             && rest.trim_ascii_start().starts_with(b"]")
