@@ -12,6 +12,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use rungwise_host::files;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::capture::Capture;
@@ -54,7 +55,7 @@ struct Head {
 
 /// Whether these first bytes of a file may be a bundle's.
 pub fn looks_like(first: &[u8]) -> bool {
-    first.starts_with(&GZIP) || first.starts_with(br#"{"rungwise_capture""#)
+    is_packed(first) || first.starts_with(br#"{"rungwise_capture""#)
 }
 
 /// A capture as the bytes of a bundle.
@@ -97,7 +98,7 @@ fn unpack_within(bytes: &[u8], path: &Path, limit: u64) -> Result<Capture> {
     };
     let limit = limit.min(SMALL.max(TIMES * bytes.len() as u64));
     // Unpacked into nothing first: what is refused takes no memory, and what is read is never there as a whole.
-    let length = io::copy(&mut opened(bytes).take(limit + 1), &mut io::sink())
+    let length = unpacked_length(bytes, limit + 1)
         .map_err(|error| not_a_bundle(format!("it is damaged or cut short: {error}")))?;
     if length > limit {
         return Err(Error::TooLarge {
@@ -105,7 +106,7 @@ fn unpack_within(bytes: &[u8], path: &Path, limit: u64) -> Result<Capture> {
             limit,
         });
     }
-    let head: Head = serde_json::from_reader(opened(bytes))
+    let head: Head = parsed(bytes)
         .map_err(|error| not_a_bundle(format!("it is no JSON document of ours: {error}")))?;
     match head.rungwise_capture {
         None => Err(not_a_bundle("it does not say that it is one".to_owned())),
@@ -115,20 +116,33 @@ fn unpack_within(bytes: &[u8], path: &Path, limit: u64) -> Result<Capture> {
             known: FORMAT,
         }),
         Some(_) => {
-            let document: Document<Capture> = serde_json::from_reader(opened(bytes))
-                .map_err(|error| not_a_bundle(error.to_string()))?;
+            let document: Document<Capture> =
+                parsed(bytes).map_err(|error| not_a_bundle(error.to_string()))?;
             check(document.capture, path)
         }
     }
 }
 
-/// The text of a bundle from its beginning.
-fn opened(bytes: &[u8]) -> Box<dyn Read + '_> {
-    if bytes.starts_with(&GZIP) {
-        Box::new(BufReader::with_capacity(64 << 10, GzDecoder::new(bytes)))
+/// The document of a bundle. The reader is of a known type: behind a pointer each byte would be a call.
+fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+    if is_packed(bytes) {
+        serde_json::from_reader(BufReader::with_capacity(64 << 10, GzDecoder::new(bytes)))
     } else {
-        Box::new(bytes)
+        serde_json::from_slice(bytes)
     }
+}
+
+/// How many bytes it unpacks to, of at most so many; what is read is kept nowhere.
+fn unpacked_length(bytes: &[u8], most: u64) -> io::Result<u64> {
+    if is_packed(bytes) {
+        io::copy(&mut GzDecoder::new(bytes).take(most), &mut io::sink())
+    } else {
+        Ok(bytes.len() as u64)
+    }
+}
+
+fn is_packed(bytes: &[u8]) -> bool {
+    bytes.starts_with(&GZIP)
 }
 
 /// What the types cannot say: there is a look, and time goes forward.
