@@ -18,10 +18,30 @@ pub enum Error {
         /// What was found instead.
         why: String,
     },
+    /// A folder without a capture in it.
+    #[error(
+        "cannot read {path} as a capture: it is a folder, and neither host.rungwise nor capture.json is in it; name the file"
+    )]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// What was seen is more than is read of a capture.
+    #[error(
+        "cannot keep {} MiB as a capture: of one no more than {} MiB are read; judge it here: rungwise check",
+        .bytes >> 20, .limit >> 20
+    )]
+    TooMuch {
+        /// What was seen.
+        bytes: u64,
+        /// The most that is read.
+        limit: u64,
+    },
     /// It claims or has more than a capture of any machine.
     #[error(
-        "cannot read {path} as a capture: it unpacks to more than {limit} bytes, more than any capture has; \
-         it is damaged or made to fill memory"
+        "cannot read {path} as a capture: it unpacks to more than {} MiB, more than any capture has; \
+         it is damaged or made to fill memory",
+        .limit >> 20
     )]
     TooLarge {
         /// The file.

@@ -16,7 +16,8 @@ const TICK: f64 = 0.01;
 
 /// No process was named.
 fn unnamed() -> Absence {
-    Absence::because("no process was named").remedy("name one: --pid PID")
+    Absence::because("no process was named")
+        .remedy("look again at one: rungwise check --pid PID, or capture with it")
 }
 
 /// A task was the same at both ends, or why its counters tell nothing.

@@ -233,6 +233,9 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
         path.display()
     );
     bundle::read(path).map_err(|error| {
+        if files::is_folder(path) {
+            return error.into();
+        }
         let first = files::read_at_most(path, 32).unwrap_or_default();
         match jvm::gc::not_one(path).filter(|_| !bundle::looks_like(&first)) {
             Some(found) => anyhow::anyhow!(
