@@ -58,6 +58,7 @@ keys! { NET;
     TCP_SNDBUF = "tcp.sndbuf", Bytes, Connection, "Send buffer";
     TCP_SNDBUF_LIMITED = "tcp.sndbuf_limited", Fraction, Connection, "Share of its busy time in which the send buffer was the limit";
     TCP_SYNQ_FULL = "tcp.synq_full", PerSecond, Host, "Times the queue of half-open connections was full (TCPReqQFullDrop, TCPReqQFullDoCookies)";
+    TCP_SYN_RETRANS_SHARE = "tcp.syn_retrans_share", Fraction, Host, "Of the segments sent again: those that open connections (SYN, SYN-ACK)";
     TCP_TIMEOUTS = "tcp.timeouts", PerSecond, Host, "Retransmission timeouts";
     TCP_ZERO_WINDOW_PROBES = "tcp.zero_window_probes", PerSecond, Host, "Probes of a closed window";
     TUNNEL_PRESENT = "tunnel.present", Text, Host, "Tunnel devices that merge UDP: vxlan, wireguard, geneve; empty if none";

@@ -2,7 +2,8 @@
 //!
 //! The share of retransmitted segments (`RetransSegs` of /proc/net/snmp) counts probes of a closed window as
 //! well, which are no loss: 47,616 bytes of them were seen on loopback with a peer that did not read. Timeouts
-//! and retransmissions that were lost themselves are loss beyond doubt.
+//! and retransmissions that were lost themselves are loss beyond doubt. Segments that open a connection and get no
+//! answer are counted with them: a full accept queue makes a SYN time out and loses nothing on the way.
 
 use std::fmt::Write as _;
 
@@ -50,10 +51,12 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::DEVICE_MISSED,
         &keys::DEVICE_TX_PACKETS,
+        &keys::TCP_LISTEN_OVERFLOWS,
         &keys::TCP_LOST_RETRANSMIT,
         &keys::TCP_RETRANS_BYTES_SHARE,
         &keys::TCP_RETRANS_SHARE,
         &keys::TCP_RTT,
+        &keys::TCP_SYN_RETRANS_SHARE,
         &keys::TCP_TIMEOUTS,
         &keys::TCP_ZERO_WINDOW_PROBES,
     ],
@@ -61,12 +64,15 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &["net.ring", "tcp.congestion", "tcp.rto_min"],
     doc: Doc {
         looks_for: "More than 0.5 % of the segments sent again, in every part of the window, with timeouts or lost \
-            retransmissions or without probes of closed windows.",
+            retransmissions or without probes of closed windows. Where what opens connections and gets no answer makes up all but \
+            0.5 %, it is only watched.",
         hurts: "What is sent again comes at least a round trip late, after a timeout 200 ms. The sender slows down as well.",
         todo: "Find where it is lost: this host's ring (nic-ring-drop, net.ring), the peer's, or the switch between. Timeouts in \
             a network of microseconds: a shorter least timeout (tcp.rto_min). Loss on a long path that is not \
             congestion: another algorithm (tcp.congestion).",
-        wrong: "Probes of a closed window count as retransmissions; a peer that does not read makes them. Reordering in the \
+        wrong: "Probes of a closed window count as retransmissions; a peer that does not read makes them. A connection that is \
+            not answered (a full accept queue, a firewall, a host that is down) sends its first segment again; that is told \
+            apart since Linux 3.15, which counts TCPSynRetrans. Reordering in the \
             network makes TCP send again what was not lost. On a long path half a percent is ordinary, so there it is only \
             watched.",
         sources: "netdata TCP alerts; Documentation/networking/snmp_counter.rst; measured on loopback with a stalled peer: \
@@ -96,6 +102,9 @@ fn judge(evidence: &Evidence) -> Judgement {
             );
             return Ok(vec![clear(sentence)]);
         }
+    }
+    if let Some(unanswered) = unanswered(evidence, again.value) {
+        return Ok(vec![unanswered.cite(again.reading)]);
     }
     let timeouts = evidence.host(&keys::TCP_TIMEOUTS)?;
     let lost = evidence.host(&keys::TCP_LOST_RETRANSMIT).ok();
@@ -164,4 +173,32 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(vec![finding.consider("tcp.congestion").refuted_by(
         "a capture at the receiver shows the segments arriving twice: reordering, not loss",
     )])
+}
+
+/// What is sent again opens connections, all but a share that is nothing to act on: nobody answers, and no path loses data.
+fn unanswered(evidence: &Evidence, again: f64) -> Option<Finding> {
+    let opening = evidence.host(&keys::TCP_SYN_RETRANS_SHARE).ok()?;
+    if again * (1.0 - opening.value) > AGAIN.value {
+        return None;
+    }
+    let why = match evidence.host(&keys::TCP_LISTEN_OVERFLOWS) {
+        Ok(full) if full.value > 0.0 => {
+            "an accept queue of this host is full (tcp-listen-overflow)"
+        }
+        _ => "a peer's accept queue is full, a firewall drops them, or the peer is not there",
+    };
+    let sentence = format!(
+        "{} of the TCP segments were sent again, {} of them to open connections: {why}",
+        say::percent(again),
+        say::percent(opening.value)
+    );
+    let finding = Finding::watch(&Subject::host(), sentence)
+        .severity(Grade::Medium)
+        .confidence(Grade::High)
+        .cite(opening.reading);
+    Some(
+        finding.refuted_by(
+            "established connections send again as well: bytes_retrans of `ss -ti` grows",
+        ),
+    )
 }
