@@ -128,6 +128,17 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
             tone: Tone::Doubt,
         };
         (mark, users)
+    } else if undecided > clear + watch {
+        let mark = Mark {
+            symbol: "?",
+            word: "little was seen",
+            tone: Tone::Doubt,
+        };
+        let (decided, all) = (clear + watch, clear + watch + undecided);
+        let sentence = format!(
+            "only {decided} of {all} rules could be decided; those found nothing that costs now"
+        );
+        (mark, sentence)
     } else {
         let mark = Mark {
             symbol: "✓",
@@ -204,23 +215,33 @@ fn full(evidence: &Evidence) -> Option<String> {
     const FULL: f64 = 0.95;
     /// So many processes are named.
     const NAMED: usize = 3;
+    /// And none with less, CPUs.
+    const LEAST: f64 = 0.05;
     let cpus = evidence.each(&keys::CPU_BUSY).ok()?;
     let busy = cpus.iter().map(|(_, share)| share.value).sum::<f64>() / cpus.len() as f64;
     if busy.is_nan() || busy < FULL {
         return None;
     }
-    let users: Vec<String> = look::largest(evidence, &keys::SCHED_PROCESS_CPU, NAMED)
+    let users: Vec<(f64, String)> = look::largest(evidence, &keys::SCHED_PROCESS_CPU, NAMED)
         .iter()
         .filter_map(|process| {
             let name = look::words(evidence, &keys::SCHED_PROCESS_NAME, process)?;
             let cpus = look::number(evidence, &keys::SCHED_PROCESS_CPU, process)?;
-            Some(format!("{name} {} ({cpus:.2} CPUs)", process.name()))
+            let told = format!("{name} {} ({cpus:.2} CPUs)", process.name());
+            (cpus >= LEAST).then_some((cpus, told))
         })
         .collect();
-    let most = if users.is_empty() {
-        String::new()
-    } else {
-        format!(", most of it with {}", users.join(", "))
+    let named: f64 = users.iter().map(|(cpus, _)| cpus).sum();
+    let users: Vec<String> = users.into_iter().map(|(_, told)| told).collect();
+    let all = busy * cpus.len() as f64;
+    let most = match (named > all / 2.0, users.is_empty()) {
+        (true, _) => format!(", most of it with {}", users.join(", ")),
+        // Processes that are not there at both ends are in nobody's numbers: those that compile, or a shell script's.
+        (false, true) => ", with processes that came and went, or with many small ones".to_owned(),
+        (false, false) => format!(
+            ", {named:.2} of {all:.2} with {}, the rest with processes that came and went, or with many small ones",
+            users.join(", ")
+        ),
     };
     Some(format!(
         "all {} are {} busy{most}; no rule found what makes that cheaper: look for it in the programs, or add CPUs",

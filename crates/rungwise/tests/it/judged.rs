@@ -1,6 +1,8 @@
 //! `check` and `compare` on told hosts: the report in every form, and what differs between two.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rungwise_probes::bundle;
 
 use crate::drawn::{self, PROBE};
 use crate::run::{Bench, Ended};
@@ -266,7 +268,7 @@ fn the_page_of_a_check_is_whole_and_fits_a_wide_and_a_narrow_window() {
 }
 
 /// What `client-bound` says of a host beside this report.
-fn of_the_client(bench: &Bench, report: &std::path::Path) -> serde_json::Value {
+fn of_the_client(bench: &Bench, report: &Path) -> serde_json::Value {
     let host = told("healthy");
     let load = report.to_str().unwrap();
     let ended = bench.run(&["check", &host, "--load", load, "--format", "json"]);
@@ -373,4 +375,32 @@ fn a_file_that_is_no_load_report_is_refused_before_anything_is_looked_at() {
         assert!(said.contains("rungwise load udp"), "{said}");
         assert!(!said.contains("looking at"), "{said}");
     }
+}
+
+#[test]
+fn who_keeps_all_cpus_busy_is_named_only_where_it_is_known() {
+    let busy = Bench::new().run(&["check", &told("guest-2cpu-busy")]);
+    let head = busy.stdout.replace('\n', " ");
+    assert!(head.contains("all 2 CPUs are 100 % busy"), "{head}");
+    assert!(head.contains("with processes that came and went"), "{head}");
+    assert!(!head.contains("(0.00 CPUs)"), "{head}");
+    let served = Bench::new().run(&["check", &told("guest-2cpu-udp")]);
+    let head = served.stdout.replace('\n', " ");
+    assert!(
+        head.contains("0.90 of 2.00 with rungwise 26930 (0.50 CPUs)"),
+        "{head}"
+    );
+}
+
+#[test]
+fn a_look_that_saw_little_is_not_called_good() {
+    let bench = Bench::new();
+    let mut capture = bundle::read(Path::new(&told("guest-2cpu-idle"))).unwrap();
+    // One look: no rate is known.
+    capture.moments.truncate(1);
+    let file = bench.path("blind.rungwise");
+    std::fs::write(&file, bundle::pack(&capture).unwrap()).unwrap();
+    let text = bench.run(&["check", file.to_str().unwrap()]).stdout;
+    assert!(text.starts_with("? little was seen: only "), "{text}");
+    assert!(!text.contains("nothing to act on"), "{text}");
 }
