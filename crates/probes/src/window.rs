@@ -106,12 +106,13 @@ impl<'a> Window<'a> {
         found
     }
 
-    /// Why nothing matches `pattern`, where its folder could not be listed or was not looked into.
+    /// Why nothing matches `pattern`, where its folder could not be listed, was not looked into or is not mounted.
     pub fn unlisted(&self, pattern: &str) -> Option<Absence> {
         let last = self.moments().last()?;
         match last.files.get(pattern) {
             Some(Raw::Failed { .. }) => text_of(last, pattern).err(),
-            _ => None,
+            Some(Raw::Text(_)) => None,
+            None => unmounted(last, pattern, "ENOENT"),
         }
     }
 

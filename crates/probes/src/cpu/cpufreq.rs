@@ -72,7 +72,7 @@ fn frequency(window: &Window<'_>, evidence: &mut Evidence) {
         }
     }
     if !found {
-        let why = refused.unwrap_or_else(none);
+        let why = refused.unwrap_or_else(|| none(window));
         evidence.absent(&[&keys::CPU_FREQUENCY], &why, CURRENT);
     }
 }
@@ -102,13 +102,15 @@ fn words(window: &Window<'_>, evidence: &mut Evidence, key: &'static Key, patter
         let why = if governed {
             Absence::because("the frequency driver has no such setting")
         } else {
-            none()
+            none(window)
         };
         evidence.absent(&[key], &why, pattern);
     }
 }
 
-fn none() -> Absence {
-    Absence::because("no CPU has a frequency driver, as is usual in a guest")
-        .remedy("ask where the hardware or the hypervisor is managed")
+fn none(window: &Window<'_>) -> Absence {
+    window.unlisted(GOVERNOR).unwrap_or_else(|| {
+        Absence::because("no CPU has a frequency driver, as is usual in a guest")
+            .remedy("ask where the hardware or the hypervisor is managed")
+    })
 }

@@ -44,7 +44,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let cpus = deep(window);
     if cpus.is_empty() {
         let why = match window.matching(TIME).first() {
-            None => Absence::because("no CPU shows idle states"),
+            None => window
+                .unlisted(TIME)
+                .unwrap_or_else(|| Absence::because("no CPU shows idle states")),
             Some((path, _)) => super::no_rate(window, path, "the idle states cannot be read"),
         };
         evidence.absent(&[&keys::CPU_DEEP_IDLE], &why, TIME);

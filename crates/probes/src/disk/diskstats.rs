@@ -64,7 +64,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     };
     let disks = in_use(window);
     if disks.is_empty() {
-        let why = Absence::because("no disk has read or written anything since boot");
+        let why = window
+            .unlisted(SCHEDULERS)
+            .unwrap_or_else(|| Absence::because("no disk has read or written anything since boot"));
         return evidence.absent(PROBE.yields, &why, STATS);
     }
     for disk in disks {

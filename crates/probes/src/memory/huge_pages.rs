@@ -75,7 +75,9 @@ fn uncounted(window: &Window<'_>) -> Absence {
             .iter()
             .any(|name| name.starts_with("cpu") || name.starts_with("armv"))
     });
-    if counters {
+    if let Some(why) = window.unlisted(COUNTERS) {
+        why
+    } else if counters {
         let why = stack::absence(window, TLB, "misses of the TLB were not counted");
         why.remedy("perf stat -a -e dTLB-loads,dTLB-load-misses sleep 10")
     } else {

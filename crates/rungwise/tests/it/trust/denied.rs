@@ -289,6 +289,13 @@ fn where_nothing_is_mounted_nothing_is_passed_and_the_mount_is_the_remedy() {
         "/proc is not mounted here",
         "mount it",
     );
+    // What cannot be seen is not what is not there.
+    let words = contained("umount -l /sys; mount -t proc proc /proc");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let text = told(&mut check(&bench, &words));
+    for rule in ["cstate-latency", "disk-queue", "freq-low", "tlb-bound"] {
+        expect_lack(&text, rule, "/sys is not mounted here", "mount it");
+    }
 }
 
 /// Kills and reaps it, whatever happens meanwhile.
