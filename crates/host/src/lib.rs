@@ -10,6 +10,7 @@
 )]
 
 mod ask;
+mod audit;
 pub mod clock;
 pub mod cpu;
 pub mod environment;
@@ -38,6 +39,7 @@ mod unit;
 pub mod veth;
 mod wait;
 
+pub use audit::AuditRule;
 pub use error::{Error, Result};
 pub use mount::{MountOption, Mounted};
 pub use setting::DeviceSetting;
@@ -186,6 +188,17 @@ pub trait Host: Send + Sync {
     /// Makes `value`, one of [`MountOption::values`], hold for what is mounted at `point`.
     fn remount(&self, point: &Path, option: MountOption, value: &str) -> io::Result<()> {
         let _ = (point, option, value);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The rules by which audit records system calls, in the order in which they are tried.
+    fn audit_rules(&self) -> io::Result<Vec<AuditRule>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Adds [`AuditRule::LeavesOut`] of `user` before all other rules, or deletes one.
+    fn set_left_out(&self, user: u32, present: bool) -> io::Result<()> {
+        let _ = (user, present);
         Err(io::ErrorKind::Unsupported.into())
     }
 

@@ -15,8 +15,8 @@ use std::path::Path;
 use rungwise_model::kernel::{Answer, Owner, Question, TcpSocket};
 
 use crate::{
-    BaseChain, DeviceSetting, Feature, Host, MountOption, ask, ethtool, files, mount, nft, thread,
-    unit,
+    AuditRule, BaseChain, DeviceSetting, Feature, Host, MountOption, ask, audit, ethtool, files,
+    mount, nft, thread, unit,
 };
 
 /// `impl Host` for the namespaces of the calling thread.
@@ -119,6 +119,14 @@ impl Host for Live {
 
     fn remount(&self, point: &Path, option: MountOption, value: &str) -> io::Result<()> {
         mount::set(point, option, value)
+    }
+
+    fn audit_rules(&self) -> io::Result<Vec<AuditRule>> {
+        audit::rules()
+    }
+
+    fn set_left_out(&self, user: u32, present: bool) -> io::Result<()> {
+        audit::leave_out(user, present)
     }
 
     fn unit_active(&self, unit: &str) -> io::Result<bool> {

@@ -32,6 +32,10 @@ const ERROR_TEXT: u16 = 1;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 const NESTED: u16 = 0x8000;
+/// One of several, which [`DONE`] ends.
+const MULTI: u16 = 0x2;
+/// The kernel's answering thread has to be scheduled once; ten times what a loaded machine was seen to need.
+const WITHIN: Duration = Duration::from_millis(200);
 /// The kernel never makes a dump message larger than this (`NLMSG_GOODSIZE` is at most 8 KiB, dumps 32 KiB).
 const RECEIVE: usize = 64 * 1024;
 
@@ -119,23 +123,22 @@ impl Request {
     /// Sends as [`Request::send`] does and hands every answer but acknowledgements to `take`. A dump of what
     /// changed under the kernel's hands is `Interrupted`: ask again.
     pub(crate) fn each(&self, protocol: isize, take: impl FnMut(&Message<'_>)) -> io::Result<()> {
-        self.exchange(protocol, None, take)
+        self.exchange(protocol, false, take)
     }
 
-    /// Waits up to `within` for one answer that the kernel gives in its own time.
+    /// Waits for an answer that the kernel gives in its own time, one message or several.
     pub(crate) fn patient(
         &self,
         protocol: isize,
-        within: Duration,
         take: impl FnMut(&Message<'_>),
     ) -> io::Result<()> {
-        self.exchange(protocol, Some(within), take)
+        self.exchange(protocol, true, take)
     }
 
     fn exchange(
         &self,
         protocol: isize,
-        within: Option<Duration>,
+        patient: bool,
         mut take: impl FnMut(&Message<'_>),
     ) -> io::Result<()> {
         let mut socket = Socket::new(protocol)?;
@@ -147,21 +150,21 @@ impl Request {
         }
         socket.send_to(&self.bytes, &SocketAddr::new(0, 0), 0)?;
         let mut acks = 0;
-        let mut answers = 0;
+        let mut ended = !patient;
         let mut refusal = None;
         let mut buffer = Vec::with_capacity(RECEIVE);
         loop {
             buffer.clear();
             match socket.recv(&mut buffer, libc::MSG_DONTWAIT) {
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match within {
-                    Some(within) if answers == 0 && refusal.is_none() => {
-                        if !readable(&socket, within)? {
-                            return Err(io::ErrorKind::TimedOut.into());
-                        }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if ended || refusal.is_some() {
+                        break;
                     }
-                    _ => break,
-                },
+                    if !readable(&socket, WITHIN)? {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -178,12 +181,13 @@ impl Request {
                     },
                     // A dump that failed says so at its end.
                     DONE => {
+                        ended = true;
                         if let Some(error) = message.refusal() {
                             refusal.get_or_insert(error);
                         }
                     }
                     _ => {
-                        answers += 1;
+                        ended |= message.flags & MULTI == 0;
                         take(&message);
                     }
                 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rungwise_model::kernel::{Answer, Question};
 
 use crate::mount::MOUNTS;
-use crate::{BaseChain, DeviceSetting, Feature, Host, MountOption};
+use crate::{AuditRule, BaseChain, DeviceSetting, Feature, Host, MountOption};
 
 /// How the kernel keeps what is written to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +85,7 @@ struct State {
     settings: BTreeMap<(String, DeviceSetting), String>,
     chains: Vec<BaseChain>,
     units: BTreeMap<String, bool>,
+    audit: Option<Vec<AuditRule>>,
     answers: BTreeMap<Question, Answer>,
     refused: BTreeMap<PathBuf, i32>,
     /// Errors by the number of the change that meets them, counted from 1.
@@ -161,6 +162,13 @@ impl Recorded {
     #[must_use]
     pub fn with_unit(self, unit: &str, active: bool) -> Self {
         self.state().units.insert(unit.to_owned(), active);
+        self
+    }
+
+    /// Adds audit of system calls, with these rules.
+    #[must_use]
+    pub fn with_audit(self, rules: &[AuditRule]) -> Self {
+        self.state().audit = Some(rules.to_vec());
         self
     }
 
@@ -247,8 +255,13 @@ impl Recorded {
             .units
             .iter()
             .map(|(unit, active)| (unit.clone(), active.to_string()));
+        let audit = state
+            .audit
+            .iter()
+            .map(|rules| ("audit".to_owned(), format!("{rules:?}")));
         files
             .chain(units)
+            .chain(audit)
             .chain(features)
             .chain(settings)
             .chain(chains)
@@ -451,6 +464,27 @@ impl Host for Recorded {
             fields[field] = &options;
             *line = fields.join(" ");
             entry.value = lines.join("\n");
+            Ok(())
+        })
+    }
+
+    fn audit_rules(&self) -> io::Result<Vec<AuditRule>> {
+        let state = self.state();
+        alive(&state)?;
+        state.audit.clone().ok_or(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Adds one also where it is there already, as the kernel does.
+    fn set_left_out(&self, user: u32, present: bool) -> io::Result<()> {
+        self.change(|state| {
+            let rules = state.audit.as_mut().ok_or_else(absent)?;
+            let ours = AuditRule::LeavesOut(user);
+            if present {
+                rules.insert(0, ours);
+                return Ok(());
+            }
+            let first = rules.iter().position(|rule| *rule == ours);
+            rules.remove(first.ok_or_else(absent)?);
             Ok(())
         })
     }

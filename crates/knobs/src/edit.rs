@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rungwise_host::{DeviceSetting, Host, MountOption};
+use rungwise_host::{AuditRule, DeviceSetting, Host, MountOption};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +125,11 @@ pub enum Edit {
         /// The state.
         active: bool,
     },
+    /// Audit records no system call of a user: a rule that is there or not.
+    AuditNever {
+        /// The real user id.
+        user: u32,
+    },
     /// What only a person can do. Planned, shown and exported; the engine never carries it out.
     ByHand {
         /// Where the text goes.
@@ -163,6 +168,7 @@ impl Edit {
                 MountOption::Discard => format!("discard of {}", mount.point),
             },
             Self::Unit { unit, .. } => unit.clone(),
+            Self::AuditNever { user } => format!("audit rule never,exit uid={user}"),
             Self::ByHand { way, .. } => way.place().to_owned(),
             Self::Service { switch, .. } => format!("switch {switch} of the service"),
         }
@@ -184,6 +190,7 @@ impl Edit {
             Self::Feature { on, .. } => on_off(*on).into(),
             Self::NftTable { present, .. } => present_absent(*present).into(),
             Self::Unit { active, .. } => active_inactive(*active).into(),
+            Self::AuditNever { .. } => present_absent(true).into(),
         }
     }
 
@@ -232,6 +239,15 @@ impl Edit {
             Self::OpenFiles { process, .. } => Ok(OpenFiles::of(host, process)?.to_string()),
             Self::Mount { mount, option, .. } => mount.option(host, *option),
             Self::Unit { unit, .. } => Ok(active_inactive(host.unit_active(unit)?).to_owned()),
+            Self::AuditNever { user } => {
+                let rules = host.audit_rules()?;
+                let ours = |rule: &&AuditRule| **rule == AuditRule::LeavesOut(*user);
+                Ok(match rules.iter().filter(ours).count() {
+                    // Somebody else's as well; they cannot be told apart.
+                    several @ 2.. => format!("present {several} times"),
+                    one => present_absent(one == 1).to_owned(),
+                })
+            }
             Self::ByHand {
                 way: Way::CommandLine,
                 text,
@@ -263,6 +279,7 @@ impl Edit {
             Self::OpenFiles { process, .. } => OpenFiles::write(host, process, value),
             Self::Mount { mount, option, .. } => mount.set(host, *option, value),
             Self::Unit { unit, .. } => host.set_unit(unit, value == active_inactive(true)),
+            Self::AuditNever { user } => host.set_left_out(*user, value == present_absent(true)),
             Self::ByHand { .. } => Err(by_a_person()),
             Self::Service { .. } => Err(not_a_service()),
         }
@@ -293,7 +310,9 @@ impl Edit {
                 target::form_of(path).is_some_and(|form| form.holds(value))
             }
             Self::Feature { .. } => [on_off(true), on_off(false)].contains(&value),
-            Self::NftTable { .. } => [present_absent(true), present_absent(false)].contains(&value),
+            Self::NftTable { .. } | Self::AuditNever { .. } => {
+                [present_absent(true), present_absent(false)].contains(&value)
+            }
             // A root qdisc that somebody configured reads with its handle; nobody could make it again.
             Self::Setting {
                 setting: setting @ DeviceSetting::RootQdisc,

@@ -242,6 +242,7 @@ fn hint(answer: &io::Error) -> &'static str {
     const EIO: i32 = 5;
     const EOVERFLOW: i32 = 75;
     const EOPNOTSUPP: i32 = 95;
+    const ECONNREFUSED: i32 = 111;
     match answer.raw_os_error() {
         Some(EIO) => "; the kernel keeps it to itself, as it does managed interrupts",
         Some(EOVERFLOW) => {
@@ -249,6 +250,9 @@ fn hint(answer: &io::Error) -> &'static str {
         }
         Some(EOPNOTSUPP) => {
             "; the driver cannot do it, or not in the device's present state (threaded NAPI needs GRO)"
+        }
+        Some(ECONNREFUSED) => {
+            "; audit answers on the host itself, not in a container, and not after a boot with audit=0"
         }
         _ => "",
     }

@@ -160,7 +160,7 @@ pub static KNOBS: &[&Knob] = &[
     &host::nofile::KNOB,
     &service::application::PAYLOAD,
     &service::application::THREADS,
-    &host::security::AUDIT_RULES,
+    &host::audit_rules::KNOB,
     &host::auditd::KNOB,
     &host::security::BPF_JIT,
     &host::security::SELINUX_AVC,

@@ -7,6 +7,7 @@
 use rungwise_host::{DeviceSetting, MountOption};
 
 use crate::edit::{Edit, OUR_TABLES, Place};
+use crate::host::audit_rules::may_be_left_out;
 
 pub use crate::form::Form;
 
@@ -32,6 +33,8 @@ pub enum Target {
     OpenFiles,
     /// An option of any mounted file system.
     Mount(MountOption),
+    /// The rule of audit that leaves out a user who is not root.
+    AuditNever,
     /// A unit of the service manager.
     Unit(&'static str),
     /// A switch of the service.
@@ -72,6 +75,9 @@ impl Target {
             (Self::Mount(known), Edit::Mount { option, .. }) => {
                 *place == Place::Host && known == option
             }
+            (Self::AuditNever, Edit::AuditNever { user }) => {
+                *place == Place::Host && may_be_left_out(*user)
+            }
             (Self::Unit(known), Edit::Unit { unit, .. }) => *place == Place::Host && known == unit,
             (Self::Switch(known), Edit::Service { switch, .. }) => known == switch,
             _ => false,
@@ -90,11 +96,14 @@ pub fn form_of(path: &str) -> Option<Form> {
         })
 }
 
-/// Some knob of the registry could have made this edit, with this value before it.
+/// Some knob of the registry could have made this edit, with this value before it. What held already is never written,
+/// and so nothing that an undo could write back.
 pub(crate) fn could_be_ours(knob: &str, place: &Place, edit: &Edit, before: &str) -> bool {
+    let changes = matches!(edit, Edit::Keep { .. }) || !edit.same(before, &edit.value());
     crate::find(knob).is_ok_and(|knob| knob.may_write(place, edit))
         && edit.can_hold(&edit.value())
         && edit.can_hold(before)
+        && changes
 }
 
 /// Longest path that is looked at; the kernel's own limit.

@@ -2,8 +2,9 @@
 //!
 //! An invented machine with everything the knobs touch, a record of the real machine's settings to
 //! prove "exactly as before", a way to kill a program at its nth system call, and namespaces with one
-//! planted fault each, or none. And a GC log that does not end, casebooks, and a loud word for what is skipped.
+//! planted fault each, or none. A rule of audit, too, a GC log that does not end, casebooks, and a loud word for what is skipped.
 
+mod audit;
 pub mod casebook;
 mod clock;
 mod endless;
@@ -14,6 +15,7 @@ mod pair;
 mod record;
 mod skipped;
 
+pub use audit::{RecordedUser, a_user_of_nobody};
 pub use clock::WallClock;
 pub use endless::EndlessLog;
 pub use invented::{BOOT_ID, DEVICE, QUEUES, invented};

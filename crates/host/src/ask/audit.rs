@@ -5,23 +5,20 @@
 //! kernel/audit.c of Linux 6.18.
 
 use std::io;
-use std::time::Duration;
 
 use rungwise_model::kernel::Audit;
 
+use crate::audit::PROTOCOL;
 use crate::netlink::{Message, Request, number32};
 
-const AUDIT: isize = libc::NETLINK_AUDIT as isize;
 const AUDIT_GET: u16 = 1000;
-/// The answering thread has to be scheduled once; ten times what a loaded machine was seen to need.
-const WITHIN: Duration = Duration::from_millis(200);
 
 /// Asks for it.
 pub(super) fn status() -> io::Result<Audit> {
     let mut request = Request::default();
     request.message(AUDIT_GET, 0, &[]);
     let mut found = None;
-    let asked = request.patient(AUDIT, WITHIN, |message| {
+    let asked = request.patient(PROTOCOL, |message| {
         found = found.or_else(|| status_in(message));
     });
     asked.map_err(|error| match error.raw_os_error() {

@@ -123,6 +123,13 @@ impl Item {
                     ),
                 )
             }
+            Edit::AuditNever { user } => fleeting(
+                edit,
+                &format!(
+                    "it ends when the rules are loaded anew; put the line -A never,exit -F uid={user} in \
+                     /etc/audit/rules.d/00-uid-{user}.rules"
+                ),
+            ),
             Edit::NftTable { .. } => fleeting(edit, "it is an obstacle of a lab"),
             Edit::Service { .. } => fleeting(
                 edit,

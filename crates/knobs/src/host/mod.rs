@@ -3,6 +3,7 @@
 //! Some are only shown: turning them takes a reboot, the firmware or the owner's consent.
 
 pub(crate) mod affinity_hint;
+pub(crate) mod audit_rules;
 pub(crate) mod auditd;
 pub(crate) mod boot;
 pub(crate) mod cpu;

@@ -39,35 +39,6 @@ pub(crate) static NFT_RULES: Knob = Knob {
     ..COMMON
 };
 
-/// `sec.audit_rules`
-pub(crate) static AUDIT_RULES: Knob = Knob {
-    id: "sec.audit_rules",
-    risk: Risk::Disruptive,
-    settable: Settable::No(
-        "rules of audit are the owner's record of the machine; compliance may demand each of them",
-    ),
-    summary: "which system calls audit records",
-    values: "exclude",
-    doc: Doc {
-        does: "Every rule is tried at every system call of the lists it is in.",
-        helps: "When audit is required and its functions show above 1.5 % of CPU: a rule that leaves the service's \
-                user out, before the broad ones.",
-        costs: "The trail has a gap, which the owner must accept.",
-        undone: "The rule is deleted: auditctl -d exit,never and the rest of its words; and its file, where there is one.",
-        sources: "auditctl(8), augenrules(8); the middle way instead of sec.auditd.",
-    },
-    by_hand: &[Manual {
-        wish: "exclude",
-        way: Way::Command,
-        text: "auditctl -l; auditctl -s   # enabled 2 is locked until the next boot\n\
-               auditctl -A exit,never -F arch=b64 -S all -F uid=SERVICE_USER\n\
-               # to keep it: the words after auditctl as a line of /etc/audit/rules.d/00-SERVICE.rules, then\n\
-               augenrules --load",
-    }],
-    turn: Turn::Unseen,
-    ..COMMON
-};
-
 /// `sec.seccomp_bpf_jit`
 pub(crate) static BPF_JIT: Knob = Knob {
     id: "sec.seccomp_bpf_jit",

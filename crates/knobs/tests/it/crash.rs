@@ -46,6 +46,7 @@ const WISHES: &[(&str, &str)] = &[
     ("disk.mount_noatime", "strictatime"),
     ("disk.discard", "periodic"),
     ("net.irqbalance_stop", "stop"),
+    ("sec.audit_rules", "uid=998,999"),
     ("virt.vhost_pin", "1"),
     ("virt.vcpu_pin", "0-1"),
     ("rpc.nofile", "4242:1048576"),

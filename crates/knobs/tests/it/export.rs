@@ -32,6 +32,7 @@ const KEPT: &[(&str, &str)] = &[
     ("cpu.dma_latency", "100us"),
     ("disk.mount_noatime", "noatime"),
     ("net.irqbalance_stop", "stop"),
+    ("sec.audit_rules", "uid=998"),
     ("cpu.cfs_quota", "2.5"),
     ("virt.container_cpuset", "0"),
     ("cpu.pin_threads", "4242:0"),

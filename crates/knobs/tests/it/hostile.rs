@@ -120,6 +120,12 @@ fn forged() -> Vec<Intent> {
             before: "inactive".to_owned(),
             ..file("net.irqbalance_stop", "", "")
         },
+        // All that root does, unrecorded.
+        Intent {
+            edit: Edit::AuditNever { user: 0 },
+            before: "absent".to_owned(),
+            ..file("sec.audit_rules", "", "")
+        },
         Intent {
             edit: Edit::Mount {
                 mount: Mount {

@@ -129,6 +129,7 @@ const NOT_OURS: &[&str] = &[
     "disk.discard",
     "disk.mount_noatime",
     "net.irqbalance_stop",
+    "sec.audit_rules",
     "virt.vcpu_pin",
     "virt.vhost_pin",
 ];

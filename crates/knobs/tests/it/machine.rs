@@ -2,7 +2,8 @@
 //! a disk, control groups, interrupts, settings of the card, a process.
 
 use rungwise_host::recorded::{Recorded, Stored};
-use rungwise_host::{DeviceSetting, Feature};
+use rungwise_host::{AuditRule, DeviceSetting, Feature};
+use rungwise_model::kernel::{Answer, Audit, Question};
 use rungwise_testkit::{DEVICE, QUEUES, invented};
 
 /// Its disk.
@@ -180,7 +181,14 @@ pub(crate) fn everything(name: &str, netns: u64) -> Recorded {
                 "balance_performance",
             );
     }
-    guests(process(device(disk(host)))).with_unit("irqbalance.service", true)
+    let audit = Audit {
+        enabled: 1,
+        ..Audit::default()
+    };
+    guests(process(device(disk(host))))
+        .with_unit("irqbalance.service", true)
+        .with_audit(&[AuditRule::LeavesOut(33), AuditRule::Records])
+        .with_answer(Question::Audit, Answer::Audit(audit))
 }
 
 fn disk(mut host: Recorded) -> Recorded {

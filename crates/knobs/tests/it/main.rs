@@ -6,6 +6,7 @@
     reason = "helpers of tests fail the test, and look at files themselves"
 )]
 
+mod audit;
 mod crash;
 mod engine;
 mod export;

@@ -1,6 +1,7 @@
 //! What each knob plans, and that it reads what it plans.
 
 use proptest::prelude::*;
+use rungwise_host::recorded::Recorded;
 use rungwise_knobs::{Context, KNOBS, Scope, Settable};
 use rungwise_model::kernel::{Answer, Channels, NetDevice, Question, Ring};
 
@@ -83,6 +84,7 @@ pub(crate) const WISHES: &[(&str, &str)] = &[
     ("numa.balancing", "0"),
     ("numa.zone_reclaim", "1"),
     ("rpc.nofile", "4242:65536"),
+    ("sec.audit_rules", "uid=998"),
     ("sec.seccomp_bpf_jit", "0"),
     ("sec.selinux_avc", "8192"),
     ("tcp.autocorking", "off"),
@@ -170,7 +172,7 @@ fn what_a_knob_reads_can_be_wished_for_and_changes_nothing() {
 
 #[test]
 fn every_knob_is_read_everywhere_and_none_fails_in_a_way_of_its_own() {
-    let bare = rungwise_host::recorded::Recorded::new("a bare machine", 1);
+    let bare = Recorded::new("a bare machine", 1);
     let machines = Machines::new();
     for knob in KNOBS {
         for (host, device) in [
@@ -499,7 +501,7 @@ fn a_missing_device_names_those_that_exist() {
 }
 
 /// What planning a wish says on a machine, its error where it is refused.
-fn said(host: &rungwise_host::recorded::Recorded, id: &str, device: &str, wish: &str) -> String {
+pub(crate) fn said(host: &Recorded, id: &str, device: &str, wish: &str) -> String {
     let context = Context::of_host(host, Some(device), &[0, 1]);
     match rungwise_knobs::find(id).unwrap().plan(&context, wish) {
         Ok(plan) => plan.diff(),
@@ -516,7 +518,7 @@ fn two_threads_per_core_that_cannot_be_switched_are_refused_with_the_reason() {
         ("forceoff", "forced off"),
         ("off", "set every CPU mask and pin anew"),
     ] {
-        let host = rungwise_host::recorded::Recorded::new("x", 1).file(control, state);
+        let host = Recorded::new("x", 1).file(control, state);
         let said = said(&host, "bios.smt", "", "on");
         assert!(said.contains(words), "{state}: {said}");
     }
@@ -625,7 +627,7 @@ fn vhost_threads_are_found_by_name_whether_they_are_the_kernels_or_those_of_qemu
         let said = said(&host, "virt.vhost_pin", "", wish);
         assert!(said.contains(words), "{said}");
     }
-    let guest = rungwise_host::recorded::Recorded::new("x", 1).file("/proc/1/task/1/comm", "init");
+    let guest = Recorded::new("x", 1).file("/proc/1/task/1/comm", "init");
     assert!(said(&guest, "virt.vhost_pin", "", "1").contains("no guest of this host"));
 }
 
@@ -656,7 +658,7 @@ fn vcpus_are_dealt_one_to_a_cpu_and_never_two() {
     }
     // What lasts is the owner's to put in place, and inside a guest nothing is named so.
     let lasting = said(&host, "virt.vcpu_pin", "", "keep:8-9");
-    let guest = rungwise_host::recorded::Recorded::new("x", 1).file("/proc/1/task/1/comm", "init");
+    let guest = Recorded::new("x", 1).file("/proc/1/task/1/comm", "init");
     let text = said(&guest, "virt.vcpu_pin", "", "8-9");
     for text in [&lasting, &text] {
         assert!(text.contains("<vcpupin vcpu='1' cpuset='9'/>"), "{text}");

@@ -1,8 +1,7 @@
 //! Auditing of system calls: whether it is on, and what it is told to watch.
 //!
-//! The state is asked of the kernel; of the rules, which only the audit daemon's own tools may list without
-//! taking part in its protocol, the files are read from which they are loaded. Sources: kernel/audit.c
-//! (Linux 6.18), auditctl(8).
+//! The state is asked of the kernel; of the rules the files are read from which they are loaded. Sources:
+//! kernel/audit.c (Linux 6.18), auditctl(8).
 
 use rungwise_model::evidence::{Evidence, Origin, Subject};
 use rungwise_model::kernel::{Answer, Question};

@@ -6,8 +6,11 @@
 use std::os::unix::fs::FileExt as _;
 use std::process::Child;
 
-use rungwise_host::Host as _;
+use rungwise_host::live::Live;
 use rungwise_host::veth::{self, End, Spec};
+use rungwise_host::{AuditRule, Host as _};
+
+use rungwise_testkit::{RecordedUser, a_user_of_nobody, skipped};
 
 use super::*;
 
@@ -38,6 +41,8 @@ struct Rig {
     mount: Option<String>,
     /// What the invented service manager knows of its one unit.
     unit: Option<PathBuf>,
+    /// A user whom audit may leave out.
+    user: Option<u32>,
 }
 
 /// A turn of some knobs at once.
@@ -76,6 +81,7 @@ impl Rig {
             disk: None,
             mount: None,
             unit: None,
+            user: None,
         };
         rig.settle();
         rig
@@ -108,6 +114,11 @@ impl Rig {
         }
         if let Some(unit) = &self.unit {
             now.insert("unit".to_owned(), std::fs::read_to_string(unit).unwrap());
+        }
+        if let Some(user) = self.user {
+            let mut rules = Live.audit_rules().unwrap();
+            rules.retain(|rule| *rule == AuditRule::LeavesOut(user));
+            now.insert("audit".to_owned(), format!("{rules:?}"));
         }
         now
     }
@@ -479,6 +490,27 @@ fn access_times_and_discard_of_a_mount_survive_a_kill_at_any_call() {
     rig.survives(&Turn {
         wishes: &["disk.mount_noatime=noatime", "disk.discard=periodic"],
         device: point,
+        first_is_a_file: false,
+    });
+}
+
+#[test]
+fn a_user_whom_audit_leaves_out_survives_a_kill_at_any_call() {
+    let _recorded = match RecordedUser::plant() {
+        Ok(rule) => rule,
+        Err(why) => {
+            return skipped(&format!(
+                "sec.audit_rules: cannot add a rule of audit: {why}"
+            ));
+        }
+    };
+    let mut rig = Rig::new();
+    let user = a_user_of_nobody();
+    rig.user = Some(user);
+    rig.settle();
+    rig.survives(&Turn {
+        wishes: &[&format!("sec.audit_rules=uid={user}")],
+        device: DEVICE,
         first_is_a_file: false,
     });
 }
