@@ -42,13 +42,13 @@ pub(crate) fn whole(text: &[u8]) -> Option<(u64, &[u8])> {
     (1..=DIGITS).contains(&at).then(|| (value, &text[at..]))
 }
 
-/// `12`, `0.5` or `0,5`, times ten to the power of `places`, 9 at most. Digits beyond that are dropped: a log of
-/// HotSpot prints none.
+/// `12`, `0.5`, `0,5`, or with the mark of Pashto and Persian (U+066B), the only other one of glibc's locales; times ten to
+/// the power of `places`, 9 at most. Digits beyond that are dropped: a log of HotSpot prints none.
 #[inline]
 pub(crate) fn decimal(text: &[u8], places: u32) -> Option<(u64, &[u8])> {
     let (value, rest) = whole(text)?;
     let value = value.checked_mul(*TENS.get(places as usize)?)?;
-    let [b'.' | b',', fraction @ ..] = rest else {
+    let ([b'.' | b',', fraction @ ..] | [0xD9, 0xAB, fraction @ ..]) = rest else {
         return Some((value, rest));
     };
     let (mut left, mut part, mut at) = (places as usize, 0, 0);
@@ -73,7 +73,9 @@ pub(crate) fn decimal(text: &[u8], places: u32) -> Option<(u64, &[u8])> {
 pub(crate) fn size(text: &[u8]) -> Option<(u64, &[u8])> {
     let (number, unit) = whole(text)?;
     let (fraction, digits, unit) = match unit {
-        [b'.' | b',', rest @ ..] if rest.first().is_some_and(u8::is_ascii_digit) => {
+        [b'.' | b',', rest @ ..] | [0xD9, 0xAB, rest @ ..]
+            if rest.first().is_some_and(u8::is_ascii_digit) =>
+        {
             let (fraction, after) = whole(rest)?;
             (fraction, rest.len() - after.len(), after)
         }
@@ -133,6 +135,11 @@ mod tests {
             decimal(b"0,1193963 secs", SECONDS),
             Some((119_396_300, &b" secs"[..]))
         );
+        assert_eq!(
+            decimal("0\u{66b}1193963 secs".as_bytes(), SECONDS),
+            Some((119_396_300, &b" secs"[..]))
+        );
+        assert_eq!(size("1\u{66b}5K".as_bytes()), Some((1536, &b""[..])));
     }
 
     #[test]

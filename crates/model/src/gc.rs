@@ -323,6 +323,8 @@ pub struct Run {
     pub survivors_full: Option<f64>,
     /// Old collections: full ones and concurrent cycles.
     pub old: OldCollections,
+    /// Why concurrent cycles came, where they tell it themselves, as those of ZGC do: how many of each cause.
+    pub cycle_causes: BTreeMap<String, u64>,
     /// Remarks of CMS and G1.
     pub remark: Option<Remarks>,
     /// Concurrent phases and cycles, by name.
@@ -379,7 +381,7 @@ pub struct Pauses {
     pub young_course: Course,
     /// How the young pause grows with what was in the young generation.
     pub young_cost: Option<Cost>,
-    /// Collections for metaspace that came more than five minutes after the run began.
+    /// Collections and cycles for metaspace that came more than five minutes after the run began.
     pub metadata_late: u64,
     /// Full collections by cause.
     pub full_causes: BTreeMap<String, Total>,
@@ -770,13 +772,13 @@ pub struct Stalls {
 /// Free lists of CMS's old generation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fragmentation {
-    /// Free, last.
+    /// Free: as room was wanting (a promotion failed, or CMS was not done in time), else as last told.
     pub free_bytes: u64,
-    /// Largest free block, last.
+    /// Largest free block, at that moment.
     pub largest_bytes: u64,
     /// Largest block as a share of all that is free.
     pub course: Course,
-    /// The last statement.
+    /// That moment.
     pub last: Moment,
 }
 

@@ -78,13 +78,8 @@ impl Pauses {
             }
             self.young_began = mark.at.or(self.young_began);
         }
-        let late = since.is_some_and(|since| since > STARTED);
-        if late
-            && pause
-                .cause
-                .is_some_and(|cause| names.get(cause) == METADATA)
-        {
-            self.metadata_late += 1;
+        if let Some(cause) = pause.cause {
+            self.for_metaspace(names.get(cause), since);
         }
         let phases = self.phases.at(book, names, pause.name);
         for phase in &pause.phases {
@@ -119,6 +114,12 @@ impl Pauses {
         self.courses[pause.kind as usize].add(mark.at, ms(ns));
         self.make(book, names, pause, window, ns);
         self.rank(mark, &pause.phases);
+    }
+
+    /// A collection or cycle has this cause; `since` is how long the run has lasted.
+    pub(super) fn for_metaspace(&mut self, cause: &str, since: Option<i64>) {
+        let late = since.is_some_and(|since| since > STARTED);
+        self.metadata_late += u64::from(late && cause == METADATA);
     }
 
     /// Outermost phases, and what is in none of them. Where phases together are longer than the pause, they ran side by side:

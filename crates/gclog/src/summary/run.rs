@@ -52,6 +52,7 @@ pub(super) struct Run {
     ages: AgeTables,
     worst: Worst,
     concurrent: Table<Phase>,
+    cycle_causes: Table<u64>,
     concurrent_course: Breakdown,
     safepoints: Safepoints,
     references: Table<Reference>,
@@ -159,6 +160,7 @@ impl Run {
         self.remarks.pause(pause, mark, collector);
         self.ages.pause(pause, mark);
         self.troubles.pause(pause, mark);
+        self.free_lists.pause(pause);
         for references in &pause.references {
             self.references(book, names, references);
         }
@@ -182,7 +184,9 @@ impl Run {
             after: heap.after,
         };
         if let Some(cause) = concurrent.cause {
-            book.keep(names, cause);
+            *self.cycle_causes.at(book, names, cause) += 1;
+            let since = self.lasted(mark.at);
+            self.pauses.for_metaspace(names.get(cause), since);
         }
         if let (Some(began), Some(ended), Some(ns)) =
             (window.began, window.ended, concurrent.duration_ns)
@@ -360,6 +364,7 @@ impl Run {
             resizes: self.sizes.resizes(book),
             survivors_full: self.sizes.survivors_full(),
             old: self.old.told(book),
+            cycle_causes: self.cycle_causes.map(book, |count| *count),
             remark: self.remarks.told(book),
             concurrent: self.concurrent.map(book, |phase| told_phase(book, phase)),
             concurrent_course: self.concurrent_course.told(book),
@@ -382,11 +387,18 @@ impl Run {
     }
 
     /// Share of the run without pauses; nothing of one that has no length. Nor of one without pauses: every collector
-    /// stops threads, so such a log does not print when.
+    /// stops threads, so such a log does not print when. Nor of one that is a single pause from its first stamp to its last.
     fn free(&self, pauses_ms: f64, span: (i64, i64)) -> Option<f64> {
+        /// Sums of milliseconds are as exact as this.
+        const EXACT: f64 = 1e-9;
         let lasted = length_of(span);
-        let known = lasted > 0.0 && self.pauses.all.count() > 0;
-        known.then(|| (1.0 - pauses_ms / 1e3 / lasted).max(0.0))
+        let free = 1.0 - pauses_ms / 1e3 / lasted;
+        let known = match self.pauses.all.count() {
+            0 => false,
+            1 => free > EXACT,
+            _ => true,
+        };
+        (known && lasted > 0.0).then(|| free.max(0.0))
     }
 
     fn throughput(&self, pauses_ms: f64, span: (i64, i64)) -> Option<gc::Throughput> {
@@ -402,7 +414,8 @@ impl Run {
             },
             |(stopped, until)| gc::Throughput {
                 whole,
-                worst: (1.0 - stopped as f64 / WINDOW as f64).max(0.0),
+                // The run may begin and end with a pause, and no window.
+                worst: (1.0 - stopped as f64 / WINDOW as f64).clamp(0.0, whole),
                 worst_window_s: seconds(WINDOW),
                 worst_until_s: seconds(until),
             },

@@ -1,6 +1,7 @@
 //! Hand-made events in, statistics and evidence out.
 
 mod allocation;
+mod cycles;
 
 use proptest::prelude::*;
 use rungwise_model::evidence::{Evidence, Kind as Of, Subject, Value};

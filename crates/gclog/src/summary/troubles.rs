@@ -88,26 +88,66 @@ impl Troubles {
 /// Fragmentation of CMS's old generation.
 #[derive(Debug, Default)]
 pub(super) struct FreeLists {
-    last: Option<(u64, u64, Mark)>,
+    last: Option<Free>,
+    /// The most fragmented since the last pause.
+    since: Option<Free>,
+    /// The same of the pauses in which room was wanting. The full collection that they end in leaves one piece.
+    failed: Option<Free>,
     course: Course,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Free {
+    bytes: u64,
+    largest: u64,
+    mark: Mark,
+}
+
+impl Free {
+    /// A full generation is not a fragmented one.
+    fn share(self) -> Option<f64> {
+        (self.bytes > 0).then(|| self.largest as f64 / self.bytes as f64)
+    }
+
+    fn in_more_pieces(self, other: Option<Self>) -> Self {
+        let share = |free: Self| free.share().unwrap_or(1.0);
+        other
+            .filter(|other| share(*other) < share(self))
+            .unwrap_or(self)
+    }
+}
+
 impl FreeLists {
-    pub(super) fn see(&mut self, mark: Mark, free: u64, largest: u64) {
-        self.last = Some((free, largest, mark));
-        // A full generation is not a fragmented one.
-        if free > 0 {
-            self.course.add(mark.at, largest as f64 / free as f64);
+    pub(super) fn see(&mut self, mark: Mark, bytes: u64, largest: u64) {
+        let free = Free {
+            bytes,
+            largest,
+            mark,
+        };
+        self.last = Some(free);
+        self.since = Some(free.in_more_pieces(self.since));
+        if let Some(share) = free.share() {
+            self.course.add(mark.at, share);
+        }
+    }
+
+    pub(super) fn pause(&mut self, pause: &Pause) {
+        let since = self.since.take();
+        let troubles = &pause.troubles;
+        if troubles.promotion_failed || troubles.concurrent_mode_failure {
+            self.failed = since
+                .map(|since| since.in_more_pieces(self.failed))
+                .or(self.failed);
         }
     }
 
     pub(super) fn told(&self, book: &Book) -> Option<gc::Fragmentation> {
-        let (free, largest, mark) = self.last?;
+        let free = self.failed.or(self.last)?;
         Some(gc::Fragmentation {
-            free_bytes: free,
-            largest_bytes: largest,
+            free_bytes: free.bytes,
+            largest_bytes: free.largest,
             course: self.course.course(),
-            last: mark.moment(book),
+            last: free.mark.moment(book),
         })
     }
 }

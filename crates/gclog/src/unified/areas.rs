@@ -46,12 +46,18 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, id: u64, te
         _ => return block(unified, context, text),
     };
     let Some((change, rest)) = change(rest) else {
-        return if area == Area::Metaspace {
-            Read::Ignored
-        } else {
-            Read::Unknown
+        if area != Area::Metaspace {
+            return Read::Unknown;
+        }
+        let Some(held) = held(rest) else {
+            return Read::Ignored;
         };
+        *unified.open.draft(context, id).table.at(area) = held;
+        return Read::Understood;
     };
+    if area == Area::Metaspace && unified.is_shenandoah() && unified.open.left(change) {
+        return Read::Understood;
+    }
     match name {
         b"ParNew" | b"CMS" => unified.found(context, Collector::Cms),
         b"PSYoungGen" | b"ParOldGen" => unified.found(context, Collector::Parallel),
@@ -106,6 +112,29 @@ fn capacity(text: &[u8]) -> (Option<u64>, &[u8]) {
         return (Some(value), rest);
     }
     (None, text)
+}
+
+/// ZGC: `5M used, 6M committed, 1088M reserved`, in JDK 11 with `5M capacity, ` between.
+fn held(text: &[u8]) -> Option<Change> {
+    let (used, rest) = size(text)?;
+    let end = memmem::find(rest.strip_prefix(b" used, ")?, b" committed")? + " used, ".len();
+    let start = memchr::memrchr(b' ', &rest[..end])? + 1;
+    Some(Change {
+        before: None,
+        after: Some(used),
+        capacity: size(&rest[start..end]).map(|(committed, _)| committed),
+    })
+}
+
+/// Shenandoah prints metaspace when a cycle has ended, up to JDK 21 without its number.
+pub(super) fn metaspace(unified: &mut Unified, text: &[u8]) -> Read {
+    let told = text
+        .strip_prefix(b"Metaspace: ")
+        .filter(|_| unified.is_shenandoah());
+    match told.and_then(change) {
+        Some((change, _)) if unified.open.left(change) => Read::Understood,
+        _ => Read::Unknown,
+    }
 }
 
 /// `14->0(10)` of G1.
@@ -252,7 +281,10 @@ fn row(
     let draft = unified.open.draft(context, id);
     if name == b"Capacity" {
         draft.section = None;
+        // Metaspace has been told before it.
+        let metaspace = draft.table.get(Area::Metaspace);
         draft.table = Areas::default();
+        *draft.table.at(Area::Metaspace) = metaspace;
         draft.table.at(Area::Heap).capacity = columns[3];
     } else {
         let change = draft.table.at(draft.section.unwrap_or(Area::Heap));
@@ -381,5 +413,36 @@ mod tests {
             (young.promoted, young.allocated),
             (Some(8 << 20), Some(101 << 20))
         );
+    }
+
+    #[test]
+    fn metaspace_of_zgc_and_shenandoah_goes_to_their_cycles() {
+        let of = |change: Change| (change.before, change.after, change.capacity);
+        let m = |count: u64| Some(count << 20);
+        let told_z = told(
+            "[1s][gc,metaspace] GC(0) Metaspace: 4M used, 5M capacity, 6M committed, 8M reserved\n\
+             [1s][gc,heap] GC(0)  Capacity:      300M (100%)        300M (100%)        300M (100%)        300M (100%)\n\
+             [1s][gc] GC(0) Garbage Collection (Warmup) 14M(5%)->12M(4%)\n\
+             [2s][gc] GC(1) Garbage Collection (Proactive)\n\
+             [2s][gc,metaspace] GC(1) Metaspace: 7M used, 9M committed, 1088M reserved\n\
+             [2s][gc] GC(1) Garbage Collection (Proactive) 14M(5%)->12M(4%)\n",
+        );
+        let metaspace: Vec<_> = told_z
+            .concurrent
+            .iter()
+            .map(|cycle| of(cycle.areas.get(Area::Metaspace)))
+            .collect();
+        assert_eq!(metaspace, [(None, m(4), m(6)), (None, m(7), m(9))]);
+        let shenandoah = told(
+            "[1s][gc] Using Shenandoah\n\
+             [1s][gc] GC(0) Pause Final Update Refs 0.054ms\n\
+             [1s][gc,metaspace] Metaspace: 1024K->2048K(4096K) NonClass: 490K(576K)->491K(576K)\n\
+             [2s][gc] GC(1) Concurrent cleanup 105M->105M(200M) 0.039ms\n\
+             [2s][gc,metaspace] GC(1) Metaspace: 2048K(4096K)->3072K(5120K) NonClass: 1K(2K)->1K(2K)\n",
+        );
+        let pause = of(shenandoah.pauses[0].areas.get(Area::Metaspace));
+        let cycle = of(shenandoah.concurrent[0].areas.get(Area::Metaspace));
+        assert_eq!(pause, (m(1), m(2), m(4)));
+        assert_eq!(cycle, (m(2), m(3), m(5)));
     }
 }

@@ -20,12 +20,14 @@ mod statistics;
 mod tags;
 #[cfg(test)]
 mod told;
+mod trigger;
 
 use memchr::memchr_iter;
 use memchr::memmem;
 
 use crate::account::Read;
 use crate::event::{Collector, Event, Fact, Stamp};
+use crate::names::Name;
 use crate::number::whole;
 use crate::parser::Context;
 use decorations::{Decorations, Reader, Subject};
@@ -48,6 +50,8 @@ pub(crate) struct Unified {
     has_begun: bool,
     /// Number of the last young or full collection, for logs without an uptime.
     last_id: Option<u64>,
+    /// Why Shenandoah begins its next cycle, as it says before it.
+    trigger: Option<Name>,
     /// Allocation pacing of Shenandoah follows, thread by thread.
     pacing: bool,
     /// Messages came without decorations.
@@ -265,11 +269,20 @@ impl Unified {
     }
 
     fn gc_without_number(&mut self, context: &mut Context<'_>, message: Message<'_>) -> Read {
-        for reader in [facts::line, pause::stall, statistics::line, humongous::line] {
+        for reader in [
+            facts::line,
+            pause::stall,
+            trigger::line,
+            statistics::line,
+            humongous::line,
+        ] {
             match reader(self, context, message) {
                 Read::Unknown => {}
                 read => return read,
             }
+        }
+        if areas::metaspace(self, message.text) == Read::Understood {
+            return Read::Understood;
         }
         let fine = message.fine && message.subject != Subject::Any;
         match areas::block(self, context, message.text) {
@@ -322,6 +335,13 @@ impl Unified {
             zero_ns: self.zero_ns,
             ..Self::default()
         };
+    }
+
+    fn is_shenandoah(&self) -> bool {
+        matches!(
+            self.collector,
+            Some(Collector::Shenandoah | Collector::GenerationalShenandoah)
+        )
     }
 
     /// A line told the collector. Only the first to tell counts, but a generational mode shows later than its name.

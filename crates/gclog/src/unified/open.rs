@@ -291,6 +291,17 @@ impl Open {
         fits
     }
 
+    /// Shenandoah prints what metaspace holds after the last event of a cycle; it goes to that one.
+    pub(super) fn left(&mut self, metaspace: Change) -> bool {
+        let areas = match self.waiting {
+            Waiting::Nothing => return false,
+            Waiting::Pause => &mut self.pause.areas,
+            Waiting::Concurrent => &mut self.concurrent.areas,
+        };
+        *areas.at(Area::Metaspace) = metaspace;
+        true
+    }
+
     /// `User=0.02s Sys=0.01s Real=0.01s`.
     pub(super) fn cpu(&mut self, id: u64, text: &[u8]) -> Read {
         let Some(cpu) = cpu(text) else {

@@ -136,6 +136,7 @@ pub(super) fn stopped(
         return Read::Understood;
     }
     let region_bytes = unified.region_bytes;
+    let (shenandoah, trigger) = (unified.is_shenandoah(), unified.trigger);
     let draft = unified.open.draft(context, id);
     super::areas::settle(draft, region_bytes, line.heap);
     let final_remark = line.title.ends_with(b"(CMS Final Remark)");
@@ -154,6 +155,10 @@ pub(super) fn stopped(
     if let Some((cause, locker)) = cause {
         pause.cause = Some(cause);
         pause.troubles.gc_locker = locker;
+    }
+    if shenandoah && matches!(kind, Kind::Start | Kind::Degenerated | Kind::Full) {
+        pause.cause = pause.cause.or(trigger);
+        unified.trigger = None;
     }
     pause.troubles.evacuation_failed |= evacuation_failed(line.title);
     if let Some(heap) = line.heap {

@@ -11,11 +11,7 @@ use super::{From, Teller, counted, hides_pauses};
 const OPERATIONS: usize = 3;
 
 /// Causes that mean that Eden was full.
-const ORDINARY: [&str; 3] = [
-    "Allocation Failure",
-    "G1 Evacuation Pause",
-    "G1 Preventive Collection",
-];
+const ORDINARY: [&str; 2] = ["Allocation Failure", "G1 Evacuation Pause"];
 /// As JDK 8 and later print it, and as JDK 6 did.
 const EXPLICIT: [&str; 2] = ["System.gc()", "System"];
 const METADATA: &str = "Metadata GC Threshold";
@@ -92,7 +88,11 @@ impl Teller<'_> {
             )
         });
         let whole = throughput.map(|t| t.whole);
-        let why = if all.count > 0 { Why::Clock } else { why };
+        let why = match all.count {
+            0 => why,
+            1 if self.run.seconds.is_some_and(|seconds| seconds > 0.0) => Why::Alone,
+            _ => Why::Clock,
+        };
         self.number(&keys::GC_THROUGHPUT, whole, from, why);
         let least = throughput.map(|t| t.worst);
         let from = From::words(&worst);
@@ -122,14 +122,18 @@ impl Teller<'_> {
 
     fn causes(&mut self) {
         let pauses = &self.run.pauses;
-        let hidden = hides_pauses(self.run);
-        let known = !hidden && (!pauses.by_cause.is_empty() || pauses.by_type.is_empty());
+        // ZGC tells the cause of a cycle, and none of its pauses.
+        let cycles = &self.run.cycle_causes;
+        let hidden = hides_pauses(self.run) && cycles.is_empty();
+        let told = !pauses.by_cause.is_empty() || !cycles.is_empty();
+        let known = !hidden && (told || pauses.by_type.is_empty());
         let why = if hidden { self.no_pause() } else { Why::Cause };
         let count = |causes: &[&str]| -> u64 {
-            let found = causes
-                .iter()
-                .filter_map(|cause| pauses.by_cause.get(*cause));
-            found.map(|spread| spread.count).sum()
+            let of = |cause: &str| {
+                let stopped = pauses.by_cause.get(cause).map(|spread| spread.count);
+                stopped.into_iter().chain(cycles.get(cause).copied())
+            };
+            causes.iter().flat_map(|cause| of(cause)).sum()
         };
         for (key, causes) in [
             (&keys::GC_ALLOCATION_FAILURES, &ORDINARY[..]),

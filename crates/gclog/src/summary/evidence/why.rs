@@ -3,6 +3,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Why {
     Ages,
+    Alone,
     Capacity,
     Cause,
     Clock,
@@ -47,6 +48,7 @@ impl Why {
     fn reason(self) -> &'static str {
         match self {
             Self::Ages => "the log holds no age tables",
+            Self::Alone => "the log holds one pause and nothing before or after it",
             Self::Capacity => "the log does not tell this capacity",
             Self::Cause => "the log does not tell why collections came",
             Self::Clock => "the lines of the log have no time, or all the same",
@@ -98,10 +100,13 @@ impl Why {
         match self {
             Self::Ages => "add -Xlog:gc+age=trace (JDK 8: -XX:+PrintTenuringDistribution)",
             Self::Capacity => "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails -XX:+PrintHeapAtGC)",
-            Self::Cause => "add -XX:+PrintGCCause (JDK 7u40 and later; JDK 8 has it on)",
+            Self::Cause => {
+                "add -Xlog:gc (JDK 8: -XX:+PrintGCCause, which JDK 8 has on and JDK 7u40 brought)"
+            }
             Self::Clock => "add the decoration uptime (JDK 8: -XX:+PrintGCTimeStamps)",
             Self::Cpu => "add -Xlog:gc+cpu (JDK 8: -XX:+PrintGCDetails)",
-            Self::Cycle
+            Self::Alone
+            | Self::Cycle
             | Self::FewRemarks
             | Self::LiveSlope
             | Self::NoPause
@@ -112,7 +117,7 @@ impl Why {
             Self::FreeLists => "with CMS, add -XX:PrintFLSStatistics=1",
             Self::Goal => "give --slo, such as --slo 200ms",
             Self::Header => {
-                "add -Xlog:gc*,gc+init,arguments and read the log from its beginning (JDK 8 prints a header by itself)"
+                "read the log from its beginning, where JDK 8 and later tell it; add -Xlog:gc*,gc+init,arguments (JDK 8: no option)"
             }
             Self::HiddenPauses => "add -Xlog:gc*, or gc+phases (JDK 8: -XX:+PrintGCDetails)",
             Self::Humongous => "with G1, add -Xlog:gc+heap",
@@ -123,7 +128,9 @@ impl Why {
                 "read a longer log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)"
             }
             Self::Metaspace => "add -Xlog:gc+metaspace (JDK 8: -XX:+PrintHeapAtGC)",
-            Self::MetaspaceSlope => "read a longer log; add -Xlog:gc+metaspace",
+            Self::MetaspaceSlope => {
+                "read a longer log; add -Xlog:gc+metaspace (JDK 8: -XX:+PrintHeapAtGC)"
+            }
             Self::Nothing => {
                 "see that it is a GC log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails), and read a longer log"
             }
@@ -153,6 +160,10 @@ pub(super) fn for_log(remedy: &str, unified: Option<bool>) -> String {
     });
     match (parts, unified) {
         (Some((head, _, tail)), Some(true)) => format!("{head}{tail}"),
+        (Some((head, "no option", tail)), Some(false)) => {
+            let kept = head.rfind("; add ").unwrap_or(head.len());
+            format!("{}{tail}", &head[..kept])
+        }
         (Some((head, old, tail)), Some(false)) => {
             let kept = head
                 .rfind("add ")
@@ -179,6 +190,13 @@ mod tests {
             "read a longer log; add -XX:+PrintGCDetails"
         );
         assert_eq!(for_log(remedy, None), remedy);
+        let (_, header) = Why::Header.words();
+        assert_eq!(
+            for_log(header, Some(false)),
+            "read the log from its beginning, where JDK 8 and later tell it"
+        );
+        let (_, cause) = Why::Cause.words();
+        assert_eq!(for_log(cause, Some(true)), "add -Xlog:gc");
         let (_, plain) = Why::Goal.words();
         assert_eq!(for_log(plain, Some(false)), plain);
     }
