@@ -137,8 +137,11 @@ fn verdict(report: &GcReport, target: &str) -> Verdict {
         caveats.push((format!("the log holds {runs} runs of a JVM"), "runs"));
     }
     if report.account.unknown_lines > 0 {
-        let lines = numbers::count(report.account.unknown_lines);
-        caveats.push((format!("{lines} lines were not understood"), "account"));
+        let told = match report.account.unknown_lines {
+            1 => "1 line was not understood".to_owned(),
+            lines => format!("{} lines were not understood", numbers::count(lines)),
+        };
+        caveats.push((told, "account"));
     }
     let undecided = of(Outcome::Undecided).count();
     if undecided > 0 {
@@ -229,7 +232,10 @@ fn tiles(report: &GcReport, run: &Run) -> Vec<Tile> {
         tile(
             "Full collections",
             known.then(|| numbers::count(full)),
-            format!("of {} pauses", numbers::count(all.count)),
+            match all.count {
+                1 => "of 1 pause".to_owned(),
+                count => format!("of {} pauses", numbers::count(count)),
+            },
         ),
         tile(
             "Allocation",

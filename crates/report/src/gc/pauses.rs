@@ -34,11 +34,14 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
             blocks.push(Block::Table(spreads("Cause", "By cause.", named)));
         }
         if pauses.nested.count > 0 {
-            blocks.push(Block::Prose(format!(
-                "{} pauses lie within others, {} together; that time is counted once.",
-                numbers::count(pauses.nested.count),
-                millis(pauses.nested.total_ms)
-            )));
+            let total = millis(pauses.nested.total_ms);
+            blocks.push(Block::Prose(match pauses.nested.count {
+                1 => format!("1 pause of {total} lies within another; that time is counted once."),
+                count => format!(
+                    "{} pauses lie within others, {total} together; that time is counted once.",
+                    numbers::count(count)
+                ),
+            }));
         }
         if pauses.unfinished > 0 {
             blocks.push(Block::Prose(format!(

@@ -22,6 +22,9 @@ const LONG: Threshold = Threshold {
     origin: "HotSpot's own goal for G1 (MaxGCPauseMillis)",
 };
 
+/// Share of all young collections from which on their interval is told as that of these.
+const MOST: f64 = 0.9;
+
 pub(crate) static RULE: Rule = Rule {
     id: "gc-alloc-failure",
     topic: "jvm",
@@ -32,6 +35,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_THROUGHPUT,
         &keys::GC_YOUNG_INTERVAL,
         &keys::GC_YOUNG_P99,
+        &keys::GC_YOUNGS,
     ],
     thresholds: &[SHARE, LONG],
     knobs: &[],
@@ -61,7 +65,11 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let lost = 1.0 - run.number(&keys::GC_THROUGHPUT)?.value;
     let long = run.told(&keys::GC_YOUNG_P99);
     let line = run.goal(&LONG);
-    let every = run.told(&keys::GC_YOUNG_INTERVAL);
+    // Where others come as well, the time between them all is not that of these.
+    let youngs = run.told(&keys::GC_YOUNGS);
+    let every = run
+        .told(&keys::GC_YOUNG_INTERVAL)
+        .filter(|_| youngs.is_none_or(|youngs| count.value >= MOST * youngs));
     let every = every.map_or_else(String::new, |every| format!(", every {}", seconds(every)));
     let what = format!(
         "{} came because Eden was full{every}",

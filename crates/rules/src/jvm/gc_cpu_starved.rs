@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
-use super::run::{Collector, Run, each};
+use super::run::{Collector, Run, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const INVERTED: Threshold = Threshold {
@@ -40,6 +40,9 @@ const PATTERN: Threshold = Threshold {
     origin: "own guess: the first two of a run touch their memory for the first time",
 };
 
+/// Seconds from which on a pause is judged: user, sys and real each come in steps of 10 ms.
+const JUDGED: f64 = 0.05;
+
 pub(crate) static RULE: Rule = Rule {
     id: "gc-cpu-starved",
     topic: "jvm",
@@ -52,6 +55,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_CPU_SYS,
         &keys::GC_CPU_SYS_SHARE,
         &keys::GC_CPUS,
+        &keys::GC_PAUSE_LONGEST,
         &keys::GC_WORKERS,
     ],
     thresholds: &[INVERTED, SERIAL, SYS, FEW, PATTERN],
@@ -77,6 +81,14 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    let short = run.number(&keys::GC_PAUSE_LONGEST).ok();
+    if let Some(longest) = short.filter(|longest| longest.value < JUDGED) {
+        let sentence = format!(
+            "no pause of 50 ms and more: the longest took {}",
+            seconds(longest.value)
+        );
+        return Ok(Finding::clear(sentence).cite(longest.reading));
+    }
     let pauses = run.number(&keys::GC_CPU_PAUSES)?;
     let inverted = run.number(&keys::GC_CPU_INVERTED)?;
     let sys = run.number(&keys::GC_CPU_SYS)?;

@@ -136,6 +136,10 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                     );
                     late.ask(run, finding)
                 }
+                // What failed is the start of a cycle or an old generation in pieces; more heap alone may not help.
+                None if full.is_empty() && cms_failed(run) => run
+                    .act(format!("{sentence}: gc-cmf says why"))
+                    .refuted_by("full collections without a failure of CMS before them"),
                 None => run
                     .grow(
                         run.act(sentence),
@@ -189,6 +193,18 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             Why::Untold => Grade::Medium,
             _ => Grade::High,
         }))
+}
+
+/// CMS was not done in time, or found no block that is large enough.
+fn cms_failed(run: &Run<'_>) -> bool {
+    let failed = [
+        &keys::GC_CONCURRENT_MODE_FAILURES,
+        &keys::GC_PROMOTION_FAILURES,
+    ];
+    let failed = failed
+        .into_iter()
+        .any(|key| run.told(key).is_some_and(|count| count >= 1.0));
+    failed && matches!(run.collector(), Collector::Cms | Collector::Other)
 }
 
 /// How many of them came for this, where others were asked for; else all did.

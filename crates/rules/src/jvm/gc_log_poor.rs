@@ -28,6 +28,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_COLLECTOR,
         &keys::GC_CYCLES,
         &keys::GC_FLAGS,
+        &keys::GC_HEAP_CAPACITY,
         &keys::GC_SAFEPOINTS,
         &keys::GC_THROUGHPUT,
         &keys::GC_UNIFIED,
@@ -105,7 +106,12 @@ fn of_cycles(run: &Run<'_>) -> Result<Finding, Missing> {
 }
 
 fn lacks(run: &Run<'_>, answers: &[(&'static Key, &'static str)]) -> Vec<&'static str> {
-    let known = |key| run.told(key).is_some() || run.words(key).is_some();
+    let known = |key: &'static Key| {
+        run.told(key).is_some()
+            || run.words(key).is_some()
+            // One collection tells its sizes, and no rate.
+            || *key == keys::GC_ALLOCATION_RATE && run.told(&keys::GC_HEAP_CAPACITY).is_some()
+    };
     let lacking = answers.iter().filter(|(key, _)| !known(key));
     lacking.map(|(_, what)| *what).collect()
 }

@@ -82,6 +82,9 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    if let Some(clear) = run.copies_beside() {
+        return Ok(clear);
+    }
     let promoted = run.number(&keys::GC_PROMOTED)?;
     let reclaimed = run.number(&keys::GC_OLD_RECLAIMED)?;
     if reclaimed.value <= RECLAIMED.value {

@@ -84,6 +84,9 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    if let Some(clear) = run.copies_beside() {
+        return Ok(clear);
+    }
     let full = run.told(&keys::GC_SURVIVORS_FULL);
     let tables = run.told(&keys::GC_AGE_TABLES).unwrap_or(0.0);
     // Parallel lowers the threshold to spend less on copying, whether or not there is room.

@@ -47,6 +47,9 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    if let Some(clear) = run.copies_beside() {
+        return Ok(clear);
+    }
     let flags = run.words(&keys::GC_FLAGS);
     let given = flags.and_then(|flags| {
         let mut options = flags.value.split_whitespace();

@@ -62,6 +62,9 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    if let Some(clear) = run.copies_beside() {
+        return Ok(clear);
+    }
     let interval = run.number(&keys::GC_YOUNG_INTERVAL)?;
     let every = seconds(interval.value);
     if interval.value >= INTERVAL.value {

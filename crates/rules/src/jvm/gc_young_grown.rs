@@ -78,6 +78,9 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    if let Some(clear) = run.copies_beside() {
+        return Ok(clear);
+    }
     let pauses = run.number(&keys::GC_YOUNG_P50)?;
     let sizes = run.number(&keys::GC_YOUNG_USED)?;
     let count = run.told(&keys::GC_YOUNGS).unwrap_or(0.0);

@@ -61,13 +61,13 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    if matches!(run.collector(), Collector::Z | Collector::Shenandoah) {
+        let sentence = "this collector changes the size of its heap beside the service";
+        return Ok(run.cite(Finding::clear(sentence), &[&keys::GC_COLLECTOR]));
+    }
     let count = run.number(&keys::GC_HEAP_RESIZES)?;
     let length = run.number(&keys::GC_SECONDS)?.value - START;
     let clear = |sentence: String| Finding::clear(sentence).cite(count.reading);
-    if matches!(run.collector(), Collector::Z | Collector::Shenandoah) {
-        let sentence = "this collector changes the size of its heap beside the service";
-        return Ok(clear(sentence.to_owned()));
-    }
     let fixed = run
         .size_of("InitialHeapSize=")
         .zip(run.size_of("MaxHeapSize="))

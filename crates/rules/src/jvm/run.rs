@@ -140,6 +140,19 @@ impl<'e> Run<'e> {
         }
     }
 
+    /// Clear of a rule about young pauses, survivor spaces and ages, where the collector has none of them. Reads
+    /// `gc.collector`.
+    pub(super) fn copies_beside(&self) -> Option<Finding> {
+        let name = self.words(&keys::GC_COLLECTOR)?;
+        matches!(self.collector(), Collector::Z | Collector::Shenandoah).then(|| {
+            let sentence = format!(
+                "{} copies beside the service: it has no young pauses and no survivor spaces",
+                name.value
+            );
+            Finding::clear(sentence).cite(name.reading)
+        })
+    }
+
     /// What is known of the JDK. Reads `gc.version` and `gc.unified`.
     pub(super) fn jdk(&self) -> Jdk {
         Jdk {
@@ -267,13 +280,19 @@ impl<'e> Run<'e> {
     /// Asks for that heap, and says what it should do; as it was where there is none. Reads what [`Self::larger`] and
     /// [`Self::advise`] read.
     pub(super) fn grow(&self, finding: Finding, effect: &str) -> Finding {
+        /// Half of the largest multiple that is reckoned: a hundredth of the heap is taken for the room that there is at least.
+        const HARDLY: f64 = 50.0;
         let Some(larger) = self.larger() else {
             return finding;
         };
-        let finding = finding.expect(format!(
-            "{:.1} times the room beside what stays alive: {effect}",
-            larger.times.min(999.0)
-        ));
+        let finding = finding.expect(if larger.times < HARDLY {
+            format!(
+                "{:.1} times the room beside what stays alive: {effect}",
+                larger.times
+            )
+        } else {
+            "room beside what stays alive, where there is hardly any now".to_owned()
+        });
         self.raise(finding, larger.goal())
     }
 
