@@ -78,6 +78,8 @@ fn what_is_no_plan_is_refused_with_what_it_is() {
             &[
                 &["knob", "plan", &path],
                 &["knob", "apply", &path],
+                &["knob", "apply", "--dry-run", &path],
+                &["knob", "plan", &path],
                 &["knob", "verify", &path],
                 &["knob", "export", "--as", "sysctl.d", &path],
             ],
@@ -254,7 +256,12 @@ fn a_plan_that_was_tampered_with_is_refused() {
         plan["plans"][0]["knob"] = json!("net.rp_filtre");
     });
     desk.refused(
-        &[&["knob", "apply", &unknown], &["knob", "verify", &unknown]],
+        &[
+            &["knob", "apply", &unknown],
+            &["knob", "apply", "--dry-run", &unknown],
+            &["knob", "plan", &unknown],
+            &["knob", "verify", &unknown],
+        ],
         &["no knob is called 'net.rp_filtre'; the nearest is net.rp_filter"],
     );
     let foreign = desk.plan("foreign.json", |plan| {
@@ -271,6 +278,8 @@ fn a_plan_that_was_tampered_with_is_refused() {
         desk.refused(
             &[
                 &["knob", "apply", &path],
+                &["knob", "apply", "--dry-run", &path],
+                &["knob", "plan", &path],
                 &["knob", "verify", &path],
                 &["knob", "export", "--as", "sysctl.d", &path],
             ],

@@ -520,9 +520,15 @@ fn a_plan_is_stored_shown_and_refused_when_it_is_out_of_date() {
     assert_eq!(bench.changed(), [""; 0]);
     bench.run(&["knob", "apply", plan]).with(0, &[]);
     bench.run(&["knob", "verify", plan]).with(0, &[]);
-    bench
-        .run(&["knob", "apply", plan])
-        .with(2, &["out of date", "is '2', not '0'"]);
+    for arguments in [
+        &["knob", "apply", plan][..],
+        &["knob", "apply", "--dry-run", plan],
+        &["knob", "plan", plan],
+    ] {
+        bench
+            .run(arguments)
+            .with(2, &["out of date", "is '2', not '0'"]);
+    }
     bench.run(&["knob", "undo"]).with(0, &[]);
     bench
         .run(&["knob", "verify", plan])

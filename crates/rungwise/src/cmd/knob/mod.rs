@@ -314,6 +314,7 @@ impl Work<'_> {
 
     fn plan(&self, wishes: &Wishes) -> anyhow::Result<Exit> {
         let plans = wishes.plans()?;
+        up_to_date(&plans.plans, &places())?;
         let text = plans.diff();
         let stored = self
             .global
@@ -350,12 +351,7 @@ impl Work<'_> {
             return Err(Problem::with(Exit::Precondition, why));
         }
         let places = places();
-        for plan in &plans {
-            let drift = plan.drift(&places).map_err(problem)?;
-            if let Some(first) = drift.first() {
-                anyhow::bail!("the plan is out of date: {first}; make it again");
-            }
-        }
+        up_to_date(&plans, &places)?;
         let mut text: String = plans.iter().map(Plan::diff).collect();
         asked::tell_left_out(&left_out, &mut text);
         let interrupt = Interrupt::install()?;
@@ -694,6 +690,17 @@ fn plans(wishes: &[String], device: &Device, origin: Origin) -> anyhow::Result<P
     }
     all.host = here;
     Ok(all)
+}
+
+/// Refuses what a file says that its knobs do not write, or that replaces what is not there any more.
+fn up_to_date(plans: &[Plan], places: &Places) -> anyhow::Result<()> {
+    for plan in plans {
+        let drift = plan.drift(places).map_err(problem)?;
+        if let Some(first) = drift.first() {
+            anyhow::bail!("the plan is out of date: {first}; make it again");
+        }
+    }
+    Ok(())
 }
 
 /// Why `plan` cannot hold beside those before it: both set one target, to different values.
