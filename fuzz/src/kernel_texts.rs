@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use rungwise_formats::{
     cgroup, choice, cpuinfo, cpulist, diskstats, fields, flat, folded, hsperfdata, interrupts,
-    kallsyms, limits, loadavg, net_dev, numa_maps, per_cpu, pressure, queue_counter, schedstat,
-    smbios, snmp, softirqs, softnet, stat, task, tracepoint,
+    kallsyms, limits, loadavg, net_dev, numa_maps, per_cpu, percentiles, pressure, queue_counter,
+    schedstat, smbios, snmp, softirqs, softnet, stat, task, tracepoint,
 };
 
 /// A module, and what is done with a text.
@@ -81,6 +81,15 @@ pub(crate) static PARSERS: &[Parser] = &[
     ("per_cpu", |text| {
         black_box(per_cpu::sums(text, 16));
         black_box(per_cpu::sums(text, 10));
+    }),
+    ("percentiles", |text| {
+        let Ok(printed) = percentiles::parse(text) else {
+            return;
+        };
+        for table in &printed.tables {
+            let all = |row: &percentiles::Row| row.count <= table.total();
+            assert!(table.rows.iter().all(all), "{table:?}");
+        }
     }),
     ("pressure", |text| {
         black_box(pressure::parse(text));

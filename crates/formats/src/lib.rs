@@ -20,6 +20,7 @@ pub mod loadavg;
 pub mod net_dev;
 pub mod numa_maps;
 pub mod per_cpu;
+pub mod percentiles;
 pub mod pressure;
 pub mod queue_counter;
 pub mod schedstat;
