@@ -167,17 +167,21 @@ pub struct LoadReport {
 /// What a load generator told of itself, as it stands beside what was seen of the machine it loaded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorReport {
-    /// Length of the measured window, seconds.
-    pub window_s: f64,
-    /// Replies per second over the window.
-    pub achieved_per_s: f64,
+    /// Replies per second over the window; absent where only latencies were told.
+    #[serde(default)]
+    pub achieved_per_s: Option<f64>,
     /// Replies that came in time, to requests of the window.
     pub received: u64,
-    /// Its cost and health.
-    pub client: ClientHealth,
+    /// Its cost and health; absent where only latencies were told.
+    #[serde(default)]
+    pub client: Option<ClientHealth>,
     /// Median latency from the intended start, microseconds; absent in reports kept by an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_us: Option<f64>,
+    /// How latency was distributed, in rising order: milliseconds, and how many replies took no longer. Absent where
+    /// quantiles alone were told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latencies_ms: Option<Vec<(f64, u64)>>,
     /// The same load at a lower rate, where it was measured too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub light: Option<LightLoad>,
@@ -198,11 +202,11 @@ pub struct LightLoad {
 impl From<&Measurement> for GeneratorReport {
     fn from(measurement: &Measurement) -> Self {
         Self {
-            window_s: measurement.window_s,
-            achieved_per_s: measurement.achieved_per_s,
+            achieved_per_s: Some(measurement.achieved_per_s),
             received: measurement.received,
-            client: measurement.client.clone(),
+            client: Some(measurement.client.clone()),
             median_us: Some(measurement.latency_us.corrected.p50),
+            latencies_ms: None,
             light: None,
             ran: None,
         }

@@ -3,10 +3,12 @@
 //! Nobody who looks at the machine can know it. A ladder measures and looks in one, and `check --load` is given the
 //! report; both put it beside what they saw, so that a capture tells it too.
 
+mod heaps;
+
 use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
 use rungwise_model::kernel::Answer;
 use rungwise_model::keys;
-use rungwise_model::load::GeneratorReport;
+use rungwise_model::load::{ClientHealth, GeneratorReport};
 
 use crate::capture::{Capture, Reply};
 use crate::enter;
@@ -15,6 +17,9 @@ use crate::window::Window;
 
 /// Where it comes from, for people.
 const SOURCE: &str = "report of the load generator";
+
+/// What tells how latency is distributed.
+const TABLE: &str = "give the table of percentiles of a load over TCP: wrk2 --latency ... > load.txt, then rungwise check --load load.txt";
 
 /// The name of its answer in a capture.
 const ANSWER: &str = "load";
@@ -35,13 +40,16 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::CLIENT_SERVER_BUSY,
         &keys::CLIENT_SHARED_IDLE,
         &keys::CLIENT_STARVED,
+        &keys::LATENCY_DELAYED_ACK,
         &keys::LATENCY_LOW_LOAD,
     ],
     derive,
     doc: "It comes from a report of `rungwise load` that `check --load` is given, and from `tune` where the rules choose the \
           rungs, which measures and looks in one. Its window is that of the generator: a report that was made at another time \
           than the look says nothing of it. `check --load` tells when it ran, and does not take one of another day. The report of \
-          a second load that asks for less (`--light-load`) tells how the latency depends on the load, and may be of any time.",
+          a second load that asks for less (`--light-load`) tells how the latency depends on the load, and may be of any time. \
+          In place of a report, `check --load` takes the table of percentiles that HdrHistogram prints (`wrk2 --latency`): it \
+          tells how latency is distributed, of a load over TCP too, and nothing of the generator.",
 };
 
 /// Puts what the generator told beside what was seen while it ran.
@@ -62,18 +70,67 @@ pub fn refuse(capture: &mut Capture, why: String) {
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let load = match window.answer(ANSWER) {
         Ok(Answer::Load(load)) => load,
-        Ok(_) => return evidence.absent(PROBE.yields, &none_given(), SOURCE),
-        Err(why) => {
-            let last = window.moments().last();
-            let failed = last.is_some_and(|moment| moment.answers.contains_key(ANSWER));
-            let why = if failed { why } else { none_given() };
-            return evidence.absent(PROBE.yields, &why, SOURCE);
+        Err(why) if was_refused(window) => return evidence.absent(PROBE.yields, &why, SOURCE),
+        _ => {
+            evidence.absent(PROBE.yields, &none_given(), SOURCE);
+            let why = none_given().remedy(TABLE);
+            return evidence.absent(&[&keys::LATENCY_DELAYED_ACK], &why, SOURCE);
         }
     };
     if load.received == 0 {
         return evidence.absent(PROBE.yields, &no_reply(), SOURCE);
     }
-    let client = &load.client;
+    of_latency(load, evidence);
+    if let Some(client) = &load.client {
+        of_the_client(client, load, evidence);
+    } else {
+        let ours = PROBE.yields.iter().copied();
+        let ours: Vec<_> = ours.filter(|key| key.id.starts_with("client.")).collect();
+        evidence.absent(&ours, &latencies_alone(), SOURCE);
+    }
+}
+
+/// Somebody said why the report says nothing of this look.
+fn was_refused(window: &Window<'_>) -> bool {
+    let last = window.moments().last();
+    last.is_some_and(|moment| moment.answers.contains_key(ANSWER))
+}
+
+fn of_latency(load: &GeneratorReport, evidence: &mut Evidence) {
+    let heaps = load.latencies_ms.as_deref().ok_or_else(no_table);
+    let (share, line) = match heaps.and_then(heaps::share) {
+        Ok((share, line)) => (Ok(share), line),
+        Err(why) => (Err(why), String::new()),
+    };
+    let origin = Origin::new(SOURCE, line);
+    enter::number(
+        evidence,
+        &keys::LATENCY_DELAYED_ACK,
+        Subject::host(),
+        share,
+        origin,
+    );
+    let light = load.light.zip(load.achieved_per_s);
+    let line = light.map_or_else(String::new, |(light, per_s)| {
+        format!(
+            "median {:.1} us at {:.0}/s, {:.1} us at {per_s:.0}/s",
+            light.median_us,
+            light.achieved_per_s,
+            load.median_us.unwrap_or_default()
+        )
+    });
+    let origin = Origin::new(SOURCE, line);
+    enter::number(
+        evidence,
+        &keys::LATENCY_LOW_LOAD,
+        Subject::host(),
+        at_low_load(load),
+        origin,
+    );
+}
+
+fn of_the_client(client: &ClientHealth, load: &GeneratorReport, evidence: &mut Evidence) {
+    let cost = client.cpu_us_per_tx.zip(load.achieved_per_s);
     let mut number = |key: &'static Key, value: Result<f64, Absence>, line: String| {
         enter::number(
             evidence,
@@ -92,15 +149,10 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     );
     number(
         &keys::CLIENT_CPU,
-        client
-            .cpu_us_per_tx
-            .map(|cost| cost * load.achieved_per_s / 1e6)
+        cost.map(|(cost, per_s)| cost * per_s / 1e6)
             .ok_or_else(too_short),
-        client.cpu_us_per_tx.map_or_else(String::new, |cost| {
-            format!(
-                "client.cpu_us_per_tx {cost:.4}, achieved_per_s {:.0}",
-                load.achieved_per_s
-            )
+        cost.map_or_else(String::new, |(cost, per_s)| {
+            format!("client.cpu_us_per_tx {cost:.4}, achieved_per_s {per_s:.0}")
         }),
     );
     number(
@@ -125,19 +177,6 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         Ok(f64::from(u8::from(client.starved))),
         late,
     );
-    number(
-        &keys::LATENCY_LOW_LOAD,
-        at_low_load(load),
-        load.light.map_or_else(String::new, |light| {
-            format!(
-                "latency_us.corrected.p50 {:.1} at {:.0}/s, {:.1} at {:.0}/s",
-                light.median_us,
-                light.achieved_per_s,
-                load.median_us.unwrap_or_default(),
-                load.achieved_per_s
-            )
-        }),
-    );
     for (key, name, share) in [
         (&keys::CLIENT_SERVER_BUSY, "server_busy", client.server_busy),
         (&keys::CLIENT_SHARED_IDLE, "shared_idle", client.shared_idle),
@@ -148,7 +187,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     evidence.text(
         &keys::CLIENT_CERTIFIED,
         Subject::host(),
-        certificate(load),
+        certificate(client),
         Origin::new(
             SOURCE,
             match &load.ran {
@@ -170,10 +209,15 @@ fn at_low_load(load: &GeneratorReport) -> Result<f64, Absence> {
     let Some(light) = load.light else {
         return absent("it takes the latency at a lower rate too, and none was given".to_owned());
     };
-    if light.achieved_per_s > LIGHT * load.achieved_per_s {
+    let Some(per_s) = load.achieved_per_s else {
+        return absent(
+            "the load report does not tell how many replies came in a second".to_owned(),
+        );
+    };
+    if light.achieved_per_s > LIGHT * per_s {
         return absent(format!(
-            "the light load came to {:.0}/s and the other to {:.0}/s: not less than half",
-            light.achieved_per_s, load.achieved_per_s
+            "the light load came to {:.0}/s and the other to {per_s:.0}/s: not less than half",
+            light.achieved_per_s
         ));
     }
     match load.median_us {
@@ -183,11 +227,11 @@ fn at_low_load(load: &GeneratorReport) -> Result<f64, Absence> {
 }
 
 /// `yes`, or why not.
-fn certificate(load: &GeneratorReport) -> String {
-    if load.client.certified {
+fn certificate(client: &ClientHealth) -> String {
+    if client.certified {
         "yes".to_owned()
     } else {
-        format!("no: {}", load.client.reasons.join("; "))
+        format!("no: {}", client.reasons.join("; "))
     }
 }
 
@@ -195,6 +239,18 @@ fn none_given() -> Absence {
     Absence::because("it stands in the report of the load generator, and none was given").remedy(
         "give it: rungwise load udp ... --format json -o load.json, then rungwise check --load load.json",
     )
+}
+
+fn no_table() -> Absence {
+    Absence::because(
+        "it shows in the distribution of latency, of which the reports of `rungwise load` hold quantiles alone",
+    )
+    .remedy(TABLE)
+}
+
+fn latencies_alone() -> Absence {
+    Absence::because("a table of percentiles tells latencies and nothing of the generator")
+        .remedy("measure with `rungwise load`, or look at the generator's CPU and sockets by hand")
 }
 
 fn no_reply() -> Absence {
@@ -221,7 +277,6 @@ fn unnamed() -> Absence {
 #[cfg(test)]
 mod tests {
     use rungwise_model::evidence::Value;
-    use rungwise_model::load::ClientHealth;
     use rungwise_model::load::LightLoad;
 
     use super::*;
@@ -244,11 +299,11 @@ mod tests {
     fn told(client: ClientHealth) -> Evidence {
         evidence(Some(Reply::Answer(Answer::Load(Box::new(
             GeneratorReport {
-                window_s: 4.0,
-                achieved_per_s: 500_000.0,
+                achieved_per_s: Some(500_000.0),
                 received: 2_000_000,
-                client,
+                client: Some(client),
                 median_us: Some(80.0),
+                latencies_ms: None,
                 light: Some(LightLoad {
                     achieved_per_s: 50_000.0,
                     median_us: 100.0,
@@ -297,7 +352,7 @@ mod tests {
     #[test]
     fn two_loads_that_are_nearly_alike_say_nothing_of_low_load() {
         let report = |light: Option<LightLoad>| GeneratorReport {
-            achieved_per_s: 1000.0,
+            achieved_per_s: Some(1000.0),
             median_us: Some(80.0),
             light,
             ..GeneratorReport::default()
@@ -322,6 +377,31 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_latencies_tells_of_heaps_and_nothing_of_the_generator() {
+        let evidence = evidence(Some(Reply::Answer(Answer::Load(Box::new(
+            GeneratorReport {
+                received: 100,
+                latencies_ms: Some(vec![(0.1, 1), (1.0, 70), (44.0, 72), (44.2, 100)]),
+                ..GeneratorReport::default()
+            },
+        )))));
+        let heap = evidence.host(&keys::LATENCY_DELAYED_ACK).unwrap();
+        assert!((0.27..=0.3).contains(&heap.value), "{}", heap.value);
+        assert_eq!(
+            heap.reading.origin.line,
+            "of 100 requests 70 within 1.000 ms, 100 within 44.200 ms"
+        );
+        for (key, why) in [
+            (&keys::CLIENT_BUSY, "nothing of the generator"),
+            (&keys::CLIENT_CERTIFIED, "nothing of the generator"),
+            (&keys::LATENCY_LOW_LOAD, "none was given"),
+        ] {
+            let missing = evidence.missing(key, &Subject::host());
+            assert!(missing.why.reason.contains(why), "{missing:?}");
+        }
+    }
+
+    #[test]
     fn what_a_report_does_not_tell_is_absent_with_what_helps() {
         let evidence = told(ClientHealth::default());
         let why = |key| match &evidence.reading(key, &Subject::host()).unwrap().value {
@@ -329,6 +409,11 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert!(why(&keys::CLIENT_BUSY).reason.contains("version"));
+        assert!(
+            why(&keys::LATENCY_DELAYED_ACK)
+                .remedy
+                .contains("wrk2 --latency")
+        );
         assert!(
             why(&keys::CLIENT_SERVER_BUSY)
                 .remedy

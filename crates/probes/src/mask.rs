@@ -58,7 +58,10 @@ pub fn secrets(capture: &mut Capture) {
                         setting.found.iter_mut().for_each(hide);
                     }
                 }
-                Reply::Answer(Answer::Load(load)) => load.client.reasons.iter_mut().for_each(hide),
+                Reply::Answer(Answer::Load(load)) => {
+                    let client = load.client.iter_mut();
+                    client.flat_map(|client| &mut client.reasons).for_each(hide);
+                }
                 Reply::Answer(_) => {}
             }
         }

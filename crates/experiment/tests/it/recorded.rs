@@ -57,13 +57,10 @@ impl Stage for Recorded {
             && variant.settings.keys().any(|setting| setting.knob == *knob)
         {
             let report = GeneratorReport {
-                window_s: 8.0,
-                achieved_per_s: 20_000.0,
+                achieved_per_s: Some(20_000.0),
                 received: 160_000,
-                client: client.clone(),
-                median_us: None,
-                light: None,
-                ran: None,
+                client: Some(client.clone()),
+                ..GeneratorReport::default()
             };
             load_report::put(&mut capture, report);
         }

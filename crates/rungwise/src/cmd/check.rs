@@ -37,9 +37,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     looking: Looking,
     /// What the load generator said that drove the service meanwhile (`rungwise load udp ... --format json -o load.json`):
-    /// whether the service was the limit, or the generator.
+    /// whether the service was the limit, or the generator. Or a table of percentiles that `HdrHistogram` printed
+    /// (`wrk2 --latency ... > load.txt`): whether requests wait for delayed acknowledgements.
     #[arg(long, value_name = "REPORT")]
     load: Option<PathBuf>,
+    /// Unit of the values in a table of percentiles that does not come from wrk2: `HdrHistogram` prints numbers alone.
+    #[arg(long, value_enum, value_name = "UNIT", requires = "load")]
+    load_unit: Option<generator::Unit>,
     /// What it said when it drove the same service at a tenth of the rate, at any time: whether answers are slower when less is
     /// asked for.
     #[arg(long, value_name = "REPORT", requires = "load")]
@@ -77,9 +81,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     }
     let started = clock::utc_now();
     // A wrong file is told before the look, not after it.
-    let mut heard = args.load.as_deref().map(generator::read).transpose()?;
+    let read = |path: &Path| generator::read(path, args.load_unit);
+    let mut heard = args.load.as_deref().map(read).transpose()?;
     if let (Some(heard), Some(path)) = (&mut heard, &args.light_load) {
-        heard.beside(&generator::read(path)?);
+        heard.beside(&read(path)?, path)?;
     }
     let dumps = (!args.dumps.is_empty())
         .then(|| jvm::threads::of_one_jvm(&args.dumps))
@@ -116,10 +121,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         (capture, target)
     };
     if let Some(heard) = heard {
-        global.say(&format!(
-            "rungwise: the load ran from {} to {}; its report says something of this look only if the same load ran then",
-            heard.started, heard.finished
-        ));
+        global.say(&format!("rungwise: {}", heard.when()));
         heard.put(&mut capture);
     }
     let mut evidence = rungwise_probes::evidence(&capture);

@@ -330,6 +330,68 @@ fn with_the_report_of_the_load_a_check_says_whose_limit_was_measured() {
     assert_eq!(free["outcome"], "clear");
 }
 
+/// What wrk2 prints of 1,000 requests, of which the last 300 took up to `slowest` ms.
+fn wrk2(slowest: &str) -> String {
+    format!(
+        "Running 10s test @ http://127.0.0.1:8080/\n  Detailed Percentile spectrum:\n\
+         \x20      Value   Percentile   TotalCount 1/(1-Percentile)\n\n\
+         \x20      0.210     0.000000            1         1.00\n\
+         \x20      0.430     0.500000          500         2.00\n\
+         \x20      0.980     0.700000          700         3.33\n\
+         \x20     {slowest}     0.750000          760         4.00\n\
+         \x20     {slowest}     1.000000         1000          inf\n\
+         #[Mean    =        0.000, StdDeviation   =        0.000]\n\
+         #[Max     =        0.000, Total count    =         1000]\n\
+         Requests/sec:    100.00\n"
+    )
+}
+
+#[test]
+fn with_the_latencies_of_a_load_a_check_sees_delayed_acknowledgements() {
+    let bench = Bench::new();
+    let host = told("healthy");
+    let told = |slowest: &str| {
+        let load = bench.write("load.txt", &wrk2(slowest));
+        let load = load.to_str().unwrap();
+        let ended = bench.run(&["check", &host, "--load", load, "--format", "json"]);
+        assert!(
+            ended.stderr.contains("does not say when"),
+            "{}",
+            ended.stderr
+        );
+        let report = json(&ended);
+        assert_valid(&report, "check");
+        let findings = report["findings"].as_array().unwrap();
+        let ours = findings
+            .iter()
+            .find(|finding| finding["rule"] == "tcp-nagle-40ms");
+        ours.unwrap().clone()
+    };
+    let heap = told("43.999");
+    assert_eq!(heap["outcome"], "act", "{heap:#}");
+    assert_eq!(heap["knobs"][0]["id"], "tcp.nodelay", "{heap:#}");
+    let line = heap["evidence"][0]["line"].as_str().unwrap();
+    let rows = "of 1000 requests 700 within 0.980 ms, 1000 within 43.999 ms";
+    assert!(line.starts_with(rows), "{line}");
+    let none = told("1.250");
+    assert_eq!(none["outcome"], "clear", "{none:#}");
+
+    // Microseconds look alike, so nothing is guessed.
+    let bare = wrk2("43.999").replace("  Detailed Percentile spectrum:\n", "");
+    let bare = bench.write("bare.txt", &bare);
+    let bare = bare.to_str().unwrap();
+    bench
+        .run(&["check", &host, "--load", bare])
+        .expect(2)
+        .says(&["cannot read the table of percentiles in", "--load-unit ms"]);
+    let ended = bench.run(&["check", &host, "--load", bare, "--load-unit", "us"]);
+    assert!(
+        !ended.stdout.contains("in a heap at 40"),
+        "{}",
+        ended.stdout
+    );
+}
+
 #[test]
 fn what_is_said_of_a_host_is_refused_beside_a_log_of_a_jvm() {
     let bench = Bench::new();

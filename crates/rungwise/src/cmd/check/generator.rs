@@ -1,12 +1,18 @@
-//! `check --load`: what the load generator told of itself, from a file of `rungwise load`.
+//! `check --load`: what the load generator told of itself, from a file of `rungwise load`, or the table of percentiles that
+//! another tool printed.
 //!
-//! Many documents end in `.json`. One that is not the report of a load says what it is, and how to get one that is.
+//! Many documents end in `.json`. One that is not the report of a load says what it is, and how to get one that is. A table
+//! names no unit, and 40 us is as usual a latency as 40 ms is a sickness: where its printer is not known, the unit is
+//! asked for.
 
+use std::borrow::Cow;
 use std::path::Path;
 
+use clap::ValueEnum;
+use rungwise_formats::percentiles::{self, Table};
 use rungwise_host::files;
 use rungwise_model::SCHEMA_VERSION;
-use rungwise_model::load::{GeneratorReport, LightLoad, LoadReport};
+use rungwise_model::load::{GeneratorReport, LightLoad, LoadReport, Measurement};
 use rungwise_probes::{Capture, bundle, load_report};
 use serde_json::Value;
 
@@ -23,42 +29,78 @@ const OTHERS: &[(&str, &str)] = &[
     ("plans", "a plan (rungwise knob plan)"),
 ];
 
-/// What the report says of its generator, and when its load ran.
+/// In what a table of percentiles counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Unit {
+    Ns,
+    Us,
+    Ms,
+    S,
+}
+
+impl Unit {
+    fn in_ms(self) -> f64 {
+        match self {
+            Self::Ns => 1e-6,
+            Self::Us => 1e-3,
+            Self::Ms => 1.0,
+            Self::S => 1e3,
+        }
+    }
+}
+
+/// What the report says of its generator, and when its load ran: when it began and ended, where it says so.
 #[derive(Debug)]
 pub(super) struct Heard {
     report: GeneratorReport,
-    pub(super) started: String,
-    pub(super) finished: String,
+    ran: Option<(String, String)>,
 }
 
 impl Heard {
-    /// Takes what the same load met at a lower rate.
-    pub(super) fn beside(&mut self, light: &Heard) {
+    /// Takes what the same load met at a lower rate, which was read from `path`.
+    pub(super) fn beside(&mut self, light: &Heard, path: &Path) -> anyhow::Result<()> {
+        let Some(achieved_per_s) = light.report.achieved_per_s else {
+            anyhow::bail!(
+                "cannot take {} as a lighter load: a table of percentiles does not tell how many replies came in a second; give \
+                 the whole output of wrk2, or the report of `rungwise load`",
+                path.display()
+            );
+        };
         self.report.light = light.report.median_us.map(|median_us| LightLoad {
-            achieved_per_s: light.report.achieved_per_s,
+            achieved_per_s,
             median_us,
         });
+        Ok(())
+    }
+
+    /// When it ran, for a person to judge.
+    pub(super) fn when(&self) -> String {
+        match &self.ran {
+            Some((started, finished)) => format!(
+                "the load ran from {started} to {finished}; its report says something of this look only if the same load ran then"
+            ),
+            None => "the table of percentiles does not say when its load ran; it says something of this look only if it was then"
+                .to_owned(),
+        }
     }
 
     /// Puts it beside what was seen in `window`; where it ran on another day, says so in its place. A look without a
-    /// time, as a told host, is believed to be of the same time.
+    /// time, as a told host, is believed to be of the same time, and so is a load without one.
     pub(super) fn put(self, capture: &mut Capture) {
-        let Self {
-            mut report,
-            started,
-            finished,
-        } = self;
-        let ran = format!("from {started} to {finished}");
-        if let Some(taken) = &capture.taken
-            && is_of_another_day(&started, &finished, taken)
-        {
-            let why = format!(
-                "the load ran {ran} and the look began at {taken}, so its report says nothing of it; run the load again and look \
-                 meanwhile"
-            );
-            return load_report::refuse(capture, why);
+        let Self { mut report, ran } = self;
+        if let Some((started, finished)) = ran {
+            let ran = format!("from {started} to {finished}");
+            if let Some(taken) = &capture.taken
+                && is_of_another_day(&started, &finished, taken)
+            {
+                let why = format!(
+                    "the load ran {ran} and the look began at {taken}, so its report says nothing of it; run the load again and look \
+                     meanwhile"
+                );
+                return load_report::refuse(capture, why);
+            }
+            report.ran = Some(ran);
         }
-        report.ran = Some(ran);
         load_report::put(capture, report);
     }
 }
@@ -73,15 +115,70 @@ fn is_of_another_day(started: &str, finished: &str, taken: &str) -> bool {
     }
 }
 
-/// Reads the report of a load.
-pub(super) fn read(path: &Path) -> anyhow::Result<Heard> {
-    bytes(path).and_then(|bytes| parse(&bytes)).map_err(|why| {
+/// Reads the report of a load, or a table of percentiles, whose values are in `unit` where it does not tell.
+pub(super) fn read(path: &Path, unit: Option<Unit>) -> anyhow::Result<Heard> {
+    let shown = path.display();
+    let report = |why: String| {
         anyhow::anyhow!(
-            "cannot read {} as the report of a load: {why}; make one with \
-             `rungwise load udp ADDRESS:PORT --format json -o load.json`",
-            path.display()
+            "cannot read {shown} as the report of a load: {why}; make one with \
+             `rungwise load udp ADDRESS:PORT --format json -o load.json`, or give a table of percentiles as `wrk2 --latency` prints it"
         )
-    })
+    };
+    let bytes = bytes(path).map_err(report)?;
+    match table(&bytes) {
+        Some(text) => percentiles(&text, unit).map_err(|why| {
+            anyhow::anyhow!("cannot read the table of percentiles in {shown}: {why}")
+        }),
+        None => parse(&bytes).map_err(report),
+    }
+}
+
+/// The text, where it is no document and holds a table of percentiles.
+fn table(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    let is_document = bytes.trim_ascii_start().starts_with(b"{");
+    let text = (!is_document).then(|| String::from_utf8_lossy(bytes))?;
+    percentiles::looks_like(&text).then_some(text)
+}
+
+/// What a table says; the reason and what to do, where it says nothing.
+fn percentiles(text: &str, unit: Option<Unit>) -> Result<Heard, String> {
+    let printed = percentiles::parse(text)
+        .map_err(|broken| format!("{broken}; give the output as its tool wrote it, whole"))?;
+    // Of two tables of one run of wrk2, the second leaves out the wait before a late start: a heap is sharper there.
+    let (planned, sharp) = match &printed.tables[..] {
+        [only] => (only, only),
+        [planned, sharp] if !planned.uncorrected && sharp.uncorrected => (planned, sharp),
+        tables => {
+            return Err(format!(
+                "it holds {} tables, and which of them the host saw is not known; give one",
+                tables.len()
+            ));
+        }
+    };
+    let Some(unit) = unit.or(planned.by_wrk2.then_some(Unit::Ms)) else {
+        return Err(
+            "HdrHistogram prints numbers without a unit, and no line says that wrk2 did, which prints milliseconds; name the unit \
+             with --load-unit ms"
+                .to_owned(),
+        );
+    };
+    let ms = |value: f64| value * unit.in_ms();
+    let rows = sharp.rows.iter().map(|row| (ms(row.value), row.count));
+    let report = GeneratorReport {
+        achieved_per_s: printed.per_s,
+        received: sharp.total(),
+        median_us: median(planned).map(|value| ms(value) * 1e3),
+        latencies_ms: Some(rows.collect()),
+        ..GeneratorReport::default()
+    };
+    Ok(Heard { report, ran: None })
+}
+
+/// The first value that half of them do not exceed.
+fn median(table: &Table) -> Option<f64> {
+    let half = table.total().div_ceil(2);
+    let row = table.rows.iter().find(|row| row.count >= half)?;
+    Some(row.value)
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, String> {
@@ -129,19 +226,17 @@ fn parse(bytes: &[u8]) -> Result<Heard, String> {
     }
     let report: LoadReport = serde_json::from_value(document)
         .map_err(|error| format!("it is another document, or damaged ({error})"))?;
-    let heard = GeneratorReport::from(&report.measurement);
-    match impossible(&heard) {
+    match impossible(&report.measurement) {
         Some(figure) => Err(format!("{figure}, which no load measures")),
         None => Ok(Heard {
-            report: heard,
-            started: report.envelope.started,
-            finished: report.envelope.finished,
+            report: GeneratorReport::from(&report.measurement),
+            ran: Some((report.envelope.started, report.envelope.finished)),
         }),
     }
 }
 
 /// A figure that cannot have been measured: somebody wrote it.
-fn impossible(heard: &GeneratorReport) -> Option<String> {
+fn impossible(heard: &Measurement) -> Option<String> {
     let client = &heard.client;
     if client.saturated && client.busy.is_some_and(|busy| busy < UNSATURATED) {
         return Some(format!(
@@ -154,7 +249,10 @@ fn impossible(heard: &GeneratorReport) -> Option<String> {
     }
     let amounts = [
         ("achieved_per_s", Some(heard.achieved_per_s)),
-        ("latency_us.corrected.p50", heard.median_us),
+        (
+            "latency_us.corrected.p50",
+            Some(heard.latency_us.corrected.p50),
+        ),
         ("client.cpu_us_per_tx", client.cpu_us_per_tx),
         ("client.server_busy", client.server_busy),
     ];
@@ -175,7 +273,7 @@ fn impossible(heard: &GeneratorReport) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::load::{ClientHealth, Measurement};
+    use rungwise_model::load::ClientHealth;
     use rungwise_model::{Envelope, Exit, Tool};
 
     use super::*;
@@ -214,8 +312,9 @@ mod tests {
     fn the_report_of_a_load_is_read() {
         let heard = parse(&document(|_| {})).unwrap();
         assert_eq!(heard.report.received, 2000);
-        assert_eq!(heard.report.client.busy, Some(0.97));
-        assert_eq!(heard.started, "2026-01-02T03:04:05Z");
+        assert_eq!(heard.report.client.as_ref().unwrap().busy, Some(0.97));
+        let when = heard.when();
+        assert!(when.contains("from 2026-01-02T03:04:05Z"), "{when}");
     }
 
     #[test]
@@ -226,7 +325,7 @@ mod tests {
             assert!(client.remove(newer).is_some(), "{newer}");
         }
         let heard = parse(old.to_string().as_bytes()).unwrap();
-        assert_eq!(heard.report.client.busy, None);
+        assert_eq!(heard.report.client.unwrap().busy, None);
     }
 
     #[test]
@@ -306,7 +405,9 @@ mod tests {
             .unwrap()
         };
         let mut heard = report(1000.0, 50.0);
-        heard.beside(&report(100.0, 75.0));
+        heard
+            .beside(&report(100.0, 75.0), Path::new("light.json"))
+            .unwrap();
         let mut capture = Capture {
             moments: vec![rungwise_probes::Moment::default()],
             ..Capture::default()
@@ -324,14 +425,99 @@ mod tests {
             ("/dev/null", "it is empty"),
             ("/nonexistent", "there is no such file"),
         ] {
-            let said = read(Path::new(path)).unwrap_err().to_string();
+            let said = read(Path::new(path), None).unwrap_err().to_string();
             assert!(
                 said.starts_with(&format!(
                     "cannot read {path} as the report of a load: {why}"
                 )),
                 "{said}"
             );
-            assert!(said.ends_with("-o load.json`"), "{said}");
+            assert!(said.contains("-o load.json`, or give"), "{said}");
         }
+    }
+
+    /// A table alone.
+    const TABLE: &str = "Value Percentile TotalCount 1/(1-Percentile)\n\
+                         100 0.0 1 1.00\n400 0.5 50 2.00\n44000 1.0 100\n";
+
+    /// The same values as wrk2 would print them, at so many requests per second.
+    fn by_wrk2(per_s: u32) -> String {
+        let rows = TABLE
+            .replace("\n100 ", "\n0.100 ")
+            .replace("\n400 ", "\n0.400 ");
+        let rows = rows.replace("44000", "44.000");
+        format!("  Detailed Percentile spectrum:\n{rows}Requests/sec: {per_s}\n")
+    }
+
+    #[test]
+    fn the_unit_of_a_table_is_that_of_wrk2_or_asked_for() {
+        for (text, unit) in [
+            (TABLE.to_owned(), Some(Unit::Us)),
+            (by_wrk2(70), None),
+            (by_wrk2(70), Some(Unit::Ms)),
+        ] {
+            let report = percentiles(&text, unit).unwrap().report;
+            let rows = report.latencies_ms.unwrap();
+            let told: Vec<_> = rows
+                .iter()
+                .map(|(ms, count)| format!("{ms:.3} {count}"))
+                .collect();
+            assert_eq!(told, ["0.100 1", "0.400 50", "44.000 100"], "{unit:?}");
+            assert!((report.median_us.unwrap() - 400.0).abs() < 1e-9);
+            assert_eq!(report.received, 100);
+        }
+        let why = percentiles(TABLE, None).unwrap_err();
+        assert!(why.ends_with("name the unit with --load-unit ms"), "{why}");
+    }
+
+    #[test]
+    fn the_median_is_that_from_the_intended_start_and_the_heap_that_from_the_real_one() {
+        let second = by_wrk2(70).replace("0.400", "0.200");
+        let second = format!("(HdrHistogram - Uncorrected Latency (measured ...))\n{second}");
+        let report = percentiles(&(by_wrk2(70) + &second), None).unwrap().report;
+        assert_eq!(report.median_us, Some(400.0));
+        assert_eq!(report.latencies_ms.unwrap()[1], (0.2, 50));
+        let why = percentiles(&(by_wrk2(70) + &by_wrk2(80)), None).unwrap_err();
+        assert!(why.starts_with("it holds 2 tables"), "{why}");
+    }
+
+    #[test]
+    fn of_two_loads_wrk2_tells_the_rates_and_a_table_alone_does_not() {
+        let mut full = percentiles(&by_wrk2(70), None).unwrap();
+        let path = Path::new("light.txt");
+        let light = percentiles(&by_wrk2(7).replace("0.400", "0.600"), None).unwrap();
+        full.beside(&light, path).unwrap();
+        let mut capture = Capture {
+            moments: vec![rungwise_probes::Moment::default()],
+            taken: Some("2026-01-02T03:04:06Z".to_owned()),
+            ..Capture::default()
+        };
+        let alone = percentiles(TABLE, Some(Unit::Us)).unwrap();
+        let why = full.beside(&alone, path).unwrap_err().to_string();
+        assert!(
+            why.starts_with("cannot take light.txt as a lighter load"),
+            "{why}"
+        );
+        assert!(full.when().contains("does not say when"));
+        full.put(&mut capture);
+        let evidence = rungwise_probes::evidence(&capture);
+        let ratio = evidence.host(&rungwise_model::keys::LATENCY_LOW_LOAD);
+        assert!((ratio.unwrap().value - 1.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_document_with_the_head_of_a_table_is_a_document() {
+        assert!(table(TABLE.as_bytes()).is_some());
+        for none in [
+            &b" {\"note\": \"Value Percentile TotalCount 1/(1-Percentile)\"}"[..],
+            b"12 ms",
+        ] {
+            assert!(table(none).is_none());
+        }
+        let cut = percentiles(&TABLE.replace("44000 1.0 100\n", ""), None).unwrap_err();
+        assert!(
+            cut.starts_with("line 3: the table ends at percentile 0.5"),
+            "{cut}"
+        );
     }
 }
