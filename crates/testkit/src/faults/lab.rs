@@ -9,6 +9,7 @@ use std::time::Duration;
 use rungwise_host::namespace::Namespace;
 use rungwise_host::process::{Launch, Ready, Service};
 use rungwise_host::{Host as _, files, live::Live};
+use tempfile::NamedTempFile;
 
 use super::Result;
 use crate::Pair;
@@ -29,6 +30,8 @@ pub struct Planted {
     pub namespace: Namespace,
     /// The process that suffers, for `--pid`.
     pub pid: Option<u32>,
+    /// The latencies of its traffic, for `--load`.
+    pub load: Option<NamedTempFile>,
     /// Traffic, services, groups and the other namespace; ended in this order, before the namespace.
     held: Vec<Box<dyn Held>>,
 }
@@ -44,6 +47,7 @@ impl Planted {
         Self {
             namespace,
             pid: None,
+            load: None,
             held: Vec::new(),
         }
     }
@@ -52,6 +56,14 @@ impl Planted {
     pub(super) fn suffered_by(mut self, pid: u32) -> Self {
         self.pid = Some(pid);
         self
+    }
+
+    /// The latencies of its traffic as wrk2 would print them.
+    pub(super) fn printing(mut self, table: &str) -> Result<Self> {
+        let mut file = NamedTempFile::new()?;
+        file.write_all(table.as_bytes())?;
+        self.load = Some(file);
+        Ok(self)
     }
 
     /// Keeps `what` until the end.

@@ -40,7 +40,7 @@ pub struct Fault {
 }
 
 /// A finding that a fault must bring.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Says {
     /// Its rule.
     pub rule: &'static str,
@@ -48,23 +48,23 @@ pub struct Says {
     pub outcome: Outcome,
     /// What is sick: `cpu/0`. A `*` stands for anything, `PID` for the process that suffers.
     pub about: &'static str,
+    /// Watch will do where tasks wait for a CPU, as noise-gate tells: the rule then holds that against itself.
+    pub less_in_noise: bool,
 }
 
 const fn acts(rule: &'static str, about: &'static str) -> Says {
-    let outcome = Outcome::Act;
     Says {
         rule,
-        outcome,
+        outcome: Outcome::Act,
         about,
+        less_in_noise: false,
     }
 }
 
 const fn watches(rule: &'static str, about: &'static str) -> Says {
-    let outcome = Outcome::Watch;
     Says {
-        rule,
-        outcome,
-        about,
+        outcome: Outcome::Watch,
+        ..acts(rule, about)
     }
 }
 
@@ -109,6 +109,7 @@ pub const FAULTS: &[Fault] = &[
     tcp::SLOW_READER,
     tcp::SMALL_SEND_BUFFER,
     tcp::FULL_ACCEPT_QUEUE,
+    tcp::DELAYED_ACK,
     steering::ONE_CPU,
     steering::BACKLOG,
     steering::MANY_RULES,
@@ -178,7 +179,12 @@ pub fn page() -> String {
             } else {
                 "watches"
             };
-            let _ = writeln!(page, "- {} {verb} on `{}`", says.rule, says.about);
+            let less = if says.less_in_noise {
+                ", or watches where tasks wait for a CPU"
+            } else {
+                ""
+            };
+            let _ = writeln!(page, "- {} {verb} on `{}`{less}", says.rule, says.about);
         }
         if !fault.may.is_empty() {
             page.push_str("\nMay act as well:\n\n");

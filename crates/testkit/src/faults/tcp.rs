@@ -1,4 +1,4 @@
-//! TCP: a reader that does not keep up, a small send buffer, an accept queue that nobody empties.
+//! TCP: a reader that does not keep up, a small send buffer, an accept queue that nobody empties, requests in two halves.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::lab::{Lab, Planted, run, service_address};
-use super::traffic::{Repeated, connection, reader, writer};
-use super::{Fault, How, Result, acts};
+use super::traffic::{Repeated, connection, halved, reader, writer};
+use super::{Fault, How, Result, Says, acts};
 
 pub(super) const SLOW_READER: Fault = Fault {
     id: "slow TCP reader",
@@ -94,5 +94,28 @@ fn full_accept_queue(_: &Path) -> Result<Planted> {
     Ok(Planted::in_namespace(server)
         .keep(knocking)
         .keep((waiting, listener))
+        .keep(client))
+}
+
+pub(super) const DELAYED_ACK: Fault = Fault {
+    id: "delayed acknowledgement",
+    planted: "A client that writes each request in two halves, and reads the reply to the whole: the second half waits until the \
+              peer acknowledges the first, which the peer delays by 40 ms. The latencies of the first 50 go to `--load` as \
+              wrk2 would print them; with nothing planted, those of a client with TCP_NODELAY.",
+    speaks: &[Says {
+        less_in_noise: true,
+        ..acts("tcp-nagle-40ms", "host")
+    }],
+    may: &[],
+    how: How::Here(delayed_ack),
+};
+
+fn delayed_ack(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let (near, far) = connection(&client, &server, service_address())?;
+    let (asking, answering, table) = halved(near, far)?;
+    Ok(Planted::in_namespace(server)
+        .printing(&table)?
+        .keep((asking, answering))
         .keep(client))
 }

@@ -4,6 +4,7 @@
 //! (`UDP_SEGMENT`), and the device behind it has to be told to cut them apart.
 #![expect(unsafe_code, reason = "UDP_SEGMENT has no safe door in std or rustix")]
 
+use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd as _;
@@ -13,12 +14,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rungwise_host::namespace::Namespace;
-use rungwise_host::{Host as _, live::Live};
+use rungwise_host::{Host as _, clock, live::Live};
 
 use super::Result;
 
 /// Longest that a step may wait, and so the longest that an end of the traffic takes.
 const STEP: Duration = Duration::from_millis(20);
+
+/// Longest that a reply is waited for; a delayed acknowledgement takes 0.04 s.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Bytes of a datagram, as `UDP_SEGMENT` wants them.
 const SEGMENT: libc::c_int = 100;
@@ -186,4 +190,88 @@ pub(super) fn reader(mut end: TcpStream, bytes: usize, pause: Duration) -> Repea
             std::thread::sleep(pause);
         }
     })
+}
+
+/// A request; a reply is as long.
+const REQUEST: usize = 100;
+
+/// Requests that are measured: two seconds where each waits for a delayed acknowledgement.
+const MEASURED: usize = 50;
+
+/// A peer that answers each request on `far`, a client that writes each in two halves on `near` and waits for its reply,
+/// and the latencies of the first of them, as wrk2 prints them.
+pub(super) fn halved(
+    mut near: TcpStream,
+    mut far: TcpStream,
+) -> Result<(Repeated, Repeated, String)> {
+    let mut block = [0; REQUEST];
+    let mut open = 0;
+    let peer = Repeated::on(None, move || match far.read(&mut block) {
+        Ok(count) if count > 0 => {
+            open += count;
+            if open >= REQUEST {
+                open -= REQUEST;
+                let _ = far.write_all(&block);
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+        _ => std::thread::sleep(STEP),
+    });
+    let mut latencies = Vec::new();
+    for _ in 0..MEASURED {
+        latencies.push(ask(&mut near)?);
+    }
+    let client = Repeated::on(None, move || {
+        // Without a pause, what nothing delays would be a flood.
+        std::thread::sleep(Duration::from_millis(1));
+        if ask(&mut near).is_err() {
+            std::thread::sleep(STEP);
+        }
+    });
+    Ok((client, peer, table(latencies)))
+}
+
+/// How long one request takes.
+fn ask(near: &mut TcpStream) -> io::Result<Duration> {
+    let began = clock::now();
+    let mut reply = [0; REQUEST];
+    near.write_all(&reply[..REQUEST / 2])?;
+    near.write_all(&reply[REQUEST / 2..])?;
+    let mut read = 0;
+    while read < REQUEST {
+        match near.read(&mut reply[read..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => read += count,
+            // The timeout of a step is shorter than a delayed acknowledgement.
+            Err(error) if error.kind() == ErrorKind::WouldBlock && began.elapsed() < PATIENCE => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(began.elapsed())
+}
+
+/// The table of percentiles, with five rows for each half of what is left.
+fn table(mut latencies: Vec<Duration>) -> String {
+    latencies.sort_unstable();
+    let mut text = "  Detailed Percentile spectrum:\n       Value   Percentile   TotalCount 1/(1-Percentile)\n\n".to_owned();
+    let total = latencies.len();
+    let mut row = |percentile: f64| {
+        let count = ((percentile * total as f64).ceil() as usize).clamp(1, total);
+        let ms = latencies[count - 1].as_secs_f64() * 1e3;
+        let inverse = 1.0 / (1.0 - percentile);
+        let _ = writeln!(
+            text,
+            "{ms:12.3} {percentile:12.6} {count:12} {inverse:12.2}"
+        );
+    };
+    let (mut percentile, mut half) = (0.0, 0.5);
+    while 1.0 - percentile > 1.0 / total as f64 {
+        for tick in 0..5 {
+            row(percentile + half * f64::from(tick) / 5.0);
+        }
+        percentile += half;
+        half /= 2.0;
+    }
+    row(1.0);
+    text
 }

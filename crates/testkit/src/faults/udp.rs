@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::lab::{Lab, Planted, load_udp, serve_udp, service_address};
-use super::traffic::{Pace, connection, datagrams, reader, sink, writer};
+use super::traffic::{Pace, connection, datagrams, halved, reader, sink, writer};
 use super::{Fault, How, Result, acts, watches};
 
 /// Far below what any CPU can take: four datagrams a millisecond.
@@ -13,7 +13,8 @@ const CALM: Pace = Pace::Bursts(4);
 
 pub(super) const HEALTHY: Fault = Fault {
     id: "nothing",
-    planted: "A healthy echo service at 4,000 datagrams/s, and a TCP connection whose reader keeps up.",
+    planted: "A healthy echo service at 4,000 datagrams/s, a TCP connection whose reader keeps up, and one with TCP_NODELAY whose \
+              client writes each request in two halves.",
     speaks: &[],
     may: &[],
     how: How::Here(healthy),
@@ -28,7 +29,12 @@ fn healthy(program: &Path) -> Result<Planted> {
         writer(near, 4096, Duration::from_millis(1)),
         reader(far, 65_536, Duration::ZERO),
     );
+    let (near, far) = connection(&client, &server, service_address())?;
+    near.set_nodelay(true)?;
+    let (asking, answering, table) = halved(near, far)?;
     Ok(Planted::in_namespace(server)
+        .printing(&table)?
+        .keep((asking, answering))
         .suffered_by(service.pid())
         .keep(traffic)
         .keep(service)
