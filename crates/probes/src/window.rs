@@ -263,9 +263,9 @@ fn refusal(what: &str, failed: &str) -> Absence {
         "EOPNOTSUPP" | "EINVAL" => Absence::because(format!(
             "{what}: the device or kernel does not tell ({failed})"
         )),
-        // A reason may end in what helps, after a semicolon.
+        // A reason may end in what helps, after a semicolon. It is a sentence of its own then, the same for many files.
         other => match other.rsplit_once("; ") {
-            Some((why, remedy)) => Absence::because(format!("{what}: {why}")).remedy(remedy),
+            Some((why, remedy)) => Absence::because(why).remedy(remedy),
             None => Absence::because(format!("{what}: {other}")),
         },
     }
