@@ -57,6 +57,9 @@ pub(crate) struct Args {
     fail_on: FailOn,
 }
 
+/// Standard input as a file.
+const STDIN: &str = "/dev/stdin";
+
 /// How a target ends that was judged in a network namespace of its own.
 pub(super) const ELSEWHERE: &str = ", in a network namespace of its own";
 
@@ -68,8 +71,14 @@ pub(super) enum FailOn {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
-    if let Some(path) = &args.target {
-        let paths = std::slice::from_ref(path);
+    // As everywhere else, a hyphen is standard input.
+    let target = args.target.as_deref().map(|path| match path.to_str() {
+        Some("-") => Path::new(STDIN),
+        _ => path,
+    });
+    if let Some(path) = target.filter(|path| files::leads_to_plain(path) || files::is_folder(path))
+    {
+        let paths = &[path.to_owned()];
         if jvm::threads::is_dump(path) {
             args.stands_alone(path, "thread dumps")?;
             return jvm::threads::show(paths, args.fail_on, global);
@@ -89,14 +98,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let dumps = (!args.dumps.is_empty())
         .then(|| jvm::threads::of_one_jvm(&args.dumps))
         .transpose()?;
-    let network = match &args.target {
+    let network = match target {
         Some(_) => Network::default(),
         None => Network::of(args.looking.pid),
     };
     // A file is opened before signals are held back: a pipe may have nothing to say for long.
-    let stored = args.target.as_deref().map(open).transpose()?;
+    let stored = target.map(open).transpose()?;
     let interrupt = Interrupt::install()?;
-    let (mut capture, target) = if let (Some(capture), Some(path)) = (stored, &args.target) {
+    let (mut capture, target) = if let (Some(capture), Some(path)) = (stored, target) {
         (capture, path.display().to_string())
     } else {
         let capture = args.looking.look(&network, &interrupt, global)?;
@@ -237,6 +246,13 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
     bundle::read(path).map_err(|error| {
         if files::is_folder(path) {
             return error.into();
+        }
+        if !files::leads_to_plain(path) {
+            // What came through a pipe is gone, so what else it was cannot be found out.
+            return anyhow::anyhow!(
+                "{error}; it came through a pipe, by which a GC log is judged by `rungwise jvm gc -` and a thread dump by \
+                 `rungwise jvm threads -`"
+            );
         }
         let first = files::read_at_most(path, 32).unwrap_or_default();
         match jvm::gc::not_one(path).filter(|_| !bundle::looks_like(&first)) {

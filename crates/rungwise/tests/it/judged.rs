@@ -1,11 +1,12 @@
 //! `check` and `compare` on told hosts: the report in every form, and what differs between two.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rungwise_probes::bundle;
 
 use crate::drawn::{self, PROBE};
-use crate::run::{Bench, Ended};
+use crate::run::{Bench, Ended, binary};
 use crate::tune::assert_valid;
 
 /// The server of the reference case, before and after its interrupts were dealt out.
@@ -477,4 +478,30 @@ fn a_gain_is_estimated_from_the_stage_of_the_reference_case_that_a_host_is_at() 
         let text = judged(&bench, name, "text").stdout;
         assert!(text.contains(gain), "{name}: {text}");
     }
+}
+
+#[test]
+fn a_capture_may_come_through_a_pipe_and_a_log_says_by_what_it_may() {
+    let bench = Bench::new();
+    let piped = |file: &str| {
+        let script = format!(
+            "cat {file} | {} check - --fail-on never",
+            binary().display()
+        );
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (code, text) = piped(&(told("guest-2cpu-idle") + "/host.rungwise"));
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("nothing to act on"), "{text}");
+    let log = bench.write(
+        "gc.log",
+        "[0.1s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 3.1ms\n",
+    );
+    let (code, text) = piped(log.to_str().unwrap());
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("rungwise jvm gc -"), "{text}");
 }
