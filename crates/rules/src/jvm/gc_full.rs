@@ -69,6 +69,9 @@ pub(crate) static RULE: Rule = Rule {
     judge,
 };
 
+/// Share from which on the log is a full collection and nothing else.
+const WHOLE: f64 = 1.0 - 1e-6;
+
 /// What most of the full collections came for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
@@ -94,7 +97,9 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let share = run
         .told(&keys::GC_SECONDS)
         .filter(|whole| *whole > 0.0)
-        .map(|whole| time.value / whole);
+        .map(|whole| time.value / whole)
+        // A log that is one pause says nothing of the run.
+        .filter(|share| *share < WHOLE);
     let line = run.goal(&LONG);
     let ordinary = matches!(run.collector(), Collector::Serial | Collector::Parallel);
     let took = share.map_or_else(String::new, |share| {
@@ -238,11 +243,11 @@ fn why(run: &Run<'_>) -> Result<Why, Missing> {
             Why::Room
         });
     }
-    // The failure tells where the cause is not told.
+    // The failure tells where the cause is not told; where it is, another collection failed.
     let failed = count(&keys::GC_CONCURRENT_MODE_FAILURES)
         + count(&keys::GC_PROMOTION_FAILURES)
         + count(&keys::GC_EVACUATION_FAILURES);
-    if failed >= 1.0 {
+    if failed >= 1.0 && count(&keys::GC_FULLS_UNTOLD) >= 1.0 {
         return Ok(Why::Room);
     }
     let others = [
