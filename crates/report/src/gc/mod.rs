@@ -197,10 +197,11 @@ fn tiles(report: &GcReport, run: &Run) -> Vec<Tile> {
             throughput.map(|share| fine_share(share.whole)),
             throughput.map_or_else(
                 || {
-                    let why = if known {
-                        "the log has no clock"
-                    } else {
-                        "the log tells of no pause"
+                    let timed = run.seconds.is_some_and(|seconds| seconds > 0.0);
+                    let why = match (known, timed) {
+                        (true, true) => "the log is one pause long",
+                        (true, false) => "the log has no clock",
+                        (false, _) => "the log tells of no pause",
                     };
                     why.to_owned()
                 },

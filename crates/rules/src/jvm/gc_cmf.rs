@@ -136,7 +136,7 @@ fn no_start_helps(run: &Run<'_>, what: &str) -> Option<Finding> {
     }
     let largest = told(&keys::GC_FREE_LARGEST).filter(|largest| *largest < PIECES.value)?;
     let sentence = format!(
-        "{what}: the old generation is in pieces, its largest free block is {} of what is free",
+        "{what}: the old generation is in pieces, its largest free block is {} of what is free; a collector that moves objects together as it goes, as G1 does, leaves none",
         say::percent(largest)
     );
     let refuted = "failures just after a full collection, which leaves one piece";

@@ -30,6 +30,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_FLAGS,
         &keys::GC_HEAP_CAPACITY,
         &keys::GC_SAFEPOINTS,
+        &keys::GC_SECONDS,
         &keys::GC_THROUGHPUT,
         &keys::GC_UNIFIED,
         &keys::GC_VERSION,
@@ -109,8 +110,9 @@ fn lacks(run: &Run<'_>, answers: &[(&'static Key, &'static str)]) -> Vec<&'stati
     let known = |key: &'static Key| {
         run.told(key).is_some()
             || run.words(key).is_some()
-            // One collection tells its sizes, and no rate.
+            // One collection tells its sizes and no rate, its length and no share.
             || *key == keys::GC_ALLOCATION_RATE && run.told(&keys::GC_HEAP_CAPACITY).is_some()
+            || *key == keys::GC_THROUGHPUT && run.told(&keys::GC_SECONDS).is_some_and(|s| s > 0.0)
     };
     let lacking = answers.iter().filter(|(key, _)| !known(key));
     lacking.map(|(_, what)| *what).collect()

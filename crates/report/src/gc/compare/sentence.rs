@@ -14,6 +14,8 @@ const SAME_LOAD: f64 = 0.2;
 const DONE: f64 = 0.98;
 /// A young collection that leaves more than this did not do its work.
 const EMPTIED: f64 = 0.9;
+/// Of fewer pauses on both sides one more or less is chance.
+const FEW: usize = 5;
 /// What grew by less is no cost.
 const COSTS: f64 = 1.1;
 /// Nor is what takes less of the time more than this: a thousandth of it, the least that throughput is told by.
@@ -276,6 +278,12 @@ fn kib(bytes: u64) -> String {
     format!("{}{}K", numbers::count(bytes >> 10), numbers::THIN)
 }
 
+/// Pauses of a kind in all logs of a side.
+fn count(side: &Side<'_>, kind: &str) -> usize {
+    let of = |log: &Log<'_>| log.pauses.get(kind).map_or(0, Vec::len);
+    side.logs.iter().map(of).sum()
+}
+
 /// What takes more of the time now; nothing where a side has no clock.
 fn cost(before: &Side<'_>, after: &Side<'_>, improved: &str, even: Option<f64>) -> Option<String> {
     for side in [before, after] {
@@ -294,7 +302,13 @@ fn cost(before: &Side<'_>, after: &Side<'_>, improved: &str, even: Option<f64>) 
     };
     let told = |(kind, a, b): &(&str, f64, f64)| {
         let [a, b] = [a, b].map(|ms| millis(ms * 60.0));
-        format!("{kind} pauses take {b} of each minute instead of {a}")
+        let told = format!("{kind} pauses take {b} of each minute instead of {a}");
+        match [before, after].map(|side| count(side, kind)) {
+            [a, b] if a.max(b) < FEW => {
+                format!("{told} (of {a} before and {b} after: it may be chance)")
+            }
+            _ => told,
+        }
     };
     let grown = most(|a, b| b > COSTS * a);
     let mut costs: Vec<String> = grown.map(told).into_iter().collect();
