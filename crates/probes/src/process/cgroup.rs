@@ -12,6 +12,8 @@ use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
 
 use super::unnamed;
+use crate::capture::Raw;
+use crate::window::shows;
 use crate::{Cost, Probe, Rate, Source, Window, enter};
 
 const MEMBERSHIP: &str = "/proc/{pid}/cgroup";
@@ -119,7 +121,21 @@ fn tree(window: &Window<'_>) -> Result<Tree, Absence> {
         let path = format!("{root}/cpu.stat");
         window.text(&path).map(|_| Tree { root, unified })
     };
-    tree("/sys/fs/cgroup", true).or_else(|_| tree("/sys/fs/cgroup/cpu", false))
+    tree("/sys/fs/cgroup", true)
+        .or_else(|_| tree("/sys/fs/cgroup/cpu", false))
+        .map_err(|why| not_mounted(window).unwrap_or(why))
+}
+
+/// Where `/sys` is there and nothing below the usual place of control groups, nobody mounted them: the kernel may well have
+/// them.
+fn not_mounted(window: &Window<'_>) -> Option<Absence> {
+    let last = window.moments().last()?;
+    let asked = last.files.get("/sys/fs/cgroup/cpu.stat")?;
+    let is_missing = matches!(asked, Raw::Failed { failed } if failed == "ENOENT");
+    (is_missing && shows(last, "/sys/") && !shows(last, "/sys/fs/cgroup/")).then(|| {
+        Absence::because("no control groups are mounted at /sys/fs/cgroup")
+            .remedy("mount -t cgroup2 none /sys/fs/cgroup, or look from the host")
+    })
 }
 
 /// Groups that have `file`, each with its path in the tree and its folder; the root is `/`.

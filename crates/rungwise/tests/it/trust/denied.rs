@@ -259,7 +259,7 @@ fn contained(prepare: &str) -> [String; 9] {
 fn in_a_container_what_is_hidden_is_named() {
     must_be_root();
     let bench = Bench::new();
-    for prepare in [
+    let texts = [
         // As runtimes do it: processes of its own, nothing writable.
         "mount -t proc -o ro proc /proc; mount -t sysfs -o ro sysfs /sys",
         // Masked paths are empty files and folders.
@@ -269,11 +269,18 @@ fn in_a_container_what_is_hidden_is_named() {
         // chroots without either.
         "umount -l /sys; mount -t proc proc /proc",
         "mount -t proc proc /proc; mount -t tmpfs none /sys; mount -t tmpfs none /proc",
-    ] {
+    ]
+    .map(|prepare| {
         let words = contained(prepare);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        told(&mut check(&bench, &words));
-    }
+        told(&mut check(&bench, &words))
+    });
+    expect_lack(
+        &texts[0],
+        "cfs-throttled",
+        "no control groups are mounted",
+        "mount -t cgroup2",
+    );
 }
 
 #[test]
