@@ -155,10 +155,13 @@ impl Work<'_> {
     }
 }
 
-/// A line for each.
+/// A line for each, below one that names the columns.
 fn lines(knobs: &[KnobState]) -> String {
     let id = knobs.iter().map(|knob| knob.id.len()).max().unwrap_or(0);
-    let mut text = String::new();
+    let mut text = format!(
+        "{:id$}  {:7}  {:10}  {:<24}  what it is\n",
+        "knob", "scope", "risk", "now"
+    );
     for knob in knobs {
         let now = knob.current.as_deref().unwrap_or("-");
         let _ = writeln!(
