@@ -3,14 +3,21 @@
 //! A row holds a value, the percentile that was asked for, how many were recorded up to the value, and 1/(1-percentile).
 //! The first row is that of the smallest value, the last that of the largest; between them a row stands where a fifth of
 //! half of what is left was passed (or another part of it, as its printer likes). Lines before and after a table are
-//! those of the tool. The numbers name no unit: whoever prints divides by what they like, and wrk2 prints milliseconds.
+//! those of the tool. The numbers name no unit: whoever prints divides by what they like. wrk2 prints milliseconds, and
+//! `vegeta report -type=hdrplot` says so in its head.
 //! Sources: `AbstractHistogram.outputPercentileDistribution` of `HdrHistogram` 2.2, `hdr_percentiles_print` of
-//! `HdrHistogram_c`, `print_hdr_latency` in src/wrk.c of wrk2.
+//! `HdrHistogram_c`, `print_hdr_latency` in src/wrk.c of wrk2, README.md of vegeta 12.
 
 use std::fmt;
 
-/// What heads the columns.
-const HEADER: [&str; 4] = ["Value", "Percentile", "TotalCount", "1/(1-Percentile)"];
+/// What heads the columns behind the first.
+const HEADER: [&str; 3] = ["Percentile", "TotalCount", "1/(1-Percentile)"];
+
+/// What heads the first.
+const VALUE: &str = "Value";
+
+/// The same, with the unit.
+const VALUE_MS: &str = "Value(ms)";
 
 /// More rows than any printer makes of 64-bit counts at a thousand rows a half; far below what would fill the memory.
 const MOST_ROWS: usize = 1 << 16;
@@ -31,8 +38,8 @@ pub struct Row {
 pub struct Table {
     /// From the smallest value to the largest.
     pub rows: Vec<Row>,
-    /// It stands below the heading that wrk2 gives it, which prints milliseconds.
-    pub by_wrk2: bool,
+    /// Its values are milliseconds: its head says so, or it stands below the heading that wrk2 gives it.
+    pub in_ms: bool,
     /// wrk2 says of it that the wait before a late start is left out.
     pub uncorrected: bool,
 }
@@ -70,11 +77,14 @@ impl fmt::Display for Broken {
 
 /// It has the head of a table.
 pub fn looks_like(text: &str) -> bool {
-    text.lines().any(is_header)
+    text.lines().any(|line| header(line).is_some())
 }
 
-fn is_header(line: &str) -> bool {
-    line.split_whitespace().eq(HEADER)
+/// What heads the first column.
+fn header(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace();
+    let value = words.next()?;
+    (matches!(value, VALUE | VALUE_MS) && words.eq(HEADER)).then_some(value)
 }
 
 /// All tables of a text, or why one of them cannot be trusted.
@@ -98,7 +108,8 @@ pub fn parse(text: &str) -> Result<Printed, Broken> {
             printed.tables.extend(open.take());
             whole(&printed).map_err(broken)?;
         }
-        if is_header(line) {
+        if let Some(value) = header(line) {
+            next.in_ms |= value == VALUE_MS;
             open = Some(std::mem::take(&mut next));
         } else if let Some(total) = total_count(line) {
             let counted = printed.tables.last().map_or(total, Table::total);
@@ -110,7 +121,7 @@ pub fn parse(text: &str) -> Result<Printed, Broken> {
         } else if let Some(rate) = line.trim().strip_prefix("Requests/sec:") {
             printed.per_s = rate.trim().parse().ok().filter(|rate| *rate > 0.0);
         }
-        next.by_wrk2 |= line.trim() == "Detailed Percentile spectrum:";
+        next.in_ms |= line.trim() == "Detailed Percentile spectrum:";
         next.uncorrected |= line.contains("HdrHistogram - Uncorrected Latency");
     }
     if open.is_some() {
@@ -231,7 +242,7 @@ Transfer/sec:    676.18KB
         let [table] = &printed.tables[..] else {
             panic!("{printed:?}")
         };
-        assert!(table.by_wrk2 && !table.uncorrected);
+        assert!(table.in_ms && !table.uncorrected);
         assert_eq!(table.total(), 39_500);
         assert_eq!(table.rows.len(), 3);
         assert!((table.rows[1].value - 6.671).abs() < 1e-9);
@@ -259,8 +270,19 @@ Transfer/sec:    676.18KB
                     \x20    500.000 1.000000000000          5\n";
         let printed = parse(text).unwrap();
         assert_eq!((printed.tables.len(), printed.per_s), (1, None));
-        assert!(!printed.tables[0].by_wrk2);
+        assert!(!printed.tables[0].in_ms);
         assert_eq!(printed.tables[0].total(), 5);
+    }
+
+    #[test]
+    fn the_head_of_vegeta_tells_the_unit() {
+        let text = "Value(ms)  Percentile  TotalCount  1/(1-Percentile)\n\
+                    0.076715   0.000000    0           1.000000\n\
+                    0.513059   0.500000    999         2.000000\n\
+                    2.125017   1.000000    1998        10000000.000000\n";
+        let printed = parse(text).unwrap();
+        assert!(printed.tables[0].in_ms);
+        assert_eq!(printed.tables[0].total(), 1998);
     }
 
     #[test]
@@ -317,7 +339,7 @@ Transfer/sec:    676.18KB
 
     #[test]
     fn a_table_without_an_end_is_refused_before_it_fills_the_memory() {
-        let mut text = HEADER.join(" ");
+        let mut text = format!("{VALUE} {}", HEADER.join(" "));
         for _ in 0..=MOST_ROWS {
             text += "\n1 0.5 7 2";
         }

@@ -41,7 +41,8 @@ pub(crate) struct Args {
     /// (`wrk2 --latency ... > load.txt`): whether requests wait for delayed acknowledgements.
     #[arg(long, value_name = "REPORT")]
     load: Option<PathBuf>,
-    /// Unit of the values in a table of percentiles that does not come from wrk2: `HdrHistogram` prints numbers alone.
+    /// Unit of the values in a table of percentiles where its text does not tell: `HdrHistogram` prints numbers alone, wrk2 and
+    /// vegeta say milliseconds.
     #[arg(long, value_enum, value_name = "UNIT", requires = "load")]
     load_unit: Option<generator::Unit>,
     /// What it said when it drove the same service at a tenth of the rate, at any time: whether answers are slower when less is

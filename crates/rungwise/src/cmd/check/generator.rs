@@ -155,10 +155,10 @@ fn percentiles(text: &str, unit: Option<Unit>) -> Result<Heard, String> {
             ));
         }
     };
-    let Some(unit) = unit.or(planned.by_wrk2.then_some(Unit::Ms)) else {
+    let Some(unit) = unit.or(planned.in_ms.then_some(Unit::Ms)) else {
         return Err(
-            "HdrHistogram prints numbers without a unit, and no line says that wrk2 did, which prints milliseconds; name the unit \
-             with --load-unit ms"
+            "HdrHistogram prints numbers without a unit, and neither its head says (ms) nor the line above it that wrk2 printed it; \
+             name the unit with --load-unit ms"
                 .to_owned(),
         );
     };
