@@ -122,9 +122,10 @@ impl<'a> Table<'a> {
         let before = before.checked_sub(1).map(|last| self.rows[last]);
         let behind = self.rows.get(behind).or(self.rows.last());
         let rows = before.iter().chain(behind);
-        let told: Vec<_> = rows
+        let mut told: Vec<_> = rows
             .map(|(value, count)| format!("{count} within {value:.3} ms"))
             .collect();
+        told.dedup();
         format!("of {} requests {}", self.total, told.join(", "))
     }
 }
@@ -221,6 +222,8 @@ mod tests {
         assert!(why.remedy.contains("TicksPerHalf"), "{}", why.remedy);
         let two = share(&[(0.1, 1), (1.0, 98), (100.0, 100)]).unwrap();
         assert!(two.0 < 1e-9);
+        let fast = share(&[(0.1, 1), (1.0, 100)]).unwrap();
+        assert_eq!(fast.1, "of 100 requests 100 within 1.000 ms");
     }
 
     #[test]
