@@ -222,6 +222,11 @@ fn portion(name: &str, steps_ms: &[f64]) -> Portion {
 
 /// The blocks of the section of pictures.
 fn pictures(run: Run) -> Vec<Block> {
+    section(run, "pictures")
+}
+
+/// The blocks of the section of this name.
+fn section(run: Run, name: &str) -> Vec<Block> {
     let report = GcReport {
         envelope: fixtures::load().envelope,
         target: "gc.log".to_owned(),
@@ -241,7 +246,7 @@ fn pictures(run: Run) -> Vec<Block> {
         findings: Vec::new(),
     };
     let section = |block: &Block| matches!(block, Block::Section { .. });
-    let first = |block: &Block| matches!(block, Block::Section { id: "pictures", .. });
+    let first = |block: &Block| matches!(block, Block::Section { id, .. } if *id == name);
     let mut blocks = gc::blocks(&report, "gc.log");
     let Some(from) = blocks.iter().position(first) else {
         return Vec::new();
@@ -395,4 +400,41 @@ fn the_pictures_of_the_fullest_run_stay_small() {
     }
     let page = html::page("gc.log", &pictures(run));
     assert!(page.len() < 3_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn pauses_are_told_from_the_shortest_to_the_longest_where_there_is_room() {
+    let mut run = run();
+    let full = Spread {
+        count: 7000,
+        total_ms: 91_000.0,
+        min_ms: 1.25,
+        mean_ms: 13.0,
+        p50_ms: 2.25,
+        p90_ms: 3.25,
+        p95_ms: 4.25,
+        p99_ms: 5.25,
+        p999_ms: 6.25,
+        longest_ms: 7.25,
+    };
+    run.pauses.by_type.insert("Pause Odd".to_owned(), full);
+    let blocks = section(run, "pauses");
+    let page = markdown::render(&blocks);
+    let row = page
+        .lines()
+        .find(|line| line.starts_with("| Pause Odd |"))
+        .unwrap();
+    let mut rest = row;
+    for told in [
+        "000", "91.0", "1.25", "13.0", "2.25", "3.25", "5.25", "6.25", "7.25",
+    ] {
+        let at = rest.find(told);
+        rest = &rest[at.unwrap_or_else(|| panic!("{told} is not in {row}")) + told.len()..];
+    }
+    // A narrow terminal keeps what matters most.
+    let narrow = terminal::render(&blocks, 80, false);
+    assert!(
+        narrow.contains("not shown at this width: p99.9, p90, Shortest"),
+        "{narrow}"
+    );
 }
