@@ -287,6 +287,13 @@ pub fn leads_to_plain(path: &Path) -> bool {
     path.is_file()
 }
 
+/// Whether both are names of one plain file, directly or by links.
+pub fn is_one_file(a: &Path, b: &Path) -> bool {
+    let identity =
+        |path| fs::metadata(path).map(|there| (there.is_file(), there.dev(), there.ino()));
+    matches!((identity(a), identity(b)), (Ok(a), Ok(b)) if a == b && a.0)
+}
+
 /// Whether it is neither file nor folder, and none of the descriptors that this process was started with: a pipe with a name,
 /// which waits for a writer, a device or a socket. Asked of the name, so that nothing is opened.
 pub fn would_wait(path: &Path) -> bool {
@@ -359,6 +366,23 @@ mod tests {
         replace(&path, b"new").unwrap();
         assert_eq!(read(&path).unwrap(), b"new");
         assert_eq!(list(dir.path()).unwrap(), ["manifest.json"]);
+    }
+
+    #[test]
+    fn one_file_has_many_names_and_a_device_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, other, link) = (
+            dir.path().join("a"),
+            dir.path().join("b"),
+            dir.path().join("l"),
+        );
+        replace(&file, b"same").unwrap();
+        replace(&other, b"same").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(is_one_file(&file, &link));
+        assert!(!is_one_file(&file, &other));
+        assert!(!is_one_file(&file, &dir.path().join("none")));
+        assert!(!is_one_file(Path::new("/dev/null"), Path::new("/dev/null")));
     }
 
     #[test]

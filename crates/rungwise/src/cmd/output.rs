@@ -1,6 +1,7 @@
 //! Where a result goes: standard output or the file that `-o` names.
 
 use std::io::{ErrorKind, IsTerminal, Write as _};
+use std::path::Path;
 
 use anyhow::Context as _;
 use rungwise_host::{clock, environment, files};
@@ -91,6 +92,18 @@ impl Global {
                 path.display()
             );
         }
+        // A capture or a log is gone once a report stands in its place.
+        let words = environment::argv();
+        let read = words.windows(2).any(|two| {
+            let is_output = ["-o", "--output"].contains(&two[0].as_str());
+            let mut names = two[1].split([',', '=']).map(Path::new);
+            !is_output && names.any(|name| files::is_one_file(name, path))
+        });
+        anyhow::ensure!(
+            !read,
+            "cannot write the result to {}: it is what is to be read; name another file with -o",
+            path.display()
+        );
         Ok(())
     }
 

@@ -107,3 +107,45 @@ fn the_name_of_the_file_tells_the_format_unless_one_is_asked_for() {
     assert!(text.contains("Pause Young (Allocation Failure)") && !text.contains('<'));
     assert!(written("gc.html", &["--format", "json"]).starts_with('{'));
 }
+
+#[test]
+fn a_report_never_takes_the_place_of_what_it_is_about() {
+    let bench = Bench::new();
+    let log =
+        "[0.1s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 3.1ms\n";
+    let file = bench.write("gc.log", log);
+    std::os::unix::fs::symlink(&file, bench.path("link")).unwrap();
+    let file = file.to_str().unwrap();
+    let (link, after) = (bench.path("link"), bench.write("after.log", log));
+    for arguments in [
+        &["jvm", "gc", file, "-o", file][..],
+        &["check", file, "--output", link.to_str().unwrap()],
+        &["check", &format!("--dumps={file}"), "-o", file],
+        &[
+            "compare",
+            &format!("{file},{file}"),
+            after.to_str().unwrap(),
+            "-o",
+            file,
+        ],
+    ] {
+        let ended = bench.run(arguments).expect(2);
+        assert!(
+            ended.stderr.contains("it is what is to be read"),
+            "{}",
+            ended.stderr
+        );
+        assert_eq!(std::fs::read_to_string(file).unwrap(), log);
+    }
+    let report = bench.write("report.txt", "an older one");
+    let ended = bench.run(&[
+        "jvm",
+        "gc",
+        file,
+        "-o",
+        report.to_str().unwrap(),
+        "--fail-on",
+        "never",
+    ]);
+    assert!(ended.code != Some(2), "{}", ended.stderr);
+}
