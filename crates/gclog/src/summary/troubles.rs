@@ -5,12 +5,13 @@ use rungwise_model::gc;
 use super::book::{Book, Longest, Mark};
 use super::course::Course;
 use super::spread::ms;
-use crate::event::Pause;
+use crate::event::{Area, Pause};
 
 #[derive(Debug, Default)]
 pub(super) struct Troubles {
     evacuation_failed: Trouble,
     promotion_failed: Trouble,
+    promotion_failed_at: Option<f64>,
     concurrent_mode_failure: Trouble,
     concurrent_mode_interrupted: Trouble,
     gc_locker: Trouble,
@@ -46,6 +47,14 @@ impl Trouble {
 impl Troubles {
     pub(super) fn pause(&mut self, pause: &Pause, mark: Mark) {
         let seen = &pause.troubles;
+        let old = pause.areas.get(Area::Old);
+        if let (true, Some(used), Some(capacity @ 1..)) =
+            (seen.promotion_failed, old.before, old.capacity)
+        {
+            let share = used as f64 / capacity as f64;
+            let least = self.promotion_failed_at.map_or(share, |at| at.min(share));
+            self.promotion_failed_at = Some(least);
+        }
         for (seen, trouble) in [
             (seen.evacuation_failed, &mut self.evacuation_failed),
             (seen.promotion_failed, &mut self.promotion_failed),
@@ -77,6 +86,7 @@ impl Troubles {
         gc::Troubles {
             evacuation_failed: self.evacuation_failed.told(book),
             promotion_failed: self.promotion_failed.told(book),
+            promotion_failed_at: self.promotion_failed_at,
             concurrent_mode_failure: self.concurrent_mode_failure.told(book),
             concurrent_mode_interrupted: self.concurrent_mode_interrupted.told(book),
             gc_locker: self.gc_locker.told(book),

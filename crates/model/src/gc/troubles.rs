@@ -12,6 +12,9 @@ pub struct Troubles {
     pub evacuation_failed: Trouble,
     /// `promotion failed`.
     pub promotion_failed: Trouble,
+    /// Share of the old generation in use as a promotion failed, with what had been promoted by then: the least of all of them;
+    /// null where none failed, or the log does not tell.
+    pub promotion_failed_at: Option<f64>,
     /// `concurrent mode failure`.
     pub concurrent_mode_failure: Trouble,
     /// `concurrent mode interrupted`.

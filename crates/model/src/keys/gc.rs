@@ -84,6 +84,7 @@ keys! { GC;
     GC_PAUSES = "gc.pauses", Count, Jvm, "Pauses, those within other pauses left out";
     GC_PROMOTED = "gc.promoted", Bytes, Jvm, "Bytes that a young collection promotes, mean";
     GC_PROMOTED_LARGEST = "gc.promoted_largest", Fraction, Jvm, "Most that one young collection promoted, as a share of the old generation's capacity; of the largest heap where the old generation has none of its own";
+    GC_PROMOTION_FAILED_AT = "gc.promotion_failed_at", Fraction, Jvm, "Share of the old generation in use as a promotion failed, the least of all of them";
     GC_PROMOTION_FAILURES = "gc.promotion_failures", Count, Jvm, "Collections with promotion failed";
     GC_PROMOTION_PEAK = "gc.promotion_peak", BytesPerSecond, Jvm, "Largest mean promotion rate of a span of ten seconds or more";
     GC_PROMOTION_RATE = "gc.promotion_rate", BytesPerSecond, Jvm, "Promotion rate: bytes that young collections moved to the old generation";

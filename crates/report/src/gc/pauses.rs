@@ -31,7 +31,11 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
                 .by_cause
                 .iter()
                 .map(|(name, spread)| (&**name, spread));
-            blocks.push(Block::Table(spreads("Cause", "By cause.", named)));
+            blocks.push(Block::Table(spreads(
+                "Cause",
+                "By cause, of the pauses that tell one.",
+                named,
+            )));
         }
         if pauses.nested.count > 0 {
             let total = millis(pauses.nested.total_ms);

@@ -49,6 +49,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_FULL_LONGEST,
         &keys::GC_LIVE_SHARE,
         &keys::GC_OLD_CAPACITY,
+        &keys::GC_PROMOTION_FAILED_AT,
         &keys::GC_PROMOTION_FAILURES,
         &keys::GC_PROMOTION_PEAK,
         &keys::GC_PROMOTION_RATE,
@@ -109,6 +110,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         &[
             &keys::GC_CONCURRENT_MODE_FAILURES,
             &keys::GC_PROMOTION_FAILURES,
+            &keys::GC_PROMOTION_FAILED_AT,
             &keys::GC_CYCLE_OCCUPANCY,
             &keys::GC_CYCLE_LENGTH,
             &keys::GC_PROMOTION_RATE,
@@ -164,6 +166,19 @@ fn start(run: &Run<'_>, what: &str) -> Finding {
             .refuted_by("-XX:PrintFLSStatistics=1 that shows large free blocks, and no burst of promotion before the failures");
     }
     let live = run.told(&keys::GC_LIVE_SHARE);
+    // Where nothing but promotions failed, a start beyond what was in use then would have come too late.
+    let failed_at = run
+        .told(&keys::GC_PROMOTION_FAILED_AT)
+        .filter(|at| wanted >= *at && only_promotions(run));
+    if let Some(at) = failed_at {
+        let sentence = format!(
+            "{sentence}; with {} of the old generation in use there was room, so a burst or an old generation in pieces is the reason",
+            say::percent(at)
+        );
+        return run
+            .act(sentence)
+            .refuted_by("-XX:PrintFLSStatistics=1 that shows large free blocks, and no burst of promotion before the failures");
+    }
     // Below the live set cycles would follow one another without end.
     let lowest = live.map_or(0.1, |live| live + 0.05);
     if wanted < lowest {
@@ -186,6 +201,12 @@ fn start(run: &Run<'_>, what: &str) -> Finding {
         finding,
         Goal::StartCyclesAt((wanted * 100.0).floor() as u32),
     )
+}
+
+/// No cycle was too late: what failed were promotions.
+fn only_promotions(run: &Run<'_>) -> bool {
+    run.told(&keys::GC_CONCURRENT_MODE_FAILURES)
+        .is_some_and(|count| count < 1.0)
 }
 
 /// The share at which cycles should start: `now` is where they do, `needed` what is promoted in one.

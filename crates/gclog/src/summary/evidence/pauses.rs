@@ -328,6 +328,10 @@ impl Teller<'_> {
         ] {
             self.trouble(key, trouble);
         }
+        let first = troubles.promotion_failed.first.as_ref();
+        let from = From::maybe("the least, the first of them", first);
+        let at = troubles.promotion_failed_at;
+        self.number(&keys::GC_PROMOTION_FAILED_AT, at, from, Why::Capacity);
         // Abortable preclean is made to be aborted.
         let aborted = self.run.concurrent.iter();
         let aborted: Vec<_> = aborted

@@ -61,8 +61,13 @@ fn free_lists_are_told_as_they_were_before_a_promotion_failed() {
     lists(&mut log, 4, 1000);
     let mut failed = log.draft("ParNew+CMS", Kind::Full, 3000, 900, (600, 100));
     failed.troubles.promotion_failed = true;
+    fill(&mut failed, Area::Old, (300, 90));
+    failed.areas.at(Area::Old).capacity = Some(400 * MIB);
     log.tell(Event::Pause(&failed));
     lists(&mut log, 5, 900);
+    near(log.run().troubles.promotion_failed_at.unwrap(), 0.75);
+    let evidence = evidence(&log.summarizer.summary());
+    near(jvm(&evidence, &keys::GC_PROMOTION_FAILED_AT), 0.75);
     let lists = log.run().fragmentation.unwrap();
     assert_eq!(
         (
