@@ -17,6 +17,9 @@ const AFFINITY: &str = "/proc/irq/*/smp_affinity_list";
 const EFFECTIVE: &str = "/proc/irq/*/effective_affinity_list";
 const HINT: &str = "/proc/irq/*/affinity_hint";
 
+/// Virtual devices have no interrupts, and a container mostly has no others.
+const ELSEWHERE: &str = "in a container or network namespace, look from the host of its devices";
+
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-interrupts",
@@ -130,7 +133,7 @@ fn names(window: &Window<'_>, last: &Interrupts<'_>, evidence: &mut Evidence) {
     }
     if !owned {
         let why = window.unlisted(ownership::BUS).unwrap_or_else(|| {
-            Absence::because("no interrupt could be matched to a network device")
+            Absence::because("no interrupt could be matched to a network device").remedy(ELSEWHERE)
         });
         evidence.absent(&[&keys::IRQ_DEVICE], &why, INTERRUPTS);
     }
@@ -138,6 +141,7 @@ fn names(window: &Window<'_>, last: &Interrupts<'_>, evidence: &mut Evidence) {
     if matched.is_empty() {
         let why = window.unlisted(ownership::BUS).unwrap_or_else(|| {
             Absence::because("no network device that is up has hardware of its own below it")
+                .remedy(ELSEWHERE)
         });
         evidence.absent(&[&keys::IRQ_UNMATCHED], &why, ownership::BUS);
     }

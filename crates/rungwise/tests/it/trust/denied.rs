@@ -243,7 +243,9 @@ fn without_signals_for_others_links_of_descriptors_and_affinity_it_still_judges(
 fn a_network_namespace_is_judged_as_what_it_is() {
     must_be_root();
     let bench = Bench::new();
-    told(&mut check(&bench, &["unshare", "--net"]));
+    let text = told(check(&bench, &["unshare", "--net"]).arg("--no-stacks"));
+    expect_lack(&text, "irq-rate-high", "matched", "look from the host");
+    expect_lack(&text, "fib-double", "--no-stacks", "leave it away");
 }
 
 /// Runs the rest of its words after `prepare`, in namespaces of their own.
