@@ -372,6 +372,16 @@ pub enum Event<'a> {
         /// How long.
         duration_ns: u64,
     },
+    /// The age table of a young collection that ran beside the application, as generational ZGC prints it; that of a pause is in
+    /// the pause.
+    Ages {
+        /// Line of the log, the one that ends the collection.
+        line: u64,
+        /// When it ended.
+        at: Stamp,
+        /// Objects that live on.
+        ages: &'a Ages,
+    },
     /// How long the application ran since the last safepoint: `Application time: 0.9123603 seconds`.
     Ran {
         /// When it ended.

@@ -37,7 +37,7 @@ impl AgeTables {
         }
     }
 
-    fn table(&mut self, ages: &Ages, mark: Mark) {
+    pub(super) fn table(&mut self, ages: &Ages, mark: Mark) {
         self.count += 1;
         self.last = mark;
         let bytes = &ages.bytes[..ages.bytes.len().min(AGES)];

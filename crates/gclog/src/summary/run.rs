@@ -110,6 +110,10 @@ impl Run {
                 };
                 self.stalls.stall(book, names, mark, duration_ns);
             }
+            Event::Ages { line, at, ages } => {
+                let mark = self.mark(line, at);
+                self.ages.table(ages, mark);
+            }
             Event::Ran { at, duration_ns } => {
                 self.window(at, None);
                 self.safepoints.ran(duration_ns);

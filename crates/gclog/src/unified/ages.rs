@@ -4,7 +4,7 @@
 
 use super::Unified;
 use crate::account::Read;
-use crate::number::whole;
+use crate::number::{size, whole};
 use crate::parser::Context;
 
 /// Ages that are kept; HotSpot counts to 15 (`markWord::max_age`).
@@ -44,6 +44,28 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, id: u64, te
         draft.has_ages = true;
     }
     Read::Understood
+}
+
+/// Generational ZGC: `Using tenuring threshold: 1 (Computed)`, `Age Table:`, then `Eden   4M (1%)   9M (3%)  ...` and `Survivor
+/// 1  40M (2%) ...`: what lives and what does not of each age, before this collection. What lives of Eden has age 1 after it; what
+/// has the threshold before it goes to the old generation, and so has the age above it in these terms. Nothing for other lines.
+pub(super) fn beside(unified: &mut Unified, text: &[u8]) -> Option<Read> {
+    let ages = &mut unified.ages;
+    if let Some(rest) = text.strip_prefix(b"Using tenuring threshold: ") {
+        let (threshold, _) = whole(rest)?;
+        ages.bytes.clear();
+        ages.threshold = u32::try_from(threshold + 1).ok();
+        return Some(Read::Understood);
+    }
+    let (age, rest) = match text.strip_prefix(b"Survivor ") {
+        Some(rest) => whole(rest)?,
+        None => (0, text.strip_prefix(b"Eden ")?),
+    };
+    let (lives, _) = size(rest.trim_ascii_start())?;
+    let place = usize::try_from(age).ok().filter(|age| *age < MOST)?;
+    ages.bytes.resize(place, 0);
+    ages.bytes.push(lives);
+    Some(Read::Understood)
 }
 
 /// `  1:    2089840 bytes, ...`
@@ -91,5 +113,28 @@ mod tests {
             ..Ages::default()
         };
         assert_eq!(ages, [Some(first), None, Some(last)]);
+    }
+
+    #[test]
+    fn a_table_of_zgc_is_told_when_its_young_collection_ends() {
+        let told = told(
+            "[1s][gc,reloc ] GC(0) Y: Using tenuring threshold: 2 (Computed)\n\
+             [1s][gc,reloc ] GC(0) Y: Age Table:\n\
+             [1s][gc,reloc ] GC(0) Y:                    Live             Garbage             Small\n\
+             [1s][gc,reloc ] GC(0) Y: Eden               4M (1%)            9M (3%)           7 / 4\n\
+             [1s][gc,reloc ] GC(0) Y: Survivor 1         2M (1%)            1M (0%)           1 / 1\n\
+             [1s][gc,phases] GC(0) Y: Young Generation 14M(5%)->12M(4%) 0.072s\n\
+             [1s][gc,phases] GC(0) O: Old Generation 14M(5%)->12M(4%) 0.072s\n",
+        );
+        let tables: Vec<_> = told
+            .others
+            .iter()
+            .filter(|event| event.starts_with("Ages"))
+            .collect();
+        let [table] = &tables[..] else {
+            panic!("{tables:?}");
+        };
+        assert!(table.contains("threshold: Some(3)"), "{table}");
+        assert!(table.contains("bytes: [4194304, 2097152]"), "{table}");
     }
 }

@@ -73,7 +73,7 @@ impl Subject {
             b",phases,start" => Self::PhaseStarts,
             b",phases,ref" => Self::References,
             b",start" | b",heap" | b",metaspace" | b",age" | b",cpu" | b",marking" | b",init"
-            | b",ref" | b",heap,coops" | b",promotion" => Self::Detail,
+            | b",ref" | b",reloc" | b",heap,coops" | b",promotion" => Self::Detail,
             b",stats" => Self::Stats,
             b",humongous" | b",ergo,heap" | b",ergo,ihop" => Self::Humongous,
             _ => Self::Quiet,

@@ -26,7 +26,7 @@ use memchr::memchr_iter;
 use memchr::memmem;
 
 use crate::account::Read;
-use crate::event::{Collector, Event, Fact, Stamp};
+use crate::event::{Ages, Collector, Event, Fact, Stamp};
 use crate::names::Name;
 use crate::number::whole;
 use crate::parser::Context;
@@ -52,6 +52,8 @@ pub(crate) struct Unified {
     last_id: Option<u64>,
     /// Why Shenandoah begins its next cycle, as it says before it.
     trigger: Option<Name>,
+    /// The age table of the young collection of ZGC that is under way.
+    ages: Ages,
     /// Allocation pacing of Shenandoah follows, thread by thread.
     pacing: bool,
     /// Messages came without decorations.
@@ -240,6 +242,8 @@ impl Unified {
                 Read::Unknown => pause::cycle(self, context, id, message),
                 read => read,
             }
+        } else if let Some(read) = ages::beside(self, inner) {
+            read
         } else if references::is_part(inner) {
             references::line(context, inner)
         } else {

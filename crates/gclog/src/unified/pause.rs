@@ -445,6 +445,14 @@ pub(super) fn cycle(
         promoted,
         allocated,
     };
+    if !of_old && !unified.ages.bytes.is_empty() {
+        context.tell(Event::Ages {
+            line: context.line,
+            at: stamp,
+            ages: &unified.ages,
+        });
+        unified.ages.bytes.clear();
+    }
     unified.open.concurrent(context, &concurrent);
     Read::Understood
 }

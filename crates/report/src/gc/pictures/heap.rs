@@ -331,7 +331,7 @@ pub(super) fn ages(run: &Run) -> Option<Block> {
         },
         title,
         plot: Plot::Bars(Bars {
-            quantity: "bytes in the survivor space after a young collection".to_owned(),
+            quantity: "bytes that survive a young collection".to_owned(),
             unit: Unit::Bytes,
             whole: false,
             parts: AGED.to_vec(),

@@ -142,6 +142,7 @@ fn stamp(event: &Event<'_>) -> Option<Stamp> {
         Event::Concurrent(phase) => phase.at(),
         Event::Safepoint(safepoint) => safepoint.began,
         Event::Stall { at, .. }
+        | Event::Ages { at, .. }
         | Event::Ran { at, .. }
         | Event::Humongous { at, .. }
         | Event::OutOfMemory { at, .. }
