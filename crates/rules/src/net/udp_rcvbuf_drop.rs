@@ -28,6 +28,12 @@ const MUCH: Threshold = Threshold {
     origin: "own guess: one in a hundred is felt by every protocol on UDP",
 };
 
+const UNREAD: Threshold = Threshold {
+    name: "the same, as if nobody read",
+    value: 0.999,
+    origin: "all of them are lost where nothing is read; a thousandth is left to other sockets of a quiet host. A guess",
+};
+
 const DELAY: Threshold = Threshold {
     name: "run delay of the reader",
     value: 0.1,
@@ -69,7 +75,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::UDP_SOCKET_DROPS,
         &keys::UDP_SOCKETS,
     ],
-    thresholds: &[SHARE, FEW, MUCH, DELAY, HOLD, CHARGE, LARGEST],
+    thresholds: &[SHARE, FEW, MUCH, UNREAD, DELAY, HOLD, CHARGE, LARGEST],
     knobs: &["net.rmem_max", "sock.reuseport", "sock.recvmmsg"],
     doc: Doc {
         looks_for: "More than 0.1 % of the datagrams dropped at full receive queues (RcvbufErrors), with the sockets \
@@ -80,7 +86,8 @@ pub(crate) static RULE: Rule = Rule {
                batches (recvmmsg), or one socket per thread.",
         wrong: "A reader that is blocked, or that waits for a CPU, loses whatever the buffer: more buffer only delays. \
                 Run delay is checked where threads were looked at; a reader blocked in something else cannot be told \
-                from a slow one. A size is asked for only where a sysctl decides it: a buffer that the service chose \
+                from a slow one, unless nothing at all is read: a service that hangs or a socket that is forgotten, \
+                which is only watched. A size is asked for only where a sysctl decides it: a buffer that the service chose \
                 itself is the service's to enlarge.",
         sources: "udp(7), socket(7); netdata's udp_errors; bpftune's UDP buffer tuner; measured on Linux 6.18: 191 of \
                   200 datagrams dropped with 8 KiB.",
@@ -179,6 +186,18 @@ fn found(
         say::rate(dropped.value),
         say::percent(share.value)
     );
+    if starved.is_none() && share.value > UNREAD.value {
+        let sentence =
+            format!("{what}, and nothing is read: the service hangs, or nobody wants them");
+        let finding = graded(Finding::watch(port, sentence), share)
+            .confidence(Grade::Medium)
+            .cite(share.reading)
+            .cite(received.reading)
+            .cite(dropped.reading);
+        return Ok(finding.refuted_by(
+            "Udp InDatagrams grows: somebody reads, and `strace -e trace=network -f -p PID` shows who",
+        ));
+    }
     let sentence = match starved {
         Some(delay) => format!(
             "{what}, and the reader waits for a CPU {} of the time, for which no buffer makes up",
