@@ -480,6 +480,12 @@ fn of_all() -> Vec<Statistic<'static>> {
             |log| Some((1.0 - log.throughput()?) * 60e3),
         )
         .by_part(|part| Some(part.sum_ms() * 60.0 / part.seconds)),
+        Statistic::new(
+            "Whole",
+            "threads waiting for memory, of each minute",
+            Unit::Millis,
+            waited,
+        ),
         Statistic::new("Whole", "left after old collections", Unit::Bytes, |log| {
             Some(log.run.live.as_ref()?.last_bytes as f64)
         }),
@@ -497,6 +503,18 @@ fn of_all() -> Vec<Statistic<'static>> {
         .by_sums(|part| part.per_gib(part.promoted()? * part.seconds)),
         Statistic::new("Load", "allocation", Unit::BytesPerSecond, load).by_part(Part::allocated),
     ]
+}
+
+/// Milliseconds of each minute that threads waited for memory, all of them together: with ZGC and Shenandoah that is what pauses
+/// are with others.
+fn waited(log: &Log<'_>) -> Option<f64> {
+    let collector = log.run.jvm.collector.as_deref().unwrap_or_default();
+    let waits = match &log.run.stalls {
+        Some(stalls) => stalls.time.total_ms,
+        None if collector.contains("ZGC") || collector.contains("Shenandoah") => 0.0,
+        None => return None,
+    };
+    Some(waits * 60.0 / log.seconds()?)
 }
 
 fn load(log: &Log<'_>) -> Option<f64> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use rungwise_model::gc::Remarks;
 use rungwise_stats::interval::median;
 
-use super::{Changed, GIB, Log, Side, Statistic, kinds, middle, millis, per_second};
+use super::{Changed, GIB, Log, Side, Statistic, kinds, middle, millis, per_second, waited};
 use crate::numbers;
 
 /// A change of load beyond this share is said.
@@ -54,12 +54,22 @@ pub fn clauses(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<
             vec![aligned.unwrap_or_else(|| effect(before, after, kind))]
         });
     told[0].insert_str(0, &changes(options, meant.map(|(name, _)| name)));
+    told.extend(waits(before, after));
     if burden_after(kind) < burden(before, kind) {
         told.extend(cost(before, after, kind, even));
     }
     told.extend(meant.and_then(|(name, purpose)| purpose.done(name, before, after)));
     told.extend(load(before, after));
     told
+}
+
+/// Threads wait for memory more or less than before.
+fn waits(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
+    let (a, b) = (before.value(&waited)?, after.value(&waited)?);
+    ((b - a).abs() > LEAST * 60e3).then(|| {
+        let [a, b] = [a, b].map(millis);
+        format!("threads waited for memory {b} of each minute together, instead of {a}")
+    })
 }
 
 /// The options as people give them: `-Xmn` sets `NewSize` and `MaxNewSize`, the JVM lowers `InitialTenuringThreshold` to a

@@ -1,6 +1,6 @@
 //! Invented runs in, sentences and statistics out.
 
-use rungwise_model::gc::{Course, Moment, Point, Promotion, Rate, Scavenge, Spread};
+use rungwise_model::gc::{Course, Moment, Point, Promotion, Rate, Scavenge, Spread, Stalls};
 
 use super::*;
 
@@ -443,4 +443,33 @@ fn flags_that_one_option_sets_are_one_change() {
         "{}",
         told(&apart)
     );
+}
+
+#[test]
+fn threads_that_wait_for_memory_are_told_where_pauses_are_short() {
+    let of = |waits_ms: f64| -> [Made; 1] {
+        let mut made = run("start", &[0.01; 40]);
+        made.0.jvm.collector = Some("generational ZGC".to_owned());
+        made.0.stalls = (waits_ms > 0.0).then(|| Stalls {
+            time: Spread {
+                count: 4,
+                total_ms: waits_ms,
+                ..Spread::default()
+            },
+            ..Stalls::default()
+        });
+        [made]
+    };
+    let (before, after) = (of(500.0), of(0.0));
+    let told = sentence(&side(&before), &side(&after), &[]).replace(numbers::THIN, " ");
+    let words = "threads waited for memory 0 µs of each minute together, instead of 300 ms";
+    assert!(told.contains(words), "{told}");
+    let rows = metrics(&side(&before), &side(&after), &[]);
+    assert!(
+        rows.iter()
+            .any(|row| row.name.contains("waiting for memory")),
+        "{rows:?}"
+    );
+    let same = sentence(&side(&before), &side(&before), &[]);
+    assert!(!same.contains("waited"), "{same}");
 }
