@@ -30,7 +30,8 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "Connections to one destination, those in TIME_WAIT included, that use more than 80 % of the local \
                     port range.",
         hurts: "connect() takes longer to find a port, and fails with EADDRNOTAVAIL at the end.",
-        todo: "Connections that are kept and used again; tcp_tw_reuse on the client; a wider port range.",
+        todo: "Connections that are kept and used again; tcp_tw_reuse on the client, which on loopback is the \
+               kernel's default; a wider port range.",
         wrong: "Each local address has its own ports: they are counted apart, and the busiest address is told. Sockets whose \
                 ports a program binds itself count as well, whether or not they lie in the kernel's way.",
         sources: "Documentation/networking/ip-sysctl.rst (ip_local_port_range, tcp_tw_reuse).",
@@ -60,14 +61,17 @@ fn judge(evidence: &Evidence) -> Judgement {
     } else {
         Grade::Medium
     };
-    let finding = Finding::act(&Subject::host(), sentence)
+    let mut finding = Finding::act(&Subject::host(), sentence)
         .severity(severity)
-        .cite(used.reading)
-        .turn("net.tw_reuse", "1")
-        .consider("net.port_range")
-        .refuted_by(
-            "`connect` finds a port at once under the same load: strace shows no EADDRNOTAVAIL",
-        );
+        .cite(used.reading);
+    // On loopback ports in TIME_WAIT are used again by default (tcp_tw_reuse 2, since Linux 4.19).
+    let loopback = ["127.", "[::1]:", "[::ffff:127."];
+    if !to.is_some_and(|to| loopback.iter().any(|net| to.value.starts_with(net))) {
+        finding = finding.turn("net.tw_reuse", "1");
+    }
+    let finding = finding.consider("net.port_range").refuted_by(
+        "`connect` finds a port at once under the same load: strace shows no EADDRNOTAVAIL",
+    );
     Ok(vec![match to {
         Some(to) => finding.cite(to.reading),
         None => finding,
