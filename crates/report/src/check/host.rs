@@ -166,7 +166,8 @@ fn sum(evidence: &Evidence, key: &'static Key) -> Option<f64> {
     let outer = all
         .iter()
         .filter(|(device, _)| words(evidence, &keys::DEVICE_KIND, device) != Some("loopback"));
-    Some(outer.map(|(_, quantity)| quantity.value).sum())
+    // Of nothing the sum of floats is -0.0, which a person would see.
+    Some(outer.fold(0.0, |sum, (_, quantity)| sum + quantity.value))
 }
 
 /// What the host is.
@@ -430,4 +431,22 @@ fn connections(evidence: &Evidence) -> Option<Table> {
         ],
         look::largest(evidence, &keys::TCP_BYTES_SENT, MOST).into_iter(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::evidence::Origin;
+
+    use super::*;
+
+    #[test]
+    fn what_nothing_but_loopback_carries_is_zero_and_not_minus_zero() {
+        let mut evidence = Evidence::over(10.0);
+        let lo = || Subject::device("lo");
+        let origin = || Origin::new("sysfs", "");
+        evidence.text(&keys::DEVICE_KIND, lo(), "loopback", origin());
+        evidence.number(&keys::DEVICE_RX_PACKETS, lo(), 5e5, origin());
+        let packets = sum(&evidence, &keys::DEVICE_RX_PACKETS).unwrap();
+        assert!(packets == 0.0 && packets.is_sign_positive(), "{packets}");
+    }
 }
