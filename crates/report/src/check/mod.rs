@@ -13,6 +13,8 @@ mod look;
 mod losses;
 mod scheduling;
 
+use std::collections::BTreeSet;
+
 use rungwise_model::check::{self, CheckReport, Finding, Grade, Outcome};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
@@ -106,6 +108,12 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
         count(Outcome::Undecided),
         count(Outcome::Clear),
     );
+    // A rule may say something of each of many subjects.
+    let decided: BTreeSet<&str> = (report.findings.iter())
+        .filter(|finding| finding.outcome != Outcome::Undecided)
+        .map(|finding| finding.rule.as_str())
+        .collect();
+    let decided = decided.len();
     let mut caveats = Vec::new();
     let (mark, sentence) = if let Some(first) = of(report, Outcome::Act).next() {
         let mark = Mark {
@@ -114,7 +122,7 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
             tone: Tone::Bad,
         };
         (mark, limited_by(first, rules))
-    } else if clear + watch == 0 {
+    } else if decided == 0 {
         let mark = Mark {
             symbol: "?",
             word: "not known",
@@ -128,13 +136,13 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
             tone: Tone::Doubt,
         };
         (mark, users)
-    } else if undecided > clear + watch {
+    } else if undecided > decided {
         let mark = Mark {
             symbol: "?",
             word: "little was seen",
             tone: Tone::Doubt,
         };
-        let (decided, all) = (clear + watch, clear + watch + undecided);
+        let all = decided + undecided;
         let sentence = format!(
             "only {decided} of {all} rules could be decided; those found nothing that costs now"
         );
@@ -145,7 +153,7 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
             word: "nothing to act on",
             tone: Tone::Good,
         };
-        let looked = numbers::plural(clear + watch, "rule");
+        let looked = numbers::plural(decided, "rule");
         let nearest = match nearest(evidence) {
             Some((resource, share)) => {
                 format!(
@@ -267,4 +275,49 @@ fn nearest(evidence: &Evidence) -> Option<(String, f64)> {
     let memory = look::number(evidence, &keys::MEMORY_AVAILABLE, &host)
         .map(|available| ("memory".to_owned(), 1.0 - available));
     fullest.chain(memory).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::evidence::Kind;
+    use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
+
+    use super::*;
+
+    #[test]
+    fn a_rule_that_speaks_of_many_subjects_is_one_rule() {
+        let said = |rule: &str, finding: Finding| Finding {
+            rule: rule.to_owned(),
+            ..finding
+        };
+        let cpu = |number: u32| Finding::watch(&Subject::new(Kind::Cpu, number), "busy");
+        let report = CheckReport {
+            envelope: Envelope {
+                schema: SCHEMA_VERSION,
+                tool: Tool {
+                    version: String::new(),
+                },
+                command: Vec::new(),
+                started: String::new(),
+                finished: String::new(),
+                exit: Exit::Done,
+            },
+            target: String::new(),
+            host: String::new(),
+            taken: None,
+            window_s: 10.0,
+            findings: vec![
+                said("a", cpu(0)),
+                said("a", cpu(1)),
+                said("b", Finding::clear("calm")),
+            ],
+            tables: Vec::new(),
+        };
+        let told = verdict(&report, &Evidence::over(10.0), &[]);
+        assert!(
+            told.sentence.starts_with("2 rules looked"),
+            "{}",
+            told.sentence
+        );
+    }
 }
