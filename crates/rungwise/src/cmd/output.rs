@@ -92,13 +92,18 @@ impl Global {
                 path.display()
             );
         }
-        // A capture or a log is gone once a report stands in its place.
-        let words = environment::argv();
-        let read = words.windows(2).any(|two| {
-            let is_output = ["-o", "--output"].contains(&two[0].as_str());
-            let mut names = two[1].split([',', '=']).map(Path::new);
-            !is_output && names.any(|name| files::is_one_file(name, path))
-        });
+        // A capture or a log is gone once a report stands in its place. The output itself is named once.
+        let named = |word: &&String| {
+            // `-oFILE`, `-qoFILE`.
+            let attached = word
+                .strip_prefix('-')
+                .filter(|word| !word.starts_with('-'))
+                .and_then(|word| word.split_once('o'));
+            let word = attached.map_or(&***word, |(_, file)| file);
+            let mut names = word.split([',', '=']).chain([word]).map(Path::new);
+            names.any(|name| files::is_one_file(name, path))
+        };
+        let read = environment::argv().iter().filter(named).count() > 1;
         anyhow::ensure!(
             !read,
             "cannot write the result to {}: it is what is to be read; name another file with -o",
