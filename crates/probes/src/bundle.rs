@@ -86,10 +86,16 @@ fn pack_within(capture: &Capture, limit: u64) -> Result<Vec<u8>> {
         path: "memory".into(),
         why: error.to_string(),
     })?;
+    let limit = most(&packed, limit);
     if bytes > limit {
         return Err(Error::TooMuch { bytes, limit });
     }
     Ok(packed)
+}
+
+/// The most that is unpacked of these bytes.
+fn most(packed: &[u8], limit: u64) -> u64 {
+    limit.min(SMALL.max(TIMES * packed.len() as u64))
 }
 
 /// Counts what goes through.
@@ -139,7 +145,7 @@ fn unpack_within(bytes: &[u8], path: &Path, limit: u64) -> Result<Capture> {
         path: path.to_owned(),
         why,
     };
-    let limit = limit.min(SMALL.max(TIMES * bytes.len() as u64));
+    let limit = most(bytes, limit);
     // Unpacked into nothing first: what is refused takes no memory, and what is read is never there as a whole.
     let length = unpacked_length(bytes, limit + 1)
         .map_err(|error| not_a_bundle(format!("it is damaged or cut short: {error}")))?;
@@ -300,6 +306,16 @@ mod tests {
     fn what_would_not_be_read_again_is_not_written() {
         let error = pack_within(&capture(), 100).unwrap_err();
         assert!(error.to_string().contains("judge it here"), "{error}");
+        let mut alike = capture();
+        let blank = Raw::Text(" ".repeat(SMALL as usize));
+        alike.moments[0]
+            .files
+            .insert("/proc/stat".to_owned(), blank);
+        let error = pack(&alike).unwrap_err();
+        assert!(
+            matches!(error, Error::TooMuch { limit: SMALL, .. }),
+            "{error}"
+        );
     }
 
     #[test]
