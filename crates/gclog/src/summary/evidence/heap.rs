@@ -257,7 +257,7 @@ impl Teller<'_> {
         let lists = self.run.fragmentation.as_ref();
         let words = lists.map_or_else(String::new, |lists| {
             format!(
-                "largest block {} of {} bytes free, the last",
+                "largest block {} of {} bytes free",
                 lists.largest_bytes, lists.free_bytes
             )
         });
