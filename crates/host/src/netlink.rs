@@ -34,8 +34,9 @@ const DONE: u16 = 3;
 const NESTED: u16 = 0x8000;
 /// One of several, which [`DONE`] ends.
 const MULTI: u16 = 0x2;
-/// The kernel's answering thread has to be scheduled once; ten times what a loaded machine was seen to need.
-const WITHIN: Duration = Duration::from_millis(200);
+/// The kernel's answering thread has to be scheduled once; a hundred times what a loaded machine was seen to need. Nobody waits for
+/// it in vain: who may not ask is told at once. An undo that gave up too soon would leave its rule.
+const WITHIN: Duration = Duration::from_secs(2);
 /// The kernel never makes a dump message larger than this (`NLMSG_GOODSIZE` is at most 8 KiB, dumps 32 KiB).
 const RECEIVE: usize = 64 * 1024;
 
