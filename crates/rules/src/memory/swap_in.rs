@@ -49,7 +49,8 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "A thread that touches such a page stops for the time of a disk read, a thousand times longer than a cache \
             miss, often with a lock in its hand.",
         todo: "Where memory is available, the kernel swapped to keep page cache: lower mem.swappiness, and swap back in once \
-            (swapoff, swapon). Where it is not, use less or add memory.",
+            (swapoff, swapon). Where it is not, use less or add memory: no setting \
+            makes up for it, and one that keeps more free (mem.min_free_kbytes) takes it from those that wait.",
         wrong: "Pages that were cold are read back once when somebody looks, and that is all: the rule asks for it in every \
             part of the window. Swap in use without reads is healthy. Compressed swap in memory (zram, zswap) costs far less.",
         sources: "The reference bank host, section on memory; TuneD profile throughput-performance (swappiness 10); \
@@ -118,9 +119,10 @@ fn judge(evidence: &Evidence) -> Judgement {
             }
             Ok(_) => finding,
             Err(_) => finding.consider("mem.swappiness"),
-        };
+        }
+        .consider("mem.min_free_kbytes");
     }
-    Ok(vec![finding.consider("mem.min_free_kbytes").refuted_by(
+    Ok(vec![finding.refuted_by(
         "the reads stop by themselves within a minute, or swap lies in compressed memory",
     )])
 }
