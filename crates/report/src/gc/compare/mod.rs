@@ -14,7 +14,7 @@ pub use sentence::clauses;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rungwise_model::compare::{Metric, RatioInterval, Verdict};
-use rungwise_model::gc::{Rate, Remarks, Run};
+use rungwise_model::gc::{Jvm, Rate, Remarks, Run};
 use rungwise_stats::batches::{self, BATCHES, ratio_of_means, ratio_of_quantiles, ratio_of_ratios};
 use rungwise_stats::interval::{Interval, median, median_interval};
 
@@ -598,21 +598,29 @@ fn metric(group: &str, name: &str, [before, after]: [Option<String>; 2]) -> Opti
 
 /// What both sides tell of their JVMs and machines, where it is not the same. What one log does not tell is no difference.
 fn of_the_jvm(before: &Side<'_>, after: &Side<'_>) -> Vec<Metric> {
-    let facts = |side: &Side<'_>| {
-        let jvm = side.logs.first().map(|log| log.run.jvm.clone());
-        let jvm = jvm.unwrap_or_default();
-        [
-            ("version", jvm.version),
-            ("collector", jvm.collector),
-            ("CPUs", jvm.cpus.map(numbers::count)),
-            ("memory", jvm.memory_bytes.map(numbers::bytes)),
-            ("largest heap", jvm.max_heap_bytes.map(numbers::bytes)),
-            ("region", jvm.region_bytes.map(numbers::bytes)),
-        ]
+    type Fact = fn(&Jvm) -> Option<String>;
+    let facts: [(&str, Fact); 6] = [
+        ("version", |jvm| jvm.version.clone()),
+        ("collector", |jvm| jvm.collector.clone()),
+        ("CPUs", |jvm| jvm.cpus.map(numbers::count)),
+        ("memory", |jvm| jvm.memory_bytes.map(numbers::bytes)),
+        ("largest heap", |jvm| jvm.max_heap_bytes.map(numbers::bytes)),
+        ("region", |jvm| jvm.region_bytes.map(numbers::bytes)),
+    ];
+    // Logs of a side may differ; all that they tell is named.
+    let told = |side: &Side<'_>, fact: Fact| {
+        let mut values: Vec<String> = Vec::new();
+        for value in side.logs.iter().filter_map(|log| fact(&log.run.jvm)) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        (!values.is_empty()).then(|| values.join(" or "))
     };
-    let pairs = facts(before).into_iter().zip(facts(after));
-    let both = pairs.filter(|((_, a), (_, b))| a.is_some() && b.is_some());
-    both.filter_map(|((name, a), (_, b))| metric("JVM", name, [a, b]))
+    facts
+        .into_iter()
+        .filter_map(|(name, fact)| Some((name, told(before, fact)?, told(after, fact)?)))
+        .filter_map(|(name, a, b)| metric("JVM", name, [Some(a), Some(b)]))
         .collect()
 }
 

@@ -1,6 +1,6 @@
 //! `rungwise compare` on GC logs: two of them, or two groups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use rungwise_gclog::{Event, Kind};
@@ -22,14 +22,14 @@ pub(crate) fn show(
 ) -> anyhow::Result<Exit> {
     let (before, after) = (Half::read(before)?, Half::read(after)?);
     let (a, b) = (before.side(), after.side());
-    let options = changed(&before.logs[0].run, &after.logs[0].run);
+    let (options, mixed) = changed(&before, &after);
     let clauses = page::clauses(&a, &b, &options);
     let report = CompareReport {
         sentence: clauses.join("; "),
         metrics: page::metrics(&a, &b, &options),
         before: before.name(),
         after: after.name(),
-        notes: before.notes().chain(after.notes()).collect(),
+        notes: before.notes().chain(after.notes()).chain(mixed).collect(),
         findings: Vec::new(),
         not_compared: Vec::new(),
         envelope: output::envelope(started, Exit::Done),
@@ -70,6 +70,14 @@ impl Half {
 
     fn notes(&self) -> impl Iterator<Item = String> {
         self.logs.iter().flat_map(|log| log.notes.iter().cloned())
+    }
+
+    /// The options of each log that tells them, by the log's name.
+    fn settings(&self) -> Vec<(&str, Settings)> {
+        let told = |log: &'_ Drawn| log.run.jvm.flags.as_deref().map(settings);
+        let logs = self.logs.iter();
+        logs.filter_map(|log| Some((&*log.name, told(log)?)))
+            .collect()
     }
 
     fn side(&self) -> Side<'_> {
@@ -162,24 +170,46 @@ impl Draws {
     }
 }
 
-/// Options that are not alike, where both logs tell theirs. Which files are written and how is no matter of speed.
-fn changed(before: &Run, after: &Run) -> Vec<Changed> {
-    let (Some(before), Some(after)) = (&before.jvm.flags, &after.jvm.flags) else {
-        return Vec::new();
-    };
-    let (before, after) = (settings(before), settings(after));
-    let names = before.keys().chain(after.keys());
-    let mut all: Vec<Changed> = names
-        .map(|name| Changed {
-            name: name.clone(),
-            before: before.get(name).cloned(),
-            after: after.get(name).cloned(),
-        })
-        .filter(|option| option.before != option.after && !only_tells(&option.name))
+/// Options that are not alike, where both sides tell theirs, and what to say of those that a side itself has not alike: no change
+/// between the sides is one of these. Which files are written and how is no matter of speed.
+fn changed(before: &Half, after: &Half) -> (Vec<Changed>, Vec<String>) {
+    let [before, after] = [before, after].map(Half::settings);
+    if before.is_empty() || after.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    let names: BTreeSet<&String> = before
+        .iter()
+        .chain(&after)
+        .flat_map(|(_, log)| log.keys())
         .collect();
-    all.sort_by(|a, b| a.name.cmp(&b.name));
-    all.dedup();
-    all
+    let (mut all, mut mixed) = (Vec::new(), Vec::new());
+    for name in names.into_iter().filter(|name| !only_tells(name)) {
+        match (alike(&before, name), alike(&after, name)) {
+            (Ok(before), Ok(after)) if before == after => {}
+            (Ok(before), Ok(after)) => all.push(Changed {
+                name: name.clone(),
+                before: before.cloned(),
+                after: after.cloned(),
+            }),
+            (before, after) => mixed.extend([before.err(), after.err()].into_iter().flatten()),
+        }
+    }
+    (all, mixed)
+}
+
+/// What an option is set to in all logs of a side; else a sentence that says where it is set to what.
+fn alike<'a>(logs: &'a [(&str, Settings)], name: &str) -> Result<Option<&'a String>, String> {
+    let of = |(log, settings): &'a (&str, Settings)| (*log, settings.get(name));
+    let (first, value) = of(&logs[0]);
+    let Some((other, its)) = logs.iter().map(of).find(|(_, its)| *its != value) else {
+        return Ok(value);
+    };
+    let told = |value: Option<&String>| value.map_or_else(|| "not set".to_owned(), String::clone);
+    Err(format!(
+        "{name} is not alike within a side ({} in {first}, {} in {other}), so that no difference is put down to it",
+        told(value),
+        told(its),
+    ))
 }
 
 /// It says what the JVM writes of itself, and changes nothing else.
@@ -187,8 +217,11 @@ fn only_tells(name: &str) -> bool {
     name.starts_with("Print") || name.contains("LogFile")
 }
 
+/// Flags by name.
+type Settings = BTreeMap<String, String>;
+
 /// What each flag is set to; of several settings the last one counts.
-fn settings(flags: &str) -> BTreeMap<String, String> {
+fn settings(flags: &str) -> Settings {
     let line = CommandLine::of_told(flags, Origin::Log);
     let all = line.options.iter().flat_map(|given| &given.sets);
     all.map(|setting| (setting.name.clone(), shown(setting)))
@@ -299,15 +332,12 @@ mod tests {
 
     #[test]
     fn options_that_differ_are_told_once_and_those_of_the_log_not_at_all() {
-        let run = |flags: &str| {
-            let mut run = Run::default();
-            run.jvm.flags = Some(flags.to_owned());
-            run
-        };
-        let before = run("-Xmx4g -XX:+UseG1GC -XX:MaxGCPauseMillis=200 -Xlog:gc:file=a.log");
+        let before = half(&["-Xmx4g -XX:+UseG1GC -XX:MaxGCPauseMillis=200 -Xlog:gc:file=a.log"]);
         let after =
-            run("-Xmx8g -XX:+UseG1GC -XX:-UseBiasedLocking -XX:+PrintGC -Xlog:gc:file=b.log");
-        let told: Vec<String> = changed(&before, &after)
+            half(&["-Xmx8g -XX:+UseG1GC -XX:-UseBiasedLocking -XX:+PrintGC -Xlog:gc:file=b.log"]);
+        let (options, mixed) = changed(&before, &after);
+        assert!(mixed.is_empty());
+        let told: Vec<String> = options
             .iter()
             .map(|o| format!("{} {:?} {:?}", o.name, o.before, o.after))
             .collect();
@@ -319,6 +349,38 @@ mod tests {
                 r#"UseBiasedLocking None Some("off")"#,
             ]
         );
-        assert!(changed(&before, &Run::default()).is_empty());
+        assert!(changed(&before, &half(&[])).0.is_empty());
+    }
+
+    #[test]
+    fn an_option_that_a_side_has_not_alike_is_no_change_between_the_sides() {
+        let before = half(&["-Xmx4g -XX:+UseG1GC", "-Xmx6g -XX:+UseG1GC"]);
+        let after = half(&["-Xmx8g -XX:+UseZGC", "-Xmx8g -XX:+UseZGC"]);
+        let (options, mixed) = changed(&before, &after);
+        let names: Vec<&str> = options.iter().map(|option| &*option.name).collect();
+        assert_eq!(names, ["UseG1GC", "UseZGC"]);
+        assert_eq!(
+            mixed,
+            [
+                "MaxHeapSize is not alike within a side (4g in 0.log, 6g in 1.log), so that no difference is put down to it"
+            ]
+        );
+    }
+
+    /// One side, whose logs have these options.
+    fn half(logs: &[&str]) -> Half {
+        let drawn = |(number, flags): (usize, &&str)| {
+            let mut run = Run::default();
+            run.jvm.flags = Some((*flags).to_owned());
+            Drawn {
+                name: format!("{number}.log"),
+                run,
+                pauses: BTreeMap::new(),
+                notes: Vec::new(),
+            }
+        };
+        Half {
+            logs: logs.iter().enumerate().map(drawn).collect(),
+        }
     }
 }
