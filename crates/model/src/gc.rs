@@ -63,7 +63,7 @@ pub struct GcReport {
 pub struct LogFile {
     /// Its name; of a member of a ZIP archive, with the archive's: `logs.zip/gc.log`.
     pub name: String,
-    /// How it is packed: `gzip`, `zip`.
+    /// What its bytes were before they were text: `gzip`, `zip`, `UTF-16`; null of plain text.
     pub packed: Option<String>,
     /// Bytes of text.
     pub bytes: u64,
