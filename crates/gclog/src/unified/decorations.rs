@@ -148,8 +148,8 @@ impl Reader {
                     (sure, at) = (true, at + 7);
                     continue;
                 }
-                [_, _, _, _, b']', ..] => 4,
-                [_, _, _, _, _, b']', ..] => 5,
+                [a, b, c, _, b']', ..] if !is_short([*a, *b, *c]) => 4,
+                [a, b, c, d, _, b']', ..] if !is_short([*a, *b, *c]) && *d != b']' => 5,
                 _ if inner.get(DATE) == Some(&b']') && inner[10] == b'T' => DATE,
                 _ => memchr(b']', &inner[..inner.len().min(LONGEST_GROUP)])?,
             };
@@ -190,6 +190,11 @@ impl Reader {
         }
         shape == self.bare
     }
+}
+
+/// A group ends within these bytes, such as that of process 1.
+fn is_short(text: [u8; 3]) -> bool {
+    text.contains(&b']')
 }
 
 /// A message of a collection, or one of the first that a JVM prints.
@@ -338,6 +343,8 @@ mod tests {
             "[0.512s][info][gc] GC(0) x",
             "[0,512s][info ][gc     ] GC(0) x",
             "[512ms][4711][4712][debug][gc] GC(0) x",
+            "[512ms][1][7][debug][gc] GC(0) x",
+            "[512ms][1][14][debug][gc] GC(0) x",
             "[512000000ns][gc] GC(0) x",
             "[gc][info][0.512s] GC(0) x",
             "[host-7.example.org][0.512s][gc] GC(0) x",
