@@ -24,9 +24,11 @@ pub struct Account {
     /// The log of JDK 5 to 8 begins in the midst of a pause, as the next file of a rotated set does: the line that ends the
     /// pause, with its duration. It is no event, since nothing tells what pause it was.
     pub begins_within: Option<Sample>,
-    /// Line by which it was sure that two JVMs write by turns into this log. Nothing tells whose a line is, so what is told of
-    /// runs mixes both.
+    /// Line by which it was sure that two JVMs write by turns into this log, of which nothing tells whose a line is, so what is
+    /// told of runs mixes both.
     pub by_turns: Option<u64>,
+    /// Lines that are not read since more JVMs write by turns than are told apart (16); in `ignored`.
+    pub left_out: Share,
 }
 
 /// Lines and their bytes with the line ends.
@@ -50,6 +52,8 @@ pub struct Sample {
 /// What a line turned out to be. Of several that stand in one the last of these counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Read {
+    /// Of a JVM that is not read.
+    LeftOut,
     /// Known, and of no use.
     Ignored,
     /// Not known.
@@ -82,6 +86,11 @@ impl Account {
         let share = match read {
             Read::Understood => &mut self.understood,
             Read::Ignored => &mut self.ignored,
+            Read::LeftOut => {
+                self.left_out.lines += added.lines;
+                self.left_out.bytes += added.bytes;
+                &mut self.ignored
+            }
             Read::Unknown | Read::Damaged => {
                 self.sample(line, text);
                 &mut self.unknown

@@ -349,6 +349,14 @@ pub(crate) fn humongous_request(text: &[u8]) -> Option<u64> {
 pub enum Event<'a> {
     /// Another JVM writes from here on: uptime and GC numbers start anew. Not told of the first one.
     Restart,
+    /// Several JVMs write by turns, and what is told from here on, up to the next of these, is of this one. Not told where all of a
+    /// log is of one writer; at the end of the others each has had one.
+    Turn {
+        /// Its number, small; that of a writer who has ended may become another's.
+        jvm: usize,
+        /// Its name, as its lines tell it: `web-0/app`, `pid 4711`.
+        from: &'a str,
+    },
     /// Of the JVM.
     Fact(Fact<'a>),
     /// A pause.

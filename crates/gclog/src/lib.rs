@@ -22,6 +22,7 @@
 //! Pure: no file is opened here, no clock is read, no input makes it panic. A log may be pushed in pieces of any
 //! length; the events are the same. One file may hold lines of the application, several JVMs and several formats:
 //! each line is judged by itself, and what containers, collectors of logs and syslog have put around it is taken off first.
+//! Where lines tell whose they are, JVMs that write by turns are told apart ([`Event::Turn`]).
 
 #![expect(
     clippy::doc_markdown,
@@ -31,6 +32,7 @@
 mod account;
 mod date;
 mod event;
+mod jvms;
 mod lines;
 mod names;
 mod number;
@@ -46,6 +48,7 @@ pub use event::{
     AREAS, Ages, Area, Areas, Change, Collector, Concurrent, Cpu, Event, Fact, Kind, Pause, Phase,
     References, Safepoint, Stamp, Statistic, Troubles,
 };
+pub use jvms::Turns;
 pub use names::{Name, Names};
 pub use parser::Parser;
 pub use summary::{Summarizer, Summary, evidence};

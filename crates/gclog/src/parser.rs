@@ -3,11 +3,12 @@
 
 use crate::account::{Account, Read, Sample, Share};
 use crate::event::Event;
+use crate::jvms::{Jvm, Jvms, Writer};
 use crate::lines::{Line, Lines};
 use crate::names::Names;
 use crate::number::whole;
 use crate::preunified::Preunified;
-use crate::unified::Unified;
+use crate::unified::{Decorations, Reader, Unified};
 use crate::wrapper::{Message, Unwrapped, Wrapper, may_be_wrapped};
 
 /// Reads a GC log in pieces. Its memory does not grow with the log.
@@ -24,9 +25,17 @@ struct Inner {
     account: Account,
     line: u64,
     names: Names,
-    clock: Clock,
-    unified: Unified,
-    preunified: Preunified,
+    reader: Reader,
+    jvms: Jvms,
+    teller: Teller,
+}
+
+/// Of whom was told last.
+#[derive(Debug, Default)]
+struct Teller {
+    jvm: usize,
+    /// There are several.
+    turns: bool,
 }
 
 impl Parser {
@@ -54,18 +63,23 @@ impl Parser {
             return;
         }
         inner.left(&mut self.wrapper, sink);
-        let mut context = Context {
-            names: &mut inner.names,
-            clock: &mut inner.clock,
-            line: inner.line,
-            sink,
-        };
-        inner.preunified.finish(&mut context);
-        inner.unified.finish(&mut context);
-        inner.preunified.forget();
-        inner.unified.forget();
-        *context.clock = Clock::default();
-        context.tell(Event::Restart);
+        let Inner {
+            line,
+            names,
+            jvms,
+            teller,
+            ..
+        } = inner;
+        jvms.each(|jvm, is_now| {
+            jvm.close(names, teller, *line, sink);
+            let (unified, preunified, mut context) = jvm.parts(names, teller, *line, sink);
+            preunified.forget();
+            unified.forget();
+            *context.clock = Clock::default();
+            if is_now || context.writer.has_told {
+                context.tell(Event::Restart);
+            }
+        });
     }
 
     /// Ends the log: tells what is still open, and gives the account of all lines.
@@ -74,15 +88,23 @@ impl Parser {
         self.lines
             .finish(|line| inner.line(&mut wrapper, line, sink));
         inner.account.cut |= inner.left(&mut wrapper, sink);
-        let mut context = Context {
-            names: &mut inner.names,
-            clock: &mut inner.clock,
-            line: inner.line,
-            sink,
-        };
-        inner.preunified.finish(&mut context);
-        inner.unified.finish(&mut context);
-        inner.account
+        let Inner {
+            account,
+            line,
+            mut names,
+            mut jvms,
+            mut teller,
+            ..
+        } = inner;
+        jvms.each(|jvm, _| jvm.close(&mut names, &mut teller, line, sink));
+        // The last one of all may be the first to tell that there are others.
+        jvms.each(|jvm, _| {
+            let (_, _, mut context) = jvm.parts(&mut names, &mut teller, line, sink);
+            if context.teller.turns && context.writer.has_told {
+                context.turn();
+            }
+        });
+        account
     }
 
     /// What became of the lines so far, but for those that are parts of one whose end has not come.
@@ -95,14 +117,19 @@ impl Parser {
         self.inner.line
     }
 
-    /// What has ended and may still get something, such as the CPU time of a pause, so that it was not told yet. For who
-    /// shows a log while it is written; [`Parser::push`] tells it in its time.
-    pub fn waiting(&self) -> Option<Event<'_>> {
-        let inner = &self.inner;
-        inner
-            .unified
-            .waiting()
-            .or_else(|| inner.preunified.waiting())
+    /// What has ended and may still get something, such as the CPU time of a pause, so that it was not told yet, with the name of
+    /// its JVM where several write by turns. For who shows a log while it is written; [`Parser::push`] tells it in its time.
+    pub fn waiting(&self) -> impl Iterator<Item = (Option<&str>, Event<'_>)> {
+        let jvms = self.inner.jvms.all();
+        let several = jvms
+            .iter()
+            .filter(|jvm| jvm.writer.has_told || jvm.waiting().is_some())
+            .count()
+            > 1;
+        jvms.iter().filter_map(move |jvm| {
+            let name = several.then_some(&*jvm.writer.name);
+            Some((name, jvm.waiting()?))
+        })
     }
 
     /// The names of the events so far.
@@ -133,7 +160,7 @@ impl Inner {
                 None => return,
             }
         } else {
-            self.text(line.text, sink)
+            self.text(b"", line.text, sink)
         };
         self.enter(read, line.text, share);
     }
@@ -148,7 +175,7 @@ impl Inner {
         sink: &mut dyn FnMut(&Names, Event<'_>),
     ) -> Option<Read> {
         match wrapper.take_off(line) {
-            Unwrapped::Bare => Some(self.text(line.text, sink)),
+            Unwrapped::Bare => Some(self.text(b"", line.text, sink)),
             Unwrapped::Message(message) => {
                 share.lines += message.earlier.lines;
                 share.bytes += message.earlier.bytes;
@@ -171,22 +198,49 @@ impl Inner {
 
     fn message(&mut self, message: &Message<'_>, sink: &mut dyn FnMut(&Names, Event<'_>)) -> Read {
         self.account.long_lines += u64::from(message.long);
-        let mut read = Read::Ignored;
+        let mut read = Read::LeftOut;
         for text in message.text.split(|byte| *byte == b'\n') {
             let text = text.strip_suffix(b"\r").unwrap_or(text);
-            read = read.max(self.text(text, sink));
+            read = read.max(self.text(message.from, text, sink));
         }
         read
     }
 
-    fn text(&mut self, text: &[u8], sink: &mut dyn FnMut(&Names, Event<'_>)) -> Read {
-        let mut context = Context {
-            names: &mut self.names,
-            clock: &mut self.clock,
-            line: self.line,
-            sink,
+    /// Reads a line without what stands around it, which may have named its writer.
+    fn text(
+        &mut self,
+        around: &[u8],
+        text: &[u8],
+        sink: &mut dyn FnMut(&Names, Event<'_>),
+    ) -> Read {
+        let Self {
+            line,
+            names,
+            reader,
+            jvms,
+            teller,
+            ..
+        } = self;
+        let found = if text.first() == Some(&b'[') {
+            reader.read(text)
+        } else {
+            None
         };
-        let read = read(&mut self.unified, &mut self.preunified, &mut context, text);
+        let names_nobody = found.is_none_or(|(decorations, _)| decorations.name_nobody());
+        if !(around.is_empty() && names_nobody) {
+            let is_read = jvms.hear(around, text, found.as_ref(), |jvm| {
+                jvm.close(names, teller, *line, sink);
+                if jvm.writer.has_told {
+                    let (_, _, mut context) = jvm.parts(names, teller, *line, sink);
+                    context.tell(Event::Restart);
+                }
+            });
+            if !is_read {
+                return Read::LeftOut;
+            }
+        }
+        let (unified, preunified, mut context) = jvms.now().parts(names, teller, *line, sink);
+        let read = read(unified, preunified, reader, &mut context, text, found);
         // Few lines end so, and this is asked of every one.
         match text {
             [.., b'g'] => self.of_an_asynchronous_log(text).unwrap_or(read),
@@ -204,10 +258,11 @@ impl Inner {
     /// Enters what lines turned out to be, with the text of the last of them as it stands in the log.
     #[inline]
     fn enter(&mut self, read: Read, text: &[u8], share: Share) {
-        if self.clock.by_turns && self.account.by_turns.is_none() {
+        let jvm = self.jvms.last();
+        if jvm.clock.by_turns && self.account.by_turns.is_none() {
             self.account.by_turns = Some(self.line);
         }
-        if self.account.begins_within.is_none() && self.preunified.lacks_beginning() {
+        if self.account.begins_within.is_none() && jvm.preunified.lacks_beginning() {
             self.account.begins_within = Some(Sample::of(self.line, text));
         }
         self.account.enter(read, self.line, text, share);
@@ -219,17 +274,19 @@ impl Inner {
 fn read(
     unified: &mut Unified,
     preunified: &mut Preunified,
+    reader: &mut Reader,
     context: &mut Context<'_>,
     text: &[u8],
+    found: Option<(Decorations, &[u8])>,
 ) -> Read {
     if text.is_empty() && !preunified.is_torn() {
         return Read::Ignored;
     }
-    if let Some(read) = unified.decorated(context, text) {
+    if let Some(read) = unified.decorated(context, text, found) {
         return read;
     }
     match preunified.line(context, text) {
-        Read::Unknown => unified.undecorated(context, text),
+        Read::Unknown => unified.undecorated(context, reader, text),
         read => read,
     }
 }
@@ -248,17 +305,71 @@ fn dropped(text: &[u8]) -> Option<u64> {
 pub(crate) struct Context<'a> {
     /// Names as printed.
     pub(crate) names: &'a mut Names,
-    /// The clocks of the log.
+    /// The clocks of its writer.
     pub(crate) clock: &'a mut Clock,
     /// The line that is read, from 1.
     pub(crate) line: u64,
+    writer: &'a mut Writer,
+    teller: &'a mut Teller,
     sink: &'a mut dyn FnMut(&Names, Event<'_>),
 }
 
 impl Context<'_> {
     /// Tells an event.
     pub(crate) fn tell(&mut self, event: Event<'_>) {
+        self.turn();
+        self.writer.has_told = true;
         (self.sink)(self.names, event);
+    }
+
+    /// Tells of whom events are from here on, if the last one was of another.
+    fn turn(&mut self) {
+        let jvm = self.writer.place;
+        if self.teller.jvm != jvm {
+            (self.teller.jvm, self.teller.turns) = (jvm, true);
+            let from = &*self.writer.name;
+            (self.sink)(self.names, Event::Turn { jvm, from });
+        }
+    }
+}
+
+impl Jvm {
+    /// Its grammars, and what they share.
+    fn parts<'a>(
+        &'a mut self,
+        names: &'a mut Names,
+        teller: &'a mut Teller,
+        line: u64,
+        sink: &'a mut dyn FnMut(&Names, Event<'_>),
+    ) -> (&'a mut Unified, &'a mut Preunified, Context<'a>) {
+        let context = Context {
+            names,
+            clock: &mut self.clock,
+            line,
+            writer: &mut self.writer,
+            teller,
+            sink,
+        };
+        (&mut self.unified, &mut self.preunified, context)
+    }
+
+    /// What has ended and was not told yet.
+    fn waiting(&self) -> Option<Event<'_>> {
+        let waiting = self.unified.waiting();
+        waiting.or_else(|| self.preunified.waiting())
+    }
+
+    /// Tells what is still open.
+    fn close(
+        &mut self,
+        names: &mut Names,
+        teller: &mut Teller,
+        line: u64,
+        sink: &mut dyn FnMut(&Names, Event<'_>),
+    ) {
+        let (unified, preunified, mut context) = self.parts(names, teller, line, sink);
+        preunified.finish(&mut context);
+        unified.finish(&mut context);
     }
 }
 
@@ -422,7 +533,7 @@ mod tests {
             };
             let mut parser = Parser::new();
             parser.push(log.as_bytes(), &mut sink);
-            let Some(Event::Pause(waiting)) = parser.waiting() else {
+            let Some((None, Event::Pause(waiting))) = parser.waiting().next() else {
                 panic!("nothing waits after {log}");
             };
             assert_eq!(waiting.duration_ns, Some(65_253_000));

@@ -48,7 +48,7 @@ pub struct GcReport {
     pub allocation_bytes_per_s: Option<f64>,
     /// Mean over the time of which it is known.
     pub promotion_bytes_per_s: Option<f64>,
-    /// Each run of a JVM, in the order of the log; of very many the first 32, the longest and the last.
+    /// Each run of a JVM, in the order in which they begin; of very many the first 32, the longest and the last.
     pub runs: Vec<Run>,
     /// Runs that are not listed because there are too many.
     pub runs_left_out: u64,
@@ -290,6 +290,9 @@ pub struct Slope {
 pub struct Run {
     /// Its number in the log, from 1.
     pub number: u64,
+    /// Where several JVMs write into the log by turns, who wrote this one, as its lines tell it: `web-0/app` of a pod, `pid 4711`.
+    /// Null of all others.
+    pub source: Option<String>,
     /// Another run is longer and drawn in its place, so of this one each course has eight steps at most. They are of equal
     /// length only where each of the finer ones held a value.
     pub coarse: bool,

@@ -27,6 +27,8 @@ pub enum FollowLine {
 /// A pause, or a cycle beside the application.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Collection {
+    /// Which JVM, where several write by turns, as their lines tell it; null elsewhere, and before the second has told something.
+    pub source: Option<String>,
     /// Line of the log, from 1; lines are counted through all files.
     pub line: u64,
     /// When it began, seconds of uptime; null where the log does not tell.
@@ -52,8 +54,10 @@ pub struct Collection {
 }
 
 /// What a while of the log came to. Pauses within others are left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Standing {
+    /// Which JVM, where several write by turns; null elsewhere.
+    pub source: Option<String>,
     /// When the while ended, seconds on the clock of the run.
     pub until_s: f64,
     /// Its length.

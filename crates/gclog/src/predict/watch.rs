@@ -3,6 +3,7 @@
 use super::blocks::{Block, Blocks, FEWEST, Range};
 use super::rhythm::Rhythm;
 use crate::event::{Area, Collector, Concurrent, Event, Fact, Kind, Pause, Stamp};
+use crate::jvms::Turns;
 use crate::summary::clock::{Clock, length, seconds};
 use crate::summary::heap::{promoted, young_of};
 use crate::summary::old::old_of;
@@ -24,6 +25,12 @@ const FIRST: u64 = 5;
 #[derive(Debug, Default)]
 pub struct Watch {
     longest: Option<Seen>,
+    jvms: Turns<Jvm>,
+}
+
+/// What was seen of one JVM.
+#[derive(Debug, Default)]
+struct Jvm {
     run: Seen,
     /// Facts since the last event; a JVM prints them before its first stamp shows that it is another one.
     fresh: Facts,
@@ -265,37 +272,36 @@ impl Watch {
 
     /// Takes the next event.
     pub fn event(&mut self, event: &Event<'_>) {
+        let jvm = &mut *self.jvms;
         match event {
-            Event::Fact(fact) => self.fresh.take(*fact),
+            Event::Fact(fact) => return jvm.fresh.take(*fact),
+            Event::Turn { jvm, .. } => return self.jvms.turn(*jvm),
             Event::Restart => {
-                let run = std::mem::take(&mut self.run);
-                self.keep(run);
+                let run = std::mem::take(&mut jvm.run);
+                return self.keep(run);
             }
-            Event::Pause(pause) => {
-                self.settle();
-                self.run.pause(pause);
-            }
-            Event::Concurrent(concurrent) => {
-                self.settle();
-                self.run.concurrent(concurrent);
-            }
+            _ => jvm.settle(),
+        }
+        let run = &mut jvm.run;
+        match event {
+            Event::Pause(pause) => run.pause(pause),
+            Event::Concurrent(concurrent) => run.concurrent(concurrent),
             Event::Safepoint(safepoint) => {
-                self.settle();
-                self.run.window(safepoint.began, Some(safepoint.total_ns));
+                run.window(safepoint.began, Some(safepoint.total_ns));
             }
             Event::Ran { at, .. } => {
-                self.settle();
-                self.run.window(*at, None);
+                run.window(*at, None);
             }
-            _ => self.settle(),
+            _ => {}
         }
     }
 
     /// The run that the log covers the longest time of; the first of equals.
     pub fn seen(mut self) -> Seen {
-        self.settle();
-        let run = std::mem::take(&mut self.run);
-        self.keep(run);
+        for mut jvm in std::mem::take(&mut self.jvms).into_all() {
+            jvm.settle();
+            self.keep(jvm.run);
+        }
         self.longest.unwrap_or_default()
     }
 
@@ -305,7 +311,9 @@ impl Watch {
             self.longest = Some(run);
         }
     }
+}
 
+impl Jvm {
     fn settle(&mut self) {
         let fresh = std::mem::take(&mut self.fresh);
         let facts = &mut self.run.facts;

@@ -39,6 +39,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rungwise_model::gc::{self, RunSums};
 
 use crate::event::{Collector, Event, Fact};
+use crate::jvms::Turns;
 use crate::names::Names;
 use book::{Book, Table};
 use run::Run;
@@ -52,6 +53,16 @@ pub use evidence::evidence;
 pub struct Summarizer {
     book: Book,
     done: Runs,
+    /// Runs that have begun.
+    begun: u64,
+    jvms: Turns<Jvm>,
+    totals: Table<Exact>,
+    all: Exact,
+}
+
+/// Of one JVM.
+#[derive(Debug, Default)]
+struct Jvm {
     run: Run,
     /// Facts since the last event: a JVM prints them before its first stamp shows that it is another one.
     facts: gc::Jvm,
@@ -59,8 +70,6 @@ pub struct Summarizer {
     fresh: bool,
     collector: Option<Collector>,
     serial_old: bool,
-    totals: Table<Exact>,
-    all: Exact,
 }
 
 /// Of all runs together.
@@ -99,9 +108,25 @@ impl Summarizer {
     pub fn event(&mut self, names: &Names, event: Event<'_>) {
         match event {
             Event::Restart => self.restart(),
-            Event::Fact(fact) => self.fact(fact),
+            Event::Turn { jvm, from } => {
+                self.jvms.turn(jvm);
+                let source = &mut self.jvms.run.source;
+                if source.as_deref() != Some(from) {
+                    *source = Some(from.to_owned());
+                    // Up to the first turn all was of the first one.
+                    if jvm == 0 {
+                        self.done.name(from);
+                    }
+                }
+            }
+            Event::Fact(fact) => self.jvms.fact(fact),
             event => {
-                self.settle();
+                let jvm = &mut *self.jvms;
+                jvm.settle();
+                if !jvm.run.has_begun() {
+                    self.begun += 1;
+                    jvm.run.number = self.begun;
+                }
                 if let Event::Pause(pause) = event
                     && let Some(ns) = pause.duration_ns
                 {
@@ -109,7 +134,7 @@ impl Summarizer {
                     let total = self.totals.at(&mut self.book, names, pause.name);
                     total.add(ns, false);
                 }
-                self.run.event(&mut self.book, names, event);
+                jvm.run.event(&mut self.book, names, event);
             }
         }
     }
@@ -117,14 +142,25 @@ impl Summarizer {
     /// What was seen so far; more may follow.
     pub fn summary(&self) -> Summary {
         let mut done = self.done.clone();
-        let goes_on = self.run.begun || done.is_empty();
-        if goes_on {
-            done = done.with_last(&self.run, &self.book);
+        let all = self.jvms.all().iter();
+        let mut open: Vec<&Jvm> = all.filter(|jvm| jvm.run.has_begun()).collect();
+        if open.is_empty() && done.is_empty() {
+            open.push(&self.jvms);
+        }
+        open.sort_by_key(|jvm| jvm.run.number);
+        if let Some((last, others)) = open.split_last() {
+            for jvm in others {
+                done.ended(&jvm.run, &self.book);
+            }
+            done = done.with_last(&last.run, &self.book);
         }
         let (runs_left_out, left_out) = (done.left_out, done.sums);
         let mut runs = done.told();
-        if let Some(last) = runs.last_mut().filter(|_| goes_on) {
-            overlay(&mut last.jvm, &self.facts);
+        for jvm in open {
+            let number = jvm.run.number.max(1);
+            if let Some(run) = runs.iter_mut().find(|run| run.number == number) {
+                overlay(&mut run.jvm, &jvm.facts);
+            }
         }
         let all = self.all.total();
         Summary {
@@ -142,20 +178,24 @@ impl Summarizer {
     }
 
     fn restart(&mut self) {
-        let run = std::mem::take(&mut self.run);
-        if run.begun {
+        let jvm = &mut *self.jvms;
+        let run = std::mem::take(&mut jvm.run);
+        jvm.run.source.clone_from(&run.source);
+        if run.has_begun() {
             self.done.ended(&run, &self.book);
         } else {
             // Nothing but facts so far: they are of the JVM that begins.
             let mut facts = run.facts;
-            overlay(&mut facts, &self.facts);
-            self.facts = facts;
-            self.fresh = true;
-            self.collector = self.collector.or(run.collector);
+            overlay(&mut facts, &jvm.facts);
+            jvm.facts = facts;
+            jvm.fresh = true;
+            jvm.collector = jvm.collector.or(run.collector);
         }
-        self.settle();
+        jvm.settle();
     }
+}
 
+impl Jvm {
     fn fact(&mut self, fact: Fact<'_>) {
         self.fresh = true;
         let facts = &mut self.facts;
@@ -227,7 +267,7 @@ pub(crate) fn collector_word(collector: Collector) -> &'static str {
 /// Statistics of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Each run of a JVM, in the order of the log; of very many the first 32, the longest and the last. At least one,
+    /// Each run of a JVM, in the order in which they begin; of very many the first 32, the longest and the last. At least one,
     /// which may be empty.
     pub runs: Vec<gc::Run>,
     /// Runs that are not listed because there are too many.

@@ -24,18 +24,16 @@ pub(crate) const PARTIAL: i64 = 60 * SECOND;
 /// A stamp so far behind the last one may be damaged; if the next one is earlier again, the run did not last until there.
 const DOUBTFUL: i64 = 60 * SECOND;
 
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is learnt from another line of the log"
-)]
 #[derive(Debug, Default)]
 pub(super) struct Run {
+    /// By its beginning, from 1; 0 before it.
+    pub(super) number: u64,
+    /// Who writes, where several do by turns.
+    pub(super) source: Option<String>,
     pub(super) facts: gc::Jvm,
     pub(super) collector: Option<Collector>,
     /// One thread collects the old generation of Parallel.
     pub(super) serial_old: bool,
-    /// Something other than a fact was told.
-    pub(super) begun: bool,
     clock: Clock,
     first: Option<i64>,
     last: Option<i64>,
@@ -81,11 +79,15 @@ struct Reference {
 }
 
 impl Run {
-    /// Anything but a fact and a restart.
+    /// Something other than a fact was told.
+    pub(super) fn has_begun(&self) -> bool {
+        self.number > 0
+    }
+
+    /// Anything but a fact, a turn and a restart.
     pub(super) fn event(&mut self, book: &mut Book, names: &Names, event: Event<'_>) {
-        self.begun = true;
         match event {
-            Event::Restart | Event::Fact(_) => {}
+            Event::Restart | Event::Turn { .. } | Event::Fact(_) => {}
             Event::Pause(pause) => self.pause(book, names, pause),
             Event::Concurrent(concurrent) => self.concurrent(book, names, concurrent),
             Event::Safepoint(safepoint) => {
@@ -343,7 +345,7 @@ impl Run {
         }
     }
 
-    pub(super) fn told(&self, book: &Book, number: u64) -> gc::Run {
+    pub(super) fn told(&self, book: &Book) -> gc::Run {
         let began = self.began();
         let span = self.span();
         let lasted = span.map(length_of);
@@ -351,7 +353,8 @@ impl Run {
         let pauses_ms = self.pauses.all.sum_ms();
         let run = span.map(|(began, last)| (seconds(began), seconds(last)));
         gc::Run {
-            number,
+            number: self.number.max(1),
+            source: self.source.clone(),
             coarse: false,
             jvm: self.facts.clone(),
             whole: self.whole,

@@ -15,7 +15,6 @@ pub(super) const FIRST: usize = 32;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
-    seen: u64,
     /// The first ones, and behind them the longest if it came later.
     told: Vec<Told>,
     /// Which of them is the longest.
@@ -38,6 +37,14 @@ impl Runs {
         }
     }
 
+    /// Runs so far of which nobody told who wrote them are of this writer.
+    pub(super) fn name(&mut self, source: &str) {
+        for told in &mut self.told {
+            let known = &mut told.run.source;
+            known.get_or_insert_with(|| source.to_owned());
+        }
+    }
+
     /// With one more behind them, the last; nothing may come after.
     pub(super) fn with_last(mut self, run: &Run, book: &Book) -> Self {
         if !self.enter(run, book) {
@@ -51,14 +58,15 @@ impl Runs {
         self.told.is_empty()
     }
 
-    /// In the order of the log.
+    /// In the order of their beginnings.
     pub(super) fn told(self) -> Vec<gc::Run> {
-        self.told.into_iter().map(|told| told.run).collect()
+        let mut runs: Vec<_> = self.told.into_iter().map(|told| told.run).collect();
+        runs.sort_by_key(|run| run.number);
+        runs
     }
 
     /// False if it is neither one of the first nor the longest so far.
     fn enter(&mut self, run: &Run, book: &Book) -> bool {
-        self.seen += 1;
         let longest = self.told.get(self.longest).map(|told| told.sums.seconds);
         if longest.is_none_or(|seconds| run.seconds() > seconds) {
             if longest.is_some() {
@@ -81,7 +89,7 @@ impl Runs {
 
     fn push(&mut self, run: &Run, book: &Book) {
         self.told.push(Told {
-            run: run.told(book, self.seen),
+            run: run.told(book),
             sums: run.sums(),
         });
     }

@@ -3,7 +3,8 @@
 //!
 //! HotSpot prints them in one order (`logging/logDecorators.hpp`), but each group is judged by its form alone: dates,
 //! numbers with a unit, levels and tags cannot be mistaken for each other. A name of a host and numbers of process
-//! and thread say nothing here; where they stand alone, only the message shows that they are decorations.
+//! and thread say whose the message is and nothing of it; where they stand alone, only the message shows that they are
+//! decorations.
 
 use memchr::memchr;
 
@@ -21,20 +22,50 @@ const FIRST_DATE_MS: u64 = 1_000_000_000_000;
 
 /// What was printed before a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Decorations {
+pub(crate) struct Decorations {
     /// When the line was printed.
-    pub(super) stamp: Stamp,
+    pub(crate) stamp: Stamp,
     /// What the tags say.
     pub(super) subject: Subject,
     /// The level is debug or trace.
     pub(super) fine: bool,
     /// The uptime is one in nanoseconds: the last of two, of which the first counts from the start of the machine.
     pub(super) nanos: bool,
+    /// How many numbers without a unit there are: those of process and thread, in this order, or one of them.
+    pub(crate) numbers: u8,
+    /// Where the first of them lies in the line.
+    number: Place,
+    /// Where the name of the host lies.
+    host: Place,
+}
+
+/// Beginning and end.
+type Place = (u32, u32);
+
+impl Decorations {
+    /// The name of the host; empty where it was not printed.
+    pub(crate) fn host<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        at(self.host, line)
+    }
+
+    /// The first number without a unit; empty where there is none.
+    pub(crate) fn number<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        at(self.number, line)
+    }
+
+    /// Nothing tells whose the message is.
+    pub(crate) fn name_nobody(&self) -> bool {
+        self.host.1 == 0 && self.numbers == 0
+    }
+}
+
+fn at((from, to): Place, line: &[u8]) -> &[u8] {
+    line.get(from as usize..to as usize).unwrap_or_default()
 }
 
 /// What the tags say about a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(crate) enum Subject {
     /// No tags.
     #[default]
     Any,
@@ -84,7 +115,7 @@ impl Subject {
 /// The decorations of the last line. A collection prints dozens of lines in a millisecond, many of them under the same
 /// tags: most lines begin with the very bytes of the line before, or with the same times.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     /// Groups of the last line, and the space behind them.
     text: [u8; Self::KEPT],
     length: usize,
@@ -108,6 +139,7 @@ impl Default for Reader {
 }
 
 /// What one group turned out to be.
+#[derive(Clone, Copy)]
 enum Group {
     /// A time.
     Time,
@@ -115,6 +147,10 @@ enum Group {
     Sure,
     /// It may be one.
     Unsure,
+    /// Likewise: a number without a unit, of a process or a thread.
+    Number,
+    /// Likewise: a word that is no tag, such as a host.
+    Word,
 }
 
 impl Reader {
@@ -123,7 +159,7 @@ impl Reader {
 
     /// The decorations at the start of a line, and the message behind them. Nothing if there are none, or if none
     /// of them can only be a decoration and no message has shown that they are.
-    pub(super) fn read<'a>(&mut self, text: &'a [u8]) -> Option<(Decorations, &'a [u8])> {
+    pub(crate) fn read<'a>(&mut self, text: &'a [u8]) -> Option<(Decorations, &'a [u8])> {
         let last = &self.text[..self.length];
         if self.length > 0 && text.starts_with(last) {
             return Some((self.decorations, &text[self.length..]));
@@ -154,12 +190,26 @@ impl Reader {
                 _ => memchr(b']', &inner[..inner.len().min(LONGEST_GROUP)])?,
             };
             let group = decorations.group(&inner[..end])?;
-            sure |= !matches!(group, Group::Unsure);
             let before = at;
             at += end + 2;
-            if matches!(group, Group::Time) && times == before {
-                times = at;
+            match group {
+                Group::Time => {
+                    sure = true;
+                    if times == before {
+                        times = at;
+                    }
+                }
+                Group::Sure => sure = true,
+                Group::Unsure => {}
+                Group::Number | Group::Word => {
+                    let length = inner[..end].trim_ascii_end().len();
+                    decorations.names(group, (before + 1, before + 1 + length));
+                }
             }
+        }
+        if decorations.host.1 as usize + 1 == at {
+            // Tags stand last, and these may be newer than what is known here.
+            decorations.host = (0, 0);
         }
         if !sure && !self.is_bare(&text[..at], &text[at..]) {
             return None;
@@ -192,6 +242,22 @@ impl Reader {
     }
 }
 
+/// Messages that a JVM prints first.
+const FIRST: [&[u8]; 4] = [
+    b"CardTable entry size: ",
+    b"Heap region size: ",
+    b"Minimum heap ",
+    b"Using ",
+];
+
+/// A message of the beginning of a JVM.
+pub(crate) fn is_first(message: &[u8]) -> bool {
+    /// As any program may print them.
+    const OTHERS: [&[u8]; 3] = [b"Version: ", b"Initializing The Z ", b"Heap address: "];
+    let mut all = FIRST.iter().chain(&OTHERS);
+    all.any(|first| message.starts_with(first))
+}
+
 /// A group ends within these bytes, such as that of process 1.
 fn is_short(text: [u8; 3]) -> bool {
     text.contains(&b']')
@@ -199,12 +265,6 @@ fn is_short(text: [u8; 3]) -> bool {
 
 /// A message of a collection, or one of the first that a JVM prints.
 fn is_of_a_jvm(message: &[u8]) -> bool {
-    const FIRST: [&[u8]; 4] = [
-        b"CardTable entry size: ",
-        b"Heap region size: ",
-        b"Minimum heap ",
-        b"Using ",
-    ];
     match message.strip_prefix(b"GC(") {
         Some(number) => {
             let digits = number.iter().take_while(|byte| byte.is_ascii_digit());
@@ -228,6 +288,18 @@ fn shape(groups: &[u8]) -> Vec<u8> {
 }
 
 impl Decorations {
+    /// Takes note of what tells whose the message is.
+    fn names(&mut self, group: Group, (from, to): (usize, usize)) {
+        let place = match (group, self.numbers) {
+            (Group::Number, 0) => &mut self.number,
+            (Group::Word, 0) if self.host.1 == 0 => &mut self.host,
+            _ => &mut (0, 0),
+        };
+        // A line has 64 KiB at most.
+        *place = (from as u32, to as u32);
+        self.numbers += u8::from(matches!(group, Group::Number) && self.numbers < 2);
+    }
+
     /// Takes in one group; nothing if it cannot be one.
     fn group(&mut self, group: &[u8]) -> Option<Group> {
         let group = group.trim_ascii_end();
@@ -265,7 +337,9 @@ impl Decorations {
                     _ => Group::Unsure,
                 })
             }
-            _ => Some(Group::Unsure),
+            _ if group.iter().all(u8::is_ascii_digit) => Some(Group::Number),
+            _ if group.contains(&b',') => Some(Group::Unsure),
+            _ => Some(Group::Word),
         }
     }
 
@@ -367,6 +441,33 @@ mod tests {
             ("[0.512s][new,tags] x", Subject::Quiet),
         ] {
             assert_eq!(read(line).unwrap().1, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn host_and_process_stand_before_all_that_looks_like_them() {
+        for (line, host, number, numbers) in [
+            ("[0.512s][info][gc] x", "", "", 0),
+            ("[0.512s][4711][info][gc] x", "", "4711", 1),
+            ("[0.512s][4711 ][4712][info][gc] x", "", "4711", 2),
+            ("[0.512s][web-0   ][1][7][info][gc] x", "web-0", "1", 2),
+            ("[web-0][0.512s][info] GC(0) x", "web-0", "", 0),
+            // A tag of a JDK to come, and several.
+            ("[0.512s][4711][info][newtag] x", "", "4711", 1),
+            ("[0.512s][info][newtag] x", "", "", 0),
+            ("[0.512s][new,tags][info] x", "", "", 0),
+        ] {
+            let mut reader = Reader::default();
+            // The second time from what the reader kept.
+            for _ in 0..2 {
+                let (decorations, _) = reader.read(line.as_bytes()).unwrap();
+                let told = [
+                    decorations.host(line.as_bytes()),
+                    decorations.number(line.as_bytes()),
+                ];
+                assert_eq!(told, [host.as_bytes(), number.as_bytes()], "{line}");
+                assert_eq!(decorations.numbers, numbers, "{line}");
+            }
         }
     }
 

@@ -30,14 +30,14 @@ use crate::event::{Ages, Collector, Event, Fact, Stamp};
 use crate::names::Name;
 use crate::number::whole;
 use crate::parser::Context;
-use decorations::{Decorations, Reader, Subject};
+use decorations::Subject;
+pub(crate) use decorations::{Decorations, Reader, is_first};
 use noise::{is_quiet, is_second_line};
 use open::Open;
 
 /// What the lines so far have left open.
 #[derive(Debug, Default)]
 pub(crate) struct Unified {
-    reader: Reader,
     open: Open,
     safepoint: safepoint::Region,
     /// The collector, once a line has told.
@@ -76,8 +76,16 @@ struct Message<'a> {
 }
 
 impl Unified {
-    /// Reads a line with decorations; nothing if it has none.
-    pub(crate) fn decorated(&mut self, context: &mut Context<'_>, text: &[u8]) -> Option<Read> {
+    /// Reads a line with decorations, with what the reader found of them; nothing if it has none.
+    pub(crate) fn decorated(
+        &mut self,
+        context: &mut Context<'_>,
+        text: &[u8],
+        found: Option<(Decorations, &[u8])>,
+    ) -> Option<Read> {
+        if let Some((decorations, message)) = found {
+            return Some(self.message(context, decorations, message));
+        }
         match text {
             [b'[', ..] => {}
             [b'G', b'C', b'(', ..] => {
@@ -86,26 +94,28 @@ impl Unified {
             }
             _ => return None,
         }
-        if let Some(rest) = text.strip_prefix(b"[ ")
-            && rest.trim_ascii_start().starts_with(b"]")
-        {
-            // JDK 25 goes on with a message of several lines below the width of its decorations.
-            return Some(Read::Ignored);
-        }
-        let (decorations, message) = self.reader.read(text)?;
-        Some(self.message(context, decorations, message))
+        // JDK 25 goes on with a message of several lines below the width of its decorations.
+        let goes_on = text
+            .strip_prefix(b"[ ")
+            .is_some_and(|rest| rest.trim_ascii_start().starts_with(b"]"));
+        goes_on.then_some(Read::Ignored)
     }
 
     /// Reads a line that is nothing else: a message without decorations, or one behind a text that something else
     /// has put before it: a wrapper that is not known, or output of the application without a line end.
-    pub(crate) fn undecorated(&mut self, context: &mut Context<'_>, text: &[u8]) -> Read {
+    pub(crate) fn undecorated(
+        &mut self,
+        context: &mut Context<'_>,
+        reader: &mut Reader,
+        text: &[u8],
+    ) -> Read {
         /// Groups that are tried as the first decoration.
         const TRIES: usize = 8;
         for at in memchr_iter(b'[', text)
             .skip_while(|at| *at == 0)
             .take(TRIES)
         {
-            if let Some((decorations, message)) = self.reader.read(&text[at..])
+            if let Some((decorations, message)) = reader.read(&text[at..])
                 && (message.starts_with(b"GC(")
                     || !matches!(decorations.subject, Subject::Any | Subject::Quiet))
             {
@@ -332,7 +342,6 @@ impl Unified {
     /// Forgets what belongs to one JVM. Nothing may be open.
     pub(crate) fn forget(&mut self) {
         *self = Self {
-            reader: std::mem::take(&mut self.reader),
             open: std::mem::take(&mut self.open),
             region_bytes: self.fresh_region_bytes,
             bare: self.bare,
@@ -364,6 +373,14 @@ impl Unified {
             context.tell(Event::Fact(Fact::Collector(collector)));
         }
     }
+}
+
+/// The number of the collection whose pause begins or has ended with this message.
+pub(crate) fn pause_of(message: &[u8]) -> Option<u64> {
+    let (id, text) = number(message)?;
+    let of_generation = text.get(1..3) == Some(b": ");
+    let text = if of_generation { &text[3..] } else { text };
+    text.starts_with(b"Pause ").then_some(id)
 }
 
 /// The number of `GC(12) ` and what follows it.

@@ -24,9 +24,10 @@ pub(super) struct Record {
     pub(super) whole: bool,
 }
 
-/// The text behind all that stands in front of it. What a runtime says of a line is the last: behind it may be a part.
-pub(super) fn taken_off(mut text: &[u8]) -> (&[u8], Option<Record>) {
-    while let Some((rest, record)) = first_off(text) {
+/// The text behind all that stands in front of it. What a runtime says of a line is the last: behind it may be a part. What
+/// names the writer is added to `from`.
+pub(super) fn taken_off<'a>(mut text: &'a [u8], from: &mut Vec<u8>) -> (&'a [u8], Option<Record>) {
+    while let Some((rest, record)) = first_off(text, from) {
         text = rest;
         if record.is_some() {
             return (text, record);
@@ -36,27 +37,40 @@ pub(super) fn taken_off(mut text: &[u8]) -> (&[u8], Option<Record>) {
 }
 
 /// The text behind the first of them.
-fn first_off(text: &[u8]) -> Option<(&[u8], Option<Record>)> {
+fn first_off<'a>(text: &'a [u8], from: &mut Vec<u8>) -> Option<(&'a [u8], Option<Record>)> {
     const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
     let rest = match text.first()? {
-        b'[' => pod(text),
-        b'<' => with_priority(text),
-        b'0'..=b'9' => return dated(text),
-        b'A'..=b'Z' => of_syslog(text),
-        b'a'..=b'z' => of_compose(text),
+        b'[' => pod(text, from),
+        b'<' => with_priority(text, from),
+        b'0'..=b'9' => return dated(text, from),
+        b'A'..=b'Z' => of_syslog(text, from),
+        b'a'..=b'z' => of_compose(text, from),
         _ => text.strip_prefix(BYTE_ORDER_MARK),
     };
     Some((rest?, None))
 }
 
+/// Adds a name to those that tell whose a line is.
+pub(super) fn add(name: &[u8], from: &mut Vec<u8>) {
+    /// A pod and a container in a namespace have 63 to 253 characters each.
+    const LONGEST: usize = 1024;
+    if !from.is_empty() {
+        from.push(b' ');
+    }
+    let room = LONGEST.saturating_sub(from.len());
+    from.extend_from_slice(&name[..name.len().min(room)]);
+}
+
 /// `[pod/web-0/app] `.
-fn pod(text: &[u8]) -> Option<&[u8]> {
-    let (_, rest) = until(text.strip_prefix(b"[pod/")?, b']')?;
-    behind_blank(rest)
+fn pod<'a>(text: &'a [u8], from: &mut Vec<u8>) -> Option<&'a [u8]> {
+    let (name, rest) = until(text.strip_prefix(b"[pod/")?, b']')?;
+    let rest = behind_blank(rest)?;
+    add(name, from);
+    Some(rest)
 }
 
 /// What begins with a date: the record of a runtime, the header of syslog, or nothing else.
-fn dated(text: &[u8]) -> Option<(&[u8], Option<Record>)> {
+fn dated<'a>(text: &'a [u8], from: &mut Vec<u8>) -> Option<(&'a [u8], Option<Record>)> {
     let date = Date::read(text)?;
     let rest = behind_blank(date.rest)?;
     if let Some(record) = record(rest) {
@@ -68,7 +82,10 @@ fn dated(text: &[u8]) -> Option<(&[u8], Option<Record>)> {
         header.has_pid || !date.has_colon || date.places == 6 && !date.is_utc
     });
     match header {
-        Some(header) => Some((header.rest, None)),
+        Some(header) => {
+            add(header.from, from);
+            Some((header.rest, None))
+        }
         None if date.has_colon => Some((rest, None)),
         None => None,
     }
@@ -94,7 +111,7 @@ fn record(text: &[u8]) -> Option<(&[u8], Option<Record>)> {
 }
 
 /// `Nov 22 10:00:00 HOST java[123]: `; a fraction of the second may be there.
-fn of_syslog(text: &[u8]) -> Option<&[u8]> {
+fn of_syslog<'a>(text: &'a [u8], from: &mut Vec<u8>) -> Option<&'a [u8]> {
     let (date, mut rest) = text.split_at_checked(15)?;
     if date[3] != b' ' || date[6] != b' ' || date[9] != b':' || date[12] != b':' {
         return None;
@@ -102,27 +119,35 @@ fn of_syslog(text: &[u8]) -> Option<&[u8]> {
     if let Some(places) = rest.strip_prefix(b".") {
         rest = behind_digits(places);
     }
-    Some(header(behind_blank(rest)?)?.rest)
+    let header = header(behind_blank(rest)?)?;
+    add(header.from, from);
+    Some(header.rest)
 }
 
 /// `<14>1 2026-01-02T03:04:05.123456Z HOST java 123 - - `, or `<14>` before a header as in RFC 3164.
-fn with_priority(text: &[u8]) -> Option<&[u8]> {
+fn with_priority<'a>(text: &'a [u8], from: &mut Vec<u8>) -> Option<&'a [u8]> {
     let rest = behind_digits(&text[1..]).strip_prefix(b">")?;
     let Some(rest) = rest.strip_prefix(b"1 ") else {
-        return of_syslog(rest);
+        return of_syslog(rest, from);
     };
-    let mut rest = rest;
-    // Date, host, program, process, kind of message.
-    for _ in 0..5 {
+    let (_date, writer) = until(rest, b' ')?;
+    let mut rest = writer;
+    // Host, program, process.
+    for _ in 0..3 {
         (_, rest) = until(rest, b' ')?;
     }
-    if let Some(rest) = rest.strip_prefix(b"-") {
-        return behind_blank(rest);
+    let writer = &writer[..writer.len() - rest.len() - 1];
+    let (_kind, mut rest) = until(rest, b' ')?;
+    if let Some(behind) = rest.strip_prefix(b"-") {
+        rest = behind;
+    } else {
+        while rest.first() == Some(&b'[') {
+            rest = behind_element(rest)?;
+        }
     }
-    while rest.first() == Some(&b'[') {
-        rest = behind_element(rest)?;
-    }
-    behind_blank(rest)
+    let rest = behind_blank(rest)?;
+    add(writer, from);
+    Some(rest)
 }
 
 /// Behind `[id name="value"]`, where a value may hold `\]` and `\"`.
@@ -140,20 +165,24 @@ fn behind_element(text: &[u8]) -> Option<&[u8]> {
 
 /// `web-1  | `: the name is filled up with blanks, of which there is one at least. One that begins with a capital or a digit is
 /// not known: JVMs before JDK 9 begin half of their lines so.
-fn of_compose(text: &[u8]) -> Option<&[u8]> {
+fn of_compose<'a>(text: &'a [u8], from: &mut Vec<u8>) -> Option<&'a [u8]> {
     let name = text
         .iter()
         .take_while(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(byte));
-    let rest = &text[name.count()..];
+    let (name, rest) = text.split_at(name.count());
     let blanks = rest.iter().take_while(|byte| **byte == b' ').count();
     if blanks == 0 {
         return None;
     }
-    behind_blank(rest[blanks..].strip_prefix(b"|")?)
+    let rest = behind_blank(rest[blanks..].strip_prefix(b"|")?)?;
+    add(name, from);
+    Some(rest)
 }
 
 /// Host, program and process of syslog.
 struct Header<'a> {
+    /// `HOST java[123]`.
+    from: &'a [u8],
     has_pid: bool,
     rest: &'a [u8],
 }
@@ -173,8 +202,13 @@ fn header(text: &[u8]) -> Option<Header<'_>> {
     if has_pid {
         rest = behind_digits(&rest[1..]).strip_prefix(b"]")?;
     }
+    let from = &text[..text.len() - rest.len()];
     let rest = rest.strip_prefix(b": ")?;
-    Some(Header { has_pid, rest })
+    Some(Header {
+        from,
+        has_pid,
+        rest,
+    })
 }
 
 /// A date and a time as in RFC 3339, or with a zone without a colon.
@@ -241,7 +275,27 @@ mod tests {
     use super::*;
 
     fn off(text: &str) -> &str {
-        std::str::from_utf8(taken_off(text.as_bytes()).0).unwrap()
+        std::str::from_utf8(taken_off(text.as_bytes(), &mut Vec::new()).0).unwrap()
+    }
+
+    #[test]
+    fn what_names_the_writer_is_told() {
+        for (text, expected) in [
+            ("2026-01-02T03:04:05.123456789Z stdout F x", ""),
+            ("[pod/web-0/app] 2026-01-02T03:04:05.1Z x", "web-0/app"),
+            ("web-1   | x", "web-1"),
+            ("Nov 22 10:00:00 h java[123]: x", "h java[123]"),
+            ("<14>Nov 22 10:00:00 h java: web-1 | x", "h java web-1"),
+            ("2026-11-22T10:00:00+0000 h java[123]: x", "h java[123]"),
+            (
+                r#"<14>1 2026-11-22T10:00:00Z h java 12 - [a b="c"] x"#,
+                "h java 12",
+            ),
+        ] {
+            let mut from = Vec::new();
+            assert_eq!(taken_off(text.as_bytes(), &mut from).0, b"x", "{text}");
+            assert_eq!(String::from_utf8_lossy(&from), expected, "{text}");
+        }
     }
 
     #[test]
@@ -299,7 +353,11 @@ mod tests {
         ] {
             let record = Record { stream, whole };
             let expected = (&b"x"[..], Some(record));
-            assert_eq!(taken_off(text.as_bytes()), expected, "{text}");
+            assert_eq!(
+                taken_off(text.as_bytes(), &mut Vec::new()),
+                expected,
+                "{text}"
+            );
         }
     }
 

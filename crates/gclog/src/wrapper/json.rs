@@ -6,6 +6,8 @@
 
 use memchr::{memchr, memchr2, memmem};
 
+use super::front::add;
+
 /// Keys of messages: of docker and fluent-bit, logstash and ECS, applications, journald, CloudWatch, Google, Loki,
 /// OpenTelemetry, Splunk, GELF.
 const KEYS: [&[u8]; 10] = [
@@ -24,20 +26,52 @@ const KEYS: [&[u8]; 10] = [
 /// What shows a message of a collection under a key that is none of these.
 const SIGNS: [&[u8]; 5] = [b"[gc", b"GC(", b"[GC", b"[Full GC", b"[CMS-"];
 
+/// Keys of what names the writer: of Kubernetes and docker as fluent-bit, Loki and others have them, of journald, GELF, CloudWatch.
+const WRITERS: [&[u8]; 17] = [
+    b"pod",
+    b"pod_name",
+    b"podName",
+    b"namespace",
+    b"namespace_name",
+    b"container",
+    b"container_name",
+    b"containerName",
+    b"container_id",
+    b"CONTAINER_NAME",
+    b"CONTAINER_ID",
+    b"host",
+    b"hostname",
+    b"_HOSTNAME",
+    b"_PID",
+    b"logStream",
+    b"log_stream",
+];
+
 /// Longest key that is kept.
 const LONGEST_KEY: usize = 64;
 
 /// The string that holds the message, escapes and all; nothing where the text is no object of JSON or holds none. `learned`
-/// keeps a key under which a message of a collection was found.
-pub(super) fn message<'a>(text: &'a [u8], learned: &mut Vec<u8>) -> Option<&'a [u8]> {
+/// keeps a key under which a message of a collection was found, and what names the writer is added to `from`.
+pub(super) fn message<'a>(
+    text: &'a [u8],
+    learned: &mut Vec<u8>,
+    from: &mut Vec<u8>,
+) -> Option<&'a [u8]> {
     let inner = text.strip_prefix(b"{")?.trim_ascii_start();
     if inner.first() != Some(&b'"') {
         return None;
     }
     let known = |key: &[u8]| KEYS.contains(&key) || !key.is_empty() && key == *learned;
-    let mut strings = Strings::of(inner);
-    if let Some((_, message)) = strings.find(|(key, _)| known(key)) {
-        return Some(message);
+    let mut message = None;
+    for (key, string) in Strings::of(inner) {
+        if message.is_none() && known(key) {
+            message = Some(string);
+        } else if WRITERS.contains(&key) {
+            add(string, from);
+        }
+    }
+    if message.is_some() {
+        return message;
     }
     let shows = |message: &[u8]| {
         SIGNS
@@ -168,7 +202,8 @@ mod tests {
 
     fn read(text: &str, learned: &mut Vec<u8>) -> Option<String> {
         let mut room = Vec::new();
-        let message = without_escapes(message(text.as_bytes(), learned)?, &mut room);
+        let message = message(text.as_bytes(), learned, &mut Vec::new())?;
+        let message = without_escapes(message, &mut room);
         Some(String::from_utf8_lossy(message).into_owned())
     }
 
@@ -228,5 +263,13 @@ mod tests {
         ] {
             assert_eq!(read(text, &mut Vec::new()), None, "{text}");
         }
+    }
+
+    #[test]
+    fn what_names_the_writer_is_told_wherever_it_stands() {
+        let text = br#"{"_PID":"12","log":"x","stream":"stdout","kubernetes":{"pod_name":"web-0","labels":{"app":"web"}}}"#;
+        let mut from = Vec::new();
+        assert_eq!(message(text, &mut Vec::new(), &mut from), Some(&b"x"[..]));
+        assert_eq!(from, b"12 web-0");
     }
 }

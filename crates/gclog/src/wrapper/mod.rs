@@ -3,7 +3,7 @@
 //! A container's runtime, a collector of logs or syslog puts a text in front of each line, or makes a string of JSON of it.
 //! Each line is judged by itself, so that one file may hold wrapped lines, bare ones and those of other programs, and wrappers
 //! may lie within each other. The only state are lines that a runtime has cut into parts, and where an unknown kind of JSON
-//! has its messages. A bare line costs a look at its first bytes, and nothing is copied but what has escapes or parts.
+//! has its messages. What names the writer, such as a container or a process, is told with the message. A bare line costs a look at its first bytes, and nothing is copied but what has escapes or parts.
 //!
 //! - `front.rs`: what stands in front of a line.
 //! - `json.rs`: the string of a JSON line that holds the message.
@@ -15,11 +15,16 @@ use crate::account::Share;
 use crate::lines::{LONGEST, Line};
 use front::Record;
 
+/// Lines in parts at most; of more each part counts as a line.
+const MOST_PARTS: usize = 64;
+
 /// Takes wrappers off line by line.
 #[derive(Debug, Default)]
 pub(crate) struct Wrapper {
-    /// Lines whose ends have not come yet, one of each stream of a container.
-    parts: [Joined; 2],
+    /// Lines whose ends have not come yet, one of each stream of a container, and room for more.
+    parts: Vec<Joined>,
+    /// What names the writer of the last line.
+    from: Vec<u8>,
     /// A message without its escapes.
     unescaped: Vec<u8>,
     /// The key of messages where it is none of the usual ones.
@@ -42,6 +47,8 @@ pub(crate) enum Unwrapped<'a> {
 pub(crate) struct Message<'a> {
     /// At most [`LONGEST`] bytes, without the end of its last line.
     pub(crate) text: &'a [u8],
+    /// What names its writer; empty where nothing does.
+    pub(crate) from: &'a [u8],
     /// Lines of the log that hold what comes before.
     pub(crate) earlier: Share,
     /// It was longer than [`LONGEST`].
@@ -51,6 +58,8 @@ pub(crate) struct Message<'a> {
 /// Parts of a line so far.
 #[derive(Debug, Default)]
 struct Joined {
+    from: Vec<u8>,
+    stream: usize,
     /// At most [`LONGEST`] bytes and one.
     text: Vec<u8>,
     share: Share,
@@ -61,36 +70,54 @@ impl Wrapper {
     pub(crate) fn take_off<'a>(&'a mut self, line: &Line<'a>) -> Unwrapped<'a> {
         let Self {
             parts,
+            from,
             unescaped,
             key,
         } = self;
-        let (mut text, record) = front::taken_off(line.text);
+        from.clear();
+        let (mut text, record) = front::taken_off(line.text, from);
         let is_bare = text.len() == line.text.len();
         let mut earlier = Share::default();
         let mut long = false;
         if let Some(Record { stream, whole }) = record {
-            let joined = &mut parts[stream];
-            if !whole {
-                joined.push(text, line.bytes);
-                return Unwrapped::Part;
+            let is_open = |joined: &Joined| joined.share.lines > 0;
+            let begun = parts.iter().position(|joined| {
+                is_open(joined) && joined.stream == stream && joined.from == *from
+            });
+            if whole {
+                if let Some(joined) = begun.map(|place| &mut parts[place]) {
+                    joined.push(text, 0);
+                    earlier = std::mem::take(&mut joined.share);
+                    earlier.lines -= 1;
+                    long = joined.text.len() > LONGEST;
+                    text = &joined.text[..joined.text.len().min(LONGEST)];
+                }
+            } else {
+                let free = || parts.iter().position(|joined| !is_open(joined));
+                let mut place = begun.or_else(free);
+                if place.is_none() && parts.len() < MOST_PARTS {
+                    place = Some(parts.len());
+                    parts.push(Joined::default());
+                }
+                if let Some(place) = place {
+                    let joined = &mut parts[place];
+                    joined.stream = stream;
+                    joined.from.clone_from(from);
+                    joined.push(text, line.bytes);
+                    return Unwrapped::Part;
+                }
             }
-            if joined.share.lines > 0 {
-                joined.push(text, 0);
-                earlier = std::mem::take(&mut joined.share);
-                earlier.lines -= 1;
-                long = joined.text.len() > LONGEST;
-                text = &joined.text[..joined.text.len().min(LONGEST)];
-            }
-            (text, _) = front::taken_off(text);
+            (text, _) = front::taken_off(text, from);
         }
-        if let Some(message) = json::message(text, key) {
+        if let Some(message) = json::message(text, key, from) {
             let message = json::without_escapes(message, unescaped);
-            (text, _) = front::taken_off(without_end(message));
+            (text, _) = front::taken_off(without_end(message), from);
         } else if is_bare {
             return Unwrapped::Bare;
         }
         Unwrapped::Message(Message {
             text,
+            from,
             earlier,
             long,
         })
@@ -106,9 +133,32 @@ impl Wrapper {
             earlier: std::mem::take(&mut joined.share),
             long: joined.text.len() > LONGEST,
             text: &joined.text[..joined.text.len().min(LONGEST)],
+            from: &joined.from,
         })
     }
 }
+
+/// What a line that begins with this byte would have to be, one bit each, to be wrapped.
+const KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        kinds[byte] = match byte as u8 {
+            b'0'..=b'9' => DATE,
+            b'A'..=b'Z' => MONTH,
+            b'{' => JSON,
+            // A name, a priority, the mark of Unicode.
+            b'a'..=b'z' | b'<' | 0xef => ANY,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    kinds
+};
+const DATE: u8 = 1;
+const MONTH: u8 = 2;
+const JSON: u8 = 4;
+const ANY: u8 = 8;
 
 /// What most lines of a JVM are not, by few bytes of each. Behind the two first bytes that are the most frequent no branch follows
 /// the text, which before JDK 9 cannot be foretold.
@@ -120,34 +170,17 @@ pub(crate) fn may_be_wrapped(text: &[u8]) -> bool {
         [b' ', ..] | [] => return false,
         _ => {}
     }
-    let [
-        first,
-        second,
-        _,
-        fourth,
-        _,
-        _,
-        seventh,
-        _,
-        _,
-        tenth,
-        eleventh,
-        ..,
-    ] = *text
-    else {
-        return true;
+    let [first, second, _, fourth, _, _, _, _, _, tenth, eleventh, ..] = *text else {
+        // Too short for a date.
+        return KINDS[usize::from(text[0])] & (JSON | ANY) != 0;
     };
-    let of_a_date = first.is_ascii_digit() & (eleventh == b'T');
-    let of_a_month = (fourth == b' ') & (seventh == b' ') & (tenth == b':');
-    let of_json = (first == b'{') & ((second == b'"') | (second == b' '));
-    // A name, a priority, the mark of Unicode.
-    let of_another = first.is_ascii_lowercase() | (first == b'<') | (first == 0xef);
-    if of_a_date | of_a_month | of_json | of_another {
-        // A JVM before JDK 9 has a colon behind its date.
-        !(of_a_date && text.get(28..30) == Some(b": "))
-    } else {
-        false
-    }
+    let date = u8::from(eleventh == b'T') * DATE;
+    let month = u8::from((fourth == b' ') & (tenth == b':')) * MONTH;
+    let json = u8::from((second == b'"') | (second == b' ')) * JSON;
+    let is = date | month | json | ANY;
+    let is = is & KINDS[usize::from(first)];
+    // A JVM before JDK 9 has a colon behind its date.
+    is != 0 && !(is == DATE && text.get(28..30) == Some(b": "))
 }
 
 impl Joined {
@@ -213,6 +246,22 @@ mod tests {
         let left = wrapper.left().map(|message| message.text.to_vec());
         assert_eq!(left.as_deref(), Some(&b"another"[..]));
         assert_eq!(wrapper.left(), None);
+    }
+
+    #[test]
+    fn parts_are_joined_to_those_of_the_same_writer() {
+        let part = |pod: usize, kind: &str, text: &str| {
+            format!("[pod/{pod}/app] 2026-01-02T03:04:05Z stdout {kind} {text}")
+        };
+        let mut lines = Vec::new();
+        lines.extend((0..=MOST_PARTS).map(|pod| part(pod, "P", "a")));
+        lines.extend((0..=MOST_PARTS).map(|pod| part(pod, "F", "b")));
+        let lines: Vec<&str> = lines.iter().map(|line| &**line).collect();
+        let mut expected = vec!["+"; MOST_PARTS];
+        expected.push("0 a");
+        expected.extend(vec!["1 ab"; MOST_PARTS]);
+        expected.push("0 b");
+        assert_eq!(read(&mut Wrapper::default(), &lines), expected);
     }
 
     #[test]

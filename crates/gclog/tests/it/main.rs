@@ -11,5 +11,6 @@ mod splits;
 mod summary;
 mod torn;
 mod totals;
+mod turns;
 mod unified;
 mod wrapped;

@@ -66,6 +66,21 @@ const WRAPPERS: [(&str, Wrap); 17] = [
     }),
 ];
 
+/// Of those the ones that do not name the writer.
+const UNNAMED: [&str; 6] = [
+    "docker json-file",
+    "docker json-file, with a terminal",
+    "containerd",
+    "CRI-O",
+    "kubectl logs --timestamps",
+    "logstash",
+];
+
+fn wrapper(name: &str) -> Wrap {
+    let found = WRAPPERS.iter().find(|(who, _)| *who == name);
+    found.expect("a wrapper").1
+}
+
 /// As `jsonlogbytes.go` of moby writes it.
 fn docker(line: &str, end: &str) -> String {
     use std::fmt::Write as _;
@@ -262,14 +277,20 @@ proptest! {
     #[test]
     fn each_line_may_have_another_wrapper_or_none_and_come_in_pieces(
         which in 0..SMALL.len(),
-        wrappers in prop::collection::vec(0..=WRAPPERS.len(), 1..40),
+        // One that may name a writer, of whom all lines are then.
+        named in 0..WRAPPERS.len(),
+        wrappers in prop::collection::vec(0..UNNAMED.len() + 2, 1..40),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..100),
     ) {
         let log = String::from_utf8(corpus::bytes(SMALL[which])).unwrap();
         let mut wrappers = wrappers.iter().cycle();
-        let kept = wrapped(&log, |line| match WRAPPERS.get(*wrappers.next().unwrap()) {
-            Some((_, wrap)) => wrap(line),
-            None => line.to_owned(),
+        let kept = wrapped(&log, |line| {
+            let chosen = *wrappers.next().unwrap();
+            match UNNAMED.get(chosen) {
+                Some(unnamed) => wrapper(unnamed)(line),
+                None if chosen == UNNAMED.len() => WRAPPERS[named].1(line),
+                None => line.to_owned(),
+            }
         });
         let whole = told(&[kept.as_bytes()], true);
         prop_assert_eq!(&whole.0, &told(&[log.as_bytes()], true).0);

@@ -68,14 +68,20 @@ fn one(collection: &Collection, limit_ms: Option<f64>, paint: Paint) -> String {
         ""
     };
     format!(
-        "{} {mark} {} {lasted}  {} {}{within}",
+        "{} {mark} {} {lasted}  {} {}{within}{}",
         pad(&time, TIME, false),
         pad(&collection.kind, KIND, false),
         pad(&heap, HEAP, false),
-        clean(why)
+        clean(why),
+        of(collection.source.as_deref())
     )
     .trim_end()
     .to_owned()
+}
+
+/// Which JVM, behind what is told of it.
+fn of(source: Option<&str>) -> String {
+    source.map_or_else(String::new, |source| format!(" · {}", clean(source)))
 }
 
 fn stands(standing: &Standing) -> String {
@@ -100,7 +106,7 @@ fn stands(standing: &Standing) -> String {
     if let Some(rate) = standing.allocation_bytes_per_s {
         parts.push(format!("allocation {}", per_second(rate)));
     }
-    parts.join(" · ")
+    parts.join(" · ") + &of(standing.source.as_deref())
 }
 
 fn found(finding: &Finding, paint: Paint) -> String {
@@ -144,6 +150,7 @@ mod tests {
     #[test]
     fn a_collection_is_a_row() {
         let mut collection = Collection {
+            source: None,
             line: 7,
             at_s: Some(412.5),
             at: Some("2026-11-22T03:00:00.123Z".to_owned()),
@@ -163,6 +170,8 @@ mod tests {
             row(&collection, Some(4.0)),
             "03:00:00.123Z   young        3.52 ms  24.0 MiB → 4.00 MiB of 256 MiB  G1 Evacuation Pause"
         );
+        collection.source = Some("web-0/app".to_owned());
+        assert!(row(&collection, None).ends_with("G1 Evacuation Pause · web-0/app"));
         collection.at = None;
         assert!(row(&collection, Some(3.0)).starts_with("412.500 s     ! young"));
         collection.at_s = None;
@@ -172,6 +181,7 @@ mod tests {
     #[test]
     fn a_standing_says_its_length_first() {
         let standing = Standing {
+            source: Some("pid 4711".to_owned()),
             until_s: 99.0,
             seconds: 61.0,
             pauses: 42,
@@ -182,7 +192,7 @@ mod tests {
         };
         assert_eq!(
             shown(&FollowLine::Standing(standing), None),
-            "▌ 1 min 1 s · 42 pauses with 153 ms in all, 0.2 % of the time · longest 12.1 ms · allocation 3.00 MiB/s"
+            "▌ 1 min 1 s · 42 pauses with 153 ms in all, 0.2 % of the time · longest 12.1 ms · allocation 3.00 MiB/s · pid 4711"
         );
     }
 

@@ -126,6 +126,7 @@ fn verdict(report: &GcReport, target: &str) -> Verdict {
     let run = report.longest_run();
     let mut context = vec![target.to_owned()];
     context.extend(run.map(jvm));
+    context.extend(run.and_then(|run| run.source.clone()));
     context.extend(
         run.and_then(|run| run.seconds)
             .map(|s| format!("{} of log", numbers::span(s))),
@@ -283,8 +284,10 @@ fn runs(report: &GcReport) -> Vec<Block> {
     let last = report.runs.len().saturating_sub(1);
     let all = report.runs.iter().enumerate();
     let rows = all.filter(|(index, run)| *index < SHOWN || *index == last || run.number == number);
+    let has_sources = report.runs.iter().any(|run| run.source.is_some());
     let rows = rows.map(|(_, run)| {
-        vec![
+        let source = has_sources.then(|| Cell::text(run.source.as_deref().unwrap_or(ABSENT)));
+        let mut row = vec![
             Cell::number(Some(run.number as f64), |n| format!("{n:.0}")),
             Cell::text(jvm(run)),
             Cell::number(run.seconds, numbers::span),
@@ -293,10 +296,24 @@ fn runs(report: &GcReport) -> Vec<Block> {
             }),
             Cell::number(Some(run.pauses.all.total_ms), millis),
             Cell::number(Some(run.pauses.all.longest_ms), millis),
-        ]
+        ];
+        row.splice(1..1, source);
+        row
     });
     let rows: Vec<_> = rows.collect();
     let rest = report.runs.len() - rows.len();
+    let mut columns = vec![
+        Column::number("Run", "run"),
+        Column::words("JVM", "jvm"),
+        Column::number("Length", "seconds"),
+        Column::number("Pauses", "pauses"),
+        Column::number("Sum", "total_ms"),
+        Column::number("Longest", "longest_ms"),
+    ];
+    columns.splice(
+        1..1,
+        has_sources.then(|| Column::words("Written by", "source")),
+    );
     let mut blocks = vec![
         section("runs", "Runs of a JVM in the log"),
         Block::Prose(format!(
@@ -305,14 +322,7 @@ fn runs(report: &GcReport) -> Vec<Block> {
         )),
         Block::Table(Table {
             caption: String::new(),
-            columns: vec![
-                Column::number("Run", "run"),
-                Column::words("JVM", "jvm"),
-                Column::number("Length", "seconds"),
-                Column::number("Pauses", "pauses"),
-                Column::number("Sum", "total_ms"),
-                Column::number("Longest", "longest_ms"),
-            ],
+            columns,
             rows,
         }),
     ];

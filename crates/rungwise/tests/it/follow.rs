@@ -299,6 +299,45 @@ fn another_jvm_in_the_same_file_is_told() {
 }
 
 #[test]
+fn jvms_that_write_by_turns_are_named_in_every_row() {
+    let bench = Bench::new();
+    let mut file = create(&bench.path("gc.log"));
+    let following = Following::start(&bench, &["gc.log", "--format", "json"]);
+    following.until_said("following gc.log");
+    let of = |process: u32, id: u64, at_s: f64| {
+        pause(id, at_s).replace("[info]", &format!("[{process}][{}][info]", process + 9))
+    };
+    for turn in 0..3_u32 {
+        let at_s = f64::from(turn);
+        let lines = [
+            of(1, 70 + u64::from(turn), 5000.0 + at_s),
+            of(300, u64::from(turn), 12.0 + at_s),
+        ];
+        following.write(&mut file, lines.concat().as_bytes());
+        let rows = [(); 2].map(|()| following.event_of("collection"));
+        let named: Vec<_> = rows
+            .iter()
+            .filter_map(|row| row["source"].as_str())
+            .collect();
+        // The first one of all may be shown before there is another.
+        assert!(named.contains(&"pid 300"), "{named:?}");
+        assert!(turn == 0 || named.contains(&"pid 1"), "{named:?}");
+    }
+    let report = following.report();
+    let runs = report["runs"].as_array().unwrap();
+    let told: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            (
+                run["source"].as_str().unwrap(),
+                run["pauses"]["all"]["count"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(told, [("pid 1", 3), ("pid 300", 3)]);
+}
+
+#[test]
 fn a_finding_is_told_once_and_the_standing_every_minute() {
     let bench = Bench::new();
     let mut file = create(&bench.path("gc.log"));

@@ -320,6 +320,66 @@ fn logs_of_two_jvms_are_two_runs_and_that_is_said() {
     assert_eq!(count(&both), alone[0] + alone[1]);
 }
 
+/// Lines of two logs by turns, as `docker compose logs` shows them.
+fn by_turns(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut logs = [("web-1   ", first), ("worker-1", second)]
+        .map(|(name, log)| (name, log.split_inclusive(|byte| *byte == b'\n')));
+    // Three lines of the one and two of the other.
+    for turn in (0..5).cycle() {
+        let which = turn % 2;
+        let line = logs[which].1.next().or_else(|| logs[1 - which].1.next());
+        let Some(line) = line else { break };
+        text.extend_from_slice(logs[which].0.as_bytes());
+        text.extend_from_slice(b" | ");
+        text.extend_from_slice(line);
+    }
+    text
+}
+
+#[test]
+fn jvms_that_write_by_turns_have_a_run_each_and_nothing_mixes_them() {
+    let bench = Bench::new();
+    let names = [G1, "own_jdk21-genzgc.log"];
+    // As long as each other, so that none is left over that would be written under the wrong name.
+    let texts = names.map(text);
+    let lines = texts
+        .each_ref()
+        .map(|text| text.split_inclusive(|byte| *byte == b'\n').count());
+    let cut = |which: usize, count: usize| -> Vec<u8> {
+        let lines = texts[which].split_inclusive(|byte| *byte == b'\n');
+        lines.take(count).flatten().copied().collect()
+    };
+    let turns = (lines[0] / 3).min(lines[1] / 2);
+    let alone = [cut(0, turns * 3), cut(1, turns * 2)];
+    let both = by_turns(&alone[0], &alone[1]);
+    let file = bench.path("compose.log");
+    std::fs::write(&file, &both).unwrap();
+    let file = file.to_str().unwrap();
+    let document = document(&bench, &[file]);
+    let runs = document["runs"].as_array().unwrap();
+    let sources: Vec<&Value> = runs.iter().map(|run| &run["source"]).collect();
+    assert_eq!(sources, ["web-1", "worker-1"]);
+    for (run, alone) in runs.iter().zip(&alone) {
+        let alone = json(&piped(&bench, alone));
+        let alone = &alone["runs"][0];
+        for part in ["all", "by_type", "phases"] {
+            assert_eq!(run["pauses"][part], alone["pauses"][part], "{part}");
+        }
+        assert_eq!(run["jvm"], alone["jvm"]);
+        assert_eq!(run["seconds"], alone["seconds"]);
+    }
+    let notes = document["notes"].to_string();
+    assert!(notes.contains("web-1; worker-1"), "{notes}");
+    let plain = told(document);
+    for bytes in [both.clone(), gz(&both)] {
+        assert_eq!(told(json(&piped(&bench, &bytes))), plain);
+    }
+    let page = bench.run(&["check", file]);
+    assert!(page.stdout.contains("Written by"), "{}", page.stdout);
+    assert!(page.stdout.contains("worker-1"), "{}", page.stdout);
+}
+
 #[test]
 fn messages_that_the_jvm_dropped_are_said_before_anything_is_counted() {
     let bench = Bench::new();

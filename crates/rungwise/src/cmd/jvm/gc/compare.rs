@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use rungwise_gclog::{Event, Kind};
+use rungwise_gclog::{Event, Kind, Turns};
 use rungwise_jvm::{CommandLine, Origin, Setting};
 use rungwise_model::Exit;
 use rungwise_model::compare::CompareReport;
@@ -99,7 +99,7 @@ impl Drawn {
             draws.event(event);
         })?;
         let name = path.display().to_string();
-        let mut draws: BTreeMap<u64, OfRun> = (1..).zip(draws.of_runs()).collect();
+        let mut draws = draws.of_runs();
         let drawn = |run: &&Run| {
             draws
                 .get(&run.number)
@@ -134,10 +134,11 @@ impl Drawn {
 /// Draws of the pauses of each run, by kind.
 #[derive(Debug, Default)]
 struct Draws {
-    done: Vec<OfRun>,
-    run: OfRun,
-    /// The run has events; facts alone are none, as in the summary.
-    begun: bool,
+    /// By number.
+    done: BTreeMap<u64, OfRun>,
+    jvms: Turns<(u64, OfRun)>,
+    /// Runs that have begun. They are numbered as in the summary: by their first event that is no fact.
+    begun: u64,
 }
 
 type OfRun = BTreeMap<&'static str, Draw>;
@@ -146,26 +147,29 @@ impl Draws {
     fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Fact(_) => return,
+            Event::Turn { jvm, .. } => return self.jvms.turn(*jvm),
             Event::Restart => {
-                if std::mem::take(&mut self.begun) {
-                    self.done.push(std::mem::take(&mut self.run));
-                }
+                self.done.extend([std::mem::take(&mut *self.jvms)]);
                 return;
-            }
-            Event::Pause(pause) => {
-                if let Some(ns) = pause.duration_ns.filter(|ns| *ns > 0 && !pause.nested) {
-                    let draw = self.run.entry(word(pause.kind)).or_default();
-                    draw.take(ns as f64 / 1e6);
-                }
             }
             _ => {}
         }
-        self.begun = true;
+        let (number, run) = &mut *self.jvms;
+        if *number == 0 {
+            self.begun += 1;
+            *number = self.begun;
+        }
+        if let Event::Pause(pause) = event
+            && let Some(ns) = pause.duration_ns.filter(|ns| *ns > 0 && !pause.nested)
+        {
+            let draw = run.entry(word(pause.kind)).or_default();
+            draw.take(ns as f64 / 1e6);
+        }
     }
 
-    /// In the order of the runs.
-    fn of_runs(mut self) -> Vec<OfRun> {
-        self.done.push(self.run);
+    /// By the numbers of the runs; those that have not begun are 0.
+    fn of_runs(mut self) -> BTreeMap<u64, OfRun> {
+        self.done.extend(self.jvms.into_all());
         self.done
     }
 }
@@ -325,7 +329,7 @@ mod tests {
         parser.restart(&mut sink);
         parser.push(pause(7).as_bytes(), &mut sink);
         parser.finish(&mut sink);
-        let runs = draws.of_runs().into_iter();
+        let runs = draws.of_runs().into_values().filter(|run| !run.is_empty());
         let young = runs.map(|mut run| run.remove("young").unwrap().values());
         assert_eq!(young.collect::<Vec<_>>(), [[3.0], [7.0]]);
     }

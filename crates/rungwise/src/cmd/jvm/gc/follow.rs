@@ -242,21 +242,32 @@ struct Screen<'a> {
     /// Nobody reads any more.
     closed: bool,
     lines: VecDeque<FollowLine>,
-    /// Line and duration of what was shown before the parser told it.
-    shown: Option<(u64, Option<u64>)>,
+    /// Line and duration of what was shown before the parser told it, the last ones.
+    shown: VecDeque<Key>,
+    /// Who writes, where several JVMs do by turns.
+    source: Option<String>,
     /// There were events since the rules looked last.
     news: bool,
     asked: Asked,
     judged: Option<Instant>,
     found: BTreeMap<(String, String), (Outcome, Grade)>,
-    stood: Option<Stood>,
-    longest_ns: Option<u64>,
+    /// By run.
+    stood: BTreeMap<u64, Stood>,
+    /// The longest pause since, by who wrote it.
+    longest_ns: BTreeMap<Option<String>, u64>,
 }
 
+/// Line and duration.
+type Key = (u64, Option<u64>);
+
+/// A collection of each JVM may be shown before it is told.
+const SHOWN: usize = 64;
+
 /// Sums of a run at some time.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Stood {
     run: u64,
+    source: Option<String>,
     at_s: f64,
     pauses: u64,
     paused_ms: f64,
@@ -273,12 +284,13 @@ impl<'a> Screen<'a> {
             live: false,
             closed: false,
             lines: VecDeque::new(),
-            shown: None,
+            shown: VecDeque::new(),
+            source: None,
             news: false,
             judged: None,
             found: BTreeMap::new(),
-            stood: None,
-            longest_ns: None,
+            stood: BTreeMap::new(),
+            longest_ns: BTreeMap::new(),
         }
     }
 
@@ -289,26 +301,24 @@ impl<'a> Screen<'a> {
 
     fn event(&mut self, names: &Names, event: &Event<'_>) {
         self.news = true;
-        let (line, key) = match event {
+        let mut collection = match event {
             Event::Pause(pause) => {
-                if !pause.nested {
-                    self.longest_ns = self.longest_ns.max(pause.duration_ns);
+                if let Some(ns) = pause.duration_ns.filter(|_| !pause.nested) {
+                    let longest = self.longest_ns.entry(self.source.clone()).or_default();
+                    *longest = ns.max(*longest);
                 }
-                (
-                    FollowLine::Collection(of_pause(names, pause)),
-                    Some((pause.line, pause.duration_ns)),
-                )
+                of_pause(names, pause)
             }
-            Event::Concurrent(concurrent) if concurrent.cycle => (
-                FollowLine::Collection(of_cycle(names, concurrent)),
-                Some((concurrent.line, concurrent.duration_ns)),
-            ),
-            Event::Restart => (FollowLine::Restart, None),
-            Event::OutOfMemory { .. } => (FollowLine::OutOfMemory, None),
+            Event::Concurrent(concurrent) if concurrent.cycle => of_cycle(names, concurrent),
+            Event::Turn { from, .. } => return self.source = Some((*from).to_owned()),
+            Event::Restart => return self.put(FollowLine::Restart),
+            Event::OutOfMemory { .. } => return self.put(FollowLine::OutOfMemory),
             _ => return,
         };
-        if key.is_none() || key != self.shown {
-            self.put(line);
+        let was_shown = key(event).is_some_and(|key| self.shown.contains(&key));
+        if !was_shown {
+            collection.source.clone_from(&self.source);
+            self.put(FollowLine::Collection(collection));
         }
     }
 
@@ -321,17 +331,17 @@ impl<'a> Screen<'a> {
 
     /// All that is there was read.
     fn caught_up(&mut self, reading: &Reading, name: &str, global: &Global) {
-        if let Some(waiting) = reading.parser.waiting() {
-            let key = match waiting {
-                Event::Pause(pause) => Some((pause.line, pause.duration_ns)),
-                Event::Concurrent(concurrent) => Some((concurrent.line, concurrent.duration_ns)),
-                _ => None,
+        let told = self.source.clone();
+        for (writer, waiting) in reading.parser.waiting() {
+            let Some(key) = key(&waiting).filter(|key| !self.shown.contains(key)) else {
+                continue;
             };
-            if key != self.shown {
-                self.event(reading.parser.names(), &waiting);
-                self.shown = key;
-            }
+            self.source = writer.map(str::to_owned);
+            self.event(reading.parser.names(), &waiting);
+            self.shown.truncate(SHOWN - 1);
+            self.shown.push_front(key);
         }
+        self.source = told;
         if !self.live && !reading.files.is_empty() {
             self.live = true;
             let lines = reading.parser.lines();
@@ -359,11 +369,11 @@ impl<'a> Screen<'a> {
                 self.put(FollowLine::Finding(finding));
             }
         }
-        if let Some(run) = summary.runs.last()
-            && let Some(now) = Stood::of(run)
-        {
+        for now in summary.runs.iter().filter_map(Stood::of) {
             self.stand(now);
         }
+        let is_told = |number| summary.runs.iter().any(|run| run.number == number);
+        self.stood.retain(|number, _| is_told(*number));
     }
 
     /// It was not said before, or not as something so bad.
@@ -385,15 +395,15 @@ impl<'a> Screen<'a> {
     }
 
     fn stand(&mut self, now: Stood) {
-        let before = self.stood.filter(|stood| stood.run == now.run);
+        let before = self.stood.get(&now.run);
         if before.is_some_and(|before| now.at_s < before.at_s + STANDING_S) {
             return;
         }
-        if let Some(standing) = before.and_then(|before| now.since(before, self.longest_ns)) {
+        let longest_ns = self.longest_ns.remove(&now.source);
+        if let Some(standing) = before.and_then(|before| now.since(before, longest_ns)) {
             self.put(FollowLine::Standing(standing));
         }
-        self.longest_ns = None;
-        self.stood = Some(now);
+        self.stood.insert(now.run, now);
     }
 
     /// Prints what there is to say. A broken pipe is a normal end.
@@ -437,6 +447,7 @@ impl Stood {
         let allocation = run.allocation.as_ref();
         Some(Self {
             run: run.number,
+            source: run.source.clone(),
             at_s: run.began_s? + run.seconds?,
             pauses: run.pauses.all.count,
             paused_ms: run.pauses.all.total_ms,
@@ -445,12 +456,13 @@ impl Stood {
         })
     }
 
-    fn since(self, before: Self, longest_ns: Option<u64>) -> Option<Standing> {
+    fn since(&self, before: &Self, longest_ns: Option<u64>) -> Option<Standing> {
         let seconds = self.at_s - before.at_s;
         let paused_ms = self.paused_ms - before.paused_ms;
         let known_s = self.known_s - before.known_s;
         let allocated = self.allocated.saturating_sub(before.allocated);
         (seconds > 0.0).then(|| Standing {
+            source: self.source.clone(),
             until_s: self.at_s,
             seconds,
             pauses: self.pauses.saturating_sub(before.pauses),
@@ -459,6 +471,15 @@ impl Stood {
             share: (self.pauses > 0).then(|| paused_ms / 1e3 / seconds),
             allocation_bytes_per_s: (known_s > 0.0).then(|| allocated as f64 / known_s),
         })
+    }
+}
+
+/// Line and duration of a collection.
+fn key(event: &Event<'_>) -> Option<Key> {
+    match event {
+        Event::Pause(pause) => Some((pause.line, pause.duration_ns)),
+        Event::Concurrent(concurrent) => Some((concurrent.line, concurrent.duration_ns)),
+        _ => None,
     }
 }
 

@@ -369,13 +369,21 @@ impl Reading {
             return Err(no_log(&self.files, &account));
         }
         let mut notes = self.notes;
+        notes.extend(told_apart(&summary));
         notes.extend(account.by_turns.map(|line| {
             format!(
                 "two JVMs write into this log by turns, as their uptimes tell by line {line}, and nothing tells whose a line is: \
                  the figures mix both; let each JVM write a file of its own (-Xlog:gc*:file=gc-%p.log, JDK 8 \
-                 -Xloggc:gc-%p.log)"
+                 -Xloggc:gc-%p.log), or its process into each line (-Xlog:gc*:file=gc.log:time,uptime,pid,tid,level,tags)"
             )
         }));
+        if account.left_out.lines > 0 {
+            notes.push(format!(
+                "more JVMs write into this log by turns than are told apart at a time, so {} lines of JVMs that had to be let go are left \
+                 out; give each JVM's lines as a file of its own",
+                account.left_out.lines
+            ));
+        }
         if account.dropped_messages > 0 {
             notes.push(format!(
                 "the JVM dropped {} messages because the buffer of its asynchronous log was full: collections may be among them, and \
@@ -392,6 +400,31 @@ impl Reading {
             summary,
         })
     }
+}
+
+/// What to say of JVMs that write by turns.
+fn told_apart(summary: &Summary) -> Option<String> {
+    /// More than anybody reads.
+    const NAMED: usize = 5;
+    let mut names: Vec<&str> = Vec::new();
+    for name in summary.runs.iter().filter_map(|run| run.source.as_deref()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.len() < 2 {
+        return None;
+    }
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    names.truncate(NAMED);
+    Some(format!(
+        "several JVMs write into this log, and its lines tell whose they are: {}{more}; each is a run of its own, and no \
+         statistic mixes them",
+        names.join("; ")
+    ))
 }
 
 /// The parts to read in the order of their time, and what to say of them.

@@ -26,6 +26,8 @@ pub(super) struct Beginning {
     /// It has lines of a GC log.
     pub(super) is_log: bool,
     stamp: Option<Stamp>,
+    /// Several JVMs write it by turns, so their starts say nothing of its place.
+    by_turns: bool,
     /// Its first text.
     first: Vec<u8>,
 }
@@ -34,7 +36,7 @@ impl Beginning {
     /// It begins with its JVM.
     fn is_young(&self) -> bool {
         let uptime = self.stamp.and_then(|stamp| stamp.uptime_ns);
-        uptime.is_some_and(|uptime| uptime < YOUNG_NS)
+        !self.by_turns && uptime.is_some_and(|uptime| uptime < YOUNG_NS)
     }
 
     /// Both are of one log: their text is the same, up to the end of one that was copied while it was written. Times are
@@ -94,7 +96,7 @@ pub(super) struct Signs {
 impl Signs {
     pub(super) fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::OutOfMemory { .. } | Event::Restart => {}
+            Event::OutOfMemory { .. } | Event::Restart | Event::Turn { .. } => {}
             Event::Fact(_) => self.facts = true,
             _ => self.certain = true,
         }
@@ -114,8 +116,10 @@ pub(super) fn beginning(part: &Part) -> anyhow::Result<Beginning> {
     let mut parser = Parser::new();
     let mut signs = Signs::default();
     let mut first = None;
+    let mut by_turns = false;
     let mut sink = |_: &Names, event: Event<'_>| {
         signs.event(&event);
+        by_turns |= matches!(event, Event::Turn { .. });
         first = first.or(stamp(&event));
     };
     let mut left = LOOK;
@@ -132,6 +136,7 @@ pub(super) fn beginning(part: &Part) -> anyhow::Result<Beginning> {
     Ok(Beginning {
         is_log: signs.are_of_a_log(&account),
         stamp: first,
+        by_turns,
         first: text,
     })
 }
@@ -148,7 +153,7 @@ fn stamp(event: &Event<'_>) -> Option<Stamp> {
         | Event::OutOfMemory { at, .. }
         | Event::FreeLists { at, .. } => *at,
         Event::Statistic(statistic) => statistic.at,
-        Event::Restart | Event::Fact(_) | Event::References(_) => return None,
+        Event::Restart | Event::Turn { .. } | Event::Fact(_) | Event::References(_) => return None,
     };
     (stamp != Stamp::default()).then_some(stamp)
 }
@@ -178,6 +183,8 @@ pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Ordered<T>, Option<Stri
         stamps(|stamp| stamp.uptime_ns.map(i128::from)),
         stamps(|stamp| stamp.wall_ns.map(i128::from)),
     );
+    let by_turns = parts.iter().any(|(_, beginning)| beginning.by_turns);
+    let uptimes = uptimes.filter(|_| !by_turns);
     let (keys, jvms): (Vec<(i128, i128)>, Option<usize>) = match (walls, uptimes) {
         (Some(walls), Some(uptimes)) => {
             let starts: Vec<i128> = walls.iter().zip(&uptimes).map(|(w, u)| w - u).collect();
@@ -266,6 +273,7 @@ mod tests {
         let beginning = Beginning {
             is_log: true,
             stamp: (stamp != Stamp::default()).then_some(stamp),
+            by_turns: false,
             first: name.into(),
         };
         (name, beginning)
@@ -301,6 +309,21 @@ mod tests {
             [("a0", false), ("a1", false), ("b0", true), ("b1", false)]
         );
         assert!(note.unwrap().contains("2 JVMs"));
+    }
+
+    #[test]
+    fn parts_that_jvms_write_by_turns_come_by_date_alone() {
+        let mut parts = vec![
+            part("2", Some(200), Some(1200)),
+            part("1", Some(0), Some(1100)),
+            part("0", Some(1), Some(1001)),
+        ];
+        for (_, beginning) in &mut parts {
+            beginning.by_turns = true;
+        }
+        let (order, note) = ordered(parts);
+        assert_eq!(order, [("0", false), ("1", false), ("2", false)]);
+        assert_eq!(note, None);
     }
 
     #[test]
