@@ -250,10 +250,22 @@ const FIRST: [&[u8]; 4] = [
     b"Using ",
 ];
 
-/// A message of the beginning of a JVM.
+/// A message that only the main thread of a JVM prints, when it starts.
 pub(crate) fn is_first(message: &[u8]) -> bool {
-    /// As any program may print them.
     const OTHERS: [&[u8]; 3] = [b"Version: ", b"Initializing The Z ", b"Heap address: "];
+    /// Behind `Using `, which Shenandoah's threads say of regions too.
+    const COLLECTORS: [&[u8]; 7] = [
+        b"Serial",
+        b"Parallel",
+        b"Concurrent Mark Sweep",
+        b"G1",
+        b"The Z",
+        b"Shenandoah",
+        b"Epsilon",
+    ];
+    if let Some(what) = message.strip_prefix(b"Using ") {
+        return COLLECTORS.iter().any(|name| what.starts_with(name));
+    }
     let mut all = FIRST.iter().chain(&OTHERS);
     all.any(|first| message.starts_with(first))
 }

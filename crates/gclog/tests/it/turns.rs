@@ -289,6 +289,10 @@ fn threads_are_no_processes() {
             "[0.01s][info][gc,init] Version: 17",
         ],
     );
+    log += &lines(
+        "[8]",
+        &["[0.02s][debug][gc,free] Using new region (5) for TLAB (0x00007f9f7cdc8120)."],
+    );
     for id in 0..50 {
         let at = 1 + id;
         log += &lines(
