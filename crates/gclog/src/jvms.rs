@@ -17,6 +17,8 @@ use crate::unified::{Decorations, Unified, is_first, pause_of};
 
 /// Writers that are read at a time. A JVM takes 1 to 2 MiB in the summary of a log with all details.
 const MOST: usize = 16;
+/// Characters of a name that are shown. A pod and a container of Kubernetes have 317 at most.
+const SHOWN: usize = 400;
 /// Most JVMs that are known to have gone; beyond them, all of these may come back.
 const MOST_GONE: usize = 1 << 16;
 
@@ -256,7 +258,7 @@ impl Writer {
             names.push(format!("pid {process}"));
         }
         names.retain(|name| !name.is_empty());
-        self.name = names.join(", ");
+        self.name = names.join(", ").chars().take(SHOWN).collect();
     }
 }
 
@@ -425,6 +427,17 @@ mod tests {
             ("1c 2<", Some(true)),
         ] {
             assert_eq!(sure(lines), expected, "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_name_without_end_is_shown_cut_and_still_told_from_others() {
+        let mut jvms = Jvms::default();
+        for (last, place) in [("a", 0), ("b", 1), ("a", 0)] {
+            let name = "x".repeat(20_000) + last;
+            assert!(jvms.hear(name.as_bytes(), b"", None, |_| {}));
+            let writer = &jvms.last().writer;
+            assert_eq!((writer.place, writer.name.len()), (place, SHOWN));
         }
     }
 
