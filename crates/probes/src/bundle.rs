@@ -123,7 +123,8 @@ pub fn read(path: &Path) -> Result<Capture> {
     }
     if files::is_folder(path) {
         let inside = path.join(USUAL);
-        return if files::exists(&inside) {
+        // A folder may be a stranger's: its pipe has no end, and its link leads anywhere.
+        return if files::is_plain(&inside) {
             unpack(&files::read_at_most(&inside, LIMIT + 1)?, &inside)
         } else {
             Err(Error::Folder {
@@ -300,6 +301,10 @@ mod tests {
         assert!(error.contains("is a folder"), "{error}");
         files::replace(&folder.path().join(USUAL), &pack(&capture()).unwrap()).unwrap();
         assert_eq!(read(folder.path()).unwrap(), capture());
+        let linked = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(folder.path().join(USUAL), linked.path().join(USUAL)).unwrap();
+        let error = read(linked.path()).unwrap_err().to_string();
+        assert!(error.contains("is a folder"), "{error}");
     }
 
     #[test]

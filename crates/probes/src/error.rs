@@ -20,7 +20,7 @@ pub enum Error {
     },
     /// A folder without a capture in it.
     #[error(
-        "cannot read {path} as a capture: it is a folder, and neither host.rungwise nor capture.json is in it; name the file"
+        "cannot read {path} as a capture: it is a folder, and neither host.rungwise nor capture.json is a file in it; name the file"
     )]
     Folder {
         /// The folder.
