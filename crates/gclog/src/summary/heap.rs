@@ -415,8 +415,8 @@ impl Allocation {
     ) {
         let first = !std::mem::replace(&mut self.begun, true);
         let Some((of, before, after)) = self.figure(pause, collector) else {
-            if pause.kind == Kind::Full {
-                // It emptied what is being watched, and does not say how far.
+            if pause.kind == Kind::Full && !pause.nested {
+                // It emptied what is being watched, and does not say how far. Of a nested one the outer collection says it.
                 self.level = None;
             }
             return;

@@ -88,6 +88,22 @@ fn a_young_collection_that_failed_tells_nothing_of_the_end_of_the_full_one() {
 }
 
 #[test]
+fn a_full_collection_within_a_young_one_leaves_what_came_before_to_that_one() {
+    let mut log = Log::of(Collector::Cms);
+    let mut young = log.draft("Pause Young", Kind::Young, 1_000, 0, (100, 50));
+    fill(&mut young, Area::Young, (80, 5));
+    log.tell(Event::Pause(&young));
+    // Printed first, and without a word of the young generation.
+    let mut full = log.draft("Pause Full", Kind::Full, 2_100, 40, (128, 20));
+    full.nested = true;
+    log.tell(Event::Pause(&full));
+    let mut failed = log.draft("Pause Young", Kind::Young, 2_000, 150, (125, 20));
+    fill(&mut failed, Area::Young, (80, 0));
+    log.tell(Event::Pause(&failed));
+    assert_eq!(log.run().allocation.unwrap().bytes, (80 + 75) * MIB);
+}
+
+#[test]
 fn with_cms_the_young_generation_is_watched_since_sweeping_frees_old_objects() {
     let mut log = Log::of(Collector::Cms);
     for (at, heap, young) in [
