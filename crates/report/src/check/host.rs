@@ -4,6 +4,7 @@ use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 use rungwise_model::keys;
 
 use super::data::{Fact, Named};
+use super::fullness;
 use super::look::{self, number, shown, words};
 use super::scheduling::table;
 use super::section;
@@ -30,10 +31,10 @@ pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
         let facts = facts.into_iter().map(Fact::pair);
         blocks.push(Block::Facts(facts.collect()));
     }
-    let mut tables: Vec<Block> = detail(evidence)
-        .into_iter()
-        .map(|table| Block::Table(table.into_table()))
-        .collect();
+    let picture = fullness::picture(evidence).map(|chart| Block::Chart(Box::new(chart)));
+    let mut tables: Vec<Block> = picture.into_iter().collect();
+    let detail = detail(evidence).into_iter();
+    tables.extend(detail.map(|table| Block::Table(table.into_table())));
     if let Some(line) = command_line(evidence) {
         tables.push(Block::Prose(line.name));
         tables.push(Block::Code(vec![line.shown]));
@@ -55,6 +56,7 @@ pub(super) fn tables(evidence: &Evidence) -> Vec<Named> {
         ("load", Fact::table("Load of this host", tiles(evidence))),
         ("host", Fact::table("This host", facts)),
     ]);
+    tables.extend(fullness::picture(evidence).map(Named::picture));
     tables.extend(detail(evidence));
     tables
 }

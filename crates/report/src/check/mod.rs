@@ -6,6 +6,7 @@
 mod cards;
 mod cores;
 mod data;
+mod fullness;
 mod host;
 mod kernel;
 mod lacks;
