@@ -47,7 +47,7 @@ pub(super) fn picture(evidence: &Evidence) -> Option<Chart> {
         data: Table {
             caption: String::new(),
             columns: vec![
-                Column::words("Resource", "resource"),
+                Column::words("Resource", "resource").unit(Unit::Text),
                 Column::number("In use", "share").unit(Unit::Fraction),
             ],
             rows: resources.iter().map(row).collect(),

@@ -79,6 +79,7 @@ fn a_check_tells_in_numbers_what_its_page_draws() {
     for id in [
         "load",
         "host",
+        "fullness",
         "devices",
         "queues",
         "core-map",
