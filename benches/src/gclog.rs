@@ -1,8 +1,9 @@
 //! How fast GC logs are read: the parser as a process of its own, beside `grep -c` over the same file.
 //!
-//! The logs are of the corpus, repeated to 210 MB: two of G1, one of Parallel, one of ZGC, and one of CMS of JDK 8 with the
-//! print flags that Cassandra sets; those of JDK 8 and of one G1 also as containers keep them. They lie in the folder for temporary files, where both readers find them in the page cache. CPU time
-//! and memory are measured from outside, by `wait4(2)`; start and end of the process are in them.
+//! The logs are of the corpus, repeated to 210 MB: two of G1, one of Parallel, one of ZGC, and two of CMS of JDK 8, with the
+//! print flags that Cassandra sets and with every one; one of JDK 8 and one of G1 also as containers keep them.
+//! They lie in the folder for temporary files, where both readers find them in the page cache. CPU time and memory are
+//! measured from outside, by `wait4(2)`; start and end of the process are in them.
 
 use std::fs::File;
 use std::io::{BufWriter, Read as _, Write as _};
@@ -62,7 +63,13 @@ const LOGS: &[(&str, &str, Kept, &str)] = &[
         "[ParNew",
     ),
     (
-        "the same in a file of containerd",
+        "CMS, JDK 8, every print flag",
+        EVERY_FLAG,
+        <[u8]>::to_vec,
+        "[ParNew",
+    ),
+    (
+        "that of Cassandra's flags in a file of containerd",
         CMS,
         containerd,
         "[ParNew",
@@ -71,6 +78,14 @@ const LOGS: &[(&str, &str, Kept, &str)] = &[
 
 const G1: &str = "own_jdk17-g1-tospace.log";
 const CMS: &str = "gctoolkit_preunified_cms_parnew_details_tenuring_180_fls_bob.log.gz";
+
+/// Made by the service of the gclog tests: `-Xmx96m -XX:+UseConcMarkSweepGC`, with PrintGCDetails, -DateStamps, -TimeStamps,
+/// -Cause, -ID, -ApplicationStoppedTime and -ApplicationConcurrentTime, PrintTenuringDistribution, PrintHeapAtGC, PrintReferenceGC,
+/// PrintAdaptiveSizePolicy, PrintPromotionFailure, PrintFLSStatistics=1 and PrintCMSStatistics=1, 6000 MB allocated.
+const EVERY_FLAG: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/logs/jdk8-cms-every-flag.log.gz"
+);
 
 /// As containerd keeps lines.
 fn containerd(log: &[u8]) -> Vec<u8> {
@@ -190,7 +205,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A log of the corpus, kept so and repeated.
+    /// A log of the corpus, or one at a path of its own, kept so and repeated.
     fn of(source: &str, kept: Kept) -> Result<Self> {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/gclog/corpus");
         let source = corpus.join(source);
