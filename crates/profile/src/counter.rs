@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use perf_event::SampleFlag;
 use perf_event::events::{Event, Software, Tracepoint};
@@ -98,7 +98,7 @@ impl Counter {
         }
         let format = |drops: &(Watch, Format)| drops.1.clone();
         let format = drops.as_ref().map(format).unwrap_or_default();
-        let reader = Reader {
+        let mut reader = Reader {
             contentions: contentions.map(|(watch, _)| watch),
             drops: drops.map(|(watch, _)| watch),
             syscalls,
@@ -109,9 +109,12 @@ impl Counter {
             reasons: BTreeMap::new(),
         };
         let (stop, stopped) = channel();
+        // Here and not in the thread, which may come to a CPU late: what the caller does next is counted.
+        let began = clock::now();
+        reader.each(Watch::enable);
         let thread = std::thread::Builder::new()
             .name("event-counter".to_owned())
-            .spawn(move || reader.run(&stopped, longest))
+            .spawn(move || reader.run(&stopped, began, longest))
             .map_err(Error::system(TRIED))?;
         Ok(Self {
             reasons: format.names("reason"),
@@ -302,12 +305,10 @@ struct Counted {
 }
 
 impl Reader {
-    fn run(mut self, stopped: &Receiver<()>, longest: Duration) -> Counted {
-        let began = clock::now();
+    fn run(mut self, stopped: &Receiver<()>, began: Instant, longest: Duration) -> Counted {
         let passed = || began.elapsed().as_secs_f64();
         let enough = |watch: &mut Watch| watch.sum() >= ENOUGH;
         let (mut early, mut dropped, mut seconds) = (None, None, None);
-        self.each(Watch::enable);
         loop {
             let left = longest.saturating_sub(began.elapsed());
             if left.is_zero() && seconds.is_none() {
