@@ -518,7 +518,7 @@ fn logs_of_real_jvms_tell_what_their_beans_counted() {
     queue.reverse();
     for release in [8, 11, 17, 21, 25] {
         if program(&format!("java-{release}")).is_none() {
-            skipped(&format!(
+            skipped(format_args!(
                 "the logs of JDK {release}: no java-{release} in PATH; cargo xtask test provides one"
             ));
         }

@@ -8,6 +8,7 @@ use rungwise_host::live::Live;
 use rungwise_host::namespace::Namespace;
 use rungwise_host::{DeviceSetting, Host};
 use rungwise_model::kernel::{Answer, Chain, NetDevice, Qdisc, Question};
+use rungwise_testkit::skipped;
 
 use crate::peers::said_in;
 use crate::{pair, root_or_skip};
@@ -114,7 +115,7 @@ fn coalescing_goes_round_and_has_only_what_the_driver_has() {
     if !Path::new("/dev/net/tun").exists()
         || said_in(&lab, "ip tuntap add dev tap0 mode tap").is_none()
     {
-        crate::skipped("no tap device");
+        skipped("no tap device");
         return;
     }
     let coalesce = device(&lab, "tap0").coalesce.unwrap();

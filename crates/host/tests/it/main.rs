@@ -14,23 +14,13 @@ mod services;
 mod sockets;
 mod topology;
 
-use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use rungwise_host::namespace::Namespace;
 use rungwise_host::privilege::{self, Privilege};
 use rungwise_host::veth::{self, End, Spec};
-
-/// Says why a test, or a part of it, cannot run. Past the harness, which keeps what tests that pass print.
-fn skipped(why: impl std::fmt::Display) {
-    let test = std::thread::current();
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED {}: {why}",
-        test.name().unwrap_or_default()
-    );
-}
+use rungwise_testkit::skipped;
 
 /// Whether this is root, as CI is; said loudly where it is not.
 pub(crate) fn root_or_skip() -> bool {

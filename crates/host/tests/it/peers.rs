@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use rungwise_host::namespace::Namespace;
+use rungwise_testkit::skipped;
 
 /// What `argv` prints inside the namespace; `None`, loudly, where the tool is not installed.
 pub(crate) fn said_in(namespace: &Namespace, argv: &str) -> Option<String> {
@@ -15,7 +16,7 @@ pub(crate) fn said_in(namespace: &Namespace, argv: &str) -> Option<String> {
         Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).unwrap()),
         Ok(output) => panic!("{argv}: {}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            crate::skipped(format_args!("no comparison with '{argv}': {error}"));
+            skipped(format_args!("no comparison with '{argv}': {error}"));
             None
         }
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rungwise_host::live::Live;
 use rungwise_host::namespace::Namespace;
 use rungwise_host::{Host, veth};
+use rungwise_testkit::skipped;
 
 use crate::{eventually, pair, root_or_skip, spec};
 
@@ -237,7 +238,7 @@ fn the_usual_programs_see_the_same_rules_and_features() {
     let run = |program: &'static str, arguments: &'static [&'static str]| {
         let output = near.run(move || Command::new(program).args(arguments).output());
         if output.is_err() {
-            crate::skipped(format_args!("{program} is not installed"));
+            skipped(format_args!("{program} is not installed"));
         }
         let output = output.ok()?;
         assert!(output.status.success(), "{program}: {output:?}");

@@ -5,7 +5,6 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    clippy::print_stderr,
     clippy::unwrap_used,
     reason = "a test without harness"
 )]
@@ -27,6 +26,7 @@ use rungwise_host::signals::Interrupt;
 use rungwise_host::veth::{self, End, Spec};
 use rungwise_host::{Host, environment};
 use rungwise_model::kernel::Question;
+use rungwise_testkit::skipped;
 
 /// An ordinary user on every Linux: nobody.
 const NOBODY: u32 = 65534;
@@ -56,10 +56,10 @@ fn an_ordinary_user_gets_a_lab_in_a_user_namespace() {
             .ancestors()
             .all(|part| fs::metadata(part).is_ok_and(|metadata| metadata.mode() & 0o001 != 0));
         if !readable {
-            eprintln!(
-                "SKIPPED {test}: {} cannot be run by user nobody",
+            skipped(format_args!(
+                "{test}: {} cannot be run by user nobody",
                 exe.display()
-            );
+            ));
             return;
         }
         command.uid(NOBODY).gid(NOBODY);
@@ -76,7 +76,7 @@ fn an_ordinary_user_gets_a_lab_in_a_user_namespace() {
 
 fn userns() {
     if let Privilege::None { why } = privilege::detect() {
-        println!("SKIPPED the lab of an ordinary user: {why}");
+        skipped(format_args!("the lab of an ordinary user: {why}"));
         return;
     }
     let outside = Live.base_chains().unwrap_err();
@@ -130,7 +130,7 @@ fn userns() {
 fn being_killed_leaves_nothing() {
     let test = "being_killed_leaves_nothing";
     if privilege::detect() != Privilege::Root {
-        eprintln!("SKIPPED {test}: needs root, run the tests as root");
+        skipped(format_args!("{test}: needs root, run the tests as root"));
         return;
     }
     let before = fs::read_to_string("/proc/self/mountinfo").unwrap();

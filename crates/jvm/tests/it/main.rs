@@ -109,7 +109,7 @@ fn jvms() -> BTreeMap<Release, PathBuf> {
     }
     SAID.call_once(|| {
         for release in Release::known().filter(|release| !found.contains_key(release)) {
-            skipped(&format!(
+            skipped(format_args!(
                 "the table of {release}: no JVM of it in PATH, RUNGWISE_JVMS or /usr/lib/jvm to hold it against"
             ));
         }

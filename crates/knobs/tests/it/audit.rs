@@ -121,7 +121,7 @@ fn a_user_is_left_out_by_this_kernel_and_recorded_again() {
     let _recorded = match RecordedUser::plant() {
         Ok(rule) => rule,
         Err(why) => {
-            return skipped(&format!(
+            return skipped(format_args!(
                 "sec.audit_rules: cannot add a rule of audit: {why}"
             ));
         }

@@ -499,7 +499,7 @@ fn a_user_whom_audit_leaves_out_survives_a_kill_at_any_call() {
     let _recorded = match RecordedUser::plant() {
         Ok(rule) => rule,
         Err(why) => {
-            return skipped(&format!(
+            return skipped(format_args!(
                 "sec.audit_rules: cannot add a rule of audit: {why}"
             ));
         }

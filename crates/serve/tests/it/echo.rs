@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rungwise_serve::udp::{BusyPoll, Config, Error, Io, PathMtu, Pin, Server, Steering};
+use rungwise_testkit::skipped;
 
 use crate::client::{ask, connect, connect_from, echo, segment, serve};
 use crate::namespace::Namespace;
@@ -210,7 +211,7 @@ fn busy_poll_reads_back_and_the_server_answers() {
     let server = match Server::start(&config, echo) {
         Err(error @ Error::Refused { .. }) => {
             assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
-            crate::skipped("busy polling needs root (CAP_NET_ADMIN)");
+            skipped("busy polling needs root (CAP_NET_ADMIN)");
             return;
         }
         other => other.unwrap(),

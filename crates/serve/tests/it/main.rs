@@ -20,15 +20,3 @@ mod sntp;
 mod steering;
 mod stop;
 mod xdp;
-
-use std::io::Write as _;
-
-/// Says why a test, or a part of it, cannot run. Past the harness, which keeps what tests that pass print.
-fn skipped(why: impl std::fmt::Display) {
-    let test = std::thread::current();
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED {}: {why}",
-        test.name().unwrap_or_default()
-    );
-}

@@ -1,6 +1,7 @@
 //! Network namespaces that live on a thread each and vanish with it: no names, nothing to clean up.
 #![allow(unsafe_code, reason = "unshare has no safe door in std")]
 
+use rungwise_testkit::skipped;
 use std::process::Command;
 use std::sync::mpsc::{self, Sender};
 
@@ -31,7 +32,7 @@ impl Namespace {
         });
         let path = inside.recv().unwrap();
         if path.is_none() {
-            crate::skipped("making a network namespace needs root (CAP_SYS_ADMIN)");
+            skipped("making a network namespace needs root (CAP_SYS_ADMIN)");
         }
         path.map(|path| Self { jobs, path })
     }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rungwise_model::threads::{Doing, Dump};
+use rungwise_testkit::skipped;
 use rungwise_threaddump::summary;
 
 use crate::read;
@@ -174,7 +175,7 @@ fn dumps_of(release: u32, java: &Path, classes: &Path) -> Vec<String> {
         home.with_file_name("../../bin/jcmd"),
     ];
     let Some(jcmd) = jcmd.iter().find(|file| file.is_file()) else {
-        crate::skipped(format_args!(
+        skipped(format_args!(
             "no jcmd of JDK {release} beside {}",
             home.display()
         ));
@@ -218,7 +219,7 @@ fn dumps_of(release: u32, java: &Path, classes: &Path) -> Vec<String> {
 #[test]
 fn dumps_of_real_jvms_tell_what_their_program_knows() {
     let Some(javac) = program("javac") else {
-        crate::skipped("no javac in PATH; cargo xtask test installs one");
+        skipped("no javac in PATH; cargo xtask test installs one");
         return;
     };
     let classes =
@@ -239,7 +240,7 @@ fn dumps_of_real_jvms_tell_what_their_program_knows() {
     for release in [8, 11, 17, 21, 25] {
         match program(&format!("java-{release}")) {
             Some(java) => wrong.extend(dumps_of(release, &java, &classes)),
-            None => crate::skipped(format_args!(
+            None => skipped(format_args!(
                 "no java-{release} in PATH; cargo xtask test provides one"
             )),
         }

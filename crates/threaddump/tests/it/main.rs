@@ -14,10 +14,3 @@ fn read(name: &str, bytes: &[u8]) -> (Vec<Dump>, Account) {
     parser.push(bytes);
     parser.finish()
 }
-
-/// Says why a test, or a part of it, cannot run.
-fn skipped(why: impl std::fmt::Display) {
-    let test = std::thread::current();
-    let test = test.name().unwrap_or_default();
-    rungwise_testkit::skipped(&format!("{test}: {why}"));
-}
