@@ -1,6 +1,6 @@
 //! Pieces of any length -> lines, without a copy where a line lies whole in its piece.
 //!
-//! A line ends with LF or CR LF. Zeros at the start of a line are what `copytruncate` leaves: the JVM keeps its
+//! A line ends with LF or CR LF, or CR CR LF. Zeros at the start of a line are what `copytruncate` leaves: the JVM keeps its
 //! offset, so the emptied file begins with a hole, which may be gigabytes; they are counted and never stored.
 
 use memchr::memchr;
@@ -80,7 +80,8 @@ impl Lines {
 fn cut(line: &[u8], bytes: u64, nul_bytes: u64, ended: bool) -> Line<'_> {
     let whole = line.len() as u64 + u64::from(ended) == bytes;
     let text = match line {
-        [text @ .., b'\r'] if whole => text,
+        // Two of them, where a terminal or a text file of Windows has made CR LF of each end once more.
+        [text @ .., b'\r', b'\r'] | [text @ .., b'\r'] if whole => text,
         _ => line,
     };
     Line {

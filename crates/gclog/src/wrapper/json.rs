@@ -1,8 +1,9 @@
-//! The string of a JSON line that holds the message, and its escapes.
+//! The string of a JSON line that holds the message, or that is the line, and its escapes.
 //!
 //! Docker's `json-file` (`{"log":"...\n","stream":"stdout","time":"..."}`) escapes `<`, `>` and `&` as `\u003c` and so on
 //! (`moby daemon/logger/jsonfilelog/jsonlog/jsonlogbytes.go`); fluent-bit, logstash, journald and others have the same
-//! string under another key. A JSON line is not checked: what is cut gives what there is.
+//! string under another key. `jq .log` leaves the string alone, and a table of one column has it with `""` for each mark
+//! (RFC 4180). A JSON line is not checked: what is cut gives what there is.
 
 use memchr::{memchr, memchr2, memmem};
 
@@ -57,6 +58,9 @@ pub(super) fn message<'a>(
     learned: &mut Vec<u8>,
     from: &mut Vec<u8>,
 ) -> Option<&'a [u8]> {
+    if let Some(inner) = text.strip_prefix(b"\"") {
+        return alone(inner);
+    }
     let inner = text.strip_prefix(b"{")?.trim_ascii_start();
     if inner.first() != Some(&b'"') {
         return None;
@@ -82,6 +86,22 @@ pub(super) fn message<'a>(
     learned.clear();
     learned.extend_from_slice(&key[..key.len().min(LONGEST_KEY)]);
     Some(message)
+}
+
+/// The string that is all of the line, whose opening was read. What begins with a name in quotes, such as a thread of a dump,
+/// is none.
+fn alone(inner: &[u8]) -> Option<&[u8]> {
+    let inner = inner.strip_suffix(b",").unwrap_or(inner);
+    let string = inner.strip_suffix(b"\"")?;
+    let mut rest = string;
+    loop {
+        rest = &rest[end(rest)..];
+        match rest {
+            [] => return Some(string),
+            [b'"', b'"', behind @ ..] => rest = behind,
+            _ => return None,
+        }
+    }
 }
 
 /// The strings that are values, each with the last key before it. How deep they lie is not looked at.
@@ -130,15 +150,22 @@ fn end(text: &[u8]) -> usize {
 
 /// The string without its escapes, in `room` if it has some.
 pub(super) fn without_escapes<'a>(string: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
-    let Some(mut next) = memchr(b'\\', string) else {
+    let Some(mut next) = memchr2(b'\\', b'"', string) else {
         return string;
     };
     room.clear();
     let mut rest = string;
     loop {
         room.extend_from_slice(&rest[..next]);
-        rest = escape(&rest[next + 1..], room);
-        match memchr(b'\\', rest) {
+        // Of two marks the second is meant, as what stands behind a backslash.
+        let (kind, behind) = (rest[next], &rest[next + 1..]);
+        rest = if kind == b'\\' {
+            escape(behind, room)
+        } else {
+            room.push(kind);
+            behind.strip_prefix(b"\"").unwrap_or(behind)
+        };
+        match memchr2(b'\\', b'"', rest) {
             Some(at) => next = at,
             None => break,
         }
@@ -248,6 +275,24 @@ mod tests {
         assert_eq!(read(&line(pause), learned).as_deref(), Some(pause));
         let begun = read(&line("  eden space"), learned);
         assert_eq!(begun.as_deref(), Some("  eden space"));
+    }
+
+    #[test]
+    fn a_string_alone_is_the_message_and_a_name_in_front_is_none() {
+        for (text, expected) in [
+            (r#""[0.5s] x""#, Some("[0.5s] x")),
+            (r#""[0.5s] \"a\" x\n""#, Some("[0.5s] \"a\" x\n")),
+            (r#""[0.5s] ""a"" x","#, Some("[0.5s] \"a\" x")),
+            (r#""""#, Some("")),
+            (r#"""""#, None),
+            (r#""main" #1 prio=5 "x""#, None),
+            (r#""main" #1 prio=5"#, None),
+            (r#""a","b""#, None),
+            ("\"", None),
+        ] {
+            let read = read(text, &mut Vec::new());
+            assert_eq!(read.as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //! may lie within each other. The only state are lines that a runtime has cut into parts, and where an unknown kind of JSON
 //! has its messages. What names the writer, such as a container or a process, is told with the message. A bare line costs a look at its first bytes, and nothing is copied but what has escapes or parts.
 //!
+//! - `escape.rs`: colours and other commands of a terminal.
 //! - `front.rs`: what stands in front of a line.
 //! - `json.rs`: the string of a JSON line that holds the message.
 
+mod escape;
 mod front;
 mod json;
 
@@ -25,8 +27,12 @@ pub(crate) struct Wrapper {
     parts: Vec<Joined>,
     /// What names the writer of the last line.
     from: Vec<u8>,
+    /// A line as a terminal would show it.
+    shown: Vec<u8>,
     /// A message without its escapes.
     unescaped: Vec<u8>,
+    /// A message as a terminal would show it.
+    shown_message: Vec<u8>,
     /// The key of messages where it is none of the usual ones.
     key: Vec<u8>,
 }
@@ -71,11 +77,14 @@ impl Wrapper {
         let Self {
             parts,
             from,
+            shown,
             unescaped,
+            shown_message,
             key,
         } = self;
         from.clear();
-        let (mut text, record) = front::taken_off(line.text, from);
+        let shown = escape::without_commands(line.text, shown);
+        let (mut text, record) = front::taken_off(shown, from);
         let is_bare = text.len() == line.text.len();
         let mut earlier = Share::default();
         let mut long = false;
@@ -111,7 +120,8 @@ impl Wrapper {
         }
         if let Some(message) = json::message(text, key, from) {
             let message = json::without_escapes(message, unescaped);
-            (text, _) = front::taken_off(without_end(message), from);
+            let message = escape::without_commands(without_end(message), shown_message);
+            (text, _) = front::taken_off(message, from);
         } else if is_bare {
             return Unwrapped::Bare;
         }
@@ -147,8 +157,8 @@ const KINDS: [u8; 256] = {
             b'0'..=b'9' => DATE,
             b'A'..=b'Z' => MONTH,
             b'{' => JSON,
-            // A name, a priority, the mark of Unicode.
-            b'a'..=b'z' | b'<' | 0xef => ANY,
+            // A name, a priority, the mark of Unicode, a quotation mark, a command to a terminal, a return.
+            b'a'..=b'z' | b'<' | 0xef | b'"' | 0x1b | b'\r' => ANY,
             _ => 0,
         };
         byte += 1;

@@ -13,7 +13,7 @@ const MOST_BYTES: usize = 200_000;
 type Wrap = fn(&str) -> String;
 
 /// Who keeps lines, and how.
-const WRAPPERS: [(&str, Wrap); 17] = [
+const WRAPPERS: [(&str, Wrap); 24] = [
     ("docker json-file", |line| docker(line, "\n")),
     ("docker json-file, with a terminal", |line| {
         docker(line, "\r\n")
@@ -64,16 +64,39 @@ const WRAPPERS: [(&str, Wrap); 17] = [
     ("journalctl -o json", |line| {
         json!({"_PID": "4711", "MESSAGE": line, "_COMM": "java"}).to_string()
     }),
+    ("docker compose, in colours", |line| {
+        format!("\x1b[36mweb-1  | \x1b[0m{line}")
+    }),
+    ("docker compose of 2019, in colours", |line| {
+        format!("\x1b[36mweb_1  |\x1b[0m {line}")
+    }),
+    ("script", |line| format!("\x1b[?2004l\r{line}\x1b[0m\r\r")),
+    ("containerd, of an application in colours", |line| {
+        format!("2026-01-02T03:04:05.123456789Z stdout F \x1b[m{line}")
+    }),
+    ("docker json-file, of an application in colours", |line| {
+        docker(&format!("\x1b(B\x1b[m{line}"), "\r\n")
+    }),
+    ("jq .log", |line| json!(format!("{line}\n")).to_string()),
+    ("a table of one column", |line| {
+        // Some logs of the corpus have been a string before, and kept `\"`.
+        format!("\"{}\"", line.replace('\\', "").replace('"', "\"\""))
+    }),
 ];
 
 /// Of those the ones that do not name the writer.
-const UNNAMED: [&str; 6] = [
+const UNNAMED: [&str; 11] = [
     "docker json-file",
     "docker json-file, with a terminal",
     "containerd",
     "CRI-O",
     "kubectl logs --timestamps",
     "logstash",
+    "script",
+    "containerd, of an application in colours",
+    "docker json-file, of an application in colours",
+    "jq .log",
+    "a table of one column",
 ];
 
 fn wrapper(name: &str) -> Wrap {
