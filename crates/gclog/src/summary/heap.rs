@@ -13,7 +13,7 @@ use rungwise_model::gc;
 use super::book::{Book, Mark};
 use super::clock::{SECOND, seconds};
 use super::course::Course;
-use super::old::Named;
+use super::old::{Named, is_of_two};
 use super::spread::Distribution;
 use crate::event::{AREAS, Area, Areas, Change, Collector, Concurrent, Kind, Pause};
 
@@ -98,8 +98,17 @@ impl Heap {
         collector: Option<Collector>,
         whole: bool,
     ) {
-        self.areas(&pause.areas, mark, window);
-        let young = young_of(&pause.areas);
+        let mut areas = pause.areas;
+        let young = young_of(&areas);
+        if pause.kind == Kind::Full && young.after.is_none() && is_of_two(collector) {
+            // Before JDK 9 Serial and CMS tell the heap and the old generation; what a young collection left before is past.
+            let rest = |heap: Option<u64>, old: Option<u64>| heap?.checked_sub(old?);
+            let (heap, old) = (areas.get(Area::Heap), areas.get(Area::Old));
+            let told = areas.at(Area::Young);
+            told.before = told.before.or(rest(heap.before, old.before));
+            told.after = rest(heap.after, old.after);
+        }
+        self.areas(&areas, mark, window);
         if let (Kind::Young | Kind::Mixed, Some(before), Some(after)) =
             (pause.kind, young.before, young.after)
         {

@@ -349,10 +349,7 @@ impl Cycles {
 /// else in the heap.
 pub(crate) fn old_of(areas: &Areas, collector: Option<Collector>) -> (Option<u64>, Option<u64>) {
     let old = areas.get(Area::Old);
-    let two = matches!(
-        collector,
-        Some(Collector::Serial | Collector::Parallel | Collector::Cms)
-    );
+    let two = is_of_two(collector);
     let (heap, young) = (areas.get(Area::Heap), areas.get(Area::Young));
     let rest = |heap: Option<u64>, young: Option<u64>| {
         if two { heap?.checked_sub(young?) } else { None }
@@ -360,6 +357,14 @@ pub(crate) fn old_of(areas: &Areas, collector: Option<Collector>) -> (Option<u64
     (
         old.before.or_else(|| rest(heap.before, young.before)),
         old.after.or_else(|| rest(heap.after, young.after)),
+    )
+}
+
+/// There is a young and an old generation in the heap, and nothing else.
+pub(super) fn is_of_two(collector: Option<Collector>) -> bool {
+    matches!(
+        collector,
+        Some(Collector::Serial | Collector::Parallel | Collector::Cms)
     )
 }
 

@@ -26,7 +26,7 @@ use memchr::memchr_iter;
 use memchr::memmem;
 
 use crate::account::Read;
-use crate::event::{Ages, Collector, Event, Fact, Stamp};
+use crate::event::{Ages, Collector, Event, Fact, Kind, Stamp};
 use crate::names::Name;
 use crate::number::whole;
 use crate::parser::Context;
@@ -221,6 +221,10 @@ impl Unified {
             }
             Some(b'S' | b'W' | b'F' | b'P' | b'D') if references::is_part(text) => {
                 references::line(context, text)
+            }
+            Some(b'C' | b'D') if text.ends_with(b" upgrading to Full GC") => {
+                self.open.draft(context, id).pause.kind = Kind::Full;
+                Read::Understood
             }
             _ => areas::line(self, context, id, text),
         };

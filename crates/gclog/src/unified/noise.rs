@@ -44,6 +44,7 @@ const STARTS: &[&[u8]] = &[
     b"Compressed class space",
     b"Concurrent Refinement Workers",
     b"Concurrent refinement",
+    b"Concurrent uncommit",
     b"Consider -XX",
     b"Contention:",
     b"Critical:",

@@ -138,6 +138,11 @@ pub(super) fn stopped(
     let region_bytes = unified.region_bytes;
     let (shenandoah, trigger) = (unified.is_shenandoah(), unified.trigger);
     let draft = unified.open.draft(context, id);
+    // Shenandoah has said that it makes a full collection of it, and prints the name that it began with.
+    let kind = match (kind, draft.pause.kind) {
+        (Kind::Degenerated, Kind::Full) => Kind::Full,
+        (kind, _) => kind,
+    };
     super::areas::settle(draft, region_bytes, line.heap);
     let final_remark = line.title.ends_with(b"(CMS Final Remark)");
     let pause = unified.open.end(context, id, kind, final_remark);
@@ -626,6 +631,22 @@ mod tests {
             let found = super::cause(title.as_bytes()).unwrap_or_default();
             assert_eq!(String::from_utf8_lossy(found), cause, "{title}");
         }
+    }
+
+    #[test]
+    fn a_degenerated_collection_that_becomes_a_full_one_is_a_full_one() {
+        let told = told(
+            "[1s][gc] Using Shenandoah\n\
+             [1s][gc] Trigger: Handle Allocation Failure\n\
+             [1s][gc,start] GC(1) Pause Degenerated GC (Evacuation)\n\
+             [1s][gc] GC(1) Cannot finish degeneration, upgrading to Full GC\n\
+             [1s][gc] GC(1) Pause Degenerated GC (Evacuation) 95M->29M(96M) 12.363ms\n\
+             [2s][gc] GC(2) Pause Degenerated GC (Mark) 95M->29M(96M) 2.363ms\n\
+             [3s][gc] GC(3) Degenerated GC upgrading to Full GC\n\
+             [3s][gc] GC(3) Pause Degenerated GC (Mark) 95M->29M(96M) 9.363ms\n",
+        );
+        let kinds: Vec<_> = told.pauses.iter().map(|pause| pause.kind).collect();
+        assert_eq!(kinds, [Kind::Full, Kind::Degenerated, Kind::Full]);
     }
 
     #[test]

@@ -237,6 +237,64 @@ fn pauses_that_a_log_does_not_print_are_not_none() {
 }
 
 #[test]
+fn what_a_log_has_already_is_not_asked_for() {
+    let lacks = |log: &[u8], key| {
+        let told = evidence(&summary_of(log));
+        match told
+            .reading(key, &Subject::new(Kind::Jvm, 1))
+            .map(|r| &r.value)
+        {
+            Some(Absent(why)) => format!("{}; {}", why.reason, why.remedy),
+            other => panic!("{}: {other:?}", key.id),
+        }
+    };
+    // No old cycle has ended yet, and no option makes Shenandoah print the CPU time of its pauses.
+    let log = corpus::bytes("own_jdk25-genshen.log");
+    let live = lacks(&log, &keys::GC_LIVE);
+    assert!(
+        live.ends_with("has ended in the log; read a longer log"),
+        "{live}"
+    );
+    let cpu = lacks(&log, &keys::GC_CPU_PAUSES);
+    assert!(
+        cpu.contains("print no CPU time") && !cpu.contains("gc+cpu"),
+        "{cpu}"
+    );
+    // All but the times, which are what is asked for.
+    let log = "[GC pause (G1 Evacuation Pause) (young), 0.0054755 secs]\n   \
+        [Eden: 24576.0K(34816.0K)->0.0B(10240.0K) Survivors: 5120.0K->3072.0K Heap: 87335.1K(98304.0K)->74240.0K(98304.0K)]\n \
+        [Times: user=0.00 sys=0.00, real=0.01 secs] \n"
+        .repeat(5)
+        + "[Full GC (Allocation Failure)  91M->29M(96M), 0.0065 secs]\n";
+    for key in [
+        &keys::GC_HEAP_RESIZES,
+        &keys::GC_LIVE_SLOPE_LOW,
+        &keys::GC_OLD_INTERVAL,
+        &keys::GC_YOUNG_INTERVAL,
+        &keys::GC_YOUNG_USED,
+    ] {
+        let why = lacks(log.as_bytes(), key);
+        assert!(
+            why.ends_with("add -XX:+PrintGCTimeStamps"),
+            "{}: {why}",
+            key.id
+        );
+    }
+    let sizes = lacks(log.as_bytes(), &keys::GC_OLD_RECLAIMED);
+    assert!(sizes.ends_with("add -XX:+PrintHeapAtGC"), "{sizes}");
+}
+
+#[test]
+fn what_a_full_collection_leaves_of_the_young_generation_is_not_that_of_the_one_before() {
+    let log = "1.0: [GC (Allocation Failure) 1.0: [ParNew: 29440K->29440K(29440K), 0.01 secs] 90000K->90000K(94976K), 0.01 secs]\n\
+        2.0: [Full GC (Allocation Failure) 2.0: [CMS: 65535K->315K(65536K), 0.005 secs] 94975K->315K(94976K), [Metaspace: 2870K->2870K(1056768K)], 0.005 secs]\n";
+    let summary = summary_of(log.as_bytes());
+    let young = &summary.runs[0].heap.parts["young"];
+    assert_eq!(young.last_bytes, Some(0));
+    assert_eq!(young.peak_bytes, 29440 << 10);
+}
+
+#[test]
 fn a_cycle_without_a_length_is_counted_and_stretches_the_run() {
     let summary = summary_of(cycles_alone().as_bytes());
     let run = &summary.runs[0];

@@ -51,7 +51,11 @@ impl Teller<'_> {
         let used = heap.parts.get("young").map(|part| &part.before);
         let course = used.map_or_else(Vec::new, |used| parts(used, PARTS));
         let mean = used.and_then(|used| parts(used, 1).first().copied());
-        self.series(&keys::GC_YOUNG_USED, mean, course, from, why);
+        let lacks = match (used, self.run.seconds) {
+            (Some(_), None) => Why::Clock,
+            _ => why,
+        };
+        self.series(&keys::GC_YOUNG_USED, mean, course, from, lacks);
         let resizes = self.run.resizes.as_ref();
         let last = resizes.and_then(|resizes| resizes.last.as_ref());
         let words = resizes.map_or_else(String::new, |resizes| {
@@ -61,11 +65,15 @@ impl Teller<'_> {
             )
         });
         let late = resizes.filter(|_| self.run.seconds.is_some());
+        let lacks = match resizes {
+            Some(_) => Why::Clock,
+            None => Why::Resizes,
+        };
         self.number(
             &keys::GC_HEAP_RESIZES,
             late.map(|resizes| resizes.late as f64),
             From::maybe(&words, last),
-            Why::Resizes,
+            lacks,
         );
         let from = From::maybe("the most", heap.humongous.as_ref());
         let share = heap.humongous_share;
@@ -178,7 +186,7 @@ impl Teller<'_> {
             format!("{count} ({}), the last", live.source.word())
         });
         let from = From::maybe(&words, live.map(|live| &live.last));
-        let why = Why::Live;
+        let why = self.no_live();
         let course = live.map(|live| parts(&live.course, PARTS));
         let last = live.map(|live| live.last_bytes as f64);
         self.series(&keys::GC_LIVE, last, course.unwrap_or_default(), from, why);
@@ -193,7 +201,11 @@ impl Teller<'_> {
         let lacks = if live.is_some() { Why::Capacity } else { why };
         self.number(&keys::GC_LIVE_SHARE, share, from, lacks);
         let slope = live.and_then(|live| live.bytes_per_hour);
-        let lacks = if live.is_some() { Why::LiveSlope } else { why };
+        let lacks = match (live, self.run.seconds) {
+            (Some(_), Some(_)) => Why::LiveSlope,
+            (Some(_), None) => Why::Clock,
+            (None, _) => why,
+        };
         for (key, per_hour) in [
             (&keys::GC_LIVE_SLOPE, slope.map(|slope| slope.point)),
             (&keys::GC_LIVE_SLOPE_LOW, slope.map(|slope| slope.low)),
@@ -218,10 +230,30 @@ impl Teller<'_> {
         let words = old.interval.map_or(0, |spread| spread.count);
         let words = format!("mean of {}", counted(words, "interval", "intervals"));
         let from = From::words(&words);
-        self.number(&keys::GC_OLD_INTERVAL, interval, from, Why::Live);
+        let (intervals, sizes) = match (&self.run.live, self.run.seconds) {
+            (Some(_), Some(_)) => (Why::OldIntervals, Why::OldSizes),
+            (Some(_), None) => (Why::Clock, Why::OldSizes),
+            (None, _) => (self.no_live(), self.no_live()),
+        };
+        self.number(&keys::GC_OLD_INTERVAL, interval, from, intervals);
         let last = old.reclaimed_at.as_ref();
         let from = From::maybe("mean of the old collections, the last", last);
-        self.number(&keys::GC_OLD_RECLAIMED, old.reclaimed, from, Why::Live);
+        self.number(&keys::GC_OLD_RECLAIMED, old.reclaimed, from, sizes);
+    }
+
+    /// Why no live set is known. A log that tells the heap at collections tells it at old ones too, but for sweeps of CMS, which
+    /// free beside the application.
+    fn no_live(&self) -> Why {
+        let part = if self.run.jvm.collector.as_deref() == Some("CMS") {
+            "old"
+        } else {
+            "heap"
+        };
+        if self.run.heap.parts.contains_key(part) {
+            Why::LiveYet
+        } else {
+            Why::Live
+        }
     }
 
     fn metaspace(&mut self) {

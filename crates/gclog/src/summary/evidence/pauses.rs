@@ -202,7 +202,11 @@ impl Teller<'_> {
         let most = some.map(|()| young.longest_ms.max(mixed.longest_ms) / 1e3);
         self.number(&keys::GC_YOUNG_LONGEST, most, from, Why::NoYoung);
         let interval = pauses.young_interval.map(|spread| spread.mean_ms / 1e3);
-        self.number(&keys::GC_YOUNG_INTERVAL, interval, from, Why::NoYoung);
+        let lacks = match self.run.seconds {
+            None if count > 1 => Why::Clock,
+            _ => Why::NoYoung,
+        };
+        self.number(&keys::GC_YOUNG_INTERVAL, interval, from, lacks);
         let cost = pauses.young_cost;
         self.cost(
             [&keys::GC_YOUNG_COST, &keys::GC_YOUNG_COST_LOW],
@@ -418,7 +422,13 @@ impl Teller<'_> {
         let cpu = cpu.filter(|cpu| cpu.judged > 0);
         let longest = cpu.and_then(|cpu| cpu.judged_longest.as_ref());
         let from = From::maybe(&words, longest);
-        let why = Why::Cpu;
+        let collector = self.run.jvm.collector.as_deref().unwrap_or_default();
+        let silent = collector.ends_with("ZGC") || collector.ends_with("Shenandoah");
+        let why = if silent && self.unified == Some(true) {
+            Why::NoCpu
+        } else {
+            Why::Cpu
+        };
         self.number(&keys::GC_CPU_PAUSES, cpu.map(|_| judged as f64), from, why);
         let busy = cpu.map(|cpu| cpu.judged_user_ms + cpu.judged_sys_ms);
         let parallelism = cpu.zip(busy);

@@ -18,12 +18,16 @@ pub(super) enum Why {
     HumongousSizes,
     Live,
     LiveSlope,
+    LiveYet,
     Metaspace,
     MetaspaceSlope,
+    NoCpu,
     NoPause,
     NoRemark,
     NoYoung,
     Nothing,
+    OldIntervals,
+    OldSizes,
     Phases,
     Promotion,
     RemarkYoung,
@@ -64,15 +68,25 @@ impl Why {
             Self::Humongous => "the log does not tell of humongous objects",
             Self::HumongousSizes => "the log does not tell how large humongous objects are",
             Self::Live => "no collection of the old generation that tells what is left",
+            Self::LiveYet => "no collection or cycle of the old generation has ended in the log",
             Self::LiveSlope => "too few old collections at different times to tell a growth",
             Self::Metaspace => "the log does not tell of metaspace",
             Self::MetaspaceSlope => {
                 "too few collections in the second half of the run that tell of metaspace"
             }
+            Self::NoCpu => {
+                "ZGC and Shenandoah print no CPU time of their pauses, whatever is logged"
+            }
             Self::NoPause => "the log holds no pause with a duration",
             Self::NoRemark => "the log holds no remark of CMS or G1",
             Self::NoYoung => "too few young collections in the log",
             Self::Nothing => "the log holds no collection",
+            Self::OldIntervals => {
+                "fewer than two old collections in the log of which it tells when they began"
+            }
+            Self::OldSizes => {
+                "no old collection tells what lay in the old generation before and after it"
+            }
             Self::Phases => "the log does not tell the parts of this pause",
             Self::Promotion => "no young collection tells what it promoted",
             Self::RemarkYoung => "the remark does not tell what lay in the young generation",
@@ -109,9 +123,11 @@ impl Why {
             | Self::Cycle
             | Self::FewRemarks
             | Self::LiveSlope
+            | Self::LiveYet
             | Self::NoPause
             | Self::NoRemark
             | Self::NoYoung
+            | Self::OldIntervals
             | Self::Span
             | Self::YoungCost => "read a longer log",
             Self::FreeLists => "with CMS, add -XX:PrintFLSStatistics=1",
@@ -134,6 +150,9 @@ impl Why {
             Self::Nothing => {
                 "see that it is a GC log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails), and read a longer log"
             }
+            Self::NoCpu => {
+                "look at the CPUs of the machine at the times of long pauses: rungwise check"
+            }
             Self::Phases => "add -Xlog:gc+phases=debug (JDK 8: -XX:+PrintGCDetails)",
             Self::Promotion | Self::Resizes => "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)",
             Self::RemarkYoung => "with CMS, add -XX:+PrintGCDetails",
@@ -141,7 +160,9 @@ impl Why {
                 "add -Xlog:safepoint (JDK 8: -XX:+PrintGCApplicationStoppedTime)"
             }
             Self::Requests => "give --rate, such as --rate 500/s",
-            Self::Survivors => "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintHeapAtGC)",
+            Self::OldSizes | Self::Survivors => {
+                "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintHeapAtGC)"
+            }
             Self::UntimedPauses => {
                 "add -Xlog:gc*, and see that the lines are whole (JDK 8: -XX:+PrintGCDetails)"
             }
