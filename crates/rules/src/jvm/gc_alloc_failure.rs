@@ -22,7 +22,8 @@ const LONG: Threshold = Threshold {
     origin: "HotSpot's own goal for G1 (MaxGCPauseMillis)",
 };
 
-/// Share of all young collections from which on their interval is told as that of these.
+/// Share of all young collections from which on their interval is told as that of these, and the other way round: full ones of
+/// Serial and CMS carry the same cause.
 const MOST: f64 = 0.9;
 
 pub(crate) static RULE: Rule = Rule {
@@ -67,9 +68,9 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let line = run.goal(&LONG);
     // Where others come as well, the time between them all is not that of these.
     let youngs = run.told(&keys::GC_YOUNGS);
-    let every = run
-        .told(&keys::GC_YOUNG_INTERVAL)
-        .filter(|_| youngs.is_none_or(|youngs| count.value >= MOST * youngs));
+    let every = run.told(&keys::GC_YOUNG_INTERVAL).filter(|_| {
+        youngs.is_none_or(|youngs| count.value >= MOST * youngs && youngs >= MOST * count.value)
+    });
     let every = every.map_or_else(String::new, |every| format!(", every {}", seconds(every)));
     let what = format!(
         "{} came because Eden was full{every}",

@@ -116,7 +116,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let grown = run
         .told(&keys::GC_SECONDS)
         .map_or(0.0, |seconds| low * seconds / live.value.max(1.0));
-    if low > 0.0 && grown > GROWN.value {
+    // A growth over the run beyond all that is alive now was freed again.
+    if low > 0.0 && grown > GROWN.value && grown <= 1.0 {
         return Ok(growing(
             run,
             live.value,
@@ -139,7 +140,11 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .severity(Grade::Medium)
             .refuted_by("old collections that come seldom all the same"));
     }
-    let sentence = format!("{holds} stay alive{of_room}, and that does not grow for sure");
+    let sentence = if grown > 1.0 {
+        format!("{holds} stay alive{of_room}: what had grown before was freed")
+    } else {
+        format!("{holds} stay alive{of_room}, and that does not grow for sure")
+    };
     let clear = Finding::clear(sentence).cite(live.reading);
     Ok(match share {
         Some(share) => clear.below(share, FULL.value),
@@ -158,11 +163,12 @@ fn growing(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) 
         .map(|share| (live / share - live).max(0.0));
     let until = left.map(|left| (left / high, left / low));
     let when = until.map_or_else(String::new, |(soonest, latest)| {
-        format!(
-            "; its room is full in {} to {} (95 % interval)",
-            span(soonest),
-            span(latest)
-        )
+        let (soonest, latest) = (span(soonest), span(latest));
+        if soonest == latest {
+            format!("; its room is full in {latest}")
+        } else {
+            format!("; its room is full in {soonest} to {latest} (95 % interval)")
+        }
     });
     let sentence = format!(
         "what stays alive grows by {} an hour and is {holds} now{when}",
@@ -210,8 +216,10 @@ fn growing(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) 
 
 /// Minutes, hours or days.
 fn span(seconds: f64) -> String {
-    if seconds < HOUR {
-        say::count((seconds / 60.0).max(1.0), "minute")
+    if seconds < 60.0 {
+        "less than a minute".to_owned()
+    } else if seconds < HOUR {
+        say::count(seconds / 60.0, "minute")
     } else if seconds < 2.0 * DAY {
         format!("{:.1} hours", seconds / HOUR)
     } else {
