@@ -335,6 +335,10 @@ impl Flag {
         let bounds = self.bounds?;
         let below = bounds.low.is_some_and(|low| number < low);
         let above = bounds.high.is_some_and(|high| number > high);
+        // Bounds at the end of 64 bits are none, and a fraction does not hold them.
+        if let (true, Some(low)) = (below, bounds.low.filter(|_| bounds.high > Some(2e18))) {
+            return Some(format!("'{text}' is less than {low}"));
+        }
         (below || above).then(|| {
             let bound = |bound: Option<f64>| {
                 bound.map_or_else(|| "any".to_owned(), |bound| format!("{bound}"))

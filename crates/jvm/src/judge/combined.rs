@@ -13,60 +13,152 @@ pub(super) const SIZES_CONTRADICT: Judgement = Judgement {
     looks_for: "`-Xms` above `-Xmx` (HotSpot ends with `Initial heap size set to a larger value than the maximum heap size`), a \
         young generation as large as the heap or larger (it is made smaller, JDK 8 with a warning, newer ones without), `NewSize` \
         above `MaxNewSize`, `MetaspaceSize` above `MaxMetaspaceSize`, `InitialRAMPercentage` above `MaxRAMPercentage`, \
-        `MinHeapFreeRatio` above `MaxHeapFreeRatio`.",
+        `SoftMaxHeapSize` above `-Xmx`, `MinHeapFreeRatio` above `MaxHeapFreeRatio`, given or by default (40 and 70); with G1 \
+        `G1NewSizePercent` above `G1MaxNewSizePercent`, `MaxGCPauseMillis` not below `GCPauseIntervalMillis`, up to JDK 17 \
+        `ConcGCThreads` above `ParallelGCThreads`; on JDK 8 `InitialTenuringThreshold` above `MaxTenuringThreshold`.",
     remedy: "Decide which of the two is meant; where nobody knows, the bound: the smaller size is set to it.",
     wrong: "Values that an argument file overrides are not seen.",
     sources: "HotSpot `share/gc/shared/gcArguments.cpp`, `genArguments.cpp`; tried on the JVMs of the tables.",
     judge: sizes_contradict,
 };
 
-/// The smaller one, the larger one, and what `HotSpot` does when it is the other way round; `true` if it does not start.
-const ORDERED: &[(&str, &str, bool)] = &[
-    ("InitialHeapSize", "MaxHeapSize", true),
-    ("MinHeapSize", "MaxHeapSize", true),
-    ("NewSize", "MaxNewSize", false),
-    ("MetaspaceSize", "MaxMetaspaceSize", false),
-    ("MinHeapFreeRatio", "MaxHeapFreeRatio", true),
-    ("InitialRAMPercentage", "MaxRAMPercentage", false),
+/// Two flags of which the first may not be more than the second.
+struct Ordered {
+    small: &'static str,
+    large: &'static str,
+    /// Where it is, the JVM does not start.
+    stops: bool,
+    /// They may not be the same either.
+    strict: bool,
+    /// What they are where they are not given, if the JVM looks at them then.
+    defaults: Option<(f64, f64)>,
+    /// The collector that looks at them; any where there is none.
+    of: Option<Collector>,
+    /// The last release that minds.
+    until: Release,
+}
+
+impl Ordered {
+    const fn new(small: &'static str, large: &'static str, stops: bool) -> Self {
+        Self {
+            small,
+            large,
+            stops,
+            strict: false,
+            defaults: None,
+            of: None,
+            until: Release(u8::MAX),
+        }
+    }
+
+    const fn of_g1(self) -> Self {
+        Self {
+            of: Some(Collector::G1),
+            ..self
+        }
+    }
+}
+
+/// Tried on the JVMs of the tables.
+const ORDERED: &[Ordered] = &[
+    Ordered::new("InitialHeapSize", "MaxHeapSize", true),
+    Ordered::new("MinHeapSize", "MaxHeapSize", true),
+    Ordered::new("SoftMaxHeapSize", "MaxHeapSize", true),
+    Ordered::new("NewSize", "MaxNewSize", false),
+    Ordered::new("MetaspaceSize", "MaxMetaspaceSize", false),
+    Ordered {
+        defaults: Some((40.0, 70.0)),
+        ..Ordered::new("MinHeapFreeRatio", "MaxHeapFreeRatio", true)
+    },
+    Ordered::new("InitialRAMPercentage", "MaxRAMPercentage", false),
+    Ordered {
+        defaults: Some((5.0, 60.0)),
+        ..Ordered::new("G1NewSizePercent", "G1MaxNewSizePercent", true).of_g1()
+    },
+    Ordered {
+        strict: true,
+        ..Ordered::new("MaxGCPauseMillis", "GCPauseIntervalMillis", true).of_g1()
+    },
+    Ordered {
+        until: Release(17),
+        ..Ordered::new("ConcGCThreads", "ParallelGCThreads", true).of_g1()
+    },
+    Ordered {
+        until: Release(8),
+        ..Ordered::new("InitialTenuringThreshold", "MaxTenuringThreshold", true)
+    },
 ];
 
 fn sizes_contradict(case: &Case) -> Vec<Finding> {
     let line = &case.line;
     let mut findings = Vec::new();
-    for (small, large, stops) in ORDERED {
-        let value = |name: &str| {
-            let whole = line.number(name).map(|number| number as f64);
-            whole.or_else(|| line.decimal(name))
-        };
-        let (Some(less), Some(more)) = (value(small), value(large)) else {
+    let (collector, _) = case.collector();
+    for pair in ORDERED {
+        let minds = pair.of.is_none_or(|of| of == collector) && case.release <= pair.until;
+        let given = (line.given(pair.small), line.given(pair.large));
+        if !minds || (given.0.is_none() && given.1.is_none()) {
             continue;
-        };
-        let (Some(first), Some(second)) = (line.given(small), line.given(large)) else {
-            continue;
-        };
-        if less > more {
-            let then = if *stops {
-                "refuses to start"
-            } else {
-                "sets one of them aside"
-            };
-            let sentence = format!(
-                "{} is more than {}: {} {then}",
-                first.written, second.written, case.release
-            );
-            let severity = if *stops { Grade::High } else { Grade::Medium };
-            let finding = act(first, sentence)
-                .severity(severity)
-                .confidence(Grade::High)
-                .expect("what the larger one says holds, with the smaller one no longer set aside");
-            // The upper bound is what people mean when they size a machine.
-            let (_, text) = second.written.split_at(value_at(&second.written));
-            let (head, _) = first.written.split_at(value_at(&first.written));
-            findings.push(cite(
-                instead(finding, first, format!("{head}{text}")),
-                second,
-            ));
         }
+        // From JDK 11 on Parallel sets both of the ratios that it is not given.
+        let sets_both = collector == Collector::Parallel && case.release > Release(8);
+        let defaults = pair.defaults.filter(|_| !sets_both).unzip();
+        let value = |name: &str, default: Option<f64>| {
+            let whole = line.number(name).map(|number| number as f64);
+            let written = whole.or_else(|| line.decimal(name));
+            written.or(default.filter(|_| line.given(name).is_none()))
+        };
+        let (Some(less), Some(more)) =
+            (value(pair.small, defaults.0), value(pair.large, defaults.1))
+        else {
+            continue;
+        };
+        if less < more || less.total_cmp(&more).is_eq() && !pair.strict {
+            continue;
+        }
+        let told = |given: Option<&Given>, name: &str, value: f64| match given {
+            Some(given) => given.written.clone(),
+            None => format!("{name}, which is {value} by default"),
+        };
+        let then = if pair.stops {
+            "refuses to start"
+        } else {
+            "sets one of them aside"
+        };
+        let than = if pair.strict {
+            "not less than"
+        } else {
+            "more than"
+        };
+        let first = told(given.0, pair.small, less);
+        let second = told(given.1, pair.large, more);
+        let sentence = format!("{first} is {than} {second}: {} {then}", case.release);
+        let Some(at) = given.0.or(given.1) else {
+            continue;
+        };
+        let (severity, effect) = if pair.stops {
+            (Grade::High, "the JVM starts")
+        } else {
+            let effect = "what the larger one says holds, with the smaller one no longer set aside";
+            (Grade::Medium, effect)
+        };
+        let mut finding = act(at, sentence)
+            .severity(severity)
+            .confidence(Grade::High)
+            .expect(effect);
+        // The upper bound is what people mean when they size a machine.
+        let bound = match given {
+            (Some(_), Some(second)) => second.written[value_at(&second.written)..].to_owned(),
+            (Some(_), None) => more.to_string(),
+            (None, _) => less.to_string(),
+        };
+        if !pair.strict {
+            let (head, _) = at.written.split_at(value_at(&at.written));
+            finding = instead(finding, at, format!("{head}{bound}"));
+        }
+        findings.push(match given {
+            (Some(_), Some(second)) => cite(finding, second),
+            _ => finding,
+        });
     }
     let young = line.number("NewSize").or_else(|| line.number("MaxNewSize"));
     if let (Some(young), Some(heap), Some(given), Some(whole)) = (

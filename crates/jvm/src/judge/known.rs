@@ -3,7 +3,7 @@
 use rungwise_model::check::{Finding, Grade, Line};
 
 use super::{
-    Case, Judgement, TAKE_OUT, act, add, clear, entry, instead, or_clear, undecided, watch,
+    Case, Judgement, TAKE_OUT, act, add, clear, entry, instead, or_clear, refused, undecided, watch,
 };
 use crate::between;
 use crate::command_line::Given;
@@ -365,9 +365,11 @@ pub(super) const WRONG_VALUE: Judgement = Judgement {
     id: "jvm-flag-wrong-value",
     summary: "A value that the flag cannot take",
     looks_for: "Switches with a value, numbers with `+`, texts where a number belongs, numbers outside the bounds that \
-        `-XX:+PrintFlagsRanges` prints. HotSpot ends with `Improperly specified VM option` or `is outside the allowed range`.",
+        `-XX:+PrintFlagsRanges` prints; modes that Shenandoah does not have, and what collectors and the code cache refuse beside \
+        those bounds. HotSpot ends with `Improperly specified VM option` or `is outside the allowed range`.",
     remedy: "Write a value of the right kind within the bounds.",
-    wrong: "JDK 8 has no list of bounds: known are those that were tried on it. Bounds that depend on other flags are not looked at.",
+    wrong: "JDK 8 has no list of bounds: known are those that were tried on it. Few bounds that depend on other flags or on the machine are \
+        known, and no value of options that are no flags, such as `-Xlog`.",
     sources: TABLES,
     judge: wrong_value,
 };
@@ -387,9 +389,13 @@ fn wrong_value(case: &Case) -> Vec<Finding> {
             if setting.name == "MaxTenuringThreshold" && setting.number().is_some() {
                 continue;
             }
-            let why = flag.refuses(setting).or_else(|| {
-                (flag.value == Type::Double).then(|| old_fraction(case, setting.text()))?
-            });
+            let counts = case.line.setting(&setting.name) == Some(setting);
+            let why = flag
+                .refuses(setting)
+                .or_else(|| {
+                    (flag.value == Type::Double).then(|| old_fraction(case, setting.text()))?
+                })
+                .or_else(|| counts.then(|| refused::why(case, &setting.name, setting.text()))?);
             if let Some(why) = why {
                 let sentence = format!(
                     "{} refuses to start with {}: {why}",
@@ -405,11 +411,16 @@ fn wrong_value(case: &Case) -> Vec<Finding> {
         let short = sizes
             .iter()
             .find_map(|size| given.written.strip_prefix(size));
-        if let Some(value) = short
-            && crate::size::bytes(value).is_none()
-        {
+        let why = short.and_then(|value| match crate::size::bytes(value) {
+            None if given.sets.is_empty() => Some(format!("'{value}' is not a size")),
+            None => None,
+            Some(bytes) => {
+                refused::why_of_size(case, &given.written[.."-Xmx".len()], bytes).map(str::to_owned)
+            }
+        });
+        if let Some(why) = why {
             let sentence = format!(
-                "{} refuses to start with {}: '{value}' is not a size",
+                "{} refuses to start with {}: {why}",
                 case.release, given.written
             );
             findings.push(

@@ -9,6 +9,7 @@ mod collector;
 mod combined;
 mod known;
 mod memory;
+mod refused;
 
 use rungwise_model::check::{Finding, Lack, Line, Turn};
 use rungwise_model::evidence::Subject;

@@ -254,7 +254,12 @@ fn verdict(report: &JvmFlagsReport, case: &Case) -> Verdict {
     let (mark, sentence) = if let Some(first) = of(Outcome::Act).next() {
         (("✗", "act", Tone::Bad), first.sentence.clone())
     } else {
-        let sentence = format!("{} takes these options as they are meant", case.release);
+        let known = if case.release.is_known() {
+            String::new()
+        } else {
+            format!(", as far as the table of {} tells", case.release.table().release)
+        };
+        let sentence = format!("{} takes these options as they are meant{known}", case.release);
         (("✓", "nothing to act on", Tone::Good), sentence)
     };
     let mut context = vec![report.target.clone(), case.release.to_string()];
