@@ -162,6 +162,10 @@ impl Heap {
             self.promotion.concurrent(bytes, mark, window, whole);
         }
         let heap = concurrent.areas.get(Area::Heap);
+        if heap.after.is_none() && name.copies() {
+            // Shenandoah tells the heap next when it has freed what it copied.
+            self.allocation.level = None;
+        }
         // A whole cycle frees as well, and an evacuation copies.
         let only_grows = !concurrent.cycle && name.only_looks();
         let meanwhile = Meanwhile {

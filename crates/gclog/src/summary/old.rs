@@ -47,6 +47,7 @@ enum Work {
     Cleanup,
     Reset,
     Mark,
+    Evacuation,
     Other,
 }
 
@@ -59,12 +60,18 @@ impl Named {
             ("cleanup", Work::Cleanup),
             ("reset", Work::Reset),
             ("mark", Work::Mark),
+            ("evacuation", Work::Evacuation),
         ];
         let work = works.into_iter().find(|(word, _)| has(word));
         Self {
             part: has("minor") || has("young") || has("y:") || has("o:"),
             work: work.map_or(Work::Other, |(_, work)| work),
         }
+    }
+
+    /// It copies: what is more in the heap afterwards may be in it twice, until the old places are freed.
+    pub(super) fn copies(self) -> bool {
+        self.work == Work::Evacuation
     }
 
     /// It neither frees nor copies: what is more in the heap afterwards the application allocated.
@@ -149,6 +156,11 @@ impl Old {
                 self.cycles.began = None;
                 self.cycles.start(mark);
             }
+            // It ends the cycle that it begins or goes on with; of generations it may be the young one alone.
+            Kind::Degenerated if collector == Some(Collector::Shenandoah) => {
+                let heap = areas.get(Area::Heap).after;
+                self.sample(LiveSource::Cycle, heap, None, mark, window.ended);
+            }
             Kind::Mixed => self.mixed = Some((mark, window, *areas)),
             Kind::Remark if collector == Some(Collector::G1) => {
                 let heap = areas.get(Area::Heap).after;
@@ -195,7 +207,7 @@ impl Old {
         let ends = match name.work {
             Work::Sweep | Work::Cleanup => true,
             Work::Reset => collector == Some(Collector::Cms),
-            Work::Mark | Work::Other => false,
+            Work::Mark | Work::Evacuation | Work::Other => false,
         };
         if ends {
             self.cycles.closed = window.ended;

@@ -237,6 +237,20 @@ fn pauses_that_a_log_does_not_print_are_not_none() {
 }
 
 #[test]
+fn what_shenandoah_copies_is_not_taken_for_allocated() {
+    // The threads' own counters over the JVM's uptime: `worker_alloc_bytes` and `uptime_ms` of `truth.json`.
+    for (log, bytes, seconds) in [
+        ("own_jdk11-shenandoah.log", 822_929_280.0, 20.534),
+        ("own_jdk25-genshen.log", 945_820_248.0, 22.955),
+    ] {
+        let summary = summary_of(&corpus::bytes(log));
+        let told = number(&summary, &keys::GC_ALLOCATION_RATE);
+        let ratio = told / (bytes / seconds);
+        assert!((0.97..1.03).contains(&ratio), "{log}: {ratio}");
+    }
+}
+
+#[test]
 fn what_a_log_has_already_is_not_asked_for() {
     let lacks = |log: &[u8], key| {
         let told = evidence(&summary_of(log));
