@@ -11,7 +11,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::jvm_flags::{
     FlagRelease, Jdk, JvmFlagsReport, JvmOption, MigrationReport, MigrationStep, Surroundings,
 };
-use rungwise_model::{Envelope, Exit};
+use rungwise_model::{Envelope, Exit, units};
 use rungwise_report::block::{Block, Mark, Tone, Verdict};
 use rungwise_report::check as page;
 
@@ -69,8 +69,10 @@ fn release(text: &str) -> Result<Release, String> {
         .ok_or_else(|| "a JDK is a number such as 17, or a version such as 1.8.0_504".to_owned())
 }
 
+/// As an option of the JVM takes it, or with a unit as everywhere else here.
 fn size(text: &str) -> Result<u64, String> {
-    bytes(text).ok_or_else(|| "a size is a number with k, m, g or t, such as 8g".to_owned())
+    let read = bytes(text).or_else(|| units::bytes(text).ok());
+    read.ok_or_else(|| "a size is a number with a unit, such as 8g or 8GiB".to_owned())
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
@@ -257,9 +259,15 @@ fn verdict(report: &JvmFlagsReport, case: &Case) -> Verdict {
         let known = if case.release.is_known() {
             String::new()
         } else {
-            format!(", as far as the table of {} tells", case.release.table().release)
+            format!(
+                ", as far as the table of {} tells",
+                case.release.table().release
+            )
         };
-        let sentence = format!("{} takes these options as they are meant{known}", case.release);
+        let sentence = format!(
+            "{} takes these options as they are meant{known}",
+            case.release
+        );
         (("✓", "nothing to act on", Tone::Good), sentence)
     };
     let mut context = vec![report.target.clone(), case.release.to_string()];
