@@ -4,7 +4,7 @@
 //! event of a part tells where it belongs: by date where all have one, else by uptime. Date less uptime is when the JVM
 //! began, so parts of several JVMs are told apart and each JVM's are read in one go.
 
-use rungwise_gclog::{Account, Event, Names, Parser, Stamp};
+use rungwise_gclog::{Account, Collector, Event, Fact, Names, Parser, Stamp};
 
 use crate::cmd::jvm::input::Part;
 
@@ -28,6 +28,10 @@ pub(super) struct Beginning {
     stamp: Option<Stamp>,
     /// Several JVMs write it by turns, so their starts say nothing of its place.
     by_turns: bool,
+    /// The collector that it tells of: of two that share lines one stands for both.
+    collector: Option<Collector>,
+    /// The version that it tells.
+    version: Option<String>,
     /// Its first text.
     first: Vec<u8>,
 }
@@ -37,6 +41,14 @@ impl Beginning {
     fn is_young(&self) -> bool {
         let uptime = self.stamp.and_then(|stamp| stamp.uptime_ns);
         !self.by_turns && uptime.is_some_and(|uptime| uptime < YOUNG_NS)
+    }
+
+    /// They tell of different collectors or versions, so that two JVMs have written them.
+    fn contradicts(&self, other: &Self) -> bool {
+        let differ =
+            |one: Option<Collector>, two| one.zip(two).is_some_and(|(one, two)| one != two);
+        let versions = self.version.as_ref().zip(other.version.as_ref());
+        differ(self.collector, other.collector) || versions.is_some_and(|(one, two)| one != two)
     }
 
     /// Both are of one log: their text is the same, up to the end of one that was copied while it was written. Times are
@@ -117,8 +129,24 @@ pub(super) fn beginning(part: &Part) -> anyhow::Result<Beginning> {
     let mut signs = Signs::default();
     let mut first = None;
     let mut by_turns = false;
+    let (mut collector, mut version) = (None, None);
     let mut sink = |_: &Names, event: Event<'_>| {
         signs.event(&event);
+        match &event {
+            Event::Fact(Fact::Collector(found)) => {
+                collector = collector.or(Some(match found {
+                    Collector::GenerationalZ => Collector::Z,
+                    Collector::GenerationalShenandoah => Collector::Shenandoah,
+                    // A file of young collections alone may be of either.
+                    Collector::Cms => Collector::Serial,
+                    found => *found,
+                }));
+            }
+            Event::Fact(Fact::Version(found)) if version.is_none() => {
+                version = Some((*found).to_owned());
+            }
+            _ => {}
+        }
         by_turns |= matches!(event, Event::Turn { .. });
         first = first.or(stamp(&event));
     };
@@ -137,6 +165,8 @@ pub(super) fn beginning(part: &Part) -> anyhow::Result<Beginning> {
         is_log: signs.are_of_a_log(&account),
         stamp: first,
         by_turns,
+        collector,
+        version,
         first: text,
     })
 }
@@ -164,12 +194,17 @@ pub(super) type Ordered<T> = Vec<(T, bool)>;
 /// The parts in the order of their time, and what the reader should know of that order.
 pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Ordered<T>, Option<String>) {
     let count = parts.len();
-    // As they are given, one that begins with its JVM is another one's than the part before.
+    // As they are given, one that begins with its JVM, or tells of another one, is another one's than the part before.
     let as_given = |parts: Vec<(T, Beginning)>| {
-        let given = parts.into_iter().enumerate();
-        given
-            .map(|(at, (part, beginning))| (part, at > 0 && beginning.is_young()))
-            .collect()
+        let mut before: Option<Beginning> = None;
+        let given = parts.into_iter().map(|(part, beginning)| {
+            let another = before
+                .as_ref()
+                .is_some_and(|before| beginning.is_young() || beginning.contradicts(before));
+            before = Some(beginning);
+            (part, another)
+        });
+        given.collect()
     };
     if count < 2 {
         return (as_given(parts), None);
@@ -185,6 +220,9 @@ pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Ordered<T>, Option<Stri
     );
     let by_turns = parts.iter().any(|(_, beginning)| beginning.by_turns);
     let uptimes = uptimes.filter(|_| !by_turns);
+    let contradictory = parts
+        .iter()
+        .any(|(_, one)| parts.iter().any(|(_, two)| one.contradicts(two)));
     let (keys, jvms): (Vec<(i128, i128)>, Option<usize>) = match (walls, uptimes) {
         (Some(walls), Some(uptimes)) => {
             let starts: Vec<i128> = walls.iter().zip(&uptimes).map(|(w, u)| w - u).collect();
@@ -209,6 +247,13 @@ pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Ordered<T>, Option<Stri
                 );
                 return (as_given(parts), Some(note));
             }
+            if contradictory {
+                let note = format!(
+                    "the {count} files are of several JVMs and not all have dates, so they are read in the order given; each JVM is \
+                     a run of its own"
+                );
+                return (as_given(parts), Some(note));
+            }
             (
                 uptimes.into_iter().map(|uptime| (0, uptime)).collect(),
                 None,
@@ -229,10 +274,12 @@ pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Ordered<T>, Option<Stri
         )),
         _ => None,
     };
-    let mut last = None;
-    let order = keyed.into_iter().map(|((start, _), (part, _))| {
-        let another = last.is_some_and(|last| last != start);
-        last = Some(start);
+    let mut last: Option<(i128, Beginning)> = None;
+    let order = keyed.into_iter().map(|((start, _), (part, beginning))| {
+        let another = last
+            .as_ref()
+            .is_some_and(|(last, before)| *last != start || beginning.contradicts(before));
+        last = Some((start, beginning));
         (part, another)
     });
     (order.collect(), note)
@@ -273,8 +320,8 @@ mod tests {
         let beginning = Beginning {
             is_log: true,
             stamp: (stamp != Stamp::default()).then_some(stamp),
-            by_turns: false,
             first: name.into(),
+            ..Beginning::default()
         };
         (name, beginning)
     }
@@ -324,6 +371,36 @@ mod tests {
         let (order, note) = ordered(parts);
         assert_eq!(order, [("0", false), ("1", false), ("2", false)]);
         assert_eq!(note, None);
+    }
+
+    #[test]
+    fn parts_that_tell_of_different_jvms_are_not_taken_for_one() {
+        let told = |name, uptime_s, collector, version: &str| {
+            let (name, beginning) = part(name, Some(uptime_s), None);
+            let beginning = Beginning {
+                collector: Some(collector),
+                version: Some(version.to_owned()),
+                ..beginning
+            };
+            (name, beginning)
+        };
+        let (order, note) = ordered(vec![
+            told("b.1", 300, Collector::Serial, "1.8.0"),
+            told("b.0", 200, Collector::Serial, "1.8.0"),
+            told("a.1", 100, Collector::G1, "17"),
+            told("c.1", 100, Collector::G1, "21"),
+        ]);
+        assert_eq!(
+            order,
+            [("b.1", false), ("b.0", false), ("a.1", true), ("c.1", true)]
+        );
+        assert!(note.unwrap().contains("several JVMs"));
+        // What one does not tell contradicts nothing.
+        let (order, _) = ordered(vec![
+            told("b.1", 300, Collector::Serial, "1.8.0"),
+            part("b.0", Some(200), None),
+        ]);
+        assert_eq!(order, [("b.0", false), ("b.1", false)]);
     }
 
     #[test]
