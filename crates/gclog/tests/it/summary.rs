@@ -295,7 +295,10 @@ fn what_a_log_has_already_is_not_asked_for() {
         );
     }
     let sizes = lacks(log.as_bytes(), &keys::GC_OLD_RECLAIMED);
-    assert!(sizes.ends_with("add -XX:+PrintHeapAtGC"), "{sizes}");
+    assert!(
+        sizes.starts_with("G1 before JDK 9 does not tell"),
+        "{sizes}"
+    );
 }
 
 #[test]

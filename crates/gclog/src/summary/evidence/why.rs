@@ -28,6 +28,8 @@ pub(super) enum Why {
     Nothing,
     OldIntervals,
     OldSizes,
+    OldUntold,
+    OldYet,
     Phases,
     Promotion,
     RemarkYoung,
@@ -84,9 +86,10 @@ impl Why {
             Self::OldIntervals => {
                 "fewer than two old collections in the log of which it tells when they began"
             }
-            Self::OldSizes => {
+            Self::OldSizes | Self::OldYet => {
                 "no old collection tells what lay in the old generation before and after it"
             }
+            Self::OldUntold => "G1 before JDK 9 does not tell what lies in old regions",
             Self::Phases => "the log does not tell the parts of this pause",
             Self::Promotion => "no young collection tells what it promoted",
             Self::RemarkYoung => "the remark does not tell what lay in the young generation",
@@ -128,6 +131,7 @@ impl Why {
             | Self::NoRemark
             | Self::NoYoung
             | Self::OldIntervals
+            | Self::OldYet
             | Self::Span
             | Self::YoungCost => "read a longer log",
             Self::FreeLists => "with CMS, add -XX:PrintFLSStatistics=1",
@@ -160,6 +164,7 @@ impl Why {
                 "add -Xlog:safepoint (JDK 8: -XX:+PrintGCApplicationStoppedTime)"
             }
             Self::Requests => "give --rate, such as --rate 500/s",
+            Self::OldUntold => "no option of it does; a newer JDK tells it with -Xlog:gc+heap",
             Self::OldSizes | Self::Survivors => {
                 "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintHeapAtGC)"
             }
