@@ -514,7 +514,8 @@ pub enum LiveSource {
     Sweep,
     /// G1: the heap after the last of some mixed collections; holds what was not worth collecting.
     Mixed,
-    /// G1: the heap after a remark; holds everything but regions without a live object.
+    /// G1: the heap after a mark, at its remark or behind the next young collection, whichever is less; holds everything but
+    /// regions without a live object.
     Remark,
 }
 

@@ -87,6 +87,9 @@ pub(super) struct Old {
     mixed: Option<(Mark, Window, Areas)>,
     /// CMS has swept; the next collection tells what is left.
     swept: bool,
+    /// G1 has marked, and the heap held so much; the most there is where that is not told. Eden is in it, and not in what the next young collection
+    /// leaves, which has in it what was promoted since: the lesser of the two is nearer to what is alive.
+    marked: Option<u64>,
     /// Most that the old generation held since the last old collection.
     peak: Option<u64>,
     reclaimed: Mean,
@@ -148,8 +151,21 @@ impl Old {
             self.sample(LiveSource::Sweep, old.0, old.0, mark, window.began);
         }
         self.peak = self.peak.max(old.0);
+        if let (Some(held), Kind::Young | Kind::Mixed, Some(left)) =
+            (self.marked, pause.kind, areas.get(Area::Heap).after)
+        {
+            self.marked = None;
+            self.sample(
+                LiveSource::Remark,
+                Some(left.min(held)),
+                None,
+                mark,
+                window.ended,
+            );
+        }
         match pause.kind {
             Kind::Full => {
+                self.marked = None;
                 let heap = areas.get(Area::Heap).after.or(old.1);
                 self.sample(LiveSource::Full, heap, old.1, mark, window.ended);
                 self.swept = false;
@@ -163,8 +179,7 @@ impl Old {
             }
             Kind::Mixed => self.mixed = Some((mark, window, *areas)),
             Kind::Remark if collector == Some(Collector::G1) => {
-                let heap = areas.get(Area::Heap).after;
-                self.sample(LiveSource::Remark, heap, None, mark, window.ended);
+                self.marked = Some(areas.get(Area::Heap).after.unwrap_or(u64::MAX));
             }
             _ => {}
         }

@@ -251,6 +251,32 @@ fn what_shenandoah_copies_is_not_taken_for_allocated() {
 }
 
 #[test]
+fn what_lies_in_eden_at_a_remark_of_g1_is_not_alive() {
+    let cycle = |at: u32| {
+        format!(
+            "[{at}.0s][info][gc] GC({at}) Pause Remark {}M->{}M(256M) 1.0ms\n\
+             [{at}.5s][info][gc] GC({at}) Pause Young (Normal) (G1 Evacuation Pause) 200M->80M(256M) 2.0ms\n",
+            150 + at,
+            150 + at
+        )
+    };
+    let log: String = (1..6).map(cycle).collect();
+    let summary = summary_of(log.as_bytes());
+    let live = summary.runs[0].live.as_ref().expect("a live set");
+    assert_eq!(
+        (live.samples, live.min_bytes, live.max_bytes),
+        (5, 80 << 20, 80 << 20)
+    );
+    // What is promoted after the mark is garbage of the next one at the earliest.
+    let log = log.replace("200M->80M", "200M->190M");
+    let live = summary_of(log.as_bytes()).runs[0]
+        .live
+        .clone()
+        .expect("a live set");
+    assert_eq!(live.last_bytes, 155 << 20);
+}
+
+#[test]
 fn what_a_log_has_already_is_not_asked_for() {
     let lacks = |log: &[u8], key| {
         let told = evidence(&summary_of(log));

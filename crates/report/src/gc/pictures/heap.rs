@@ -75,7 +75,7 @@ fn after_what(source: LiveSource) -> &'static str {
         LiveSource::Cycle => "after concurrent cycles",
         LiveSource::Sweep => "old after sweeps",
         LiveSource::Mixed => "after mixed collections",
-        LiveSource::Remark => "after remarks",
+        LiveSource::Remark => "after marks",
     }
 }
 
