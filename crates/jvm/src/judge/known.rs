@@ -3,7 +3,8 @@
 use rungwise_model::check::{Finding, Grade, Line};
 
 use super::{
-    Case, Judgement, TAKE_OUT, act, add, clear, entry, instead, or_clear, refused, undecided, watch,
+    Case, Judgement, TAKE_OUT, act, add, clear, entry, instead, log, or_clear, refused, undecided,
+    watch,
 };
 use crate::between;
 use crate::command_line::Given;
@@ -366,10 +367,10 @@ pub(super) const WRONG_VALUE: Judgement = Judgement {
     summary: "A value that the flag cannot take",
     looks_for: "Switches with a value, numbers with `+`, texts where a number belongs, numbers outside the bounds that \
         `-XX:+PrintFlagsRanges` prints; modes that Shenandoah does not have, and what collectors and the code cache refuse beside \
-        those bounds. HotSpot ends with `Improperly specified VM option` or `is outside the allowed range`.",
+        those bounds; tags, levels, decorations and options that `-Xlog` does not have. HotSpot ends with `Improperly specified VM option` or `is outside the allowed range`.",
     remedy: "Write a value of the right kind within the bounds.",
     wrong: "JDK 8 has no list of bounds: known are those that were tried on it. Few bounds that depend on other flags or on the machine are \
-        known, and no value of options that are no flags, such as `-Xlog`.",
+        known. A vendor may have tags of `-Xlog` of its own.",
     sources: TABLES,
     judge: wrong_value,
 };
@@ -411,14 +412,17 @@ fn wrong_value(case: &Case) -> Vec<Finding> {
         let short = sizes
             .iter()
             .find_map(|size| given.written.strip_prefix(size));
-        let why = short.and_then(|value| match crate::size::bytes(value) {
+        let unified = given.written.strip_prefix("-Xlog:");
+        let unified = unified.filter(|_| case.release >= Release(9));
+        let of_log = unified.and_then(|value| log::why(case.release, value));
+        let of_size = short.and_then(|value| match crate::size::bytes(value) {
             None if given.sets.is_empty() => Some(format!("'{value}' is not a size")),
             None => None,
             Some(bytes) => {
                 refused::why_of_size(case, &given.written[.."-Xmx".len()], bytes).map(str::to_owned)
             }
         });
-        if let Some(why) = why {
+        if let Some(why) = of_size.or(of_log) {
             let sentence = format!(
                 "{} refuses to start with {}: {why}",
                 case.release, given.written

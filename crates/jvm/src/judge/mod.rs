@@ -8,6 +8,7 @@ mod advice;
 mod collector;
 mod combined;
 mod known;
+mod log;
 mod memory;
 mod refused;
 

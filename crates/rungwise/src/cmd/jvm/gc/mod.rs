@@ -366,7 +366,10 @@ impl Reading {
         let account = self.parser.finish(&mut sink);
         let summary = takers.summarizer.summary();
         if !takers.signs.are_of_a_log(&account) && summary.pauses.count == 0 {
-            return Err(no_log(&self.files, &account));
+            let collectors = summary.runs.iter().map(|run| run.jvm.collector.as_deref());
+            let epsilon = collectors.clone().next().is_some()
+                && collectors.into_iter().all(|name| name == Some("Epsilon"));
+            return Err(no_log(&self.files, &account, epsilon));
         }
         let mut notes = self.notes;
         notes.extend(told_apart(&summary));
@@ -482,9 +485,17 @@ fn chosen(paths: &[PathBuf]) -> anyhow::Result<(Ordered<Part>, Vec<String>)> {
     Ok((parts, notes))
 }
 
-/// What was found where a GC log should be.
-fn no_log(files: &[LogFile], account: &Account) -> anyhow::Error {
+/// What was found where a GC log should be. Epsilon is a collector that never collects.
+fn no_log(files: &[LogFile], account: &Account, epsilon: bool) -> anyhow::Error {
     let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+    if epsilon {
+        let error = anyhow::anyhow!(
+            "cannot judge {}: its JVM runs Epsilon, which never collects, so there is nothing to judge; choose another collector, \
+             such as -XX:+UseG1GC",
+            names.join(", ")
+        );
+        return Problem::with(Exit::Precondition, error);
+    }
     let broken = files.iter().find_map(|file| file.broken.as_deref());
     let found = match (account.bytes(), account.samples.first()) {
         (0, _) => broken.unwrap_or("it is empty").to_owned(),

@@ -1,0 +1,162 @@
+//! What unified logging refuses of `-Xlog:SELECTIONS:OUTPUT:DECORATORS:OPTIONS`: the JVM then does not start.
+//!
+//! Tried on 11.0.13, 17.0.15, 21.0.8 and 25.0.3; `logging/logSelection.cpp`, `logDecorators.cpp`, `logFileOutput.cpp`.
+
+use crate::release::Release;
+
+/// Each tag with the releases that have it.
+const TAGS: &str = include_str!("../../data/log-tags.txt");
+
+/// The releases that were asked for their tags.
+const ASKED: [Release; 4] = [Release(11), Release(17), Release(21), Release(25)];
+
+const LEVELS: [&str; 6] = ["off", "trace", "debug", "info", "warning", "error"];
+
+/// Long and short names; any of them in either case.
+const DECORATORS: [&str; 25] = [
+    "time",
+    "t",
+    "utctime",
+    "utc",
+    "uptime",
+    "u",
+    "timemillis",
+    "tm",
+    "uptimemillis",
+    "um",
+    "timenanos",
+    "tn",
+    "uptimenanos",
+    "un",
+    "hostname",
+    "hn",
+    "pid",
+    "p",
+    "tid",
+    "ti",
+    "level",
+    "l",
+    "tags",
+    "tg",
+    "",
+];
+
+const OPTIONS: [&str; 3] = ["filecount", "filesize", "foldmultilines"];
+
+/// Why the JVM does not start with `-Xlog:` and this; `None` where it does, or where that is not known.
+pub(super) fn why(release: Release, text: &str) -> Option<String> {
+    // A file name in quotes may hold a colon.
+    let text = &text[..text.find('"').unwrap_or(text.len())];
+    let mut parts = text.split(':');
+    let selections = parts.next().unwrap_or_default();
+    if ["disable", "async", "help"].contains(&selections) {
+        return None;
+    }
+    let mut all = selections.split(',').filter(|_| !selections.is_empty());
+    let selection = all.find_map(|selection| of_selection(release, selection));
+    let decorators = || {
+        let decorators = parts.nth(1)?.to_ascii_lowercase();
+        if decorators == "none" {
+            return None;
+        }
+        let wrong = decorators
+            .split(',')
+            .find(|name| !DECORATORS.contains(name))?;
+        Some(format!("'{wrong}' is no decoration"))
+    };
+    selection.or_else(decorators).or_else(|| {
+        let options = text.splitn(4, ':').nth(3)?;
+        let names = options.split(',').filter(|_| !options.is_empty());
+        let wrong = names
+            .map(|option| option.split('=').next().unwrap_or_default())
+            .find(|name| !OPTIONS.contains(name))?;
+        Some(format!("'{wrong}' is no option of an output"))
+    })
+}
+
+/// `gc+heap*=debug`.
+fn of_selection(release: Release, selection: &str) -> Option<String> {
+    let (tags, level) = match selection.split_once('=') {
+        Some((tags, level)) => (tags, Some(level)),
+        None => (selection, None),
+    };
+    if let Some(level) = level
+        && !LEVELS.contains(&&*level.to_ascii_lowercase())
+    {
+        return Some(format!(
+            "'{level}' is no level; there are {}",
+            LEVELS.join(", ")
+        ));
+    }
+    let tags = tags.strip_suffix('*').unwrap_or(tags).to_ascii_lowercase();
+    if tags == "all" {
+        return None;
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for tag in tags.split('+') {
+        if seen.contains(&tag) {
+            return Some(format!("the tag {tag} stands twice in '{selection}'"));
+        }
+        seen.push(tag);
+        if !is_tag(release, tag) {
+            return Some(format!("'{tag}' is no tag of it"));
+        }
+    }
+    None
+}
+
+/// Of a release that was not asked any tag is taken that one of the others has.
+fn is_tag(release: Release, tag: &str) -> bool {
+    let mut tags = TAGS.lines().filter(|line| !line.starts_with('#'));
+    let line = tags.find_map(|line| line.strip_prefix(tag)?.strip_prefix(' '));
+    let number = release.0.to_string();
+    line.is_some_and(|releases| {
+        !ASKED.contains(&release) || releases.split(' ').any(|has| has == number)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_jvm_was_seen_to_take_or_to_refuse() {
+        for taken in [
+            "gc",
+            "GC",
+            "gc*=DEBUG",
+            "gc+heap*=trace",
+            "gc=debug,safepoint=off:stderr",
+            "all=info",
+            "::",
+            "disable",
+            "gc*:stdout:Time",
+            "gc*:stdout:t,u",
+            "gc:gc.log",
+            "gc*:file=gc.log:none",
+            "gc:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m",
+            r#"gc*:file="C:\gc.log":time"#,
+            "gc*,safepoint:file=gc-%p-%t.log:utctime,pid,tags:filecount=0",
+        ] {
+            assert_eq!(why(Release(17), taken), None, "{taken}");
+        }
+        for (refused, words) in [
+            ("gc=foo", "'foo' is no level"),
+            ("gcc", "'gcc' is no tag"),
+            ("gc+cpu+nosuch", "'nosuch' is no tag"),
+            ("gc*+heap", "'gc*' is no tag"),
+            ("gc,,safepoint", "'' is no tag"),
+            ("gc*,", "'' is no tag"),
+            ("gc+heap+gc", "stands twice"),
+            ("gc:file=x.log:time,foo", "'foo' is no decoration"),
+            ("gc:stdout:none,time", "'none' is no decoration"),
+            ("gc:file=x.log:time:foo=1", "'foo' is no option"),
+        ] {
+            let why = why(Release(17), refused).unwrap_or_default();
+            assert!(why.contains(words), "{refused}: {why}");
+        }
+        // Each release has its own; of one that was not asked any is taken.
+        assert!(is_tag(Release(11), "biasedlocking") && !is_tag(Release(21), "biasedlocking"));
+        assert!(is_tag(Release(19), "biasedlocking"));
+    }
+}
