@@ -41,6 +41,15 @@ pub(super) fn why(case: &Case, name: &str, text: &str) -> Option<String> {
         {
             Some(format!("{collector} has one thread at least"))
         }
+        // One for each of the two compilers.
+        "CICompilerCount"
+            if number.is_some_and(|count| count < 2)
+                && case.line.given("TieredStopAtLevel").is_none()
+                && case.line.switch("TieredCompilation") != Some(false)
+                && case.line.option("-Xint").is_none() =>
+        {
+            Some("tiered compilation has two threads at least".to_owned())
+        }
         "GCPauseIntervalMillis"
             if collector == Collector::G1 && case.line.given("MaxGCPauseMillis").is_none() =>
         {
