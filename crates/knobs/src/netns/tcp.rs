@@ -3,10 +3,13 @@
 //! They act on connections from then on, and some on open ones too; connections that exist are best
 //! opened again before anything is measured.
 
+use std::path::Path;
+
+use crate::Result;
 use crate::by_hand::{Manual, Way};
-use crate::knob::{COMMON, Doc, Knob, PUT_BACK, Risk, Scope, Settable};
+use crate::knob::{COMMON, Context, Doc, Draft, Knob, PUT_BACK, Risk, Scope, Settable};
 use crate::target::{Form, Target};
-use crate::turn::Turn;
+use crate::turn::{self, Turn};
 
 const INT: u64 = i32::MAX as u64;
 
@@ -37,6 +40,9 @@ pub(crate) static AUTOCORKING: Knob = Knob {
     ..TCP
 };
 
+/// The congestion controls that are built in or loaded.
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
 /// `tcp.congestion`
 pub(crate) static CONGESTION: Knob = Knob {
     id: "tcp.congestion",
@@ -55,8 +61,42 @@ pub(crate) static CONGESTION: Knob = Knob {
         "/proc/sys/net/ipv4/tcp_congestion_control",
         Form::Word,
     )],
+    turn: Turn::Own {
+        read: |context| turn::file(&CONGESTION, context),
+        draft: draft_congestion,
+    },
     ..TCP
 };
+
+fn draft_congestion(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let draft = turn::draft_file(&CONGESTION, context, wish)?;
+    // Where the kernel does not tell what it has, it decides at the write.
+    let Ok(offered) = context.here.text(Path::new(AVAILABLE)) else {
+        return Ok(draft);
+    };
+    let words: Vec<&str> = offered.split_whitespace().collect();
+    if words.contains(&wish) || is_module(context, wish) {
+        return Ok(draft);
+    }
+    let why = format!(
+        "{AVAILABLE} offers {}; load it first if it is a module that cannot be seen from here: modprobe tcp_{wish}",
+        words.join(", ")
+    );
+    Err(CONGESTION.bad_wish(wish, why))
+}
+
+/// The kernel loads `tcp_NAME` when the name is written (`net/ipv4/tcp_cong.c`, Linux 6.18).
+fn is_module(context: &Context<'_>, name: &str) -> bool {
+    let list = context
+        .machine
+        .text(Path::new("/proc/sys/kernel/osrelease"))
+        .and_then(|release| {
+            let list = format!("/lib/modules/{release}/modules.dep");
+            context.machine.text(Path::new(&list))
+        });
+    let file = format!("/tcp_{name}.ko");
+    list.is_ok_and(|list| list.lines().any(|line| line.contains(&file)))
+}
 
 /// `tcp.fastopen`
 pub(crate) static FASTOPEN: Knob = Knob {

@@ -728,3 +728,26 @@ fn to_ban_interrupts_is_for_a_person_and_to_stop_the_daemon_is_not() {
     let other = said(&host, "net.irqbalance_stop", "", "off");
     assert!(other.contains("allowed is stop, run, or ban"), "{other}");
 }
+
+#[test]
+fn a_congestion_control_is_one_that_the_kernel_has_or_loads() {
+    let host = everything("x", 1)
+        .file(
+            "/proc/sys/net/ipv4/tcp_available_congestion_control",
+            "reno cubic",
+        )
+        .file("/proc/sys/kernel/osrelease", "6.1.0-18-amd64")
+        .file(
+            "/lib/modules/6.1.0-18-amd64/modules.dep",
+            "kernel/net/ipv4/tcp_bbr.ko.xz: kernel/net/sched/sch_fq.ko.xz\nkernel/net/ipv4/tcp_vegas.ko.xz:",
+        );
+    for (wish, words) in [
+        ("reno", "+ reno"),
+        ("bbr", "+ bbr"),
+        ("nope", "offers reno, cubic; load it first"),
+        ("veg", "offers reno, cubic; load it first"),
+    ] {
+        let said = said(&host, "tcp.congestion", "", wish);
+        assert!(said.contains(words), "{wish}: {said}");
+    }
+}
