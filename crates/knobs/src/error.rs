@@ -52,10 +52,7 @@ pub enum Error {
         why: String,
     },
     /// The file or feature does not exist here.
-    #[error(
-        "cannot {tried} for {knob} on {host}: it does not exist there; the kernel or device lacks it, \
-         or it belongs to the whole host and is not visible in this network namespace"
-    )]
+    #[error("cannot {tried} for {knob} on {host}: {}", absence(tried))]
     Absent {
         /// Id of the knob.
         knob: String,
@@ -80,7 +77,10 @@ pub enum Error {
         answer: io::Error,
     },
     /// The kernel refused for another reason.
-    #[error("cannot {tried} for {knob} on {host}: {answer}{}", hint(answer))]
+    #[error(
+        "cannot {tried} for {knob} on {host}: {answer}{}",
+        hint(knob, tried, answer)
+    )]
     Kernel {
         /// Id of the knob.
         knob: String,
@@ -236,8 +236,18 @@ fn room(answer: &io::Error) -> &'static str {
     }
 }
 
+/// What is missing. A file is read before it is written, so at the write it is the value.
+fn absence(tried: &str) -> &'static str {
+    if tried.starts_with("write") {
+        "the kernel has nothing of that name there, or the file is gone"
+    } else {
+        "it does not exist there; the kernel or device lacks it, \
+         or it belongs to the whole host and is not visible in this network namespace"
+    }
+}
+
 /// Answers of the kernel that say less than they mean.
-fn hint(answer: &io::Error) -> &'static str {
+fn hint(knob: &str, tried: &str, answer: &io::Error) -> &'static str {
     // Numbers of asm-generic/errno.h; std has no kinds for these.
     const EIO: i32 = 5;
     const EOVERFLOW: i32 = 75;
@@ -248,9 +258,11 @@ fn hint(answer: &io::Error) -> &'static str {
         Some(EOVERFLOW) => {
             "; the mask names a CPU that does not exist, see /sys/devices/system/cpu/possible"
         }
-        Some(EOPNOTSUPP) => {
-            "; the driver cannot do it, or not in the device's present state (threaded NAPI needs GRO)"
+        Some(EOPNOTSUPP) if tried.starts_with("read") => "; the driver does not tell it",
+        Some(EOPNOTSUPP) if knob == "net.threaded_napi" => {
+            "; the driver cannot do it, or not in the device's present state: threaded NAPI needs GRO (net.gro)"
         }
+        Some(EOPNOTSUPP) => "; the driver cannot do it, or not in the device's present state",
         Some(ECONNREFUSED) => {
             "; audit answers on the host itself, not in a container, and not after a boot with audit=0"
         }
