@@ -52,6 +52,25 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
     })
 }
 
+/// A time span as people write it, in the largest unit of which it is a whole number: `10m`, `90s`, `1500ms`.
+pub fn written(span: Duration) -> String {
+    const UNITS: &[(&str, u128)] = &[
+        ("h", 3_600_000_000_000),
+        ("m", 60_000_000_000),
+        ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+        ("us", 1000),
+    ];
+    let nanos = span.as_nanos();
+    let whole = UNITS
+        .iter()
+        .find(|(_, size)| nanos > 0 && nanos.is_multiple_of(*size));
+    match whole {
+        Some((unit, size)) => format!("{}{unit}", nanos / size),
+        None => format!("{nanos}ns"),
+    }
+}
+
 /// Reads a size in bytes: `100B`, `64KiB`, `1.5MB`.
 pub fn bytes(text: &str) -> Result<u64, UnitError> {
     quantity(text, SIZES, "a size", "100B, 64KiB or 4MiB").map(|bytes| bytes.round() as u64)
@@ -113,6 +132,13 @@ mod tests {
         assert_eq!(bytes("64KiB"), Ok(65536));
         assert_eq!(per_second("20k/s"), Ok(20_000.0));
         assert_eq!(fraction("2%"), Ok(0.02));
+    }
+
+    #[test]
+    fn a_span_is_written_as_it_is_read() {
+        for text in ["2h", "10m", "90s", "1500ms", "250us", "7ns", "0ns"] {
+            assert_eq!(written(duration(text).unwrap()), text);
+        }
     }
 
     #[test]

@@ -393,8 +393,8 @@ impl Work<'_> {
             let _ = match deadline {
                 Some(deadline) => writeln!(
                     text,
-                    "in force for {}s, then undone by process {pid}; sooner with: rungwise knob undo",
-                    deadline.as_secs_f64()
+                    "in force for {}, then undone by process {pid}; sooner with: rungwise knob undo",
+                    units::written(deadline)
                 ),
                 None => writeln!(text, "in force; put it back with: rungwise knob undo"),
             };
