@@ -106,7 +106,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     {
         let share = say::percent(varies.value / mean);
         noise.push((
-            format!("the busy share varied by {share} within the window"),
+            format!("the busy share varied by {share} of its mean within the window"),
             varies,
         ));
     }

@@ -1,7 +1,7 @@
 //! `port-exhaust`: connections to one destination use up the local ports.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::evidence::{Evidence, Kind, Subject};
 use rungwise_model::keys;
 
 use crate::{Doc, Judgement, Rule, Threshold, say};
@@ -18,20 +18,27 @@ const SEVERE: Threshold = Threshold {
     origin: "own guess: connect() fails soon with EADDRNOTAVAIL",
 };
 
+/// 0 is off, 1 on, 2 on for loopback alone.
+const TW_REUSE: &str = "net.ipv4.tcp_tw_reuse";
+
 /// `port-exhaust`
 pub(crate) static RULE: Rule = Rule {
     id: "port-exhaust",
     topic: "net",
     summary: "local ports to one destination are nearly used up",
-    needs: &[&keys::TCP_PORTS_TO, &keys::TCP_PORTS_USED],
+    needs: &[
+        &keys::SYSCTL_VALUE,
+        &keys::TCP_PORTS_TO,
+        &keys::TCP_PORTS_USED,
+    ],
     thresholds: &[USED, SEVERE],
     knobs: &["net.tw_reuse", "net.port_range"],
     doc: Doc {
         looks_for: "Connections to one destination, those in TIME_WAIT included, that use more than 80 % of the local \
                     port range.",
         hurts: "connect() takes longer to find a port, and fails with EADDRNOTAVAIL at the end.",
-        todo: "Connections that are kept and used again; tcp_tw_reuse on the client, which on loopback is the \
-               kernel's default; a wider port range.",
+        todo: "Connections that are kept and used again; tcp_tw_reuse on the client where it is off (2 is on for loopback \
+               alone, the kernel's default since 4.19); a wider port range.",
         wrong: "Each local address has its own ports: they are counted apart, and the busiest address is told. Sockets whose \
                 ports a program binds itself count as well, whether or not they lie in the kernel's way.",
         sources: "Documentation/networking/ip-sysctl.rst (ip_local_port_range, tcp_tw_reuse).",
@@ -64,10 +71,18 @@ fn judge(evidence: &Evidence) -> Judgement {
     let mut finding = Finding::act(&Subject::host(), sentence)
         .severity(severity)
         .cite(used.reading);
-    // On loopback ports in TIME_WAIT are used again by default (tcp_tw_reuse 2, since Linux 4.19).
+    let reuse = evidence
+        .words(&keys::SYSCTL_VALUE, &Subject::new(Kind::Setting, TW_REUSE))
+        .ok();
+    // Where it is not known: the kernel's default since Linux 4.19.
+    let held = reuse.map_or("2", |reuse| reuse.value);
     let loopback = ["127.", "[::1]:", "[::ffff:127."];
-    if !to.is_some_and(|to| loopback.iter().any(|net| to.value.starts_with(net))) {
+    let is_loopback = to.is_some_and(|to| loopback.iter().any(|net| to.value.starts_with(net)));
+    if held != "1" && !(is_loopback && held == "2") {
         finding = finding.turn("net.tw_reuse", "1");
+    }
+    if let Some(reuse) = reuse {
+        finding = finding.cite(reuse.reading);
     }
     let finding = finding.consider("net.port_range").refuted_by(
         "`connect` finds a port at once under the same load: strace shows no EADDRNOTAVAIL",

@@ -72,7 +72,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     let per_call = evidence.host(&keys::SYSCALL_DATAGRAMS_PER_CALL)?;
     let sentence = format!(
-        "{sentence}, {:.2} datagrams per call on this host",
+        "{sentence}, {:.2} datagrams of this network namespace per call of the machine",
         per_call.value
     );
     if per_call.value > MOST.value {
@@ -86,7 +86,9 @@ fn judge(evidence: &Evidence) -> Judgement {
         return Ok(vec![
             Finding::watch(
                 cpu,
-                format!("{sentence}: most calls are about something else"),
+                format!(
+                    "{sentence}: most calls are about something else, or about another namespace"
+                ),
             )
             .severity(Grade::Low)
             .cite(rate.reading)

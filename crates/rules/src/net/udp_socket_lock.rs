@@ -259,7 +259,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 None => "how many of the machine's packets are datagrams of this network namespace is not known".to_owned(),
             };
             let sentence = format!(
-                "{sentence}; {why}, so it may be a fight for a socket of another one: check its process with --pid"
+                "{sentence}; {why}, so it may be a fight for a socket of another one: check with the --pid of a process there"
             );
             Finding::watch(seen.port.subject, sentence).confidence(Grade::Low)
         }
