@@ -198,7 +198,23 @@ fn brief(evidence: &Evidence) -> String {
     if parts.is_empty() {
         return String::new();
     }
-    format!("Longest: {}.", parts.join("; "))
+    let longest = parts.join("; ");
+    match unknown_waits(evidence) {
+        0 => format!("Longest: {longest}."),
+        unknown => format!(
+            "Longest of what is known: {longest}. Not known of {unknown} more that used a CPU: of several threads only the \
+             first was read; name one with --pid."
+        ),
+    }
+}
+
+/// How many of the processes that used a CPU do not tell how long they waited for one.
+fn unknown_waits(evidence: &Evidence) -> usize {
+    let busy = evidence.each(&keys::SCHED_PROCESS_CPU).unwrap_or_default();
+    busy.into_iter()
+        .filter(|(_, cpu)| cpu.value > 0.0)
+        .filter(|(process, _)| number(evidence, &keys::SCHED_PROCESS_RUN_DELAY, process).is_none())
+        .count()
 }
 
 /// The process that waited most, and for how much of the window. Its share alone tells little: it is one of the time in which
@@ -361,6 +377,34 @@ mod tests {
         assert!(said.contains("for each turn"), "{said}");
         let table = cpus(&evidence).expect("a table");
         assert_eq!(table.rows[0][0].text, "3");
+    }
+
+    #[test]
+    fn the_longest_wait_is_not_claimed_where_that_of_others_is_not_known() {
+        let mut evidence = Evidence::over(10.0);
+        let mut busy = |pid, cpus: f64, waited: Option<f64>| {
+            let process = || Subject::new(Kind::Process, pid);
+            evidence.text(
+                &keys::SCHED_PROCESS_NAME,
+                process(),
+                "kworker",
+                Origin::default(),
+            );
+            evidence.number(&keys::SCHED_PROCESS_CPU, process(), cpus, Origin::default());
+            if let Some(waited) = waited {
+                let key = &keys::SCHED_PROCESS_RUN_DELAY;
+                evidence.number(key, process(), waited, Origin::default());
+            }
+            brief(&evidence)
+        };
+        let alone = busy(7, 0.001, Some(0.5));
+        assert!(alone.starts_with("Longest: process kworker (7)"), "{alone}");
+        let beside = busy(8, 1.6, None);
+        assert!(
+            beside.starts_with("Longest of what is known: process kworker (7)"),
+            "{beside}"
+        );
+        assert!(beside.contains("Not known of 1 more"), "{beside}");
     }
 
     #[test]
