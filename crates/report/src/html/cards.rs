@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::mark;
+use super::parts::words;
 use crate::block::Card;
 use crate::numbers;
 
@@ -13,31 +14,31 @@ pub(super) fn draw(cards: &[Card]) -> Markup {
 fn card(card: &Card) -> Markup {
     html! {
         article.card {
-            p.found { (mark(card.mark)) " " (card.sentence) }
+            p.found { (mark(card.mark)) " " (words(&card.sentence)) }
             ul.context {
-                li { code { (card.rule) } }
-                @for tag in &card.tags { li { (tag) } }
+                li { code { (words(&card.rule)) } }
+                @for tag in &card.tags { li { (words(tag)) } }
             }
             @if !card.turns.is_empty() {
                 dl.turns {
                     @for turn in &card.turns {
-                        dt { (turn.knob) }
+                        dt { (words(&turn.knob)) }
                         dd {
-                            span.before { (turn.from) } span.arrow { " → " } strong { (turn.to) }
-                            @if !turn.command.is_empty() { code.command { (turn.command) } }
+                            span.before { (words(&turn.from)) } span.arrow { " → " } strong { (words(&turn.to)) }
+                            @if !turn.command.is_empty() { code.command { (words(&turn.command)) } }
                         }
                     }
                 }
             }
-            @if !card.estimate.is_empty() { p.estimate { (card.estimate) } }
-            @for note in &card.notes { p.estimate { (note) } }
+            @if !card.estimate.is_empty() { p.estimate { (words(&card.estimate)) } }
+            @for note in &card.notes { p.estimate { (words(note)) } }
             details.keep {
                 summary { (opens(card)) }
                 @if !card.evidence.is_empty() {
                     pre tabindex="0" { code { @for line in &card.evidence { (line) "\n" } } }
                 }
-                @if !card.refuted_by.is_empty() { p { b { "Wrong if: " } (card.refuted_by) } }
-                p { "More: " code { (card.explain) } }
+                @if !card.refuted_by.is_empty() { p { b { "Wrong if: " } (words(&card.refuted_by)) } }
+                p { "More: " code { (words(&card.explain)) } }
             }
             @if !card.also.is_empty() {
                 details.keep {

@@ -19,6 +19,7 @@ use std::borrow::Cow;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use self::parts::words;
 use crate::block::{Block, Cell, Chart, Column, Mark, Plot, Table, Tile, Tone, Verdict};
 use crate::csv;
 
@@ -106,22 +107,22 @@ fn zooms(block: &Block) -> bool {
 fn render(block: &Block) -> Markup {
     match block {
         Block::Section { id, title } => html! { h2 id=(id) { (title) } },
-        Block::Prose(text) => html! { p { (text) } },
-        Block::Notice { tone, text } => html! { p.notice.(class(*tone)) { (text) } },
+        Block::Prose(text) => html! { p { (words(text)) } },
+        Block::Notice { tone, text } => html! { p.notice.(class(*tone)) { (words(text)) } },
         Block::Verdict(verdict) => render_verdict(verdict),
         Block::Tiles(tiles) => html! { dl.tiles { @for tile in tiles { (render_tile(tile)) } } },
-        Block::List(items) => html! { ul { @for item in items { li { (item) } } } },
+        Block::List(items) => html! { ul { @for item in items { li { (words(item)) } } } },
         Block::Facts(facts) => html! {
-            dl.facts { @for (name, value) in facts { div { dt { (name) } dd { (value) } } } }
+            dl.facts { @for (name, value) in facts { div { dt { (words(name)) } dd { (words(value)) } } } }
         },
         Block::Code(lines) => html! {
             pre tabindex="0" { code { @for line in lines { (line) "\n" } } }
         },
         Block::Table(table) => html! {
             @for about in table.columns.iter().filter_map(|column| column.about.as_ref()) {
-                p.notice.(class(Tone::Quiet)) { (about) }
+                p.notice.(class(Tone::Quiet)) { (words(about)) }
             }
-            @if !table.caption.is_empty() { p.caption { (table.caption) } }
+            @if !table.caption.is_empty() { p.caption { (words(&table.caption)) } }
             (scrolling(table))
             (csv_link(table, "table"))
         },
@@ -167,8 +168,8 @@ fn mark(mark: Mark) -> Markup {
 fn render_verdict(verdict: &Verdict) -> Markup {
     html! {
         section.verdict aria-label="Verdict" {
-            p.sentence { (mark(verdict.mark)) " " (verdict.sentence) }
-            ul.context { @for piece in &verdict.context { li { (piece) } } }
+            p.sentence { (mark(verdict.mark)) " " (words(&verdict.sentence)) }
+            ul.context { @for piece in &verdict.context { li { (words(piece)) } } }
             @if !verdict.caveats.is_empty() {
                 p.caveats {
                     @for (index, (text, target)) in verdict.caveats.iter().enumerate() {
@@ -191,7 +192,7 @@ fn render_tile(tile: &Tile) -> Markup {
                 }
                 strong { (tile.value) }
             }
-            dd.detail { (tile.detail) }
+            dd.detail { (words(&tile.detail)) }
         }
     }
 }
@@ -200,8 +201,8 @@ fn render_chart(chart: &Chart) -> Markup {
     html! {
         figure id=(chart.id) {
             figcaption {
-                h3 { (chart.title) }
-                @if !chart.note.is_empty() { p { (chart.note) } }
+                h3 { (words(&chart.title)) }
+                @if !chart.note.is_empty() { p { (words(&chart.note)) } }
             }
             @match &chart.plot {
                 Plot::Intervals(plot) => (intervals::draw(plot, &chart.title)),
@@ -270,8 +271,8 @@ fn column_class(column: &Column) -> Option<&'static str> {
 
 fn field(cell: &Cell) -> Markup {
     html! {
-        @if cell.tone == Tone::Plain { (cell.text) } @else { span.(class(cell.tone)) { (cell.text) } }
-        @if let Some(note) = &cell.note { small { (note) } }
+        @if cell.tone == Tone::Plain { (words(&cell.text)) } @else { span.(class(cell.tone)) { (words(&cell.text)) } }
+        @if let Some(note) = &cell.note { small { (words(note)) } }
     }
 }
 

@@ -13,6 +13,23 @@ pub(super) fn anchor(at: f64) -> &'static str {
     if at > 0.97 { "end" } else { "middle" }
 }
 
+/// Text in which no option is parted at a hyphen: `-XX:+UseNUMA`, `--pid`.
+///
+/// In boxes, and not with other hyphens: what is copied stays as it is, and a box that is wider than the page is still
+/// parted.
+pub(super) fn words(text: &str) -> Markup {
+    let is_option = |word: &str| {
+        let bare = word.trim_start_matches(['(', '`', '\'', '"']);
+        bare.len() > 1 && bare.starts_with('-')
+    };
+    html! {
+        @for (index, word) in text.split(' ').enumerate() {
+            @if index > 0 { " " }
+            @if is_option(word) { span.option { (word) } } @else { (word) }
+        }
+    }
+}
+
 /// A legend entry: a sample and its name.
 pub(super) fn key(sample: &Markup, name: &str) -> Markup {
     html! {
@@ -26,5 +43,19 @@ pub(super) fn logo() -> Markup {
         svg width="18" height="18" viewBox="0 0 18 18" aria-hidden="true" {
             path d="M2 15h5M2 9h9M2 3h14" class="logo" {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_one_box_and_the_text_stays() {
+        let drawn = words("try -XX:+UseNUMA, a - b of nf-rules &c").into_string();
+        assert_eq!(
+            drawn,
+            "try <span class=\"option\">-XX:+UseNUMA,</span> a - b of nf-rules &amp;c"
+        );
     }
 }
