@@ -311,14 +311,20 @@ pub struct Evidence {
     seconds: f64,
     /// By key, then by subject, both in order: the same evidence always reads the same.
     readings: BTreeMap<&'static str, BTreeMap<Subject, Reading>>,
+    /// Bytes of memory that they take, at least.
+    held: usize,
 }
+
+/// The most bytes that readings take. Those of a machine with 512 CPUs and 2,000 interrupts, each with its raw line, take a
+/// tenth of it; what a stranger's capture tells of may be made to fill memory.
+const MOST_HELD: usize = 256 << 20;
 
 impl Evidence {
     /// Nothing yet, of a window of that many seconds.
     pub fn over(seconds: f64) -> Self {
         Self {
             seconds,
-            readings: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -327,8 +333,24 @@ impl Evidence {
         self.seconds
     }
 
+    /// It was told of more than is held, and some readings were not taken: nothing is to be judged by it.
+    pub fn is_overfull(&self) -> bool {
+        self.held > MOST_HELD
+    }
+
     /// Adds a reading. A value replaces an absence, never the other way round.
     pub fn add(&mut self, reading: Reading) {
+        self.held += size_of::<Reading>()
+            + reading.subject.name().len()
+            + reading.origin.source.len()
+            + reading.origin.line.len()
+            + size_of_val(&*reading.series);
+        if let Value::Text(text) = &reading.value {
+            self.held += text.len();
+        }
+        if self.is_overfull() {
+            return;
+        }
         let of_key = self.readings.entry(reading.key.id).or_default();
         let keeps = matches!(reading.value, Value::Absent(_))
             && of_key
@@ -535,6 +557,21 @@ mod tests {
         evidence.number(&keys::STACK_SAMPLES, Subject::host(), 4.0, origin);
         evidence.absent(&[&keys::STACK_SAMPLES], &Absence::because("late"), "");
         assert!((evidence.host(&keys::STACK_SAMPLES).unwrap().value - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn readings_without_end_are_not_held_and_it_is_known() {
+        let mut evidence = Evidence::over(10.0);
+        let line = "x".repeat(1 << 20);
+        let mut tell = |cpu| {
+            let origin = Origin::new("/proc/stat", line.clone());
+            evidence.number(&keys::SOFTNET_DROPPED, Subject::cpu(cpu), 1.0, origin);
+            evidence.is_overfull()
+        };
+        assert!((0..200).all(|cpu| !tell(cpu)));
+        assert!((200..300).any(tell));
+        let held = evidence.each(&keys::SOFTNET_DROPPED).unwrap().len();
+        assert!((200..256).contains(&held), "{held}");
     }
 
     #[test]

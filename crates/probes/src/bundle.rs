@@ -5,24 +5,33 @@
 //!
 //! The folder is a told host, see [`told`](crate::told).
 
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read};
 use std::path::Path;
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use rungwise_host::files;
+use rungwise_model::kernel::Answer;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::capture::Capture;
+use crate::capture::{Capture, Moment, Raw, Reply};
+use crate::weight::Weighed;
 use crate::{Error, Result, told};
 
 /// Format of the document. Fields may be added; a new number means that an old reader would be wrong.
 const FORMAT: u32 = 1;
 
-/// The most that is unpacked: four looks at a host with 100,000 sockets take about a quarter of it.
-const LIMIT: u64 = 512 << 20;
+/// The most that is unpacked: four looks at a host with 100,000 sockets take about half of it.
+const LIMIT: u64 = 256 << 20;
+
+/// The most entries, see [`Weighed`]: four looks at a host with 100,000 sockets take two thirds of it. An entry takes up
+/// to 100 bytes of memory.
+const ENTRIES: u64 = 4_000_000;
+
+/// The longest text: `/proc/interrupts` of 1,024 CPUs and 4,000 interrupts has 45 MiB, and its numbers take several times that.
+const LONGEST_TEXT: u64 = 64 << 20;
 
 /// The most that it may unpack to as a multiple of its own size: captures of hosts unpack to 8 times theirs (Linux 6.18), one of
 /// 100,000 idle connections to 37 times. A guess with room; zeros unpack to a thousand times theirs.
@@ -30,6 +39,12 @@ const TIMES: u64 = 128;
 
 /// A small bundle may unpack to this much all the same.
 const SMALL: u64 = 48 << 20;
+
+/// The most CPUs: `NR_CPUS` of Linux 6.18 is at most 8,192 (arch/x86/Kconfig).
+const CPUS: usize = 8192;
+
+/// The most network devices: twice what a host of many containers was seen to have; a guess with room.
+const DEVICES: usize = 20_000;
 
 /// The longest window that is believed: thirty years.
 const LONGEST_S: f64 = 1e9;
@@ -73,16 +88,16 @@ fn pack_within(capture: &Capture, limit: u64) -> Result<Vec<u8>> {
         capture,
     };
     // In pieces, not token by token: the packer is slow on few bytes. Never as a whole, which is 1.3 KB for each TCP socket.
-    let packer = Counted {
-        to: GzEncoder::new(Vec::new(), Compression::default()),
-        bytes: 0,
-    };
+    let packer = Weighed::new(GzEncoder::new(Vec::new(), Compression::default()));
     let mut text = BufWriter::with_capacity(64 << 10, packer);
     let written = serde_json::to_writer(&mut text, &document)
         .map_err(io::Error::from)
         .and_then(|()| text.into_inner().map_err(io::IntoInnerError::into_error))
-        .and_then(|Counted { to, bytes }| Ok((to.finish()?, bytes)));
-    let (packed, bytes) = written.map_err(|error| Error::NotABundle {
+        .and_then(|weighed| {
+            let too_many = too_many(&weighed);
+            Ok((weighed.to.finish()?, weighed.bytes, too_many))
+        });
+    let (packed, bytes, too_many) = written.map_err(|error| Error::NotABundle {
         path: "memory".into(),
         why: error.to_string(),
     })?;
@@ -90,30 +105,26 @@ fn pack_within(capture: &Capture, limit: u64) -> Result<Vec<u8>> {
     if bytes > limit {
         return Err(Error::TooMuch { bytes, limit });
     }
-    Ok(packed)
+    match too_many {
+        Some(what) => Err(Error::TooManySeen { what }),
+        None => Ok(packed),
+    }
+}
+
+/// What a document has more of than is read.
+fn too_many<W>(weighed: &Weighed<W>) -> Option<String> {
+    let (entries, longest) = (weighed.entries, weighed.longest);
+    if entries > ENTRIES {
+        Some(format!("more than {ENTRIES} entries"))
+    } else {
+        let most = LONGEST_TEXT >> 20;
+        (longest > LONGEST_TEXT).then(|| format!("a text of more than {most} MiB"))
+    }
 }
 
 /// The most that is unpacked of these bytes.
 fn most(packed: &[u8], limit: u64) -> u64 {
     limit.min(SMALL.max(TIMES * packed.len() as u64))
-}
-
-/// Counts what goes through.
-struct Counted<W> {
-    to: W,
-    bytes: u64,
-}
-
-impl<W: Write> Write for Counted<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = self.to.write(bytes)?;
-        self.bytes += taken as u64;
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
-    }
 }
 
 /// Reads a bundle: a file, or a folder that tells of a host or holds a file of the name that captures usually have.
@@ -148,12 +159,18 @@ fn unpack_within(bytes: &[u8], path: &Path, limit: u64) -> Result<Capture> {
     };
     let limit = most(bytes, limit);
     // Unpacked into nothing first: what is refused takes no memory, and what is read is never there as a whole.
-    let length = unpacked_length(bytes, limit + 1)
+    let weighed = weighed(bytes, limit + 1)
         .map_err(|error| not_a_bundle(format!("it is damaged or cut short: {error}")))?;
-    if length > limit {
+    if weighed.bytes > limit {
         return Err(Error::TooLarge {
             path: path.to_owned(),
             limit,
+        });
+    }
+    if let Some(what) = too_many(&weighed) {
+        return Err(Error::TooMany {
+            path: path.to_owned(),
+            what,
         });
     }
     let head: Head = parsed(bytes)
@@ -182,20 +199,40 @@ fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     }
 }
 
-/// How many bytes it unpacks to, of at most so many; what is read is kept nowhere.
-fn unpacked_length(bytes: &[u8], most: u64) -> io::Result<u64> {
+/// What it unpacks to, of at most so many bytes; what is read is kept nowhere.
+fn weighed(bytes: &[u8], most: u64) -> io::Result<Weighed<io::Sink>> {
+    let mut weighed = Weighed::new(io::sink());
     if is_packed(bytes) {
-        io::copy(&mut GzDecoder::new(bytes).take(most), &mut io::sink())
+        io::copy(&mut GzDecoder::new(bytes).take(most), &mut weighed)?;
     } else {
-        Ok(bytes.len() as u64)
+        io::copy(&mut bytes.take(most), &mut weighed)?;
     }
+    Ok(weighed)
 }
 
 fn is_packed(bytes: &[u8]) -> bool {
     bytes.starts_with(&GZIP)
 }
 
-/// What the types cannot say: there is a look, and time goes forward.
+/// More CPUs or devices than any machine has: each is looked at beside the others.
+fn outgrown(moment: &Moment) -> Option<String> {
+    let cpus = match moment.files.get("/proc/stat") {
+        Some(Raw::Text(text)) => text.lines().filter(|line| line.starts_with("cpu")).count(),
+        _ => 0,
+    };
+    let devices = moment.answers.values().map(|reply| match reply {
+        Reply::Answer(Answer::Devices(devices)) => devices.len(),
+        _ => 0,
+    });
+    // One line is of all CPUs together.
+    if cpus > CPUS + 1 {
+        Some(format!("more than {CPUS} CPUs"))
+    } else {
+        (devices.max() > Some(DEVICES)).then(|| format!("more than {DEVICES} network devices"))
+    }
+}
+
+/// What the types cannot say: there is a look, time goes forward, and it is of a machine that could be.
 fn check(capture: Capture, path: &Path) -> Result<Capture> {
     let wrong = |why: &str| Error::NotABundle {
         path: path.to_owned(),
@@ -203,6 +240,12 @@ fn check(capture: Capture, path: &Path) -> Result<Capture> {
     };
     if capture.moments.is_empty() {
         return Err(wrong("it has no look at the machine"));
+    }
+    if let Some(what) = capture.moments.iter().find_map(outgrown) {
+        return Err(Error::TooMany {
+            path: path.to_owned(),
+            what,
+        });
     }
     let forward = capture
         .moments
@@ -221,10 +264,11 @@ fn check(capture: Capture, path: &Path) -> Result<Capture> {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::kernel::{Answer, Endpoint, SocketMemory, TcpInfo, TcpSocket};
+    use std::io::Write as _;
+
+    use rungwise_model::kernel::{Endpoint, SocketMemory, TcpInfo, TcpSocket};
 
     use super::*;
-    use crate::capture::{Moment, Raw, Reply};
 
     fn capture() -> Capture {
         let mut moment = Moment::default();
@@ -295,6 +339,28 @@ mod tests {
     }
 
     #[test]
+    fn entries_and_texts_that_no_capture_has_are_refused_before_they_are_read() {
+        let head = r#"{"rungwise_capture":1,"version":"0.1.0","capture":{"machine":{},"moments":[{"at_s":0,"files":{"/x":"#;
+        let elements = format!(
+            r#"{head}{{"failed":[{}0]}}}}}}]}}}}"#,
+            "0,".repeat(4_100_000)
+        );
+        let error = unpack(elements.as_bytes(), Path::new("x")).unwrap_err();
+        assert!(
+            error.to_string().contains("more than 4000000 entries"),
+            "{error}"
+        );
+        let mut many = capture();
+        let cpus = Raw::Text("cpu1 0\n".repeat(CPUS + 2));
+        many.moments[1].files.insert("/proc/stat".to_owned(), cpus);
+        let error = unpack(&pack(&many).unwrap(), Path::new("x")).unwrap_err();
+        assert!(error.to_string().contains("more than 8192 CPUs"), "{error}");
+        let text = format!(r#"{head}"{}"}}}}]}}}}"#, " ".repeat((64 << 20) + 1));
+        let error = unpack(text.as_bytes(), Path::new("x")).unwrap_err();
+        assert!(matches!(error, Error::TooMany { .. }), "{error}");
+    }
+
+    #[test]
     fn a_folder_is_what_it_holds() {
         let folder = tempfile::tempdir().unwrap();
         let error = read(folder.path()).unwrap_err().to_string();
@@ -345,7 +411,10 @@ mod tests {
         }
         let packed = pack(&capture).unwrap();
         // Of this shape 100,000 would unpack to more than `SMALL`, so that the ratio decides.
-        let times = unpacked_length(&packed, LIMIT).unwrap() / packed.len() as u64;
+        let weighed = weighed(&packed, LIMIT).unwrap();
+        // Two looks at 4,000 are a fiftieth of four looks at 100,000.
+        assert!(weighed.entries * 50 < ENTRIES, "{}", weighed.entries);
+        let times = weighed.bytes / packed.len() as u64;
         assert!((33..TIMES).contains(&times), "{times}");
         assert_eq!(unpack(&packed, Path::new("x")).unwrap(), capture);
     }

@@ -37,6 +37,24 @@ pub enum Error {
         /// The most that is read.
         limit: u64,
     },
+    /// What was seen has more entries than are read of a capture.
+    #[error(
+        "cannot keep what was seen as a capture: it has {what}, and so many are not read again; judge it here: rungwise check"
+    )]
+    TooManySeen {
+        /// Which: `more than 4000000 entries`.
+        what: String,
+    },
+    /// It has more entries than a capture of any machine, and would fill memory.
+    #[error(
+        "cannot read {path} as a capture: it has {what}, more than any capture has; it is damaged or made to fill memory"
+    )]
+    TooMany {
+        /// The file.
+        path: PathBuf,
+        /// Which: `more than 4000000 entries`.
+        what: String,
+    },
     /// It claims or has more than a capture of any machine.
     #[error(
         "cannot read {path} as a capture: it unpacks to more than {} MiB, more than any capture has; \

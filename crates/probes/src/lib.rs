@@ -24,6 +24,7 @@ mod stack;
 mod sysctls;
 pub mod told;
 pub mod unseen;
+mod weight;
 pub mod window;
 
 pub use capture::{Capture, Moment};

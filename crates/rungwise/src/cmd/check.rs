@@ -134,7 +134,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         global.say(&format!("rungwise: {}", heard.when()));
         heard.put(&mut capture);
     }
-    let mut evidence = rungwise_probes::evidence(&capture);
+    let mut evidence = evidence(&capture, &target)?;
     if let Some(dumps) = dumps {
         join(&mut evidence, &dumps, capture.process.as_ref());
     }
@@ -232,6 +232,16 @@ fn about_rule(rule: &Rule) -> check::About {
         needs: rule.needs.iter().map(|key| key.id.to_owned()).collect(),
         knobs: rule.knobs.iter().map(|id| (*id).to_owned()).collect(),
     }
+}
+
+/// What `capture` of `target` says.
+pub(super) fn evidence(capture: &Capture, target: &str) -> anyhow::Result<Evidence> {
+    let evidence = rungwise_probes::evidence(capture);
+    anyhow::ensure!(
+        !evidence.is_overfull(),
+        "cannot judge {target}: it tells of more than any machine has; it is damaged or made to fill memory"
+    );
+    Ok(evidence)
 }
 
 /// What kind of file it is, is found out and never asked.

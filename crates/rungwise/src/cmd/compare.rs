@@ -40,7 +40,7 @@ struct Host {
 impl Host {
     fn open(path: &Path) -> anyhow::Result<Self> {
         let capture = check::open(path)?;
-        let evidence = rungwise_probes::evidence(&capture);
+        let evidence = check::evidence(&capture, &path.display().to_string())?;
         Ok(Self {
             name: path.display().to_string(),
             findings: rungwise_rules::judge(&evidence),
