@@ -102,11 +102,10 @@ impl Heap {
         let young = young_of(&areas);
         if pause.kind == Kind::Full && young.after.is_none() && is_of_two(collector) {
             // Before JDK 9 Serial and CMS tell the heap and the old generation; what a young collection left before is past.
-            let rest = |heap: Option<u64>, old: Option<u64>| heap?.checked_sub(old?);
-            let (heap, old) = (areas.get(Area::Heap), areas.get(Area::Old));
-            let told = areas.at(Area::Young);
-            told.before = told.before.or(rest(heap.before, old.before));
-            told.after = rest(heap.after, old.after);
+            // How full the young one was says nothing of young collections.
+            let (heap, old) = (areas.get(Area::Heap).after, areas.get(Area::Old).after);
+            areas.at(Area::Young).after =
+                heap.zip(old).and_then(|(heap, old)| heap.checked_sub(old));
         }
         self.areas(&areas, mark, window);
         if let (Kind::Young | Kind::Mixed, Some(before), Some(after)) =

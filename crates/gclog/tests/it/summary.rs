@@ -329,12 +329,22 @@ fn what_a_log_has_already_is_not_asked_for() {
 
 #[test]
 fn what_a_full_collection_leaves_of_the_young_generation_is_not_that_of_the_one_before() {
-    let log = "1.0: [GC (Allocation Failure) 1.0: [ParNew: 29440K->29440K(29440K), 0.01 secs] 90000K->90000K(94976K), 0.01 secs]\n\
-        2.0: [Full GC (Allocation Failure) 2.0: [CMS: 65535K->315K(65536K), 0.005 secs] 94975K->315K(94976K), [Metaspace: 2870K->2870K(1056768K)], 0.005 secs]\n";
+    let log = "1.000: [GC (Allocation Failure) 1.000: [ParNew: 29440K->29440K(29440K), 0.01 secs] 90000K->90000K(94976K), 0.01 secs]\n\
+        2.000: [Full GC (Allocation Failure) 2.000: [CMS: 65535K->315K(65536K), 0.005 secs] 94975K->315K(94976K), [Metaspace: 2870K->2870K(1056768K)], 0.005 secs]\n";
     let summary = summary_of(log.as_bytes());
     let young = &summary.runs[0].heap.parts["young"];
     assert_eq!(young.last_bytes, Some(0));
     assert_eq!(young.peak_bytes, 29440 << 10);
+    // How full it was when full ones came is none of the sizes that young collections met.
+    let later = |log: &str, more: u32| {
+        log.replace("1.000:", &format!("{}.000:", 1 + more))
+            .replace("2.000:", &format!("{}.000:", 2 + more))
+    };
+    let long: String = (0..20)
+        .map(|at| later(log, 2 * at).replace("94975K->315K", "70000K->315K"))
+        .collect();
+    let met = number(&summary_of(long.as_bytes()), &keys::GC_YOUNG_USED);
+    assert!((met - f64::from(29440 << 10)).abs() < 1.0, "{met}");
 }
 
 #[test]
