@@ -33,6 +33,12 @@ const WAITING: Threshold = Threshold {
     origin: "own guess, for the guard: a queue that nobody waits for costs nothing",
 };
 
+const SERIAL: Threshold = Threshold {
+    name: "time of the disk for each request, above which no longer queue is asked for",
+    value: 0.002,
+    origin: "own guess: flash takes less than 1 ms, a spindle 4 to 10 ms for each request elsewhere",
+};
+
 /// Longest queue that is asked for: the reference bank host went from 256 to 512.
 const LONGEST: f64 = 512.0;
 
@@ -49,14 +55,15 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DISK_SCHEDULER,
         &keys::PSI_IO_SOME,
     ],
-    thresholds: &[FULL, BUSY, WAITING],
+    thresholds: &[FULL, BUSY, WAITING, SERIAL],
     knobs: &["disk.nr_requests", "disk.queue_depth", "disk.scheduler"],
     doc: Doc {
         looks_for: "A mean queue above 80 % of nr_requests, times the number of hardware queues, a disk busy for more than 95 % of the window, and tasks that wait \
             for a disk in more than 10 % of the time.",
         hurts: "When the queue is full, the next writer stops in the kernel until a place is free, log writers included.",
         todo: "A longer queue lets an array or SSD sort and work in parallel (disk.nr_requests, disk.queue_depth). If the \
-            disk itself is at its end, only fewer or other requests help.",
+            disk itself is at its end, only fewer or other requests help, and each waits longer in a longer queue: for a disk \
+            that takes more than 2 ms for each none is asked for.",
         wrong: "A busy share of 100 % says nothing of a device that works on many requests at once. Of several hardware \
             queues one may be full while the others have room: a single writer uses that of its CPU, and the mean over all \
             does not show it. Adapters that share their tags between queues have less room than is reckoned here. A queue that only a \
@@ -116,11 +123,18 @@ fn judge(evidence: &Evidence) -> Judgement {
             continue;
         }
         let mut finding = Finding::act(disk, "");
-        if let Ok(time) = evidence.quantity(&keys::DISK_AWAIT, disk) {
+        let mut is_serial = false;
+        if let Ok(time) = evidence.quantity(&keys::DISK_AWAIT, disk)
+            && time.value > 0.0
+        {
+            // Little's law: what is in the queue, over the time in it.
+            let done = queue.value / time.value;
+            is_serial = done * SERIAL.value < 1.0;
             let _ = write!(
                 sentence,
-                "; a request takes {}",
-                number_of(Unit::Seconds, time.value)
+                "; a request takes {}, {} are done",
+                number_of(Unit::Seconds, time.value),
+                say::rate(done)
             );
             finding = finding.cite(time.reading);
         }
@@ -146,7 +160,8 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
         if longer > each.value {
             // Without a scheduler the device's own depth is the most, and more is refused (blk_mq_update_nr_requests).
-            finding = if scheduler.is_some_and(|scheduler| scheduler.value != "none") {
+            let takes = scheduler.is_some_and(|scheduler| scheduler.value != "none");
+            finding = if takes && !is_serial {
                 finding.turn_device("disk.nr_requests", disk.name(), format!("{longer:.0}"))
             } else {
                 finding.consider_device("disk.nr_requests", disk.name())
