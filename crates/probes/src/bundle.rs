@@ -24,9 +24,9 @@ use crate::{Error, Result, told};
 const FORMAT: u32 = 1;
 
 /// The most that is unpacked: four looks at a host with 100,000 sockets take about half of it.
-const LIMIT: u64 = 256 << 20;
+const LIMIT: u64 = 512 << 20;
 
-/// The most entries, see [`Weighed`]: four looks at a host with 100,000 sockets take two thirds of it. An entry takes up
+/// The most entries, see [`Weighed`]: four looks at a host with 100,000 sockets take three quarters of it. An entry takes up
 /// to 100 bytes of memory.
 const ENTRIES: u64 = 4_000_000;
 
