@@ -47,15 +47,16 @@ const OPTIONS: [&str; 3] = ["filecount", "filesize", "foldmultilines"];
 pub(super) fn why(release: Release, text: &str) -> Option<String> {
     // A file name in quotes may hold a colon.
     let text = &text[..text.find('"').unwrap_or(text.len())];
-    let mut parts = text.split(':');
-    let selections = parts.next().unwrap_or_default();
+    let (selections, rest) = text.split_once(':').unwrap_or((text, ""));
+    let mut parts = behind_drive(rest).splitn(3, ':').skip(1);
+    let (decorators, options) = (parts.next(), parts.next());
     if ["disable", "async", "help"].contains(&selections) {
         return None;
     }
     let mut all = selections.split(',').filter(|_| !selections.is_empty());
     let selection = all.find_map(|selection| of_selection(release, selection));
     let decorators = || {
-        let decorators = parts.nth(1)?.to_ascii_lowercase();
+        let decorators = decorators?.to_ascii_lowercase();
         if decorators == "none" {
             return None;
         }
@@ -65,13 +66,22 @@ pub(super) fn why(release: Release, text: &str) -> Option<String> {
         Some(format!("'{wrong}' is no decoration"))
     };
     selection.or_else(decorators).or_else(|| {
-        let options = text.splitn(4, ':').nth(3)?;
-        let names = options.split(',').filter(|_| !options.is_empty());
+        let options = options.filter(|options| !options.is_empty())?;
+        let names = options.split(',');
         let wrong = names
             .map(|option| option.split('=').next().unwrap_or_default())
             .find(|name| !OPTIONS.contains(name))?;
         Some(format!("'{wrong}' is no option of an output"))
     })
+}
+
+/// The output and what follows, without the drive of a file on Windows: the colon in `C:\gc.log` parts nothing there.
+fn behind_drive(text: &str) -> &str {
+    let path = text.strip_prefix("file=").unwrap_or(text);
+    match path.as_bytes() {
+        [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => &path[2..],
+        _ => text,
+    }
 }
 
 /// `gc+heap*=debug`.
@@ -136,6 +146,8 @@ mod tests {
             "gc*:file=gc.log:none",
             "gc:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m",
             r#"gc*:file="C:\gc.log":time"#,
+            r"gc*:file=C:\logs\gc.log:time,uptime:filecount=5",
+            "gc:d:/gc.log",
             "gc*,safepoint:file=gc-%p-%t.log:utctime,pid,tags:filecount=0",
         ] {
             assert_eq!(why(Release(17), taken), None, "{taken}");
@@ -151,6 +163,7 @@ mod tests {
             ("gc:file=x.log:time,foo", "'foo' is no decoration"),
             ("gc:stdout:none,time", "'none' is no decoration"),
             ("gc:file=x.log:time:foo=1", "'foo' is no option"),
+            (r"gc:file=C:\gc.log:foo", "'foo' is no decoration"),
         ] {
             let why = why(Release(17), refused).unwrap_or_default();
             assert!(why.contains(words), "{refused}: {why}");
