@@ -41,10 +41,11 @@ pub(super) fn why(case: &Case, name: &str, text: &str) -> Option<String> {
         {
             Some(format!("{collector} has one thread at least"))
         }
-        // One for each of the two compilers.
+        // One for each of the two compilers, unless a mode leaves one of them out (JDK 17 and later).
         "CICompilerCount"
             if number.is_some_and(|count| count < 2)
                 && case.line.given("TieredStopAtLevel").is_none()
+                && case.line.given("CompilationMode").is_none()
                 && case.line.switch("TieredCompilation") != Some(false)
                 && case.line.option("-Xint").is_none() =>
         {
