@@ -116,8 +116,11 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let grown = run
         .told(&keys::GC_SECONDS)
         .map_or(0.0, |seconds| low * seconds / live.value.max(1.0));
-    // A growth over the run beyond all that is alive now was freed again.
-    if low > 0.0 && grown > GROWN.value && grown <= 1.0 {
+    // A growth over the run beyond all that is alive now was freed again, unless as much is alive as ever was: the last old
+    // collection may lie long before the end of the run.
+    let most = live.reading.series.iter().copied().fold(0.0, f64::max);
+    let freed = grown > 1.0 && live.value < most;
+    if low > 0.0 && grown > GROWN.value && !freed {
         return Ok(growing(
             run,
             live.value,
@@ -140,7 +143,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .severity(Grade::Medium)
             .refuted_by("old collections that come seldom all the same"));
     }
-    let sentence = if grown > 1.0 {
+    let sentence = if freed {
         format!("{holds} stay alive{of_room}: what had grown before was freed")
     } else {
         format!("{holds} stay alive{of_room}, and that does not grow for sure")
