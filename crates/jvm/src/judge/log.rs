@@ -48,7 +48,8 @@ pub(super) fn why(release: Release, text: &str) -> Option<String> {
     // A file name in quotes may hold a colon.
     let text = &text[..text.find('"').unwrap_or(text.len())];
     let (selections, rest) = text.split_once(':').unwrap_or((text, ""));
-    let mut parts = behind_drive(rest).splitn(3, ':').skip(1);
+    // More parts are ignored with a warning.
+    let mut parts = behind_drive(rest).split(':').skip(1);
     let (decorators, options) = (parts.next(), parts.next());
     if ["disable", "async", "help"].contains(&selections) {
         return None;
@@ -75,11 +76,12 @@ pub(super) fn why(release: Release, text: &str) -> Option<String> {
     })
 }
 
-/// The output and what follows, without the drive of a file on Windows: the colon in `C:\gc.log` parts nothing there.
+/// The output and what follows, without the drive of a file on Windows: the colon in `C:\gc.log` parts nothing there. A shell
+/// may have taken the backslash away.
 fn behind_drive(text: &str) -> &str {
     let path = text.strip_prefix("file=").unwrap_or(text);
     match path.as_bytes() {
-        [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => &path[2..],
+        [drive, b':', ..] if drive.is_ascii_alphabetic() => &path[2..],
         _ => text,
     }
 }
@@ -139,6 +141,7 @@ mod tests {
             "gc=debug,safepoint=off:stderr",
             "all=info",
             "::",
+            ":::::",
             "disable",
             "gc*:stdout:Time",
             "gc*:stdout:t,u",
@@ -148,6 +151,7 @@ mod tests {
             r#"gc*:file="C:\gc.log":time"#,
             r"gc*:file=C:\logs\gc.log:time,uptime:filecount=5",
             "gc:d:/gc.log",
+            "gc*:file=C:logsgc.log:time",
             "gc*,safepoint:file=gc-%p-%t.log:utctime,pid,tags:filecount=0",
         ] {
             assert_eq!(why(Release(17), taken), None, "{taken}");
