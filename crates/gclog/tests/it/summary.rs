@@ -288,11 +288,11 @@ fn what_a_log_has_already_is_not_asked_for() {
             other => panic!("{}: {other:?}", key.id),
         }
     };
-    // No old cycle has ended yet, and no option makes Shenandoah print the CPU time of its pauses.
+    // No old cycle has told what it leaves yet, and no option makes Shenandoah print the CPU time of its pauses.
     let log = corpus::bytes("own_jdk25-genshen.log");
     let live = lacks(&log, &keys::GC_LIVE);
     assert!(
-        live.ends_with("has ended in the log; read a longer log"),
+        live.ends_with("has told what it leaves; read a longer log"),
         "{live}"
     );
     let cpu = lacks(&log, &keys::GC_CPU_PAUSES);

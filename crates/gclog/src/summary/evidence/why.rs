@@ -70,7 +70,9 @@ impl Why {
             Self::Humongous => "the log does not tell of humongous objects",
             Self::HumongousSizes => "the log does not tell how large humongous objects are",
             Self::Live => "no collection of the old generation that tells what is left",
-            Self::LiveYet => "no collection or cycle of the old generation has ended in the log",
+            Self::LiveYet => {
+                "the log ends before a collection or cycle of the old generation has told what it leaves"
+            }
             Self::LiveSlope => "too few old collections at different times to tell a growth",
             Self::Metaspace => "the log does not tell of metaspace",
             Self::MetaspaceSlope => {
