@@ -35,6 +35,10 @@ const SHORT: Threshold = Threshold {
     origin: "own guess; what a service holds after minutes says nothing of what it will hold",
 };
 
+/// What is alive now over the most that was, below which it was freed. Own guess: what is alive varies by less from one old
+/// collection to the next.
+const FREED: f64 = 0.5;
+
 const DAY: f64 = 86400.0;
 const HOUR: f64 = 3600.0;
 
@@ -116,10 +120,10 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let grown = run
         .told(&keys::GC_SECONDS)
         .map_or(0.0, |seconds| low * seconds / live.value.max(1.0));
-    // A growth over the run beyond all that is alive now was freed again, unless as much is alive as ever was: the last old
-    // collection may lie long before the end of the run.
+    // A growth over the run beyond all that is alive now was freed again, unless about as much is alive as ever was: the last
+    // old collection may lie long before the end of the run.
     let most = live.reading.series.iter().copied().fold(0.0, f64::max);
-    let freed = grown > 1.0 && live.value < most;
+    let freed = grown > 1.0 && live.value < FREED * most;
     if low > 0.0 && grown > GROWN.value && !freed {
         return Ok(growing(
             run,
