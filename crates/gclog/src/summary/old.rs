@@ -87,8 +87,8 @@ pub(super) struct Old {
     mixed: Option<(Mark, Window, Areas)>,
     /// CMS has swept; the next collection tells what is left.
     swept: bool,
-    /// G1 has marked, and the heap held so much; the most there is where that is not told. Eden is in it, and not in what the next young collection
-    /// leaves, which has in it what was promoted since: the lesser of the two is nearer to what is alive.
+    /// G1 has marked, and the heap held so much; the most there is where that is not told. Eden is in it, and not in what the
+    /// next young collection leaves, which has in it what was promoted since: the lesser of the two is nearer to what is alive.
     marked: Option<u64>,
     /// Most that the old generation held since the last old collection.
     peak: Option<u64>,
