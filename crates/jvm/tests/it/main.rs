@@ -43,7 +43,7 @@ const SAMPLE: &[&str] = &[
     "-XX:MaxTenuringThreshold=15",
     "-XX:MaxTenuringThreshold=16",
     "-XX:MaxTenuringThreshold=17",
-    "-XX:SurvivorRatio=0",
+    "-XX:MaxHeapFreeRatio=101",
     "-XX:MaxGCPauseMillis=abc",
     "-XX:MaxGCPauseMilis=100",
     "-XX:+MaxGCPauseMillis",
@@ -201,6 +201,39 @@ fn what_we_say_of_an_option_is_what_the_jvm_does() {
             SAMPLE.iter().map(|&option| option.to_owned()),
         );
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+/// What JVMs check after they have read their flags, each beside what they take.
+const CHECKED_LATE: &[&str] = &[
+    "-XX:SurvivorRatio=0 -XX:+UseSerialGC",
+    "-XX:SurvivorRatio=1 -XX:+UseSerialGC",
+    "-XX:NewRatio=0 -XX:+UseParallelGC",
+    "-XX:NewRatio=1 -XX:+UseParallelGC",
+    "-XX:ParallelGCThreads=0 -XX:+UseParallelGC",
+    "-XX:ParallelGCThreads=0 -XX:+UseSerialGC",
+    "-XX:MaxGCPauseMillis=0 -XX:+UseG1GC",
+    "-XX:GCPauseIntervalMillis=300 -XX:+UseG1GC",
+    "-XX:GCPauseIntervalMillis=300 -XX:MaxGCPauseMillis=100 -XX:+UseG1GC",
+    "-XX:CICompilerCount=1",
+    "-XX:CICompilerCount=1 -XX:TieredStopAtLevel=1",
+    "-XX:ObjectAlignmentInBytes=24",
+    "-XX:ReservedCodeCacheSize=1m",
+    "-XX:ReservedCodeCacheSize=3g",
+    "-Xmx1m",
+];
+
+#[test]
+fn what_we_say_of_a_line_is_what_the_whole_start_shows() {
+    for (release, java) in jvms() {
+        for line in CHECKED_LATE {
+            let options: Vec<&str> = line.split(' ').chain(["-version"]).collect();
+            let told = run(&java, &options);
+            // Its last line names the machine that it is: `OpenJDK 64-Bit Server VM (build 25.0.3+9, mixed mode)`.
+            let starts = told.contains("(build ");
+            let refused = ours(release, line) == "refused";
+            assert_eq!(refused, !starts, "{release} {line}: {told}");
+        }
     }
 }
 
