@@ -237,6 +237,36 @@ fn what_we_say_of_a_line_is_what_the_whole_start_shows() {
     }
 }
 
+/// Tags of `-Xlog`, each with the releases that have it.
+const LOG_TAGS: &str = include_str!("../../data/log-tags.txt");
+
+#[test]
+fn the_tags_of_xlog_are_those_that_the_jvm_lists() {
+    for (release, java) in jvms() {
+        if release < Release(9) {
+            continue;
+        }
+        let told = run(&java, &["-Xlog:help"]);
+        let (_, list) = told.split_once("Available log tags:").unwrap();
+        let theirs: Vec<&str> = list
+            .trim_start()
+            .lines()
+            .next()
+            .unwrap()
+            .split(", ")
+            .collect();
+        let number = release.0.to_string();
+        let ours: Vec<&str> = LOG_TAGS
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.split_once(' '))
+            .filter(|(_, releases)| releases.split(' ').any(|has| has == number))
+            .map(|(tag, _)| tag)
+            .collect();
+        assert_eq!(ours, theirs, "{release}");
+    }
+}
+
 /// Every so many names of the tables of the other JDKs are asked of a JVM.
 const EVERY: usize = 29;
 
