@@ -3,6 +3,7 @@
 //! A rule is data and one pure function. It has three outcomes and no silence: a finding, clear (with the
 //! distance from its line), or undecided (with what is missing).
 
+mod causes;
 pub mod change;
 mod cpu;
 mod device;
@@ -164,6 +165,7 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
                 &b.subject,
             ))
     });
+    causes::first(&mut findings);
     findings
 }
 

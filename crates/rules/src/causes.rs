@@ -1,0 +1,91 @@
+//! Which finding is the cause of which: a cause stands before what follows from it.
+//!
+//! A queue that overflows makes its clients send again, and a stopped group makes its threads wait. Both are true and both
+//! are found; a person who starts with the consequence loses an afternoon. Severity alone cannot order them, because a
+//! consequence is often the larger number.
+
+use rungwise_model::check::{Finding, Outcome};
+
+/// A rule, and the rules whose findings follow from its own. Sorted by the cause.
+const CAUSES: &[(&str, &[&str])] = &[
+    (
+        "cfs-throttled",
+        &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
+    ),
+    ("conntrack-full", &["tcp-retrans"]),
+    ("nic-ring-drop", &["tcp-retrans"]),
+    ("softnet-drop", &["tcp-retrans"]),
+    ("tcp-listen-overflow", &["tcp-retrans", "tcp-synq-full"]),
+    ("tcp-recvq-pile", &["tcp-rwnd-limited"]),
+];
+
+/// Moves what follows from a finding to act on behind it, whatever the severities; all else keeps its place.
+///
+/// Only findings to act on are causes, and only consequences to act on move: outcomes stay together.
+pub(crate) fn first(findings: &mut Vec<Finding>) {
+    let acts = findings
+        .iter()
+        .take_while(|finding| finding.outcome == Outcome::Act)
+        .count();
+    let mut rest = findings.split_off(acts);
+    let mut waiting = std::mem::take(findings);
+    // A finding is placed when none of those that still wait is its cause. What is left in a circle keeps its order.
+    while !waiting.is_empty() {
+        let next = waiting
+            .iter()
+            .position(|finding| !waiting.iter().any(|other| is_cause(other, finding)))
+            .unwrap_or(0);
+        findings.push(waiting.remove(next));
+    }
+    findings.append(&mut rest);
+}
+
+/// Whether `finding` follows from `cause`.
+fn is_cause(cause: &Finding, finding: &Finding) -> bool {
+    CAUSES
+        .iter()
+        .any(|(rule, follow)| *rule == cause.rule && follow.contains(&finding.rule.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::check::Grade;
+    use rungwise_model::evidence::Subject;
+
+    use super::*;
+    use crate::RULES;
+
+    #[test]
+    fn rules_in_the_table_exist_and_it_is_sorted() {
+        assert!(CAUSES.is_sorted_by_key(|(cause, _)| cause));
+        for (cause, follow) in CAUSES {
+            for rule in follow.iter().chain([cause]) {
+                assert!(
+                    RULES.iter().any(|known| known.id == *rule),
+                    "no rule {rule}"
+                );
+            }
+            assert!(!follow.contains(cause), "{cause} is its own cause");
+        }
+    }
+
+    #[test]
+    fn a_cause_stands_before_a_severer_consequence() {
+        let said = |rule: &str, grade: Grade, finding: fn(&Subject, String) -> Finding| Finding {
+            rule: rule.to_owned(),
+            ..finding(&Subject::host(), String::new()).severity(grade)
+        };
+        let mut findings = vec![
+            said("tcp-retrans", Grade::High, Finding::act),
+            said("steal", Grade::Medium, Finding::act),
+            said("tcp-listen-overflow", Grade::Medium, Finding::act),
+            said("runq-delay", Grade::Low, Finding::watch),
+        ];
+        first(&mut findings);
+        let order: Vec<&str> = findings.iter().map(|finding| &*finding.rule).collect();
+        assert_eq!(
+            order,
+            ["steal", "tcp-listen-overflow", "tcp-retrans", "runq-delay"]
+        );
+    }
+}
