@@ -339,6 +339,106 @@ pub enum Scalar {
     Text(String),
 }
 
+/// How full a resource is, whether something waits for it, and whether it fails: a row of the USE table
+/// (Gregg, "Thinking Methodically about Performance", 2012).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resource {
+    /// Its lasting name: `cpus`, `disks`, `tcp`.
+    pub id: String,
+    /// What people call it.
+    pub title: String,
+    /// How much of it is in use; null where the aspect makes no sense.
+    pub utilisation: Option<Cell>,
+    /// Whether something waits for it.
+    pub saturation: Option<Cell>,
+    /// Whether it loses or refuses something.
+    pub errors: Option<Cell>,
+}
+
+impl Resource {
+    /// Its cells with the aspect that each is of.
+    pub fn cells(&self) -> impl Iterator<Item = (&'static str, &Cell)> {
+        [
+            ("utilisation", &self.utilisation),
+            ("saturation", &self.saturation),
+            ("errors", &self.errors),
+        ]
+        .into_iter()
+        .filter_map(|(aspect, cell)| Some((aspect, cell.as_ref()?)))
+    }
+}
+
+/// One aspect of a resource.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cell {
+    /// Below its line, at or above it, not seen, or nothing there.
+    pub level: Level,
+    /// The reading nearest to its line, or furthest beyond; null where there is none.
+    pub value: Option<f64>,
+    /// The line of that reading.
+    pub line: Option<f64>,
+    /// Unit of both.
+    pub unit: Option<Unit>,
+    /// What it was read of: `cpu/0`, `disk/vda`, `host`; empty where nothing was read.
+    pub subject: String,
+    /// What was read, or why it was not.
+    pub note: String,
+    /// The rule that explains a high cell; empty where none does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub explained_by: String,
+}
+
+/// Level of a [`Cell`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Read, and below its line.
+    Low,
+    /// At its line or beyond.
+    High,
+    /// Not read, or only a part of it.
+    Unseen,
+    /// This machine has no such thing.
+    None,
+}
+
+/// What a check comes to, strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// A rule asks to act.
+    Act,
+    /// Something is saturated, lost or waited for.
+    Saturated,
+    /// Nothing was found, but not all that matters was seen.
+    Unseen,
+    /// Nothing was found, and all that matters was seen.
+    Healthy,
+}
+
+impl Standing {
+    /// Of these findings and resources. Of a document without resources, as those of a file, the findings alone count.
+    pub fn of(findings: &[Finding], resources: &[Resource]) -> Self {
+        let has = |level| {
+            let mut cells = resources.iter().flat_map(Resource::cells);
+            cells.any(|(_, cell)| cell.level == level)
+        };
+        let decided = |finding: &Finding| finding.outcome != Outcome::Undecided;
+        if findings
+            .iter()
+            .any(|finding| finding.outcome == Outcome::Act)
+        {
+            Self::Act
+        } else if has(Level::High) {
+            Self::Saturated
+        } else if has(Level::Unseen) || !findings.iter().any(decided) {
+            Self::Unseen
+        } else {
+            Self::Healthy
+        }
+    }
+}
+
 /// The document of `check`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckReport {
@@ -357,6 +457,12 @@ pub struct CheckReport {
     pub window_s: f64,
     /// Act first, then watch, undecided, clear; within each the severest first.
     pub findings: Vec<Finding>,
+    /// What the check comes to; null in documents of before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Standing>,
+    /// The USE table; empty in documents of before it was recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<Resource>,
     /// What the pictures and tables of the page show of the host; empty in documents of before it was told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<Table>,

@@ -62,6 +62,8 @@ pub enum Kind {
     Port,
     /// One connection: `10.0.0.1:20880>10.0.0.2:40112`.
     Connection,
+    /// One counter of the kernel by its group and name: `TcpExt:ListenOverflows`.
+    Counter,
     /// One value that a knob set: the knob and where.
     Setting,
     /// One run of a JVM in a GC log, by its number there, from 1.
@@ -85,6 +87,7 @@ const KINDS: &[(Kind, &str)] = &[
     (Kind::Thread, "thread"),
     (Kind::Port, "port"),
     (Kind::Connection, "connection"),
+    (Kind::Counter, "counter"),
     (Kind::Setting, "setting"),
     (Kind::Jvm, "jvm"),
     (Kind::Dumps, "dumps"),
@@ -201,6 +204,8 @@ pub struct Absence {
     pub reason: String,
     /// What a person can do; empty where nothing helps.
     pub remedy: String,
+    /// Nothing is there to be read: this machine has no such device, group or connection. All else was not seen.
+    pub is_none: bool,
 }
 
 impl Absence {
@@ -209,6 +214,15 @@ impl Absence {
         Self {
             reason: reason.into(),
             remedy: String::new(),
+            is_none: false,
+        }
+    }
+
+    /// There is no such thing on this machine, and the reason says so: `this host has no disk`.
+    pub fn none(reason: impl Into<String>) -> Self {
+        Self {
+            is_none: true,
+            ..Self::because(reason)
         }
     }
 

@@ -29,6 +29,7 @@ pub mod window;
 
 pub use capture::{Capture, Moment};
 pub use error::{Error, Result};
+pub use net::losses::{LOSSES, Loss, ORDINARY, Of};
 pub use probe::{Cost, Need, Probe, Source, What, When};
 pub use window::{Rate, Window};
 
@@ -53,6 +54,7 @@ pub static PROBES: &[&Probe] = &[
     &cpu::interrupts::PROBE,
     &memory::meminfo::PROBE,
     &device::counters::PROBE,
+    &net::losses::PROBE,
     &net::protocols::PROBE,
     &net::sockstat::PROBE,
     &process::processes::PROBE,

@@ -58,6 +58,8 @@ pub fn checked(report: &ThreadsReport, target: &str) -> CheckReport {
         host: String::new(),
         window_s: 0.0,
         findings: report.findings.clone(),
+        standing: None,
+        resources: Vec::new(),
         tables: Vec::new(),
     }
 }

@@ -17,6 +17,8 @@ mod numa;
 mod page;
 mod pick;
 mod process;
+mod residual;
+mod resources;
 pub mod rule;
 mod sampled;
 mod say;
@@ -25,6 +27,7 @@ mod tcp;
 mod virt;
 
 pub use page::pages;
+pub use resources::{owned_counters, resources};
 pub use rule::{Doc, Judgement, Rule, Threshold};
 
 use rungwise_model::check::{Finding, Grade, Outcome};
@@ -90,6 +93,7 @@ pub static RULES: &[&Rule] = &[
     &numa::numa_hint_faults::RULE,
     &numa::numa_remote::RULE,
     &net::port_exhaust::RULE,
+    &residual::resource_saturated::RULE,
     &tcp::rpc_single_conn::RULE,
     &device::rps_harmful::RULE,
     &device::rps_needed::RULE,
@@ -130,6 +134,8 @@ pub static RULES: &[&Rule] = &[
     &net::udp_shared_socket::RULE,
     &net::udp_socket_lock::RULE,
     &cpu::udp_thread_remote::RULE,
+    &residual::unexplained_loss::RULE,
+    &residual::unexplained_wait::RULE,
 ];
 
 /// The finding that the load generator was the limit, where it is sure enough that nothing else can be judged by the rate.

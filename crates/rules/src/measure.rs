@@ -129,6 +129,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("udp-shared-socket", less(&keys::UDP_SOCKETS)),
     ("udp-socket-lock", more(&keys::STACK_UDP_LOCK)),
     ("udp-thread-remote", more(&keys::SCHED_REMOTE_SOFTIRQ)),
+    ("unexplained-loss", more(&keys::LOSS_SHARE)),
 ];
 
 /// The number of this rule, if it has one.
@@ -168,8 +169,11 @@ mod tests {
         "gc-not-the-bottleneck",
         "irq-affinity-reverted",
         "irq-names-unknown",
+        "resource-saturated",
         "rps-new-device",
         "tcp-sane-flags",
+        // Of another resource each time.
+        "unexplained-wait",
     ];
 
     #[test]

@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 
 use crate::change::{CHANGES, Change};
+use crate::resources::Means;
 use crate::rule::{Doc, Rule, Threshold};
+use crate::{residual, resources};
 
 impl Rule {
     /// The rule's page as Markdown, with the five headings of the house style.
@@ -25,7 +27,25 @@ impl Rule {
             let _ = writeln!(page, "| `{}` | {} |", key.id, key.meaning);
         }
         lines(&mut page, self.thresholds);
+        if let Some(means) = residual::means_of(self.id) {
+            gauges(&mut page, means);
+        }
         page
+    }
+}
+
+/// The lines of the table of resources that a residual rule goes by.
+fn gauges(page: &mut String, means: Means) {
+    for row in resources::ROWS {
+        for gauge in row.gauges().filter(|gauge| gauge.means == means) {
+            let at = if gauge.falls { "at most" } else { "at least" };
+            let (title, id) = (row.title, gauge.key.id);
+            let _ = writeln!(
+                page,
+                "| {title}: `{id}`, {at} | {} | {} |",
+                gauge.line, gauge.origin
+            );
+        }
     }
 }
 

@@ -25,6 +25,18 @@ fn knobs_are_sorted_and_their_ids_unique() {
     assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
 }
 
+/// A counter that a rule answers for must be one that is read; all others belong to `unexplained-loss`.
+#[test]
+fn counters_with_an_owner_are_read() {
+    let read: BTreeSet<String> = rungwise_probes::LOSSES
+        .iter()
+        .map(|loss| format!("{}:{}", loss.group, loss.name))
+        .collect();
+    let owned = rungwise_rules::owned_counters().map(str::to_owned);
+    let offenders: Vec<String> = owned.filter(|name| !read.contains(name)).collect();
+    none_of(&offenders, "counters that a rule owns and no probe reads");
+}
+
 #[test]
 fn every_knob_page_has_its_headings_with_text_below() {
     let mut offenders = Vec::new();

@@ -29,6 +29,7 @@ mod cpu;
 mod device;
 mod gc;
 mod load;
+mod loss;
 mod memory;
 mod net;
 mod outside;
@@ -39,6 +40,7 @@ pub use cpu::*;
 pub use device::*;
 pub use gc::*;
 pub use load::*;
+pub use loss::*;
 pub use memory::*;
 pub use net::*;
 pub use outside::*;
@@ -47,10 +49,12 @@ pub use threads::*;
 
 /// All keys.
 pub fn all() -> impl Iterator<Item = &'static Key> {
-    [CPU, DEVICE, GC, LOAD, MEMORY, NET, OUTSIDE, STACK, THREADS]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        CPU, DEVICE, GC, LOAD, LOSS, MEMORY, NET, OUTSIDE, STACK, THREADS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 #[cfg(test)]

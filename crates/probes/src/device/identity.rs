@@ -136,7 +136,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
 
 /// Bytes per second that the link carries in one direction, and what the file says.
 pub(super) fn speed<'a>(window: &Window<'a>, device: &str) -> Result<(f64, &'a str), Absence> {
-    let untold = || Absence::because("the device tells no speed");
+    let untold = || Absence::none("the device reports no link speed");
     let path = SPEED.replace('*', device);
     let text = window.text(&path).map_err(|_| untold())?.trim();
     match text.parse::<i64>() {

@@ -66,7 +66,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     if disks.is_empty() {
         let why = window
             .unlisted(SCHEDULERS)
-            .unwrap_or_else(|| Absence::because("no disk has read or written anything since boot"));
+            .unwrap_or_else(|| Absence::none("no disk has read or written anything since boot"));
         return evidence.absent(PROBE.yields, &why, STATS);
     }
     for disk in disks {

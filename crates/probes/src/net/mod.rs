@@ -5,6 +5,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod conntrack;
+pub(crate) mod losses;
 pub(crate) mod netfilter;
 pub(crate) mod port;
 pub(crate) mod protocols;

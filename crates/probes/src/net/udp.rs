@@ -96,7 +96,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
     let none = match window.answer("udp") {
         Ok(other) if looks.is_empty() => misplaced("udp", other),
-        _ => Absence::because("no UDP socket tells it"),
+        _ => Absence::none("no UDP socket is open"),
     };
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }

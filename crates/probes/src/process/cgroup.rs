@@ -269,7 +269,7 @@ fn memory(window: &Window<'_>, evidence: &mut Evidence, tree: Tree) {
     let key = &keys::MEMORY_CGROUP_RECLAIM;
     let groups = groups(window, root, file);
     let Some((_, first)) = groups.first() else {
-        let why = Absence::because("no control group limits memory, or none was found");
+        let why = Absence::none("no control group limits memory");
         return evidence.absent(&[key], &why, root);
     };
     if let Err(why) = window.rates(&format!("{first}/{file}"), hits) {

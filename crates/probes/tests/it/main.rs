@@ -3,6 +3,7 @@
 mod cpu_stories;
 mod every_probe;
 mod host_stories;
+mod losses;
 mod net_answers;
 mod net_stories;
 mod owners;

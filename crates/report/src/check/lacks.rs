@@ -152,6 +152,8 @@ mod tests {
             host: String::new(),
             window_s: 10.0,
             findings,
+            standing: None,
+            resources: Vec::new(),
             tables: Vec::new(),
         };
         let blocks = undecided(&report);

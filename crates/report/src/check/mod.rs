@@ -12,11 +12,12 @@ mod kernel;
 mod lacks;
 mod look;
 mod losses;
+mod resources;
 mod scheduling;
 
 use std::collections::BTreeSet;
 
-use rungwise_model::check::{self, CheckReport, Finding, Grade, Outcome};
+use rungwise_model::check::{self, CheckReport, Finding, Grade, Outcome, Standing};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
@@ -45,6 +46,7 @@ pub struct About {
 pub fn blocks(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Vec<Block> {
     let mut blocks = vec![Block::Verdict(verdict(report, evidence, rules))];
     blocks.extend(findings(report));
+    blocks.extend(resources::blocks(report));
     blocks.extend(host::blocks(evidence));
     blocks.extend(cores::blocks(evidence));
     blocks.extend(losses::blocks(evidence));
@@ -116,57 +118,48 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
         .collect();
     let decided = decided.len();
     let mut caveats = Vec::new();
-    let (mark, sentence) = if let Some(first) = of(report, Outcome::Act).next() {
-        let mark = Mark {
-            symbol: "✗",
-            word: "act",
-            tone: Tone::Bad,
-        };
-        (mark, limited_by(first, rules))
-    } else if decided == 0 {
-        let mark = Mark {
-            symbol: "?",
-            word: "not known",
-            tone: Tone::Doubt,
-        };
-        (mark, "no rule could be decided".to_owned())
-    } else if let Some(users) = full(evidence) {
-        let mark = Mark {
-            symbol: "?",
-            word: "no CPU left",
-            tone: Tone::Doubt,
-        };
-        (mark, users)
-    } else if undecided > decided {
-        let mark = Mark {
-            symbol: "?",
-            word: "little was seen",
-            tone: Tone::Doubt,
-        };
-        let all = decided + undecided;
-        let sentence = format!(
-            "only {decided} of {all} rules could be decided; those found nothing that costs now"
-        );
-        (mark, sentence)
-    } else {
-        let mark = Mark {
-            symbol: "✓",
-            word: "nothing to act on",
-            tone: Tone::Good,
-        };
-        let looked = numbers::plural(decided, "rule");
-        let nearest = match nearest(evidence) {
-            Some((resource, share)) => {
-                format!(
-                    "; nearest to its limit: {resource} at {}",
-                    numbers::share(share)
+    let standing = Standing::of(&report.findings, &report.resources);
+    let (mark, sentence) = match of(report, Outcome::Act).next() {
+        Some(first) => (MARK_ACT, limited_by(first, rules)),
+        None => match standing {
+            Standing::Act | Standing::Saturated => {
+                let sentence = format!(
+                    "no rule asks to act, but not all is well: {}",
+                    resources::high(&report.resources)
+                );
+                (MARK_SATURATED, sentence)
+            }
+            Standing::Unseen if decided == 0 => {
+                (MARK_UNSEEN, "no rule could be decided".to_owned())
+            }
+            Standing::Unseen => {
+                let sentence = format!(
+                    "nothing found, but not seen: {}",
+                    resources::unseen(&report.resources)
+                );
+                (MARK_UNSEEN, sentence)
+            }
+            Standing::Healthy => {
+                let looked = numbers::plural(decided, "rule");
+                let seen = match report.resources.len() {
+                    0 => String::new(),
+                    _ => ", and every resource was seen".to_owned(),
+                };
+                let nearest = match nearest(evidence) {
+                    Some((resource, share)) => {
+                        format!(
+                            "; nearest to its limit: {resource} at {}",
+                            numbers::share(share)
+                        )
+                    }
+                    None => String::new(),
+                };
+                (
+                    MARK_HEALTHY,
+                    format!("{looked} found nothing{seen}{nearest}"),
                 )
             }
-            None => String::new(),
-        };
-        let sentence =
-            format!("{looked} looked for trouble, none found any that costs now{nearest}");
-        (mark, sentence)
+        },
     };
     if undecided > 0 {
         let rules = numbers::plural(undecided, "rule");
@@ -218,46 +211,29 @@ fn resource(topic: &str) -> Option<&'static str> {
     })
 }
 
-/// Who uses the CPUs where hardly anything of them is left: no rule asks for a change then, and it is the limit all the same.
-fn full(evidence: &Evidence) -> Option<String> {
-    /// Busy this much, the next request waits.
-    const FULL: f64 = 0.95;
-    /// So many processes are named.
-    const NAMED: usize = 3;
-    /// And none with less, CPUs.
-    const LEAST: f64 = 0.05;
-    let cpus = evidence.each(&keys::CPU_BUSY).ok()?;
-    let busy = cpus.iter().map(|(_, share)| share.value).sum::<f64>() / cpus.len() as f64;
-    if busy.is_nan() || busy < FULL {
-        return None;
-    }
-    let users: Vec<(f64, String)> = look::largest(evidence, &keys::SCHED_PROCESS_CPU, NAMED)
-        .iter()
-        .filter_map(|process| {
-            let name = look::words(evidence, &keys::SCHED_PROCESS_NAME, process)?;
-            let cpus = look::number(evidence, &keys::SCHED_PROCESS_CPU, process)?;
-            let told = format!("{name} {} ({cpus:.2} CPUs)", process.name());
-            (cpus >= LEAST).then_some((cpus, told))
-        })
-        .collect();
-    let named: f64 = users.iter().map(|(cpus, _)| cpus).sum();
-    let users: Vec<String> = users.into_iter().map(|(_, told)| told).collect();
-    let all = busy * cpus.len() as f64;
-    let most = match (named > all / 2.0, users.is_empty()) {
-        (true, _) => format!(", most of it with {}", users.join(", ")),
-        // Processes that are not there at both ends are in nobody's numbers: those that compile, or a shell script's.
-        (false, true) => ", with processes that came and went, or with many small ones".to_owned(),
-        (false, false) => format!(
-            ", {named:.2} of {all:.2} with {}, the rest with processes that came and went, or with many small ones",
-            users.join(", ")
-        ),
-    };
-    Some(format!(
-        "all {} are {} busy{most}; no rule found what makes that cheaper: look for it in the programs, or add CPUs",
-        numbers::plural(cpus.len(), "CPU"),
-        numbers::share(busy)
-    ))
-}
+const MARK_ACT: Mark = Mark {
+    symbol: "✗",
+    word: "act",
+    tone: Tone::Bad,
+};
+
+const MARK_SATURATED: Mark = Mark {
+    symbol: "!",
+    word: "saturated",
+    tone: Tone::Doubt,
+};
+
+const MARK_UNSEEN: Mark = Mark {
+    symbol: "?",
+    word: "not all was seen",
+    tone: Tone::Doubt,
+};
+
+const MARK_HEALTHY: Mark = Mark {
+    symbol: "✓",
+    word: "nothing to act on",
+    tone: Tone::Good,
+};
 
 /// The resource of which most is in use.
 fn nearest(evidence: &Evidence) -> Option<(String, f64)> {
@@ -312,11 +288,13 @@ mod tests {
                 said("a", cpu(1)),
                 said("b", Finding::clear("calm")),
             ],
+            standing: None,
+            resources: Vec::new(),
             tables: Vec::new(),
         };
         let told = verdict(&report, &Evidence::over(10.0), &[]);
         assert!(
-            told.sentence.starts_with("2 rules looked"),
+            told.sentence.starts_with("2 rules found nothing"),
             "{}",
             told.sentence
         );

@@ -56,6 +56,8 @@ pub fn checked(report: &GcReport, target: &str) -> CheckReport {
             .and_then(|run| run.seconds)
             .unwrap_or(0.0),
         findings: report.findings.clone(),
+        standing: None,
+        resources: Vec::new(),
         tables: Vec::new(),
     }
 }

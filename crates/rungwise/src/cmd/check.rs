@@ -10,7 +10,7 @@ use rungwise_host::signals::Interrupt;
 use rungwise_host::{BaseChain, Feature, Host, clock, files, live::Live};
 use rungwise_knobs::Context;
 use rungwise_model::Exit;
-use rungwise_model::check::{CheckReport, Finding, Outcome, Turn};
+use rungwise_model::check::{CheckReport, Finding, Outcome, Standing, Turn};
 use rungwise_model::evidence::{Evidence, Kind, Reading, Subject};
 use rungwise_model::kernel::Answer;
 use rungwise_model::keys;
@@ -145,10 +145,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     } else {
         stand(&mut findings, (&Live, network.host()), &evidence);
     }
+    let resources = rungwise_rules::resources(&evidence);
+    let standing = Standing::of(&findings, &resources);
     let exit = if interrupt.raised() {
         Exit::Interrupted
     } else {
-        exit(&findings, args.fail_on)
+        match exit(&findings, args.fail_on) {
+            Exit::Done if standing == Standing::Unseen => Exit::Inconclusive,
+            exit => exit,
+        }
     };
     let report = CheckReport {
         envelope: output::envelope(started, exit),
@@ -157,6 +162,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         taken: capture.taken.clone(),
         window_s: evidence.seconds(),
         findings,
+        standing: Some(standing),
+        resources,
         tables: check::tables(&evidence),
     };
     let about = about();

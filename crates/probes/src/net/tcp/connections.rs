@@ -363,7 +363,7 @@ fn flows(window: &Window<'_>, connections: &[Connection<'_>], evidence: &mut Evi
             );
         }
         _ => {
-            let why = Absence::because("no TCP connection to another host moved bytes");
+            let why = Absence::none("no TCP connection to another host moved bytes");
             evidence.absent(&[&keys::FLOWS_LARGEST_SHARE], &why, SOURCE);
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
     }
     if listeners.is_empty() {
         let both = [&keys::TCP_ACCEPT_QUEUE, &keys::TCP_ACCEPT_BACKLOG];
-        evidence.absent(&both, &Absence::because("no TCP socket listens"), SOURCE);
+        evidence.absent(&both, &Absence::none("no TCP socket listens"), SOURCE);
     }
     let mut listeners: Vec<_> = listeners.into_iter().collect();
     listeners.sort_by(|(_, a), (_, b)| filled(b.fullest).total_cmp(&filled(a.fullest)));

@@ -114,7 +114,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     totals::add(window, last, evidence);
     listeners::add(&looks, evidence);
     connections::add(window, &looks, evidence);
-    let none = Absence::because("no TCP connection tells it");
+    let none = Absence::none("there is no TCP connection");
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
 

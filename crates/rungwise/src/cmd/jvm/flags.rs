@@ -190,6 +190,8 @@ fn blocks(report: &JvmFlagsReport, case: &Case) -> Vec<Block> {
         host: String::new(),
         window_s: 0.0,
         findings: report.findings.clone(),
+        standing: None,
+        resources: Vec::new(),
         tables: Vec::new(),
     };
     let mut ours = false;

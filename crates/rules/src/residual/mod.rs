@@ -1,0 +1,80 @@
+//! What is saturated, waited for or lost, and no other rule explains: a finding of its own, so that nothing is passed over.
+//!
+//! These rules look for effects. Each asks the rules that know causes first, by the table of [`crate::resources`].
+
+mod losses;
+pub(crate) mod resource_saturated;
+pub(crate) mod unexplained_loss;
+pub(crate) mod unexplained_wait;
+
+use rungwise_model::check::Finding;
+use rungwise_model::evidence::{Evidence, Missing, Subject};
+use rungwise_model::keys;
+
+use crate::resources::{self, High, Means};
+
+pub(crate) use losses::is_a_loss;
+
+/// What a residual rule looks for; none for another rule.
+pub(crate) fn means_of(rule: &str) -> Option<Means> {
+    let all = [
+        (&resource_saturated::RULE, Means::Full),
+        (&unexplained_loss::RULE, Means::Lost),
+        (&unexplained_wait::RULE, Means::Waited),
+    ];
+    all.into_iter()
+        .find_map(|(known, means)| (known.id == rule).then_some(means))
+}
+
+/// What is high in this sense and unexplained.
+fn unexplained(evidence: &Evidence, means: Means) -> Vec<High<'_>> {
+    let mut all = resources::high(evidence);
+    all.retain(|high| high.gauge.means == means && high.explained_by.is_none());
+    all
+}
+
+/// The finding that nothing is left unexplained, with what was looked at; or why hardly anything was.
+fn clear(evidence: &Evidence, means: Means, sentence: &str) -> Result<Vec<Finding>, Missing> {
+    let gauges = || {
+        let rows = resources::ROWS.iter();
+        rows.flat_map(resources::Row::gauges)
+            .filter(|gauge| gauge.means == means)
+    };
+    let seen = gauges()
+        .filter(|gauge| evidence.each(gauge.key).is_ok())
+        .count();
+    if seen == 0 {
+        let first = gauges().next().expect("the table has gauges of each sense");
+        return Err(evidence.missing(first.key, &Subject::host()));
+    }
+    Ok(vec![Finding::clear(sentence.to_owned())])
+}
+
+/// Who used the CPU time: `most by rustc 812 (1.20 CPUs), cc1 813 (0.50 CPUs)`; of what is not known, that it is not.
+fn busiest(evidence: &Evidence) -> String {
+    /// So many are named.
+    const NAMED: usize = 3;
+    /// And none with less, CPUs.
+    const LEAST: f64 = 0.05;
+    let mut all = evidence.each(&keys::SCHED_PROCESS_CPU).unwrap_or_default();
+    all.retain(|(_, cpus)| cpus.value >= LEAST);
+    all.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
+    all.truncate(NAMED);
+    let used: f64 = all.iter().map(|(_, cpus)| cpus.value).sum();
+    let named = all.into_iter().map(|(process, cpus)| {
+        let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
+        let name = name.map_or("process", |name| name.value);
+        format!("{name} {} ({:.2} CPUs)", process.name(), cpus.value)
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let busy: f64 = evidence
+        .each(&keys::CPU_BUSY)
+        .map_or(0.0, |cpus| cpus.iter().map(|(_, share)| share.value).sum());
+    if named.is_empty() {
+        "used by short-lived or many small processes".to_owned()
+    } else if used > busy / 2.0 {
+        format!("most by {named}")
+    } else {
+        format!("{named}; the rest by short-lived or many small processes")
+    }
+}

@@ -1,0 +1,99 @@
+//! `resource-saturated`: a resource is used up, and no rule says why.
+//!
+//! The first question of the USE method: what is full limits the service, whatever filled it.
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Kind};
+use rungwise_model::evidence_text;
+use rungwise_model::keys;
+
+use super::{busiest, clear, unexplained};
+use crate::resources::{High, Means};
+use crate::{Doc, Judgement, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "resource-saturated",
+    topic: "residual",
+    summary: "a resource is used up, and no other rule explains it",
+    needs: &[
+        &keys::CONNTRACK_USE,
+        &keys::CPU_BUSY,
+        &keys::CPU_BUSY_MEAN,
+        &keys::CPU_SOFTIRQ,
+        &keys::DEVICE_USE,
+        &keys::DISK_BUSY,
+        &keys::MEMORY_AVAILABLE,
+        &keys::PSI_IO_SOME,
+        &keys::SCHED_PROCESS_CPU,
+        &keys::SCHED_PROCESS_NAME,
+        &keys::TCP_PORTS_USED,
+        &keys::UDP_SOCKET_QUEUE,
+    ],
+    thresholds: &[],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A resource beyond its line in the table of resources, in every part of the window, where none of the rules \
+            that know causes of it speaks: CPUs, memory, disks, links, ports, tables of the kernel.",
+        hurts: "What is used up is the limit: every further request waits or is refused.",
+        todo: "The finding names the resource and, where it is known, who uses it. Look there: give the user less work, move it \
+            elsewhere, or add to the resource. No setting of the kernel is known to help, or a rule would have named it.",
+        wrong: "A batch job is meant to use up what is there, and harms no service where none runs beside it. A full disk queue \
+            of a device that works on many requests at once may have room left.",
+        sources: "Brendan Gregg, \"The USE Method\", brendangregg.com/usemethod.html.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let full = unexplained(evidence, Means::Full);
+    if full.is_empty() {
+        return clear(
+            evidence,
+            Means::Full,
+            "no resource is used up without a rule that explains it",
+        );
+    }
+    Ok(full
+        .into_iter()
+        .map(|high| finding(evidence, &high))
+        .collect())
+}
+
+fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
+    let value = evidence_text::value(high.reading);
+    let name = match high.subject.kind() {
+        Kind::Host => high.row.title.to_owned(),
+        kind => format!("{} {}", noun(kind), high.subject.name()),
+    };
+    let mut sentence = if high.gauge.falls {
+        format!("{name} used up: {value} available")
+    } else {
+        format!("{name} used up: {value}")
+    };
+    if high.row.id == "cpus" {
+        let _ = write!(sentence, "; {}", busiest(evidence));
+    }
+    Finding::act(high.subject, sentence)
+        .severity(Grade::High)
+        .confidence(Grade::Medium)
+        .cite(high.reading)
+        .refuted_by(
+            "the service is as fast while the resource is used up as without its other users",
+        )
+}
+
+/// What people call a thing of this kind.
+fn noun(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Cpu => "CPU",
+        Kind::Disk => "disk",
+        Kind::Device => "the link of",
+        Kind::Port => "receive buffer of",
+        Kind::Cgroup => "control group",
+        Kind::Process => "process",
+        Kind::Thread => "thread",
+        _ => "",
+    }
+}

@@ -1,0 +1,123 @@
+//! `unexplained-loss`: packets, segments or connections are lost, and no rule says why.
+//!
+//! Every counter of the kernel that stands for a loss is read (probe `proc-net-losses`); those that no rule answers for are
+//! judged here by their share of the traffic.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Kind, Quantity};
+use rungwise_model::keys;
+
+use super::losses::{MUCH, RATE, SHARE};
+use super::{clear, unexplained};
+use crate::resources::{High, Means};
+use crate::{Doc, Judgement, Rule, say};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "unexplained-loss",
+    topic: "residual",
+    summary: "packets, segments or connections are lost, and no other rule explains it",
+    needs: &[
+        &keys::CONNTRACK_DROPPED,
+        &keys::CPU_STEAL_MEAN,
+        &keys::DEVICE_TX_PACKETS,
+        &keys::LOSS_COUNTERS,
+        &keys::LOSS_RATE,
+        &keys::LOSS_SHARE,
+        &keys::QDISC_DROPPED,
+        &keys::SOFTNET_DROPPED,
+        &keys::TCP_MEM_PRESSURES,
+    ],
+    thresholds: &[SHARE, MUCH, RATE],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A counter of losses or failures that grew by at least one per second and by at least 0.5 % of the traffic which \
+            passes there, and that no rule answers for. A counter that rules answer for is told where it is 5 % or more of the \
+            traffic and none of them speaks. The losses of devices, backlogs and queues count as well.",
+        hurts: "What is lost is asked for again after a timeout, or never answered.",
+        todo: "The finding names the counter and what it counts. Its place in the kernel says which stage refuses: \
+            Documentation/networking/snmp_counter.rst.",
+        wrong: "A scanner, a misconfigured peer or a health check makes errors that harm nobody. Errors of a device in another \
+            network namespace are not seen here.",
+        sources: "Documentation/networking/snmp_counter.rst; net/ipv4/proc.c of Linux 6.18; RFC 2863 (ifInErrors, ifOutDiscards).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let mut lost = unexplained(evidence, Means::Lost);
+    // A queueing discipline's drops are the device's as well, in newer kernels.
+    lost.sort_by(|a, b| rate(evidence, b).value.total_cmp(&rate(evidence, a).value));
+    if lost.is_empty() {
+        return clear(
+            evidence,
+            Means::Lost,
+            "no counter of losses grew much without a rule that explains it",
+        );
+    }
+    Ok(lost.iter().map(|high| finding(evidence, high)).collect())
+}
+
+/// How much was lost: of a counter its rate, of another reading itself.
+fn rate<'a>(evidence: &'a Evidence, high: &High<'a>) -> Quantity<'a> {
+    let own = Quantity {
+        value: high.value,
+        reading: high.reading,
+    };
+    match high.subject.kind() {
+        Kind::Counter => evidence
+            .quantity(&keys::LOSS_RATE, high.subject)
+            .unwrap_or(own),
+        _ => own,
+    }
+}
+
+fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
+    let rate = rate(evidence, high);
+    if high.subject.kind() != Kind::Counter {
+        let sentence = if high.gauge.key == &keys::CPU_STEAL_MEAN {
+            format!(
+                "the hypervisor takes {} of the CPU time",
+                say::percent(high.value)
+            )
+        } else {
+            let place = high.row.title.to_lowercase();
+            format!(
+                "{} lost at {place} ({})",
+                say::rate(rate.value),
+                high.subject
+            )
+        };
+        return Finding::act(high.subject, sentence)
+            .severity(Grade::Medium)
+            .confidence(Grade::Medium)
+            .cite(rate.reading)
+            .refuted_by("clients see no timeout and no error while the counter grows");
+    }
+    let share = high.value;
+    let meaning = meaning(&high.reading.origin.line).unwrap_or("losses");
+    let sentence = format!(
+        "{} {meaning}: {} of the traffic there ({})",
+        say::rate(rate.value),
+        say::percent(share),
+        high.subject.name()
+    );
+    // Frames that nobody on this host asked for count as dropped as well.
+    let unwanted = high.subject.name().ends_with(":rx_dropped");
+    let finding = if share >= MUCH.value && !unwanted {
+        Finding::act(high.subject, sentence).severity(Grade::High)
+    } else {
+        Finding::watch(high.subject, sentence).severity(Grade::Medium)
+    };
+    finding
+        .confidence(Grade::Medium)
+        .cite(rate.reading)
+        .cite(high.reading)
+        .refuted_by("clients see no timeout and no error while the counter grows")
+}
+
+/// What the counter counts, as the probe wrote it in brackets.
+fn meaning(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once('(')?;
+    let (meaning, _) = rest.split_once(')')?;
+    Some(meaning)
+}

@@ -1,0 +1,103 @@
+//! `unexplained-wait`: something waits for a resource, and no rule says why.
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::{busiest, clear, unexplained};
+use crate::resources::{High, Means};
+use crate::{Doc, Judgement, Rule, say};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "unexplained-wait",
+    topic: "residual",
+    summary: "tasks wait for a resource, and no other rule explains it",
+    needs: &[
+        &keys::CGROUP_THROTTLED,
+        &keys::CPU_BUSY,
+        &keys::MEMORY_CGROUP_RECLAIM,
+        &keys::MEMORY_SWAP_IN,
+        &keys::PSI_CPU_SOME,
+        &keys::PSI_IO_FULL,
+        &keys::PSI_MEMORY_SOME,
+        &keys::SCHED_PROCESS_CPU,
+        &keys::SCHED_PROCESS_NAME,
+        &keys::STACK_LOCK,
+    ],
+    thresholds: &[],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "Waiting beyond its line in the table of resources, in every part of the window, where none of the rules that \
+            know causes of it speaks: for CPUs, memory, disks, quotas, locks of the kernel.",
+        hurts: "A thread that waits answers nobody. The wait is added to every request that the thread serves.",
+        todo: "The finding names what is waited for. `rungwise check --pid` of the service says whether its own threads wait.",
+        wrong: "Pressure is of the whole machine: those who wait may be a backup or a build, not the service.",
+        sources: "Documentation/accounting/psi.rst; Brendan Gregg, \"The USE Method\".",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let waited = unexplained(evidence, Means::Waited);
+    // Where the CPUs are used up, that tasks wait for them says nothing more.
+    let is_full = |high: &High<'_>| {
+        high.row.id == "cpus"
+            && unexplained(evidence, Means::Full)
+                .iter()
+                .any(|full| full.row.id == "cpus")
+    };
+    let findings: Vec<Finding> = waited
+        .iter()
+        .filter(|high| !is_full(high))
+        .map(|high| finding(evidence, high))
+        .collect();
+    if findings.is_empty() {
+        return clear(
+            evidence,
+            Means::Waited,
+            "nothing is waited for without a rule that explains it",
+        );
+    }
+    Ok(findings)
+}
+
+fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
+    let share = say::percent(high.value);
+    let mut sentence = if high.gauge.key == &keys::PSI_CPU_SOME {
+        format!("tasks wait for a CPU in {share} of the time")
+    } else if high.gauge.key == &keys::PSI_IO_FULL {
+        format!("all tasks wait for a disk in {share} of the time")
+    } else if high.gauge.key == &keys::PSI_MEMORY_SOME {
+        format!("tasks wait for memory in {share} of the time")
+    } else if high.gauge.key == &keys::MEMORY_SWAP_IN {
+        format!("{} pages are read back from swap", say::rate(high.value))
+    } else if high.gauge.key == &keys::MEMORY_CGROUP_RECLAIM {
+        format!(
+            "control group {} hits its memory limit {}",
+            high.subject.name(),
+            say::rate(high.value)
+        )
+    } else if high.gauge.key == &keys::CGROUP_THROTTLED {
+        format!(
+            "control group {} is throttled in {share} of its periods",
+            high.subject.name()
+        )
+    } else {
+        format!("locks of the kernel take {share} of the busy samples")
+    };
+    if high.row.id == "cpus" {
+        let _ = write!(sentence, "; {}", busiest(evidence));
+    }
+    let finding = if high.gauge.key == &keys::PSI_CPU_SOME {
+        // One task too many is enough for this share, and costs little where CPUs are free again at once.
+        Finding::watch(high.subject, sentence).severity(Grade::Medium)
+    } else {
+        Finding::act(high.subject, sentence).severity(Grade::High)
+    };
+    finding
+        .confidence(Grade::Medium)
+        .cite(high.reading)
+        .refuted_by("`rungwise check --pid` of the service shows no thread that waits")
+}

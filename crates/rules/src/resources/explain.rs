@@ -1,0 +1,133 @@
+//! Whether a rule explains what is high: the table names rules, and they are asked.
+//!
+//! Rules are pure functions of evidence, so they can be asked here again; all of them together take less than a millisecond.
+
+use rungwise_model::check::Outcome;
+use rungwise_model::evidence::{Evidence, Kind, Subject};
+
+use super::Gauge;
+use crate::RULES;
+
+/// The rule that explains what `gauge` shows of `subject`: of a counter of losses, one of those that own it.
+pub(crate) fn explanation(
+    gauge: &Gauge,
+    subject: &Subject,
+    evidence: &Evidence,
+) -> Option<&'static str> {
+    let rules = match (subject.kind(), owner(subject.name())) {
+        (Kind::Counter, Owner::Rules(rules)) => rules,
+        _ => gauge.rules,
+    };
+    explained_by(rules, subject, evidence)
+}
+
+/// The first of these rules with something to act on or to watch about `subject`. A finding about a thing of another kind
+/// explains it as well: the process that fills a disk.
+pub(crate) fn explained_by(
+    rules: &[&'static str],
+    subject: &Subject,
+    evidence: &Evidence,
+) -> Option<&'static str> {
+    rules
+        .iter()
+        .copied()
+        .find(|id| speaks(id, subject, evidence))
+}
+
+fn speaks(id: &str, subject: &Subject, evidence: &Evidence) -> bool {
+    let Some(rule) = RULES.iter().find(|rule| rule.id == id) else {
+        return false;
+    };
+    rule.findings(evidence).iter().any(|finding| {
+        let about = finding.subject.parse::<Subject>();
+        let other = about.is_ok_and(|about| about.kind() == subject.kind() && about != *subject);
+        matches!(finding.outcome, Outcome::Act | Outcome::Watch) && !other
+    })
+}
+
+/// Whose business a counter of losses is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// These rules know causes of it, and their lines decide; what is far beyond them is still told.
+    Rules(&'static [&'static str]),
+    /// It says that packets were lost elsewhere, where they are counted as well, or that a peer gave up: told only where it is
+    /// much of all traffic.
+    Follows,
+    /// No rule: the residual one.
+    None,
+}
+
+const UDP_BUFFER: &[&str] = &["udp-rcvbuf-drop", "udp-mem-pressure"];
+const ACCEPT: &[&str] = &["tcp-listen-overflow", "tcp-synq-full"];
+const RETRANS: &[&str] = &["tcp-retrans"];
+
+/// By counter, `group:name`; sorted.
+const OWNERS: &[(&str, Owner)] = &[
+    ("Icmp6:InDestUnreachs", Owner::Follows),
+    ("Icmp:InDestUnreachs", Owner::Follows),
+    ("Tcp:AttemptFails", Owner::Follows),
+    ("Tcp:EstabResets", Owner::Follows),
+    ("Tcp:RetransSegs", Owner::Rules(RETRANS)),
+    ("TcpExt:EmbryonicRsts", Owner::Follows),
+    ("TcpExt:IPReversePathFilter", Owner::None),
+    ("TcpExt:ListenDrops", Owner::Rules(ACCEPT)),
+    ("TcpExt:ListenOverflows", Owner::Rules(ACCEPT)),
+    ("TcpExt:SyncookiesSent", Owner::Rules(ACCEPT)),
+    ("TcpExt:TCPAbortOnClose", Owner::Follows),
+    ("TcpExt:TCPAbortOnData", Owner::Follows),
+    ("TcpExt:TCPLostRetransmit", Owner::Rules(RETRANS)),
+    ("TcpExt:TCPMemoryPressures", Owner::Rules(&["tcp-memory"])),
+    ("TcpExt:TCPReqQFullDoCookies", Owner::Rules(ACCEPT)),
+    ("TcpExt:TCPReqQFullDrop", Owner::Rules(ACCEPT)),
+    ("TcpExt:TCPSynRetrans", Owner::Rules(RETRANS)),
+    ("TcpExt:TCPTimeouts", Owner::Rules(RETRANS)),
+    (
+        "TcpExt:TCPToZeroWindowAdv",
+        Owner::Rules(&["tcp-recvq-pile"]),
+    ),
+    ("TcpExt:TCPWinProbe", Owner::Rules(&["tcp-rwnd-limited"])),
+    ("Udp6:MemErrors", Owner::Rules(UDP_BUFFER)),
+    ("Udp6:NoPorts", Owner::Follows),
+    ("Udp6:RcvbufErrors", Owner::Rules(UDP_BUFFER)),
+    ("Udp:MemErrors", Owner::Rules(UDP_BUFFER)),
+    ("Udp:NoPorts", Owner::Follows),
+    ("Udp:RcvbufErrors", Owner::Rules(UDP_BUFFER)),
+    ("nf_conntrack:drop", Owner::Rules(&["conntrack-full"])),
+    ("nf_conntrack:early_drop", Owner::Rules(&["conntrack-full"])),
+    (
+        "nf_conntrack:insert_failed",
+        Owner::Rules(&["conntrack-full"]),
+    ),
+];
+
+/// Whose business this counter is.
+pub(crate) fn owner(counter: &str) -> Owner {
+    let at = OWNERS.binary_search_by_key(&counter, |(name, _)| name);
+    at.map_or(Owner::None, |at| OWNERS[at].1)
+}
+
+/// Counters that somebody owns; for the test that they exist.
+pub fn owned_counters() -> impl Iterator<Item = &'static str> {
+    OWNERS.iter().map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_are_sorted_and_their_rules_exist() {
+        assert!(OWNERS.is_sorted_by_key(|(name, _)| name));
+        for (name, owner) in OWNERS {
+            let Owner::Rules(rules) = owner else {
+                continue;
+            };
+            for id in *rules {
+                assert!(
+                    RULES.iter().any(|rule| rule.id == *id),
+                    "{name}: no rule {id}"
+                );
+            }
+        }
+    }
+}

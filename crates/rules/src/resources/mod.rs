@@ -1,0 +1,248 @@
+//! The USE table: of every resource its utilisation, saturation and errors, each low, high or not seen.
+//!
+//! A check may say that nothing was found only where everything that can run out was looked at (Brendan Gregg, "The USE
+//! Method"). Rules look for causes; this table looks for effects, whatever caused them. Each row is data: the readings of
+//! a cell, the line of each, and the rules that explain what lies beyond it. What no rule explains becomes a finding of the
+//! residual rules.
+
+mod explain;
+mod table;
+
+use rungwise_model::check::{Cell, Level, Resource};
+use rungwise_model::evidence::{Evidence, Key, Missing, Quantity, Reading, Subject};
+
+pub use explain::owned_counters;
+pub(crate) use explain::{Owner, explained_by, owner};
+pub(crate) use table::ROWS;
+
+/// A row of the table.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+    /// How much is in use; empty where that makes no sense.
+    pub(crate) utilisation: &'static [Gauge],
+    pub(crate) saturation: &'static [Gauge],
+    pub(crate) errors: &'static [Gauge],
+}
+
+/// A reading with its line.
+#[derive(Debug)]
+pub(crate) struct Gauge {
+    pub(crate) key: &'static Key,
+    /// From here on it is high.
+    pub(crate) line: f64,
+    /// Where the line comes from.
+    pub(crate) origin: &'static str,
+    /// High is a small number.
+    pub(crate) falls: bool,
+    /// What it means to be high.
+    pub(crate) means: Means,
+    /// Rules that find causes of it, most likely first.
+    pub(crate) rules: &'static [&'static str],
+    /// Where this holds, it does not matter that the reading is missing.
+    pub(crate) moot: Option<fn(&Evidence) -> bool>,
+    /// Only subjects for which this holds.
+    pub(crate) only: Option<fn(&Subject) -> bool>,
+    /// Decides in the place of the line, where one number is not enough; the line still says how near a low reading is.
+    pub(crate) decides: Option<fn(&Evidence, &Subject) -> bool>,
+}
+
+/// What a high gauge says of the service that uses the resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// No more of the resource is to be had: a finding of `resource-saturated` where no rule explains it.
+    Full,
+    /// Something waits for it: `unexplained-wait`.
+    Waited,
+    /// Something was lost or refused: `unexplained-loss`.
+    Lost,
+    /// In use, and in itself no harm: high in the table, and no finding.
+    Used,
+}
+
+/// A subject that is at its line or beyond.
+#[derive(Debug)]
+pub(crate) struct High<'a> {
+    pub(crate) row: &'static Row,
+    pub(crate) gauge: &'static Gauge,
+    pub(crate) subject: &'a Subject,
+    pub(crate) value: f64,
+    pub(crate) reading: &'a Reading,
+    /// The rule that explains it, if one does.
+    pub(crate) explained_by: Option<&'static str>,
+}
+
+/// All that is high, in the order of the table.
+pub(crate) fn high(evidence: &Evidence) -> Vec<High<'_>> {
+    let mut all = Vec::new();
+    for row in ROWS {
+        for gauge in row.gauges() {
+            all.extend(gauge.high(row, evidence));
+        }
+    }
+    all
+}
+
+/// The table of a machine. Of what is no machine (a GC log, a thread dump) there is none.
+pub fn resources(evidence: &Evidence) -> Vec<Resource> {
+    let rows = ROWS.iter().map(|row| Resource {
+        id: row.id.to_owned(),
+        title: row.title.to_owned(),
+        utilisation: cell(row, row.utilisation, evidence),
+        saturation: cell(row, row.saturation, evidence),
+        errors: cell(row, row.errors, evidence),
+    });
+    rows.collect()
+}
+
+impl Row {
+    pub(crate) fn gauges(&self) -> impl Iterator<Item = &'static Gauge> {
+        [self.utilisation, self.saturation, self.errors]
+            .into_iter()
+            .flatten()
+    }
+}
+
+impl Gauge {
+    /// How far `value` is on its way to the line; from 1 on it is high.
+    fn nearness(&self, value: f64) -> f64 {
+        if self.falls {
+            // A line of zero cannot be approached from above.
+            (1.0 - value) / (1.0 - self.line)
+        } else {
+            value / self.line
+        }
+    }
+
+    fn beyond(&self, value: f64) -> bool {
+        if self.falls {
+            value <= self.line
+        } else {
+            value >= self.line
+        }
+    }
+
+    /// Its readings, one per subject.
+    fn each<'a>(
+        &self,
+        evidence: &'a Evidence,
+    ) -> Result<Vec<(&'a Subject, Quantity<'a>)>, Missing> {
+        let mut all = evidence.each(self.key)?;
+        all.retain(|(subject, _)| self.only.is_none_or(|only| only(subject)));
+        Ok(all)
+    }
+
+    /// Subjects at the line in every part of the window, the furthest beyond it first.
+    fn high<'a>(&'static self, row: &'static Row, evidence: &'a Evidence) -> Vec<High<'a>> {
+        let lasts = |reading: &Reading| reading.series.iter().all(|part| self.beyond(*part));
+        let mut high = self.each(evidence).unwrap_or_default();
+        high.retain(|(subject, quantity)| match self.decides {
+            Some(decides) => decides(evidence, subject),
+            None if self.means == Means::Lost => self.beyond(quantity.value),
+            None => self.beyond(quantity.value) && lasts(quantity.reading),
+        });
+        let mut high: Vec<_> = high
+            .into_iter()
+            .map(|(subject, quantity)| (subject, quantity.value, quantity.reading))
+            .collect();
+        high.sort_by(|a, b| self.nearness(b.1).total_cmp(&self.nearness(a.1)));
+        high.into_iter()
+            .map(|(subject, value, reading)| High {
+                row,
+                gauge: self,
+                subject,
+                value,
+                reading,
+                explained_by: explain::explanation(self, subject, evidence),
+            })
+            .collect()
+    }
+}
+
+/// One cell: high if one gauge is, else not seen if one gauge was not, else low.
+fn cell(row: &'static Row, gauges: &'static [Gauge], evidence: &Evidence) -> Option<Cell> {
+    if gauges.is_empty() {
+        return None;
+    }
+    let mut high: Vec<High<'_>> = gauges
+        .iter()
+        .flat_map(|gauge| gauge.high(row, evidence))
+        .collect();
+    // What nobody explains is shown before what a rule stands for.
+    high.sort_by_key(|high| high.explained_by.is_some());
+    if let Some(high) = high.first() {
+        return Some(Cell {
+            explained_by: high.explained_by.unwrap_or_default().to_owned(),
+            ..shown(
+                Level::High,
+                high.gauge,
+                high.subject,
+                high.value,
+                high.reading,
+            )
+        });
+    }
+    let mut unseen = None;
+    let mut nothing = None;
+    let mut idle = None;
+    let mut nearest: Option<(f64, Cell)> = None;
+    for gauge in gauges {
+        let readings = match gauge.each(evidence) {
+            Ok(readings) => readings,
+            Err(missing) if gauge.moot.is_some_and(|moot| moot(evidence)) => {
+                idle = Some(missing.why.reason);
+                continue;
+            }
+            Err(missing) if missing.why.is_none => {
+                nothing = nothing.or(Some(missing));
+                continue;
+            }
+            Err(missing) => {
+                unseen = unseen.or(Some((gauge, missing)));
+                continue;
+            }
+        };
+        for (subject, Quantity { value, reading }) in readings {
+            let nearness = gauge.nearness(value);
+            if nearest.as_ref().is_none_or(|(most, _)| nearness > *most) {
+                nearest = Some((nearness, shown(Level::Low, gauge, subject, value, reading)));
+            }
+        }
+    }
+    let empty = |level, note| Cell {
+        level,
+        value: None,
+        line: None,
+        unit: None,
+        subject: String::new(),
+        note,
+        explained_by: String::new(),
+    };
+    if let Some((gauge, missing)) = unseen {
+        let note = match missing.why.remedy.as_str() {
+            "" => format!("{}: {}", gauge.key.id, missing.why.reason),
+            remedy => format!("{}: {}; {remedy}", gauge.key.id, missing.why.reason),
+        };
+        return Some(empty(Level::Unseen, note));
+    }
+    Some(match (nearest, nothing) {
+        (Some((_, cell)), _) => cell,
+        (None, Some(missing)) => empty(Level::None, missing.why.reason),
+        (None, None) => empty(Level::Low, idle.unwrap_or_default()),
+    })
+}
+
+fn shown(level: Level, gauge: &Gauge, subject: &Subject, value: f64, reading: &Reading) -> Cell {
+    // What is left becomes what is used, so that a larger number is always nearer to the line.
+    let used = |value: f64| if gauge.falls { 1.0 - value } else { value };
+    Cell {
+        level,
+        value: Some(used(value)),
+        line: Some(used(gauge.line)),
+        unit: Some(gauge.key.unit),
+        subject: subject.to_string(),
+        note: format!("{}: {}", reading.key.id, reading.origin.line),
+        explained_by: String::new(),
+    }
+}

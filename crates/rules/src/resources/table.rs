@@ -1,0 +1,258 @@
+//! The rows of the USE table, with the line of each reading and the rules that find causes.
+//!
+//! Lines are where harm begins, not where trouble is certain: a cell beyond its line takes the green verdict away. A line
+//! that a fault test gave names it; the others are marked as guesses.
+
+use rungwise_model::evidence::{Evidence, Key, Subject};
+use rungwise_model::keys;
+
+use super::{Gauge, Means, Row};
+use crate::residual;
+
+const GUESS: &str = "own guess";
+
+const fn gauge(
+    key: &'static Key,
+    line: f64,
+    means: Means,
+    rules: &'static [&'static str],
+) -> Gauge {
+    Gauge {
+        key,
+        line,
+        origin: GUESS,
+        falls: false,
+        means,
+        rules,
+        moot: None,
+        only: None,
+        decides: None,
+    }
+}
+
+const fn full(key: &'static Key, line: f64, rules: &'static [&'static str]) -> Gauge {
+    gauge(key, line, Means::Full, rules)
+}
+
+const fn used(key: &'static Key, line: f64) -> Gauge {
+    gauge(key, line, Means::Used, &[])
+}
+
+const fn waited(key: &'static Key, line: f64, rules: &'static [&'static str]) -> Gauge {
+    gauge(key, line, Means::Waited, rules)
+}
+
+const fn lost(key: &'static Key, line: f64, rules: &'static [&'static str]) -> Gauge {
+    gauge(key, line, Means::Lost, rules)
+}
+
+const fn losses(rules: &'static [&'static str]) -> Gauge {
+    Gauge {
+        moot: Some(none_grew),
+        decides: Some(residual::is_a_loss),
+        ..lost(&keys::LOSS_SHARE, 0.005, rules)
+    }
+}
+
+/// In the order of the page: CPUs, memory, disks, network, sockets, tables of the kernel.
+pub(crate) static ROWS: &[Row] = &[
+    Row {
+        id: "cpus",
+        title: "CPUs together",
+        utilisation: &[full(&keys::CPU_BUSY_MEAN, 0.95, CPU_CAUSES)],
+        saturation: &[waited(&keys::PSI_CPU_SOME, 0.50, CPU_CAUSES)],
+        errors: &[lost(&keys::CPU_STEAL_MEAN, 0.05, &["steal"])],
+    },
+    Row {
+        id: "each-cpu",
+        title: "Each CPU",
+        utilisation: &[used(&keys::CPU_BUSY, 0.98)],
+        saturation: &[full(
+            &keys::CPU_SOFTIRQ,
+            0.90,
+            &[
+                "irq-one-cpu",
+                "irq-one-node",
+                "softirq-conc-guest",
+                "rps-needed",
+                "udp-rcvbuf-drop",
+                "udp-socket-lock",
+                "softnet-drop",
+                "nf-rules-hot",
+                "fib-double",
+            ],
+        )],
+        errors: &[lost(&keys::SOFTNET_DROPPED, 1.0, &["softnet-drop"])],
+    },
+    Row {
+        id: "cgroups",
+        title: "Limits of control groups",
+        utilisation: &[],
+        saturation: &[
+            waited(&keys::CGROUP_THROTTLED, 0.01, &["cfs-throttled"]),
+            waited(&keys::MEMORY_CGROUP_RECLAIM, 1.0, &["direct-reclaim"]),
+        ],
+        errors: &[],
+    },
+    Row {
+        id: "memory",
+        title: "Memory",
+        utilisation: &[Gauge {
+            falls: true,
+            ..full(&keys::MEMORY_AVAILABLE, 0.03, MEMORY_CAUSES)
+        }],
+        saturation: &[waited(&keys::PSI_MEMORY_SOME, 0.05, MEMORY_CAUSES)],
+        errors: &[],
+    },
+    Row {
+        id: "swap",
+        title: "Swap",
+        utilisation: &[],
+        saturation: &[waited(&keys::MEMORY_SWAP_IN, 100.0, &["swap-in"])],
+        errors: &[],
+    },
+    Row {
+        id: "disks",
+        title: "Disks",
+        utilisation: &[Gauge {
+            decides: Some(is_busy_and_waited_for),
+            ..full(&keys::DISK_BUSY, 0.95, DISK_CAUSES)
+        }],
+        saturation: &[waited(&keys::PSI_IO_FULL, 0.20, DISK_CAUSES)],
+        errors: &[],
+    },
+    Row {
+        id: "devices",
+        title: "Network devices",
+        utilisation: &[full(
+            &keys::DEVICE_USE,
+            0.90,
+            &["gro-useless", "mtu-large-wins"],
+        )],
+        saturation: &[],
+        errors: &[Gauge {
+            only: Some(is_of_device),
+            ..losses(&["nic-ring-drop"])
+        }],
+    },
+    Row {
+        id: "qdiscs",
+        title: "Sending queues",
+        utilisation: &[],
+        saturation: &[Gauge {
+            decides: Some(is_much_of_sent),
+            ..lost(&keys::QDISC_DROPPED, 1.0, &["tx-queue-lock"])
+        }],
+        errors: &[],
+    },
+    Row {
+        id: "protocols",
+        title: "IP, TCP, UDP, ICMP",
+        utilisation: &[],
+        saturation: &[],
+        errors: &[Gauge {
+            only: Some(|counter| !is_of_device(counter)),
+            ..losses(&[])
+        }],
+    },
+    Row {
+        id: "udp-sockets",
+        title: "UDP sockets",
+        utilisation: &[full(
+            &keys::UDP_SOCKET_QUEUE,
+            0.90,
+            &["udp-rcvbuf-drop", "udp-socket-lock"],
+        )],
+        saturation: &[],
+        errors: &[],
+    },
+    Row {
+        id: "tcp-memory",
+        title: "TCP memory",
+        utilisation: &[],
+        saturation: &[lost(&keys::TCP_MEM_PRESSURES, 0.1, &["tcp-memory"])],
+        errors: &[],
+    },
+    Row {
+        id: "ports",
+        title: "Ports to one destination",
+        utilisation: &[full(&keys::TCP_PORTS_USED, 0.90, &["port-exhaust"])],
+        saturation: &[],
+        errors: &[],
+    },
+    Row {
+        id: "conntrack",
+        title: "Connection tracking",
+        utilisation: &[full(&keys::CONNTRACK_USE, 0.90, &["conntrack-full"])],
+        saturation: &[],
+        errors: &[lost(&keys::CONNTRACK_DROPPED, 1.0, &["conntrack-full"])],
+    },
+    Row {
+        id: "kernel-locks",
+        title: "Locks of the kernel",
+        utilisation: &[],
+        saturation: &[Gauge {
+            moot: Some(is_idle),
+            ..waited(
+                &keys::STACK_LOCK,
+                0.20,
+                &["udp-socket-lock", "tx-queue-lock", "tx-qdisc-atomic"],
+            )
+        }],
+        errors: &[],
+    },
+];
+
+/// What makes CPUs full, or tasks wait for them, by a cause that can be named.
+const CPU_CAUSES: &[&str] = &[
+    "cfs-throttled",
+    "steal",
+    "direct-reclaim",
+    "udp-socket-lock",
+    "tx-queue-lock",
+    "nf-rules-hot",
+    "sec-audit-hot",
+    "selinux-hot",
+    "irq-one-node",
+];
+const MEMORY_CAUSES: &[&str] = &["direct-reclaim", "swap-in", "thp-stall"];
+const DISK_CAUSES: &[&str] = &["disk-queue", "disk-readahead", "swap-in"];
+
+/// The counters were read, and none of them grew.
+fn none_grew(evidence: &Evidence) -> bool {
+    evidence.host(&keys::LOSS_COUNTERS).is_ok()
+}
+
+/// Columns of `/proc/net/dev`, under the name of the device.
+fn is_of_device(counter: &Subject) -> bool {
+    let columns = [":rx_errors", ":rx_dropped", ":tx_errors", ":tx_dropped"];
+    columns
+        .iter()
+        .any(|column| counter.name().ends_with(column))
+}
+
+/// A queue that shapes TCP drops a little as a signal to its senders; here is more than that.
+fn is_much_of_sent(evidence: &Evidence, device: &Subject) -> bool {
+    let value = |key| {
+        evidence
+            .quantity(key, device)
+            .map_or(0.0, |rate| rate.value)
+    };
+    let (dropped, sent) = (value(&keys::QDISC_DROPPED), value(&keys::DEVICE_TX_PACKETS));
+    dropped >= 1.0 && dropped >= 0.005 * (sent + dropped)
+}
+
+/// Threads that spin keep CPUs busy.
+fn is_idle(evidence: &Evidence) -> bool {
+    let busy = evidence.host(&keys::CPU_BUSY_MEAN);
+    busy.is_ok_and(|busy| busy.value < 0.30)
+}
+
+/// A disk that is never idle harms where something waits for it: a device that works on many requests at once may be far from
+/// full. Without pressure information nothing excuses it.
+fn is_busy_and_waited_for(evidence: &Evidence, disk: &Subject) -> bool {
+    let busy = evidence.quantity(&keys::DISK_BUSY, disk);
+    let some = evidence.host(&keys::PSI_IO_SOME);
+    busy.is_ok_and(|busy| busy.always(|share| share >= 0.95))
+        && some.map_or(true, |some| some.value >= 0.05)
+}
