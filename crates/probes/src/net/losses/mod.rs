@@ -300,12 +300,17 @@ mod tests {
                 .unwrap()
                 .value
         };
-        assert_eq!(of(&keys::LOSS_RATE, "Udp:SndbufErrors"), 1.0);
-        assert_eq!(of(&keys::LOSS_SHARE, "Udp:SndbufErrors"), 0.01);
-        assert_eq!(of(&keys::LOSS_SHARE, "eth0:tx_dropped"), 0.1);
+        for (key, name, expected) in [
+            (&keys::LOSS_RATE, "Udp:SndbufErrors", 1.0),
+            (&keys::LOSS_SHARE, "Udp:SndbufErrors", 0.01),
+            (&keys::LOSS_SHARE, "eth0:tx_dropped", 0.1),
+        ] {
+            assert!((of(key, name) - expected).abs() < 1e-9, "{} {name}", key.id);
+        }
         assert_eq!(evidence.each(&keys::LOSS_RATE).unwrap().len(), 2);
         // NoPorts and SndbufErrors; the four columns of the device.
-        assert_eq!(evidence.host(&keys::LOSS_COUNTERS).unwrap().value, 6.0);
+        let counters = evidence.host(&keys::LOSS_COUNTERS).unwrap();
+        assert!((counters.value - 6.0).abs() < 1e-9);
     }
 
     #[test]
