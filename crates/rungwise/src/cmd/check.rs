@@ -26,8 +26,8 @@ use crate::problem::Problem;
 
 /// Find the bottleneck: judge this host, a process on it, a capture of another, a GC log, or thread dumps.
 ///
-/// Without TARGET this host is looked at for ten seconds; nothing is changed. Exit status: 0 nothing to act on,
-/// 1 findings at or above --fail-on, 3 no rule could be decided.
+/// Without TARGET this host is observed for ten seconds; nothing is changed. Exit status: 0 nothing to act on and every
+/// resource seen, 1 findings at or above --fail-on, 3 nothing found but not every resource seen.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// What to judge instead of this host: a capture (`rungwise capture -o host.rungwise`), a GC log, or a thread dump;
