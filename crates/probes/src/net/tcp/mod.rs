@@ -6,6 +6,7 @@
 
 mod connections;
 mod listeners;
+mod stalled;
 mod totals;
 
 use rungwise_model::evidence::{Absence, Evidence};
@@ -57,6 +58,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::TCP_CWND_FULL,
         &keys::TCP_ESTABLISHED,
         &keys::TCP_IDLE_RESTARTS,
+        &keys::TCP_LISTEN_SOCKET_DROPS,
         &keys::TCP_PARALLEL,
         &keys::TCP_PORTS_TO,
         &keys::TCP_PORTS_USED,
@@ -72,6 +74,10 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::TCP_SND_WND,
         &keys::TCP_SNDBUF,
         &keys::TCP_SNDBUF_LIMITED,
+        &keys::TCP_STALLED,
+        &keys::TCP_STALLED_FULL,
+        &keys::TCP_STALLED_FULL_WHO,
+        &keys::TCP_STALLED_WHO,
     ],
     derive,
     doc: "\
@@ -113,6 +119,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     };
     totals::add(window, last, evidence);
     listeners::add(&looks, evidence);
+    stalled::add(&looks, evidence);
     connections::add(window, &looks, evidence);
     let none = Absence::because("no TCP connection tells it");
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
