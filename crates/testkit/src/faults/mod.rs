@@ -8,6 +8,7 @@
 
 mod cpu;
 mod lab;
+mod path;
 mod steering;
 mod tcp;
 mod traffic;
@@ -115,6 +116,18 @@ pub const FAULTS: &[Fault] = &[
     steering::MANY_RULES,
     steering::SOURCE_CHECK,
     steering::FULL_CONNTRACK,
+    steering::FLOOD_ELSEWHERE,
+    path::SHAPED_TCP,
+    path::SHAPED_UDP,
+    path::SHORT_QUEUE,
+    path::BLACK_HOLE,
+    path::GONE_PEERS,
+    path::FULL_NEIGHBOURS,
+    path::SILENT_NEIGHBOURS,
+    path::ASYMMETRIC,
+    path::RATE_LIMIT,
+    path::UNREAD_CLOSE,
+    path::REORDERING,
     cpu::QUOTA,
     cpu::NEIGHBOUR,
     cpu::NOISE,
