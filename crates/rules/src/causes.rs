@@ -35,6 +35,7 @@ const CAUSES: &[(&str, &[&str])] = &[
             "udp-sndbuf-drop",
         ],
     ),
+    ("reuseport-skew", &["udp-rcvbuf-drop"]),
     ("rp-filter-drop", &["tcp-retrans", "tcp-stalled"]),
     ("softnet-drop", &["tcp-retrans"]),
     ("tcp-listen-overflow", &["tcp-retrans", "tcp-synq-full"]),

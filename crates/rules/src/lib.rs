@@ -96,6 +96,7 @@ pub static RULES: &[&Rule] = &[
     &tcp::path_mtu_blackhole::RULE,
     &net::port_exhaust::RULE,
     &device::qdisc_limit::RULE,
+    &net::reuseport_skew::RULE,
     &net::rp_filter_drop::RULE,
     &tcp::rpc_single_conn::RULE,
     &device::rps_harmful::RULE,

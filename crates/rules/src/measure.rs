@@ -97,6 +97,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("path-mtu-blackhole", more(&keys::TCP_STALLED_FULL)),
     ("port-exhaust", more(&keys::TCP_PORTS_USED)),
     ("qdisc-limit", more(&keys::QDISC_DROPPED_SHARE)),
+    ("reuseport-skew", more(&keys::UDP_SOCKET_DROPS)),
     ("rp-filter-drop", more(&keys::IP_REVERSE_PATH)),
     ("rpc-single-conn", less(&keys::TCP_PARALLEL)),
     ("rps-harmful", more(&keys::SOFTIRQ_NET_RX_PER_IRQ)),

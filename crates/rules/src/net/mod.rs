@@ -11,6 +11,7 @@ pub(crate) mod nf_rules_hot;
 pub(crate) mod other_namespaces;
 pub(crate) mod port_exhaust;
 pub(crate) mod ports;
+pub(crate) mod reuseport_skew;
 pub(crate) mod rp_filter_drop;
 pub(crate) mod slab_hot;
 pub(crate) mod softnet_drop;

@@ -29,6 +29,7 @@ pub(crate) static RULE: Rule = Rule {
     summary: "firewall rules drop a part of the traffic",
     needs: &[
         &keys::DROP_NETFILTER,
+        &keys::IP_RECEIVED,
         &keys::NETFILTER_BASE_CHAINS,
         &keys::NETFILTER_LEGACY_TABLES,
         &keys::NETNS_OTHERS,
@@ -72,7 +73,11 @@ fn judge(evidence: &Evidence) -> Judgement {
         ))]);
     }
     other_namespaces::ours(evidence)?;
-    let own = evidence.host(&keys::NETNS_OWN_PACKETS)?;
+    // Without a count by namespaces, that of IP will do: it counts before the rules.
+    let own = match evidence.host(&keys::NETNS_OWN_PACKETS) {
+        Ok(own) => own,
+        Err(_) => evidence.host(&keys::IP_RECEIVED)?,
+    };
     let share = dropped.value / own.value.max(dropped.value);
     let sentence = format!("{sentence}, {} of those that arrive", say::percent(share));
     if share <= SHARE.value {

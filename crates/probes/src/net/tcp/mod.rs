@@ -5,6 +5,7 @@
 //! ends and the inode are. Sources: `net/ipv4/inet_diag.c`, net/ipv4/tcp.c `tcp_get_info` (Linux 6.18).
 
 mod connections;
+mod held;
 mod listeners;
 mod stalled;
 mod totals;
@@ -57,6 +58,8 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::TCP_CWND,
         &keys::TCP_CWND_FULL,
         &keys::TCP_ESTABLISHED,
+        &keys::TCP_HELD_SMALL,
+        &keys::TCP_HELD_SMALL_WHO,
         &keys::TCP_IDLE_RESTARTS,
         &keys::TCP_LISTEN_SOCKET_DROPS,
         &keys::TCP_PARALLEL,
@@ -120,6 +123,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     totals::add(window, last, evidence);
     listeners::add(&looks, evidence);
     stalled::add(&looks, evidence);
+    held::add(&looks, evidence);
     connections::add(window, &looks, evidence);
     let none = Absence::because("no TCP connection tells it");
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
