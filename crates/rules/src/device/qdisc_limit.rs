@@ -150,7 +150,12 @@ fn found(
             "{name} sends at {limit} ({kind}): {} wait in its queue",
             say::count(queue.value, "packet")
         ),
-        (None, Some(share)) => format!("the {kind} queue of {name} drops {}", lost(share)),
+        (None, Some(share)) => {
+            let rate = of(&keys::QDISC_RATE).map_or_else(String::new, |rate| {
+                format!(" (configured for {})", bits(rate.value))
+            });
+            format!("the {kind} queue of {name}{rate} drops {}", lost(share))
+        }
         (None, None) => format!("{name} is not limited"),
     };
     let severe = shaped.is_some() || drops.is_some_and(|share| share.value > MANAGED.value);

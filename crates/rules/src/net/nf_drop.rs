@@ -12,8 +12,8 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const DROPPED: Threshold = Threshold {
     name: "packets dropped by rules, per second",
-    value: 10.0,
-    origin: "own guess: scans of a host on the Internet are fewer",
+    value: 50.0,
+    origin: "own guess: scans from the Internet and broadcasts of a local network are fewer",
 };
 
 const SHARE: Threshold = Threshold {
@@ -40,7 +40,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[DROPPED, SHARE],
     knobs: &[],
     doc: Doc {
-        looks_for: "More than 10 packets a second dropped by netfilter (kfree_skb with NETFILTER_DROP), more than 1 % of the packets that \
+        looks_for: "More than 50 packets a second dropped by netfilter (kfree_skb with NETFILTER_DROP), more than 1 % of the packets that \
             this network namespace receives, while it has rules.",
         hurts: "Dropped segments come again a timeout later, dropped datagrams never.",
         todo: "Find the rule: `nft list ruleset` or `iptables -nvL`, twice; the counter that grows is it. A rate limit (`limit rate over`, \

@@ -8,8 +8,14 @@ use crate::{Doc, Judgement, Rule, Threshold, pick, say};
 
 const BUSY: Threshold = Threshold {
     name: "share of a CPU in softirqs",
+    value: 0.50,
+    origin: "own guess: tasks get less than half of that CPU",
+};
+
+const SOME: Threshold = Threshold {
+    name: "the same, worth watching",
     value: 0.20,
-    origin: "own guess: from there on the tasks of that CPU wait visibly",
+    origin: "own guess: from there on the tasks of that CPU wait visibly; a healthy service takes as much",
 };
 
 const THEIRS: Threshold = Threshold {
@@ -36,11 +42,12 @@ pub(crate) static RULE: Rule = Rule {
         &keys::NETNS_OTHER_PID,
         &keys::NETNS_OWN_PACKETS,
     ],
-    thresholds: &[BUSY, THEIRS, TRAFFIC],
+    thresholds: &[BUSY, SOME, THEIRS, TRAFFIC],
     knobs: &[],
     doc: Doc {
         looks_for: "Other network namespaces that receive three times as many packets as this one, and more than 1000 a second. \
-            Where softirqs take more than 20 % of a CPU as well, their packets are the cause.",
+            Where softirqs take more than 50 % of a CPU as well, their packets are the cause; from 20 % on it is \
+            worth watching.",
         hurts: "Softirqs of a neighbour's packets run before every task of the CPU. And whatever is wrong in that namespace \
             (sockets, rules, drops) is invisible from here.",
         todo: "Run `rungwise check --pid PID` with the pid that is named. Against the noise: steer the neighbour's packets to other \
@@ -73,7 +80,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     let who = evidence.words(&keys::NETNS_OTHERS, &Subject::host())?;
     let (cpu, softirq) = pick::largest(evidence, &keys::CPU_SOFTIRQ)?;
-    if softirq.value <= BUSY.value {
+    if softirq.value <= SOME.value {
         return Err(unseen(evidence, who.value));
     }
     let sentence = format!(
@@ -83,18 +90,17 @@ fn judge(evidence: &Evidence) -> Judgement {
         who.value
     );
     Ok(vec![
-        Finding::act(&Subject::host(), sentence)
-            .severity(if softirq.value > 2.0 * BUSY.value {
-                Grade::High
-            } else {
-                Grade::Medium
-            })
-            .confidence(Grade::High)
-            .cite(theirs.reading)
-            .cite(own.reading)
-            .cite(softirq.reading)
-            .cite(who.reading)
-            .refuted_by("without that traffic, the softirqs take as much of the CPU"),
+        if softirq.value > BUSY.value {
+            Finding::act(&Subject::host(), sentence).severity(Grade::High)
+        } else {
+            Finding::watch(&Subject::host(), sentence).severity(Grade::Medium)
+        }
+        .confidence(Grade::High)
+        .cite(theirs.reading)
+        .cite(own.reading)
+        .cite(softirq.reading)
+        .cite(who.reading)
+        .refuted_by("without that traffic, the softirqs take as much of the CPU"),
     ])
 }
 

@@ -50,7 +50,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         ]);
     }
     let sentence = format!(
-        "{} datagrams ({}) are not sent: a send buffer is full",
+        "{} datagrams ({}) are not sent: a send buffer or the device's queue is full",
         say::rate(lost.value),
         say::percent(share)
     );

@@ -12,13 +12,29 @@ const STALLED: Threshold = Threshold {
     origin: "any: the handshake and a request came through, and no full segment in three timeouts in a row",
 };
 
+const SEVERAL: Threshold = Threshold {
+    name: "such connections that are no accident",
+    value: 3.0,
+    origin: "own guess: on the Internet a peer vanishes right after its request now and then",
+};
+
+const SHARE: Threshold = Threshold {
+    name: "the same, as a share of all connections",
+    value: 0.01,
+    origin: "own guess: of thousands of peers some vanish at any time",
+};
+
 /// `path-mtu-blackhole`
 pub(crate) static RULE: Rule = Rule {
     id: "path-mtu-blackhole",
     topic: "tcp",
     summary: "full-sized segments are lost on the way: a path MTU black hole",
-    needs: &[&keys::TCP_STALLED_FULL, &keys::TCP_STALLED_FULL_WHO],
-    thresholds: &[STALLED],
+    needs: &[
+        &keys::TCP_ESTABLISHED,
+        &keys::TCP_STALLED_FULL,
+        &keys::TCP_STALLED_FULL_WHO,
+    ],
+    thresholds: &[STALLED, SEVERAL, SHARE],
     knobs: &["tcp.mtu_probing", "net.mtu"],
     doc: Doc {
         looks_for: "Connections whose peer sends, that have never had a full-sized segment acknowledged, and that stand after three \
@@ -26,8 +42,8 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "Small replies arrive, large ones never do: each such connection hangs until it times out.",
         todo: "Let the kernel find the size that passes (tcp.mtu_probing=1). Better: let ICMP \"fragmentation needed\" \
             through, or set the MTU of the device, or clamp the MSS, to what the tunnel on the way takes.",
-        wrong: "A peer that vanishes right after its first request looks the same for one connection; several at a time are no \
-            accident.",
+        wrong: "A peer that vanishes right after its first request looks the same for one connection; so \
+            one or two, or fewer than 1 % of all, are only worth watching.",
         sources: "RFC 4821, RFC 2923; tcp_mtu_probing in net/ipv4/tcp_timer.c (Linux 6.18). Planted: a hop that drops packets above 1000 \
             bytes; all replies of 20 KB hung, replies of 100 bytes took 0.1 ms.",
     },
@@ -54,15 +70,20 @@ fn judge(evidence: &Evidence) -> Judgement {
         say::count(stalled.value, "connection"),
         who.value
     );
-    let several = stalled.value > 1.5;
+    let established = evidence.host(&keys::TCP_ESTABLISHED)?;
+    let many = stalled.value >= SEVERAL.value && stalled.value > SHARE.value * established.value;
     Ok(vec![
-        Finding::act(&Subject::host(), sentence)
-            .severity(Grade::High)
-            .confidence(if several { Grade::High } else { Grade::Medium })
-            .cite(stalled.reading)
-            .cite(who.reading)
-            .turn("tcp.mtu_probing", "1")
-            .consider("net.mtu")
-            .refuted_by("`ping -M do -s 1472 PEER` gets an answer"),
+        if many {
+            Finding::act(&Subject::host(), sentence)
+                .severity(Grade::High)
+                .confidence(Grade::High)
+        } else {
+            Finding::watch(&Subject::host(), sentence).severity(Grade::Low)
+        }
+        .cite(stalled.reading)
+        .cite(who.reading)
+        .turn("tcp.mtu_probing", "1")
+        .consider("net.mtu")
+        .refuted_by("`ping -M do -s 1472 PEER` gets an answer"),
     ])
 }

@@ -48,7 +48,9 @@ fn judge(evidence: &Evidence) -> Judgement {
         "{} connections are closed with unread data and reset",
         say::rate(resets.value)
     );
-    if resets.value <= RESETS.value || share <= SHARE.value {
+    // Clients that end together reset many connections once.
+    let lasts = resets.always(|rate| rate > 0.0);
+    if resets.value <= RESETS.value || share <= SHARE.value || !lasts {
         return Ok(vec![
             Finding::clear(sentence)
                 .below(resets.value, RESETS.value)

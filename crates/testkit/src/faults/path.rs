@@ -68,7 +68,7 @@ fn short_queue(program: &Path) -> Result<Planted> {
         program,
         format!(
             "qdisc add dev {DEVICE} root handle 1: htb default 10\n\
-             class add dev {DEVICE} parent 1: classid 1:10 htb rate 8mbit burst 2kb\n"
+             class add dev {DEVICE} parent 1: classid 1:10 htb rate 2mbit burst 2kb\n"
         ),
     )
 }

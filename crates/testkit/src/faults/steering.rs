@@ -184,7 +184,8 @@ fn full_conntrack(_: &Path) -> Result<Planted> {
 
 pub(super) const FLOOD_ELSEWHERE: Fault = Fault {
     id: "flood in another network namespace",
-    planted: "An echo service under as much load as the machine takes, in a network namespace beside the one that is judged.",
+    planted: "An echo service under as much load as the machine takes, behind 800 nft rules, in a network namespace beside the one that is \
+              judged. The rules are not accused from there: they are not its own.",
     speaks: &[acts("other-namespaces", "host")],
     may: &[(
         "slab-hot",
@@ -196,6 +197,7 @@ pub(super) const FLOOD_ELSEWHERE: Fault = Fault {
 fn flood_elsewhere(program: &Path) -> Result<Planted> {
     let lab = Lab::new()?;
     let judged = Namespace::create("judged")?;
+    run(&lab.server, NFT, filter())?;
     let service = serve_udp(program, &lab.server, &[])?;
     let load = load_udp(program, &lab.client, &["--sockets", "8", "--depth", "8"])?;
     Ok(Planted::in_namespace(judged)
