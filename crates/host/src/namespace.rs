@@ -312,6 +312,16 @@ fn lives_in(pid: u32, id: (u64, u64)) -> bool {
     std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|net| (net.dev(), net.ino()) == id)
 }
 
+/// The text of a file as a thread sees it that enters the network namespace of `link` for this alone.
+pub(crate) fn read_in(link: &Path, file: &Path) -> io::Result<String> {
+    let (net, file) = (File::open(link)?, file.to_owned());
+    let reader = std::thread::Builder::new().spawn(move || {
+        setns(net.as_fd(), libc::CLONE_NEWNET)?;
+        String::from_utf8(Live.read(&file)?).map_err(io::Error::other)
+    })?;
+    reader.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
 fn living_in(net: &File) -> io::Result<Vec<u32>> {
     let id = id_of(net)?;
     Ok(pids()?.filter(|pid| lives_in(*pid, id)).collect())

@@ -21,6 +21,9 @@ const NEW_QDISC: u16 = 36;
 const DELETE_QDISC: u16 = 37;
 const GET_QDISC: u16 = 38;
 const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TBF_PARAMETERS: u16 = 1;
+const TBF_RATE64: u16 = 4;
 const TCA_STATS: u16 = 3;
 const TCA_STATS2: u16 = 7;
 const STATS_BASIC: u16 = 1;
@@ -149,14 +152,27 @@ fn qdisc(message: &Message<'_>) -> Option<(u32, Qdisc)> {
         .map(counters)
         .or_else(|| find(parts, TCA_STATS).map(old_counters))
         .unwrap_or_default();
+    let kind = find(parts, TCA_KIND).map(text)?;
+    let rate = (kind == "tbf")
+        .then(|| tbf_rate(find(parts, TCA_OPTIONS)?))
+        .flatten();
     let qdisc = Qdisc {
         device: String::new(),
-        kind: find(parts, TCA_KIND).map(text)?,
+        kind,
+        rate,
         handle: format!("{:x}:", number32(fixed, 8)? >> 16),
         parent: class(number32(fixed, 12)?),
         ..counters
     };
     Some((number32(fixed, 4)?, qdisc))
+}
+
+/// Bytes per second of a `tbf`: `struct tc_tbf_qopt` begins with a `tc_ratespec`, whose rate is its last word; rates of 4 GiB/s
+/// and more stand in an attribute of their own.
+fn tbf_rate(options: &[u8]) -> Option<u64> {
+    let wide = find(options, TBF_RATE64).and_then(|rate| number64(rate, 0));
+    let narrow = || number32(find(options, TBF_PARAMETERS)?, 8).map(u64::from);
+    wide.or_else(narrow)
 }
 
 /// `TCA_STATS2`: nested; the queue is length, backlog in bytes, drops, requeues, overlimits.
@@ -170,6 +186,7 @@ fn counters(stats: &[u8]) -> Qdisc {
         .or_else(|| number32(basic, 8).map(u64::from));
     Qdisc {
         packets: packets.unwrap_or_default(),
+        bytes: number64(basic, 0).unwrap_or_default(),
         backlog: word(0),
         drops: word(2),
         overlimits: word(4),
@@ -182,6 +199,7 @@ fn old_counters(stats: &[u8]) -> Qdisc {
     let word = |at: usize| number32(stats, at).unwrap_or_default();
     Qdisc {
         packets: word(8).into(),
+        bytes: number64(stats, 0).unwrap_or_default(),
         drops: word(12),
         overlimits: word(16),
         backlog: word(28),
@@ -248,6 +266,22 @@ mod tests {
             (pfifo.handle.as_str(), pfifo.kind.as_str()),
             ("0:", "pfifo")
         );
+    }
+
+    #[test]
+    fn a_tbf_shows_its_rate() {
+        let mut parameters = vec![0; 36];
+        parameters[8..12].copy_from_slice(&2_500_000_u32.to_ne_bytes());
+        let mut request = Request::default();
+        request
+            .message(NEW_QDISC, 0, &traffic_control(3, 0x8001_0000))
+            .text(TCA_KIND, "tbf")
+            .nested(TCA_OPTIONS, |options| {
+                options.attribute(TBF_PARAMETERS, &parameters);
+            });
+        let mut found = Vec::new();
+        testing::receive(&request, |message| found.extend(qdisc(message)));
+        assert_eq!(found[0].1.rate, Some(2_500_000));
     }
 
     proptest! {

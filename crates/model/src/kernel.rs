@@ -24,6 +24,10 @@ pub enum Question {
     Devices,
     /// Queueing disciplines with their counters (rtnetlink).
     Qdiscs,
+    /// Neighbour tables with their counters, and neighbours that do not answer (rtnetlink).
+    Neighbours,
+    /// Network namespaces of this machine with the packets that they received.
+    Namespaces,
     /// Chains of `nf_tables`, read by netlink.
     Netfilter,
     /// State of the audit subsystem (`AUDIT_GET`).
@@ -44,6 +48,10 @@ pub enum Answer {
     Devices(Vec<NetDevice>),
     /// All queueing disciplines.
     Qdiscs(Vec<Qdisc>),
+    /// Neighbour tables.
+    Neighbours(Neighbours),
+    /// Network namespaces that processes live in or that have a name, the own one included.
+    Namespaces(Vec<NetworkNamespace>),
     /// All chains.
     Netfilter(Vec<Chain>),
     /// State of the audit subsystem.
@@ -205,6 +213,17 @@ pub struct TcpInfo {
     pub sndbuf_limited: Option<u64>,
     pub snd_wnd: Option<u32>,
     pub rcv_wnd: Option<u32>,
+    /// Retransmission timeouts in a row (`tcpi_retransmits`).
+    #[serde(default)]
+    pub retransmits: u8,
+    /// Unanswered probes of a closed window (`tcpi_probes`).
+    #[serde(default)]
+    pub probes: u8,
+    #[serde(default)]
+    pub last_ack_recv_ms: u32,
+    /// Path MTU as the kernel knows it.
+    #[serde(default)]
+    pub pmtu: u32,
 }
 
 /// One UDP socket.
@@ -350,6 +369,71 @@ pub struct Qdisc {
     pub overlimits: u32,
     /// Packets that wait.
     pub backlog: u32,
+    /// Bytes sent.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Configured rate in bytes per second, of a `tbf`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
+}
+
+/// The neighbour tables of IPv4 and IPv6 (ARP, NDP).
+///
+/// The tables and their limits are shared by all network namespaces; the neighbours listed are those of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Neighbours {
+    /// `arp_cache` and `ndisc_cache`.
+    pub tables: Vec<NeighbourTable>,
+    /// Neighbours in the states `INCOMPLETE` and `FAILED`, the first hundred.
+    pub unanswered: Vec<Neighbour>,
+    /// All neighbours in these states.
+    pub unanswered_count: u64,
+}
+
+/// One neighbour table (`RTM_GETNEIGHTBL`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NeighbourTable {
+    /// `arp_cache` or `ndisc_cache`.
+    pub name: String,
+    /// Entries of all network namespaces.
+    pub entries: u32,
+    /// `gc_thresh3`: above it the kernel refuses new entries.
+    pub limit: u32,
+    /// Entries refused because the table was full (`table_fulls`).
+    pub refused: u64,
+    /// Neighbours given up because no answer came (`res_failed`).
+    pub failed: u64,
+}
+
+/// One neighbour.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Device.
+    pub device: String,
+    /// Address.
+    pub address: IpAddr,
+    /// Whether the kernel gave up (`FAILED`) or still asks (`INCOMPLETE`).
+    pub failed: bool,
+}
+
+/// One network namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkNamespace {
+    /// Inode of the namespace.
+    pub inode: u64,
+    /// Whether the question was asked in it.
+    #[serde(default)]
+    pub own: bool,
+    /// Lowest pid in it; absent where only a name in `/run/netns` holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Name in `/run/netns`, or name of that process.
+    pub name: String,
+    /// Container of that process, from its control group; empty where there is none.
+    #[serde(default)]
+    pub container: String,
+    /// Packets received by all its devices; absent where they cannot be read.
+    pub packets: Option<u64>,
 }
 
 /// One chain of `nf_tables`.

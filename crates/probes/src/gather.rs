@@ -305,6 +305,8 @@ pub fn name(question: Question) -> &'static str {
         Question::Udp => "udp",
         Question::Devices => "devices",
         Question::Qdiscs => "qdiscs",
+        Question::Neighbours => "neighbours",
+        Question::Namespaces => "namespaces",
         Question::Netfilter => "netfilter",
         Question::Audit => "audit",
         Question::Owners => "owners",

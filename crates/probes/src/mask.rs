@@ -48,6 +48,11 @@ pub fn secrets(capture: &mut Capture) {
                         hide(&mut owner.name);
                     }
                 }
+                Reply::Answer(Answer::Namespaces(namespaces)) => {
+                    for namespace in namespaces {
+                        hide(&mut namespace.name);
+                    }
+                }
                 Reply::Answer(Answer::Stacks(stacks)) => {
                     rename(&mut stacks.folded, secret::hidden, add);
                 }
@@ -182,6 +187,17 @@ impl StandIns {
             Answer::Qdiscs(qdiscs) => {
                 for qdisc in qdiscs {
                     qdisc.device = self.in_text(&qdisc.device);
+                }
+            }
+            Answer::Neighbours(neighbours) => {
+                for neighbour in &mut neighbours.unanswered {
+                    neighbour.device = self.in_text(&neighbour.device);
+                    neighbour.address = self.address(neighbour.address);
+                }
+            }
+            Answer::Namespaces(namespaces) => {
+                for namespace in namespaces {
+                    namespace.name = self.in_text(&namespace.name);
                 }
             }
             Answer::Settings(settings) => {

@@ -32,6 +32,8 @@ impl Unseen {
                 Question::Udp,
                 Question::Devices,
                 Question::Qdiscs,
+                Question::Neighbours,
+                Question::Namespaces,
                 Question::Netfilter,
             ],
         }

@@ -280,6 +280,8 @@ pub(crate) fn misplaced(asked: &str, found: &Answer) -> Absence {
         Answer::Udp(_) => "UDP sockets",
         Answer::Devices(_) => "network devices",
         Answer::Qdiscs(_) => "queueing disciplines",
+        Answer::Neighbours(_) => "neighbour tables",
+        Answer::Namespaces(_) => "network namespaces",
         Answer::Netfilter(_) => "chains of nf_tables",
         Answer::Audit(_) => "the state of the audit subsystem",
         Answer::Owners(_) => "owners of sockets",

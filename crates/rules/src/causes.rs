@@ -13,10 +13,34 @@ const CAUSES: &[(&str, &[&str])] = &[
         &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
     ),
     ("conntrack-full", &["tcp-retrans"]),
+    (
+        "neigh-full",
+        &["neigh-unanswered", "tcp-retrans", "tcp-stalled"],
+    ),
+    ("neigh-unanswered", &["tcp-retrans", "tcp-stalled"]),
+    ("nf-drop", &["tcp-retrans", "tcp-stalled"]),
     ("nic-ring-drop", &["tcp-retrans"]),
+    (
+        "other-namespaces",
+        &["irq-one-cpu", "slab-hot", "softnet-drop"],
+    ),
+    ("path-mtu-blackhole", &["tcp-retrans", "tcp-stalled"]),
+    (
+        "qdisc-limit",
+        &[
+            "tcp-retrans",
+            "tcp-rwnd-limited",
+            "tcp-sendq-pile",
+            "tcp-sndbuf-limited",
+            "udp-sndbuf-drop",
+        ],
+    ),
+    ("reuseport-skew", &["udp-rcvbuf-drop"]),
+    ("rp-filter-drop", &["tcp-retrans", "tcp-stalled"]),
     ("softnet-drop", &["tcp-retrans"]),
     ("tcp-listen-overflow", &["tcp-retrans", "tcp-synq-full"]),
     ("tcp-recvq-pile", &["tcp-rwnd-limited"]),
+    ("tcp-reordering", &["tcp-retrans"]),
 ];
 
 /// Moves what follows from a finding to act on behind it, whatever the severities; all else keeps its place.

@@ -6,6 +6,8 @@
 
 mod audit;
 mod devices;
+mod namespaces;
+mod neighbours;
 mod owners;
 mod sockets;
 
@@ -23,6 +25,8 @@ pub(crate) fn answer(question: Question) -> io::Result<Answer> {
         Question::Udp => Answer::Udp(sockets::udp()?),
         Question::Devices => Answer::Devices(devices::devices()?),
         Question::Qdiscs => Answer::Qdiscs(qdisc::list()?),
+        Question::Neighbours => Answer::Neighbours(neighbours::tables()?),
+        Question::Namespaces => Answer::Namespaces(namespaces::all()?),
         Question::Netfilter => Answer::Netfilter(nft::chains()?),
         Question::Audit => Answer::Audit(audit::status()?),
         Question::Owners => Answer::Owners(owners::all()?),

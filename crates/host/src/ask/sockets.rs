@@ -244,7 +244,12 @@ fn socket_memory(value: &[u8]) -> Option<SocketMemory> {
 fn tcp_info(value: &[u8]) -> Option<TcpInfo> {
     let word = |at: usize| number32(value, at);
     let long = |at: usize| number64(value, at);
+    let byte = |at: usize| value.get(at).copied().unwrap_or_default();
     Some(TcpInfo {
+        retransmits: byte(2),
+        probes: byte(3),
+        last_ack_recv_ms: word(56)?,
+        pmtu: word(60)?,
         rto: word(8)?,
         snd_mss: word(16)?,
         unacked: word(24)?,

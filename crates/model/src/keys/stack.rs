@@ -1,6 +1,7 @@
 //! Keys: samples of kernel stacks, and kernel events. Shares are of busy samples (not idle) unless they say otherwise.
 
 keys! { STACK;
+    DROP_NETFILTER = "drop.netfilter", PerSecond, Host, "Packets dropped by rules and policies of netfilter (NETFILTER_DROP), all network namespaces";
     DROP_RATE = "drop.rate", PerSecond, Host, "Packets freed as dropped, all reasons";
     DROP_REASONS = "drop.reasons", Text, Host, "Packets freed as dropped, by reason (skb:kfree_skb), largest first";
     LOCK_CONTENTIONS = "lock.contentions", PerSecond, Host, "lock:contention_begin, all";

@@ -3,28 +3,38 @@
 //! A discipline passes the drops of those below it on to itself (`mq` sums them up when it is asked), so the root
 //! alone tells all. Sources: `net/sched/sch_api.c`, `net/sched/sch_mq.c` (Linux 6.18).
 
-use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
+use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
 use rungwise_model::kernel::{Answer, Qdisc, Question};
 use rungwise_model::keys;
 
 use crate::net::rates;
-use crate::{Cost, Probe, Source, When, Window, enter};
+use crate::{Cost, Probe, Rate, Source, When, Window, enter};
 
 const SOURCE: &str = "rtnetlink (tc -s qdisc)";
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "qdisc",
-    summary: "queueing discipline at the root of each device, and packets it dropped",
+    summary: "queueing discipline at the root of each device: packets that wait, packets dropped, packets held back",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[Source::ask(Question::Qdiscs, When::Each)],
-    yields: &[&keys::QDISC_DROPPED, &keys::QDISC_ROOT],
+    yields: &[
+        &keys::QDISC_BACKLOG,
+        &keys::QDISC_DROPPED,
+        &keys::QDISC_DROPPED_SHARE,
+        &keys::QDISC_OVERLIMITS,
+        &keys::QDISC_RATE,
+        &keys::QDISC_ROOT,
+        &keys::QDISC_SENT,
+    ],
     derive,
     doc: "\
 The counters of the root hold those of everything below it. Devices without a queue (`noqueue`: veth, loopback, \
 bridges) have no lock there and drop nothing. A discipline that was replaced during the window counts from 0 \
-and is absent. The counter has 32 bits and may go round. Sources: net/sched/sch_api.c and sch_mq.c of Linux 6.18; \
+and is absent. The counters of drops and overlimits have 32 bits and may go round. Backlog and overlimits of the root \
+are those of the whole tree. A `tbf` reports the rate that it is configured for; the rates of `htb` belong to its classes \
+and are not read. Sources: net/sched/sch_api.c and sch_mq.c of Linux 6.18; \
 tc(8).",
 };
 
@@ -48,27 +58,98 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         );
         let origin = Origin::new(SOURCE, line);
         evidence.text(&keys::QDISC_ROOT, subject.clone(), &*root.kind, origin);
-        let course = rates::unwrapped(&course(&looks, root));
-        if let Some(rate) = rates::of_course(&course) {
-            enter::rate(evidence, &keys::QDISC_DROPPED, subject, &rate, 1.0, SOURCE);
-        } else {
-            let why = Absence::because("it was seen at one look only");
-            let origin = Origin::new(SOURCE, "");
-            enter::absent(evidence, &keys::QDISC_DROPPED, subject, why, origin);
-        }
+        tell_rate(root, &subject, evidence);
+        let course = course(&looks, root);
+        tell_course(&course, &subject, evidence);
     }
     let none = Absence::because("no device has a queueing discipline for two looks");
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
 
-/// Drops of this discipline at each look that has it: another one in its place counts from 0.
-fn course(looks: &[(f64, &[Qdisc])], root: &Qdisc) -> Vec<(f64, u32)> {
+/// The rate that it is configured for.
+fn tell_rate(root: &Qdisc, subject: &Subject, evidence: &mut Evidence) {
+    let rate = root.rate.map(|rate| rate as f64);
+    let why = || {
+        Absence::because(format!(
+            "a {} has no single rate, or does not report it",
+            root.kind
+        ))
+    };
+    let origin = Origin::new(SOURCE, format!("qdisc {} {}", root.kind, root.handle));
+    let rate = rate.ok_or_else(why);
+    enter::number(evidence, &keys::QDISC_RATE, subject.clone(), rate, origin);
+}
+
+/// What it did between the looks.
+fn tell_course(course: &[(f64, &Qdisc)], subject: &Subject, evidence: &mut Evidence) {
+    let backlog: Vec<f64> = course
+        .iter()
+        .map(|(_, qdisc)| f64::from(qdisc.backlog))
+        .collect();
+    let looks: Vec<String> = backlog.iter().map(ToString::to_string).collect();
+    let origin = Origin::new(
+        SOURCE,
+        format!("backlog in packets at the looks: {}", looks.join(", ")),
+    );
+    let median = rates::median(&backlog);
+    evidence.series(
+        &keys::QDISC_BACKLOG,
+        subject.clone(),
+        median,
+        backlog,
+        origin,
+    );
+    let narrow = |of: fn(&Qdisc) -> u32| -> Option<Rate> {
+        let course: Vec<(f64, u32)> = course.iter().map(|(at, qdisc)| (*at, of(qdisc))).collect();
+        rates::of_course(&rates::unwrapped(&course))
+    };
+    let wide = |of: fn(&Qdisc) -> u64| -> Option<Rate> {
+        let course: Vec<(f64, u64)> = course.iter().map(|(at, qdisc)| (*at, of(qdisc))).collect();
+        rates::of_course(&course)
+    };
+    let dropped = narrow(|qdisc| qdisc.drops);
+    for (key, rate) in [
+        (&keys::QDISC_DROPPED, dropped.clone()),
+        (&keys::QDISC_OVERLIMITS, narrow(|qdisc| qdisc.overlimits)),
+        (&keys::QDISC_SENT, wide(|qdisc| qdisc.bytes)),
+    ] {
+        match rate {
+            Some(rate) => enter::rate(evidence, key, subject.clone(), &rate, 1.0, SOURCE),
+            None => absent(evidence, key, subject, "it was seen at one look only"),
+        }
+    }
+    let key = &keys::QDISC_DROPPED_SHARE;
+    let (Some(dropped), Some(sent)) = (dropped, wide(|qdisc| qdisc.packets)) else {
+        return absent(evidence, key, subject, "it was seen at one look only");
+    };
+    let handed = dropped.delta + sent.delta;
+    if handed <= 0.0 {
+        return absent(evidence, key, subject, "no packet was handed to it");
+    }
+    let line = format!("dropped {}; sent {}", dropped.line(), sent.line());
+    let share = dropped.delta / handed;
+    evidence.number(key, subject.clone(), share, Origin::new(SOURCE, line));
+}
+
+fn absent(evidence: &mut Evidence, key: &'static Key, subject: &Subject, why: &str) {
+    let origin = Origin::new(SOURCE, "");
+    enter::absent(
+        evidence,
+        key,
+        subject.clone(),
+        Absence::because(why),
+        origin,
+    );
+}
+
+/// This discipline at each look that has it: another one in its place counts from 0.
+fn course<'a>(looks: &[(f64, &'a [Qdisc])], root: &Qdisc) -> Vec<(f64, &'a Qdisc)> {
     let is_it = |other: &&Qdisc| {
         (&other.device, &other.kind, &other.handle) == (&root.device, &root.kind, &root.handle)
     };
     looks
         .iter()
-        .filter_map(|(at, qdiscs)| Some((*at, roots(qdiscs).find(is_it)?.drops)))
+        .filter_map(|(at, qdiscs)| Some((*at, roots(qdiscs).find(is_it)?)))
         .collect()
 }
 

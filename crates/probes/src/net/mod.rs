@@ -6,6 +6,8 @@
 pub(crate) mod audit;
 pub(crate) mod conntrack;
 pub(crate) mod losses;
+pub(crate) mod namespaces;
+pub(crate) mod neighbours;
 pub(crate) mod netfilter;
 pub(crate) mod port;
 pub(crate) mod protocols;

@@ -36,13 +36,19 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::IP_FRAGMENTS_SHARE,
         &keys::IP_MALFORMED,
         &keys::IP_NO_ROUTE,
+        &keys::IP_REASSEMBLY_FAILED,
         &keys::IP_RECEIVED,
         &keys::IP_REVERSE_PATH,
+        &keys::TCP_DUPLICATES_REPORTED,
         &keys::TCP_LISTEN_DROPS,
         &keys::TCP_LISTEN_OVERFLOWS,
         &keys::TCP_LOST_RETRANSMIT,
         &keys::TCP_MEM_PRESSURES,
         &keys::TCP_MTUP_FAIL,
+        &keys::TCP_OPENED,
+        &keys::TCP_OUT_OF_ORDER,
+        &keys::TCP_RESET_UNREAD,
+        &keys::TCP_RETRANSMITTED,
         &keys::TCP_RETRANS_SHARE,
         &keys::TCP_SEGMENTS_DROPPED,
         &keys::TCP_SYNQ_FULL,
@@ -57,6 +63,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::UDP_RECEIVED,
         &keys::UDP_SENT,
         &keys::UDP_SHARE,
+        &keys::UDP_SNDBUF_DROPS,
     ],
     derive,
     doc: "\
@@ -109,6 +116,35 @@ static SUMS: &[(&Key, &[Name])] = &[
         ],
     ),
     (&keys::IP_RECEIVED, RECEIVED),
+    (
+        &keys::IP_REASSEMBLY_FAILED,
+        &[("Ip", "ReasmFails"), ("Ip6", "ReasmFails")],
+    ),
+    (
+        &keys::TCP_DUPLICATES_REPORTED,
+        &[("TcpExt", "TCPDSACKRecv"), ("TcpExt", "TCPDSACKOfoRecv")],
+    ),
+    (
+        &keys::TCP_OPENED,
+        &[("Tcp", "PassiveOpens"), ("Tcp", "ActiveOpens")],
+    ),
+    (
+        &keys::TCP_OUT_OF_ORDER,
+        &[
+            ("TcpExt", "TCPSACKReorder"),
+            ("TcpExt", "TCPTSReorder"),
+            ("TcpExt", "TCPRenoReorder"),
+        ],
+    ),
+    (
+        &keys::TCP_RESET_UNREAD,
+        &[("TcpExt", "TCPAbortOnClose"), ("TcpExt", "TCPAbortOnData")],
+    ),
+    (&keys::TCP_RETRANSMITTED, &[("Tcp", "RetransSegs")]),
+    (
+        &keys::UDP_SNDBUF_DROPS,
+        &[("Udp", "SndbufErrors"), ("Udp6", "SndbufErrors")],
+    ),
     (&keys::IP_REVERSE_PATH, &[("TcpExt", "IPReversePathFilter")]),
     (&keys::TCP_LISTEN_DROPS, &[("TcpExt", "ListenDrops")]),
     (
@@ -187,7 +223,8 @@ static SHARES: &[(&Key, &[Name], &[Name])] = &[
     (
         &keys::TCP_RETRANS_SHARE,
         &[("Tcp", "RetransSegs")],
-        &[("Tcp", "OutSegs")],
+        // A segment that is sent again is no part of OutSegs (`__tcp_transmit_skb` of Linux 4.0 and later).
+        &[("Tcp", "OutSegs"), ("Tcp", "RetransSegs")],
     ),
     (
         &keys::TCP_SYN_RETRANS_SHARE,

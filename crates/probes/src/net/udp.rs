@@ -31,6 +31,7 @@ pub(crate) static PROBE: Probe = Probe {
         Source::ends(THREADS),
     ],
     yields: &[
+        &keys::UDP_DROPPING_SOCKETS,
         &keys::UDP_PROCESS,
         &keys::UDP_RCVBUF,
         &keys::UDP_READ_DELAY,
@@ -57,6 +58,8 @@ struct Address<'a> {
     sockets: Vec<&'a UdpSocket>,
     /// Datagrams dropped since the first look; `None` if there was one look, or no socket tells it.
     dropped: Option<u64>,
+    /// Sockets that dropped some of them.
+    dropping: usize,
     /// Fullest queue at each look, as a share of its buffer.
     fill: Vec<f64>,
 }
@@ -179,13 +182,16 @@ fn addresses<'a>(looks: &[Look<'a>]) -> BTreeMap<Endpoint, Address<'a>> {
     for address in addresses.values_mut() {
         // Sockets of the kernel itself, as those of tunnels, have no inode and cannot be told apart.
         let known = address.sockets.iter().filter(|socket| socket.inode != 0);
-        let dropped = known.filter_map(|socket| {
-            // One that was made since began with none.
-            let begin = before.get(&socket.inode).copied().unwrap_or(0);
-            // 32 bits in the kernel as well (sk_drops), so it may have gone round.
-            Some(u64::from(socket.memory?.drops.wrapping_sub(begin)))
-        });
-        address.dropped = dropped.reduce(|a, b| a + b);
+        let dropped: Vec<u64> = known
+            .filter_map(|socket| {
+                // One that was made since began with none.
+                let begin = before.get(&socket.inode).copied().unwrap_or(0);
+                // 32 bits in the kernel as well (sk_drops), so it may have gone round.
+                Some(u64::from(socket.memory?.drops.wrapping_sub(begin)))
+            })
+            .collect();
+        address.dropping = dropped.iter().filter(|drops| **drops > 0).count();
+        address.dropped = dropped.into_iter().reduce(|a, b| a + b);
     }
     addresses
 }
@@ -215,6 +221,7 @@ fn sockets(subject: &Subject, address: &Address<'_>, seconds: f64, evidence: &mu
     let Some(smallest) = memories.iter().map(|memory| memory.rcvbuf).min() else {
         let why = Absence::because("the kernel tells no memory of these sockets");
         for key in [
+            &keys::UDP_DROPPING_SOCKETS,
             &keys::UDP_RCVBUF,
             &keys::UDP_SOCKET_QUEUE,
             &keys::UDP_SOCKET_DROPS,
@@ -247,17 +254,25 @@ fn sockets(subject: &Subject, address: &Address<'_>, seconds: f64, evidence: &mu
             let line = format!("drops: {dropped} more in {seconds:.1} s; sockets: {count}");
             let per_s = dropped as f64 / seconds;
             let origin = Origin::new(SOURCE, line);
+            evidence.number(
+                &keys::UDP_DROPPING_SOCKETS,
+                subject.clone(),
+                address.dropping as f64,
+                origin.clone(),
+            );
             evidence.number(&keys::UDP_SOCKET_DROPS, subject.clone(), per_s, origin);
         }
         _ => {
             let why = Absence::because("drops need two looks at a socket of a process");
-            enter::absent(
-                evidence,
-                &keys::UDP_SOCKET_DROPS,
-                subject.clone(),
-                why,
-                Origin::new(SOURCE, ""),
-            );
+            for key in [&keys::UDP_DROPPING_SOCKETS, &keys::UDP_SOCKET_DROPS] {
+                enter::absent(
+                    evidence,
+                    key,
+                    subject.clone(),
+                    why.clone(),
+                    Origin::new(SOURCE, ""),
+                );
+            }
         }
     }
 }

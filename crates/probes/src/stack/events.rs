@@ -28,6 +28,9 @@ const MIGRATION: &str = "cpu-migrations";
 const SNMP: &str = "/proc/net/snmp";
 const SNMP6: &str = "/proc/net/snmp6";
 
+/// The reason of packets that a rule or the policy of a chain dropped.
+const NETFILTER: &str = "NETFILTER_DROP";
+
 /// Reasons cited; the rest is a number.
 const MOST_REASONS: usize = 8;
 
@@ -40,6 +43,7 @@ pub(crate) static PROBE: Probe = Probe {
     sources: &[Source::each(SNMP), Source::each(SNMP6)],
     yields: &[
         &keys::CPU_MIGRATIONS,
+        &keys::DROP_NETFILTER,
         &keys::DROP_RATE,
         &keys::DROP_REASONS,
         &keys::LOCK_CONTENTIONS,
@@ -129,7 +133,7 @@ fn tell_contentions(events: &Events, evidence: &mut Evidence) {
 }
 
 fn tell_drops(events: &Events, evidence: &mut Evidence) {
-    let keys: [&'static Key; 2] = [&keys::DROP_RATE, &keys::DROP_REASONS];
+    let keys: [&'static Key; 3] = [&keys::DROP_NETFILTER, &keys::DROP_RATE, &keys::DROP_REASONS];
     if !counted(events, DROP, &keys, evidence) {
         return;
     }
@@ -158,6 +162,10 @@ fn tell_drops(events: &Events, evidence: &mut Evidence) {
     let origin = Origin::new(DROP, format!("{sum} in {seconds:.2} s: {words}"));
     let rate = sum as f64 / seconds;
     evidence.number(&keys::DROP_RATE, Subject::host(), rate, origin.clone());
+    let by_rules = events.drops.get(NETFILTER).copied().unwrap_or_default();
+    let by_rules = by_rules as f64 / seconds;
+    let host = Subject::host();
+    evidence.number(&keys::DROP_NETFILTER, host, by_rules, origin.clone());
     evidence.text(&keys::DROP_REASONS, Subject::host(), words, origin);
 }
 

@@ -1,7 +1,5 @@
 //! Rules about network devices: interrupts, queues, steering, rings and packet sizes.
 
-mod irqs;
-
 pub(crate) mod gro_useless;
 pub(crate) mod irq_affinity_lag;
 pub(crate) mod irq_affinity_reverted;
@@ -10,9 +8,11 @@ pub(crate) mod irq_names_unknown;
 pub(crate) mod irq_one_cpu;
 pub(crate) mod irq_one_node;
 pub(crate) mod irq_rate_high;
+mod irqs;
 pub(crate) mod mtu_large_wins;
 pub(crate) mod mtu_mismatch;
 pub(crate) mod nic_ring_drop;
+pub(crate) mod qdisc_limit;
 pub(crate) mod rps_harmful;
 pub(crate) mod rps_needed;
 pub(crate) mod rps_new_device;

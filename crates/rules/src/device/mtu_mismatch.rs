@@ -18,6 +18,12 @@ const SHARE: Threshold = Threshold {
     origin: "own guess: one in a thousand; a healthy network has none",
 };
 
+const LOST: Threshold = Threshold {
+    name: "datagrams that could not be joined, per second",
+    value: 1.0,
+    origin: "own guess: fewer are strays",
+};
+
 /// `mtu-mismatch`
 pub(crate) static RULE: Rule = Rule {
     id: "mtu-mismatch",
@@ -29,12 +35,14 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DEVICE_UP,
         &keys::IP_FORWARDED,
         &keys::IP_FRAGMENTS_SHARE,
+        &keys::IP_REASSEMBLY_FAILED,
         &keys::TCP_MTUP_FAIL,
     ],
-    thresholds: &[SHARE],
+    thresholds: &[SHARE, LOST],
     knobs: &["net.mtu", "net.ipfrag"],
     doc: Doc {
-        looks_for: "More than 0.1 % of packets made of or cut into fragments.",
+        looks_for: "More than 0.1 % of packets made of or cut into fragments. It acts where datagrams cannot be joined, where probes \
+                    of the path fail, or where packets are forwarded between links of different MTU.",
         hurts: "A datagram is lost with any of its fragments; joining them needs memory and one CPU; RSS sends \
                 fragments and whole packets to different queues.",
         todo: "The same MTU on both ends and all links between. Where probes of a path fail, tcp_mtu_probing is on already, so \
@@ -57,6 +65,25 @@ fn judge(evidence: &Evidence) -> Judgement {
         ]);
     }
     let host = Subject::host();
+    if let Some(lost) = evidence
+        .host(&keys::IP_REASSEMBLY_FAILED)
+        .ok()
+        .filter(|lost| lost.value > LOST.value)
+    {
+        let sentence = format!(
+            "{sentence}, and {} datagrams are lost because a fragment of them is missing",
+            say::rate(lost.value)
+        );
+        return Ok(vec![
+            Finding::act(&host, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::High)
+                .cite(fragments.reading)
+                .cite(lost.reading)
+                .consider("net.mtu")
+                .refuted_by("datagrams below the MTU are lost at the same rate"),
+        ]);
+    }
     let probes = evidence.host(&keys::TCP_MTUP_FAIL).ok();
     let forwarded = evidence.host(&keys::IP_FORWARDED).ok();
     let sizes = sizes(evidence)?;

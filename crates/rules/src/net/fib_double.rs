@@ -7,6 +7,7 @@ use rungwise_model::check::Finding;
 use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
+use crate::net::other_namespaces;
 use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
@@ -38,6 +39,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DEVICE_RX_PACKETS,
         &keys::DEVICE_UP,
         &keys::IP_FORWARDED,
+        &keys::NETNS_OTHERS,
+        &keys::NETNS_OTHER_PACKETS,
+        &keys::NETNS_OTHER_PID,
+        &keys::NETNS_OWN_PACKETS,
         &keys::ROUTE_EARLY_DEMUX,
         &keys::ROUTE_RP_FILTER,
         &keys::STACK_FIB_LOOKUPS,
@@ -71,6 +76,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             seen.clear(sentence, SHARE.value).cite(callers.reading),
         ]);
     }
+    other_namespaces::ours(evidence)?;
     let (device, filter) = filtered(evidence)?;
     let little = seen.share.value <= SHARE.value;
     if little && filter.value < 0.5 {

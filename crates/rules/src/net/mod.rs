@@ -1,17 +1,22 @@
 //! Rules about the network stack: softnet, UDP sockets, routing, netfilter, accept queues.
 
-pub(crate) mod ports;
-pub(crate) mod spread;
-
 pub(crate) mod conntrack_full;
 pub(crate) mod fib_double;
 pub(crate) mod ip_id;
 pub(crate) mod iptables_empty;
+pub(crate) mod neigh_full;
+pub(crate) mod neigh_unanswered;
+pub(crate) mod nf_drop;
 pub(crate) mod nf_rules_hot;
+pub(crate) mod other_namespaces;
 pub(crate) mod port_exhaust;
+pub(crate) mod ports;
+pub(crate) mod reuseport_skew;
+pub(crate) mod rp_filter_drop;
 pub(crate) mod slab_hot;
 pub(crate) mod softnet_drop;
 pub(crate) mod softnet_squeeze;
+pub(crate) mod spread;
 pub(crate) mod syscall_bound;
 pub(crate) mod tcp_listen_overflow;
 pub(crate) mod tcp_synq_full;
@@ -21,4 +26,5 @@ pub(crate) mod udp_rcvbuf_drop;
 pub(crate) mod udp_reader_unbound;
 pub(crate) mod udp_reuseport_hash;
 pub(crate) mod udp_shared_socket;
+pub(crate) mod udp_sndbuf_drop;
 pub(crate) mod udp_socket_lock;

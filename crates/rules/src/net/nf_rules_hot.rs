@@ -4,6 +4,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
+use crate::net::other_namespaces;
 use crate::sampled::{self, Sampled};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
@@ -31,6 +32,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::NETFILTER_LEGACY_TABLES,
         &keys::NETFILTER_LONGEST_CHAIN,
         &keys::NETFILTER_LONGEST_FORWARD,
+        &keys::NETNS_OTHERS,
+        &keys::NETNS_OTHER_PACKETS,
+        &keys::NETNS_OTHER_PID,
+        &keys::NETNS_OWN_PACKETS,
         &keys::STACK_NETFILTER,
         &keys::STACK_NFT_RULES,
         &keys::STACK_SAMPLES,
@@ -63,6 +68,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             tracking.unwrap_or_else(|| seen.clear(sentence, SHARE.value)),
         ]);
     }
+    other_namespaces::ours(evidence)?;
     let longest = longest(evidence)?;
     let legacy = evidence.words(&keys::NETFILTER_LEGACY_TABLES, &Subject::host())?;
     let long = longest.value > RULES.value;
@@ -134,6 +140,7 @@ fn tracking(evidence: &Evidence, rules: &Sampled<'_>) -> Result<Option<Finding>,
     else {
         return Ok(None);
     };
+    other_namespaces::ours(evidence)?;
     let sentence = format!(
         "{} of busy samples are in netfilter outside the rules, and connections are tracked",
         say::percent(beside)

@@ -31,6 +31,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::TCP_ACCEPT_BACKLOG,
         &keys::TCP_ACCEPT_QUEUE,
         &keys::TCP_LISTEN_OVERFLOWS,
+        &keys::TCP_LISTEN_SOCKET_DROPS,
     ],
     thresholds: &[OVERFLOWS, FULL],
     knobs: &["net.somaxconn", "rpc.backlog", "rpc.threads"],
@@ -55,6 +56,13 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .cite(overflows.reading),
         ]);
     }
+    let named = dropping(evidence);
+    if !named.is_empty() {
+        let found = named
+            .into_iter()
+            .map(|(port, drops)| found_at(evidence, overflows, port, drops));
+        return Ok(found.collect());
+    }
     let dropped = format!(
         "{} connections are dropped at a full accept queue",
         say::rate(overflows.value)
@@ -77,6 +85,64 @@ fn judge(evidence: &Evidence) -> Judgement {
         .consider("net.somaxconn")
         .refuted_by("with a queue four times as long, as many connections are dropped"),
     ])
+}
+
+/// Listening ports at whose sockets connections were dropped.
+fn dropping(evidence: &Evidence) -> Vec<(&Subject, Quantity<'_>)> {
+    let ports = evidence
+        .each(&keys::TCP_LISTEN_SOCKET_DROPS)
+        .unwrap_or_default();
+    let mut ports: Vec<_> = ports
+        .into_iter()
+        .filter(|(_, drops)| drops.value > OVERFLOWS.value)
+        .collect();
+    ports.sort_by(|(_, a), (_, b)| b.value.total_cmp(&a.value));
+    ports
+}
+
+fn found_at(
+    evidence: &Evidence,
+    overflows: Quantity<'_>,
+    port: &Subject,
+    drops: Quantity<'_>,
+) -> Finding {
+    let of = |key| evidence.quantity(key, port).ok();
+    let length = of(&keys::TCP_ACCEPT_BACKLOG);
+    let queue = of(&keys::TCP_ACCEPT_QUEUE);
+    let backlog = length.map_or_else(String::new, |length| {
+        format!(" (backlog {:.0})", length.value)
+    });
+    let stuck = match (queue, length) {
+        (Some(queue), Some(length)) => {
+            queue.reading.series.len() > 1
+                && queue.always(|waiting| waiting > 0.0 && waiting >= FULL.value * length.value)
+        }
+        _ => false,
+    };
+    let sentence = format!(
+        "{}: the accept queue{backlog} overflows, {} connections are dropped",
+        port.name(),
+        say::rate(drops.value)
+    );
+    let mut finding = if stuck {
+        let sentence = format!(
+            "{sentence}; it is full at every look, so the service accepts too slowly and a longer queue only delays"
+        );
+        Finding::act(port, sentence).consider("rpc.threads")
+    } else {
+        Finding::act(port, sentence)
+            .consider("rpc.backlog")
+            .consider("net.somaxconn")
+    };
+    finding = finding
+        .severity(Grade::High)
+        .confidence(Grade::High)
+        .cite(drops.reading)
+        .cite(overflows.reading);
+    for quantity in [queue, length].into_iter().flatten() {
+        finding = finding.cite(quantity.reading);
+    }
+    finding.refuted_by("with a queue four times as long, as many connections are dropped")
 }
 
 /// Listening ports whose queue is full.

@@ -28,6 +28,12 @@ const DISK: Threshold = Threshold {
     origin: "the line of disk-queue",
 };
 
+const HELD: Threshold = Threshold {
+    name: "connections whose small segment waits at nearly every look",
+    value: 1.0,
+    origin: "any: by chance a look meets that state for a round trip, not for three looks of four",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "tcp-nagle-40ms",
     topic: "tcp",
@@ -36,11 +42,14 @@ pub(crate) static RULE: Rule = Rule {
         &keys::LATENCY_DELAYED_ACK,
         &keys::PSI_CPU_SOME,
         &keys::PSI_IO_SOME,
+        &keys::TCP_HELD_SMALL,
+        &keys::TCP_HELD_SMALL_WHO,
     ],
-    thresholds: &[SHARE, CPU, DISK],
+    thresholds: &[SHARE, CPU, DISK, HELD],
     knobs: &["tcp.nodelay"],
     doc: Doc {
-        looks_for: "More than 2 % of the requests in a heap at 38 to 52 ms or 200 to 210 ms, in the table of percentiles that \
+        looks_for: "Connections that at nearly every look have less than a segment to send, wait for an acknowledgement and have both \
+            windows open. Or more than 2 % of the requests in a heap at 38 to 52 ms or 200 to 210 ms, in the table of percentiles that \
             HdrHistogram prints (wrk2 --latency, given to check --load). A heap is at least twice as dense as the denser of \
             its sides, each half as wide as the heap's place; what that side would put there is taken off, so a broad \
             distribution that passes through is none. Between two rows of the table the requests are taken to be \
@@ -58,6 +67,9 @@ pub(crate) static RULE: Rule = Rule {
 
 fn judge(evidence: &Evidence) -> Judgement {
     let host = Subject::host();
+    if let Some(finding) = held(evidence) {
+        return Ok(vec![finding]);
+    }
     let heap = evidence.host(&keys::LATENCY_DELAYED_ACK)?;
     let share = say::percent(heap.value);
     if heap.value <= SHARE.value {
@@ -106,4 +118,27 @@ fn judge(evidence: &Evidence) -> Judgement {
                 "a capture of a slow request shows no segment that waits for an acknowledgement",
             ),
     ])
+}
+
+/// Sockets that show it: no table of latencies is needed then.
+fn held(evidence: &Evidence) -> Option<Finding> {
+    let held = evidence.host(&keys::TCP_HELD_SMALL).ok()?;
+    if held.value < HELD.value {
+        return None;
+    }
+    let host = Subject::host();
+    let who = evidence.words(&keys::TCP_HELD_SMALL_WHO, &host).ok()?;
+    let verb = if held.value < 1.5 { "holds" } else { "hold" };
+    let sentence = format!(
+        "{} {verb} back a small segment until the peer's delayed acknowledgement (40 ms), such as {}",
+        say::count(held.value, "connection"),
+        who.value
+    );
+    let finding = Finding::act(&host, sentence)
+        .severity(Grade::Medium)
+        .confidence(Grade::High)
+        .cite(held.reading)
+        .cite(who.reading)
+        .consider("tcp.nodelay");
+    Some(finding.refuted_by("the program has set TCP_NODELAY"))
 }

@@ -51,6 +51,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::DEVICE_MISSED,
         &keys::DEVICE_TX_PACKETS,
+        &keys::TCP_CONGESTION,
         &keys::TCP_LISTEN_OVERFLOWS,
         &keys::TCP_LOST_RETRANSMIT,
         &keys::TCP_RETRANS_BYTES_SHARE,
@@ -170,7 +171,14 @@ fn judge(evidence: &Evidence) -> Judgement {
     if timeouts.value > 0.0 && round_trip.is_some_and(|median| median < RTO.value) {
         finding = finding.consider("tcp.rto_min");
     }
-    Ok(vec![finding.consider("tcp.congestion").refuted_by(
+    // BBR does not take loss for congestion, so there is nothing to change to.
+    let bbr = evidence
+        .words(&keys::TCP_CONGESTION, &host)
+        .is_ok_and(|name| name.value == "bbr");
+    if !bbr {
+        finding = finding.consider("tcp.congestion");
+    }
+    Ok(vec![finding.refuted_by(
         "a capture at the receiver shows the segments arriving twice: reordering, not loss",
     )])
 }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use rungwise_host::privilege::{self, Privilege};
 use rungwise_model::check::Outcome;
-use rungwise_testkit::faults::{FAULTS, Fault, How, Planted, Result, Says, page};
+use rungwise_testkit::faults::{CURES, Cure, FAULTS, Fault, How, Planted, Result, Says, page};
 use serde_json::Value;
 
 use run::{Bench, Ended, Machine, binary};
@@ -101,7 +101,14 @@ fn stubborn(
     for attempt in 1..=ATTEMPTS {
         attempts = attempt;
         wrong = match plant(binary()) {
-            Ok(planted) => judged(bench, fault, &planted),
+            Ok(planted) => {
+                let mut wrong = judged(bench, fault, &planted);
+                let cures = CURES.iter().filter(|cure| cure.fault == fault.id);
+                if wrong.is_empty() {
+                    wrong.extend(cures.filter_map(|cure| uncured(bench, cure, &planted)));
+                }
+                wrong
+            }
             Err(why) => vec![format!("{}: cannot be planted: {why}", fault.id)],
         };
         if wrong.is_empty() {
@@ -187,6 +194,51 @@ fn judged(bench: &Bench, fault: &Fault, planted: &Planted) -> Vec<String> {
     wrong
 }
 
+/// How often is asked after the advice was applied: TCP finds a segment size that passes after five timeouts, some 7 s.
+const LATER: usize = 8;
+
+/// Applies the advice; what is wrong where the rule acts all the same.
+fn uncured(bench: &Bench, cure: &Cure, planted: &Planted) -> Option<String> {
+    let acts = || {
+        let report = checked(bench, planted);
+        let findings = report["findings"].as_array().unwrap().clone();
+        findings
+            .into_iter()
+            .find(|finding| finding["rule"] == cure.rule && finding["outcome"] == "act")
+    };
+    let before = acts()?;
+    let wish = before["knobs"].as_array().unwrap().iter().find_map(|turn| {
+        (turn["id"] == cure.knob).then(|| {
+            (
+                turn["to"].as_str().unwrap_or_default().to_owned(),
+                turn["device"].as_str().map(str::to_owned),
+            )
+        })
+    });
+    let Some((to, device)) = wish else {
+        return Some(format!("{}: no wish for {}", cure.rule, cure.knob));
+    };
+    let turn = format!("{}={to}", cure.knob);
+    let mut arguments = vec!["knob", "apply", &turn, "--evidence-for", "0s"];
+    if let Some(device) = &device {
+        arguments.extend(["--device", device]);
+    }
+    let run = |arguments: &[&str]| {
+        let mut command = bench.command(arguments);
+        let output = if cure.of_machine {
+            command.output().unwrap()
+        } else {
+            planted.namespace.run(move || command.output()).unwrap()
+        };
+        Ended::from(output).expect(0);
+    };
+    run(&arguments);
+    let cured = (0..LATER).any(|_| acts().is_none());
+    run(&["knob", "undo"]);
+    eprintln!("  {turn} cures it: {cured}");
+    (!cured).then(|| format!("{}: {turn} does not cure it: {}", cure.fault, told(&before)))
+}
+
 fn told(finding: &Value) -> String {
     let word = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     format!(
@@ -238,6 +290,13 @@ fn checked(bench: &Bench, planted: &Planted) -> Value {
 
 #[test]
 fn every_rule_of_the_table_exists_and_the_page_is_fresh() {
+    for cure in CURES {
+        topic(cure.rule);
+        assert!(
+            FAULTS.iter().any(|fault| fault.id == cure.fault),
+            "{cure:?}"
+        );
+    }
     for fault in FAULTS {
         let may = fault.may.iter().map(|(rule, _)| rule);
         for rule in fault.speaks.iter().map(|says| &says.rule).chain(may) {

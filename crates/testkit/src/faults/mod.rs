@@ -8,6 +8,7 @@
 
 mod cpu;
 mod lab;
+mod path;
 mod steering;
 mod tcp;
 mod traffic;
@@ -99,6 +100,41 @@ pub enum How {
     },
 }
 
+/// Advice that is applied to a planted fault and must cure it.
+#[derive(Clone, Copy, Debug)]
+pub struct Cure {
+    /// The fault.
+    pub fault: &'static str,
+    /// The rule that gives the advice; it acts before, and no longer afterwards.
+    pub rule: &'static str,
+    /// The knob, which is turned to what the finding wishes.
+    pub knob: &'static str,
+    /// It is a setting of the machine and not of the fault's namespace.
+    pub of_machine: bool,
+}
+
+/// What the test applies.
+pub const CURES: &[Cure] = &[
+    Cure {
+        fault: "path MTU black hole",
+        rule: "path-mtu-blackhole",
+        knob: "tcp.mtu_probing",
+        of_machine: false,
+    },
+    Cure {
+        fault: "full neighbour table",
+        rule: "neigh-full",
+        knob: "net.neigh_gc",
+        of_machine: true,
+    },
+    Cure {
+        fault: "asymmetric route",
+        rule: "rp-filter-drop",
+        knob: "net.rp_filter",
+        of_machine: false,
+    },
+];
+
 /// All of them; the healthy one first, then by what is sick.
 pub const FAULTS: &[Fault] = &[
     udp::HEALTHY,
@@ -106,15 +142,29 @@ pub const FAULTS: &[Fault] = &[
     udp::SLOW_READER,
     udp::SHARED_SOCKET,
     udp::FOUGHT_FOR_SOCKET,
+    udp::UNEVEN_GROUP,
     tcp::SLOW_READER,
     tcp::SMALL_SEND_BUFFER,
     tcp::FULL_ACCEPT_QUEUE,
     tcp::DELAYED_ACK,
+    tcp::HELD_BACK,
     steering::ONE_CPU,
     steering::BACKLOG,
     steering::MANY_RULES,
     steering::SOURCE_CHECK,
     steering::FULL_CONNTRACK,
+    steering::FLOOD_ELSEWHERE,
+    path::SHAPED_TCP,
+    path::SHAPED_UDP,
+    path::SHORT_QUEUE,
+    path::BLACK_HOLE,
+    path::GONE_PEERS,
+    path::FULL_NEIGHBOURS,
+    path::SILENT_NEIGHBOURS,
+    path::ASYMMETRIC,
+    path::RATE_LIMIT,
+    path::UNREAD_CLOSE,
+    path::REORDERING,
     cpu::QUOTA,
     cpu::NEIGHBOUR,
     cpu::NOISE,
@@ -191,6 +241,13 @@ pub fn page() -> String {
         }
         for (rule, why) in fault.may {
             let _ = writeln!(page, "- {rule}: {why}");
+        }
+        for cure in CURES.iter().filter(|cure| cure.fault == fault.id) {
+            let _ = writeln!(
+                page,
+                "\nThe test applies the advice of {} ({}), and the rule must no longer act.",
+                cure.rule, cure.knob
+            );
         }
     }
     page

@@ -7,7 +7,7 @@ use std::path::Path;
 use rungwise_host::Host as _;
 use rungwise_host::namespace::Namespace;
 
-use super::lab::{DEVICE, Lab, Planted, run, service_address};
+use super::lab::{DEVICE, Lab, Planted, load_udp, run, serve_udp, service_address};
 use super::traffic::{Pace, datagrams};
 use super::{Fault, How, Result, acts};
 
@@ -180,4 +180,28 @@ fn full_conntrack(_: &Path) -> Result<Planted> {
         Ok(())
     })?;
     Ok(Planted::in_namespace(namespace))
+}
+
+pub(super) const FLOOD_ELSEWHERE: Fault = Fault {
+    id: "flood in another network namespace",
+    planted: "An echo service under as much load as the machine takes, behind 800 nft rules, in a network namespace beside the one that is \
+              judged. The rules are not accused from there: they are not its own.",
+    speaks: &[acts("other-namespaces", "host")],
+    may: &[(
+        "slab-hot",
+        "a buffer for each datagram is made and freed, wherever it belongs to",
+    )],
+    how: How::Here(flood_elsewhere),
+};
+
+fn flood_elsewhere(program: &Path) -> Result<Planted> {
+    let lab = Lab::new()?;
+    let judged = Namespace::create("judged")?;
+    run(&lab.server, NFT, filter())?;
+    let service = serve_udp(program, &lab.server, &[])?;
+    let load = load_udp(program, &lab.client, &["--sockets", "8", "--depth", "8"])?;
+    Ok(Planted::in_namespace(judged)
+        .keep(load)
+        .keep(service)
+        .keep((lab.server, lab.client)))
 }

@@ -110,6 +110,23 @@ pub(super) const DELAYED_ACK: Fault = Fault {
     how: How::Here(delayed_ack),
 };
 
+pub(super) const HELD_BACK: Fault = Fault {
+    id: "delayed acknowledgement, seen by the sender",
+    planted: "The same, judged where the client is, without any latencies: the state of its socket shows it.",
+    speaks: &[acts("tcp-nagle-40ms", "host")],
+    may: &[],
+    how: How::Here(held_back),
+};
+
+fn held_back(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let (near, far) = connection(&client, &server, service_address())?;
+    let (asking, answering, _) = halved(near, far)?;
+    Ok(Planted::in_namespace(client)
+        .keep((asking, answering))
+        .keep(server))
+}
+
 fn delayed_ack(_: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
     let (near, far) = connection(&client, &server, service_address())?;

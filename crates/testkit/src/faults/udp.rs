@@ -128,3 +128,23 @@ pub(super) const FOUGHT_FOR_SOCKET: Fault = Fault {
         judged: "cases/two-node-82599-steered/expected.md",
     },
 };
+
+pub(super) const UNEVEN_GROUP: Fault = Fault {
+    id: "uneven SO_REUSEPORT group",
+    planted: "An echo service with two sockets of one port and a receive buffer of 4 KiB, and one flow of bursts: all of it goes to \
+              one of the two.",
+    speaks: &[acts("reuseport-skew", "port/udp/10.78.0.1:9000")],
+    may: &[("udp-rcvbuf-drop", "what is dealt unevenly is dropped there")],
+    how: How::Here(uneven_group),
+};
+
+fn uneven_group(program: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let more = ["--workers", "2", "--reuseport", "--rcvbuf", "4KiB"];
+    let service = serve_udp(program, &server, &more)?;
+    let traffic = datagrams(&client, service_address(), 1, Pace::Bursts(64), None)?;
+    Ok(Planted::in_namespace(server)
+        .keep(traffic)
+        .keep(service)
+        .keep(client))
+}

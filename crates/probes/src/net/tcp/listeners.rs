@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use rungwise_model::evidence::{Absence, Evidence, Origin};
+use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
 use rungwise_model::kernel::{Endpoint, TcpSocket};
 use rungwise_model::keys;
 
 use super::{Look, SOURCE, state};
 use crate::net::port::{self, MOST};
+use crate::net::rates;
+use crate::{Rate, enter};
 
 /// One address. With `SO_REUSEPORT` it has several sockets, each with a queue of its own: the fullest counts.
 struct Listener<'a> {
@@ -15,11 +17,42 @@ struct Listener<'a> {
     fullest: &'a TcpSocket,
     /// Waiting in the fullest queue at each look.
     course: Vec<f64>,
+    /// Dropped at each socket, by inode, with the times of the looks.
+    dropped: BTreeMap<u64, Vec<(f64, u32)>>,
+}
+
+impl Listener<'_> {
+    /// Dropped per second at all sockets that were there at two looks or more.
+    fn rates(&self) -> Vec<Rate> {
+        let courses = self.dropped.values();
+        courses
+            .filter_map(|course| rates::of_course(&rates::unwrapped(course)))
+            .collect()
+    }
+
+    fn dropped(&self) -> f64 {
+        self.rates().iter().map(|rate| rate.per_s).sum()
+    }
+
+    fn tell_drops(&self, subject: &Subject, evidence: &mut Evidence) {
+        let key = &keys::TCP_LISTEN_SOCKET_DROPS;
+        let rates = self.rates();
+        if rates.is_empty() {
+            let why = "it was seen at one look only, or the kernel tells no drops of it";
+            let origin = Origin::new(SOURCE, "");
+            let why = Absence::because(why);
+            return enter::absent(evidence, key, subject.clone(), why, origin);
+        }
+        let grown: f64 = rates.iter().map(|rate| rate.delta).sum();
+        let line = format!("drops of its listening sockets (d of skmem) grew by {grown}");
+        let origin = Origin::new(SOURCE, line);
+        evidence.number(key, subject.clone(), self.dropped(), origin);
+    }
 }
 
 pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
     let mut listeners: BTreeMap<Endpoint, Listener<'_>> = BTreeMap::new();
-    for (look, (_, sockets)) in looks.iter().enumerate() {
+    for (look, (at, sockets)) in looks.iter().enumerate() {
         let listening = sockets
             .iter()
             .filter(|socket| socket.state == state::LISTEN);
@@ -27,9 +60,14 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
             let listener = listeners.entry(socket.local).or_insert_with(|| Listener {
                 fullest: socket,
                 course: Vec::new(),
+                dropped: BTreeMap::new(),
             });
             if filled(socket) > filled(listener.fullest) {
                 listener.fullest = socket;
+            }
+            if let Some(memory) = socket.memory {
+                let course = listener.dropped.entry(socket.inode).or_default();
+                course.push((*at, memory.drops));
             }
             listener.course.resize(look + 1, 0.0);
             let waiting = &mut listener.course[look];
@@ -37,14 +75,24 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
         }
     }
     if listeners.is_empty() {
-        let both = [&keys::TCP_ACCEPT_QUEUE, &keys::TCP_ACCEPT_BACKLOG];
-        evidence.absent(&both, &Absence::none("no TCP socket listens"), SOURCE);
+        let all = [
+            &keys::TCP_ACCEPT_QUEUE,
+            &keys::TCP_ACCEPT_BACKLOG,
+            &keys::TCP_LISTEN_SOCKET_DROPS,
+        ];
+        evidence.absent(&all, &Absence::none("no TCP socket listens"), SOURCE);
     }
     let mut listeners: Vec<_> = listeners.into_iter().collect();
-    listeners.sort_by(|(_, a), (_, b)| filled(b.fullest).total_cmp(&filled(a.fullest)));
+    listeners.sort_by(|(_, a), (_, b)| {
+        let by_drops = b.dropped().total_cmp(&a.dropped());
+        by_drops.then_with(|| filled(b.fullest).total_cmp(&filled(a.fullest)))
+    });
     for (local, listener) in listeners.into_iter().take(MOST) {
-        let Listener { fullest, course } = listener;
         let subject = port::port("tcp", local);
+        listener.tell_drops(&subject, evidence);
+        let Listener {
+            fullest, course, ..
+        } = listener;
         let line = format!(
             "LISTEN Recv-Q {} Send-Q {} {local}",
             fullest.rqueue, fullest.wqueue

@@ -5,7 +5,9 @@
 //! ends and the inode are. Sources: `net/ipv4/inet_diag.c`, net/ipv4/tcp.c `tcp_get_info` (Linux 6.18).
 
 mod connections;
+mod held;
 mod listeners;
+mod stalled;
 mod totals;
 
 use rungwise_model::evidence::{Absence, Evidence};
@@ -56,7 +58,10 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::TCP_CWND,
         &keys::TCP_CWND_FULL,
         &keys::TCP_ESTABLISHED,
+        &keys::TCP_HELD_SMALL,
+        &keys::TCP_HELD_SMALL_WHO,
         &keys::TCP_IDLE_RESTARTS,
+        &keys::TCP_LISTEN_SOCKET_DROPS,
         &keys::TCP_PARALLEL,
         &keys::TCP_PORTS_TO,
         &keys::TCP_PORTS_USED,
@@ -72,6 +77,10 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::TCP_SND_WND,
         &keys::TCP_SNDBUF,
         &keys::TCP_SNDBUF_LIMITED,
+        &keys::TCP_STALLED,
+        &keys::TCP_STALLED_FULL,
+        &keys::TCP_STALLED_FULL_WHO,
+        &keys::TCP_STALLED_WHO,
     ],
     derive,
     doc: "\
@@ -113,6 +122,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     };
     totals::add(window, last, evidence);
     listeners::add(&looks, evidence);
+    stalled::add(&looks, evidence);
+    held::add(&looks, evidence);
     connections::add(window, &looks, evidence);
     let none = Absence::none("there is no TCP connection");
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);

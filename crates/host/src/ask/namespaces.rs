@@ -1,0 +1,146 @@
+//! Network namespaces of this machine, with the packets that their devices received.
+//!
+//! `/proc/PID/net/dev` shows the devices of that process's namespace, so nothing is entered where a process lives. A
+//! namespace that only a name in `/run/netns` holds is entered by a thread of its own, which reads one file and ends. Others
+//! (held by a descriptor or by a thread that is not the first of its process) cannot be found. Source: namespaces(7),
+//! fs/proc/proc_net.c of Linux 6.18.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use rungwise_model::kernel::NetworkNamespace;
+
+use crate::namespace;
+
+const NAMED: &str = "/run/netns";
+
+/// All that can be found, the one of the calling thread included, sorted by inode.
+pub(super) fn all() -> io::Result<Vec<NetworkNamespace>> {
+    let own = fs::metadata("/proc/thread-self/ns/net")?.ino();
+    let mut found = BTreeMap::new();
+    found.insert(
+        own,
+        NetworkNamespace {
+            inode: own,
+            own: true,
+            packets: packets(Path::new("/proc/thread-self/net/dev")),
+            ..NetworkNamespace::default()
+        },
+    );
+    let mut first: BTreeMap<u64, u32> = BTreeMap::new();
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        // Of another user's process the link cannot be read, and its namespace stays unknown.
+        let Ok(link) = fs::read_link(format!("/proc/{pid}/ns/net")) else {
+            continue;
+        };
+        if let Some(inode) = link.to_str().and_then(inode_of) {
+            let lowest = first.entry(inode).or_insert(pid);
+            *lowest = (*lowest).min(pid);
+        }
+    }
+    for (inode, pid) in first {
+        if inode == own {
+            continue;
+        }
+        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let group = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        found.insert(
+            inode,
+            NetworkNamespace {
+                inode,
+                own: false,
+                pid: Some(pid),
+                name: comm.trim().to_owned(),
+                container: container(&group),
+                packets: packets(Path::new(&format!("/proc/{pid}/net/dev"))),
+            },
+        );
+    }
+    for entry in fs::read_dir(NAMED).into_iter().flatten().flatten() {
+        let Ok(inode) = fs::metadata(entry.path()).map(|meta| meta.ino()) else {
+            continue;
+        };
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let known = found.entry(inode).or_insert_with(|| NetworkNamespace {
+            inode,
+            packets: namespace::read_in(&entry.path(), Path::new("/proc/thread-self/net/dev"))
+                .ok()
+                .and_then(|text| received(&text)),
+            ..NetworkNamespace::default()
+        });
+        if known.pid.is_none() {
+            known.name = name;
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// `net:[4026531840]`
+fn inode_of(link: &str) -> Option<u64> {
+    link.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
+}
+
+fn packets(path: &Path) -> Option<u64> {
+    received(&fs::read_to_string(path).ok()?)
+}
+
+/// Packets received by all devices: the second column of `/proc/net/dev`.
+fn received(text: &str) -> Option<u64> {
+    let mut sum = None;
+    for line in text.lines() {
+        if let Some((_, numbers)) = line.split_once(':')
+            && let Some(packets) = numbers.split_ascii_whitespace().nth(1)
+            && let Ok(packets) = packets.parse::<u64>()
+        {
+            sum = Some(sum.unwrap_or(0_u64).saturating_add(packets));
+        }
+    }
+    sum
+}
+
+/// The container that a control group belongs to: the first twelve digits of the id of 64 that Docker, containerd, CRI-O
+/// and Podman name the group after.
+fn container(groups: &str) -> String {
+    let digits = |run: &&str| run.len() == 64 && run.bytes().all(|byte| byte.is_ascii_hexdigit());
+    groups
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .find(digits)
+        .map(|id| id[..12].to_owned())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_all_devices_are_added_up() {
+        let text = "Inter-|   Receive\n face |bytes    packets errs\n    lo: 10 2 0 0\n  eth0:20000 40 0 0\n";
+        assert_eq!(received(text), Some(42));
+        assert_eq!(received("Inter-|\n"), None);
+        assert_eq!(inode_of("net:[4026531840]"), Some(4_026_531_840));
+    }
+
+    #[test]
+    fn a_container_is_known_by_the_id_in_its_group() {
+        let id = "4f3c".repeat(16);
+        for path in [
+            format!("0::/system.slice/docker-{id}.scope\n"),
+            format!("4:cpu:/docker/{id}\n"),
+            format!("0::/kubepods.slice/cri-containerd-{id}.scope"),
+        ] {
+            assert_eq!(container(&path), "4f3c4f3c4f3c");
+        }
+        assert_eq!(container("0::/system.slice/nginx.service\n"), "");
+    }
+}

@@ -1,0 +1,99 @@
+//! `nf-drop`: firewall rules drop a part of the traffic.
+//!
+//! The kernel counts what netfilter drops for the whole machine. It is held against this network namespace only where there are
+//! rules here and the traffic is not elsewhere.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::keys;
+
+use crate::net::other_namespaces;
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const DROPPED: Threshold = Threshold {
+    name: "packets dropped by rules, per second",
+    value: 50.0,
+    origin: "own guess: scans from the Internet and broadcasts of a local network are fewer",
+};
+
+const SHARE: Threshold = Threshold {
+    name: "the same, as a share of the packets that this network namespace receives",
+    value: 0.01,
+    origin: "own guess: TCP loses half of its rate near 1 %; what a firewall keeps out on purpose is mostly less",
+};
+
+/// `nf-drop`
+pub(crate) static RULE: Rule = Rule {
+    id: "nf-drop",
+    topic: "net",
+    summary: "firewall rules drop a part of the traffic",
+    needs: &[
+        &keys::DROP_NETFILTER,
+        &keys::IP_RECEIVED,
+        &keys::NETFILTER_BASE_CHAINS,
+        &keys::NETFILTER_LEGACY_TABLES,
+        &keys::NETNS_OTHERS,
+        &keys::NETNS_OTHER_PACKETS,
+        &keys::NETNS_OTHER_PID,
+        &keys::NETNS_OWN_PACKETS,
+    ],
+    thresholds: &[DROPPED, SHARE],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "More than 50 packets a second dropped by netfilter (kfree_skb with NETFILTER_DROP), more than 1 % of the packets that \
+            this network namespace receives, while it has rules.",
+        hurts: "Dropped segments come again a timeout later, dropped datagrams never.",
+        todo: "Find the rule: `nft list ruleset` or `iptables -nvL`, twice; the counter that grows is it. A rate limit (`limit rate over`, \
+            hashlimit) that is too low for the service is the usual one; a counter can be added to a rule without one.",
+        wrong: "A firewall keeps unwanted traffic out on purpose: under an attack this is its work. Drops of all network namespaces are \
+            counted together.",
+        sources: "nf_hook_slow in net/netfilter/core.c (Linux 5.17 and later: NETFILTER_DROP).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let dropped = evidence.host(&keys::DROP_NETFILTER)?;
+    let clear = |sentence: String| {
+        Finding::clear(sentence)
+            .below(dropped.value, DROPPED.value)
+            .cite(dropped.reading)
+    };
+    let sentence = format!("firewall rules drop {} packets", say::rate(dropped.value));
+    if dropped.value <= DROPPED.value {
+        return Ok(vec![clear(sentence)]);
+    }
+    let chains = evidence.host(&keys::NETFILTER_BASE_CHAINS)?;
+    let legacy = evidence
+        .words(&keys::NETFILTER_LEGACY_TABLES, &Subject::host())
+        .is_ok_and(|tables| !tables.value.is_empty());
+    if chains.value < 1.0 && !legacy {
+        return Ok(vec![clear(format!(
+            "{sentence} of the machine, but this network namespace has no rules"
+        ))]);
+    }
+    other_namespaces::ours(evidence)?;
+    // Without a count by namespaces, that of IP will do: it counts before the rules.
+    let own = match evidence.host(&keys::NETNS_OWN_PACKETS) {
+        Ok(own) => own,
+        Err(_) => evidence.host(&keys::IP_RECEIVED)?,
+    };
+    let share = dropped.value / own.value.max(dropped.value);
+    let sentence = format!("{sentence}, {} of those that arrive", say::percent(share));
+    if share <= SHARE.value {
+        return Ok(vec![clear(sentence).below(share, SHARE.value)]);
+    }
+    Ok(vec![
+        Finding::act(&Subject::host(), sentence)
+            .severity(if share > 0.05 {
+                Grade::High
+            } else {
+                Grade::Medium
+            })
+            .confidence(Grade::Medium)
+            .cite(dropped.reading)
+            .cite(chains.reading)
+            .cite(own.reading)
+            .refuted_by("no counter of `nft list ruleset` grows at a rule that drops"),
+    ])
+}

@@ -1,0 +1,141 @@
+//! `other-namespaces`: packets of another network namespace take the CPU time, and what happens there is not seen from here.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Absence, Evidence, Missing, Subject};
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, pick, say};
+
+const BUSY: Threshold = Threshold {
+    name: "share of a CPU in softirqs",
+    value: 0.50,
+    origin: "own guess: tasks get less than half of that CPU",
+};
+
+const SOME: Threshold = Threshold {
+    name: "the same, worth watching",
+    value: 0.20,
+    origin: "own guess: from there on the tasks of that CPU wait visibly; a healthy service takes as much",
+};
+
+const THEIRS: Threshold = Threshold {
+    name: "packets of other network namespaces, as a multiple of the own",
+    value: 3.0,
+    origin: "own guess: forwarding to a container counts each packet in both, which is 1",
+};
+
+const TRAFFIC: Threshold = Threshold {
+    name: "packets per second of other network namespaces",
+    value: 1000.0,
+    origin: "own guess: fewer are no load on any CPU",
+};
+
+/// `other-namespaces`
+pub(crate) static RULE: Rule = Rule {
+    id: "other-namespaces",
+    topic: "net",
+    summary: "the traffic is in another network namespace, which takes CPU time and is not seen from here",
+    needs: &[
+        &keys::CPU_SOFTIRQ,
+        &keys::NETNS_OTHERS,
+        &keys::NETNS_OTHER_PACKETS,
+        &keys::NETNS_OTHER_PID,
+        &keys::NETNS_OWN_PACKETS,
+    ],
+    thresholds: &[BUSY, SOME, THEIRS, TRAFFIC],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "Other network namespaces that receive three times as many packets as this one, and more than 1000 a second. \
+            Where softirqs take more than 50 % of a CPU as well, their packets are the cause; from 20 % on it is \
+            worth watching.",
+        hurts: "Softirqs of a neighbour's packets run before every task of the CPU. And whatever is wrong in that namespace \
+            (sockets, rules, drops) is invisible from here.",
+        todo: "Run `rungwise check --pid PID` with the pid that is named. Against the noise: steer the neighbour's packets to other \
+            CPUs, limit its rate, or move it to another machine.",
+        wrong: "Namespaces that no process lives in and that have no name are not found. Packets are counted per device: a large \
+            packet after GRO counts once.",
+        sources: "namespaces(7); proc_net(5).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let theirs = evidence.host(&keys::NETNS_OTHER_PACKETS)?;
+    let own = evidence.host(&keys::NETNS_OWN_PACKETS)?;
+    if theirs.value <= TRAFFIC.value || theirs.value <= THEIRS.value * own.value {
+        let sentence = format!(
+            "other network namespaces receive {} packets, this one {}",
+            say::rate(theirs.value),
+            say::rate(own.value)
+        );
+        return Ok(vec![
+            Finding::clear(sentence)
+                .below(
+                    theirs.value / THEIRS.value,
+                    own.value.max(TRAFFIC.value / THEIRS.value),
+                )
+                .cite(theirs.reading)
+                .cite(own.reading),
+        ]);
+    }
+    let who = evidence.words(&keys::NETNS_OTHERS, &Subject::host())?;
+    let (cpu, softirq) = pick::largest(evidence, &keys::CPU_SOFTIRQ)?;
+    if softirq.value <= SOME.value {
+        return Err(unseen(evidence, who.value));
+    }
+    let sentence = format!(
+        "softirqs take {} of CPU {}, and the packets belong to another network namespace: {}",
+        say::percent(softirq.value),
+        cpu.name(),
+        who.value
+    );
+    Ok(vec![
+        if softirq.value > BUSY.value {
+            Finding::act(&Subject::host(), sentence).severity(Grade::High)
+        } else {
+            Finding::watch(&Subject::host(), sentence).severity(Grade::Medium)
+        }
+        .confidence(Grade::High)
+        .cite(theirs.reading)
+        .cite(own.reading)
+        .cite(softirq.reading)
+        .cite(who.reading)
+        .refuted_by("without that traffic, the softirqs take as much of the CPU"),
+    ])
+}
+
+/// Why something of the network cannot be judged from here: the traffic is elsewhere.
+pub(crate) fn unseen(evidence: &Evidence, who: &str) -> Missing {
+    let pid = evidence
+        .host(&keys::NETNS_OTHER_PID)
+        .map_or(0.0, |pid| pid.value);
+    let remedy = if pid > 0.0 {
+        format!("run `rungwise check --pid {pid:.0}`")
+    } else {
+        "run `ip netns exec NAME rungwise check`".to_owned()
+    };
+    Missing {
+        key: keys::NETNS_OTHERS.id,
+        subject: Subject::host(),
+        why: Absence::because(format!(
+            "the packets are in another network namespace ({who}), whose sockets, rules and counters were not read"
+        ))
+        .remedy(remedy),
+    }
+}
+
+/// Err where the packets that cost CPU time belong to other network namespaces.
+pub(crate) fn ours(evidence: &Evidence) -> Result<(), Missing> {
+    let (Ok(theirs), Ok(own), Ok(who)) = (
+        evidence.host(&keys::NETNS_OTHER_PACKETS),
+        evidence.host(&keys::NETNS_OWN_PACKETS),
+        evidence.words(&keys::NETNS_OTHERS, &Subject::host()),
+    ) else {
+        // Without a count there is no other suspect.
+        return Ok(());
+    };
+    if theirs.value > TRAFFIC.value && theirs.value > THEIRS.value * own.value {
+        return Err(unseen(evidence, who.value));
+    }
+    Ok(())
+}
