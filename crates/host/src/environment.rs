@@ -22,6 +22,13 @@ pub fn state_dir() -> Result<PathBuf> {
     std::path::absolute(dir).map_err(Error::system("find the current folder"))
 }
 
+/// Folders for a result that cannot be written where it belongs: that for temporary files, and the current one.
+pub fn other_folders() -> Vec<PathBuf> {
+    let mut folders = vec![env::temp_dir()];
+    folders.extend(env::current_dir());
+    folders
+}
+
 /// Whether the user asked for no colour (<https://no-color.org>: set and not empty).
 pub fn no_color() -> bool {
     variable("NO_COLOR").is_some()

@@ -13,7 +13,9 @@ use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -59,6 +61,54 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
         return written.map_err(Error::file("write", path));
     }
     sync_dir(parent(path)).map_err(Error::file("sync the directory of", path))
+}
+
+/// Fails where [`replace`] would fail to write `room` bytes to `path` now: no permission, a read-only or full file system. Leaves
+/// nothing behind, and `path` as it is. A pipe is not opened, since its reader may come later.
+pub fn try_replace(path: &Path, room: usize) -> Result<()> {
+    let there = fs::symlink_metadata(path);
+    if there.as_ref().is_ok_and(|there| !there.is_file()) {
+        let is_pipe = fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo());
+        let opened = || OpenOptions::new().write(true).open(path);
+        return if is_pipe {
+            Ok(())
+        } else {
+            opened().map(drop).map_err(Error::file("write", path))
+        };
+    }
+    let bytes = vec![0; room];
+    let unnamed = OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_TMPFILE)
+        .open(parent(path));
+    let tried = if let Ok(mut file) = unnamed {
+        file.write_all(&bytes)
+    } else {
+        let temporary = named(path, &std::process::id().to_string());
+        let _ = fs::remove_file(&temporary);
+        File::create_new(&temporary).and_then(|mut file| {
+            let written = file.write_all(&bytes);
+            let _ = fs::remove_file(&temporary);
+            written
+        })
+    };
+    tried.map_err(Error::file("write", path))
+}
+
+/// Writes a new file that only its owner may read; fails where the name is taken, be it by a link that leads nowhere.
+pub fn create_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    let mut file = file.map_err(Error::file("create", path))?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    written.map_err(|error| {
+        // Half a file is none.
+        let _ = fs::remove_file(path);
+        Error::file("write", path)(error)
+    })
 }
 
 /// The usual way of [`replace`]. Not every file system has files without a name (`O_TMPFILE`), and they get theirs
@@ -307,6 +357,19 @@ pub fn exists(path: &Path) -> bool {
     path.exists()
 }
 
+/// Why nothing can be found at `path`; `None` where something is there.
+pub fn why_missing(path: &Path) -> Option<String> {
+    let error = fs::metadata(path).err()?;
+    Some(match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::NotADirectory => "a part of the path is a file, not a folder".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "permission denied: a folder of the path may not be searched".to_owned()
+        }
+        _ => error.to_string(),
+    })
+}
+
 /// Whether `path` is a folder; a link to one is.
 pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
@@ -366,6 +429,55 @@ mod tests {
         replace(&path, b"new").unwrap();
         assert_eq!(read(&path).unwrap(), b"new");
         assert_eq!(list(dir.path()).unwrap(), ["manifest.json"]);
+    }
+
+    #[test]
+    fn a_trial_fails_where_replacing_would_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("report.json");
+        try_replace(&path, 1 << 20).unwrap();
+        assert_eq!(list(dir.path()).unwrap(), [""; 0]);
+        replace(&path, b"old").unwrap();
+        try_replace(&path, 1 << 20).unwrap();
+        assert_eq!(read(&path).unwrap(), b"old");
+        try_replace(Path::new("/dev/null"), 1 << 20).unwrap();
+        // Nobody may make files in these, root included.
+        for refused in ["/proc/report.json", "/sys/kernel/report.json"] {
+            assert!(try_replace(Path::new(refused), 1).is_err(), "{refused}");
+        }
+        let missing = dir.path().join("none/report.json");
+        assert!(try_replace(&missing, 1).is_err());
+    }
+
+    #[test]
+    fn what_is_missing_is_told_from_what_is_behind_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        replace(&file, b"x").unwrap();
+        assert_eq!(why_missing(&file), None);
+        assert!(
+            why_missing(&dir.path().join("b"))
+                .unwrap()
+                .contains("no such file")
+        );
+        assert!(
+            why_missing(&file.join("b"))
+                .unwrap()
+                .contains("not a folder")
+        );
+    }
+
+    #[test]
+    fn a_new_file_takes_no_name_that_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("kept"), dir.path().join("link"));
+        create_new(&path, b"first").unwrap();
+        assert!(create_new(&path, b"second").is_err());
+        assert_eq!(read(&path).unwrap(), b"first");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), &link).unwrap();
+        assert!(create_new(&link, b"third").is_err());
+        assert!(!exists(&dir.path().join("elsewhere")));
     }
 
     #[test]

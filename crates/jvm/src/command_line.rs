@@ -125,6 +125,9 @@ impl Given {
     }
 }
 
+/// Flags whose value may stand behind a colon as well.
+const RECORDINGS: [&str; 2] = ["StartFlightRecording", "FlightRecorderOptions"];
+
 fn settings(written: &str) -> Vec<Setting> {
     if let Some(flag) = written.strip_prefix("-XX:") {
         if let Some(name) = flag.strip_prefix('+').filter(|name| is_name(name)) {
@@ -134,7 +137,12 @@ fn settings(written: &str) -> Vec<Setting> {
             return vec![Setting::switch_of(name, false)];
         }
         // `-XX:OnError="..."` may hold anything; `:=` is an old way to write it.
-        let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
+        let recording = RECORDINGS
+            .iter()
+            .find_map(|name| Some((*name, flag.strip_prefix(name)?.strip_prefix(':')?)));
+        let (name, value) = recording
+            .or_else(|| flag.split_once('='))
+            .unwrap_or((flag, ""));
         let name = name.strip_suffix(':').unwrap_or(name);
         let name = name.trim_start_matches(['+', '-']);
         return if is_name(name) {
@@ -164,7 +172,18 @@ fn settings(written: &str) -> Vec<Setting> {
             .into_iter()
             .collect()
     } else {
-        Vec::new()
+        // Shares of the heap that are left free, as a fraction here and in percent in the flag.
+        let ratio = |prefix: &str, name: &str| {
+            let share: f64 = written.strip_prefix(prefix)?.parse().ok()?;
+            let percent = (share * 100.0).round();
+            (0.0..=100.0)
+                .contains(&percent)
+                .then(|| Setting::text_of(name, &percent.to_string()))
+        };
+        ratio("-Xmaxf", "MaxHeapFreeRatio")
+            .or_else(|| ratio("-Xminf", "MinHeapFreeRatio"))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -194,6 +213,20 @@ const WITH_VALUE: &[&str] = &[
     "-d",
 ];
 
+/// Variables that hold options, in the order in which they are put around the command line.
+const VARIABLES: [(&str, Origin); 3] = [
+    ("JDK_JAVA_OPTIONS", Origin::LauncherOptions),
+    ("JAVA_TOOL_OPTIONS", Origin::ToolOptions),
+    ("_JAVA_OPTIONS", Origin::LateOptions),
+];
+
+/// The name and value of a variable that is set before a command.
+fn assignment(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    (begins && is_name(name)).then_some((name, value))
+}
+
 /// The options of a JVM in the order in which it reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
@@ -209,7 +242,21 @@ impl CommandLine {
 
     /// The same with the text of argument files: of `@app.args` that of `app.args`; `None` leaves the option as it is.
     pub fn parse_with(text: &str, read: &mut dyn FnMut(&str) -> Option<String>) -> Self {
-        Self::of_words(words(text), Origin::Line, read)
+        let mut given: VecDeque<String> = words(text).into();
+        // `JAVA_TOOL_OPTIONS=-Xmx1g java -Xms1g`, as a shell takes it.
+        let mut variables = Vec::new();
+        while let Some((name, value)) = given.front().and_then(|word| assignment(word)) {
+            variables.push((name.to_owned(), value.to_owned()));
+            given.pop_front();
+        }
+        let mut line = Self::of_words(given, Origin::Line, read);
+        // The launcher puts its own before the line, and the JVM then reads one variable before all of it, the other after.
+        for (wanted, origin) in VARIABLES {
+            for (_, value) in variables.iter().filter(|(name, _)| name == wanted) {
+                line.add_variable(value, origin);
+            }
+        }
+        line
     }
 
     /// Reads the words of a process, the program's name first or not. The launcher puts the words of an argument file in
@@ -278,8 +325,19 @@ impl CommandLine {
 
     /// Adds the options of an environment variable, where the JVM reads them: before or after its command line.
     pub fn add_variable(&mut self, text: &str, origin: Origin) {
-        // There are only options in a variable, no program and no main class.
-        let more = words(text).into_iter().map(|word| Given::new(word, origin));
+        // There are only options in a variable, no program and no main class. What the launcher reads may have its value behind
+        // a space.
+        let mut given: VecDeque<String> = words(text).into();
+        let mut more = Vec::new();
+        while let Some(mut word) = given.pop_front() {
+            if origin == Origin::LauncherOptions
+                && WITH_VALUE.contains(&word.as_str())
+                && let Some(value) = given.pop_front()
+            {
+                word = format!("{word} {value}");
+            }
+            more.push(Given::new(word, origin));
+        }
         if origin == Origin::LateOptions {
             self.options.extend(more);
         } else {
@@ -477,6 +535,20 @@ mod tests {
         assert_eq!(line.number("MaxHeapSize"), Some(2 << 30));
         line.add_variable("-Xmx3g", Origin::LateOptions);
         assert_eq!(line.number("MaxHeapSize"), Some(3 << 30));
+    }
+
+    #[test]
+    fn variables_before_the_command_are_read_as_a_shell_passes_them() {
+        let line = CommandLine::parse(
+            "JDK_JAVA_OPTIONS='--add-modules a.b' _JAVA_OPTIONS=-Xmx3g JAVA_TOOL_OPTIONS='-Xmx1g -Xint' JAVA_OPTS=-Xmx9g java -Xmx2g",
+        );
+        let written: Vec<_> = line.options.iter().map(|given| &*given.written).collect();
+        assert_eq!(
+            written,
+            ["-Xmx1g", "-Xint", "--add-modules a.b", "-Xmx2g", "-Xmx3g"]
+        );
+        assert_eq!(line.options[0].origin, Origin::ToolOptions);
+        assert_eq!(line.options[4].origin, Origin::LateOptions);
     }
 
     #[test]

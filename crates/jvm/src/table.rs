@@ -325,9 +325,12 @@ impl Flag {
                 }
                 number as f64
             }
-            Type::Double => match text.parse::<f64>() {
+            Type::Double => match text.parse::<f64>().ok().or_else(|| {
+                let whole = size::bytes(text).filter(|_| text.starts_with("0x"))?;
+                Some(whole as f64)
+            }) {
                 // Rust reads `inf` and `nan` too.
-                Ok(number) if number.is_finite() => number,
+                Some(number) if number.is_finite() => number,
                 _ => return Some(format!("'{text}' is not a number")),
             },
             Type::Switch | Type::Text | Type::List | Type::None => return None,

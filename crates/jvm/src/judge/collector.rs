@@ -5,6 +5,7 @@ use std::fmt;
 use rungwise_model::check::{Finding, Grade};
 
 use super::{Case, Judgement, TAKE_OUT, act, cite, instead, or_clear, watch};
+use crate::command_line::Given;
 use crate::release::Release;
 use crate::table::Kind;
 
@@ -68,9 +69,13 @@ impl Case {
         if let Some((_, collector)) = self.chosen().first() {
             return (*collector, true);
         }
-        let small = self
-            .machine
-            .cpus
+        let told = self
+            .line
+            .number("ActiveProcessorCount")
+            .filter(|cpus| *cpus > 0);
+        let small = told
+            .map(|cpus| cpus as f64)
+            .or(self.machine.cpus)
             .is_some_and(|cpus| cpus.ceil() < SERVER_CPUS)
             || self
                 .machine
@@ -82,6 +87,36 @@ impl Case {
             _ => Collector::G1,
         };
         (default, false)
+    }
+
+    /// The option that switches the default collector off where no other is chosen, at which JDK 9 and newer end. JDK 8 then takes the
+    /// serial one.
+    fn default_off(&self) -> Option<&Given> {
+        let (collector, chosen) = self.collector();
+        let machine = self.machine.cpus.is_some() && self.machine.room().is_some();
+        if chosen || self.release <= Release(8) {
+            return None;
+        }
+        let off = |switch: &str| {
+            let given = self.line.given(switch);
+            given.filter(|_| self.line.switch(switch) == Some(false))
+        };
+        // Which of the two is the default depends on the machine: known only of one that is told, or if neither is left.
+        let (g1, serial) = (off("UseG1GC"), off("UseSerialGC"));
+        match collector {
+            _ if g1.is_some() && serial.is_some() => g1,
+            Collector::G1 if machine => g1,
+            Collector::Serial => serial,
+            _ => None,
+        }
+    }
+
+    /// Whether that depends on the machine, which is not told.
+    pub(super) fn default_may_be_off(&self) -> bool {
+        let told = self.machine.cpus.is_some() && self.machine.room().is_some();
+        let (_, chosen) = self.collector();
+        let off = |switch: &str| self.line.switch(switch) == Some(false);
+        self.release > Release(8) && !told && !chosen && (off("UseG1GC") != off("UseSerialGC"))
     }
 
     /// Collectors that are switched on, each once, with the switch. What this JDK does not know chooses nothing.
@@ -104,8 +139,8 @@ impl Case {
 
 pub(super) const TWO_COLLECTORS: Judgement = Judgement {
     id: "jvm-two-collectors",
-    summary: "Two collectors are chosen at once",
-    looks_for: "More than one of `UseSerialGC`, `UseParallelGC`, `UseConcMarkSweepGC`, `UseG1GC`, `UseZGC`, `UseShenandoahGC`, \
+    summary: "Two collectors are chosen at once, or none",
+    looks_for: "The default collector switched off and no other chosen (`Garbage collector not selected`, JDK 9 and newer), or more than one of `UseSerialGC`, `UseParallelGC`, `UseConcMarkSweepGC`, `UseG1GC`, `UseZGC`, `UseShenandoahGC`, \
         `UseEpsilonGC` switched on. HotSpot ends with `Multiple garbage collectors selected`, JDK 8 with `Conflicting collector \
         combinations`.",
     remedy: "Keep one. Look for the other in `JAVA_TOOL_OPTIONS` and start scripts.",
@@ -116,6 +151,16 @@ pub(super) const TWO_COLLECTORS: Judgement = Judgement {
 
 fn two_collectors(case: &Case) -> Vec<Finding> {
     let chosen = case.chosen();
+    if let Some(given) = case.default_off() {
+        let sentence = format!(
+            "{} refuses to start: {} switches its default collector off, and no other is chosen",
+            case.release, given.written
+        );
+        let finding = act(given, sentence)
+            .severity(Grade::High)
+            .confidence(Grade::High);
+        return vec![instead(finding, given, TAKE_OUT)];
+    }
     let [first, second, ..] = chosen.as_slice() else {
         return or_clear(Vec::new(), "one collector at most is chosen");
     };

@@ -13,7 +13,7 @@ pub(super) const SIZES_CONTRADICT: Judgement = Judgement {
     looks_for: "`-Xms` above `-Xmx` (HotSpot ends with `Initial heap size set to a larger value than the maximum heap size`), a \
         young generation as large as the heap or larger (it is made smaller, JDK 8 with a warning, newer ones without), `NewSize` \
         above `MaxNewSize`, `MetaspaceSize` above `MaxMetaspaceSize`, `InitialRAMPercentage` above `MaxRAMPercentage`, \
-        `SoftMaxHeapSize` above `-Xmx`, `MinHeapFreeRatio` above `MaxHeapFreeRatio`, given or by default (40 and 70); with G1 \
+        `SoftMaxHeapSize` above `-Xmx`, `MinHeapFreeRatio` above `MaxHeapFreeRatio` and the same two of metaspace, given or by default (40 and 70); with G1 \
         `G1NewSizePercent` above `G1MaxNewSizePercent`, `MaxGCPauseMillis` not below `GCPauseIntervalMillis`, up to JDK 17 \
         `ConcGCThreads` above `ParallelGCThreads`; on JDK 8 `InitialTenuringThreshold` above `MaxTenuringThreshold`.",
     remedy: "Decide which of the two is meant; where nobody knows, the bound: the smaller size is set to it.",
@@ -34,6 +34,8 @@ struct Ordered {
     defaults: Option<(f64, f64)>,
     /// The collector that looks at them; any where there is none.
     of: Option<Collector>,
+    /// Parallel looks at their defaults too.
+    any_collector: bool,
     /// The last release that minds.
     until: Release,
 }
@@ -47,6 +49,7 @@ impl Ordered {
             strict: false,
             defaults: None,
             of: None,
+            any_collector: false,
             until: Release(u8::MAX),
         }
     }
@@ -69,6 +72,11 @@ const ORDERED: &[Ordered] = &[
     Ordered {
         defaults: Some((40.0, 70.0)),
         ..Ordered::new("MinHeapFreeRatio", "MaxHeapFreeRatio", true)
+    },
+    Ordered {
+        defaults: Some((40.0, 70.0)),
+        any_collector: true,
+        ..Ordered::new("MinMetaspaceFreeRatio", "MaxMetaspaceFreeRatio", true)
     },
     Ordered::new("InitialRAMPercentage", "MaxRAMPercentage", false),
     Ordered {
@@ -100,7 +108,8 @@ fn sizes_contradict(case: &Case) -> Vec<Finding> {
             continue;
         }
         // From JDK 11 on Parallel sets both of the ratios that it is not given.
-        let sets_both = collector == Collector::Parallel && case.release > Release(8);
+        let sets_both =
+            collector == Collector::Parallel && case.release > Release(8) && !pair.any_collector;
         let defaults = pair.defaults.filter(|_| !sets_both).unzip();
         let value = |name: &str, default: Option<f64>| {
             let whole = line.number(name).map(|number| number as f64);
@@ -151,7 +160,8 @@ fn sizes_contradict(case: &Case) -> Vec<Finding> {
             (Some(_), None) => more.to_string(),
             (None, _) => less.to_string(),
         };
-        if !pair.strict {
+        let in_percent = !at.written.starts_with("-Xm") || !at.written.contains('f');
+        if !pair.strict && in_percent {
             let (head, _) = at.written.split_at(value_at(&at.written));
             finding = instead(finding, at, format!("{head}{bound}"));
         }

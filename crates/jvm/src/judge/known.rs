@@ -30,6 +30,10 @@ fn removed(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
     for given in &case.line.options {
         let known = case.entry(given);
+        // Properties with a folder are refused, the same without one are not.
+        if given.written.starts_with("-D") && given.written.ends_with(['=', 's']) {
+            continue;
+        }
         if known.is_some_and(|flag| flag.kind != Kind::Refused)
             || (known.is_none() && !given.is_flag())
         {
@@ -78,7 +82,7 @@ fn removed(case: &Case) -> Vec<Finding> {
             let first = elsewhere.iter().map(ToString::to_string).next();
             format!("it came later and is in {}", first.unwrap_or_default())
         };
-        let overlooked = case.overlooks_unknown() && given.is_flag();
+        let overlooked = case.overlooks_unknown();
         let what = if overlooked {
             format!(
                 "{} drops {} without a word: {when}",
@@ -153,6 +157,19 @@ pub(super) const UNKNOWN: Judgement = Judgement {
     judge: unknown,
 };
 
+/// Written like flags, read by `arguments.cpp` of JDK 8 as options, and in no list that a JVM prints.
+const OF_8: [&str; 9] = [
+    "CMSMarkStackSize",
+    "CMSMarkStackSizeMax",
+    "CMSPermGenSweepingEnabled",
+    "G1MarkStackSize",
+    "G1MarkStackSizeMax",
+    "ParallelCMSThreads",
+    "ParallelGCOldGenAllocBufferSize",
+    "ParallelGCToSpaceAllocBufferSize",
+    "ParallelMarkingThreads",
+];
+
 fn unknown(case: &Case) -> Vec<Finding> {
     let mut findings = Vec::new();
     for given in case
@@ -161,7 +178,15 @@ fn unknown(case: &Case) -> Vec<Finding> {
         .iter()
         .filter(|given| given.written.starts_with("-XX:"))
     {
-        if Release::known().any(|release| entry(release.table(), given).is_some()) {
+        let is_file = given.argument_file().is_some_and(|file| !file.is_empty());
+        let is_read = given.written.starts_with("-XX:Flags=") || case.release > Release(8);
+        let old = given.sets.first().is_some_and(|setting| {
+            case.release <= Release(8) && OF_8.contains(&setting.name.as_str())
+        });
+        if is_file && is_read
+            || old
+            || Release::known().any(|release| entry(release.table(), given).is_some())
+        {
             continue;
         }
         let name = given
@@ -324,7 +349,9 @@ fn locked(case: &Case) -> Vec<Finding> {
         let Some(unlock) = flag.unlocked_by() else {
             continue;
         };
-        if unlocked.contains(&unlock) || flag.name == unlock {
+        // JDK 8 drops a locked flag where it drops what it does not know.
+        let drops = case.overlooks_unknown() && case.release <= Release(8);
+        if unlocked.contains(&unlock) || flag.name == unlock || drops {
             continue;
         }
         let late = case.line.is_on(unlock);
@@ -386,13 +413,29 @@ fn wrong_value(case: &Case) -> Vec<Finding> {
             else {
                 continue;
             };
+            let is_number = !matches!(flag.value, Type::Text | Type::List | Type::Switch);
+            let of_number = refused::of_number(case.release, setting.text()).filter(|_| is_number);
             // The tenuring threshold has a judgement of its own.
-            if setting.name == "MaxTenuringThreshold" && setting.number().is_some() {
+            if of_number.is_none()
+                && malformed(given, flag).is_none()
+                && setting.name == "MaxTenuringThreshold"
+                && setting.number().is_some()
+            {
                 continue;
             }
             let counts = case.line.setting(&setting.name) == Some(setting);
-            let why = flag
-                .refuses(setting)
+            // JDK 8 then drops what it cannot read as well; bounds it still keeps.
+            let readable = Flag {
+                bounds: None,
+                ..*flag
+            };
+            let drops = case.overlooks_unknown() && case.release <= Release(8) && given.is_flag();
+            if refused::overflows(case, setting) || drops && readable.refuses(setting).is_some() {
+                continue;
+            }
+            let why = malformed(given, flag)
+                .or(of_number)
+                .or_else(|| flag.refuses(setting))
                 .or_else(|| {
                     (flag.value == Type::Double).then(|| old_fraction(case, setting.text()))?
                 })
@@ -418,9 +461,7 @@ fn wrong_value(case: &Case) -> Vec<Finding> {
         let of_size = short.and_then(|value| match crate::size::bytes(value) {
             None if given.sets.is_empty() => Some(format!("'{value}' is not a size")),
             None => None,
-            Some(bytes) => {
-                refused::why_of_size(case, &given.written[.."-Xmx".len()], bytes).map(str::to_owned)
-            }
+            Some(bytes) => refused::why_of_size(case, &given.written[.."-Xmx".len()], bytes),
         });
         if let Some(why) = of_size.or(of_log) {
             let sentence = format!(
@@ -437,14 +478,39 @@ fn wrong_value(case: &Case) -> Vec<Finding> {
     or_clear(findings, "every value fits its flag")
 }
 
-/// How older releases read fractions, seen on 8u504, 11.0.13, 17.0.15 and 21.0.8: JDK 8 wants the point, and an exponent is
-/// taken by JDK 21 first.
-fn old_fraction(case: &Case, text: &str) -> Option<String> {
-    if case.release < Release(21) && text.contains(['e', 'E']) {
-        return Some(format!("'{text}' has an exponent"));
+/// Why a flag cannot be written so, whatever its value.
+fn malformed(given: &Given, flag: &Flag) -> Option<String> {
+    let flat = given.written.strip_prefix("-XX:")?;
+    let is_text = matches!(flag.value, Type::Text | Type::List);
+    if flat.starts_with(['+', '-']) && flat.contains('=') {
+        return Some("it has both a sign and a value".to_owned());
     }
-    let pointless = case.release <= Release(8) && !text.contains('.');
-    pointless.then(|| "a fraction needs its decimal point on JDK 8, as in 75.0".to_owned())
+    if !is_text && flat[flag.name.len().min(flat.len())..].starts_with(":=") {
+        return Some("its value is written with = alone".to_owned());
+    }
+    // A recording has defaults for all of its options.
+    let needs = is_text && flag.name != "StartFlightRecording";
+    (needs && flat == flag.name).then(|| "its value is missing".to_owned())
+}
+
+/// How older releases read fractions, seen on 8u504, 11.0.13, 17.0.15 and 21.0.8: digits on both sides of the point, which JDK 8
+/// wants; from JDK 9 on an integer will do, from JDK 21 on whatever `strtod` reads.
+fn old_fraction(case: &Case, text: &str) -> Option<String> {
+    if case.release >= Release(21) {
+        return None;
+    }
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let decimal = unsigned
+        .split_once('.')
+        .is_some_and(|(whole, rest)| digits(whole) && digits(rest));
+    let whole = case.release > Release(8) && crate::size::bytes(text).is_some();
+    (!decimal && !whole).then(|| {
+        format!(
+            "{} reads a fraction with digits on both sides of its decimal point, as in 75.0",
+            case.release
+        )
+    })
 }
 
 pub(super) const UNSEEN: Judgement = Judgement {

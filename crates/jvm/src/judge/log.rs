@@ -46,13 +46,17 @@ const OPTIONS: [&str; 3] = ["filecount", "filesize", "foldmultilines"];
 /// Why the JVM does not start with `-Xlog:` and this; `None` where it does, or where that is not known.
 pub(super) fn why(release: Release, text: &str) -> Option<String> {
     // A file name in quotes may hold a colon.
-    let text = &text[..text.find('"').unwrap_or(text.len())];
+    let quote = text.find('"');
+    let text = &text[..quote.unwrap_or(text.len())];
     let (selections, rest) = text.split_once(':').unwrap_or((text, ""));
     // More parts are ignored with a warning.
     let mut parts = behind_drive(rest).split(':').skip(1);
     let (decorators, options) = (parts.next(), parts.next());
-    if ["disable", "async", "help"].contains(&selections) {
+    if ["disable", "help"].contains(&selections) {
         return None;
+    }
+    if selections == "async" {
+        return of_async(release, rest);
     }
     let mut all = selections.split(',').filter(|_| !selections.is_empty());
     let selection = all.find_map(|selection| of_selection(release, selection));
@@ -66,14 +70,69 @@ pub(super) fn why(release: Release, text: &str) -> Option<String> {
             .find(|name| !DECORATORS.contains(name))?;
         Some(format!("'{wrong}' is no decoration"))
     };
-    selection.or_else(decorators).or_else(|| {
-        let options = options.filter(|options| !options.is_empty())?;
-        let names = options.split(',');
-        let wrong = names
-            .map(|option| option.split('=').next().unwrap_or_default())
-            .find(|name| !OPTIONS.contains(name))?;
-        Some(format!("'{wrong}' is no option of an output"))
-    })
+    let output = rest.split(':').next().unwrap_or_default();
+    selection
+        .or_else(|| of_output(output).filter(|_| quote.is_none()))
+        .or_else(decorators)
+        .or_else(|| {
+            let options = options.filter(|options| !options.is_empty())?;
+            let mut options = options.split(',');
+            options.find_map(|option| of_option(release, output, option))
+        })
+}
+
+/// Lines that are written by another thread came with JDK 17, what becomes of those that do not fit its buffer with JDK 25 at the
+/// latest.
+fn of_async(release: Release, rest: &str) -> Option<String> {
+    if release < Release(17) {
+        return Some("'async' was added in JDK 17".to_owned());
+    }
+    match rest {
+        "" => None,
+        "drop" | "stall" if release >= Release(25) => None,
+        _ => Some(format!("'{rest}' is not a mode of asynchronous logging")),
+    }
+}
+
+/// The name of a file may have `file=` before it, and no other word.
+fn of_output(output: &str) -> Option<String> {
+    match output.split_once('=') {
+        Some(("file", "")) => Some("the name of the file is missing".to_owned()),
+        Some(("file", _)) | None => None,
+        Some((kind, _)) => Some(format!("'{kind}' is not a type of output")),
+    }
+}
+
+/// `filecount=5`.
+fn of_option(release: Release, output: &str, option: &str) -> Option<String> {
+    /// `LogFileOutput::MaxRotationFileCount`.
+    const MOST_FILES: u64 = 1000;
+    let (name, value) = option.split_once('=').unwrap_or((option, ""));
+    if !OPTIONS.contains(&name) {
+        return Some(format!("'{name}' is not an option of an output"));
+    }
+    let is_stream = ["", "stdout", "stderr"].contains(&output);
+    // JDK 17 and older look at no option of a stream.
+    if is_stream && release < Release(21) {
+        return None;
+    }
+    match name {
+        "filecount" | "filesize" if is_stream => {
+            Some(format!("'{name}' is not an option of {output}"))
+        }
+        "filecount" => {
+            let count: Result<u64, _> = value.parse();
+            let fits = count.is_ok_and(|count| count <= MOST_FILES);
+            (!fits).then(|| format!("'{value}' is not a number up to {MOST_FILES}"))
+        }
+        "filesize" => crate::size::bytes(value)
+            .is_none()
+            .then(|| format!("'{value}' is not a size")),
+        _ => {
+            let fits = ["true", "false"].contains(&value);
+            (!fits).then(|| format!("'{value}' is neither true nor false"))
+        }
+    }
 }
 
 /// The output and what follows, without the drive of a file on Windows: the colon in `C:\gc.log` parts nothing there. A shell
@@ -166,7 +225,12 @@ mod tests {
             ("gc+heap+gc", "stands twice"),
             ("gc:file=x.log:time,foo", "'foo' is no decoration"),
             ("gc:stdout:none,time", "'none' is no decoration"),
-            ("gc:file=x.log:time:foo=1", "'foo' is no option"),
+            ("gc:file=x.log:time:foo=1", "'foo' is not an option"),
+            ("gc:file=x.log::filecount=1001", "'1001' is not a number"),
+            ("gc:file=x.log::filesize=20MB", "'20MB' is not a size"),
+            ("gc:file=", "file is missing"),
+            ("gc:pipe=x", "'pipe' is not a type of output"),
+            ("async:drop", "'drop' is not a mode"),
             (r"gc:file=C:\gc.log:foo", "'foo' is no decoration"),
         ] {
             let why = why(Release(17), refused).unwrap_or_default();

@@ -10,15 +10,21 @@ mod combined;
 mod known;
 mod log;
 mod memory;
+mod modules;
+mod property;
+mod recording;
 mod refused;
+mod spelled;
+mod start;
 
 use rungwise_model::check::{Finding, Lack, Line, Turn};
 use rungwise_model::evidence::Subject;
 
 pub use collector::Collector;
+pub use start::{Start, start};
 
 use crate::between;
-use crate::command_line::{CommandLine, Given};
+use crate::command_line::{CommandLine, Given, Origin};
 use crate::machine::Machine;
 use crate::release::Release;
 use crate::table::{Flag, Table};
@@ -68,6 +74,7 @@ impl Judgement {
 pub const JUDGEMENTS: &[&Judgement] = &[
     &known::REMOVED,
     &known::UNKNOWN,
+    &spelled::REFUSED,
     &known::LOCKED,
     &known::WRONG_VALUE,
     &collector::TWO_COLLECTORS,
@@ -91,11 +98,13 @@ pub const JUDGEMENTS: &[&Judgement] = &[
     &advice::GC_LOG_UNBOUNDED,
     &advice::HEAP_DUMP_MISSING,
     &known::UNSEEN,
+    &spelled::NOT_JUDGED,
 ];
 
 /// What all judgements say: to act on first, then to watch, not known, passed; within each the severest first.
 pub fn judge(case: &Case) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
+    let case = &case.as_read();
     for judgement in JUDGEMENTS {
         let said = (judgement.judge)(case).into_iter().map(|mut finding| {
             judgement.id.clone_into(&mut finding.rule);
@@ -115,6 +124,16 @@ impl Case {
     /// What the JDK knows of an option that sets a flag, or of one that is no flag.
     fn entry(&self, given: &Given) -> Option<&'static Flag> {
         entry_of(self.release, given)
+    }
+
+    /// The case with the options that the launcher of this JDK reads: that of JDK 8 knows no `JDK_JAVA_OPTIONS`.
+    fn as_read(&self) -> Self {
+        let mut case = self.clone();
+        if case.release <= Release(8) {
+            let options = &mut case.line.options;
+            options.retain(|given| given.origin != Origin::LauncherOptions);
+        }
+        case
     }
 
     /// The JVM was told to say nothing of flags that it does not know.
@@ -238,7 +257,7 @@ fn instead(mut finding: Finding, given: &Given, to: impl Into<String>) -> Findin
 
 /// An option to add.
 fn add(mut finding: Finding, option: &str) -> Finding {
-    let given = Given::new(option, crate::command_line::Origin::Line);
+    let given = Given::new(option, Origin::Line);
     finding.knobs.push(Turn {
         id: called(&given),
         device: None,

@@ -10,6 +10,7 @@
 )]
 
 mod book;
+mod lines;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -5,28 +5,31 @@ use std::time::Duration;
 
 use rungwise_host::live::Live;
 use rungwise_host::signals::Interrupt;
-use rungwise_host::{Host, clock, environment, files};
+use rungwise_host::{Host, clock, environment};
 use rungwise_knobs::edit::Place;
 use rungwise_knobs::journal::Pending;
 use rungwise_knobs::recovery;
+use rungwise_model::Exit;
 use rungwise_model::kernel::{Answer, KeptSetting};
-use rungwise_model::{Exit, units};
 use rungwise_probes::capture::{Process, Reply};
 use rungwise_probes::{Capture, bundle, gather, mask};
 use rungwise_profile::{Counter, Options, Sampler, Tlb};
 
-use super::Global;
 use super::network::Network;
+use super::{Global, output, values};
 use crate::problem::{Problem, words};
 
 /// Longest that kernel events are counted, but dropped packets: being counted slows what is counted.
 const EVENTS_FOR: Duration = Duration::from_secs(2);
 
+/// A window longer than this is announced with the way to end it.
+const EXPLAINED: Duration = Duration::from_mins(1);
+
 /// How a machine is looked at.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Looking {
-    /// Length of the window; `0s` looks once, and then no rate is known.
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = units::duration)]
+    /// Length of the window, at most 24h; `0s` looks once, and then no rate is known.
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = values::window)]
     pub(crate) window: Duration,
     /// The process that matters: its threads, sockets, CPUs, limits and control group as well.
     #[arg(long)]
@@ -64,9 +67,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         mask::addresses(&mut capture);
     }
     let packed = bundle::pack(&capture)?;
-    files::replace(path, &packed).map_err(|error| {
-        anyhow::anyhow!("cannot keep the capture: {error}; name another file with -o")
-    })?;
+    output::keep(path, &packed)?;
     let (looks, files) = (
         capture.moments.len(),
         capture
@@ -106,8 +107,14 @@ impl Looking {
         global: &Global,
     ) -> anyhow::Result<Capture> {
         if !self.window.is_zero() {
+            // Whoever wrote hours for seconds learns the way out.
+            let early = if self.window > EXPLAINED {
+                "; Ctrl-C ends the window early and keeps what was seen"
+            } else {
+                ""
+            };
             global.say(&format!(
-                "looking at this host for {} ...",
+                "looking at this host for {}{early} ...",
                 rungwise_report::numbers::span(self.window.as_secs_f64())
             ));
         }

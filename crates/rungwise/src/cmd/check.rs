@@ -4,6 +4,7 @@ mod generator;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::ValueEnum;
 use rungwise_host::recorded::Recorded;
 use rungwise_host::signals::Interrupt;
@@ -253,14 +254,20 @@ pub(super) fn evidence(capture: &Capture, target: &str) -> anyhow::Result<Eviden
 
 /// What kind of file it is, is found out and never asked.
 pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
-    if !files::exists(path) {
-        anyhow::bail!("cannot judge {}: there is no such file", path.display());
+    if let Some(why) = files::why_missing(path) {
+        anyhow::bail!("cannot judge {}: {why}", path.display());
     }
     anyhow::ensure!(
         !files::would_wait(path),
         "cannot judge {}: it is neither a file nor a folder, and reading it may never end; give a file, or a pipe as /dev/stdin",
         path.display()
     );
+    if files::is_folder(path) {
+        files::list(path).with_context(|| format!("cannot list the folder {}", path.display()))?;
+    } else if files::leads_to_plain(path) {
+        // Whoever may not read it learns that, and not what it is not.
+        files::open(path)?;
+    }
     bundle::read(path).map_err(|error| {
         if files::is_folder(path) {
             return error.into();
@@ -273,12 +280,17 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
             );
         }
         let first = files::read_at_most(path, 32).unwrap_or_default();
-        match jvm::gc::not_one(path).filter(|_| !bundle::looks_like(&first)) {
+        let is_packed = bundle::looks_like(&first);
+        match jvm::gc::not_one(path).filter(|found| !is_packed || found.starts_with("it begins")) {
             Some(found) => anyhow::anyhow!(
-                "cannot judge {}: it is no capture, no GC log and no thread dump, {found}; `rungwise capture -o host.rungwise` writes a \
+                "cannot judge {}: it is no capture, no GC log and no thread dump: {found}; `rungwise capture -o host.rungwise` writes a \
                  capture, and a JVM started with -Xlog:gc*:file=gc.log a log",
                 path.display()
             ),
+            // Nothing else begins so: it is a capture that is damaged, cut short or too new.
+            None if is_packed => {
+                anyhow::Error::new(error).context(format!("cannot judge {}", path.display()))
+            }
             None => anyhow::Error::new(error).context(format!(
                 "cannot judge {}, which looks neither like a GC log nor like a thread dump",
                 path.display()

@@ -110,13 +110,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
     let (before, after) = (several(&args.before), several(&args.after));
     for path in before.iter().chain(&after) {
-        anyhow::ensure!(
-            rungwise_host::files::exists(path),
-            "cannot compare {} with {}: there is no file {}",
-            args.before.display(),
-            args.after.display(),
-            path.display()
-        );
+        if let Some(why) = rungwise_host::files::why_missing(path) {
+            anyhow::bail!(
+                "cannot compare {} with {}: {}: {why}",
+                args.before.display(),
+                args.after.display(),
+                path.display()
+            );
+        }
     }
     let none = |paths: &[PathBuf]| paths.iter().find(|path| !jvm::gc::is_log(path)).cloned();
     match (none(&before), none(&after)) {

@@ -32,6 +32,8 @@ use crate::problem::Problem;
 
 /// A run without `--for` or `--count` ends after this.
 const DEFAULT_WINDOW: Duration = Duration::from_secs(10);
+/// A window longer than this is announced: `99h` may have been a slip.
+const EXPLAINED: Duration = Duration::from_mins(1);
 /// Outstanding requests per socket in a closed loop.
 const CLOSED_DEPTH: usize = 16;
 /// And in an open loop, where a slot too few would hold back the schedule.
@@ -155,6 +157,14 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     CpuMeter::begin(&sources).map_err(|error| Problem::with(Exit::Precondition, error))?;
     let meter = Meter::new(&sources);
     let follow = !global.quiet && std::io::stderr().is_terminal();
+    if let Stop::After(length) = workload.stop
+        && length > EXPLAINED
+    {
+        global.say(&format!(
+            "measuring for {}; Ctrl-C ends it without a result",
+            units::written(length)
+        ));
+    }
     let mut each_second = |second: &Second| {
         if follow {
             global.say(&line(second));

@@ -40,6 +40,27 @@ pub(crate) fn tune(report: &TuneReport, global: &Global) -> anyhow::Result<()> {
     })
 }
 
+/// Free bytes that must be there before the work begins. A capture of a large machine is below it.
+const ROOM: usize = 1 << 20;
+
+/// Writes a result to `path`. Where that fails (the disk has filled meanwhile), the result is written elsewhere and the error says
+/// where: what took minutes to measure is not lost.
+pub(crate) fn keep(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let Err(error) = files::replace(path, bytes) else {
+        return Ok(());
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = format!("rungwise-{}-{name}", std::process::id());
+    let kept = environment::other_folders()
+        .into_iter()
+        .map(|folder| folder.join(&name))
+        .find(|other| files::create_new(other, bytes).is_ok());
+    Err(match kept {
+        Some(other) => anyhow::anyhow!("{error}; the result is in {} instead", other.display()),
+        None => anyhow::anyhow!("{error}; the result is lost, because no other folder takes it"),
+    })
+}
+
 impl Global {
     /// The format that was asked for, by name or by how the name of the file ends that the result goes to; else text.
     pub(crate) fn format(&self) -> Format {
@@ -81,7 +102,7 @@ impl Global {
             .filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !files::is_folder(folder)) {
             anyhow::bail!(
-                "cannot write the result to {}: {} is no folder; make it, or name another file with -o",
+                "cannot write the result to {}: {} is not a folder; create the folder, or name another file with -o",
                 path.display(),
                 folder.display()
             );
@@ -92,6 +113,8 @@ impl Global {
                 path.display()
             );
         }
+        files::try_replace(path, ROOM)
+            .map_err(|error| anyhow::anyhow!("{error}; name another file with -o"))?;
         // A capture or a log is gone once a report stands in its place. The output itself is named once.
         let named = |word: &&String| {
             // `-oFILE`, `-qoFILE`.
@@ -123,8 +146,7 @@ impl Global {
     /// Prints `text` to standard output, or writes it to the file of `-o`. A broken pipe is a normal end.
     pub(crate) fn emit(&self, text: &str) -> anyhow::Result<()> {
         if let Some(path) = &self.output {
-            return files::replace(path, text.as_bytes())
-                .with_context(|| format!("cannot write the result to {}", path.display()));
+            return keep(path, text.as_bytes());
         }
         let mut out = std::io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

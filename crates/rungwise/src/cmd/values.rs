@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use rungwise_model::units;
@@ -22,6 +23,21 @@ pub(crate) enum Pins {
 pub(crate) fn size(text: &str) -> Result<usize, String> {
     let bytes = units::bytes(text).map_err(|error| error.to_string())?;
     usize::try_from(bytes).map_err(|error| error.to_string())
+}
+
+/// Longest window in which a host is observed: a day has every hour of its load in it.
+const LONGEST_WINDOW: Duration = Duration::from_hours(24);
+
+/// Length of a window in which a host is observed.
+pub(crate) fn window(text: &str) -> Result<Duration, String> {
+    let window = units::duration(text).map_err(|error| error.to_string())?;
+    if window > LONGEST_WINDOW {
+        return Err(format!(
+            "'{text}' is longer than {}, the longest window; to cover more time, run `rungwise capture` again and again",
+            units::written(LONGEST_WINDOW)
+        ));
+    }
+    Ok(window)
 }
 
 /// `0,2-5`, or `allowed` where no list was given. The order is kept, and a CPU may come twice.
@@ -96,6 +112,17 @@ mod tests {
             assert!(pins(bad).unwrap_err().contains("0,2-5"), "{bad}");
         }
         assert!(pins("3-1").unwrap_err().contains("write it as 1-3"));
+    }
+
+    #[test]
+    fn a_window_is_a_day_at_most() {
+        assert_eq!(window("90s").unwrap(), Duration::from_secs(90));
+        assert_eq!(window("24h").unwrap(), LONGEST_WINDOW);
+        for bad in ["24.1h", "99h", "1500m"] {
+            let error = window(bad).unwrap_err();
+            assert!(error.contains("longer than 24h"), "{error}");
+        }
+        assert!(window("10").is_err());
     }
 
     #[test]

@@ -151,3 +151,102 @@ fn a_report_never_takes_the_place_of_what_it_is_about() {
         bench.run(&[&run[..], output].concat()).expect(0);
     }
 }
+
+#[test]
+fn an_output_that_cannot_be_written_is_refused_before_anything_is_measured() {
+    let bench = Bench::new();
+    let (file, folder) = (bench.write("file", ""), bench.path("none"));
+    let behind = file.join("x.json");
+    let into = folder.join("x.json");
+    for (output, why) in [
+        // Nobody may make files there, root included.
+        ("/sys/kernel/x.json", "another file with -o"),
+        (into.to_str().unwrap(), "is not a folder"),
+        (behind.to_str().unwrap(), "is not a folder"),
+        (bench.dir.path().to_str().unwrap(), "it is a folder"),
+    ] {
+        for verb in [
+            &["check", "--for", "60s"][..],
+            &["capture", "--for", "60s"],
+            &["load", "udp", "127.0.0.1:9", "--for", "60s"],
+            &["jvm", "flags", "--jdk", "17", "--for", "-Xmx1g"],
+        ] {
+            let ended = bench.run(&[verb, &["-o", output]].concat()).expect(2);
+            assert!(ended.stderr.contains(why), "{verb:?}: {}", ended.stderr);
+            assert!(!ended.stderr.contains("looking at"), "{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_before_the_window() {
+    let bench = Bench::new();
+    let script = format!(
+        "mkdir full && mount -t tmpfs -o size=64k tmpfs full && exec {} capture --for 60s -o full/host.rungwise",
+        crate::run::binary().display()
+    );
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script])
+        .current_dir(bench.dir.path())
+        .output()
+        .unwrap();
+    let ended = crate::run::Ended::from(output).expect(2);
+    let ended = ended.says(&["o space left on", "full/host.rungwise"]);
+    assert!(!ended.stderr.contains("looking at"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_result_that_cannot_be_written_at_the_end_is_kept_elsewhere() {
+    let bench = Bench::new();
+    let run = ["jvm", "flags", "--jdk", "17", "--for", "-Xmx1g"];
+    // Opens like any file, and has room for nothing.
+    let ended = bench.run(&[&run[..], &["-o", "/dev/full"]].concat());
+    let ended = ended.expect(2);
+    let (_, kept) = ended.stderr.split_once("the result is in ").unwrap();
+    let (kept, _) = kept.split_once(" instead").unwrap();
+    let text = std::fs::read_to_string(kept).unwrap();
+    std::fs::remove_file(kept).unwrap();
+    assert!(text.contains("JDK 17 accepts these options"), "{text}");
+}
+
+#[test]
+fn a_window_of_days_is_refused() {
+    let bench = Bench::new();
+    for verb in ["check", "capture"] {
+        bench
+            .run(&[verb, "--for", "99h", "-o", "x.json"])
+            .expect(2)
+            .says(&["'99h' is longer than 24h"]);
+    }
+}
+
+#[test]
+fn a_file_of_another_type_is_called_what_it_is() {
+    let bench = Bench::new();
+    let junk: Vec<u8> = (0..5000_u32)
+        .map(|i| (i * 7919 % 251) as u8 | 0x80)
+        .collect();
+    std::fs::write(bench.path("junk"), junk).unwrap();
+    bench.write("empty", "");
+    let capture = bench.write("capture", r#"{"rungwise_capture":99}"#);
+    for (file, why) in [("junk", "binary data"), ("empty", "it is empty")] {
+        for verb in [&["check"][..], &["jvm", "gc"], &["jvm", "threads"]] {
+            let ended = bench.run(&[verb, &[file]].concat());
+            assert!(ended.stderr.contains(why), "{verb:?}: {}", ended.stderr);
+        }
+    }
+    for verb in ["gc", "threads"] {
+        bench
+            .run(&["jvm", verb, capture.to_str().unwrap()])
+            .says(&["a capture, which `rungwise check FILE` judges"]);
+    }
+    let behind = capture.join("x");
+    for verb in [&["check"][..], &["jvm", "gc"], &["jvm", "threads"]] {
+        let ended = bench.run(&[verb, &[behind.to_str().unwrap()]].concat());
+        assert!(
+            ended.stderr.contains("is a file, not a folder"),
+            "{}",
+            ended.stderr
+        );
+    }
+}

@@ -411,3 +411,39 @@ fn the_header_of_every_log_of_jdk_8_moves_to_options_that_newer_jvms_start_with(
     }
     assert!(moved >= 40, "{moved}");
 }
+
+#[test]
+fn what_is_not_known_is_not_judged_and_never_passed() {
+    let bench = Bench::new();
+    let of = |jdk: &str, options: &str| {
+        bench.run(&[
+            "jvm", "flags", "--jdk", jdk, "--cpus", "2", "--memory", "8g", "--for", options,
+        ])
+    };
+    for options in [
+        "-Xfoo",
+        "-xmx512m",
+        "--enable-previews",
+        "-Xss100k",
+        "-XX:+MaxGCPauseMillis=100",
+        "-XX:+UseG1GC -XX:-UseG1GC",
+        "-Djava.security.manager=allow",
+        "--add-modules=java.xml.bind",
+        "JAVA_TOOL_OPTIONS=-Xfoo java -Xmx1g",
+    ] {
+        of("25", options)
+            .expect(1)
+            .says(&["JDK 25 refuses to start"]);
+    }
+    of("25", "-javaagent:agent.jar")
+        .expect(0)
+        .says(&["not judged in full", "-javaagent:agent.jar"]);
+    of("26", "-Xmx1g").expect(0).says(&["JDK 26 was not asked"]);
+    of("25", "-Xmx1g")
+        .expect(0)
+        .says(&["JDK 25 accepts these options"]);
+    // JDK 8 has no argument files.
+    bench.write("app.args", "-Xint\n");
+    of("8", "@app.args").expect(1).says(&["main class"]);
+    of("11", "@app.args").expect(0);
+}

@@ -647,7 +647,7 @@ fn groups_of_logs_are_compared_by_log() {
     bench
         .run(&["compare", "a0.log,no-such.log", "b0.log"])
         .expect(2)
-        .says(&["b0.log", "there is no file no-such.log"]);
+        .says(&["b0.log", "no-such.log: there is no such file"]);
 }
 
 #[test]

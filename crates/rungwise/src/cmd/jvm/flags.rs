@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use rungwise_host::clock;
 use rungwise_jvm::migrate::{Migration, migrate};
 use rungwise_jvm::{
-    Case, CommandLine, JUDGEMENTS, Machine, Release, bytes, history, judge, lifetime, shown,
+    Case, CommandLine, JUDGEMENTS, Machine, Release, Start, bytes, history, judge, lifetime, shown,
 };
 use rungwise_model::check::{CheckReport, Finding, Outcome};
 use rungwise_model::evidence::Evidence;
@@ -18,6 +18,9 @@ use rungwise_report::check as page;
 use super::target::{self, Target};
 use crate::cmd::check::{self, FailOn};
 use crate::cmd::{Global, output};
+
+/// The judgement of options whose acceptance depends on what is not read here.
+const NOT_JUDGED: &str = "jvm-option-not-judged";
 
 /// Judge the options of a JVM, or move them to another JDK.
 ///
@@ -77,7 +80,8 @@ fn size(text: &str) -> Result<u64, String> {
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
-    let target = target::open(&args.of)?;
+    let reads_files = args.jdk.is_none_or(|jdk| jdk.release > Release(8));
+    let target = target::open(&args.of, reads_files)?;
     let told = target.version.as_deref();
     let told = told.and_then(|text| version(text).ok());
     let Version { release, update } = args.jdk.or(told).with_context(|| {
@@ -96,7 +100,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
             limit: target.machine.limit,
         },
     };
-    let findings = judge(&case);
+    let mut findings = judge(&case);
+    if target.runs {
+        // It has loaded its agents, classes and files.
+        findings.retain(|finding| finding.rule != NOT_JUDGED);
+    }
     let exit = check::exit(&findings, args.fail_on);
     let envelope = output::envelope(started, exit);
     let moved = args.to.map(|to| moved(&case, to));
@@ -255,22 +263,28 @@ fn verdict(report: &JvmFlagsReport, case: &Case) -> Verdict {
             .filter(move |finding| finding.outcome == outcome)
     };
     let count = |outcome| of(outcome).count();
-    let (mark, sentence) = if let Some(first) = of(Outcome::Act).next() {
-        (("✗", "act", Tone::Bad), first.sentence.clone())
-    } else {
-        let known = if case.release.is_known() {
-            String::new()
-        } else {
-            format!(
-                ", as far as the table of {} tells",
-                case.release.table().release
-            )
-        };
-        let sentence = format!(
-            "{} takes these options as they are meant{known}",
-            case.release
-        );
-        (("✓", "nothing to act on", Tone::Good), sentence)
+    let (mark, sentence) = match (of(Outcome::Act).next(), Start::of(&report.findings)) {
+        (Some(first), _) => (("✗", "act", Tone::Bad), first.sentence.clone()),
+        (None, Start::Unknown(options)) => {
+            let sentence = if case.release.is_known() {
+                format!(
+                    "{} accepts all options that could be judged; not judged: {}",
+                    case.release,
+                    options.join(", ")
+                )
+            } else {
+                format!(
+                    "{} was not asked; the nearest older release that was, {}, accepts these options",
+                    case.release,
+                    case.release.table().release
+                )
+            };
+            (("?", "not judged in full", Tone::Doubt), sentence)
+        }
+        (None, _) => {
+            let sentence = format!("{} accepts these options", case.release);
+            (("✓", "nothing to act on", Tone::Good), sentence)
+        }
     };
     let mut context = vec![report.target.clone(), case.release.to_string()];
     // What came with a later update, an older one does not know.

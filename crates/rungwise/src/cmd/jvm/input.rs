@@ -37,6 +37,23 @@ pub(super) struct Text {
     pub(super) packed: Option<&'static str>,
 }
 
+/// A line of a file that is of another type, as a message quotes it.
+pub(super) fn quoted(line: &str) -> String {
+    /// As much of a line as a message quotes.
+    const SHOWN: usize = 80;
+    /// Of text in an unknown encoding some characters are lost; of other data most are.
+    const LOST: usize = 4;
+    if line.starts_with(r#"{"rungwise_capture""#) {
+        return "a capture, which `rungwise check FILE` judges".to_owned();
+    }
+    let shown: String = line.chars().take(SHOWN).collect();
+    let odd = |c: &char| *c == char::REPLACEMENT_CHARACTER || c.is_control() && *c != '\t';
+    if shown.chars().filter(odd).count() * LOST > shown.chars().count() {
+        return "binary data".to_owned();
+    }
+    format!("'{shown}'")
+}
+
 /// What a name on the command line stands for: `-` for standard input, a folder for the files in it, an archive for its
 /// members, and a file for itself.
 pub(super) fn parts(name: &Path) -> anyhow::Result<Vec<Part>> {
@@ -47,8 +64,8 @@ pub(super) fn parts(name: &Path) -> anyhow::Result<Vec<Part>> {
             place: Place::Stdin,
         }]);
     }
-    if !files::exists(name) {
-        anyhow::bail!("cannot read {shown}: there is no such file");
+    if let Some(why) = files::why_missing(name) {
+        anyhow::bail!("cannot read {shown}: {why}");
     }
     if files::is_folder(name) {
         let names = files::list(name).with_context(|| format!("cannot list the folder {shown}"))?;

@@ -24,13 +24,17 @@ pub(super) struct Target {
     /// `command line`, `pid 4242 (java)`, or the log.
     pub(super) name: String,
     pub(super) line: CommandLine,
+    /// A process: the JVM has accepted its options.
+    pub(super) runs: bool,
     /// The JDK, where it is told.
     pub(super) version: Option<String>,
     pub(super) machine: Machine,
 }
 
 /// What kind of target it is, is found out: a number is a process, a file that is there is a log, all else is text.
-pub(super) fn open(text: &str) -> anyhow::Result<Target> {
+///
+/// A launcher that `reads_files` puts the words of argument files in their place; that of JDK 8 does not.
+pub(super) fn open(text: &str, reads_files: bool) -> anyhow::Result<Target> {
     let word = text.trim();
     if let Ok(pid) = word.parse::<u32>() {
         return process(pid);
@@ -43,7 +47,9 @@ pub(super) fn open(text: &str) -> anyhow::Result<Target> {
     }
     Ok(Target {
         name: "command line".to_owned(),
-        line: CommandLine::parse_with(text, &mut |file| argument_file(Path::new(file))),
+        line: CommandLine::parse_with(text, &mut |file| {
+            argument_file(Path::new(file)).filter(|_| reads_files)
+        }),
         ..Target::default()
     })
 }
@@ -86,6 +92,7 @@ fn log(path: &Path) -> anyhow::Result<Target> {
             _ => format!("{name} (jvm/{} of several)", run.number),
         },
         line: CommandLine::of_told(flags, Origin::Log),
+        runs: false,
         version: run.jvm.version.clone(),
         machine: Machine {
             memory: run.jvm.memory_bytes,
@@ -125,6 +132,7 @@ fn process(pid: u32) -> anyhow::Result<Target> {
     let told = performance_data(&proc);
     let mut target = Target {
         name: format!("pid {pid} ({name})"),
+        runs: true,
         version: version(&proc, &library)
             .or_else(|| told.get("java.property.java.version").cloned()),
         machine: surroundings(&proc),
@@ -320,10 +328,17 @@ mod tests {
 
     #[test]
     fn text_is_an_option_a_pid_or_a_file_and_nothing_else() {
-        assert_eq!(open("-Xmx1g -XX:+UseG1GC").unwrap().line.options.len(), 2);
-        assert!(open("").unwrap().line.options.is_empty());
+        assert_eq!(
+            open("-Xmx1g -XX:+UseG1GC", true)
+                .unwrap()
+                .line
+                .options
+                .len(),
+            2
+        );
+        assert!(open("", true).unwrap().line.options.is_empty());
         assert!(
-            open("no-such-file")
+            open("no-such-file", true)
                 .unwrap_err()
                 .to_string()
                 .contains("no-such-file")

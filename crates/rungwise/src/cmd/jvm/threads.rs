@@ -167,10 +167,10 @@ fn no_dump(target: &str, account: &Account) -> anyhow::Error {
         None if account.bytes == 0 => "it is empty".to_owned(),
         None => format!("none of its {} bytes is of a dump", account.bytes),
         Some(sample) => format!(
-            "none of its {} lines begins a thread; line {} is '{}'",
+            "none of its {} lines begins a thread; line {} is {}",
             account.lines,
             sample.line,
-            sample.text.chars().take(80).collect::<String>()
+            input::quoted(&sample.text)
         ),
     };
     let error = anyhow::anyhow!(

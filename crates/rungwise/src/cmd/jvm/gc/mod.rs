@@ -101,15 +101,15 @@ pub(crate) fn is_log(path: &Path) -> bool {
 
 /// What there is in a file that is no log; nothing where it cannot be read, or is a JSON document that may tell more itself.
 pub(crate) fn not_one(path: &Path) -> Option<String> {
-    /// As much of a line as a message quotes.
-    const SHOWN: usize = 80;
+    /// As much of the file as is looked at.
+    const SHOWN: usize = 320;
     let parts = input::parts(path).ok()?;
     let [part] = &*parts else { return None };
     let mut text = Vec::new();
     // Of a packed file that is cut the beginning tells enough.
     let _ = part.open().ok()?.each(|piece| {
         text.extend_from_slice(piece);
-        text.len() < SHOWN * 4
+        text.len() < SHOWN
     });
     let text = String::from_utf8_lossy(&text);
     let text = text.trim();
@@ -117,8 +117,7 @@ pub(crate) fn not_one(path: &Path) -> Option<String> {
         return Some("it is empty".to_owned());
     }
     let line = text.lines().next().unwrap_or_default();
-    let shown: String = line.chars().take(SHOWN).collect();
-    (!text.starts_with('{')).then(|| format!("it begins with '{shown}'"))
+    (!text.starts_with('{')).then(|| format!("it begins with {}", input::quoted(line)))
 }
 
 /// The first bytes of a log's text, unpacked; of several files those of the oldest.
@@ -501,10 +500,10 @@ fn no_log(files: &[LogFile], account: &Account, epsilon: bool) -> anyhow::Error 
         (0, _) => broken.unwrap_or("it is empty").to_owned(),
         (bytes, None) => format!("none of its {bytes} bytes tell of a collection"),
         (_, Some(sample)) => format!(
-            "none of its {} lines tells of a collection; line {} is '{}'",
+            "none of its {} lines tells of a collection; line {} is {}",
             account.lines(),
             sample.line,
-            sample.text.chars().take(80).collect::<String>()
+            input::quoted(&sample.text)
         ),
     };
     let error = anyhow::anyhow!(
