@@ -508,6 +508,8 @@ pub enum LiveSource {
     /// The heap after full collections.
     #[default]
     Full,
+    /// ZGC and Shenandoah: what marks found alive, without what was allocated meanwhile.
+    Mark,
     /// The heap after whole cycles of a collector that moves everything concurrently.
     Cycle,
     /// CMS: the old generation after a sweep.
@@ -524,6 +526,7 @@ impl LiveSource {
     pub fn word(self) -> &'static str {
         match self {
             Self::Full => "full",
+            Self::Mark => "mark",
             Self::Cycle => "cycle",
             Self::Sweep => "sweep",
             Self::Mixed => "mixed",

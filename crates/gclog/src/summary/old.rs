@@ -25,8 +25,9 @@ pub(super) fn per_hour(slope: gc::Slope) -> gc::Slope {
     }
 }
 
-const SOURCES: [LiveSource; 5] = [
+const SOURCES: [LiveSource; 6] = [
     LiveSource::Full,
+    LiveSource::Mark,
     LiveSource::Cycle,
     LiveSource::Sweep,
     LiveSource::Mixed,
@@ -205,6 +206,9 @@ impl Old {
     ) {
         if concurrent.aborted {
             return;
+        }
+        if concurrent.live.is_some() {
+            self.sample(LiveSource::Mark, concurrent.live, None, mark, window.ended);
         }
         let heap = concurrent.areas.get(Area::Heap);
         if concurrent.cycle && !name.part {

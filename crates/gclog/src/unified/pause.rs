@@ -345,6 +345,12 @@ pub(super) fn beside(
     if let Some(heap) = line.heap {
         *areas.at(Area::Heap) = heap;
     }
+    // ZGC's tables are of its cycles.
+    let live = if unified.is_shenandoah() {
+        unified.open.known(id).and_then(super::open::Draft::live)
+    } else {
+        None
+    };
     let concurrent = Concurrent {
         line: context.line,
         began: before(stamp, duration),
@@ -359,6 +365,7 @@ pub(super) fn beside(
         areas,
         promoted: None,
         allocated: None,
+        live,
     };
     unified.open.concurrent(context, &concurrent);
     Read::Understood
@@ -419,6 +426,13 @@ pub(super) fn cycle(
     // The old generation's own is what was promoted to it.
     let of_old = memmem::find(line.title, b"Old Generation").is_some();
     let allocated = draft.allocated.take().filter(|_| !of_old);
+    // Of a minor collection the tables tell the young generation alone.
+    let live = if whole {
+        let minor = message.text.starts_with(b"Minor");
+        draft.live().filter(|_| !minor)
+    } else {
+        None
+    };
     if let Some(heap) = line.heap {
         let heap_area = areas.at(Area::Heap);
         heap_area.before = heap.before;
@@ -449,6 +463,7 @@ pub(super) fn cycle(
         areas,
         promoted,
         allocated,
+        live,
     };
     if !of_old && !unified.ages.bytes.is_empty() {
         context.tell(Event::Ages {
