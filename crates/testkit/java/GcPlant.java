@@ -34,6 +34,9 @@ public final class GcPlant {
     /** What a leak holds. Static, as leaks are. */
     private static final ArrayList<Object> LEAKED = new ArrayList<>();
 
+    /** Room for the report where there is none. */
+    private static byte[] reserve = new byte[MIB];
+
     private static volatile boolean done;
     private static volatile Object sink;
 
@@ -143,6 +146,8 @@ public final class GcPlant {
 
     private void run() throws Exception {
         double seconds = number("seconds", 75);
+        // Loads the classes of the report while there is metaspace.
+        report(new Service(), new StringBuilder());
         Service service = new Service();
         Planter planter = planter();
         Thread planting = new Thread(() -> plant(planter), "planter");
@@ -160,11 +165,13 @@ public final class GcPlant {
             Thread.sleep(20);
         }
         done = true;
-        // What is leaked must be there to the end, or a collector frees it early.
         for (Thread worker : workers) {
             worker.join(5000);
         }
-        report(service);
+        StringBuilder text = new StringBuilder(4096);
+        reserve = null;
+        report(service, text);
+        System.out.println(text);
         System.exit(0);
     }
 
@@ -186,9 +193,12 @@ public final class GcPlant {
         }
     }
 
+    /** Allocates nothing. */
     private void ranOut(OutOfMemoryError error) {
         outOfMemory.incrementAndGet();
-        outOfMemoryMessage = String.valueOf(error.getMessage());
+        if (error.getMessage() != null) {
+            outOfMemoryMessage = error.getMessage();
+        }
     }
 
     /** What causes the problem. */
@@ -213,7 +223,7 @@ public final class GcPlant {
             case "jvm-evac-failure":
                 return bursts(number("live", 0.45) * heap, graded("burst", 0.05, 0.2, 0.3, 0.38) * heap, number("every", 4));
             case "jvm-cms-late":
-                return churn(number("live", 0.4) * heap, graded("churn", 1, 8, 16, 32), number("keep", 3));
+                return churn(number("live", 0.4) * heap, graded("churn", 1, 8, 16, 32), number("keep", 0.2 * heap / graded("churn", 1, 8, 16, 32)));
             case "jvm-zgc-stall":
             case "jvm-shenandoah-degenerated":
                 return steady(graded("live", 0.2, 0.45, 0.6, 0.7) * heap);
@@ -274,8 +284,11 @@ public final class GcPlant {
         };
     }
 
+    /** Without an allocation, for there is no room. */
     private static void halve() {
-        LEAKED.subList(0, LEAKED.size() / 2).clear();
+        for (int half = LEAKED.size() / 2; half > 0; half--) {
+            LEAKED.remove(LEAKED.size() - 1);
+        }
     }
 
     /** So many MiB stay alive, and a twentieth of them is replaced every second, as a service's data are. */
@@ -575,11 +588,9 @@ public final class GcPlant {
         }
     }
 
-    private void report(Service service) {
-        LEAKED.clear();
+    private void report(Service service, StringBuilder text) {
         double seconds = (System.nanoTime() - began) / 1e9;
-        StringBuilder text = new StringBuilder("{");
-        text.append("\"name\":\"").append(name).append("\",\"java\":\"").append(System.getProperty("java.version"));
+        text.append("{\"name\":\"").append(name).append("\",\"java\":\"").append(System.getProperty("java.version"));
         text.append("\",\"seconds\":").append(round(seconds));
         text.append(",\"offered\":").append((long) (service.rate * seconds));
         text.append(",\"answered\":").append(service.answered.get());
@@ -611,7 +622,6 @@ public final class GcPlant {
             }
         }
         text.append(direct).append('}');
-        System.out.println(text);
     }
 
     private static double round(double value) {
