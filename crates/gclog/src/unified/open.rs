@@ -137,10 +137,15 @@ impl Draft {
         }
     }
 
-    /// What the marks of this cycle found alive, told once.
-    pub(super) fn live(&mut self) -> Option<u64> {
+    /// What the marks of this cycle found alive, told once, at its end. Of a minor collection the tables tell the young generation
+    /// alone.
+    pub(super) fn live(&mut self, ends: bool, minor: bool) -> Option<u64> {
+        if !ends {
+            return None;
+        }
         let [first, old] = std::mem::take(&mut self.live);
         match (first, old) {
+            _ if minor => None,
             (None, None) => None,
             (first, old) => Some(first.unwrap_or(0).saturating_add(old.unwrap_or(0))),
         }

@@ -347,7 +347,8 @@ pub(super) fn beside(
     }
     // ZGC's tables are of its cycles.
     let live = if unified.is_shenandoah() {
-        unified.open.known(id).and_then(super::open::Draft::live)
+        let draft = unified.open.known(id);
+        draft.and_then(|draft| draft.live(true, false))
     } else {
         None
     };
@@ -426,13 +427,7 @@ pub(super) fn cycle(
     // The old generation's own is what was promoted to it.
     let of_old = memmem::find(line.title, b"Old Generation").is_some();
     let allocated = draft.allocated.take().filter(|_| !of_old);
-    // Of a minor collection the tables tell the young generation alone.
-    let live = if whole {
-        let minor = message.text.starts_with(b"Minor");
-        draft.live().filter(|_| !minor)
-    } else {
-        None
-    };
+    let live = draft.live(whole, message.text.starts_with(b"Minor"));
     if let Some(heap) = line.heap {
         let heap_area = areas.at(Area::Heap);
         heap_area.before = heap.before;
