@@ -132,6 +132,12 @@ impl Old {
         collector: Option<Collector>,
     ) {
         if pause.nested {
+            // Serial of JDK 9 to 11 prints a full collection within the young one that asked for it.
+            if pause.kind == Kind::Full {
+                let heap = pause.areas.get(Area::Heap).after;
+                self.sample(LiveSource::Full, heap, None, mark, window.ended);
+                self.cycles.start(mark);
+            }
             return;
         }
         let areas = &pause.areas;

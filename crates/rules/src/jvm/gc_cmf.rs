@@ -8,6 +8,7 @@ use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
 use super::late_start::{CYCLES, promoted_in_a_cycle};
+use super::live;
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, each, flow, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
@@ -49,10 +50,16 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_FLAGS,
         &keys::GC_FREE_LARGEST,
         &keys::GC_FULL_LONGEST,
+        &keys::GC_HEAP_CAPACITY,
         &keys::GC_HEAP_MAX,
         &keys::GC_LIVE,
+        &keys::GC_LIVE_FALLS,
+        &keys::GC_LIVE_LATE,
         &keys::GC_LIVE_PEAK,
+        &keys::GC_LIVE_RISE,
         &keys::GC_LIVE_SHARE,
+        &keys::GC_LIVE_SLOPE,
+        &keys::GC_LIVE_SLOPE_LOW,
         &keys::GC_LIVE_SOURCE,
         &keys::GC_MEMORY,
         &keys::GC_OLD_CAPACITY,
@@ -61,6 +68,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_PROMOTION_FAILURES,
         &keys::GC_PROMOTION_PEAK,
         &keys::GC_PROMOTION_RATE,
+        &keys::GC_SECONDS,
         &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
@@ -126,11 +134,22 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             &keys::GC_LIVE_SHARE,
         ],
     );
-    Ok(finding.severity(Grade::High))
+    // Where the heap is full, that is the cause, and it comes first.
+    Ok(finding.severity(if live::live(run).fills() {
+        Grade::Medium
+    } else {
+        Grade::High
+    }))
 }
 
 /// What helps: nothing but room, fewer pieces, or an earlier start.
 fn remedy(run: &Run<'_>, what: &str) -> Finding {
+    if live::live(run).is_leak() {
+        let sentence = format!("{what}: the live set grows into the heap, see gc-live-growth");
+        return run
+            .act(sentence)
+            .refuted_by("a live set that is level while CMS fails as often");
+    }
     no_start_helps(run, what).unwrap_or_else(|| start(run, what))
 }
 

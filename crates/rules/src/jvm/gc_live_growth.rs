@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Reading};
 use rungwise_model::keys;
 
-use super::live::{self, FULL, GROWN, LEVEL, Live, PEAK, RISEN};
+use super::live::{self, FULL, GROWN, LEVEL, Live, OLD, PEAK, RISE, RISEN};
 use super::options::Goal;
 use super::run::{OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
@@ -46,11 +46,14 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
+        &keys::GC_HEAP_CAPACITY,
         &keys::GC_HEAP_MAX,
         &keys::GC_LIVE,
+        &keys::GC_LIVE_EARLY,
         &keys::GC_LIVE_FALLS,
         &keys::GC_LIVE_LATE,
         &keys::GC_LIVE_PEAK,
+        &keys::GC_LIVE_RISE,
         &keys::GC_LIVE_SAMPLES,
         &keys::GC_LIVE_SHARE,
         &keys::GC_LIVE_SLOPE,
@@ -58,13 +61,16 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_LIVE_SLOPE_LOW,
         &keys::GC_LIVE_SOURCE,
         &keys::GC_MEMORY,
+        &keys::GC_OLD_CAPACITY,
         &keys::GC_OLD_INTERVAL,
         &keys::GC_OUT_OF_MEMORY,
         &keys::GC_SECONDS,
         &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
-    thresholds: &[RISEN, FULL, GROWN, LEVEL, PEAK, CLOSE, OFTEN, SOON, SHORT],
+    thresholds: &[
+        RISEN, RISE, FULL, OLD, GROWN, LEVEL, PEAK, CLOSE, OFTEN, SOON, SHORT,
+    ],
     knobs: &[OPTIONS],
     doc: Doc {
         looks_for: "A live set that grows with certainty (95 %) and by more than 5 % over the run, that takes more than 80 % of its \
@@ -118,7 +124,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         Live::Saw { falls } => saw(run, falls, live.reading),
         Live::Leak => leak(run, live.value, live.reading, &of_room),
         Live::Small => {
-            let level = if run.told(&keys::GC_LIVE_SLOPE_LOW).is_some() {
+            let level = if run.told(&keys::GC_LIVE_EARLY).is_some() {
                 " from the beginning to the end"
             } else {
                 ""
@@ -178,8 +184,10 @@ fn saw(run: &Run<'_>, falls: f64, live: &Reading) -> Finding {
 
 /// It rose until the heap was full.
 fn leak(run: &Run<'_>, live: f64, reading: &Reading, of_room: &str) -> Finding {
-    let first = reading.series.first().filter(|first| **first < live);
-    let rise = first.map_or_else(String::new, |first| format!("from {} ", say::bytes(*first)));
+    let early = run.told(&keys::GC_LIVE_EARLY);
+    let first = reading.series.first().copied().into_iter().chain(early);
+    let first = first.filter(|first| *first < live).min_by(f64::total_cmp);
+    let rise = first.map_or_else(String::new, |first| format!("from {} ", say::bytes(first)));
     let sentence = format!(
         "the live set rose {rise}to {}{of_room}: a leak, or a cache that the heap cannot hold",
         say::bytes(live)
@@ -274,8 +282,10 @@ fn cited(run: &Run<'_>, finding: Finding) -> Finding {
         &[
             &keys::GC_LIVE,
             &keys::GC_LIVE_SHARE,
+            &keys::GC_LIVE_EARLY,
             &keys::GC_LIVE_FALLS,
             &keys::GC_LIVE_PEAK,
+            &keys::GC_LIVE_RISE,
             &keys::GC_LIVE_SLOPE_LOW,
             &keys::GC_LIVE_SLOPE_HIGH,
             &keys::GC_OUT_OF_MEMORY,

@@ -8,6 +8,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
+use super::live;
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, SHORT, each, flow};
 use crate::{Doc, Judgement, Rule, Threshold, say};
@@ -63,9 +64,19 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_AGE_THRESHOLD_MAX,
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
+        &keys::GC_HEAP_CAPACITY,
         &keys::GC_HEAP_MAX,
         &keys::GC_LIVE,
+        &keys::GC_LIVE_FALLS,
+        &keys::GC_LIVE_LATE,
+        &keys::GC_LIVE_PEAK,
+        &keys::GC_LIVE_RISE,
+        &keys::GC_LIVE_SHARE,
+        &keys::GC_LIVE_SLOPE,
+        &keys::GC_LIVE_SLOPE_LOW,
+        &keys::GC_LIVE_SOURCE,
         &keys::GC_MEMORY,
+        &keys::GC_OLD_CAPACITY,
         &keys::GC_OLD_INTERVAL,
         &keys::GC_OLD_RECLAIMED,
         &keys::GC_PROMOTED,
@@ -166,7 +177,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .is_some_and(|interval| interval < SOON.value);
     let (size, goal, expected) = room(run);
     let sentence = format!("{what}: survivors overflow and are promoted at once{size}");
-    let finding = if soon && !run.is_short() {
+    // A full heap has no room for survivors either.
+    let finding = if soon && !run.is_short() && !live::live(run).fills() {
         run.act(sentence)
     } else {
         run.watch(sentence)

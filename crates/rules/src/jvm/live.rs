@@ -6,7 +6,7 @@
 
 use rungwise_model::keys;
 
-use super::run::Run;
+use super::run::{Collector, Run};
 use crate::Threshold;
 
 /// Live set as a share of its room above which old collections have little to free.
@@ -21,6 +21,20 @@ pub(super) const RISEN: Threshold = Threshold {
     name: "what was alive at first over what is alive in a full heap, below which the rise is told",
     value: 0.5,
     origin: "own guess: caches that fill double at most",
+};
+
+/// The same, known from all collections.
+pub(super) const RISE: Threshold = Threshold {
+    name: "least that any collection left at the end of the run over the same of its first part, above which the live set rose",
+    value: 1.33,
+    origin: "planted leaks that filled the heap within the run: 1.7 to 5; planted small heaps and bursts: 0.9 to 1.1",
+};
+
+/// Of two generations the old one has to hold what lives.
+pub(super) const OLD: Threshold = Threshold {
+    name: "live set over the old generation of Serial or Parallel, above which the heap is too small",
+    value: 0.95,
+    origin: "planted live sets of 96 MiB beside an old generation of 85 MiB: each young collection became a full one",
 };
 
 /// Growth over the run that matters.
@@ -44,6 +58,8 @@ pub(super) const LEVEL: Threshold = Threshold {
     origin: "planted caches that filled in the first half: below 0.1; planted leaks: 0.9 and more",
 };
 
+/// Capacity over the largest heap from which on the heap has its largest size: Parallel leaves a survivor space out.
+const GROWN_UP: f64 = 0.9;
 /// What is alive now over the most that was, below which it was freed. Own guess: what is alive varies by less from one old
 /// collection to the next.
 const FREED: f64 = 0.5;
@@ -81,8 +97,21 @@ impl Live {
     }
 }
 
-/// Reads `gc.live`, `gc.live_falls`, `gc.live_late`, `gc.live_peak`, `gc.live_share`, `gc.live_slope`, `gc.live_slope_low`,
-/// `gc.live_source` and `gc.seconds`.
+/// Full collections of Serial and Parallel leave more than the old generation holds, which has its largest size.
+fn fills_old(run: &Run<'_>, live: f64, source: &str) -> bool {
+    let old = run.told(&keys::GC_OLD_CAPACITY).filter(|old| *old > 0.0);
+    let grown = run
+        .told(&keys::GC_HEAP_CAPACITY)
+        .zip(run.told(&keys::GC_HEAP_MAX))
+        .is_some_and(|(now, most)| now > GROWN_UP * most);
+    matches!(run.collector(), Collector::Serial | Collector::Parallel)
+        && source == "full"
+        && grown
+        && old.is_some_and(|old| live > OLD.value * old)
+}
+
+/// Reads `gc.collector`, `gc.heap_capacity`, `gc.heap_max`, `gc.live`, `gc.live_rise`, `gc.live_falls`, `gc.live_late`, `gc.live_peak`, `gc.live_share`, `gc.live_slope`, `gc.live_slope_low`,
+/// `gc.live_source`, `gc.old_capacity` and `gc.seconds`.
 pub(super) fn live(run: &Run<'_>) -> Live {
     let Ok(live) = run.number(&keys::GC_LIVE) else {
         return Live::Unknown;
@@ -92,9 +121,10 @@ pub(super) fn live(run: &Run<'_>) -> Live {
         .map_or("", |words| words.value);
     // What the heap holds after a cycle of ZGC or Shenandoah was allocated meanwhile as well: no heap is full by that.
     let full = source != "cycle"
-        && run
+        && (run
             .told(&keys::GC_LIVE_SHARE)
-            .is_some_and(|share| share > FULL.value);
+            .is_some_and(|share| share > FULL.value)
+            || fills_old(run, live.value, source));
     let falls = run.told(&keys::GC_LIVE_FALLS).unwrap_or(0.0);
     let peak = run.told(&keys::GC_LIVE_PEAK).unwrap_or(0.0);
     // What marks and mixed collections leave has garbage of the same cycle in it, which comes and goes.
@@ -115,6 +145,13 @@ pub(super) fn live(run: &Run<'_>) -> Live {
     let risen = series
         .first()
         .is_some_and(|first| *first < RISEN.value * live.value);
+    // Full collections may come only when the heap is full; what all collections left before shows that it was not.
+    // What comes and goes in bursts does not rise from early to late.
+    let rise = run.told(&keys::GC_LIVE_RISE);
+    let risen = match rise {
+        Some(rise) => rise > RISE.value,
+        None => risen,
+    };
     match low {
         _ if full && (risen || rises) => Live::Leak,
         _ if full => Live::Small,

@@ -207,6 +207,18 @@ impl Teller<'_> {
         self.number(&keys::GC_LIVE_PEAK, peak, from, lacks);
         let falls = live.map(|live| falls(&live.course) as f64);
         self.number(&keys::GC_LIVE_FALLS, falls, from, why);
+        let whole = self.run.heap.parts.get("heap").zip(self.run.seconds);
+        let began = self.run.began_s.unwrap_or(0.0);
+        // After the start, and long before the end.
+        let least = |part: [f64; 2]| {
+            let (heap, seconds) = whole?;
+            least(&heap.after, part.map(|share| began + share * seconds))
+        };
+        let early = least([0.1, 0.4]);
+        self.number(&keys::GC_LIVE_EARLY, early, from, why);
+        let rise = early.filter(|early| *early > 0.0).zip(least([0.8, 1.0]));
+        let rise = rise.map(|(early, late)| late / early);
+        self.number(&keys::GC_LIVE_RISE, rise, from, why);
         let late = live.and_then(|live| late(&live.course));
         self.number(&keys::GC_LIVE_LATE, late, from, Why::LiveSlope);
         let slope = live.and_then(|live| live.bytes_per_hour);
@@ -381,6 +393,15 @@ fn falls(course: &gc::Course) -> usize {
     falls
 }
 
+/// The least of a course between two times.
+fn least(course: &gc::Course, [from, to]: [f64; 2]) -> Option<f64> {
+    let within = course
+        .points
+        .iter()
+        .filter(|point| (from..=to).contains(&point.at_s));
+    within.map(|point| point.min).min_by(f64::total_cmp)
+}
+
 /// Growth per second over the second half of a course.
 fn late(course: &gc::Course) -> Option<f64> {
     let (first, last) = (course.points.first()?.at_s, course.points.last()?.at_s);
@@ -448,6 +469,13 @@ mod tests {
         );
         assert_eq!(falls(&course(&[100.0, 80.0, 100.0, 75.0, 90.0])), 0);
         assert_eq!(falls(&course(&[])), 0);
+    }
+
+    #[test]
+    fn the_least_is_that_of_its_time_alone() {
+        let rising: Vec<f64> = (0..20).map(f64::from).collect();
+        assert_eq!(least(&course(&rising), [2.0, 8.0]), Some(2.0));
+        assert_eq!(least(&course(&rising[..2]), [2.0, 8.0]), None);
     }
 
     #[test]
