@@ -8,7 +8,7 @@
 //   java GcPlant flags NAME [key=value...]      prints the options of the JVM that the problem needs
 //   java FLAGS GcPlant NAME [key=value...]      plants it; the last line of standard output is a JSON object
 //
-// See README.md for the names, their parameters and what confirms each. Compiles with --release 8.
+// See README.md beside it for the names, their parameters and what confirms each. Compiles with --release 8.
 
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
@@ -113,7 +113,7 @@ public final class GcPlant {
         switch (name) {
             case "jvm-survivor-overflow": {
                 int young = (int) number("young", 96);
-                int ratio = (int) graded("ratio", 3, 10, 30, 60);
+                int ratio = (int) graded("ratio", 4, 10, 30, 60);
                 return sized + " -Xmn" + young + "m -XX:SurvivorRatio=" + ratio;
             }
             case "jvm-humongous":
@@ -510,7 +510,7 @@ public final class GcPlant {
         /** MiB in flight. */
         private double inflight() {
             switch (name) {
-                case "jvm-survivor-overflow": return 20;
+                case "jvm-survivor-overflow": return graded("inflight", 4, 12, 20, 20);
                 case "jvm-gc-threads": return graded("inflight", 2, 15, 30, 60);
                 default: return 1;
             }
