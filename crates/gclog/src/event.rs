@@ -259,6 +259,8 @@ pub struct Concurrent {
     /// Bytes that the application allocated meanwhile, where the log prints them: a cycle of ZGC, a young collection of
     /// generational ZGC.
     pub allocated: Option<u64>,
+    /// Bytes that a mark of ZGC or Shenandoah found alive, where the log prints them.
+    pub live: Option<u64>,
 }
 
 impl Concurrent {

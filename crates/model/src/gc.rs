@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::Envelope;
 use crate::check::Finding;
 
+mod live;
 mod runs;
 mod sizes;
 mod troubles;
 
+pub use live::{LiveSet, LiveSource};
 pub use runs::{RunSums, longest};
 pub use sizes::Sizes;
 pub use troubles::{Trouble, Troubles};
@@ -497,62 +499,6 @@ pub struct AgeTable {
     pub with_desired: u64,
     /// Tables with a threshold.
     pub with_threshold: u64,
-}
-
-/// What a live set is known from, the surest first.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum LiveSource {
-    /// The heap after full collections.
-    #[default]
-    Full,
-    /// The heap after whole cycles of a collector that moves everything concurrently.
-    Cycle,
-    /// CMS: the old generation after a sweep.
-    Sweep,
-    /// G1: the heap after the last of some mixed collections; holds what was not worth collecting.
-    Mixed,
-    /// G1: the heap after a mark, at its remark or behind the next young collection, whichever is less; holds everything but
-    /// regions without a live object.
-    Remark,
-}
-
-impl LiveSource {
-    /// As in the document.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Cycle => "cycle",
-            Self::Sweep => "sweep",
-            Self::Mixed => "mixed",
-            Self::Remark => "remark",
-        }
-    }
-}
-
-/// What survives old collections.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LiveSet {
-    /// What it is known from.
-    pub source: LiveSource,
-    /// Collections that it is known from.
-    pub samples: u64,
-    /// After the last of them.
-    pub last_bytes: u64,
-    /// Least.
-    pub min_bytes: u64,
-    /// Most.
-    pub max_bytes: u64,
-    /// The most that there is room for, where known.
-    pub room_bytes: Option<u64>,
-    /// Growth per hour, bytes; null below five steps of the course.
-    pub bytes_per_hour: Option<Slope>,
-    /// The last collection.
-    pub last: Moment,
-    /// All of them.
-    pub course: Course,
 }
 
 /// Heap and its parts.

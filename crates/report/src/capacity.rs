@@ -142,6 +142,11 @@ fn asked(now: &[Figure], what_if: &WhatIf) -> Vec<String> {
             missed.push(format!("{} ({})", name(quantity), numbers::factor(off)));
             continue;
         }
+        // Of an upper bound alone the middle is no prediction.
+        if then.low <= 0.0 {
+            sentences.push(format!("{words} at most {}", show(quantity, then.high)));
+            continue;
+        }
         let then = show(quantity, then.point);
         let measured = own.and_then(|own| own.measured);
         let own = estimate(now, quantity).map(|own| own.point).or(measured);

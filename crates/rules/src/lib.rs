@@ -172,12 +172,14 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     findings.sort_by(|a, b| {
         (
             a.outcome,
+            jvm::symptom(&a.rule),
             std::cmp::Reverse((a.severity, a.confidence)),
             &a.rule,
             &a.subject,
         )
             .cmp(&(
                 b.outcome,
+                jvm::symptom(&b.rule),
                 std::cmp::Reverse((b.severity, b.confidence)),
                 &b.rule,
                 &b.subject,

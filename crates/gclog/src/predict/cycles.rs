@@ -5,7 +5,7 @@ use rungwise_model::capacity::{Estimate, Figure, Layout, Quantity, WhatIf};
 use rungwise_model::gc::LiveSet;
 
 use super::watch::Seen;
-use super::{Change, Error, MODEL, Prediction, next_full, next_old, untold};
+use super::{Change, Error, MODEL, Prediction, next_full, next_old, old_interval_worth, untold};
 use crate::event::Collector;
 
 /// Cycles below which nothing is said of their intervals.
@@ -178,12 +178,12 @@ fn what_if(change: &Change, cycles: &Cycles, layout: &Layout) -> Result<WhatIf, 
         },
         allocation_bytes_per_s: None,
         figures: vec![
-            Figure {
+            old_interval_worth(Figure {
                 quantity: Quantity::OldIntervalS,
                 measured: None,
                 estimate: Some(estimate),
                 because: Some("the log's intervals, longer as the room between what a cycle leaves and where one begins".to_owned()),
-            },
+            }),
             cycles.pauses(None),
         ],
         notes: Vec::new(),

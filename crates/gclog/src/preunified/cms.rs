@@ -63,6 +63,7 @@ impl Preunified {
             areas: Areas::default(),
             promoted: None,
             allocated: None,
+            live: None,
         };
         self.phase_ends(context, now, &mut phase);
         Step::Gave

@@ -217,6 +217,7 @@ impl Preunified {
             areas: Areas::default(),
             promoted: None,
             allocated: None,
+            live: None,
         };
         self.phase_ends(context, now, &mut phase);
         if figure.is_some() && duration_ns.is_none() {

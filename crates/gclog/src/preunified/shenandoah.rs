@@ -66,6 +66,7 @@ impl Preunified {
                 areas,
                 promoted: None,
                 allocated: None,
+                live: None,
             };
             self.phase_ends(context, now, &mut phase);
             return Step::Gave;

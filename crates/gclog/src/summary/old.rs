@@ -25,8 +25,9 @@ pub(super) fn per_hour(slope: gc::Slope) -> gc::Slope {
     }
 }
 
-const SOURCES: [LiveSource; 5] = [
+const SOURCES: [LiveSource; 6] = [
     LiveSource::Full,
+    LiveSource::Mark,
     LiveSource::Cycle,
     LiveSource::Sweep,
     LiveSource::Mixed,
@@ -131,6 +132,12 @@ impl Old {
         collector: Option<Collector>,
     ) {
         if pause.nested {
+            // Serial of JDK 9 to 11 prints a full collection within the young one that asked for it.
+            if pause.kind == Kind::Full {
+                let heap = pause.areas.get(Area::Heap).after;
+                self.sample(LiveSource::Full, heap, None, mark, window.ended);
+                self.cycles.start(mark);
+            }
             return;
         }
         let areas = &pause.areas;
@@ -205,6 +212,9 @@ impl Old {
     ) {
         if concurrent.aborted {
             return;
+        }
+        if concurrent.live.is_some() {
+            self.sample(LiveSource::Mark, concurrent.live, None, mark, window.ended);
         }
         let heap = concurrent.areas.get(Area::Heap);
         if concurrent.cycle && !name.part {

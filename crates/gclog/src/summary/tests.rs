@@ -94,6 +94,7 @@ impl Log {
             areas,
             promoted: None,
             allocated: None,
+            live: None,
         };
         self.tell(Event::Concurrent(&concurrent));
     }
@@ -388,6 +389,7 @@ fn what_a_sweep_leaves_is_told_by_the_next_collection() {
         areas: Areas::default(),
         promoted: None,
         allocated: None,
+        live: None,
     };
     log.tell(Event::Concurrent(&sweep));
     let mut young = log.draft("ParNew", Kind::Young, 4000, 5, (300, 220));

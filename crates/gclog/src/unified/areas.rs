@@ -27,6 +27,13 @@ pub(super) fn line(unified: &mut Unified, context: &mut Context<'_>, id: u64, te
         b"CMS" | b"Tenured" | b"ParOldGen" | b"PSOldGen" | b"Old" => Area::Old,
         b"Metaspace" => Area::Metaspace,
         b"Used" | b"Capacity" => return row(unified, context, id, name, rest),
+        b"Live" => {
+            // At the end of the mark, which is the first of its columns with a size.
+            let draft = unified.open.draft(context, id);
+            let of_old = draft.section == Some(Area::Old);
+            draft.live[usize::from(of_old)] = last_sizes(rest, 1);
+            return Read::Understood;
+        }
         b"Promoted" => {
             unified.open.draft(context, id).promoted = last_sizes(rest, 2);
             return Read::Understood;
@@ -294,6 +301,25 @@ fn row(
     Read::Understood
 }
 
+/// `Pacer for Mark. Expected Live: 101010K, Free: 12800K, ...`: the mean of what Shenandoah's last marks found alive
+/// (`shenandoahPacer.cpp`, `setup_for_mark`); before the first one a tenth of the heap, which says nothing.
+pub(super) fn pacer(
+    unified: &mut Unified,
+    context: &mut Context<'_>,
+    id: u64,
+    text: &[u8],
+) -> Read {
+    let Some(live) = text.strip_prefix(b"Pacer for Mark. Expected Live: ") else {
+        return Read::Ignored;
+    };
+    // Of generations it is the young one alone.
+    let whole = unified.collector != Some(Collector::GenerationalShenandoah);
+    if id > 0 && whole {
+        unified.open.draft(context, id).live[0] = size(live).map(|(bytes, _)| bytes);
+    }
+    Read::Understood
+}
+
 /// The last of so many columns with a size, `-   42M (22%)   74M (39%)   101M (53%)   -   -`: what had come together since
 /// the mark start when relocation ended.
 fn last_sizes(text: &[u8], columns: usize) -> Option<u64> {
@@ -413,6 +439,50 @@ mod tests {
             (young.promoted, young.allocated),
             (Some(8 << 20), Some(101 << 20))
         );
+    }
+
+    #[test]
+    fn what_marks_found_alive_goes_to_their_cycles() {
+        let live = |log: &str| -> Vec<Option<u64>> {
+            let told = told(log);
+            told.concurrent.iter().map(|cycle| cycle.live).collect()
+        };
+        let m = |count: u64| Some(count << 20);
+        assert_eq!(
+            live(
+                "[1s][gc,heap] GC(0)  Capacity:      160M (100%)        160M (100%)        160M (100%)        160M (100%)\n\
+                 [1s][gc,heap] GC(0)      Live:         -               101M (63%)         101M (63%)         101M (63%)            -                  -\n\
+                 [1s][gc] GC(0) Garbage Collection (Allocation Stall) 160M(100%)->136M(85%)\n"
+            ),
+            [m(101)]
+        );
+        // Of generations both parts; a minor collection looks at the young one alone.
+        assert_eq!(
+            live(
+                "[1s][gc,heap] GC(1) Y: Young Generation Statistics:\n\
+                 [1s][gc,heap] GC(1) Y:      Live:         -                 4M (1%)            4M (1%)            4M (1%)\n\
+                 [1s][gc,heap] GC(1) O: Old Generation Statistics:\n\
+                 [1s][gc,heap] GC(1) O:      Live:         -                14M (5%)           14M (5%)           14M (5%)\n\
+                 [1s][gc] GC(1) Major Collection (Proactive) 162M(54%)->62M(21%) 1.339s\n\
+                 [2s][gc,heap] GC(2) y: Young Generation Statistics:\n\
+                 [2s][gc,heap] GC(2) y:      Live:         -                 3M (1%)            3M (1%)            3M (1%)\n\
+                 [2s][gc] GC(2) Minor Collection (Allocation Rate) 162M(54%)->62M(21%) 0.339s\n"
+            ),
+            [m(18), None]
+        );
+        // Shenandoah prints it when the next mark begins, and a tenth of the heap before the first one.
+        let shenandoah = |mode: &str| {
+            live(&format!(
+                "[0s][gc,init] Using Shenandoah\n{mode}\
+                 [1s][gc,ergo] GC(0) Pacer for Mark. Expected Live: 16384K, Free: 110M, Non-Taxable: 11264K, Alloc Tax Rate: 0.2x\n\
+                 [1s][gc] GC(0) Concurrent cleanup 105M->105M(200M) 0.039ms\n\
+                 [2s][gc,ergo] GC(1) Pacer for Mark. Expected Live: 40M, Free: 110M, Non-Taxable: 11264K, Alloc Tax Rate: 0.2x\n\
+                 [2s][gc] GC(1) Concurrent cleanup 105M->105M(200M) 0.039ms\n\
+                 [2s][gc] GC(1) Concurrent cleanup 105M->90M(200M) 0.039ms\n"
+            ))
+        };
+        assert_eq!(shenandoah(""), [None, m(40), None]);
+        assert_eq!(shenandoah("[0s][gc,init] Mode: Generational\n"), [None; 3]);
     }
 
     #[test]

@@ -87,6 +87,8 @@ pub(crate) enum Subject {
     Safepoint,
     /// Nothing under these tags is asked for.
     Quiet,
+    /// What a collector decides by itself.
+    Ergonomics,
 }
 
 impl Subject {
@@ -106,6 +108,7 @@ impl Subject {
             b",start" | b",heap" | b",metaspace" | b",age" | b",cpu" | b",marking" | b",init"
             | b",ref" | b",reloc" | b",heap,coops" | b",promotion" => Self::Detail,
             b",stats" => Self::Stats,
+            b",ergo" => Self::Ergonomics,
             b",humongous" | b",ergo,heap" | b",ergo,ihop" => Self::Humongous,
             _ => Self::Quiet,
         }

@@ -184,6 +184,7 @@ impl Unified {
         message.text = rest;
         match message.subject {
             Subject::Quiet => Read::Ignored,
+            Subject::Ergonomics => areas::pacer(self, context, id, rest),
             Subject::Phases if rest.starts_with(b"  ") => phases::line(self, context, id, message),
             Subject::PhaseStarts => phases::start(self, id),
             Subject::References => phases::reference(self, context, id, rest),
@@ -218,6 +219,9 @@ impl Unified {
                     .troubles
                     .evacuation_failed = true;
                 Read::Understood
+            }
+            Some(b'P') if text.starts_with(b"Pacer for Mark. ") => {
+                areas::pacer(self, context, id, text)
             }
             Some(b'S' | b'W' | b'F' | b'P' | b'D') if references::is_part(text) => {
                 references::line(context, text)
@@ -272,7 +276,7 @@ impl Unified {
         match message.subject {
             Subject::Safepoint => safepoint::line(self, context, message).or_ignored(),
             Subject::Humongous => humongous::line(self, context, message).or_ignored(),
-            Subject::Quiet => Read::Ignored,
+            Subject::Quiet | Subject::Ergonomics => Read::Ignored,
             Subject::Stats => match statistics::line(self, context, message) {
                 Read::Unknown => pause::pacing(self, context, message),
                 read => read,

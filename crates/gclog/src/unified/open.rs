@@ -44,6 +44,8 @@ pub(super) struct Draft {
     pub(super) promoted: Option<u64>,
     /// ZGC: what the application has allocated since the cycle began.
     pub(super) allocated: Option<u64>,
+    /// What a mark found alive: in the young generation or the whole heap, and in the old generation.
+    pub(super) live: [Option<u64>; 2],
     /// ZGC as in JDK 11, whose table has a reserve: what it calls allocated holds what was moved.
     pub(super) counts_moved: bool,
     /// The kind of reference that the next count is of.
@@ -105,6 +107,7 @@ impl Default for Open {
                 areas: crate::event::Areas::default(),
                 promoted: None,
                 allocated: None,
+                live: None,
             },
         }
     }
@@ -127,9 +130,24 @@ impl Draft {
             table: crate::event::Areas::default(),
             promoted: None,
             allocated: None,
+            live: [None; 2],
             counts_moved: false,
             reference: None,
             used: 0,
+        }
+    }
+
+    /// What the marks of this cycle found alive, told once, at its end. Of a minor collection the tables tell the young generation
+    /// alone.
+    pub(super) fn live(&mut self, ends: bool, minor: bool) -> Option<u64> {
+        if !ends {
+            return None;
+        }
+        let [first, old] = std::mem::take(&mut self.live);
+        match (first, old) {
+            _ if minor => None,
+            (None, None) => None,
+            (first, old) => Some(first.unwrap_or(0).saturating_add(old.unwrap_or(0))),
         }
     }
 
@@ -143,6 +161,7 @@ impl Draft {
         self.table = crate::event::Areas::default();
         self.promoted = None;
         self.allocated = None;
+        self.live = [None; 2];
         self.counts_moved = false;
     }
 

@@ -345,6 +345,13 @@ pub(super) fn beside(
     if let Some(heap) = line.heap {
         *areas.at(Area::Heap) = heap;
     }
+    // ZGC's tables are of its cycles.
+    let live = if unified.is_shenandoah() {
+        let draft = unified.open.known(id);
+        draft.and_then(|draft| draft.live(true, false))
+    } else {
+        None
+    };
     let concurrent = Concurrent {
         line: context.line,
         began: before(stamp, duration),
@@ -359,6 +366,7 @@ pub(super) fn beside(
         areas,
         promoted: None,
         allocated: None,
+        live,
     };
     unified.open.concurrent(context, &concurrent);
     Read::Understood
@@ -419,6 +427,7 @@ pub(super) fn cycle(
     // The old generation's own is what was promoted to it.
     let of_old = memmem::find(line.title, b"Old Generation").is_some();
     let allocated = draft.allocated.take().filter(|_| !of_old);
+    let live = draft.live(whole, message.text.starts_with(b"Minor"));
     if let Some(heap) = line.heap {
         let heap_area = areas.at(Area::Heap);
         heap_area.before = heap.before;
@@ -449,6 +458,7 @@ pub(super) fn cycle(
         areas,
         promoted,
         allocated,
+        live,
     };
     if !of_old && !unified.ages.bytes.is_empty() {
         context.tell(Event::Ages {

@@ -59,6 +59,8 @@ fn all(pairs: &Pairs) -> (u32, u32) {
     (held, all)
 }
 
+/// Times between old collections without an upper end, which always hold, are not told any more and do not count.
+///
 /// Looked at once, 103 of 108 lay in their interval. Two of the others showed that under Serial full collections come in the place
 /// of young ones, two that survivor spaces of G1 overflow; the model has both since.
 #[test]
@@ -90,7 +92,7 @@ fn intervals_hold_on_logs_that_were_held_back() {
             tenuring(10),
         ),
     ]);
-    assert!(all > 100 && held + 2 >= all, "{held} of {all}");
+    assert!(all > 95 && held + 2 >= all, "{held} of {all}");
 }
 
 /// Made after that: 53 of 62 at first. All but one of the others were of G1, whose threshold was taken for that of the next collection,

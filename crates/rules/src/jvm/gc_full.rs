@@ -7,7 +7,9 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Key, Missing};
 use rungwise_model::keys;
 
+use super::gc_survivors_small::overflows;
 use super::late_start;
+use super::live;
 use super::run::{Collector, LONG, OPTIONS, Run, SHORT, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
@@ -39,15 +41,27 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_FULL_CAUSES,
         &keys::GC_FULL_LONGEST,
         &keys::GC_FULL_TIME,
+        &keys::GC_HEAP_CAPACITY,
         &keys::GC_HEAP_MAX,
         &keys::GC_LIVE,
+        &keys::GC_LIVE_FALLS,
+        &keys::GC_LIVE_LATE,
+        &keys::GC_LIVE_PEAK,
+        &keys::GC_LIVE_RISE,
         &keys::GC_LIVE_SHARE,
+        &keys::GC_LIVE_SLOPE,
+        &keys::GC_LIVE_SLOPE_LOW,
+        &keys::GC_LIVE_SOURCE,
         &keys::GC_MEMORY,
+        &keys::GC_OLD_CAPACITY,
+        &keys::GC_OLD_RECLAIMED,
         &keys::GC_PAUSE_GOAL,
+        &keys::GC_PROMOTED,
         &keys::GC_PROMOTION_FAILURES,
         &keys::GC_PROMOTION_PEAK,
         &keys::GC_PROMOTION_RATE,
         &keys::GC_SECONDS,
+        &keys::GC_SURVIVORS,
         &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
@@ -122,6 +136,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(longest.reading));
     }
     let why = why(run)?;
+    let live = live::live(run);
     let finding = match why {
         Why::Room => {
             let full = run.told(&keys::GC_LIVE_SHARE).filter(|share| *share > 0.8);
@@ -131,6 +146,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             let of = share_of(run, &keys::GC_FULLS_ALLOCATION);
             let sentence = format!("{what}{of} because no room could be made otherwise{full}");
             match late_start::late(run) {
+                // More heap, or an earlier start, only delays the end.
+                _ if live.is_leak() => leaks(run, &sentence),
                 Some(late) => {
                     let finding = run
                         .act(format!("{sentence}; {}", late.why))
@@ -141,6 +158,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                     );
                     late.ask(run, finding)
                 }
+                None if overflows(run) => survivors(run, &sentence),
                 // What failed is the start of a cycle or an old generation in pieces; more heap alone may not help.
                 None if full.is_empty() && cms_failed(run) => run
                     .act(format!("{sentence}: gc-cmf says why"))
@@ -157,11 +175,17 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         }
         Why::Ergonomics => {
             let of = share_of(run, &keys::GC_FULLS_ERGONOMICS);
-            let finding = run.act(format!(
+            let sentence = format!(
                 "{what}{of} because the old generation has no room for what will be promoted"
-            ));
-            run.grow(finding, "as many times fewer of them")
-                .refuted_by("as many of them with a larger old generation")
+            );
+            if live.is_leak() {
+                leaks(run, &sentence)
+            } else if overflows(run) {
+                survivors(run, &sentence)
+            } else {
+                run.grow(run.act(sentence), "as many times fewer of them")
+                    .refuted_by("as many of them with a larger old generation")
+            }
         }
         Why::Metadata => run
             .watch(format!("{what}: metaspace reached its mark"))
@@ -198,6 +222,22 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             Why::Untold => Grade::Medium,
             _ => Grade::High,
         }))
+}
+
+/// The live set fills the heap.
+fn leaks(run: &Run<'_>, sentence: &str) -> Finding {
+    run.act(format!(
+        "{sentence}; the live set grows into it: see gc-live-growth"
+    ))
+    .refuted_by("a live set that is level while full collections come as often")
+}
+
+/// What fills the old generation was alive for a moment: a larger heap alone has as many collections, each somewhat later.
+fn survivors(run: &Run<'_>, sentence: &str) -> Finding {
+    run.act(format!(
+        "{sentence}; survivor spaces overflow into the old generation: see gc-survivors-small"
+    ))
+    .refuted_by("as many full collections with survivor spaces that hold what is in flight")
 }
 
 /// CMS was not done in time, or found no block that is large enough.

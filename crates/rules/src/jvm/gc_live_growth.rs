@@ -1,26 +1,21 @@
 //! `gc-live-growth`: what is alive after old collections grows.
 //!
-//! Heap in use says nothing, for it holds garbage; what an old collection leaves is alive. Its slope is that of Theil and
+//! Heap in use is no measure, because it holds garbage; what an old collection leaves is alive. Its slope is that of Theil and
 //! Sen, which a single odd collection does not bend, and only a slope whose whole interval is above zero counts.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::evidence::{Evidence, Missing, Reading};
 use rungwise_model::keys;
 
+use super::live::{self, FULL, GROWN, LEVEL, Live, OLD, PEAK, RISE, RISEN};
 use super::options::Goal;
 use super::run::{OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
-const FULL: Threshold = Threshold {
-    name: "live set as a share of its room that is too much",
-    value: 0.8,
-    origin: "jifa's line for the old generation after its collection",
-};
-
-const GROWN: Threshold = Threshold {
-    name: "growth over the run as a share of the live set, below which it is no matter",
-    value: 0.05,
-    origin: "own guess: caches and sessions move as much",
+const OFTEN: Threshold = Threshold {
+    name: "seconds between old collections of a full heap, below which it hurts now",
+    value: 60.0,
+    origin: "jifa's line for full collections",
 };
 
 const SOON: Threshold = Threshold {
@@ -35,18 +30,14 @@ const SHORT: Threshold = Threshold {
     origin: "own guess; what a service holds after minutes says nothing of what it will hold",
 };
 
-/// What is alive now over the most that was, below which it was freed. Own guess: what is alive varies by less from one old
-/// collection to the next.
-const FREED: f64 = 0.5;
+const CLOSE: Threshold = Threshold {
+    name: "share of its room that a rising live set has to take in a short run, from which on a cache that fills is less likely",
+    value: 0.7,
+    origin: "own guess: caches are sized to leave a third of the heap free",
+};
 
 const DAY: f64 = 86400.0;
 const HOUR: f64 = 3600.0;
-
-const RISEN: Threshold = Threshold {
-    name: "what was alive at first over what is alive in a full heap, below which the rise is told",
-    value: 0.5,
-    origin: "own guess: caches that fill double at most",
-};
 
 pub(crate) static RULE: Rule = Rule {
     id: "gc-live-growth",
@@ -55,8 +46,14 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
+        &keys::GC_HEAP_CAPACITY,
         &keys::GC_HEAP_MAX,
         &keys::GC_LIVE,
+        &keys::GC_LIVE_EARLY,
+        &keys::GC_LIVE_FALLS,
+        &keys::GC_LIVE_LATE,
+        &keys::GC_LIVE_PEAK,
+        &keys::GC_LIVE_RISE,
         &keys::GC_LIVE_SAMPLES,
         &keys::GC_LIVE_SHARE,
         &keys::GC_LIVE_SLOPE,
@@ -64,22 +61,29 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_LIVE_SLOPE_LOW,
         &keys::GC_LIVE_SOURCE,
         &keys::GC_MEMORY,
+        &keys::GC_OLD_CAPACITY,
+        &keys::GC_OLD_INTERVAL,
         &keys::GC_OUT_OF_MEMORY,
         &keys::GC_SECONDS,
         &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
-    thresholds: &[RISEN, FULL, GROWN, SOON, SHORT],
+    thresholds: &[
+        RISEN, RISE, FULL, OLD, GROWN, LEVEL, PEAK, CLOSE, OFTEN, SOON, SHORT,
+    ],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "A live set that grows with certainty (95 %) and by more than 5 % over the run, or that takes more than 80 % of \
-            its room.",
+        looks_for: "A live set that grows with certainty (95 %) and by more than 5 % over the run, that takes more than 80 % of its \
+            room, or that falls from the end of the heap and rises again.",
         hurts: "Old collections come more and more often and free less and less, until the service ends in an OutOfMemoryError.",
-        todo: "Growth: two heap histograms some hours apart (jcmd PID GC.class_histogram) show which class grows; a heap dump shows who \
-            holds it. A full heap that does not grow: a larger one (-Xmx), or fewer live objects.",
-        wrong: "A service that has just started fills its caches. Sessions grow in the morning and fall at night: a log of less than \
-            a day cannot tell. What marks and sweeps of CMS and G1 tell as alive holds garbage of the same cycle, so that the live \
-            set is an upper bound.",
+        todo: "A leak (the live set rose until the heap was full, or rises without levelling off): two heap histograms some minutes apart \
+            (jcmd PID GC.class_histogram) show which class grows; a heap dump shows what holds it. A larger heap only delays the end. A \
+            saw-tooth: search for code that catches OutOfMemoryError, and for caches made of soft references. A heap that is too small (full \
+            from the beginning, and level): a larger one (-Xmx), or fewer live objects.",
+        wrong: "A service that has just started fills its caches: below an hour a rise is an act finding only above 70 % of the room. Sessions \
+            grow in the morning and fall at night: a log of less than a day cannot distinguish them from a leak. A cache without a bound, or \
+            with a bound that the heap cannot hold, looks like a leak, and hurts like one. What marks and sweeps of CMS and G1 report as alive \
+            includes garbage of the same cycle, so the live set is an upper bound.",
         sources: "jifa, JDK Mission Control (live set rule); Sen, Estimates of the regression coefficient based on Kendall's tau, 1968.",
     },
     judge,
@@ -96,7 +100,6 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let of_room = share.map_or_else(String::new, |share| {
         format!(", {} of its room", say::percent(share))
     });
-    let full = share.is_some_and(|share| share > FULL.value);
     if run
         .told(&keys::GC_OUT_OF_MEMORY)
         .is_some_and(|errors| errors > 0.0)
@@ -110,56 +113,92 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                 "the error is of threads, metaspace or direct memory, which its message says",
             ));
     }
-    let slope = run.number(&keys::GC_LIVE_SLOPE_LOW);
-    // A heap that is nearly full needs no slope.
-    let low = match slope {
-        Ok(low) => low.value,
-        Err(_) if full => 0.0,
-        Err(missing) => return Err(missing),
+    let clear = |sentence: String| {
+        let clear = Finding::clear(sentence).cite(live.reading);
+        match share {
+            Some(share) => clear.below(share, FULL.value),
+            None => clear,
+        }
     };
-    let grown = run
-        .told(&keys::GC_SECONDS)
-        .map_or(0.0, |seconds| low * seconds / live.value.max(1.0));
-    // A growth over the run beyond all that is alive now was freed again, unless about as much is alive as ever was: the last
-    // old collection may lie long before the end of the run.
-    let most = live.reading.series.iter().copied().fold(0.0, f64::max);
-    let freed = grown > 1.0 && live.value < FREED * most;
-    if low > 0.0 && grown > GROWN.value && !freed {
-        return Ok(growing(
-            run,
-            live.value,
-            share,
-            low,
-            &format!("{holds}{of_room}"),
-        ));
-    }
-    if full {
-        // A full heap grows no more, whatever filled it: a slope over all of the run does not tell that it rose.
-        let first = live.reading.series.first();
-        let risen = first.filter(|first| **first < RISEN.value * live.value);
-        let rise = risen.map_or_else(String::new, |first| {
-            format!(", {} in the first part of the run", say::bytes(*first))
-        });
-        let sentence =
-            format!("{holds} stay alive{of_room}{rise}: old collections have little to free");
-        let effect = "old collections come as many times less often";
-        return Ok(cited(run, run.grow(run.act(sentence), effect))
-            .severity(Grade::Medium)
-            .refuted_by("old collections that come seldom all the same"));
-    }
-    let sentence = if freed {
-        format!("{holds} stay alive{of_room}: what had grown before was freed")
-    } else {
-        format!("{holds} stay alive{of_room}, and that does not grow for sure")
-    };
-    let clear = Finding::clear(sentence).cite(live.reading);
-    Ok(match share {
-        Some(share) => clear.below(share, FULL.value),
-        None => clear,
+    Ok(match live::live(run) {
+        Live::Saw { falls } => saw(run, falls, live.reading),
+        Live::Leak => leak(run, live.value, live.reading, &of_room),
+        Live::Small => {
+            let level = if run.told(&keys::GC_LIVE_EARLY).is_some() {
+                " from the beginning to the end"
+            } else {
+                ""
+            };
+            let sentence = format!("the heap is too small: {holds} stay alive{of_room},{level}");
+            let sentence = sentence.trim_end_matches(',');
+            let effect = "old collections come as many times less often";
+            let often = run
+                .told(&keys::GC_OLD_INTERVAL)
+                .is_some_and(|interval| interval < OFTEN.value);
+            cited(run, run.grow(run.act(sentence), effect))
+                .severity(if often { Grade::High } else { Grade::Medium })
+                .refuted_by("old collections that come seldom all the same")
+        }
+        Live::Rising { low } => rising(run, live.value, share, low, &format!("{holds}{of_room}")),
+        Live::Level => clear(format!(
+            "{holds} stay alive{of_room}: the live set grew at first and has levelled off, as a cache does that has filled"
+        )),
+        Live::Freed => clear(format!(
+            "{holds} stay alive{of_room}: what had grown before was freed"
+        )),
+        Live::Steady => clear(format!(
+            "{holds} stay alive{of_room}, and that does not grow for sure"
+        )),
+        Live::Unknown => {
+            run.number(&keys::GC_LIVE_SLOPE_LOW)?;
+            clear(format!("{holds} stay alive{of_room}"))
+        }
     })
 }
 
-fn growing(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) -> Finding {
+/// It fills the heap again and again.
+fn saw(run: &Run<'_>, falls: f64, live: &Reading) -> Finding {
+    let peak = run.told(&keys::GC_LIVE_PEAK).unwrap_or(1.0).min(1.0);
+    let least = live.series.iter().copied().fold(f64::INFINITY, f64::min);
+    let to = if least.is_finite() {
+        format!(", down to {}", say::bytes(least))
+    } else {
+        String::new()
+    };
+    let sentence = format!(
+        "the live set filled the heap ({}) and fell {}{to}: a leak whose OutOfMemoryError is caught, or a cache that the heap cannot hold",
+        say::percent(peak),
+        say::count(falls, "time"),
+    );
+    let often = falls >= 2.0;
+    let finding = if often {
+        run.act(sentence)
+    } else {
+        run.watch(sentence)
+    };
+    cited(run, run.advise(finding, Goal::HeapDump))
+        .severity(Grade::High)
+        .confidence(if often { Grade::High } else { Grade::Medium })
+        .refuted_by("a log without OutOfMemoryError in which soft references or a job that ends free the heap")
+}
+
+/// It rose until the heap was full.
+fn leak(run: &Run<'_>, live: f64, reading: &Reading, of_room: &str) -> Finding {
+    let early = run.told(&keys::GC_LIVE_EARLY);
+    let first = reading.series.first().copied().into_iter().chain(early);
+    let first = first.filter(|first| *first < live).min_by(f64::total_cmp);
+    let rise = first.map_or_else(String::new, |first| format!("from {} ", say::bytes(first)));
+    let sentence = format!(
+        "the live set rose {rise}to {}{of_room}: a leak, or a cache that the heap cannot hold",
+        say::bytes(live)
+    );
+    let finding = run.advise(run.act(sentence), Goal::HeapDump);
+    cited(run, finding)
+        .severity(Grade::High)
+        .refuted_by("a longer log in which the live set stays level below the end of the heap")
+}
+
+fn rising(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) -> Finding {
     let high = run
         .told(&keys::GC_LIVE_SLOPE_HIGH)
         .map_or(low, |high| high.max(low));
@@ -177,14 +216,21 @@ fn growing(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) 
             format!("; its room is full in {soonest} to {latest} (95 % interval)")
         }
     });
+    let length = run.told(&keys::GC_SECONDS).unwrap_or(0.0);
+    let short = length < SHORT.value;
+    let close = share.is_some_and(|share| share > CLOSE.value);
+    let or = if short {
+        "; a leak, or a cache that still fills"
+    } else {
+        ""
+    };
     let sentence = format!(
-        "what stays alive grows by {} an hour and is {holds} now{when}",
+        "what stays alive grows by {} an hour and is {holds} now{when}{or}",
         say::bytes(point * HOUR)
     );
     let soon = until.is_none_or(|(soonest, _)| soonest < SOON.value * DAY);
-    let length = run.told(&keys::GC_SECONDS).unwrap_or(0.0);
-    let short = length < SHORT.value;
-    let finding = if soon && !short {
+    let act = soon && (!short || close);
+    let finding = if act {
         run.act(sentence)
     } else {
         run.watch(sentence)
@@ -206,11 +252,7 @@ fn growing(run: &Run<'_>, live: f64, share: Option<f64>, low: f64, holds: &str) 
         None => finding,
     };
     cited(run, finding)
-        .severity(if soon && !short {
-            Grade::High
-        } else {
-            Grade::Medium
-        })
+        .severity(if act { Grade::High } else { Grade::Medium })
         .confidence(match (few, bound) {
             _ if short => Grade::Low,
             (true, true) => Grade::Low,
@@ -240,6 +282,10 @@ fn cited(run: &Run<'_>, finding: Finding) -> Finding {
         &[
             &keys::GC_LIVE,
             &keys::GC_LIVE_SHARE,
+            &keys::GC_LIVE_EARLY,
+            &keys::GC_LIVE_FALLS,
+            &keys::GC_LIVE_PEAK,
+            &keys::GC_LIVE_RISE,
             &keys::GC_LIVE_SLOPE_LOW,
             &keys::GC_LIVE_SLOPE_HIGH,
             &keys::GC_OUT_OF_MEMORY,

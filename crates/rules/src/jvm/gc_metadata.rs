@@ -23,6 +23,12 @@ const GROWTH: Threshold = Threshold {
     origin: "own guess: more than the lazily loaded classes of a service",
 };
 
+const OFTEN: Threshold = Threshold {
+    name: "collections for metaspace that no start brings",
+    value: 12.0,
+    origin: "the 214 logs of the corpus: a start brings 8 at most; planted class loaders that come and go: 30 and more a minute",
+};
+
 const DAY: f64 = 86400.0;
 const MIB: f64 = 1024.0 * 1024.0;
 /// Room above what is in use, and the step of the answer in MiB.
@@ -32,25 +38,29 @@ const STEP: f64 = 64.0;
 pub(crate) static RULE: Rule = Rule {
     id: "gc-metadata",
     topic: "jvm",
-    summary: "metaspace brings collections long after the start",
+    summary: "metaspace is at its limit, or brings collections long after the start",
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
         &keys::GC_METADATA,
+        &keys::GC_METADATA_LAST,
         &keys::GC_METADATA_LATE,
         &keys::GC_METASPACE,
+        &keys::GC_METASPACE_CAPACITY,
         &keys::GC_METASPACE_SLOPE,
         &keys::GC_METASPACE_SLOPE_LOW,
         &keys::GC_UNIFIED,
         &keys::GC_VERSION,
     ],
-    thresholds: &[LATE, GROWTH],
+    thresholds: &[LATE, GROWTH, OFTEN],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "Collections with the cause Metadata GC Threshold later than five minutes after the JVM, or the log, began, and \
+        looks_for: "Collections with the cause Last ditch collection or Metadata GC Clear Soft References, which HotSpot makes when \
+            metaspace is at its limit, and which an OutOfMemoryError follows unless they free classes. Also collections with the cause Metadata GC Threshold later than five minutes after the JVM, or the log, began, and \
             whether metaspace still grows.",
         hurts: "With Serial and Parallel each is a full collection, with the others the start of a concurrent cycle.",
-        todo: "Where metaspace has settled: -XX:MetaspaceSize a quarter above what is in use (JDK 8, 11, 17, 21, 25; up to JDK 7 the \
+        todo: "At the limit: find which class loaders accumulate (jcmd PID VM.classloader_stats; JDK 8: jmap -clstats); raise \
+            -XX:MaxMetaspaceSize only if the classes are all needed. Where metaspace has settled: -XX:MetaspaceSize a quarter above what is in use (JDK 8, 11, 17, 21, 25; up to JDK 7 the \
             permanent generation has -XX:PermSize). Where it still grows: find who loads classes (-Xlog:class+load, proxies, \
             scripts, class loaders that are not let go); a higher mark would only hide it.",
         wrong: "Collections of the start are ordinary and do not count. A service that is deployed anew into a running JVM loads its \
@@ -66,11 +76,28 @@ fn judge(evidence: &Evidence) -> Judgement {
 
 fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let all = run.number(&keys::GC_METADATA)?;
+    if let Some(finding) = at_limit(run) {
+        return Ok(finding);
+    }
     if all.value < 1.0 {
         return Ok(Finding::clear("no collection came for metaspace").cite(all.reading));
     }
     let late = run.number(&keys::GC_METADATA_LATE)?;
     let what = say::count(late.value, "collection");
+    if late.value <= LATE.value && all.value > OFTEN.value {
+        let sentence = format!(
+            "metaspace brought {}: more classes are loaded and unloaded than a start explains",
+            say::count(all.value, "collection")
+        );
+        return Ok(run
+            .cite(
+                run.act(sentence),
+                &[&keys::GC_METADATA, &keys::GC_METASPACE],
+            )
+            .refuted_by(
+                "a longer log in which they end: then the start of the service brought them",
+            ));
+    }
     if late.value <= LATE.value {
         let sentence = format!(
             "metaspace brought {}, all of them at the start",
@@ -107,4 +134,36 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .refuted_by("collections for metaspace at the new mark as well: it grows");
     let mib = ((used.value * ROOM / MIB / STEP).ceil() * STEP).clamp(STEP, 1e6);
     Ok(run.raise(finding, Goal::MetaspaceMib(mib as u64)))
+}
+
+/// Metaspace has reached its limit: the JVM tried for the last time before the error.
+fn at_limit(run: &Run<'_>) -> Option<Finding> {
+    let last = run
+        .told(&keys::GC_METADATA_LAST)
+        .filter(|count| *count >= 1.0)?;
+    let limit = run
+        .size_of("MaxMetaspaceSize=")
+        .filter(|limit| *limit > 0.0)
+        .map(say::bytes);
+    let used = run.told(&keys::GC_METASPACE).map(say::bytes);
+    let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
+    let used = used.map_or_else(String::new, |used| format!(", {used} in use last"));
+    let sentence = format!(
+        "metaspace is at its limit{limit}{used}: {} brought no room, which ends in an OutOfMemoryError: Metaspace",
+        say::count(last, "last-ditch collection")
+    );
+    let finding = run
+        .act(sentence)
+        .severity(Grade::High)
+        .confidence(Grade::High)
+        .refuted_by("a log that goes on without such collections: the classes were unloaded");
+    Some(run.cite(
+        finding,
+        &[
+            &keys::GC_METADATA_LAST,
+            &keys::GC_METADATA,
+            &keys::GC_METASPACE,
+            &keys::GC_METASPACE_CAPACITY,
+        ],
+    ))
 }

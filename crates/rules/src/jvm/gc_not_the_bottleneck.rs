@@ -7,6 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
+use super::live;
 use super::run::{Collector, LONG, Run, SHORT, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
@@ -29,6 +30,19 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_DEGENERATED,
+        &keys::GC_HEAP_CAPACITY,
+        &keys::GC_HEAP_MAX,
+        &keys::GC_LIVE,
+        &keys::GC_LIVE_FALLS,
+        &keys::GC_LIVE_LATE,
+        &keys::GC_LIVE_PEAK,
+        &keys::GC_LIVE_RISE,
+        &keys::GC_LIVE_SHARE,
+        &keys::GC_LIVE_SLOPE,
+        &keys::GC_LIVE_SLOPE_LOW,
+        &keys::GC_LIVE_SOURCE,
+        &keys::GC_METADATA_LAST,
+        &keys::GC_OLD_CAPACITY,
         &keys::GC_PAUSE_GOAL,
         &keys::GC_PAUSE_P99,
         &keys::GC_SECONDS,
@@ -80,6 +94,16 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     if count(&keys::GC_STALLS) + count(&keys::GC_DEGENERATED) > 0.0 {
         return clear(format!(
             "collection pauses take {share} of the run, but threads waited for memory: see gc-stall"
+        ));
+    }
+    if live::live(run).fills() {
+        return clear(format!(
+            "collection pauses take {share} of the run, but the live set fills the heap: see gc-live-growth"
+        ));
+    }
+    if count(&keys::GC_METADATA_LAST) > 0.0 {
+        return clear(format!(
+            "collection pauses take {share} of the run, but metaspace is at its limit: see gc-metadata"
         ));
     }
     let line = run.goal(&LONG);

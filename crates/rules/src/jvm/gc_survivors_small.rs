@@ -8,6 +8,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
+use super::live;
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, SHORT, each, flow};
 use crate::{Doc, Judgement, Rule, Threshold, say};
@@ -30,12 +31,24 @@ const FEW: Threshold = Threshold {
     origin: "own guess: the first collections of a service are not like the others",
 };
 
+const DIES: Threshold = Threshold {
+    name: "share of the old generation that its collections free, above which what is promoted had not to be",
+    value: 0.3,
+    origin: "planted overflows beside a live set of a fifth of the heap: 0.5 to 0.7; a heap that is full frees less",
+};
+
 const SOON: Threshold = Threshold {
     name: "time between old collections in seconds, above which early promotion costs nothing",
     value: 600.0,
     origin: "own guess; in the reference case the old generation was full within minutes",
 };
 
+/// Room beside what is in flight on average.
+const SPARE: f64 = 1.2;
+/// Spaces that the young generation has at least: two to copy between, and four for Eden.
+const PARTS: f64 = 6.0;
+/// Share of the memory that a heap may take.
+const MOST: f64 = 0.75;
 /// `HotSpot`'s default of `TargetSurvivorRatio`, as a share.
 const TARGET: f64 = 0.5;
 
@@ -51,22 +64,40 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_AGE_THRESHOLD_MAX,
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
+        &keys::GC_HEAP_CAPACITY,
+        &keys::GC_HEAP_MAX,
+        &keys::GC_LIVE,
+        &keys::GC_LIVE_FALLS,
+        &keys::GC_LIVE_LATE,
+        &keys::GC_LIVE_PEAK,
+        &keys::GC_LIVE_RISE,
+        &keys::GC_LIVE_SHARE,
+        &keys::GC_LIVE_SLOPE,
+        &keys::GC_LIVE_SLOPE_LOW,
+        &keys::GC_LIVE_SOURCE,
+        &keys::GC_MEMORY,
+        &keys::GC_OLD_CAPACITY,
         &keys::GC_OLD_INTERVAL,
+        &keys::GC_OLD_RECLAIMED,
+        &keys::GC_PROMOTED,
         &keys::GC_PROMOTION_RATE,
         &keys::GC_SECONDS,
+        &keys::GC_SURVIVORS,
         &keys::GC_SURVIVORS_FULL,
         &keys::GC_UNIFIED,
         &keys::GC_VERSION,
         &keys::GC_YOUNG_CAPACITY,
     ],
-    thresholds: &[CUT, FULL, FEW, SOON, SHORT],
+    thresholds: &[CUT, FULL, FEW, DIES, SOON, SHORT],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "A tenuring threshold of 1 or 2 on average where the roof is higher, or survivor spaces that are full after more \
-            than half of the young collections; and how large they would have to be.",
+        looks_for: "A tenuring threshold of 1 or 2 on average where the roof is higher, survivor spaces that are full after more \
+            than half of the young collections, or (Serial, Parallel, CMS, without age tables) young collections that promote more than \
+            they leave in a survivor space, while old collections free it again; and how large the spaces would have to be.",
         hurts: "What lives for some seconds is promoted and dies in the old generation, whose collections are the dear ones.",
-        todo: "Serial and CMS: -XX:SurvivorRatio so that twice what has to be held fits into one space. Parallel moves its \
-            spaces by itself, so that a fixed ratio needs -XX:-UseAdaptiveSizePolicy with it. Where the young generation does not hold that: a larger one (-Xmn). G1 (8, 11, 17, \
+        todo: "A larger young generation with spaces that hold what is in flight (-Xmn and -XX:SurvivorRatio), in a heap that leaves the \
+            old generation its room (-Xmx). Parallel resizes its spaces by itself, so a fixed ratio needs -XX:-UseAdaptiveSizePolicy \
+            with it. A smaller SurvivorRatio alone takes the room from Eden: fewer old collections, but more young ones. G1 (8, 11, 17, \
             21, 25) sizes its survivors by itself, so there a larger heap or a longer pause goal gives them room. ZGC and \
             Shenandoah with generations (21, 25) have no survivor spaces.",
         wrong: "A burst, or a service that just loads its caches, overflows any space. A long-lived working set has to be promoted \
@@ -112,6 +143,16 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             }
             (what, None, threshold.reading)
         }
+        _ if overflows(run) => {
+            let promoted = run.number(&keys::GC_PROMOTED)?;
+            let left = run.number(&keys::GC_SURVIVORS)?;
+            let what = format!(
+                "young collections promote {} each and leave {} in their survivor space",
+                say::bytes(promoted.value),
+                say::bytes(left.value)
+            );
+            (what, Some(1.0), promoted.reading)
+        }
         (_, Some(share)) => {
             let full = run.number(&keys::GC_SURVIVORS_FULL)?;
             let what = format!(
@@ -136,7 +177,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .is_some_and(|interval| interval < SOON.value);
     let (size, goal, expected) = room(run);
     let sentence = format!("{what}: survivors overflow and are promoted at once{size}");
-    let finding = if soon && !run.is_short() {
+    // A full heap has no room for survivors either.
+    let finding = if soon && !run.is_short() && !live::live(run).fills() {
         run.act(sentence)
     } else {
         run.watch(sentence)
@@ -159,9 +201,25 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .expect(expected)
         .refuted_by("as much promoted with larger spaces: the objects live longer than that");
     Ok(match goal {
-        Some(goal) => run.lower(finding, goal),
+        Some(goal) => run.advise(finding, goal),
         None => finding,
     })
+}
+
+/// More is promoted than stays, by collectors with survivor spaces of a fixed size, and old collections free it: what leaves them has
+/// not aged. Objects that live for long are promoted too, but pass the survivor space several times before. Reads `gc.collector`,
+/// `gc.old_reclaimed`, `gc.promoted` and `gc.survivors`.
+pub(super) fn overflows(run: &Run<'_>) -> bool {
+    let sized = matches!(
+        run.collector(),
+        Collector::Serial | Collector::Parallel | Collector::Cms
+    );
+    let promoted = run.told(&keys::GC_PROMOTED).unwrap_or(0.0);
+    let left = run.told(&keys::GC_SURVIVORS).unwrap_or(f64::INFINITY);
+    let dies = run
+        .told(&keys::GC_OLD_RECLAIMED)
+        .is_some_and(|share| share > DIES.value);
+    sized && promoted > left && dies
 }
 
 /// How large a space would have to be and is, in words; the option that gives it; and what to expect of it.
@@ -170,58 +228,62 @@ fn room(run: &Run<'_>) -> (String, Option<Goal>, String) {
     let less = rate.map_or_else(String::new, |rate| {
         format!("at most {rate} less is promoted")
     });
-    let (Some(needed), Some(desired)) = (
-        run.told(&keys::GC_AGE_NEEDED),
-        run.told(&keys::GC_AGE_DESIRED)
-            .filter(|desired| *desired > 0.0),
-    ) else {
-        return (String::new(), None, String::new());
-    };
     let target = run
         .value_of("TargetSurvivorRatio=")
         .and_then(|percent| percent.parse::<f64>().ok())
         .filter(|percent| (1.0..=100.0).contains(percent))
         .map_or(TARGET, |percent| percent / 100.0);
-    let (now, space) = (desired / target, needed / target);
-    if space <= now {
+    let now = run
+        .told(&keys::GC_AGE_DESIRED)
+        .map(|desired| desired / target);
+    // The age tables lack what overflowed, so they are a lower bound; what stays and what is promoted is what has to fit.
+    let by_ages = run.told(&keys::GC_AGE_NEEDED).map(|needed| needed / target);
+    let in_flight = run
+        .told(&keys::GC_SURVIVORS)
+        .zip(run.told(&keys::GC_PROMOTED))
+        .map(|(survivors, promoted)| SPARE * (survivors + promoted));
+    let space = match (by_ages, in_flight) {
+        (Some(ages), Some(all)) => ages.max(all),
+        (one, other) => match one.or(other) {
+            Some(space) => space,
+            None => return (String::new(), None, String::new()),
+        },
+    };
+    if now.is_some_and(|now| space <= now) {
         return (String::new(), None, String::new());
     }
-    let size = format!(
-        "; a space has {} and would need {} at least",
-        say::bytes(now),
-        say::bytes(space)
-    );
+    let has = now.map_or_else(String::new, |now| format!("has {} and ", say::bytes(now)));
+    let size = format!("; a space {has}would need {} at least", say::bytes(space));
     if run.collector() == Collector::G1 {
         return (format!("{size}, which takes a larger heap"), None, less);
     }
-    // The capacity leaves one of the two spaces out.
-    let young = run.told(&keys::GC_YOUNG_CAPACITY).map(|young| young + now);
-    let Some(young) = young.filter(|young| *young > 2.0 * space) else {
-        return (
-            format!("{size}, which takes a larger young generation"),
-            None,
-            less,
-        );
+    let size = format!("{size}, which takes a larger young generation");
+    let Some(goal) = larger_young(run, space, now.unwrap_or(0.0)) else {
+        return (size, None, less);
     };
-    let ratio = (young / space).floor() - 2.0;
-    if ratio < 1.0 {
-        return (
-            format!("{size}, which takes a larger young generation"),
-            None,
-            less,
-        );
-    }
-    // Spaces of one part, and so many parts of Eden.
-    let eden = young - 2.0 * young / (ratio + 2.0);
-    let often = (young - 2.0 * now) / eden;
     let and = if less.is_empty() { "" } else { "; " };
-    let expected = format!(
-        "{less}{and}Eden has {}, so young collections come {often:.1} times as often",
-        say::bytes(eden)
-    );
-    (
-        size,
-        Some(Goal::SurvivorRatio(ratio.min(1000.0) as u32)),
-        expected,
-    )
+    let expected = format!("{less}{and}young collections come half as often, and old ones seldom");
+    (size, Some(goal), expected)
+}
+
+/// A young generation of at least twice the size, with spaces of this one, in a heap whose old generation keeps twice what lives and
+/// room for a young collection that promotes all. Only where the memory is known to hold it. A smaller `SurvivorRatio` alone takes
+/// the room from Eden: with a planted overflow (JDK 8 Parallel, JDK 17 Serial) full collections went from 17 to 1 and young ones
+/// came three times as often, so that pauses took more time than before.
+fn larger_young(run: &Run<'_>, space: f64, now: f64) -> Option<Goal> {
+    const MIB: f64 = 1024.0 * 1024.0;
+    let heap = run.told(&keys::GC_HEAP_MAX)?;
+    // The capacity leaves one of the two spaces out.
+    let young = run.told(&keys::GC_YOUNG_CAPACITY)? + now;
+    let wanted = (2.0 * young).max(PARTS * space);
+    let ratio = (wanted / space).floor().clamp(3.0, 10.0) - 2.0;
+    let live = run.told(&keys::GC_LIVE).unwrap_or(0.0);
+    let old = (heap - young).max(2.0 * live + wanted);
+    let whole = wanted + old;
+    let memory = run.told(&keys::GC_MEMORY)?;
+    (whole <= MOST * memory).then(|| Goal::Survivors {
+        heap: (whole / MIB).ceil() as u64,
+        young: (wanted / MIB).ceil() as u64,
+        ratio: ratio as u32,
+    })
 }

@@ -31,6 +31,8 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_FLAGS,
         &keys::GC_HEAP_MAX,
         &keys::GC_LIVE,
+        &keys::GC_LIVE_PEAK,
+        &keys::GC_LIVE_SOURCE,
         &keys::GC_MEMORY,
         &keys::GC_SECONDS,
         &keys::GC_UNIFIED,
@@ -38,12 +40,13 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_YOUNG_CAPACITY,
         &keys::GC_YOUNG_INTERVAL,
         &keys::GC_YOUNG_P50,
+        &keys::GC_YOUNG_SHARE,
     ],
     thresholds: &[INTERVAL, SHARE, SHORT],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "Less than a second between young collections on average, while they take more than 5 % of the time (median pause \
-            over mean interval).",
+        looks_for: "Less than a second between young collections on average, while they take more than 5 % of the run \
+            together.",
         hurts: "Each has a cost that does not depend on its garbage, and objects that live for a moment survive because the next one \
             comes at once.",
         todo: "Allocate less per request (a profile of allocations shows where), or give the young generation more room: twice the \
@@ -74,9 +77,10 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .cite(interval.reading));
     }
     let pause = run.number(&keys::GC_YOUNG_P50)?;
-    let share = (pause.value / interval.value.max(1e-9)).clamp(0.0, 1.0);
+    // Not pause over interval: where collections come in bursts, the product of two means is more than their sum was.
+    let share = run.number(&keys::GC_YOUNG_SHARE)?.value;
     let what = format!(
-        "young collections come every {every} and take {} each, {} of the time",
+        "young collections come every {every}, take {} in the middle and {} of the run in all",
         seconds(pause.value),
         say::percent(share)
     );
@@ -114,6 +118,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         &[
             &keys::GC_YOUNG_INTERVAL,
             &keys::GC_YOUNG_P50,
+            &keys::GC_YOUNG_SHARE,
             &keys::GC_ALLOCATION_RATE,
             &keys::GC_EDEN_FREED,
         ],
@@ -125,7 +130,7 @@ fn roomier(run: &Run<'_>, finding: Finding) -> Finding {
     const MIB: f64 = 1024.0 * 1024.0;
     if run.collector() == Collector::G1 {
         return match run.larger() {
-            Some(larger) => run.raise(finding, larger.goal()),
+            Some(larger) => run.raise(finding, larger.goal(run.collector())),
             None => finding,
         };
     }

@@ -48,7 +48,7 @@ pub(super) fn reserve(run: &Run<'_>) -> f64 {
         .map_or(RESERVE, |percent| percent / 100.0)
 }
 
-/// Cycles of G1 begin above what promotion meanwhile and the reserve leave, or a mark was given up. None where they do not,
+/// Cycles of G1 begin above what promotion meanwhile and the reserve leave. None where they do not,
 /// where the log does not tell, where the young generation is fixed, and where no start is early enough. Reads
 /// `gc.collector`, `gc.concurrent_aborted`, `gc.cycle_length`, `gc.cycle_occupancy`, `gc.flags`, `gc.fulls_explicit`,
 /// `gc.heap_max`, `gc.live_share`, `gc.promotion_peak` and `gc.promotion_rate`.
@@ -65,7 +65,9 @@ pub(super) fn late(run: &Run<'_>) -> Option<Late> {
     let asked = run.told(&keys::GC_FULLS_EXPLICIT).unwrap_or(0.0) > 0.0;
     let given_up = run.told(&keys::GC_CONCURRENT_ABORTED).unwrap_or(0.0) > 0.0 && !asked;
     let beyond = promoted.is_some_and(|(share, _)| start > 1.0 - share - reserve);
-    if !beyond && !given_up {
+    // A full collection gives marks up whatever filled the heap: with planted bursts (JDK 8 and 17) an earlier start, asked for
+    // because of that alone, left as many failures as before.
+    if !beyond {
         return None;
     }
     let room = promoted.map_or(1.0, |(share, _)| 1.0 - CYCLES * share - reserve - YOUNGEST);

@@ -30,7 +30,19 @@ pub(crate) mod gc_young_grown;
 pub(crate) mod gc_young_long;
 pub(crate) mod heap_resize;
 mod late_start;
+mod live;
 pub(crate) mod lock_wait_ratio;
 mod options;
 mod run;
 pub(crate) mod serialize_hot;
+
+/// How far a rule of GC logs is from the cause: 0 it names one, 1 the machine had no CPU, 2 it describes how collections hurt, and
+/// another rule says why. Causes come first in a report.
+pub(crate) fn symptom(rule: &str) -> u8 {
+    match rule {
+        "gc-cpu-starved" => 1,
+        "gc-alloc-failure" | "gc-full" | "gc-log-poor" | "gc-long-pause" | "gc-throughput"
+        | "gc-young-frequent" | "gc-young-grown" | "gc-young-long" => 2,
+        _ => 0,
+    }
+}

@@ -48,12 +48,21 @@ pub(super) enum Goal {
     ExplicitConcurrent,
     /// The first collection for metaspace comes at so many MiB.
     MetaspaceMib(u64),
+    /// A log that holds the sizes of humongous objects.
+    HumongousLog,
     /// Regions of so many MiB.
     RegionMib(u64),
     /// A log that holds what the rules ask for.
     RichLog,
-    /// Survivor spaces of one part in so many and two of the young generation.
-    SurvivorRatio(u32),
+    /// A young generation whose survivor spaces hold what is in flight, in a heap whose old generation keeps its room.
+    Survivors {
+        /// The heap at most, MiB.
+        heap: u64,
+        /// The young generation, MiB.
+        young: u64,
+        /// Eden as a multiple of a survivor space.
+        ratio: u32,
+    },
     /// The heap has so many MiB from the start.
     HeapMib(u64),
     /// The heap has so many MiB at most, and at first where that is more.
@@ -105,8 +114,21 @@ pub(super) fn options(goal: Goal, jdk: Jdk, collector: Collector) -> Vec<String>
         }
         // The cause that asks for it is not printed before JDK 8.
         (Goal::MetaspaceMib(mib), _) if !until(7) => vec![format!("-XX:MetaspaceSize={mib}m")],
-        (Goal::SurvivorRatio(ratio), Collector::Serial | Collector::Cms) => {
-            vec![format!("-XX:SurvivorRatio={ratio}")]
+        (
+            Goal::Survivors { heap, young, ratio },
+            Collector::Serial | Collector::Parallel | Collector::Cms,
+        ) => {
+            let mut all = vec![
+                format!("-Xms{heap}m"),
+                format!("-Xmx{heap}m"),
+                format!("-Xmn{young}m"),
+                format!("-XX:SurvivorRatio={ratio}"),
+            ];
+            // Parallel moves its spaces by itself otherwise.
+            if collector == Collector::Parallel {
+                all.push("-XX:-UseAdaptiveSizePolicy".to_owned());
+            }
+            all
         }
         (
             Goal::PromoteAt(age),
@@ -129,6 +151,10 @@ pub(super) fn options(goal: Goal, jdk: Jdk, collector: Collector) -> Vec<String>
             vec![format!("-Xmn{mib}m")]
         }
         (Goal::RegionMib(mib), Collector::G1) => vec![format!("-XX:G1HeapRegionSize={mib}m")],
+        (Goal::HumongousLog, Collector::G1) if from(9) => one(
+            "-Xlog:gc*,gc+humongous=debug,gc+ergo+ihop=debug,gc+age=trace,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m",
+        ),
+        (Goal::HumongousLog, Collector::G1) if until(8) => one("-XX:+PrintAdaptiveSizePolicy"),
         (Goal::RichLog, _) if from(9) => one(
             "-Xlog:gc*,gc+age=trace,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m",
         ),
@@ -163,7 +189,7 @@ pub(super) fn newer(goal: Goal, jdk: Jdk, collector: Collector) -> &'static str 
         (Goal::ExplicitConcurrent, Collector::Cms) => {
             "CMS is gone since JDK 14. G1 of 17, 21 and 25 takes the same option; ZGC and Shenandoah need none"
         }
-        (Goal::PromoteAt(_) | Goal::SurvivorRatio(_), Collector::Cms) => {
+        (Goal::PromoteAt(_) | Goal::Survivors { .. }, Collector::Cms) => {
             "CMS is gone since JDK 14. G1 of 17, 21 and 25 sizes its survivors by itself and takes the same threshold; \
              generational ZGC (21: -XX:+UseZGC -XX:+ZGenerational, 25: -XX:+UseZGC) needs neither"
         }
@@ -223,7 +249,11 @@ mod tests {
             Goal::StartCyclesAt(60),
             Goal::ExplicitConcurrent,
             Goal::PromoteAt(6),
-            Goal::SurvivorRatio(6),
+            Goal::Survivors {
+                heap: 1024,
+                young: 512,
+                ratio: 6,
+            },
             Goal::YoungMib(512),
         ] {
             let text = newer(goal, jdk(8), Collector::Cms);
@@ -253,7 +283,11 @@ mod tests {
                 Goal::MetaspaceMib(256),
                 Goal::RegionMib(4),
                 Goal::RichLog,
-                Goal::SurvivorRatio(6),
+                Goal::Survivors {
+                    heap: 1024,
+                    young: 512,
+                    ratio: 6,
+                },
                 Goal::HeapMib(1024),
                 Goal::HeapMaxMib {
                     most: 1024,

@@ -8,7 +8,9 @@ use super::{Model, Sizes, State};
 use crate::event::Collector;
 use crate::predict::blocks::FEWEST;
 use crate::predict::survival::Survival;
-use crate::predict::{Given, MODEL, next, next_full, next_old, next_young, size, untold};
+use crate::predict::{
+    Given, MODEL, next, next_full, next_old, next_young, old_interval_worth, size, untold,
+};
 use crate::summary::collector_word;
 
 /// Young collections that come with less or more allocated than these shares of Eden are told.
@@ -119,6 +121,9 @@ impl Model<'_> {
                     "the log's own and not reckoned: it holds {olds}, too few to say how far others may be from them"
                 ));
                 figure.estimate = None;
+            }
+            if figure.quantity == Q::OldIntervalS && measured.is_none() {
+                *figure = old_interval_worth(figure.clone());
             }
             let ends_low = figure
                 .estimate

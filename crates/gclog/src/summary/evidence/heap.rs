@@ -3,6 +3,7 @@
 use rungwise_model::{gc, keys};
 
 use super::super::course::{PARTS, parts};
+use super::super::slope::over_time;
 use super::why::Why;
 use super::{From, Teller, counted};
 
@@ -200,6 +201,26 @@ impl Teller<'_> {
         });
         let lacks = if live.is_some() { Why::Capacity } else { why };
         self.number(&keys::GC_LIVE_SHARE, share, from, lacks);
+        let room = live.and_then(|live| live.room_bytes.filter(|room| *room > 0));
+        let over_room = |bytes: u64| Some(bytes as f64 / room? as f64);
+        let peak = live.and_then(|live| over_room(live.max_bytes));
+        self.number(&keys::GC_LIVE_PEAK, peak, from, lacks);
+        let falls = live.map(|live| falls(&live.course) as f64);
+        self.number(&keys::GC_LIVE_FALLS, falls, from, why);
+        let whole = self.run.heap.parts.get("heap").zip(self.run.seconds);
+        let began = self.run.began_s.unwrap_or(0.0);
+        // After the start, and long before the end.
+        let least = |part: [f64; 2]| {
+            let (heap, seconds) = whole?;
+            least(&heap.after, part.map(|share| began + share * seconds))
+        };
+        let early = least([0.1, 0.4]);
+        self.number(&keys::GC_LIVE_EARLY, early, from, why);
+        let rise = early.filter(|early| *early > 0.0).zip(least([0.8, 1.0]));
+        let rise = rise.map(|(early, late)| late / early);
+        self.number(&keys::GC_LIVE_RISE, rise, from, why);
+        let late = live.and_then(|live| late(&live.course));
+        self.number(&keys::GC_LIVE_LATE, late, from, Why::LiveSlope);
         let slope = live.and_then(|live| live.bytes_per_hour);
         let lacks = match (live, self.run.seconds) {
             (Some(_), Some(_)) => Why::LiveSlope,
@@ -354,6 +375,39 @@ fn settled(survival: &[Option<f64>]) -> Option<f64> {
     (steps >= FEWEST).then(|| (known - steps + 1) as f64)
 }
 
+/// What is left after a fall, as a share of the most before it. Own guess: live sets vary by less from one old collection to the next.
+const FALLEN: f64 = 0.7;
+
+/// How often a course falls, each time counted from the most since the last fall.
+fn falls(course: &gc::Course) -> usize {
+    let mut most = 0.0_f64;
+    let mut falls = 0;
+    for point in &course.points {
+        if point.min < FALLEN * most {
+            falls += 1;
+            most = point.min;
+        } else {
+            most = most.max(point.max);
+        }
+    }
+    falls
+}
+
+/// The least of a course between two times.
+fn least(course: &gc::Course, [from, to]: [f64; 2]) -> Option<f64> {
+    let within = course
+        .points
+        .iter()
+        .filter(|point| (from..=to).contains(&point.at_s));
+    within.map(|point| point.min).min_by(f64::total_cmp)
+}
+
+/// Growth per second over the second half of a course.
+fn late(course: &gc::Course) -> Option<f64> {
+    let (first, last) = (course.points.first()?.at_s, course.points.last()?.at_s);
+    over_time(course, f64::midpoint(first, last)).map(|slope| slope.point)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -391,5 +445,44 @@ mod tests {
         assert_eq!(needed(&ages), Some(100.0));
         ages.mean_bytes.clear();
         assert_eq!(needed(&ages), None);
+    }
+
+    fn course(values: &[f64]) -> gc::Course {
+        let point = |(at, value): (usize, &f64)| gc::Point {
+            at_s: at as f64,
+            min: *value,
+            mean: *value,
+            max: *value,
+            count: 1,
+        };
+        gc::Course {
+            step_s: 1.0,
+            points: values.iter().enumerate().map(point).collect(),
+        }
+    }
+
+    #[test]
+    fn each_tooth_of_a_saw_is_one_fall() {
+        assert_eq!(
+            falls(&course(&[10.0, 50.0, 100.0, 45.0, 80.0, 100.0, 50.0, 40.0])),
+            2
+        );
+        assert_eq!(falls(&course(&[100.0, 80.0, 100.0, 75.0, 90.0])), 0);
+        assert_eq!(falls(&course(&[])), 0);
+    }
+
+    #[test]
+    fn the_least_is_that_of_its_time_alone() {
+        let rising: Vec<f64> = (0..20).map(f64::from).collect();
+        assert_eq!(least(&course(&rising), [2.0, 8.0]), Some(2.0));
+        assert_eq!(least(&course(&rising[..2]), [2.0, 8.0]), None);
+    }
+
+    #[test]
+    fn the_late_slope_is_that_of_the_second_half() {
+        let rising: Vec<f64> = (0..20).map(|at| f64::from(at.min(10)) * 3.0).collect();
+        assert_eq!(late(&course(&rising)), Some(0.0));
+        let straight: Vec<f64> = (0..20).map(|at| f64::from(at) * 3.0).collect();
+        assert_eq!(late(&course(&straight)), Some(3.0));
     }
 }

@@ -15,6 +15,8 @@ const ORDINARY: [&str; 2] = ["Allocation Failure", "G1 Evacuation Pause"];
 /// As JDK 8 and later print it, and as JDK 6 did.
 const EXPLICIT: [&str; 2] = ["System.gc()", "System"];
 const METADATA: &str = "Metadata GC Threshold";
+/// The last attempt before the error, as JDK 9 and later print it and as JDK 8 does.
+const LAST_DITCH: [&str; 2] = ["Metadata GC Clear Soft References", "Last ditch collection"];
 const HUMONGOUS: &str = "G1 Humongous Allocation";
 const ERGONOMICS: &str = "Ergonomics";
 /// Of full collections, beside the above: metaspace and the permanent generation, tools.
@@ -139,6 +141,7 @@ impl Teller<'_> {
             (&keys::GC_ALLOCATION_FAILURES, &ORDINARY[..]),
             (&keys::GC_EXPLICIT, &EXPLICIT),
             (&keys::GC_METADATA, &[METADATA]),
+            (&keys::GC_METADATA_LAST, &LAST_DITCH),
             (&keys::GC_HUMONGOUS, &[HUMONGOUS]),
         ] {
             let count = count(causes);
@@ -207,6 +210,16 @@ impl Teller<'_> {
             _ => Why::NoYoung,
         };
         self.number(&keys::GC_YOUNG_INTERVAL, interval, from, lacks);
+        // Of the same time as all pauses are, so that a part is never more than the whole.
+        let share = self.run.seconds.filter(|seconds| *seconds > 0.0);
+        let share = share.map(|seconds| (young.total_ms + mixed.total_ms) / 1e3 / seconds);
+        let whole = self
+            .run
+            .throughput
+            .as_ref()
+            .map_or(1.0, |all| 1.0 - all.whole);
+        let share = share.zip(some).map(|(share, ())| share.min(whole));
+        self.number(&keys::GC_YOUNG_SHARE, share, from, lacks);
         let cost = pauses.young_cost;
         self.cost(
             [&keys::GC_YOUNG_COST, &keys::GC_YOUNG_COST_LOW],

@@ -27,6 +27,7 @@ fn causes_of_cycles_are_causes_of_collections() {
             areas: Areas::default(),
             promoted: None,
             allocated: None,
+            live: None,
         };
         log.tell(Event::Concurrent(&cycle));
     }

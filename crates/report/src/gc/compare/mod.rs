@@ -392,6 +392,17 @@ fn middle(kind: &'static str) -> Statistic<'static> {
     })
 }
 
+/// How many pauses of a kind come in a minute.
+fn rate(kind: &'static str) -> Statistic<'static> {
+    Statistic::new(
+        "Pauses",
+        format!("{kind}: per minute"),
+        Unit::PerMinute,
+        move |log| Some(log.count(kind)? * 60.0 / log.seconds()?),
+    )
+    .by_part(move |part| Some(part.count(kind) * 60.0 / part.seconds))
+}
+
 /// One in a hundred is longer.
 fn hundredth(pauses: &[f64]) -> Option<f64> {
     if pauses.len() < HUNDRED {
@@ -424,13 +435,7 @@ fn statistics(kinds: &BTreeSet<&'static str>) -> Vec<Statistic<'static>> {
             move |log| log.longest_ms(kind),
         );
         all.push(longest.unsure(MAXIMUM));
-        let often = Statistic::new(
-            "Pauses",
-            format!("{kind}: per minute"),
-            Unit::PerMinute,
-            move |log| Some(log.count(kind)? * 60.0 / log.seconds()?),
-        );
-        all.push(often.by_part(move |part| Some(part.count(kind) * 60.0 / part.seconds)));
+        all.push(rate(kind));
         all.push(Statistic::new(
             "Pauses",
             format!("{kind}: within other pauses, per minute"),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use rungwise_model::gc::Remarks;
 use rungwise_stats::interval::median;
 
-use super::{Changed, GIB, Log, Side, Statistic, kinds, middle, millis, per_second, waited};
+use super::{Changed, GIB, Log, Side, Statistic, kinds, middle, millis, per_second, rate, waited};
 use crate::numbers;
 
 /// A change of load beyond this share is said.
@@ -163,6 +163,9 @@ fn burden(side: &Side<'_>, kind: &str) -> f64 {
 }
 
 fn effect(before: &Side<'_>, after: &Side<'_>, kind: &'static str) -> String {
+    if let Some(words) = less_often(before, after, kind) {
+        return words;
+    }
     let middle = middle(kind);
     let lasted = |side: &Side<'_>| side.value(&|log| median(log.pauses.get(kind)?));
     match (lasted(before), lasted(after)) {
@@ -189,6 +192,46 @@ fn effect(before: &Side<'_>, after: &Side<'_>, kind: &'static str) -> String {
         (None, Some(b)) => format!("{kind} pauses are new, {} by the median", millis(b)),
         (None, None) => format!("{kind} pauses differ"),
     }
+}
+
+/// Where pauses come more or less often, and that is more than they became longer or shorter: how often, and how long each is.
+fn less_often(before: &Side<'_>, after: &Side<'_>, kind: &'static str) -> Option<String> {
+    if count(before, kind).min(count(after, kind)) < FEW {
+        return None;
+    }
+    let (rate, middle) = (rate(kind), middle(kind));
+    let values = |statistic: &Statistic<'_>| {
+        let [a, b] = [before, after].map(|side| side.value(&statistic.of));
+        let (a, b) = (a.filter(|a| *a > 0.0)?, b.filter(|b| *b > 0.0)?);
+        Some((a, b, (b / a).ln().abs()))
+    };
+    let (often, oftener, change) = values(&rate)?;
+    let (lasted, lasts, longer) = values(&middle)?;
+    if change <= longer || change <= COSTS.ln() {
+        return None;
+    }
+    let (factor, words) = if oftener < often {
+        (often / oftener, "less often")
+    } else {
+        (oftener / often, "more often")
+    };
+    let each = if millis(lasted) == millis(lasts) {
+        format!("each lasts {} by the median on both sides", millis(lasts))
+    } else {
+        format!(
+            "each lasts {} by the median instead of {}{}",
+            millis(lasts),
+            millis(lasted),
+            certainty(&middle, before, after)
+        )
+    };
+    Some(format!(
+        "{kind} pauses come {} times a minute instead of {}, {} times {words}{}, and {each}",
+        numbers::significant(oftener),
+        numbers::significant(often),
+        numbers::significant(factor),
+        certainty(&rate, before, after),
+    ))
 }
 
 fn certainty(statistic: &Statistic<'_>, before: &Side<'_>, after: &Side<'_>) -> String {

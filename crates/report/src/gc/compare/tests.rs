@@ -153,6 +153,22 @@ fn more_pauses_of_the_same_length_are_told_with_how_sure_that_is() {
     assert!(ratio.low > 1.9 && ratio.high < 2.1, "{ratio:?}");
 }
 
+#[test]
+fn pauses_of_equal_length_that_come_less_often_are_a_difference() {
+    let (before, after) = (
+        [run("young", &noisy(800, 1.0))],
+        [run("young", &noisy(100, 1.0))],
+    );
+    let sentence = sentence(&side(&before), &side(&after), &[]);
+    assert!(
+        sentence.contains("60.0 times a minute instead of 480, 8.00 times less often (95 %"),
+        "{sentence}"
+    );
+    // How long each lasts stands behind, and is no verdict on the whole.
+    let (rate, _) = sentence.split_once(", and each").unwrap();
+    assert!(!rate.contains("proves no difference"), "{sentence}");
+}
+
 /// A remark with a young collection within it, or without.
 fn remarked(longest_ms: f64, proper_ms: f64, young: u64, scavenged: u64) -> [Made; 1] {
     let mut made = run("remark", &[longest_ms]);

@@ -72,6 +72,7 @@ pub(super) fn whole(run: &Run, time: Time) -> Option<Block> {
 fn after_what(source: LiveSource) -> &'static str {
     match source {
         LiveSource::Full => "after full collections",
+        LiveSource::Mark => "found by marks",
         LiveSource::Cycle => "after concurrent cycles",
         LiveSource::Sweep => "old after sweeps",
         LiveSource::Mixed => "after mixed collections",
