@@ -6,6 +6,7 @@
 
 mod audit;
 mod devices;
+mod mounts;
 mod owners;
 mod sockets;
 
@@ -25,6 +26,7 @@ pub(crate) fn answer(question: Question) -> io::Result<Answer> {
         Question::Qdiscs => Answer::Qdiscs(qdisc::list()?),
         Question::Netfilter => Answer::Netfilter(nft::chains()?),
         Question::Audit => Answer::Audit(audit::status()?),
+        Question::Mounts => Answer::Mounts(mounts::all()?),
         Question::Owners => Answer::Owners(owners::all()?),
     })
 }

@@ -28,6 +28,7 @@ macro_rules! keys {
 mod cpu;
 mod device;
 mod gc;
+mod group;
 mod load;
 mod memory;
 mod net;
@@ -38,6 +39,7 @@ mod threads;
 pub use cpu::*;
 pub use device::*;
 pub use gc::*;
+pub use group::*;
 pub use load::*;
 pub use memory::*;
 pub use net::*;
@@ -47,10 +49,12 @@ pub use threads::*;
 
 /// All keys.
 pub fn all() -> impl Iterator<Item = &'static Key> {
-    [CPU, DEVICE, GC, LOAD, MEMORY, NET, OUTSIDE, STACK, THREADS]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        CPU, DEVICE, GC, GROUP, LOAD, MEMORY, NET, OUTSIDE, STACK, THREADS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 #[cfg(test)]
