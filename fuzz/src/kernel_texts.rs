@@ -18,6 +18,8 @@ pub(crate) static PARSERS: &[Parser] = &[
     ("cgroup", |text| {
         black_box(cgroup::membership(text, "cpu"));
         black_box(cgroup::cpu_max(text));
+        black_box(cgroup::limit(text));
+        black_box(cgroup::trees(text));
         let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
         black_box(cgroup::cfs_quota(first, rest));
     }),

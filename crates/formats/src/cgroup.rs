@@ -34,6 +34,91 @@ pub fn membership<'a>(text: &'a str, controller: &str) -> Option<Membership<'a>>
     })
 }
 
+/// A mounted tree of groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// The tree is that of version 2.
+    pub unified: bool,
+    /// Options of the mount; of version 1 the names of its controllers are among them.
+    pub options: String,
+    /// The group that the mount shows at its top, from the root of the reader's cgroup namespace.
+    pub root: String,
+    /// Where it is mounted.
+    pub point: String,
+}
+
+impl Tree {
+    /// The tree has this controller, as far as the mount says: that of version 2 may have any.
+    pub fn may_have(&self, controller: &str) -> bool {
+        self.unified || self.options.split(',').any(|option| option == controller)
+    }
+
+    /// The folder of a group that `/proc/PID/cgroup` calls `path`; nothing where this mount does not show it.
+    pub fn folder(&self, path: &str) -> Option<String> {
+        let below = match self.root.trim_end_matches('/') {
+            "" => path,
+            root => path
+                .strip_prefix(root)
+                .filter(|rest| rest.is_empty() || rest.starts_with('/'))?,
+        };
+        let below = below.trim_end_matches('/');
+        // Outside of the reader's cgroup namespace.
+        (!below.split('/').any(|name| name == "..")).then(|| format!("{}{below}", self.point))
+    }
+}
+
+/// The line of `mountinfo` is that of a tree of control groups.
+pub fn is_tree(line: &str) -> bool {
+    line.split_once(" - ")
+        .and_then(|(_, of_what)| of_what.split(' ').next())
+        .is_some_and(|kind| kind == "cgroup" || kind == "cgroup2")
+}
+
+/// The trees that a text of `/proc/PID/mountinfo` lists, in its order (`show_mountinfo` of `fs/proc_namespace.c`).
+pub fn trees(mountinfo: &str) -> Vec<Tree> {
+    let lines = mountinfo.lines().filter(|line| is_tree(line));
+    lines
+        .filter_map(|line| {
+            let (mount, of_what) = line.split_once(" - ")?;
+            let mut mount = mount.split(' ').skip(3);
+            let mut of_what = of_what.split(' ');
+            Some(Tree {
+                root: unescaped(mount.next()?),
+                point: unescaped(mount.next()?),
+                unified: of_what.next()? == "cgroup2",
+                options: of_what.nth(1)?.to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// White space and backslashes are written as three octal digits.
+fn unescaped(text: &str) -> String {
+    let mut parts = text.split('\\');
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part
+            .get(..3)
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        if let Some(code) = code {
+            whole.push(char::from(code));
+            whole.push_str(&part[3..]);
+        } else {
+            whole.push('\\');
+            whole.push_str(part);
+        }
+    }
+    whole
+}
+
+/// A limit in bytes or a number: `max`, or of version 1 the largest multiple of a page, is none.
+pub fn limit(text: &str) -> Option<u64> {
+    /// `PAGE_COUNTER_MAX` is near to the largest signed number; no machine has a part of it.
+    const NONE: u64 = 1 << 60;
+    let limit = text.trim().parse::<u64>().ok()?;
+    (limit < NONE).then_some(limit)
+}
+
 /// How much CPU a group may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quota {
@@ -98,11 +183,41 @@ mod tests {
         assert_eq!(cpu_max("50000"), None);
     }
 
+    #[test]
+    fn trees_are_found_wherever_they_are_mounted() {
+        let text = "25 1 0:23 / /proc rw - proc proc rw\n\
+            31 30 0:26 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
+            32 30 0:27 /docker/ab /my\\040groups rw - cgroup2 cgroup2 rw,nsdelegate\n";
+        let trees = trees(text);
+        assert_eq!(trees.len(), 2);
+        assert!(trees[0].may_have("cpu") && !trees[0].may_have("memory") && !trees[0].unified);
+        assert_eq!(trees[0].point, "/sys/fs/cgroup/cpu,cpuacct");
+        assert!(trees[1].unified && trees[1].may_have("memory"));
+        let folder = |path| trees[1].folder(path);
+        assert_eq!(folder("/docker/ab").as_deref(), Some("/my groups"));
+        assert_eq!(folder("/docker/ab/c/").as_deref(), Some("/my groups/c"));
+        assert_eq!(folder("/docker/abc"), None);
+        assert_eq!(trees[0].folder("/../b"), None);
+        assert_eq!(
+            trees[0].folder("/").as_deref(),
+            Some("/sys/fs/cgroup/cpu,cpuacct")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_no_limit() {
+        assert_eq!(limit("max\n"), None);
+        assert_eq!(limit("9223372036854771712\n"), None);
+        assert_eq!(limit("1048576\n"), Some(1 << 20));
+    }
+
     proptest! {
         #[test]
         fn any_text_is_read_without_a_panic(text in "([0-9]{1,21}|:|cpu|,|max |/| |\n|.){0,30}", other in any::<String>()) {
             membership(&text, "cpu");
             cpu_max(&text);
+            limit(&text);
+            trees(&format!("1 2 3 {text} /\\{other} rw - cgroup {text} {other}"));
             cfs_quota(&text, &other);
             cfs_quota(&other, &text);
         }

@@ -25,6 +25,10 @@ pub struct Disk {
     pub busy_ms: u64,
     /// Milliseconds times requests under way.
     pub queued_ms: u64,
+    /// Flushes of the disk's cache completed; nothing before Linux 5.5.
+    pub flushes: Option<u64>,
+    /// Milliseconds that all flushes took.
+    pub flush_ms: Option<u64>,
 }
 
 /// All devices by name, partitions included.
@@ -50,6 +54,9 @@ pub fn parse(text: &str) -> BTreeMap<&str, Disk> {
                 busy_ms,
                 queued_ms,
             ] = numbers;
+            // Four numbers of discards stand between.
+            let mut more = words.skip(4).map_while(|word| word.parse().ok());
+            let (flushes, flush_ms) = (more.next(), more.next());
             let disk = Disk {
                 reads,
                 reads_merged,
@@ -59,6 +66,8 @@ pub fn parse(text: &str) -> BTreeMap<&str, Disk> {
                 write_ms,
                 busy_ms,
                 queued_ms,
+                flushes,
+                flush_ms,
             };
             Some((name, disk))
         })
@@ -91,10 +100,17 @@ mod tests {
             write_ms: 528_601,
             busy_ms: 161_928,
             queued_ms: 3_010_447,
+            flushes: Some(36_548),
+            flush_ms: Some(4_793),
         };
         assert_eq!(parse(LINE)["vda"], disk);
         let old = LINE.split(" 125190").next().unwrap();
-        assert_eq!(parse(old)["vda"], disk);
+        let before = Disk {
+            flushes: None,
+            flush_ms: None,
+            ..disk
+        };
+        assert_eq!(parse(old)["vda"], before);
         assert!(line(LINE, "vda").unwrap().starts_with("254"));
         assert!(parse("   8       1 sda1 35486 38030 38030\n").is_empty());
     }

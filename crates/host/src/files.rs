@@ -399,6 +399,19 @@ pub fn list(dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Names of the folders in a directory, sorted. What an entry is comes with the list: no file is asked.
+pub fn folders(dir: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
 /// Why somebody else could have made or changed this; absent where only we (and root) could.
 pub fn not_ours_alone(about: &Metadata) -> Option<String> {
     // SAFETY: only reads an id of the process.

@@ -101,6 +101,9 @@ pub trait Host: Send + Sync {
     /// Names in a directory, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
+    /// Names of the folders in a directory, sorted; links to folders are none.
+    fn folders(&self, dir: &Path) -> io::Result<Vec<String>>;
+
     /// State of a device feature by its kernel name (`rx-gro`, `tx-udp-segmentation`).
     fn feature(&self, device: &str, feature: &str) -> io::Result<Feature>;
 

@@ -65,6 +65,10 @@ impl Host for Live {
         files::list(&of_this_thread(dir))
     }
 
+    fn folders(&self, dir: &Path) -> io::Result<Vec<String>> {
+        files::folders(&of_this_thread(dir))
+    }
+
     fn feature(&self, device: &str, feature: &str) -> io::Result<Feature> {
         ethtool::feature(device, feature)
     }

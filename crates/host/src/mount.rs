@@ -46,6 +46,8 @@ impl MountOption {
 pub struct Mounted {
     /// Number of the mount. It is used again once the mount has gone.
     pub id: u32,
+    /// Number of the file system behind it, `8:1`: two mounts of one file system have the same.
+    pub device: String,
     /// Where it is mounted.
     pub point: String,
     /// Type of the file system: `ext4`.
@@ -71,7 +73,8 @@ impl Mounted {
         let mut of_what = of_what.split(' ');
         Some(Self {
             id: mount.next()?.parse().ok()?,
-            point: unescaped(mount.nth(3)?),
+            device: mount.nth(1)?.to_owned(),
+            point: unescaped(mount.nth(1)?),
             own: mount.next()?.to_owned(),
             kind: of_what.next()?.to_owned(),
             source: unescaped(of_what.next()?),

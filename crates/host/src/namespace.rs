@@ -204,6 +204,11 @@ impl Host for Namespace {
         self.run(move || Live.list(&dir))
     }
 
+    fn folders(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let dir = dir.to_owned();
+        self.run(move || Live.folders(&dir))
+    }
+
     fn feature(&self, device: &str, feature: &str) -> io::Result<Feature> {
         let (device, feature) = (device.to_owned(), feature.to_owned());
         self.run(move || Live.feature(&device, &feature))

@@ -349,6 +349,18 @@ impl Host for Recorded {
         Ok(names.into_iter().collect())
     }
 
+    fn folders(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let state = self.state();
+        alive(&state)?;
+        let below = |path: &'_ PathBuf| {
+            let mut rest = path.strip_prefix(dir).ok()?.components();
+            let name = rest.next()?.as_os_str().to_string_lossy().into_owned();
+            rest.next().map(|_| name)
+        };
+        let names: BTreeSet<String> = state.files.keys().filter_map(below).collect();
+        Ok(names.into_iter().collect())
+    }
+
     fn feature(&self, device: &str, feature: &str) -> io::Result<Feature> {
         let state = self.state();
         alive(&state)?;

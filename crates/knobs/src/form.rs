@@ -50,6 +50,8 @@ pub enum Form {
     },
     /// CPU time and period of a control group: `200000 100000`, or `max 100000` without a limit.
     Quota,
+    /// A limit of a control group: a whole number, or `max` without one.
+    Limit,
     /// A bound on the time to wake up, microseconds; 0 is no bound and `n/a` is the bound 0. Wished for as a time, or off.
     WakeUp,
     /// 0 or 1; wished for as off or on.
@@ -89,6 +91,7 @@ impl Form {
             Self::PowerOfTwo => rounded(value).is_some(),
             Self::Word | Self::Choice => is_name(value.trim()),
             Self::OneOf(words) => words.contains(&value.trim()),
+            Self::Limit => value.trim() == "max" || value.trim().parse::<u64>().is_ok(),
             Self::WakeUp => value.trim() == NO_TIME || value.trim().parse::<u32>().is_ok(),
             Self::Quota => {
                 let words: Vec<&str> = value.split_whitespace().collect();
@@ -181,6 +184,8 @@ impl Form {
             Self::Word | Self::Choice if is_name(wish) => Ok(wish.to_owned()),
             Self::Word | Self::Choice => Err("it is not one word".to_owned()),
             Self::Quota => Err("it is said in CPUs".to_owned()),
+            Self::Limit if wish == "none" => Ok("max".to_owned()),
+            Self::Limit => Ok(bytes(wish)?.to_string()),
             Self::Words => {
                 let words: Result<Vec<String>, String> = wish
                     .split_whitespace()
@@ -230,7 +235,8 @@ mod tests {
 
     use super::*;
 
-    const FORMS: [Form; 13] = [
+    const FORMS: [Form; 14] = [
+        Form::Limit,
         Form::Quota,
         Form::WakeUp,
         Form::OneOf(&["on", "off"]),

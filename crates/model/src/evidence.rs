@@ -52,6 +52,8 @@ pub enum Kind {
     Irq,
     /// One block device, by name.
     Disk,
+    /// One mounted file system, by the path where it is mounted.
+    Mount,
     /// One control group, by path.
     Cgroup,
     /// One process, by pid.
@@ -82,6 +84,7 @@ const KINDS: &[(Kind, &str)] = &[
     (Kind::Queue, "queue"),
     (Kind::Irq, "irq"),
     (Kind::Disk, "disk"),
+    (Kind::Mount, "mount"),
     (Kind::Cgroup, "cgroup"),
     (Kind::Process, "process"),
     (Kind::Thread, "thread"),

@@ -32,6 +32,8 @@ pub enum Question {
     Netfilter,
     /// State of the audit subsystem (`AUDIT_GET`).
     Audit,
+    /// Room on mounted file systems (`statfs`), of those that cannot hang.
+    Mounts,
     /// Which process has which socket open: from `/proc/PID/fd`.
     Owners,
 }
@@ -56,6 +58,8 @@ pub enum Answer {
     Netfilter(Vec<Chain>),
     /// State of the audit subsystem.
     Audit(Audit),
+    /// Mounted file systems that can be written to.
+    Mounts(Vec<Mount>),
     /// Owners by socket inode.
     Owners(BTreeMap<u64, Owner>),
     /// Kernel stacks sampled during the window.
@@ -68,6 +72,30 @@ pub enum Answer {
     Settings(Vec<KeptSetting>),
     /// What the load generator told of itself.
     Load(Box<GeneratorReport>),
+}
+
+/// A mounted file system that can be written to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Where it is mounted.
+    pub point: String,
+    /// Type of the file system: `ext4`.
+    pub kind: String,
+    /// Its room; nothing where to ask might hang, as on a network file system whose server is gone.
+    pub room: Option<Room>,
+}
+
+/// Room on a file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Room {
+    /// Size in bytes.
+    pub size: u64,
+    /// Bytes that an ordinary user may still write.
+    pub available: u64,
+    /// Inodes, or 0 where there is no fixed number of them.
+    pub inodes: u64,
+    /// Inodes that are free.
+    pub inodes_free: u64,
 }
 
 /// Data loads of all CPUs and those whose page the TLB did not know.

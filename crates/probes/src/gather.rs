@@ -14,6 +14,7 @@ use rungwise_host::{Host, files, machine};
 use rungwise_model::kernel::{Answer, Question};
 
 use crate::capture::{Capture, Moment, Process, Raw, Reply};
+use crate::groups::Groups;
 use crate::probe::{Source, What, When};
 use crate::{PROBES, Window, net};
 
@@ -103,6 +104,8 @@ struct Reader<'h> {
     /// Files that are read at each look, of which there may be thousands: to read one again is a seventh of the cost of
     /// opening it again as well (1 us against 7, `schedstat` of a thread, Linux 6.18).
     kept: BTreeMap<String, File>,
+    /// Control groups that are limited.
+    groups: Groups,
 }
 
 /// Names in a folder by its path.
@@ -115,6 +118,7 @@ impl<'h> Reader<'h> {
             pid,
             folders: Folders::new(),
             kept: BTreeMap::new(),
+            groups: Groups::default(),
         }
     }
 
@@ -149,6 +153,11 @@ impl<'h> Reader<'h> {
                     if earlier.is_some() || source.when == When::Once {
                         self.read_running(pattern, earlier, &mut moment);
                     }
+                }
+                What::Groups => {
+                    let mut groups = std::mem::take(&mut self.groups);
+                    groups.read(self.host, which, &mut moment, |path| self.read_again(path));
+                    self.groups = groups;
                 }
                 What::Ask(question) => {
                     let reply = match ask(self.host, question, which, before) {
@@ -309,12 +318,13 @@ pub fn name(question: Question) -> &'static str {
         Question::Namespaces => "namespaces",
         Question::Netfilter => "netfilter",
         Question::Audit => "audit",
+        Question::Mounts => "mounts",
         Question::Owners => "owners",
     }
 }
 
 /// A file as it is to be kept; nothing if it is one of many and gone.
-fn raw(read: io::Result<Vec<u8>>, hex: bool, one_of_many: bool) -> Option<Raw> {
+pub(crate) fn raw(read: io::Result<Vec<u8>>, hex: bool, one_of_many: bool) -> Option<Raw> {
     match read {
         Ok(bytes) => Some(Raw::Text(text(bytes, hex))),
         // Processes, devices and the like come and go between the listing and the reading.
@@ -385,7 +395,7 @@ fn expand(host: &dyn Host, pattern: &str, folders: &mut Folders) -> io::Result<V
 }
 
 /// The kernel's name of an error where it has one that probes tell apart.
-fn reason(error: &io::Error) -> String {
+pub(crate) fn reason(error: &io::Error) -> String {
     let name = match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => "ENOENT",
         Some(libc::EACCES) => "EACCES",

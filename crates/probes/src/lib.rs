@@ -12,6 +12,7 @@ mod enter;
 mod error;
 mod firmware;
 pub mod gather;
+pub mod groups;
 pub mod load_report;
 pub mod mask;
 mod memory;
@@ -45,6 +46,7 @@ pub static PROBES: &[&Probe] = &[
     &cpu::kernel::PROBE,
     &cpu::ksoftirqd::PROBE,
     &load_report::PROBE,
+    &disk::mounts::PROBE,
     &net::neighbours::PROBE,
     &net::netfilter::PROBE,
     &net::namespaces::PROBE,
@@ -60,6 +62,7 @@ pub static PROBES: &[&Probe] = &[
     &net::protocols::PROBE,
     &net::sockstat::PROBE,
     &process::processes::PROBE,
+    &disk::users::PROBE,
     &process::limits::PROBE,
     &process::numa_maps::PROBE,
     &process::threads::PROBE,

@@ -210,6 +210,11 @@ impl StandIns {
                     owner.name = self.in_text(&owner.name);
                 }
             }
+            Answer::Mounts(mounts) => {
+                for mount in mounts {
+                    mount.point = self.in_text(&mount.point);
+                }
+            }
             // Kernel functions, and names of tasks before them.
             Answer::Stacks(stacks) => {
                 rename(&mut stacks.folded, |stack| Some(self.host_in(stack)), add);

@@ -76,6 +76,9 @@ fn what(source: &Source) -> String {
     match source.what {
         What::Files(pattern) => format!("`{pattern}`"),
         What::Running(pattern) => format!("`{pattern}` of threads that ran"),
+        What::Groups => {
+            "control groups: settings of all, counters of those that are limited".to_owned()
+        }
         What::Ask(question) => format!("the kernel's answer: {question:?}").to_lowercase(),
     }
 }

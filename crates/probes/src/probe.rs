@@ -71,6 +71,8 @@ pub enum What {
     /// Files of the threads of the judged process, beside their `schedstat`: of those alone that ran or waited to run
     /// since the look before (a setting, read once: since the first look). Of the others nothing has changed.
     Running(&'static str),
+    /// Control groups, at whatever depth: of each its settings, and its counters where a setting limits it.
+    Groups,
     /// A question to the kernel.
     Ask(Question),
 }

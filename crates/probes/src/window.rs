@@ -284,6 +284,7 @@ pub(crate) fn misplaced(asked: &str, found: &Answer) -> Absence {
         Answer::Namespaces(_) => "network namespaces",
         Answer::Netfilter(_) => "chains of nf_tables",
         Answer::Audit(_) => "the state of the audit subsystem",
+        Answer::Mounts(_) => "room on file systems",
         Answer::Owners(_) => "owners of sockets",
         Answer::Stacks(_) => "kernel stacks",
         Answer::Events(_) => "kernel events",

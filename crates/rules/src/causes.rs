@@ -12,7 +12,45 @@ const CAUSES: &[(&str, &[&str])] = &[
         "cfs-throttled",
         &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
     ),
+    (
+        "cgroup-frozen",
+        &[
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "tcp-rwnd-limited",
+            "udp-rcvbuf-drop",
+        ],
+    ),
+    (
+        "cgroup-io-limit",
+        &[
+            "disk-queue",
+            "disk-saturated",
+            "disk-sync",
+            "idle-but-waiting",
+            "tcp-recvq-pile",
+        ],
+    ),
+    (
+        "cgroup-memory-limit",
+        &[
+            "direct-reclaim",
+            "disk-queue",
+            "disk-saturated",
+            "swap-in",
+            "tcp-recvq-pile",
+        ],
+    ),
     ("conntrack-full", &["tcp-retrans"]),
+    (
+        "cpu-weight-low",
+        &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
+    ),
+    ("disk-saturated", &["disk-queue", "tcp-recvq-pile"]),
+    (
+        "disk-sync",
+        &["disk-queue", "disk-saturated", "tcp-recvq-pile"],
+    ),
     (
         "neigh-full",
         &["neigh-unanswered", "tcp-retrans", "tcp-stalled"],

@@ -4,6 +4,7 @@
 //! distance from its line), or undecided (with what is missing).
 
 mod causes;
+mod cgroup;
 pub mod change;
 mod cpu;
 mod device;
@@ -37,13 +38,21 @@ use rungwise_model::evidence::{Evidence, Kind};
 pub static RULES: &[&Rule] = &[
     &jvm::alloc_per_request::RULE,
     &cpu::cfs_throttled::RULE,
+    &cgroup::cgroup_frozen::RULE,
+    &cgroup::cgroup_io_limit::RULE,
+    &cgroup::cgroup_memory_limit::RULE,
+    &cgroup::cgroup_pids_limit::RULE,
     &cpu::client_bound::RULE,
     &net::conntrack_full::RULE,
+    &cgroup::cpu_weight_low::RULE,
     &cpu::cstate_latency::RULE,
     &jvm::deadlock::RULE,
     &memory::direct_reclaim::RULE,
+    &disk::disk_full::RULE,
     &disk::disk_queue::RULE,
     &disk::disk_readahead::RULE,
+    &disk::disk_saturated::RULE,
+    &disk::disk_sync::RULE,
     &net::fib_double::RULE,
     &cpu::freq_low::RULE,
     &jvm::gc_alloc_failure::RULE,

@@ -6,6 +6,7 @@
 
 mod audit;
 mod devices;
+mod mounts;
 mod namespaces;
 mod neighbours;
 mod owners;
@@ -29,6 +30,7 @@ pub(crate) fn answer(question: Question) -> io::Result<Answer> {
         Question::Namespaces => Answer::Namespaces(namespaces::all()?),
         Question::Netfilter => Answer::Netfilter(nft::chains()?),
         Question::Audit => Answer::Audit(audit::status()?),
+        Question::Mounts => Answer::Mounts(mounts::all()?),
         Question::Owners => Answer::Owners(owners::all()?),
     })
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod cfs_quota;
 pub(crate) mod cpuset;
+pub(crate) mod limits;
 
 use std::path::Path;
 
@@ -13,13 +14,16 @@ use crate::knob::{Context, Knob};
 use crate::target::{Target, matches};
 
 /// Where the trees are: version 2 alone, beside version 1, and the controllers of version 1.
-const ROOTS: [&str; 6] = [
+const ROOTS: [&str; 9] = [
     "/sys/fs/cgroup",
     "/sys/fs/cgroup/unified",
     "/sys/fs/cgroup/cpu",
     "/sys/fs/cgroup/cpu,cpuacct",
     "/sys/fs/cgroup/cpuacct,cpu",
     "/sys/fs/cgroup/cpuset",
+    "/sys/fs/cgroup/freezer",
+    "/sys/fs/cgroup/memory",
+    "/sys/fs/cgroup/pids",
 ];
 
 /// The files `name` of the group in question, wherever there is one.

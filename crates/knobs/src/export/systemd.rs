@@ -103,6 +103,12 @@ fn group_option(item: &Item) -> Option<String> {
             let (quota, period) = value.split_once(' ')?;
             quota_option(quota.parse().ok(), period.parse().ok()?)
         }
+        "cpu.weight" => Some(format!("CPUWeight={value}")),
+        "memory.max" => Some(format!("MemoryMax={}", or_infinity(value))),
+        // CPUShares= holds for version 1 until systemd 256, MemoryLimit= too.
+        "cpu.shares" => Some(format!("CPUShares={value}")),
+        "memory.limit_in_bytes" => Some(format!("MemoryLimit={value}")),
+        "pids.max" => Some(format!("TasksMax={}", or_infinity(value))),
         "cpuset.cpus" => Some(format!("AllowedCPUs={value}")),
         // Version 1 has the period in another file, which the knob never changes.
         "cpu.cfs_quota_us" => {
@@ -113,6 +119,14 @@ fn group_option(item: &Item) -> Option<String> {
             ))
         }
         _ => None,
+    }
+}
+
+/// systemd says `infinity` where the kernel says `max`.
+fn or_infinity(value: &str) -> &str {
+    match value {
+        "max" => "infinity",
+        number => number,
     }
 }
 

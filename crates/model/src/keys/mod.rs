@@ -28,6 +28,7 @@ macro_rules! keys {
 mod cpu;
 mod device;
 mod gc;
+mod group;
 mod load;
 mod loss;
 mod memory;
@@ -39,6 +40,7 @@ mod threads;
 pub use cpu::*;
 pub use device::*;
 pub use gc::*;
+pub use group::*;
 pub use load::*;
 pub use loss::*;
 pub use memory::*;
@@ -50,7 +52,7 @@ pub use threads::*;
 /// All keys.
 pub fn all() -> impl Iterator<Item = &'static Key> {
     [
-        CPU, DEVICE, GC, LOAD, LOSS, MEMORY, NET, OUTSIDE, STACK, THREADS,
+        CPU, DEVICE, GC, GROUP, LOAD, LOSS, MEMORY, NET, OUTSIDE, STACK, THREADS,
     ]
     .into_iter()
     .flatten()

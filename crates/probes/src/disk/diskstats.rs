@@ -23,6 +23,8 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[
         &keys::DISK_AWAIT,
         &keys::DISK_BUSY,
+        &keys::DISK_FLUSHES,
+        &keys::DISK_FLUSH_TIME,
         &keys::DISK_QUEUE,
         &keys::DISK_READS,
         &keys::DISK_READ_SIZE,
@@ -34,7 +36,8 @@ pub(crate) static PROBE: Probe = Probe {
 Whole disks that were ever used; partitions are left out, loop and RAM devices too until somebody uses them. A \
 device on top of others (dm-0, md0) counts the same requests once more. `busy` near 100 % says that a request was \
 always under way, not that the disk can do no more: an SSD serves many at a time. The mean time holds reads and \
-writes alike, from submission to completion, time in the scheduler included; discards and flushes are left out. \
+writes alike, from submission to completion, time in the scheduler included; discards are left out. \
+Flushes, which fsync waits for, are counted from Linux 5.5 on, for devices that have a cache to flush. \
 Since Linux 5.0 `busy` is sampled by the tick where requests are short, so it is coarse in a short window. The \
 times are 32 bits wide; where one turns over in the window, its key is absent. \
 Sources: Documentation/admin-guide/iostats.rst, block/blk-core.c of Linux 6.18; iostat(1).",
@@ -53,6 +56,8 @@ enum Count {
     RequestMs,
     BusyMs,
     QueuedMs,
+    Flushes,
+    FlushMs,
 }
 
 type Counters<'a> = BTreeMap<(&'a str, Count), Rate>;
@@ -82,6 +87,7 @@ fn of_disk(evidence: &mut Evidence, disk: &str, rates: &Counters<'_>) {
         (&keys::DISK_WRITES, Count::Writes, 1.0, "writes"),
         (&keys::DISK_BUSY, Count::BusyMs, 1e-3, "busy ms"),
         (&keys::DISK_QUEUE, Count::QueuedMs, 1e-3, "queued ms"),
+        (&keys::DISK_FLUSHES, Count::Flushes, 1.0, "flushes"),
     ] {
         if let Some(rate) = rate(count) {
             let put = if *key == keys::DISK_BUSY {
@@ -109,6 +115,13 @@ fn of_disk(evidence: &mut Evidence, disk: &str, rates: &Counters<'_>) {
             Count::Reads,
             SECTOR,
             "sectors read",
+        ),
+        (
+            &keys::DISK_FLUSH_TIME,
+            Count::FlushMs,
+            Count::Flushes,
+            1e-3,
+            "flush ms",
         ),
     ] {
         let (value, line) = match (rate(sum), rate(number)) {
@@ -158,6 +171,15 @@ fn counts(text: &str) -> BTreeMap<(&str, Count), f64> {
             (Count::QueuedMs, disk.queued_ms),
         ] {
             counts.insert((name, count), value as f64);
+        }
+        let flushes = [
+            (Count::Flushes, disk.flushes),
+            (Count::FlushMs, disk.flush_ms),
+        ];
+        for (count, value) in flushes {
+            if let Some(value) = value {
+                counts.insert((name, count), value as f64);
+            }
         }
     }
     counts

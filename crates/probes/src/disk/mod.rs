@@ -1,7 +1,9 @@
 //! Block devices: what they do, and how their queues are set.
 
 pub(crate) mod diskstats;
+pub(crate) mod mounts;
 pub(crate) mod queue;
+pub(crate) mod users;
 
 use rungwise_formats::diskstats as format;
 

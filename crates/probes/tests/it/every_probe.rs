@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use rungwise_model::evidence::{Evidence, Value};
 use rungwise_model::keys;
 use rungwise_probes::capture::{Capture, Moment, Process, Raw};
-use rungwise_probes::{PROBES, Probe, What, Window};
+use rungwise_probes::{PROBES, Probe, What, Window, groups};
 
 fn derive(probe: &Probe, capture: &Capture) -> Evidence {
     let window = Window::of(capture);
@@ -55,9 +55,15 @@ fn where_nothing_was_read_every_key_says_why() {
 
 /// The paths of a probe on a machine where each star is `name`.
 fn paths(probe: &Probe, name: &str) -> Vec<String> {
-    let paths = probe.sources.iter().filter_map(|source| match source.what {
-        What::Files(pattern) | What::Running(pattern) => Some(pattern),
-        What::Ask(_) => None,
+    let paths = probe.sources.iter().flat_map(|source| match source.what {
+        What::Files(pattern) | What::Running(pattern) => vec![pattern.to_owned()],
+        What::Groups => groups::files()
+            .flat_map(|file| {
+                ["/sys/fs/cgroup/*", "/sys/fs/cgroup/cpu/*"].map(|top| format!("{top}/{file}"))
+            })
+            .chain(["/proc/self/mountinfo".to_owned()])
+            .collect(),
+        What::Ask(_) => Vec::new(),
     });
     paths
         .map(|path| {

@@ -35,6 +35,7 @@ pub(crate) static RULE: Rule = Rule {
     topic: "cpu",
     summary: "a control group is stopped by its CPU quota",
     needs: &[
+        &keys::CGROUP_MEMBERS,
         &keys::CGROUP_OWN,
         &keys::CGROUP_QUOTA,
         &keys::CGROUP_THROTTLED,
@@ -79,6 +80,10 @@ fn judge(evidence: &Evidence) -> Judgement {
             let _ = write!(sentence, " by its quota of {:.2} CPUs", quota.value);
         }
         let time = evidence.quantity(&keys::CGROUP_THROTTLED_TIME, group).ok();
+        let members = evidence.words(&keys::CGROUP_MEMBERS, group).ok();
+        if let Some(members) = &members {
+            let _ = write!(sentence, ", which stops {}", members.value);
+        }
         let mut finding = if let Some(full) = full {
             let _ = write!(
                 sentence,
@@ -101,6 +106,9 @@ fn judge(evidence: &Evidence) -> Judgement {
             .cite(periods.reading);
         for reading in [quota, time].into_iter().flatten() {
             finding = finding.cite(reading.reading);
+        }
+        if let Some(members) = members {
+            finding = finding.cite(members.reading);
         }
         findings.push(
             group::consider_quota(finding, group)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::lab::{Lab, Planted, Quota, serve_udp, service_address, spinner};
+use super::lab::{Group, Lab, Planted, serve_udp, service_address, spinner};
 use super::traffic::{Pace, datagrams};
 use super::{Fault, How, Result, Says, acts, watches};
 
@@ -23,7 +23,7 @@ pub(super) const QUOTA: Fault = Fault {
 
 fn quota(program: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
-    let group = Quota::of(0.05)?;
+    let group = Group::with_quota(0.05, "")?;
     let service = serve_udp(program, &server, &[])?;
     group.take(service.pid())?;
     // More than its quota can answer, and far less than keeps the machine busy.

@@ -170,44 +170,143 @@ pub(super) fn run(namespace: &Namespace, argv: &'static [&str], input: String) -
     }
 }
 
-/// A control group of version 1 with a quota; removed when dropped, which needs its processes to be gone.
+/// A control group of version 1, with those above it that were made for it; removed when dropped, which needs its
+/// processes to be gone.
 #[derive(Debug)]
-pub(super) struct Quota {
-    dir: PathBuf,
+pub(super) struct Group {
+    /// The group and those above it that were made, innermost first.
+    dirs: Vec<PathBuf>,
 }
 
-impl Quota {
-    /// A group that may use `share` of one CPU, in periods of 100 ms.
-    pub(super) fn of(share: f64) -> Result<Self> {
-        let tree = Path::new("/sys/fs/cgroup/cpu");
-        if !files::is_folder(tree) {
-            return Err("this machine has no cpu controller of control groups version 1 in /sys/fs/cgroup/cpu".into());
+impl Group {
+    /// A group of this controller at `path`, which begins with a name of this process: `/rungwise-fault-7/a/b`.
+    pub(super) fn new(controller: &str, below: &str) -> Result<Self> {
+        let tree = Path::new("/sys/fs/cgroup").join(controller);
+        if !files::is_folder(&tree) {
+            let why = format!(
+                "this machine has no {controller} controller of control groups version 1 in /sys/fs/cgroup"
+            );
+            return Err(why.into());
         }
-        let group = Self {
-            dir: tree.join(format!("rungwise-fault-{}", std::process::id())),
-        };
-        std::fs::create_dir(&group.dir)?;
-        let quota = format!("{:.0}", share * 100_000.0);
-        Live.write(&group.dir.join("cpu.cfs_period_us"), b"100000")?;
-        Live.write(&group.dir.join("cpu.cfs_quota_us"), quota.as_bytes())?;
+        let mut group = Self { dirs: Vec::new() };
+        let mut dir = tree.join(format!("rungwise-fault-{}", std::process::id()));
+        std::fs::create_dir(&dir)?;
+        group.dirs.insert(0, dir.clone());
+        for name in below.split('/').filter(|name| !name.is_empty()) {
+            dir.push(name);
+            std::fs::create_dir(&dir)?;
+            group.dirs.insert(0, dir.clone());
+        }
         Ok(group)
+    }
+
+    /// A group that may use `share` of one CPU, in periods of 100 ms; processes go into the one at `below` it.
+    pub(super) fn with_quota(share: f64, below: &str) -> Result<Self> {
+        let group = Self::new("cpu", below)?;
+        let quota = format!("{:.0}", share * 100_000.0);
+        group.set_top("cpu.cfs_period_us", "100000")?;
+        group.set_top("cpu.cfs_quota_us", &quota)?;
+        Ok(group)
+    }
+
+    fn innermost(&self) -> &Path {
+        &self.dirs[0]
+    }
+
+    /// Writes to a file of the group.
+    pub(super) fn set(&self, file: &str, value: &str) -> Result<()> {
+        Ok(Live.write(&self.innermost().join(file), value.as_bytes())?)
+    }
+
+    /// Writes to a file of the topmost group that was made.
+    pub(super) fn set_top(&self, file: &str, value: &str) -> Result<()> {
+        let top = &self.dirs[self.dirs.len() - 1];
+        Ok(Live.write(&top.join(file), value.as_bytes())?)
     }
 
     /// Puts a process into it.
     pub(super) fn take(&self, pid: u32) -> Result<()> {
-        let file = self.dir.join("cgroup.procs");
-        Ok(Live.write(&file, pid.to_string().as_bytes())?)
+        self.set("cgroup.procs", &pid.to_string())
     }
 }
 
-impl Drop for Quota {
+impl Drop for Group {
     fn drop(&mut self) {
-        let removed = std::fs::remove_dir(&self.dir);
-        // What is left on the machine is told, unless a failure is being told already.
+        for dir in &self.dirs {
+            let mut removed = std::fs::remove_dir(dir);
+            // A process that was killed leaves its group a moment later.
+            let since = rungwise_host::clock::now();
+            while removed.is_err() && since.elapsed() < Duration::from_secs(5) {
+                std::thread::yield_now();
+                removed = std::fs::remove_dir(dir);
+            }
+            // What is left on the machine is told, unless a failure is being told already.
+            assert!(
+                removed.is_ok() || std::thread::panicking(),
+                "cannot remove {}: {removed:?}",
+                dir.display()
+            );
+        }
+    }
+}
+
+/// A shell that runs `script`, outside of any namespace of ours; `exec` the last command, so that it ends with it.
+fn shell(script: &str) -> Result<Service> {
+    let argv = ["sh", "-c", script].map(str::to_owned);
+    start(argv.to_vec(), None)
+}
+
+/// A shell in the groups, all of whose commands are in them from the begin.
+pub(super) fn shell_in(groups: &[&Group], script: &str) -> Result<Service> {
+    let files = groups.iter().map(|group| {
+        let file = group.innermost().join("cgroup.procs");
+        format!("echo $$ > {}; ", file.display())
+    });
+    shell(&format!("{}{script}", files.collect::<String>()))
+}
+
+/// A small file system in memory; unmounted when dropped.
+#[derive(Debug)]
+pub(super) struct Small {
+    /// Where it is mounted.
+    pub(super) point: PathBuf,
+}
+
+impl Small {
+    /// With so many bytes and inodes.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the programs they need"
+    )]
+    pub(super) fn new(bytes: u64, inodes: u64) -> Result<Self> {
+        let point = std::env::temp_dir().join(format!("rungwise-fault-{}", std::process::id()));
+        std::fs::create_dir(&point)?;
+        let small = Self { point };
+        let options = format!("size={bytes},nr_inodes={inodes}");
+        let done = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "rungwise"])
+            .arg(&small.point)
+            .output()?;
+        if done.status.success() {
+            Ok(small)
+        } else {
+            Err(format!("mount: {}", String::from_utf8_lossy(&done.stderr)).into())
+        }
+    }
+}
+
+impl Drop for Small {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the programs they need"
+    )]
+    fn drop(&mut self) {
+        let done = Command::new("umount").arg(&self.point).output();
+        let removed = std::fs::remove_dir(&self.point);
         assert!(
             removed.is_ok() || std::thread::panicking(),
-            "cannot remove {}: {removed:?}",
-            self.dir.display()
+            "cannot remove {}: {done:?} {removed:?}",
+            self.point.display()
         );
     }
 }

@@ -7,8 +7,10 @@
 //! judged in its place, so that a hole is seen and not forgotten.
 
 mod cpu;
+mod group;
 mod lab;
 mod path;
+mod room;
 mod steering;
 mod tcp;
 mod traffic;
@@ -169,6 +171,15 @@ pub const FAULTS: &[Fault] = &[
     cpu::NEIGHBOUR,
     cpu::NOISE,
     cpu::STEAL,
+    group::QUOTA_ABOVE,
+    group::FROZEN,
+    group::PIDS,
+    group::WEIGHT,
+    group::MEMORY,
+    group::KILLED,
+    group::IO,
+    room::FULL,
+    room::INODES,
 ];
 
 /// The page of `docs/`: rule by fault, and how each fault is planted.

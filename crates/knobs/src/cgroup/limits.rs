@@ -1,0 +1,252 @@
+//! Limits of a control group that are one number, and its freezer.
+//!
+//! Version 2 says `max` where there is no limit; version 1 has a number near to the largest for memory and `max` for
+//! processes. The kernel rounds memory down to whole pages, so a wish is rounded before it is written.
+
+use crate::Result;
+use crate::cgroup::{absent, file};
+use crate::edit::Place;
+use crate::form;
+use crate::knob::{Context, Current, Doc, Draft, Knob, PUT_BACK, Reading, Risk, Scope, Settable};
+use crate::target::{Form, Target};
+use crate::turn::Turn;
+
+/// What version 1 prints where memory is not limited, with pages of 4 KiB (`PAGE_COUNTER_MAX`).
+const NONE_BYTES: &str = "9223372036854771712";
+
+const PAGE: u64 = 4096;
+
+/// `cpu.cgroup_freezer`
+pub(crate) static FREEZER: Knob = Knob {
+    id: "cpu.cgroup_freezer",
+    scope: Scope::Cgroup,
+    risk: Risk::Disruptive,
+    settable: Settable::Yes,
+    summary: "whether the processes of a control group run",
+    values: "thawed or frozen",
+    doc: Doc {
+        does: "Frozen, no thread of the group and of those below it runs; thawed, they go on where they stopped.",
+        helps: "A group that was frozen by mistake, or by somebody who forgot it, works again.",
+        costs: "Frozen, everybody who waits for the group waits. Whoever froze a group on purpose (a snapshot, a paused \
+                container) loses what the freeze was for.",
+        undone: PUT_BACK,
+        sources: "Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst and cgroup-v2.rst (Linux).",
+    },
+    by_hand: &[],
+    writes: &[
+        Target::File("/sys/fs/cgroup/**/cgroup.freeze", Form::Switch),
+        Target::File(
+            "/sys/fs/cgroup/**/freezer.state",
+            Form::OneOf(&["THAWED", "FROZEN", "FREEZING"]),
+        ),
+    ],
+    turn: Turn::Own {
+        read: read_freezer,
+        draft: draft_freezer,
+    },
+};
+
+/// `cpu.cgroup_weight`
+pub(crate) static WEIGHT: Knob = Knob {
+    id: "cpu.cgroup_weight",
+    scope: Scope::Cgroup,
+    risk: Risk::Live,
+    settable: Settable::Yes,
+    summary: "how much of a full CPU a control group gets beside others",
+    values: "a factor of the default, such as 1 or 0.25",
+    doc: Doc {
+        does: "Groups that want more CPU than there is share it by their weights. A CPU with time to spare is not shared.",
+        helps: "When a service with a low weight waits for a CPU that its neighbours fill.",
+        costs: "The neighbours get less. An orchestrator that set the weight may set it again.",
+        undone: PUT_BACK,
+        sources: "Documentation/admin-guide/cgroup-v2.rst (cpu.weight); kernel/sched/core.c (Linux).",
+    },
+    by_hand: &[],
+    writes: &[
+        Target::File("/sys/fs/cgroup/**/cpu.weight", Form::Words),
+        Target::File("/sys/fs/cgroup/**/cpu.shares", Form::Words),
+    ],
+    turn: Turn::Own {
+        read: read_weight,
+        draft: draft_weight,
+    },
+};
+
+/// `mem.cgroup_limit`
+pub(crate) static MEMORY: Knob = Knob {
+    id: "mem.cgroup_limit",
+    scope: Scope::Cgroup,
+    risk: Risk::Disruptive,
+    settable: Settable::Yes,
+    summary: "how much memory a control group may use, page cache included",
+    values: "a size such as 2GiB, or none for no limit",
+    doc: Doc {
+        does: "At the limit the group reclaims its own pages; when there are none to reclaim, the kernel kills one of its \
+               processes.",
+        helps: "When a group reads pages again that it had to drop, or is killed, while the machine has memory available.",
+        costs: "Whoever shares the machine has that much less. A lower limit reclaims at once, and may kill. Version 2 has \
+                a softer limit beside it (memory.high), which this leaves alone. An orchestrator may set its limit again.",
+        undone: PUT_BACK,
+        sources: "Documentation/admin-guide/cgroup-v2.rst (memory.max) and cgroup-v1/memory.rst (Linux).",
+    },
+    by_hand: &[],
+    writes: &[
+        Target::File("/sys/fs/cgroup/**/memory.max", Form::Limit),
+        Target::File("/sys/fs/cgroup/**/memory.limit_in_bytes", Form::Limit),
+    ],
+    turn: Turn::Own {
+        read: read_memory,
+        draft: draft_memory,
+    },
+};
+
+/// `proc.cgroup_pids`
+pub(crate) static PIDS: Knob = Knob {
+    id: "proc.cgroup_pids",
+    scope: Scope::Cgroup,
+    risk: Risk::Live,
+    settable: Settable::Yes,
+    summary: "how many threads and processes a control group may have",
+    values: "a number such as 4096, or none for no limit",
+    doc: Doc {
+        does: "fork and pthread_create fail with EAGAIN once the group and those below it have that many.",
+        helps: "When pids.events counts refusals: the service wants more threads than it may have.",
+        costs: "A leak of threads, or a fork bomb, gets further. An orchestrator may set its limit again.",
+        undone: PUT_BACK,
+        sources: "Documentation/admin-guide/cgroup-v2.rst (pids.max); kernel/cgroup/pids.c (Linux).",
+    },
+    by_hand: &[],
+    writes: &[Target::File("/sys/fs/cgroup/**/pids.max", Form::Limit)],
+    turn: Turn::Own {
+        read: read_pids,
+        draft: draft_pids,
+    },
+};
+
+/// The first of the files that the group has, with its text.
+fn found(knob: &Knob, context: &Context<'_>, names: &[&str]) -> Result<Reading> {
+    for name in names {
+        if let Some(path) = file(knob, context, name)? {
+            return context.read_machine(knob, &path);
+        }
+    }
+    Err(absent(knob, context, &names.join(" or ")))
+}
+
+fn freezer(context: &Context<'_>) -> Result<Reading> {
+    found(&FREEZER, context, &["cgroup.freeze", "freezer.state"])
+}
+
+fn read_freezer(context: &Context<'_>) -> Result<Current> {
+    let reading = freezer(context)?;
+    let is_thawed = ["0", "THAWED"].contains(&reading.value.trim());
+    let value = if is_thawed { "thawed" } else { "frozen" };
+    Ok(Current::known(value.to_owned(), vec![reading]))
+}
+
+fn draft_freezer(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let path = freezer(context)?.source;
+    let unified = path.ends_with("cgroup.freeze");
+    let value: String = match (wish, unified) {
+        ("thawed", true) => "0",
+        ("thawed", false) => "THAWED",
+        ("frozen", true) => "1",
+        ("frozen", false) => "FROZEN",
+        _ => return Err(FREEZER.bad_wish(wish, "it is neither thawed nor frozen")),
+    }
+    .to_owned();
+    Ok(Draft::default().file(&Place::Host, path, &value))
+}
+
+fn weight(context: &Context<'_>) -> Result<(Reading, f64)> {
+    let reading = found(&WEIGHT, context, &["cpu.weight", "cpu.shares"])?;
+    let default = if reading.source.ends_with("weight") {
+        100.0
+    } else {
+        1024.0
+    };
+    Ok((reading, default))
+}
+
+fn read_weight(context: &Context<'_>) -> Result<Current> {
+    let (reading, default) = weight(context)?;
+    let value = match reading.value.trim().parse::<f64>() {
+        Ok(weight) => (weight / default).to_string(),
+        Err(_) => reading.value.clone(),
+    };
+    Ok(Current::known(value, vec![reading]))
+}
+
+fn draft_weight(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let (reading, default) = weight(context)?;
+    let factor: f64 = wish
+        .parse()
+        .map_err(|_| WEIGHT.bad_wish(wish, "it is not a factor such as 1 or 0.25"))?;
+    let weight = (factor * default).round();
+    // cpu.weight: 1 to 10000; cpu.shares: 2 to 262144 (kernel/sched/sched.h).
+    let (least, most) = if default < 1000.0 {
+        (1.0, 10_000.0)
+    } else {
+        (2.0, 262_144.0)
+    };
+    if !(least..=most).contains(&weight) {
+        return Err(WEIGHT.bad_wish(wish, "it is out of the kernel's range, 0.01 to 100"));
+    }
+    Ok(Draft::default().file(&Place::Host, reading.source, &format!("{weight}")))
+}
+
+fn memory(context: &Context<'_>) -> Result<Reading> {
+    found(&MEMORY, context, &["memory.max", "memory.limit_in_bytes"])
+}
+
+fn read_memory(context: &Context<'_>) -> Result<Current> {
+    let reading = memory(context)?;
+    let value = match reading.value.trim() {
+        "max" | NONE_BYTES => "none".to_owned(),
+        bytes => format!("{bytes}B"),
+    };
+    Ok(Current::known(value, vec![reading]))
+}
+
+fn draft_memory(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let path = memory(context)?.source;
+    let value = match (wish, path.ends_with("memory.max")) {
+        ("none", true) => "max".to_owned(),
+        ("none", false) => NONE_BYTES.to_owned(),
+        (size, _) => {
+            let bytes = form::bytes(size).map_err(|why| MEMORY.bad_wish(wish, why))?;
+            let pages = bytes / PAGE * PAGE;
+            if pages == 0 {
+                return Err(MEMORY.bad_wish(wish, "it is less than a page"));
+            }
+            pages.to_string()
+        }
+    };
+    Ok(Draft::default().file(&Place::Host, path, &value))
+}
+
+fn pids(context: &Context<'_>) -> Result<Reading> {
+    found(&PIDS, context, &["pids.max"])
+}
+
+fn read_pids(context: &Context<'_>) -> Result<Current> {
+    let reading = pids(context)?;
+    let value = match reading.value.trim() {
+        "max" => "none".to_owned(),
+        number => number.to_owned(),
+    };
+    Ok(Current::known(value, vec![reading]))
+}
+
+fn draft_pids(context: &Context<'_>, wish: &str) -> Result<Draft> {
+    let path = pids(context)?.source;
+    let value = match wish {
+        "none" => "max".to_owned(),
+        number => match number.parse::<u64>() {
+            // PID_MAX_LIMIT of linux/threads.h.
+            Ok(number @ 1..=4_194_304) => number.to_string(),
+            _ => return Err(PIDS.bad_wish(wish, "it is neither none nor a number up to 4194304")),
+        },
+    };
+    Ok(Draft::default().file(&Place::Host, path, &value))
+}

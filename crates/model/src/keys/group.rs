@@ -1,0 +1,21 @@
+//! Keys: limits of control groups other than the CPU quota.
+
+keys! { GROUP;
+    CGROUP_CPU_WAIT = "cgroup.cpu_wait", Fraction, Cgroup, "Share of the window in which the busiest process of the group, or some task of it, waited for a CPU";
+    CGROUP_FROZEN = "cgroup.frozen", Count, Cgroup, "Processes of a group that is frozen; 0 for the root where no group is";
+    CGROUP_IO_LIMIT = "cgroup.io_limit", Text, Cgroup, "The limit on reads and writes of which the group uses most";
+    CGROUP_IO_USED = "cgroup.io_used", Fraction, Cgroup, "What the group read or wrote as a share of that limit";
+    CGROUP_IO_WAIT = "cgroup.io_wait", Fraction, Cgroup, "Share of the window in which some task of the group waited for a disk (io.pressure)";
+    CGROUP_MEMBERS = "cgroup.members", Text, Cgroup, "Processes of a limited group and of those below it, busiest first";
+    CGROUP_MEMORY_FAULTS = "cgroup.memory_faults", PerSecond, Cgroup, "Page faults of the group that had to read";
+    CGROUP_MEMORY_LIMIT = "cgroup.memory_limit", Bytes, Cgroup, "Memory limit of the group, the lower of high and max";
+    CGROUP_MEMORY_REFAULTS = "cgroup.memory_refaults", PerSecond, Cgroup, "Pages that the group read again soon after they were reclaimed";
+    CGROUP_MEMORY_SWAP = "cgroup.memory_swap", Bytes, Cgroup, "Memory of the group that lies in swap";
+    CGROUP_MEMORY_USED = "cgroup.memory_used", Fraction, Cgroup, "Memory in use as a share of the group's limit, page cache included";
+    CGROUP_MEMORY_WAIT = "cgroup.memory_wait", Fraction, Cgroup, "Share of the window in which some task of the group waited for memory (memory.pressure)";
+    CGROUP_OOM_KILLS = "cgroup.oom_kills", Count, Cgroup, "Processes of the group that were killed in the window for want of memory";
+    CGROUP_PIDS = "cgroup.pids", Count, Cgroup, "Threads and processes of the group at the end of the window";
+    CGROUP_PIDS_LIMIT = "cgroup.pids_limit", Count, Cgroup, "The most threads and processes that the group may have";
+    CGROUP_PIDS_REFUSED = "cgroup.pids_refused", Count, Cgroup, "Threads and processes that the limit of the group refused in the window";
+    CGROUP_WEIGHT = "cgroup.weight", Ratio, Cgroup, "CPU weight of the group over the default (cpu.weight over 100, cpu.shares over 1024)";
+}

@@ -1,0 +1,387 @@
+//! Walks the trees of control groups, wherever they are mounted, and reads those groups that are limited.
+//!
+//! A group may have any name and lie at any depth. So the trees are taken from `mountinfo`, walked once at the first look,
+//! and of each group its settings are read; counters follow at each look, of those groups alone that a setting limits. On
+//! most machines these are few: a quota of none needs no counter. Walk and list are bounded, and what is cut is said.
+//! Source: kernel/cgroup/cgroup.c, Linux 6.18; Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::Path;
+
+use rungwise_formats::cgroup::{self, Tree};
+use rungwise_host::Host;
+
+use crate::capture::{Moment, Raw};
+use crate::gather::{Look, raw, reason};
+
+/// Where the trees are mounted, as this tool sees it.
+pub(crate) const OWN_MOUNTS: &str = "/proc/self/mountinfo";
+
+/// The same as the first process sees it, in whose mounts one may look from a namespace that has none.
+pub(crate) const FIRST_MOUNTS: &str = "/proc/1/mountinfo";
+
+/// What leads to the files that the first process sees.
+pub(crate) const FIRST_ROOT: &str = "/proc/1/root";
+
+/// Groups that are looked at in one tree. A node of Kubernetes has some four for each of its 110 pods.
+const MOST_GROUPS: usize = 1500;
+
+/// Groups of one tree whose counters are read.
+const MOST_LIMITED: usize = 500;
+
+/// No runtime nests deeper: a container in a pod in a class in a slice in a container makes ten.
+const DEEPEST: usize = 24;
+
+/// Trees that are walked: one for each controller of version 1 that is of interest, and that of version 2.
+const MOST_TREES: usize = 8;
+
+/// When a counter is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Often {
+    /// At each look.
+    Each,
+    /// At both ends.
+    Ends,
+    /// At the end.
+    Last,
+}
+
+/// A file, and whether its text limits the group.
+type Setting = (&'static str, fn(&str) -> bool);
+
+/// One way in which a group is limited: files that say so, and what to read of a group that is.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    /// The controller of version 1; of version 2 there is one tree.
+    pub(crate) controller: &'static str,
+    /// Of version 2.
+    pub(crate) unified: bool,
+    /// Files of a setting, and whether the text limits the group.
+    settings: &'static [Setting],
+    counters: &'static [(&'static str, Often)],
+}
+
+const fn v1(
+    controller: &'static str,
+    settings: &'static [Setting],
+    counters: &'static [(&'static str, Often)],
+) -> Limits {
+    Limits {
+        controller,
+        unified: false,
+        settings,
+        counters,
+    }
+}
+
+const fn v2(
+    controller: &'static str,
+    settings: &'static [Setting],
+    counters: &'static [(&'static str, Often)],
+) -> Limits {
+    Limits {
+        unified: true,
+        ..v1(controller, settings, counters)
+    }
+}
+
+/// All of them.
+pub(crate) const LIMITS: &[Limits] = &[
+    v2(
+        "cpu",
+        &[("cpu.max", is_not_max)],
+        &[("cpu.stat", Often::Each)],
+    ),
+    v2(
+        "cpu",
+        &[("cpu.weight", |text| text.trim() != "100")],
+        &[("cpu.pressure", Often::Each)],
+    ),
+    v2(
+        "memory",
+        &[("memory.max", is_not_max), ("memory.high", is_not_max)],
+        &[
+            ("memory.current", Often::Each),
+            ("memory.events", Often::Each),
+            ("memory.events.local", Often::Each),
+            ("memory.pressure", Often::Each),
+            ("memory.stat", Often::Ends),
+        ],
+    ),
+    v2(
+        "io",
+        &[("io.max", is_said)],
+        &[("io.stat", Often::Each), ("io.pressure", Often::Each)],
+    ),
+    v2(
+        "pids",
+        &[("pids.max", is_not_max)],
+        &[("pids.current", Often::Last), ("pids.events", Often::Ends)],
+    ),
+    v2(
+        "freezer",
+        &[("cgroup.freeze", |text| text.trim() == "1")],
+        &[("cgroup.events", Often::Ends)],
+    ),
+    v1(
+        "cpu",
+        &[("cpu.cfs_quota_us", |text| text.trim() != "-1")],
+        &[
+            ("cpu.cfs_period_us", Often::Last),
+            ("cpu.stat", Often::Each),
+        ],
+    ),
+    v1("cpu", &[("cpu.shares", |text| text.trim() != "1024")], &[]),
+    v1(
+        "memory",
+        &[("memory.limit_in_bytes", |text| {
+            cgroup::limit(text).is_some()
+        })],
+        &[
+            ("memory.failcnt", Often::Each),
+            ("memory.oom_control", Often::Ends),
+            ("memory.stat", Often::Ends),
+            ("memory.usage_in_bytes", Often::Each),
+        ],
+    ),
+    v1(
+        "blkio",
+        &[
+            ("blkio.throttle.read_bps_device", is_said),
+            ("blkio.throttle.read_iops_device", is_said),
+            ("blkio.throttle.write_bps_device", is_said),
+            ("blkio.throttle.write_iops_device", is_said),
+        ],
+        &[
+            ("blkio.throttle.io_service_bytes", Often::Each),
+            ("blkio.throttle.io_serviced", Often::Each),
+        ],
+    ),
+    v1(
+        "pids",
+        &[("pids.max", is_not_max)],
+        &[("pids.current", Often::Last), ("pids.events", Often::Ends)],
+    ),
+    v1(
+        "freezer",
+        &[("freezer.state", |text| text.trim() != "THAWED")],
+        &[],
+    ),
+];
+
+fn is_not_max(text: &str) -> bool {
+    text.split_whitespace()
+        .next()
+        .is_some_and(|word| word != "max")
+}
+
+fn is_said(text: &str) -> bool {
+    !text.trim().is_empty()
+}
+
+/// All files that may be read of a group.
+pub fn files() -> impl Iterator<Item = &'static str> {
+    LIMITS.iter().flat_map(|limits| {
+        let settings = limits.settings.iter().map(|(file, _)| *file);
+        settings.chain(limits.counters.iter().map(|(file, _)| *file))
+    })
+}
+
+/// Where the trees are mounted, in the texts of a look; nothing where no text tells.
+pub(crate) fn trees<'t>(text: impl Fn(&str) -> Option<&'t str>) -> Vec<Tree> {
+    let mut trees = text(OWN_MOUNTS).map(cgroup::trees).unwrap_or_default();
+    if trees.is_empty() {
+        trees = text(FIRST_MOUNTS).map(cgroup::trees).unwrap_or_default();
+        for tree in &mut trees {
+            tree.point.insert_str(0, FIRST_ROOT);
+        }
+    }
+    // A tree may be mounted many times, for each container once: the mount that shows most of it is the one to walk.
+    trees.sort_by_key(|tree| (tree.root.len(), tree.point.len()));
+    let mut seen: Vec<Tree> = Vec::new();
+    for tree in trees {
+        let again = |other: &Tree| other.unified == tree.unified && other.options == tree.options;
+        if !seen.iter().any(again) && seen.len() < MOST_TREES {
+            seen.push(tree);
+        }
+    }
+    seen
+}
+
+/// What limits groups in this tree.
+fn limits_in(tree: &Tree) -> impl Iterator<Item = &'static Limits> {
+    LIMITS
+        .iter()
+        .filter(move |limits| limits.unified == tree.unified && tree.may_have(limits.controller))
+}
+
+/// The groups that are read again at each look.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    counters: BTreeMap<String, Often>,
+    /// How many forks were refused in each group, at the first look.
+    refused: BTreeMap<String, Raw>,
+    /// Some group is limited in more than its number of processes, as nearly every service is by systemd.
+    wants_members: bool,
+}
+
+/// In which groups a process is.
+const MEMBERSHIP: &str = "cgroup";
+
+impl Groups {
+    /// Reads the groups: finds them at the first look, and reads their counters at each.
+    pub(crate) fn read(
+        &mut self,
+        host: &dyn Host,
+        look: Look,
+        moment: &mut Moment,
+        mut again: impl FnMut(&str) -> io::Result<Vec<u8>>,
+    ) {
+        if matches!(look, Look::First | Look::Only) {
+            self.find(host, moment);
+        }
+        let settings: Vec<(&String, Often)> = self
+            .counters
+            .iter()
+            .map(|(path, often)| (path, *often))
+            .collect();
+        for (path, often) in settings {
+            let due = match often {
+                Often::Each => true,
+                Often::Ends => look != Look::Between,
+                Often::Last => matches!(look, Look::Last | Look::Only),
+            };
+            if !due || moment.files.contains_key(path) {
+                continue;
+            }
+            if let Some(raw) = raw(again(path), false, true) {
+                if path.ends_with("/pids.events") {
+                    let before = self
+                        .refused
+                        .entry(path.clone())
+                        .or_insert_with(|| raw.clone());
+                    self.wants_members |= *before != raw;
+                }
+                moment.files.insert(path.clone(), raw);
+            }
+        }
+        if self.wants_members && matches!(look, Look::Last | Look::Only) {
+            members(host, moment);
+        }
+    }
+
+    /// Walks all trees.
+    fn find(&mut self, host: &dyn Host, moment: &mut Moment) {
+        for file in [OWN_MOUNTS, FIRST_MOUNTS] {
+            let read = host.read(Path::new(file));
+            let raw = match read {
+                // Of the other mounts nothing is kept: their sources and options are nobody's business.
+                Ok(bytes) => Raw::Text(lines_of_trees(&String::from_utf8_lossy(&bytes))),
+                Err(error) => Raw::Failed {
+                    failed: reason(&error),
+                },
+            };
+            let found = matches!(&raw, Raw::Text(text) if !text.is_empty());
+            moment.files.insert(file.to_owned(), raw);
+            if found {
+                break;
+            }
+        }
+        let trees = trees(|file| match moment.files.get(file) {
+            Some(Raw::Text(text)) => Some(text.as_str()),
+            _ => None,
+        });
+        for tree in trees {
+            self.walk(host, &tree, moment);
+        }
+    }
+
+    fn walk(&mut self, host: &dyn Host, tree: &Tree, moment: &mut Moment) {
+        let limits: Vec<&Limits> = limits_in(tree).collect();
+        if limits.is_empty() {
+            return;
+        }
+        let mut waiting = VecDeque::from([(tree.point.clone(), 0)]);
+        let (mut seen, mut limited) = (0, 0);
+        while let Some((folder, depth)) = waiting.pop_front() {
+            if seen == MOST_GROUPS || limited == MOST_LIMITED {
+                let failed = format!(
+                    "below {} more than {seen} control groups were found, and no more were looked at",
+                    tree.point
+                );
+                moment
+                    .files
+                    .insert(cut(&tree.point), Raw::Failed { failed });
+                break;
+            }
+            seen += 1;
+            let is_limited = limits
+                .iter()
+                .filter(|limits| self.settings(host, &folder, limits, moment))
+                .count()
+                > 0;
+            limited += usize::from(is_limited);
+            if depth < DEEPEST {
+                let below = host.folders(Path::new(&folder)).unwrap_or_default();
+                let below = below.into_iter().map(|name| format!("{folder}/{name}"));
+                waiting.extend(below.map(|folder| (folder, depth + 1)));
+            }
+        }
+    }
+
+    /// Reads the settings of one group, and remembers its counters if it is limited.
+    fn settings(
+        &mut self,
+        host: &dyn Host,
+        folder: &str,
+        limits: &Limits,
+        moment: &mut Moment,
+    ) -> bool {
+        let mut is_limited = false;
+        for (file, limits) in limits.settings {
+            let path = format!("{folder}/{file}");
+            // The group at the top has no limits, and one may go while it is looked at.
+            let Some(raw) = raw(host.read(Path::new(&path)), false, true) else {
+                continue;
+            };
+            is_limited |= matches!(&raw, Raw::Text(text) if limits(text));
+            moment.files.insert(path, raw);
+        }
+        if is_limited {
+            self.wants_members |= limits.controller != "pids";
+            let settings = limits.settings.iter().map(|(file, _)| (*file, Often::Last));
+            for (file, often) in settings.chain(limits.counters.iter().copied()) {
+                self.counters.insert(format!("{folder}/{file}"), often);
+            }
+        }
+        is_limited
+    }
+}
+
+/// Reads in which groups each process is: of a group above others the kernel lists none of their processes.
+fn members(host: &dyn Host, moment: &mut Moment) {
+    let processes = host.list(Path::new("/proc")).unwrap_or_default();
+    for pid in processes {
+        if !pid.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let path = format!("/proc/{pid}/{MEMBERSHIP}");
+        if moment.files.contains_key(&path) {
+            continue;
+        }
+        if let Some(raw) = raw(host.read(Path::new(&path)), false, true) {
+            moment.files.insert(path, raw);
+        }
+    }
+}
+
+/// Stands in a capture for groups that were not looked at.
+pub(crate) fn cut(point: &str) -> String {
+    format!("{point}/*")
+}
+
+fn lines_of_trees(mountinfo: &str) -> String {
+    let lines = mountinfo.lines().filter(|line| cgroup::is_tree(line));
+    lines.fold(String::new(), |text, line| text + line + "\n")
+}

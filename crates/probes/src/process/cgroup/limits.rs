@@ -1,0 +1,332 @@
+//! Reads and writes, number of processes, freezer.
+
+use std::collections::BTreeMap;
+
+use rungwise_formats::cgroup::Tree;
+use rungwise_formats::flat;
+use rungwise_model::evidence::{Absence, Evidence, Origin};
+use rungwise_model::keys;
+
+use super::members::members;
+use super::{Group, groups, none, number, waited};
+use crate::{Rate, Window, enter};
+
+/// Groups that are limited.
+pub(super) fn derive(
+    window: &Window<'_>,
+    evidence: &mut Evidence,
+    trees: &[Tree],
+) -> Vec<(Group, &'static str)> {
+    let mut limited = io(window, evidence, trees);
+    limited.extend(pids(window, evidence, trees));
+    limited.extend(frozen(window, evidence, trees));
+    limited
+}
+
+const IO: [&str; 5] = [
+    "io.max",
+    "blkio.throttle.read_bps_device",
+    "blkio.throttle.read_iops_device",
+    "blkio.throttle.write_bps_device",
+    "blkio.throttle.write_iops_device",
+];
+
+fn io(window: &Window<'_>, evidence: &mut Evidence, trees: &[Tree]) -> Vec<(Group, &'static str)> {
+    let mut found: BTreeMap<(String, bool), (Group, Vec<Limit>)> = BTreeMap::new();
+    for file in IO {
+        let unified = file == "io.max";
+        let controller = if unified { "io" } else { "blkio" };
+        for group in groups(window, trees, unified, controller, file) {
+            let text = window.text(&group.file(file)).unwrap_or_default();
+            let limits: Vec<Limit> = text
+                .lines()
+                .flat_map(|line| Limit::parse(file, line))
+                .collect();
+            let entry = found
+                .entry((group.name.clone(), unified))
+                .or_insert_with(|| (group, Vec::new()));
+            entry.1.extend(limits);
+        }
+    }
+    found.retain(|_, (_, limits)| !limits.is_empty());
+    if found.is_empty() {
+        let others = [&keys::CGROUP_IO_LIMIT, &keys::CGROUP_IO_WAIT];
+        let keys = (&others[..], &[&keys::CGROUP_IO_USED][..]);
+        let files = ["io.max", "blkio.throttle.read_bps_device"];
+        none(
+            window,
+            evidence,
+            keys,
+            ("no limit on reads and writes", &files),
+        );
+    }
+    let mut limited = Vec::new();
+    for (group, limits) in found.into_values() {
+        tightest(window, evidence, &group, &limits);
+        if group.unified {
+            waited(
+                window,
+                evidence,
+                &keys::CGROUP_IO_WAIT,
+                &group,
+                "io.pressure",
+            );
+        }
+        limited.push((group, if limits[0].unified { "io" } else { "blkio" }));
+    }
+    let why = Absence::because("control groups of version 1 do not count it");
+    enter::unless_told(evidence, &[&keys::CGROUP_IO_WAIT], &why, "control groups");
+    limited
+}
+
+/// So much of one kind of request to one disk.
+#[derive(Clone, Debug)]
+struct Limit {
+    /// `8:0`
+    disk: String,
+    kind: Counter,
+    per_s: f64,
+    unified: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Counter {
+    ReadBytes,
+    Reads,
+    WrittenBytes,
+    Writes,
+}
+
+impl Counter {
+    /// As `io.max` calls the limit, as `io.stat` calls the count, and as version 1 calls both.
+    const ALL: [(Self, &'static str, &'static str, &'static str); 4] = [
+        (Self::ReadBytes, "rbps", "rbytes", "read_bps"),
+        (Self::Reads, "riops", "rios", "read_iops"),
+        (Self::WrittenBytes, "wbps", "wbytes", "write_bps"),
+        (Self::Writes, "wiops", "wios", "write_iops"),
+    ];
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::ReadBytes => "bytes read/s",
+            Self::Reads => "reads/s",
+            Self::WrittenBytes => "bytes written/s",
+            Self::Writes => "writes/s",
+        }
+    }
+}
+
+impl Limit {
+    /// The limits in a line: `8:0 rbps=max wiops=100` of version 2, `8:0 100` of version 1.
+    fn parse(file: &str, line: &str) -> Vec<Self> {
+        let unified = file == "io.max";
+        let mut words = line.split_ascii_whitespace();
+        let Some(disk) = words.next() else {
+            return Vec::new();
+        };
+        let limit = |kind, number: &str| {
+            let per_s = number.parse::<u64>().ok()?;
+            (per_s > 0).then(|| Self {
+                disk: disk.to_owned(),
+                kind,
+                per_s: per_s as f64,
+                unified,
+            })
+        };
+        let of_word = |word: &str| {
+            if unified {
+                let (name, number) = word.split_once('=')?;
+                let (kind, ..) = Counter::ALL
+                    .into_iter()
+                    .find(|(_, known, ..)| *known == name)?;
+                limit(kind, number)
+            } else {
+                let known =
+                    |(.., name): &(_, _, _, &str)| file.contains(&format!(".{name}_device"));
+                let (kind, ..) = Counter::ALL.into_iter().find(known)?;
+                limit(kind, word)
+            }
+        };
+        words.filter_map(of_word).collect()
+    }
+}
+
+/// The limit of which most is used.
+fn tightest(window: &Window<'_>, evidence: &mut Evidence, group: &Group, limits: &[Limit]) {
+    let mut most: Option<(f64, &Limit, Rate, String)> = None;
+    let mut why = Absence::because("the group has not asked that disk for anything");
+    for limit in limits {
+        let rate = match rate(window, group, limit) {
+            Ok(Some(found)) => found,
+            Ok(None) => continue,
+            Err(absence) => {
+                why = absence;
+                continue;
+            }
+        };
+        let share = rate.0.per_s / limit.per_s;
+        if most.as_ref().is_none_or(|(most, ..)| share > *most) {
+            most = Some((share, limit, rate.0, rate.1));
+        }
+    }
+    let (used, said) = (&keys::CGROUP_IO_USED, &keys::CGROUP_IO_LIMIT);
+    let Some((share, limit, rate, path)) = most else {
+        let origin = Origin::new(&group.folder, "");
+        // A group that did nothing used nothing of its limit.
+        let idle = why.reason.starts_with("the group");
+        if idle {
+            return evidence.number(used, group.subject(), 0.0, origin);
+        }
+        return enter::absent(evidence, used, group.subject(), why, origin);
+    };
+    let words = format!(
+        "{} {} of {}",
+        limit.per_s,
+        limit.kind.words(),
+        disk_of(window, &limit.disk)
+    );
+    evidence.text(
+        said,
+        group.subject(),
+        &words,
+        Origin::new(&group.folder, &words),
+    );
+    let course = rate
+        .series
+        .iter()
+        .map(|per_s| per_s / limit.per_s)
+        .collect();
+    let origin = Origin::new(path, format!("{} {}", limit.kind.words(), rate.line()));
+    evidence.series(used, group.subject(), share, course, origin);
+}
+
+/// `vda` for `254:0`, as /proc/diskstats has it.
+fn disk_of(window: &Window<'_>, number: &str) -> String {
+    let text = window.text("/proc/diskstats").unwrap_or_default();
+    let name = text.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (major, minor) = (words.next()?, words.next()?);
+        (number == format!("{major}:{minor}")).then(|| words.next())?
+    });
+    name.unwrap_or(number).to_owned()
+}
+
+/// How much of the kind there was, and the file that tells.
+fn rate(
+    window: &Window<'_>,
+    group: &Group,
+    limit: &Limit,
+) -> Result<Option<(Rate, String)>, Absence> {
+    let bytes = matches!(limit.kind, Counter::ReadBytes | Counter::WrittenBytes);
+    let path = group.file(match (group.unified, bytes) {
+        (true, _) => "io.stat",
+        (false, true) => "blkio.throttle.io_service_bytes",
+        (false, false) => "blkio.throttle.io_serviced",
+    });
+    let rates = window.rates(&path, |text| count(text, limit))?;
+    // A disk that was not used has no line yet, at the begin or at all.
+    Ok(rates.into_values().next().map(|rate| (rate, path)))
+}
+
+fn count(text: &str, limit: &Limit) -> BTreeMap<(), f64> {
+    let of_disk = |line: &&str| line.split_ascii_whitespace().next() == Some(limit.disk.as_str());
+    let reads = matches!(limit.kind, Counter::ReadBytes | Counter::Reads);
+    let number = text.lines().filter(of_disk).find_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        if limit.unified {
+            let (_, _, name, _) = Counter::ALL
+                .into_iter()
+                .find(|(kind, ..)| *kind == limit.kind)?;
+            words.find_map(|word| {
+                word.strip_prefix(name)?
+                    .strip_prefix('=')?
+                    .parse::<u64>()
+                    .ok()
+            })
+        } else {
+            let wanted = if reads { "Read" } else { "Write" };
+            (words.next() == Some(wanted)).then(|| words.next()?.parse::<u64>().ok())?
+        }
+    });
+    // A file without the disk counts nothing of it.
+    [((), number.unwrap_or_default() as f64)].into()
+}
+
+fn pids(
+    window: &Window<'_>,
+    evidence: &mut Evidence,
+    trees: &[Tree],
+) -> Vec<(Group, &'static str)> {
+    let mut limited = Vec::new();
+    for unified in [false, true] {
+        for group in groups(window, trees, unified, "pids", "pids.max") {
+            let Ok(limit) = number(window, &group.file("pids.max")) else {
+                continue;
+            };
+            let origin = Origin::new(group.file("pids.max"), format!("{limit}"));
+            evidence.number(&keys::CGROUP_PIDS_LIMIT, group.subject(), limit, origin);
+            let path = group.file("pids.current");
+            let used = number(window, &path);
+            let line = window.text(&path).unwrap_or_default().trim();
+            let (key, origin) = (&keys::CGROUP_PIDS, Origin::new(&path, line));
+            enter::number(evidence, key, group.subject(), used, origin);
+            let path = group.file("pids.events");
+            let rates = window.rates(&path, |text| {
+                let refused = flat::parse(text).get("max").copied();
+                refused
+                    .map(|refused| ((), refused as f64))
+                    .into_iter()
+                    .collect()
+            });
+            let (refused, line) = match rates.map(|mut rates| rates.remove(&())) {
+                Ok(Some(rate)) => (Ok(rate.delta), format!("max {}", rate.line())),
+                Ok(None) => (
+                    Err(Absence::because("the counter was reset")),
+                    String::new(),
+                ),
+                Err(why) => (Err(why), String::new()),
+            };
+            let (key, origin) = (&keys::CGROUP_PIDS_REFUSED, Origin::new(&path, line));
+            enter::number(evidence, key, group.subject(), refused, origin);
+            limited.push((group, "pids"));
+        }
+    }
+    if limited.is_empty() {
+        let others = [&keys::CGROUP_PIDS, &keys::CGROUP_PIDS_LIMIT];
+        let keys = (&others[..], &[&keys::CGROUP_PIDS_REFUSED][..]);
+        none(
+            window,
+            evidence,
+            keys,
+            ("no limit on processes", &["pids.max"]),
+        );
+    }
+    limited
+}
+
+fn frozen(
+    window: &Window<'_>,
+    evidence: &mut Evidence,
+    trees: &[Tree],
+) -> Vec<(Group, &'static str)> {
+    let mut frozen = Vec::new();
+    for (unified, file) in [(false, "freezer.state"), (true, "cgroup.freeze")] {
+        for group in groups(window, trees, unified, "freezer", file) {
+            let path = group.file(file);
+            let text = window.text(&path).unwrap_or_default().trim();
+            if !["FROZEN", "FREEZING", "1"].contains(&text) {
+                continue;
+            }
+            let inside = members(window, &group, "freezer").len();
+            let (key, origin) = (&keys::CGROUP_FROZEN, Origin::new(&path, text));
+            evidence.number(key, group.subject(), inside as f64, origin);
+            frozen.push((group, "freezer"));
+        }
+    }
+    if frozen.is_empty() {
+        let keys = (&[][..], &[&keys::CGROUP_FROZEN][..]);
+        let files = ["freezer.state", "cgroup.freeze"];
+        none(window, evidence, keys, ("no frozen group", &files));
+    }
+    frozen
+}

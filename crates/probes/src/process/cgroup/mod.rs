@@ -1,0 +1,399 @@
+//! Control groups: what they are limited to, and what the limits do to them.
+//!
+//! Source: kernel/sched/core.c (`cpu_cfs_stat_show`, `cpu_extra_stat_show`), mm/memcontrol.c, block/blk-throttle.c,
+//! kernel/cgroup/pids.c and freezer.c, Linux 6.18; Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst. Which files
+//! are read, and how groups are found at whatever depth, stands in `groups`.
+
+mod cpu;
+mod limits;
+mod members;
+mod memory;
+
+use std::collections::BTreeSet;
+
+use rungwise_formats::cgroup::{self, Membership, Tree};
+use rungwise_formats::pressure;
+use rungwise_model::evidence::{Absence, Evidence, Key, Kind, Origin, Subject};
+use rungwise_model::kernel::Answer;
+use rungwise_model::keys;
+
+use super::unnamed;
+use crate::capture::Raw;
+use crate::groups;
+use crate::probe::{What, When};
+use crate::window::shows;
+use crate::{Cost, Probe, Source, Window, enter};
+
+const MEMBERSHIP: &str = "/proc/{pid}/cgroup";
+const MEMBERSHIPS: &str = "/proc/*/cgroup";
+const OWN: &str = "/proc/self/cgroup";
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "sys-fs-cgroup",
+    summary: "control groups that are limited, and what their limits do: CPU, memory, disks, processes, freezer",
+    cost: Cost::Cheap,
+    needs: &[],
+    sources: &[
+        Source::once(MEMBERSHIP),
+        Source::once("/proc/{owner}/cgroup"),
+        Source::once(OWN),
+        Source {
+            what: What::Groups,
+            when: When::Each,
+        },
+    ],
+    yields: &[
+        &keys::CGROUP_CPU_WAIT,
+        &keys::CGROUP_FROZEN,
+        &keys::CGROUP_IO_LIMIT,
+        &keys::CGROUP_IO_USED,
+        &keys::CGROUP_IO_WAIT,
+        &keys::CGROUP_MEMBERS,
+        &keys::CGROUP_MEMORY_FAULTS,
+        &keys::CGROUP_MEMORY_LIMIT,
+        &keys::CGROUP_MEMORY_REFAULTS,
+        &keys::CGROUP_MEMORY_SWAP,
+        &keys::CGROUP_MEMORY_USED,
+        &keys::CGROUP_MEMORY_WAIT,
+        &keys::CGROUP_OF_PROCESS,
+        &keys::CGROUP_OOM_KILLS,
+        &keys::CGROUP_OWN,
+        &keys::CGROUP_PIDS,
+        &keys::CGROUP_PIDS_LIMIT,
+        &keys::CGROUP_PIDS_REFUSED,
+        &keys::CGROUP_QUOTA,
+        &keys::CGROUP_THROTTLED,
+        &keys::CGROUP_THROTTLED_TIME,
+        &keys::CGROUP_WEIGHT,
+        &keys::MEMORY_CGROUP_RECLAIM,
+    ],
+    derive,
+    doc: "\
+The trees are taken from `/proc/self/mountinfo`, and from that of the first process where this namespace has none, so any \
+layout is seen: version 1, version 2, both. Each tree is walked once at the begin of the window, up to 1,500 groups and 24 \
+levels; what was cut is said. Of each group the settings are read, and counters only of those that a setting limits: a \
+group without a quota needs no count of its throttling. The groups of all processes are read where some group is limited. A group that is limited after the first look is not seen. \
+Where no group is limited, the root stands for all with zero. A group is held back by the limits of the groups above it as \
+well. Throttled time adds up over CPUs, so its share of the window may exceed one. A burst \
+allowance (`cpu.max.burst`) is not read. Memory: how often the limit was hit is `high` and `max` of `memory.events.local` \
+(`memory.events` before Linux 5.3), of version 1 `failcnt`. Pages that were read again soon after they were reclaimed are \
+`workingset_refault`, from Linux 4.20 on. Waits (`*.pressure`) are of version 2 only; that for a CPU is, of version 1, \
+the run delay of the busiest member's first thread. Of `blkio.throttle` and `io.max` the share is that of the tightest limit. \
+Inside a container only the container's own group is seen, and named `/`: the root of a host has no quota. What the host \
+calls it, `/proc/self/cgroup` tells unless the container has a namespace of its own for control groups. \
+Sources: kernel/sched/core.c, mm/memcontrol.c, block/blk-throttle.c, kernel/cgroup/pids.c of Linux 6.18; \
+Documentation/admin-guide/cgroup-v1, cgroup-v2.rst.",
+};
+
+/// One group in one tree.
+#[derive(Clone, Debug)]
+struct Group {
+    /// As `/proc/PID/cgroup` calls it; the root is `/`.
+    name: String,
+    folder: String,
+    unified: bool,
+}
+
+impl Group {
+    fn subject(&self) -> Subject {
+        Subject::new(Kind::Cgroup, &self.name)
+    }
+
+    fn file(&self, name: &str) -> String {
+        format!("{}/{name}", self.folder)
+    }
+}
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    let of_groups = |key: &&&'static Key| {
+        let of_no_group = [&keys::CGROUP_OWN, &keys::CGROUP_OF_PROCESS];
+        !of_no_group.contains(*key)
+    };
+    let trees = trees(window);
+    match &trees {
+        Ok(trees) => {
+            let mut limited = Vec::new();
+            limited.extend(cpu::derive(window, evidence, trees));
+            limited.extend(memory::derive(window, evidence, trees));
+            limited.extend(limits::derive(window, evidence, trees));
+            members::derive(window, evidence, &limited);
+            cut(window, evidence, trees);
+        }
+        Err(why) => {
+            let keys: Vec<_> = PROBE.yields.iter().filter(of_groups).copied().collect();
+            evidence.absent(&keys, why, "/sys/fs/cgroup");
+        }
+    }
+    own(window, evidence);
+    of_processes(window, evidence, trees.as_deref());
+}
+
+/// The group of the process lies where no mount shows it: what holds the process back is not known.
+fn out_of_sight(window: &Window<'_>, evidence: &mut Evidence, pid: u32, trees: &[Tree]) {
+    let path = MEMBERSHIPS.replace('*', &pid.to_string());
+    let Some(group) = window
+        .text(&path)
+        .ok()
+        .and_then(|text| group_of(text, &path).ok())
+    else {
+        return;
+    };
+    let shows = |tree: &Tree| {
+        tree.unified == group.unified && tree.may_have("cpu") && tree.folder(group.path).is_some()
+    };
+    if trees.iter().any(shows) {
+        return;
+    }
+    let why = Absence::because(format!(
+        "no mount here shows the group of the process, {}",
+        group.path
+    ))
+    .remedy("look from the host, or from where its control groups are mounted");
+    let subject = Subject::new(Kind::Cgroup, group.path);
+    for key in [
+        &keys::CGROUP_QUOTA,
+        &keys::CGROUP_THROTTLED,
+        &keys::CGROUP_THROTTLED_TIME,
+    ] {
+        if evidence.reading(key, &subject).is_none() {
+            let origin = Origin::new(&path, "");
+            enter::absent(evidence, key, subject.clone(), why.clone(), origin);
+        }
+    }
+}
+
+/// The trees of control groups, or why there are none.
+fn trees(window: &Window<'_>) -> Result<Vec<Tree>, Absence> {
+    let mounts = |path: &str| window.texts(path).ok()?.first().map(|(_, text)| *text);
+    let trees = groups::trees(mounts);
+    if !trees.is_empty() {
+        return Ok(trees);
+    }
+    // A capture of an older version, or a told host: the usual places.
+    let usual = |point: &str, options: &str, unified| {
+        let folder = format!("{point}/");
+        let last = window.moments().last()?;
+        shows(last, &folder).then(|| Tree {
+            unified,
+            options: options.to_owned(),
+            root: "/".to_owned(),
+            point: point.to_owned(),
+        })
+    };
+    if window.text("/sys/fs/cgroup/cpu.stat").is_ok()
+        || window.text("/sys/fs/cgroup/cpu.max").is_ok()
+    {
+        return Ok(usual("/sys/fs/cgroup", "", true).into_iter().collect());
+    }
+    let controllers = ["cpu", "memory", "blkio", "pids", "freezer"];
+    let trees: Vec<Tree> = controllers
+        .into_iter()
+        .filter_map(|name| usual(&format!("/sys/fs/cgroup/{name}"), name, false))
+        .collect();
+    if !trees.is_empty() {
+        return Ok(trees);
+    }
+    match window.text(groups::OWN_MOUNTS) {
+        Err(why) if mounts(groups::OWN_MOUNTS).is_none() => Err(not_mounted(window).unwrap_or(why)),
+        _ => Err(nowhere()),
+    }
+}
+
+fn nowhere() -> Absence {
+    Absence::because("no control groups are mounted")
+        .remedy("mount -t cgroup2 none /sys/fs/cgroup, or look from the host")
+}
+
+/// In a capture of an older version the root's file is what was asked for.
+fn not_mounted(window: &Window<'_>) -> Option<Absence> {
+    let last = window.moments().last()?;
+    let asked = last.files.get("/sys/fs/cgroup/cpu.stat")?;
+    let is_missing = matches!(asked, Raw::Failed { failed } if failed == "ENOENT");
+    (is_missing && shows(last, "/sys/") && !shows(last, "/sys/fs/cgroup/")).then(nowhere)
+}
+
+/// Groups that have `file` at the last look, in the trees of that version that may have the controller.
+fn groups(
+    window: &Window<'_>,
+    trees: &[Tree],
+    unified: bool,
+    controller: &str,
+    file: &str,
+) -> Vec<Group> {
+    let Some(last) = window.moments().last() else {
+        return Vec::new();
+    };
+    let mut groups = Vec::new();
+    let suitable = |tree: &&Tree| tree.unified == unified && tree.may_have(controller);
+    for tree in trees.iter().filter(suitable) {
+        let top = format!("{}/", tree.point);
+        let below = last.files.range(top.clone()..);
+        for (path, raw) in below.take_while(|(path, _)| path.starts_with(&top)) {
+            let folder = path
+                .strip_suffix(file)
+                .and_then(|folder| folder.strip_suffix('/'));
+            if let (Some(folder), Raw::Text(_)) = (folder, raw) {
+                let below = &folder[tree.point.len()..];
+                let name = format!("{}{below}", tree.root.trim_end_matches('/'));
+                groups.push(Group {
+                    name: if name.is_empty() {
+                        "/".to_owned()
+                    } else {
+                        name
+                    },
+                    folder: folder.to_owned(),
+                    unified,
+                });
+            }
+        }
+    }
+    groups.sort_by(|a, b| a.name.cmp(&b.name));
+    groups
+}
+
+/// How many groups were looked at for a limit of this kind: their settings stand in the first look.
+fn looked_at(window: &Window<'_>, file: &[&str]) -> usize {
+    let number = |moment: &crate::Moment| {
+        let is_one = |path: &&String| {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            file.contains(&name)
+        };
+        moment.files.keys().filter(is_one).count()
+    };
+    window
+        .moments()
+        .iter()
+        .map(number)
+        .max()
+        .unwrap_or_default()
+}
+
+/// The root stands for all with zero, where no group is limited in this way: `what` says so, `files` are the settings.
+fn none(
+    window: &Window<'_>,
+    evidence: &mut Evidence,
+    (keys, zeros): (&[&'static Key], &[&'static Key]),
+    (what, files): (&str, &[&str]),
+) {
+    let looked_at = looked_at(window, files);
+    let source = "control groups";
+    if looked_at == 0 && window.texts(groups::OWN_MOUNTS).is_err() {
+        let why = Absence::because("this capture does not hold the limits of control groups")
+            .remedy("record it anew: rungwise capture");
+        evidence.absent(keys, &why, source);
+        return evidence.absent(zeros, &why, source);
+    }
+    let line = format!("{what} (groups looked at: {looked_at})");
+    evidence.absent(keys, &Absence::because(&line), source);
+    for key in zeros {
+        let subject = Subject::new(Kind::Cgroup, "/");
+        evidence.number(key, subject, 0.0, Origin::new(source, &line));
+    }
+}
+
+/// A file of one number.
+fn number(window: &Window<'_>, path: &str) -> Result<f64, Absence> {
+    let text = window.text(path)?.trim();
+    let number = text.parse::<u64>();
+    let number = number.map_err(|_| Absence::because(format!("{path} says '{text}'")))?;
+    Ok(number as f64)
+}
+
+/// The share of the window in which some task of the group waited, by its `*.pressure` of version 2.
+fn waited(
+    window: &Window<'_>,
+    evidence: &mut Evidence,
+    key: &'static Key,
+    group: &Group,
+    file: &str,
+) {
+    let path = group.file(file);
+    let totals = |text| {
+        let total = pressure::parse(text).map(|pressure| pressure.some.total_us as f64);
+        total.map(|total| ((), total)).into_iter().collect()
+    };
+    match window.rates(&path, totals) {
+        Ok(mut rates) => {
+            if let Some(rate) = rates.remove(&()) {
+                let name = (path.as_str(), "some total us");
+                enter::share(evidence, key, group.subject(), (&rate, 1e-6), name);
+            }
+        }
+        Err(why) => {
+            let origin = Origin::new(&path, "");
+            enter::absent(evidence, key, group.subject(), why, origin);
+        }
+    }
+}
+
+/// Says of keys without a limited group that others were not looked at.
+fn cut(window: &Window<'_>, evidence: &mut Evidence, trees: &[Tree]) {
+    let mut cut = BTreeSet::new();
+    for moment in window.moments() {
+        for tree in trees {
+            if let Some(Raw::Failed { failed }) = moment.files.get(&groups::cut(&tree.point)) {
+                cut.insert(failed.clone());
+            }
+        }
+    }
+    for why in cut {
+        // Those that were looked at stay; the host's reading says that there are more.
+        let subject = Subject::host();
+        let remedy = "name a process: rungwise check --pid PID";
+        for key in [&keys::CGROUP_QUOTA, &keys::CGROUP_MEMORY_LIMIT] {
+            if evidence.reading(key, &subject).is_none() {
+                let why = Absence::because(&why).remedy(remedy);
+                evidence.absent(&[key], &why, "control groups");
+            }
+        }
+    }
+}
+
+/// The group of this tool itself: what a container with the host's names is called there.
+fn own(window: &Window<'_>, evidence: &mut Evidence) {
+    let text = window.text(OWN);
+    let name = text
+        .clone()
+        .and_then(|text| group_of(text, OWN))
+        .map(|group| group.path);
+    let origin = Origin::new(OWN, text.unwrap_or_default().trim());
+    enter::text(evidence, &keys::CGROUP_OWN, Subject::host(), name, origin);
+}
+
+/// The group for CPU time that a text of `/proc/PID/cgroup` names.
+fn group_of<'a>(text: &'a str, path: &str) -> Result<Membership<'a>, Absence> {
+    cgroup::membership(text, "cpu")
+        .ok_or_else(|| Absence::because(format!("{path} names no group for CPU time")))
+}
+
+/// The groups of the processes that have a told socket open, and of the judged one.
+fn of_processes(window: &Window<'_>, evidence: &mut Evidence, trees: Result<&[Tree], &Absence>) {
+    let key = &keys::CGROUP_OF_PROCESS;
+    let judged = window.capture().process.as_ref().map(|process| process.pid);
+    let mut told: BTreeSet<u32> = judged.into_iter().collect();
+    if let Ok(Answer::Owners(owners)) = window.answer("owners") {
+        told.extend(owners.values().map(|owner| owner.pid));
+    } else {
+        let all = window.matching(MEMBERSHIPS).into_iter();
+        told.extend(all.filter_map(|(_, stars)| stars.first()?.parse::<u32>().ok()));
+    }
+    for pid in told {
+        let path = MEMBERSHIPS.replace('*', &pid.to_string());
+        let text = window.text(&path);
+        let group = text.clone().and_then(|text| group_of(text, &path));
+        if group.is_err() && judged != Some(pid) {
+            continue;
+        }
+        let subject = Subject::new(Kind::Process, pid);
+        let origin = Origin::new(path.clone(), text.unwrap_or_default().trim());
+        let name = group.map(|group| group.path);
+        enter::text(evidence, key, subject, name, origin);
+    }
+    if let (Some(pid), Ok(trees)) = (judged, trees) {
+        out_of_sight(window, evidence, pid, trees);
+    }
+    if judged.is_none() {
+        enter::unless_told(evidence, &[key], &unnamed(), MEMBERSHIP);
+    }
+}

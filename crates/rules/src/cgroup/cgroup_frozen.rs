@@ -1,0 +1,71 @@
+//! `cgroup-frozen`: the processes of a control group are stopped by the freezer.
+//!
+//! A frozen process looks like one that sleeps, and nothing but its group tells why it never answers
+//! (`freezer.state` of version 1, `cgroup.freeze` of version 2; kernel/cgroup/freezer.c, Linux 6.18).
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::{cite_members, who};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const INSIDE: Threshold = Threshold {
+    name: "processes in a frozen group",
+    value: 0.0,
+    origin: "by definition: a frozen process does nothing",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "cgroup-frozen",
+    topic: "cgroup",
+    summary: "a control group is frozen: its processes do not run",
+    needs: &[
+        &keys::CGROUP_FROZEN,
+        &keys::CGROUP_MEMBERS,
+        &keys::CGROUP_OWN,
+    ],
+    thresholds: &[INSIDE],
+    knobs: &["cpu.cgroup_freezer"],
+    doc: Doc {
+        looks_for: "A control group that is frozen and contains processes.",
+        hurts: "No thread of the group runs. Connections are still accepted by the kernel until the listen queue is full, \
+            so clients wait and time out.",
+        todo: "Thaw the group (cpu.cgroup_freezer=thawed; `docker unpause`, `systemctl thaw`), and find out who froze it.",
+        wrong: "A container that somebody paused on purpose is frozen as well.",
+        sources: "Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst; Documentation/admin-guide/cgroup-v2.rst \
+            (cgroup.freeze).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let groups = evidence.each(&keys::CGROUP_FROZEN)?;
+    let frozen = groups
+        .iter()
+        .filter(|(_, inside)| inside.value > INSIDE.value);
+    let mut findings: Vec<Finding> = frozen
+        .map(|(group, inside)| {
+            let sentence = format!(
+                "{} is frozen: {}",
+                who(group, evidence),
+                if inside.value > 1.0 {
+                    format!("its {} processes do not run", say::whole(inside.value))
+                } else {
+                    "its process does not run".to_owned()
+                }
+            );
+            let finding = Finding::act(group, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::High)
+                .cite(inside.reading)
+                .turn_device("cpu.cgroup_freezer", group.name(), "thawed")
+                .refuted_by("somebody paused the group on purpose and nobody waits for it");
+            cite_members(finding, group, evidence)
+        })
+        .collect();
+    if findings.is_empty() {
+        findings.push(Finding::clear("no control group with processes is frozen"));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,117 @@
+//! `cgroup-io-limit`: a control group reads or writes as much as its limit lets it.
+//!
+//! The kernel holds each request back until the limit has room (`blk-throttle.c`); the disk itself is idle meanwhile and
+//! shows nothing. What the group did is counted beside the limit, so the share is exact. Buffered writes count in version 2
+//! alone: in version 1 they belong to the root.
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::{cite_members, who};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const USED: Threshold = Threshold {
+    name: "used share of the limit",
+    value: 0.90,
+    origin: "own guess: with whole requests and ticks of 4 ms a group that is held back uses 95 to 101 %",
+};
+
+const WAITING: Threshold = Threshold {
+    name: "share of the window in which a task of the group waits for a disk, where it is known",
+    value: 0.05,
+    origin: "own guess, for the guard: a limit that nobody waits for costs nothing",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "cgroup-io-limit",
+    topic: "cgroup",
+    summary: "a control group is held back by its limit on reads or writes",
+    needs: &[
+        &keys::CGROUP_IO_LIMIT,
+        &keys::CGROUP_IO_USED,
+        &keys::CGROUP_IO_WAIT,
+        &keys::CGROUP_MEMBERS,
+        &keys::CGROUP_OWN,
+        &keys::PSI_IO_SOME,
+    ],
+    thresholds: &[USED, WAITING],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A control group that uses more than 90 % of its limit on reads or writes to a disk (io.max, \
+            blkio.throttle) in every part of the window, while tasks wait for a disk in more than 5 % of the time.",
+        hurts: "Each request above the limit is delayed by the kernel. A log line that is synced or a page that is read then takes \
+            as long as the queue of delayed requests.",
+        todo: "Raise or remove the limit: `io.max` (version 2) or `blkio.throttle.*_device` (version 1) of the group, systemd \
+            IOReadIOPSMax= and the like, `docker run --device-write-iops`. Or write less often: sync in groups, larger writes.",
+        wrong: "A limit is a contract between tenants, and a backup that runs into its own limit is what the limit is for. Where \
+            pressure information is missing, it is unknown whether somebody waits.",
+        sources: "Documentation/admin-guide/cgroup-v2.rst (io.max); Documentation/admin-guide/cgroup-v1/blkio-controller.rst; \
+            block/blk-throttle.c.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let groups = evidence.each(&keys::CGROUP_IO_USED)?;
+    let mut findings = Vec::new();
+    let mut most = 0.0_f64;
+    for (group, used) in &groups {
+        most = most.max(used.value);
+        if !used.always(|share| share > USED.value) {
+            continue;
+        }
+        let mut sentence = format!(
+            "{} uses {} of its disk limit",
+            who(group, evidence),
+            say::percent(used.value)
+        );
+        let limit = evidence.words(&keys::CGROUP_IO_LIMIT, group).ok();
+        if let Some(limit) = limit {
+            let _ = write!(sentence, " of {}", limit.value);
+        }
+        let own = evidence.quantity(&keys::CGROUP_IO_WAIT, group);
+        // Of version 1 the machine's own pressure has to do.
+        let wait = own.or_else(|_| evidence.host(&keys::PSI_IO_SOME)).ok();
+        let mut finding = match wait {
+            Some(wait) if wait.value > WAITING.value => {
+                let _ = write!(
+                    sentence,
+                    "; tasks wait for a disk in {} of the time",
+                    say::percent(wait.value)
+                );
+                Finding::act(group, sentence)
+                    .severity(Grade::High)
+                    .confidence(Grade::High)
+                    .cite(wait.reading)
+            }
+            Some(wait) => {
+                sentence += ", but hardly anybody waits for it";
+                Finding::watch(group, sentence)
+                    .severity(Grade::Low)
+                    .cite(wait.reading)
+            }
+            None => Finding::act(group, sentence).severity(Grade::Medium),
+        }
+        .cite(used.reading)
+        .refuted_by("latency and rate stay the same with the limit removed for a minute");
+        if let Some(limit) = limit {
+            finding = finding.cite(limit.reading);
+        }
+        findings.push(cite_members(finding, group, evidence));
+    }
+    if findings.is_empty() {
+        let sentence = if groups.iter().all(|(group, _)| group.name() == "/") && most == 0.0 {
+            "no control group has a limit on reads or writes".to_owned()
+        } else {
+            format!(
+                "no control group uses more than {} of its limit on reads or writes",
+                say::percent(most)
+            )
+        };
+        findings.push(Finding::clear(sentence).below(most, USED.value));
+    }
+    Ok(findings)
+}

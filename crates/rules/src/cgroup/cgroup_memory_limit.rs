@@ -1,0 +1,185 @@
+//! `cgroup-memory-limit`: a control group is short of memory though the machine is not.
+//!
+//! At its limit a group reclaims its own pages. That alone is ordinary: page cache fills whatever it may. It hurts when what was
+//! reclaimed is needed again: pages read a second time (`workingset_refault_*`), faults that read from swap or files
+//! (`pgmajfault`), tasks that wait (`memory.pressure`), or a process that is killed. Source: mm/memcontrol.c, mm/workingset.c.
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Quantity, Subject};
+use rungwise_model::keys;
+
+use super::{cite_members, who};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const HITS: Threshold = Threshold {
+    name: "times that the limit was hit, per second",
+    value: 1.0,
+    origin: "own guess: less often it is the odd file that is read once",
+};
+
+const AGAIN: Threshold = Threshold {
+    name: "pages that are read again, or faults that read, per second",
+    value: 50.0,
+    origin: "own guess: at 0.1 ms each on flash, 0.5 % of the time of one thread; on a slow disk half of it",
+};
+
+const WAITING: Threshold = Threshold {
+    name: "share of the window in which a task of the group waits for memory",
+    value: 0.05,
+    origin: "own guess, that of direct-reclaim",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "cgroup-memory-limit",
+    topic: "cgroup",
+    summary: "the memory limit of a control group is too small for what runs in it",
+    needs: &[
+        &keys::CGROUP_MEMBERS,
+        &keys::CGROUP_MEMORY_FAULTS,
+        &keys::CGROUP_MEMORY_LIMIT,
+        &keys::CGROUP_MEMORY_REFAULTS,
+        &keys::CGROUP_MEMORY_SWAP,
+        &keys::CGROUP_MEMORY_USED,
+        &keys::CGROUP_MEMORY_WAIT,
+        &keys::CGROUP_OOM_KILLS,
+        &keys::CGROUP_OWN,
+        &keys::MEMORY_CGROUP_RECLAIM,
+    ],
+    thresholds: &[HITS, AGAIN, WAITING],
+    knobs: &["mem.cgroup_limit"],
+    doc: Doc {
+        looks_for: "A control group in which a process was killed for want of memory in the window; or one that hits its memory \
+            limit more than once a second and either reads more than 50 pages a second that it had before, or waits for memory in \
+            more than 5 % of the window.",
+        hurts: "The group reclaims its own memory while the machine has plenty. What it drops it reads again from disk or swap, \
+            and each read stops a thread. If nothing can be reclaimed, the kernel kills a process.",
+        todo: "Raise the limit (mem.cgroup_limit), or give the service less to hold: a smaller cache, heap or number of workers. A JVM \
+            needs its heap, metaspace, code, threads and direct buffers within the limit. Inside a container the runtime outside \
+            sets the limit.",
+        wrong: "Page cache fills a group up to its limit, and a stream of files that are read once hits it all the time \
+            without harm: that is why pages must come back. A batch job with a small limit may be meant to be slow.",
+        sources: "Documentation/admin-guide/cgroup-v2.rst (memory.events, memory.stat); \
+            Documentation/admin-guide/cgroup-v1/memory.rst; mm/workingset.c.",
+    },
+    judge,
+};
+
+/// What the limit does to a group.
+struct Harm<'e> {
+    words: String,
+    grade: Grade,
+    cited: Vec<Quantity<'e>>,
+}
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let hits = evidence.each(&keys::MEMORY_CGROUP_RECLAIM)?;
+    let kills = evidence.each(&keys::CGROUP_OOM_KILLS).unwrap_or_default();
+    let mut groups: Vec<&Subject> = hits.iter().chain(&kills).map(|(group, _)| *group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let mut findings = Vec::new();
+    for group in groups {
+        let Some(harm) = harm(evidence, group) else {
+            continue;
+        };
+        let mut sentence = who(group, evidence);
+        let limit = evidence.quantity(&keys::CGROUP_MEMORY_LIMIT, group).ok();
+        if let Some(limit) = limit {
+            let _ = write!(
+                sentence,
+                " is at its memory limit of {}",
+                say::bytes(limit.value)
+            );
+        } else {
+            sentence += " is at its memory limit";
+        }
+        let _ = write!(sentence, ": {}", harm.words);
+        let mut finding = Finding::act(group, sentence)
+            .severity(harm.grade)
+            .confidence(Grade::High)
+            .refuted_by("with twice the limit pages are read again as often");
+        let used = evidence.quantity(&keys::CGROUP_MEMORY_USED, group).ok();
+        for reading in harm.cited.into_iter().chain(limit).chain(used) {
+            finding = finding.cite(reading.reading);
+        }
+        finding = match group.name() {
+            // Set from outside.
+            "/" => finding.consider("mem.cgroup_limit"),
+            name => finding.consider_device("mem.cgroup_limit", name),
+        };
+        findings.push(cite_members(finding, group, evidence));
+    }
+    if findings.is_empty() {
+        let most = hits
+            .iter()
+            .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
+        let clear = match most {
+            Some((group, hits)) if hits.value > 0.0 => Finding::clear(format!(
+                "control group {} hits its memory limit {}, and needs little of what it reclaims again",
+                group.name(),
+                say::rate(hits.value)
+            ))
+            .cite(hits.reading),
+            _ => Finding::clear("no control group hit a memory limit"),
+        };
+        findings.push(clear);
+    }
+    Ok(findings)
+}
+
+fn harm<'e>(evidence: &'e Evidence, group: &Subject) -> Option<Harm<'e>> {
+    let of = |key| evidence.quantity(key, group).ok();
+    let kills = of(&keys::CGROUP_OOM_KILLS).filter(|kills| kills.value > 0.0);
+    if let Some(kills) = kills {
+        return Some(Harm {
+            words: match kills.value {
+                one if one <= 1.0 => "the kernel killed a process of it".to_owned(),
+                more => format!("the kernel killed {} processes of it", say::whole(more)),
+            },
+            grade: Grade::High,
+            cited: vec![kills],
+        });
+    }
+    let hits = of(&keys::MEMORY_CGROUP_RECLAIM)?;
+    if hits.value <= HITS.value {
+        return None;
+    }
+    let again = |key| of(key).filter(|rate: &Quantity<'_>| rate.value > AGAIN.value);
+    let refaults = again(&keys::CGROUP_MEMORY_REFAULTS);
+    let faults = again(&keys::CGROUP_MEMORY_FAULTS);
+    let waits = of(&keys::CGROUP_MEMORY_WAIT).filter(|wait| wait.value > WAITING.value);
+    let mut words = Vec::new();
+    if let Some(refaults) = &refaults {
+        words.push(format!(
+            "it reads {} pages again that it had to drop",
+            say::rate(refaults.value)
+        ));
+    }
+    if let Some(faults) = &faults {
+        let swap = of(&keys::CGROUP_MEMORY_SWAP).filter(|swap| swap.value > 0.0);
+        let from = swap.map_or(String::new(), |swap| {
+            format!(" ({} of it in swap)", say::bytes(swap.value))
+        });
+        words.push(format!(
+            "{} page faults wait for a disk{from}",
+            say::rate(faults.value)
+        ));
+    }
+    if let Some(waits) = &waits {
+        words.push(format!(
+            "tasks wait for memory in {} of the time",
+            say::percent(waits.value)
+        ));
+    }
+    if words.is_empty() {
+        return None;
+    }
+    let cited = [Some(hits), refaults, faults, waits].into_iter().flatten();
+    Some(Harm {
+        words: words.join(", "),
+        grade: Grade::High,
+        cited: cited.collect(),
+    })
+}

@@ -1,0 +1,117 @@
+//! `cpu-weight-low`: a control group with a low CPU weight waits while others run.
+//!
+//! The scheduler shares a full CPU between groups by their weights (`cpu.shares`, `cpu.weight`; kernel/sched/fair.c). A weight of 2
+//! against 1024 leaves 0.2 % of a CPU that others fill, and costs nothing on one that has time to spare.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::{cite_members, who};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const WEIGHT: Threshold = Threshold {
+    name: "weight over the default",
+    value: 0.5,
+    origin: "own guess: half of what its neighbours get",
+};
+
+const WAITS: Threshold = Threshold {
+    name: "share of the window in which the group waits for a CPU",
+    value: 0.20,
+    origin: "own guess: a group that always has work and equal neighbours waits for half of the time",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "cpu-weight-low",
+    topic: "cgroup",
+    summary: "a control group waits for a CPU because its weight is low",
+    needs: &[
+        &keys::CGROUP_CPU_WAIT,
+        &keys::CGROUP_MEMBERS,
+        &keys::CGROUP_OWN,
+        &keys::CGROUP_WEIGHT,
+    ],
+    thresholds: &[WEIGHT, WAITS],
+    knobs: &["cpu.cgroup_weight"],
+    doc: Doc {
+        looks_for: "A control group with less than half of the default CPU weight of which a process, or with version 2 any task, \
+            waits for a CPU in more than 20 % of every part of the window.",
+        hurts: "On a CPU that others fill, the group runs only for its share of the weights. With shares of 2 it stands still for \
+            hundreds of milliseconds at a time.",
+        todo: "Give the group the default weight (cpu.cgroup_weight=1; systemd CPUWeight=100, Kubernetes: a CPU request), or give \
+            the neighbour less.",
+        wrong: "A low weight is right for a backup that may wait. Of version 1 the wait is that of the first thread of \
+            one process; a wait that a quota causes counts as well, and cfs-throttled then says so.",
+        sources: "Documentation/admin-guide/cgroup-v2.rst (cpu.weight); Documentation/scheduler/sched-design-CFS.rst.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let Ok(groups) = evidence.each(&keys::CGROUP_WEIGHT) else {
+        // The root stands for all where every weight is the default.
+        evidence.each(&keys::CGROUP_CPU_WAIT)?;
+        return Ok(vec![Finding::clear(
+            "every control group has the default CPU weight",
+        )]);
+    };
+    let mut findings = Vec::new();
+    let (mut most, mut low) = (0.0_f64, 0);
+    let mut missing = None;
+    for (group, weight) in groups {
+        if weight.value >= WEIGHT.value {
+            continue;
+        }
+        low += 1;
+        let waits = match evidence.quantity(&keys::CGROUP_CPU_WAIT, group) {
+            Ok(waits) => waits,
+            Err(why) => {
+                // A group that nobody is in waits for nothing.
+                missing = missing.or_else(|| {
+                    evidence
+                        .words(&keys::CGROUP_MEMBERS, group)
+                        .is_ok()
+                        .then_some(why)
+                });
+                continue;
+            }
+        };
+        most = most.max(waits.value);
+        if !waits.always(|share| share > WAITS.value) {
+            continue;
+        }
+        let sentence = format!(
+            "{} waits for a CPU in {} of the time: its CPU weight is {} of the default",
+            who(group, evidence),
+            say::percent(waits.value),
+            say::percent(weight.value)
+        );
+        let finding = Finding::act(group, sentence)
+            .severity(if waits.value > 0.5 {
+                Grade::High
+            } else {
+                Grade::Medium
+            })
+            .cite(waits.reading)
+            .cite(weight.reading)
+            .turn_device("cpu.cgroup_weight", group.name(), "1")
+            .refuted_by(
+                "the wait stays with the default weight: the CPUs are full of the group's own work",
+            );
+        findings.push(cite_members(finding, group, evidence));
+    }
+    match missing {
+        Some(missing) if findings.is_empty() => return Err(missing),
+        _ => {}
+    }
+    if findings.is_empty() {
+        let sentence = format!(
+            "{} with a low CPU weight, and none waits for a CPU in more than {} of the time",
+            say::count(f64::from(low), "control group"),
+            say::percent(most)
+        );
+        findings.push(Finding::clear(sentence).below(most, WAITS.value));
+    }
+    Ok(findings)
+}

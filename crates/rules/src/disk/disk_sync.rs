@@ -1,0 +1,107 @@
+//! `disk-sync`: programs wait for the disk to make each write durable.
+//!
+//! fsync ends in a flush of the disk's cache, and on slow or virtual disks that takes milliseconds. The disk looks idle
+//! between: neither its queue nor its throughput shows it. Flushes are counted by themselves since Linux 5.5 (block/blk-flush.c).
+
+use std::fmt::Write as _;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Subject, Unit};
+use rungwise_model::evidence_text::number_of;
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const SHARE: Threshold = Threshold {
+    name: "flushes per second times the time of one",
+    value: 0.20,
+    origin: "own guess: one thread that syncs spends a fifth of its time in it",
+};
+
+const SLOW: Threshold = Threshold {
+    name: "mean time of a flush, seconds",
+    value: 0.002,
+    origin: "own guess: a disk with a cache that survives a power cut answers in less than 0.5 ms",
+};
+
+const WAITING: Threshold = Threshold {
+    name: "share of time in which some task waits for a disk",
+    value: 0.10,
+    origin: "own guess, that of disk-queue",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "disk-sync",
+    topic: "disk",
+    summary: "programs wait for slow flushes: fsync for each write",
+    needs: &[
+        &keys::DISK_FLUSHES,
+        &keys::DISK_FLUSH_TIME,
+        &keys::DISK_USERS,
+        &keys::PSI_IO_SOME,
+    ],
+    thresholds: &[SHARE, SLOW, WAITING],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A disk whose flushes take more than 2 ms each and together more than 20 % of the window, while some task waits \
+            for a disk in more than 10 % of the time.",
+        hurts: "Each commit or synced log line waits for a flush. The rate of one writer is at most one over that time, \
+            whatever the CPU and the disk could do.",
+        todo: "Sync in groups instead of for each request (commit_delay of PostgreSQL, appendfsync everysec of Redis, buffered access \
+            logs), do not mount with `sync` or `dirsync`, or use a disk with a protected cache.",
+        wrong: "Losing the last moment in a crash may not be acceptable: then only a faster disk helps. The journal of ext4 flushes for \
+            others, too; a disk without a cache to flush shows none.",
+        sources: "fsync(2); block/blk-flush.c; Documentation/admin-guide/iostats.rst.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let disks = evidence.each(&keys::DISK_FLUSHES)?;
+    let mut findings = Vec::new();
+    let mut most = 0.0_f64;
+    for (disk, flushes) in &disks {
+        let Ok(time) = evidence.quantity(&keys::DISK_FLUSH_TIME, disk) else {
+            continue;
+        };
+        let share = flushes.value * time.value;
+        most = most.max(share);
+        if share <= SHARE.value || time.value <= SLOW.value {
+            continue;
+        }
+        let waiting = evidence.host(&keys::PSI_IO_SOME)?;
+        if waiting.value <= WAITING.value {
+            continue;
+        }
+        let mut sentence = format!(
+            "{}: {} flushes (fsync), each takes {}; tasks wait for a disk in {} of the time",
+            disk.name(),
+            say::rate(flushes.value),
+            number_of(Unit::Seconds, time.value),
+            say::percent(waiting.value)
+        );
+        let users = evidence.words(&keys::DISK_USERS, &Subject::host()).ok();
+        let users = users.filter(|users| users.value != "none");
+        if let Some(users) = &users {
+            let _ = write!(sentence, "; most bytes: {}", users.value);
+        }
+        let mut finding = Finding::act(disk, sentence)
+            .severity(Grade::High)
+            .cite(flushes.reading)
+            .cite(time.reading)
+            .cite(waiting.reading)
+            .refuted_by("the service is as slow with syncing switched off for a minute");
+        if let Some(users) = users {
+            finding = finding.cite(users.reading);
+        }
+        findings.push(finding);
+    }
+    if findings.is_empty() {
+        let sentence = format!(
+            "flushes of disks take {} of the time, or nobody waits for them",
+            say::percent(most)
+        );
+        findings.push(Finding::clear(sentence).below(most, SHARE.value));
+    }
+    Ok(findings)
+}

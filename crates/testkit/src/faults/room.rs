@@ -1,0 +1,49 @@
+//! File systems without room: bytes, inodes.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests make and remove the files that they need"
+)]
+
+use std::path::Path;
+
+use super::lab::{Lab, Planted, Small};
+use super::{Fault, How, Result, acts};
+
+pub(super) const FULL: Fault = Fault {
+    id: "full file system",
+    planted: "A file system of 4 MiB of which no byte is left.",
+    speaks: &[acts("disk-full", "mount/*")],
+    may: &[],
+    how: How::Here(full),
+};
+
+fn full(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let small = Small::new(4 << 20, 100)?;
+    let written = std::fs::write(small.point.join("log"), vec![b'x'; 8 << 20]);
+    if written.is_ok() {
+        return Err("the small file system took more than its size".into());
+    }
+    Ok(Planted::in_namespace(server).keep(small).keep(client))
+}
+
+pub(super) const INODES: Fault = Fault {
+    id: "no inodes left",
+    planted: "A file system with room for 4 MiB and no further file.",
+    speaks: &[acts("disk-full", "mount/*")],
+    may: &[],
+    how: How::Here(inodes),
+};
+
+fn inodes(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let small = Small::new(4 << 20, 200)?;
+    let mut number = 0;
+    while std::fs::write(small.point.join(number.to_string()), b"").is_ok() {
+        number += 1;
+        if number > 1000 {
+            return Err("the small file system took more files than it may".into());
+        }
+    }
+    Ok(Planted::in_namespace(server).keep(small).keep(client))
+}
