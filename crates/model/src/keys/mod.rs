@@ -32,6 +32,7 @@ mod load;
 mod memory;
 mod net;
 mod outside;
+mod process;
 mod stack;
 mod threads;
 
@@ -42,15 +43,18 @@ pub use load::*;
 pub use memory::*;
 pub use net::*;
 pub use outside::*;
+pub use process::*;
 pub use stack::*;
 pub use threads::*;
 
 /// All keys.
 pub fn all() -> impl Iterator<Item = &'static Key> {
-    [CPU, DEVICE, GC, LOAD, MEMORY, NET, OUTSIDE, STACK, THREADS]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        CPU, DEVICE, GC, LOAD, MEMORY, NET, OUTSIDE, PROCESS, STACK, THREADS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 #[cfg(test)]
