@@ -9,14 +9,105 @@ use rungwise_model::check::{Finding, Outcome};
 /// A rule, and the rules whose findings follow from its own. Sorted by the cause.
 const CAUSES: &[(&str, &[&str])] = &[
     (
+        "affinity-narrow",
+        &[
+            "runq-delay",
+            "tcp-recvq-pile",
+            "tcp-rwnd-limited",
+            "thread-saturated",
+        ],
+    ),
+    (
         "cfs-throttled",
         &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
     ),
+    ("clients-unread", &["tcp-recvq-pile", "tcp-rwnd-limited"]),
+    (
+        "connect-unanswered",
+        &["clients-unread", "tcp-retrans", "upstream-slow"],
+    ),
     ("conntrack-full", &["tcp-retrans"]),
+    ("database-lock", &["clients-unread", "upstream-slow"]),
+    (
+        "descriptors-full",
+        &[
+            "clients-unread",
+            "tcp-listen-overflow",
+            "tcp-retrans",
+            "thread-saturated",
+        ],
+    ),
+    ("dns-unanswered", &["clients-unread", "upstream-slow"]),
+    ("fork-storm", &["runq-delay"]),
     ("nic-ring-drop", &["tcp-retrans"]),
+    (
+        "priority-low",
+        &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
+    ),
+    (
+        "process-blocked",
+        &[
+            "clients-unread",
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "upstream-slow",
+        ],
+    ),
+    (
+        "process-stopped",
+        &[
+            "clients-unread",
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "tcp-rwnd-limited",
+            "udp-rcvbuf-drop",
+            "upstream-slow",
+        ],
+    ),
+    (
+        "process-traced",
+        &[
+            "clients-unread",
+            "runq-delay",
+            "syscall-bound",
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "thread-saturated",
+            "upstream-slow",
+        ],
+    ),
+    (
+        "realtime-hog",
+        &["runq-delay", "tcp-recvq-pile", "thread-saturated"],
+    ),
     ("softnet-drop", &["tcp-retrans"]),
     ("tcp-listen-overflow", &["tcp-retrans", "tcp-synq-full"]),
     ("tcp-recvq-pile", &["tcp-rwnd-limited"]),
+    (
+        "thread-saturated",
+        &[
+            "clients-unread",
+            "syscall-bound",
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "tcp-rwnd-limited",
+            "upstream-slow",
+        ],
+    ),
+    (
+        "upstream-slow",
+        &["clients-unread", "tcp-listen-overflow", "threads-grow"],
+    ),
+    (
+        "user-lock",
+        &[
+            "clients-unread",
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "threads-grow",
+            "upstream-slow",
+        ],
+    ),
 ];
 
 /// Moves what follows from a finding to act on behind it, whatever the severities; all else keeps its place.

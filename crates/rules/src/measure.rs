@@ -37,16 +37,23 @@ const fn less(key: &'static Key) -> Measure {
 
 /// By rule, sorted.
 const MEASURES: &[(&str, Measure)] = &[
+    ("affinity-narrow", more(&keys::PROCESS_BUSIEST_DELAY)),
     ("alloc-per-request", more(&keys::GC_ALLOCATION_RATE)),
     ("cfs-throttled", more(&keys::CGROUP_THROTTLED)),
     ("client-bound", more(&keys::CLIENT_BUSY)),
+    ("clients-unread", more(&keys::PROCESS_UNREAD)),
+    ("connect-unanswered", more(&keys::DEPENDENCY_CONNECTING)),
     ("conntrack-full", more(&keys::CONNTRACK_USE)),
     ("cstate-latency", more(&keys::LATENCY_LOW_LOAD)),
+    ("database-lock", more(&keys::LOCK_DATABASE_WAITING)),
     ("deadlock", more(&keys::THREADS_DEADLOCKS)),
+    ("descriptors-full", more(&keys::PROCESS_DESCRIPTORS)),
     ("direct-reclaim", more(&keys::MEMORY_ALLOCSTALL)),
     ("disk-queue", more(&keys::DISK_QUEUE)),
     ("disk-readahead", more(&keys::DISK_READ_AHEAD)),
+    ("dns-unanswered", more(&keys::DEPENDENCY_RESOLVING)),
     ("fib-double", more(&keys::STACK_FIB_VALIDATE)),
+    ("fork-storm", more(&keys::TASKS_MADE)),
     ("freq-low", less(&keys::CPU_FREQUENCY)),
     ("gc-alloc-failure", less(&keys::GC_THROUGHPUT)),
     ("gc-cmf", more(&keys::GC_CONCURRENT_MODE_FAILURES)),
@@ -91,6 +98,9 @@ const MEASURES: &[(&str, Measure)] = &[
     ("numa-hint-faults", more(&keys::NUMA_HINT_FAULTS)),
     ("numa-remote", more(&keys::NUMA_PROCESS_REMOTE)),
     ("port-exhaust", more(&keys::TCP_PORTS_USED)),
+    ("priority-low", more(&keys::PROCESS_BUSIEST_DELAY)),
+    ("process-blocked", more(&keys::PROCESS_BLOCKED)),
+    ("realtime-hog", more(&keys::SCHED_PROCESS_CPU)),
     ("rpc-single-conn", less(&keys::TCP_PARALLEL)),
     ("rps-harmful", more(&keys::SOFTIRQ_NET_RX_PER_IRQ)),
     ("rps-needed", more(&keys::SOFTIRQ_NET_RX_SHARE)),
@@ -108,6 +118,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("steal", more(&keys::CPU_STEAL_MEAN)),
     ("swap-in", more(&keys::MEMORY_SWAP_IN)),
     ("syscall-bound", more(&keys::SYSCALL_RATE)),
+    ("tasks-full", more(&keys::TASKS_SHARE)),
     ("tcp-idle-cwnd", more(&keys::TCP_IDLE_RESTARTS)),
     ("tcp-listen-overflow", more(&keys::TCP_LISTEN_OVERFLOWS)),
     ("tcp-memory", more(&keys::TCP_MEM)),
@@ -119,6 +130,8 @@ const MEASURES: &[(&str, Measure)] = &[
     ("tcp-sndbuf-limited", more(&keys::TCP_SNDBUF_LIMITED)),
     ("tcp-synq-full", more(&keys::TCP_SYNQ_FULL)),
     ("thp-stall", more(&keys::MEMORY_COMPACT_STALL)),
+    ("thread-saturated", more(&keys::PROCESS_BUSIEST_THREAD)),
+    ("threads-grow", more(&keys::PROCESS_THREADS_ADDED)),
     ("tlb-bound", more(&keys::MEMORY_TLB_SHARE)),
     ("tx-qdisc-atomic", more(&keys::STACK_XMIT_SPIN)),
     ("tx-queue-lock", more(&keys::STACK_XMIT_LOCK)),
@@ -129,6 +142,8 @@ const MEASURES: &[(&str, Measure)] = &[
     ("udp-shared-socket", less(&keys::UDP_SOCKETS)),
     ("udp-socket-lock", more(&keys::STACK_UDP_LOCK)),
     ("udp-thread-remote", more(&keys::SCHED_REMOTE_SOFTIRQ)),
+    ("upstream-slow", more(&keys::DEPENDENCY_WAIT)),
+    ("user-lock", more(&keys::LOCK_USER_WAITERS)),
 ];
 
 /// The number of this rule, if it has one.
@@ -168,6 +183,8 @@ mod tests {
         "gc-not-the-bottleneck",
         "irq-affinity-reverted",
         "irq-names-unknown",
+        "process-stopped",
+        "process-traced",
         "rps-new-device",
         "tcp-sane-flags",
     ];
