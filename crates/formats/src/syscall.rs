@@ -37,6 +37,14 @@ pub fn futex_wait(text: &str) -> Option<FutexWait> {
     Some(FutexWait { address, is_lock })
 }
 
+/// The thread sleeps in poll(2) or ppoll(2) of one descriptor, as the resolver of glibc does (resolv/res_send.c).
+pub fn polls_one(text: &str) -> bool {
+    // poll: x86-64. ppoll: x86-64; arm64, riscv64 and loongarch64. poll: s390x, ppc64.
+    const POLL: [&str; 5] = ["7", "271", "73", "168", "167"];
+    let mut words = text.split_ascii_whitespace();
+    words.next().is_some_and(|number| POLL.contains(&number)) && words.nth(1) == Some("0x1")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -70,10 +78,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_resolver_polls_one_descriptor() {
+        assert!(polls_one("7 0x7ffc 0x1 0x1388 0x0 0x0 0x0 0x7ffe 0x7f10"));
+        assert!(!polls_one("7 0x7ffc 0x5 0x1388 0x0 0x0 0x0 0x7ffe 0x7f10"));
+        assert!(!polls_one(
+            "232 0x5 0x1 0x200 0xffffffff 0x0 0x8 0x7ffe 0x7f10"
+        ));
+        assert!(!polls_one(""));
+    }
+
     proptest! {
         #[test]
         fn any_text_is_read_without_a_panic(text in "(202 |98 |0x[0-9a-f]{1,18} |running|.){0,12}") {
             futex_wait(&text);
+            polls_one(&text);
         }
     }
 }

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use rungwise_formats::syscall;
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::kernel::{Answer, Endpoint, TcpSocket, UdpSocket};
 use rungwise_model::keys;
@@ -64,7 +65,8 @@ pub(crate) static PROBE: Probe = Probe {
 A client connection is one to a port that is listened on here; an upstream connection is any other. A request is late if it has \
 been open for more than 20 ms. Upstream requests count once the peer's kernel has acknowledged them, so a lossy path is \
 not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
-next; sockets to port 53 that are there in every sample may belong to a resolver that keeps its sockets, and do not count. \
+next; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
+of its process sleeps in poll(2) of one descriptor, as the resolver of glibc does. \
 Data counts as unread if it waits in every sample. The processes are looked for of at most 16 sockets of each kind. On a \
 host with more than 1000 TCP sockets only the two ends of the window are complete. \
 Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8), resolv.conf(5).",
@@ -135,8 +137,8 @@ impl<'a> Sample<'a> {
 /// What waits at the end of the window, with its course over the samples.
 struct Waits<'a> {
     samples: Vec<Sample<'a>>,
-    /// Sockets to port 53 that came within the window and stayed for more than one sample.
-    resolving: Vec<&'a UdpSocket>,
+    /// Sockets to port 53 that were there in more than one sample; whether in all of them.
+    resolving: Vec<(&'a UdpSocket, bool)>,
 }
 
 fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
@@ -153,7 +155,7 @@ fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
     })
 }
 
-fn resolving<'a>(window: &Window<'a>) -> Vec<&'a UdpSocket> {
+fn resolving<'a>(window: &Window<'a>) -> Vec<(&'a UdpSocket, bool)> {
     let answers = window.answers("udp").unwrap_or_default();
     let looks: Vec<HashMap<u64, &UdpSocket>> = answers
         .into_iter()
@@ -169,11 +171,10 @@ fn resolving<'a>(window: &Window<'a>) -> Vec<&'a UdpSocket> {
         return Vec::new();
     };
     let kept = |inode: &u64| looks.iter().filter(|look| look.contains_key(inode)).count();
-    let stays = |inode: &u64| (2..looks.len()).contains(&kept(inode));
-    let mut found: BTreeMap<u64, &UdpSocket> = BTreeMap::new();
+    let mut found: BTreeMap<u64, (&UdpSocket, bool)> = BTreeMap::new();
     for (inode, socket) in last.iter().chain(before.iter().flatten()) {
-        if stays(inode) && socket.rqueue == 0 {
-            found.insert(*inode, socket);
+        if kept(inode) > 1 && socket.rqueue == 0 {
+            found.insert(*inode, (*socket, kept(inode) == looks.len()));
         }
     }
     found.into_values().collect()
@@ -242,7 +243,8 @@ pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
             .map(|socket| socket.inode),
     );
     inodes.extend(waits.unread().iter().take(MOST).map(|socket| socket.inode));
-    inodes.extend(waits.resolving.iter().take(MOST).map(|socket| socket.inode));
+    let resolving = waits.resolving.iter().take(MOST);
+    inodes.extend(resolving.map(|(socket, _)| socket.inode));
     inodes.remove(&0);
     inodes
 }
@@ -274,15 +276,21 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         connecting.iter().map(to),
         "SYN-SENT",
     );
-    let to = |socket: &&UdpSocket| (socket.inode, socket.remote.to_string());
+    // A socket that is always there may belong to a resolver that keeps it; one that a thread waits for alone does not.
+    let polls = |pid: u32| {
+        let threads = window.matching(&format!("/proc/{pid}/task/*/syscall"));
+        let mut texts = threads
+            .iter()
+            .filter_map(|(path, _)| window.text(path).ok());
+        texts.any(syscall::polls_one)
+    };
+    let unanswered = waits
+        .resolving
+        .iter()
+        .filter(|(socket, always)| !always || owner(socket.inode).is_some_and(polls));
+    let to = |(socket, _): &(&UdpSocket, bool)| (socket.inode, socket.remote.to_string());
     let keys = (&keys::DEPENDENCY_RESOLVING, &keys::DEPENDENCY_RESOLVER);
-    count(
-        evidence,
-        keys,
-        &owner,
-        waits.resolving.iter().map(to),
-        "UDP to port 53",
-    );
+    count(evidence, keys, &owner, unanswered.map(to), "UDP to port 53");
     unread(evidence, &waits, &owner);
     let none = match window.moments().len() {
         0 | 1 => Absence::because("the window has one sample only").remedy("--for 10s"),

@@ -22,6 +22,9 @@ const BUSY_TASKS: &str = "/proc/{busy}/task/*/schedstat";
 /// Processes named for each thing there is to be much of.
 const MOST: usize = 20;
 
+/// CPUs that one thread can use, with room for the ticks of 10 ms.
+const MOST_OF_ONE: f64 = 1.05;
+
 /// Threads more or less from which on a process is listed for them.
 const ADDED: i64 = 16;
 
@@ -348,6 +351,12 @@ fn busiest(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) 
         (ran, own, format!("{name} ({pid}:{pid})"))
     };
     let Ran { ran, waited } = ran;
+    // More than one CPU is more than a thread can use: what was read is not of one thread, as in a container that hides it.
+    let of_ticks = process.ticks.as_ref().filter(|_| process.last.threads == 1);
+    let used = of_ticks.map_or(ran.per_s * 1e-9, |ticks| ticks.per_s * TICK);
+    if used > MOST_OF_ONE {
+        return without(window, evidence, process);
+    }
     let ticks = process.ticks.as_ref().filter(|_| process.last.threads == 1);
     match ticks {
         // The ticks were read at each look, and are those of the only thread.
@@ -373,7 +382,9 @@ fn busiest(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) 
 fn without(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) {
     let subject = || Subject::new(Kind::Process, process.pid);
     let stat = format!("/proc/{}/stat", process.pid);
-    if let (1, Some(ticks)) = (process.last.threads, &process.ticks) {
+    if let (1, Some(ticks)) = (process.last.threads, &process.ticks)
+        && ticks.per_s * TICK <= MOST_OF_ONE
+    {
         let key = &keys::PROCESS_BUSIEST_THREAD;
         let name = "utime + stime, ticks";
         enter::share(evidence, key, subject(), (ticks, TICK), (&stat, name));

@@ -45,7 +45,16 @@ pub(crate) static RULE: Rule = Rule {
 fn judge(evidence: &Evidence) -> Judgement {
     let traced = evidence.each_words(&keys::PROCESS_TRACER)?;
     let mut findings = Vec::new();
+    let mut tracers: Vec<&str> = Vec::new();
     for (process, tracer) in traced.iter().filter(|(_, tracer)| !tracer.value.is_empty()) {
+        if tracers.contains(&tracer.value) {
+            continue;
+        }
+        tracers.push(tracer.value);
+        let number = traced
+            .iter()
+            .filter(|(_, other)| other.value == tracer.value)
+            .count();
         let pid = super::owner_pid(tracer.value).unwrap_or_default();
         let tracer_process = rungwise_model::evidence::Subject::new(process.kind(), pid);
         let used = evidence
@@ -53,6 +62,11 @@ fn judge(evidence: &Evidence) -> Judgement {
             .ok();
         let works = used.is_some_and(|cpu| cpu.value > TRACES.value);
         let who = called(evidence, process);
+        let who = if number > 1 {
+            format!("{who} (and {} more)", number - 1)
+        } else {
+            who
+        };
         let mut finding = if works || is_service(evidence, process.name()) {
             let costs = used.map_or_else(String::new, |cpu| {
                 format!(", which uses {:.2} CPUs", cpu.value)

@@ -71,7 +71,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         let client_wait = evidence
             .quantity(&keys::DEPENDENCY_CLIENT_WAIT, process)
             .ok();
-        let (Some(clients), Some(client_wait)) = (clients, client_wait) else {
+        let (Some(_), Some(client_wait)) = (clients, client_wait) else {
             // Nobody waits for this process: it is a client itself, such as a load generator.
             continue;
         };
@@ -82,12 +82,11 @@ fn judge(evidence: &Evidence) -> Judgement {
             continue;
         }
         let sentence = format!(
-            "{} waits for {}: {:.0} requests unanswered for {:.0} ms (median), and {:.0} of its own clients wait",
+            "{} waits for {}: {:.0} requests unanswered for {:.0} ms (median), and its own clients wait",
             called(evidence, process),
             server.value,
             requests.value,
-            wait.value * 1000.0,
-            clients.value
+            wait.value * 1000.0
         );
         let finding = if wait.value > LONG.value {
             Finding::watch(process, sentence)
