@@ -34,7 +34,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[MADE, USED],
     knobs: &[],
     doc: Doc {
-        looks_for: "More than 100 processes and threads made per second and CPU in every part of the window, with ended children that used more than a tenth of all CPUs.",
+        looks_for: "More than 100 processes and threads made per second and CPU in every part of the window, with ended children that used more than a tenth of all CPUs in every part of it.",
         hurts: "fork, exec, the loader and exit cost about a millisecond of CPU time each, mostly in the kernel, and empty the caches of those who work.",
         todo: "The finding names the parent. Call the program once for many items, use built-ins of the shell, a long-lived worker instead of a process per request (CGI, xargs -n1, health checks by exec, cron each second).",
         wrong: "A build machine does this all day and means it. Children that nobody waits for are not counted on any parent.",
@@ -47,14 +47,18 @@ fn judge(evidence: &Evidence) -> Judgement {
     let made = evidence.host(&keys::TASKS_MADE)?;
     let online = evidence.host(&keys::CPU_ONLINE)?;
     let cpus = online.value.max(1.0);
-    let children = evidence
-        .each(&keys::PROCESS_CHILDREN_CPU)
-        .unwrap_or_default();
+    // A child that lived for long and ended brings all its time at once: more than there was, or in one part alone.
+    let steady = |used: &rungwise_model::evidence::Quantity<'_>| {
+        used.always(|used| used / cpus > USED.value && used <= 1.1 * cpus)
+    };
+    let children = evidence.each(&keys::PROCESS_CHILDREN_CPU);
     let most = children
-        .iter()
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|(_, used)| steady(used))
         .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
     let many = made.always(|rate| rate / cpus > MADE.value);
-    if let Some((parent, used)) = most.filter(|(_, used)| many && used.value / cpus > USED.value) {
+    if let Some((parent, used)) = most.filter(|_| many) {
         let sentence = format!(
             "{} starts short-lived processes: {} are made on the machine, its ended children used {:.2} CPUs",
             called(evidence, parent),

@@ -6,7 +6,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use super::called;
+use super::{called, is_service};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const ADDED: Threshold = Threshold {
@@ -17,7 +17,7 @@ const ADDED: Threshold = Threshold {
 
 const MANY: Threshold = Threshold {
     name: "threads per CPU from which on more of them only wait",
-    value: 32.0,
+    value: 64.0,
     origin: "own guess: far above what pools are sized to",
 };
 
@@ -27,17 +27,23 @@ pub(crate) static RULE: Rule = Rule {
     summary: "a process makes more and more threads",
     needs: &[
         &keys::CPU_ONLINE,
+        &keys::DEPENDENCY_CLIENTS,
         &keys::PROCESS_THREADS,
         &keys::PROCESS_THREADS_ADDED,
+        &keys::PROCESS_UNREAD,
         &keys::SCHED_PROCESS_NAME,
+        &keys::SCHED_THREAD_CPU,
+        &keys::TCP_ACCEPT_BACKLOG,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
     ],
     thresholds: &[ADDED, MANY],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process with more than 32 threads per CPU that added more than 30 % of them within the window and made some in every part of it.",
+        looks_for: "A process with more than 64 threads per CPU that added more than 30 % of them within the window and made some in every part of it.",
         hurts: "Each thread takes a stack and time of the scheduler, and more threads wait for the same locks. At the limit of the group (pids.max), of the user or of the machine the service fails.",
         todo: "Bound the pool and queue in front of it; look for what made the answers slow (upstream-slow, user-lock).",
-        wrong: "A service that has just started makes its pool.",
+        wrong: "A process that has just started makes its pool; one that answers on no port is only watched.",
         sources: "pthread_create(3), EAGAIN; kernel.threads-max in Documentation/admin-guide/sysctl/kernel.rst; cgroup-v2.rst, pids.",
     },
     judge,
@@ -64,9 +70,13 @@ fn judge(evidence: &Evidence) -> Judgement {
             added.value,
             threads.value
         );
+        let finding = if is_service(evidence, process.name()) {
+            Finding::act(process, sentence).severity(Grade::High)
+        } else {
+            Finding::watch(process, sentence).severity(Grade::Low)
+        };
         findings.push(
-            Finding::act(process, sentence)
-                .severity(Grade::High)
+            finding
                 .cite(added.reading)
                 .cite(threads.reading)
                 .refuted_by("the number of threads stays the same in the next window"),
