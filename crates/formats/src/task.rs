@@ -4,45 +4,75 @@
 //! first thread alone, however many it has (fs/proc/array.c, fs/proc/base.c, Linux 6.18). The name stands in
 //! brackets and may hold spaces and brackets itself, so columns are counted behind the last one.
 
-/// What `stat` tells.
+/// The columns of `stat` that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat<'a> {
     /// Name, at most 15 bytes.
     pub name: &'a str,
+    /// State (column 3): `R` runs, `S` sleeps, `D` waits uninterruptibly, `T` stopped by a signal, `t` stopped by a tracer,
+    /// `Z` ended and not waited for.
+    pub state: char,
+    /// Parent process (column 4).
+    pub parent: u32,
+    /// Controlling terminal (column 7); 0 for none.
+    pub terminal: i64,
+    /// A thread of the kernel (`PF_KTHREAD` in column 9).
+    pub is_kernel: bool,
     /// Page faults that had to read (column 12).
     pub major_faults: u64,
     /// CPU time in user code, in ticks of 10 ms (column 14).
     pub user_ticks: u64,
     /// CPU time in the kernel, in ticks of 10 ms (column 15).
     pub system_ticks: u64,
+    /// CPU time of children that ended and were waited for, in ticks of 10 ms (columns 16 and 17).
+    pub children_ticks: u64,
+    /// Nice value (column 19).
+    pub nice: i64,
     /// Threads of the process (column 20).
     pub threads: u64,
     /// Start in ticks after boot (column 22); with the id it tells a thread from a later one.
     pub started: u64,
     /// CPU on which it ran last (column 39).
     pub last_cpu: usize,
+    /// Scheduling policy (column 41) as in `include/uapi/linux/sched.h`; absent before Linux 2.5.
+    pub policy: Option<u64>,
 }
+
+/// `PF_KTHREAD` of `include/linux/sched.h`, the same since Linux 2.6.27.
+const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// Reads `stat`; nothing if a column is missing.
 pub fn stat(text: &str) -> Option<Stat<'_>> {
     let (head, columns) = text.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let mut columns = columns.split_ascii_whitespace();
-    // Column 3, the state, is the first behind the name; each call steps over those between.
-    let mut at = 3;
+    let state = columns.next()?.chars().next()?;
+    // Column 4 is the next one; each call steps over those between.
+    let mut at = 4;
     let mut column = |number: usize| {
         let found = columns.nth(number - at);
         at = number + 1;
-        found?.parse::<u64>().ok()
+        found
     };
     Some(Stat {
         name,
-        major_faults: column(12)?,
-        user_ticks: column(14)?,
-        system_ticks: column(15)?,
-        threads: column(20)?,
-        started: column(22)?,
-        last_cpu: usize::try_from(column(39)?).ok()?,
+        state,
+        parent: column(4)?.parse().ok()?,
+        terminal: column(7)?.parse().ok()?,
+        is_kernel: column(9)?.parse::<u64>().ok()? & KERNEL_THREAD != 0,
+        major_faults: column(12)?.parse().ok()?,
+        user_ticks: column(14)?.parse().ok()?,
+        system_ticks: column(15)?.parse().ok()?,
+        // Signed in the kernel, and never below zero there.
+        children_ticks: column(16)?
+            .parse::<u64>()
+            .ok()?
+            .saturating_add(column(17)?.parse().ok()?),
+        nice: column(19)?.parse().ok()?,
+        threads: column(20)?.parse().ok()?,
+        started: column(22)?.parse().ok()?,
+        last_cpu: column(39)?.parse().ok()?,
+        policy: column(41).and_then(|policy| policy.parse().ok()),
     })
 }
 
@@ -78,17 +108,34 @@ mod tests {
     fn columns_are_counted_behind_the_name() {
         let stat_of = |name: &'static str| Stat {
             name,
+            state: 'R',
+            parent: 2390,
+            terminal: 0,
+            is_kernel: false,
             major_faults: 3,
             user_ticks: 11,
             system_ticks: 22,
+            children_ticks: 0,
+            nice: 0,
             threads: 1,
             started: 1_260_112,
             last_cpu: 1,
+            policy: Some(0),
         };
         assert_eq!(stat(CAT), Some(stat_of("cat")));
         let odd = CAT.replace("(cat)", "(tmux: (1) R)");
         assert_eq!(stat(&odd), Some(stat_of("tmux: (1) R")));
         assert_eq!(stat("2425 (cat) R 1 2 3"), None);
+    }
+
+    #[test]
+    fn a_kernel_thread_and_a_reniced_process_are_recognised() {
+        let kernel = "14 (ksoftirqd/0) S 2 0 0 0 -1 69238848 0 0 0 0 0 90 0 0 20 0 1 0 20 0 0 18446744073709551615 0 0 0 0 0 0 0 \
+            2147483647 0 1 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+        assert!(stat(kernel).unwrap().is_kernel);
+        let niced = CAT.replace(" 0 0 20 0 1 0 ", " 7 8 39 19 1 0 ");
+        let found = stat(&niced).unwrap();
+        assert_eq!((found.nice, found.children_ticks), (19, 15));
     }
 
     #[test]

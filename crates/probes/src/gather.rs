@@ -9,20 +9,27 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rungwise_formats::task;
+use rungwise_formats::{postgres, task};
 use rungwise_host::{Host, files, machine};
 use rungwise_model::kernel::{Answer, Question};
 
 use crate::capture::{Capture, Moment, Process, Raw, Reply};
 use crate::groups::Groups;
 use crate::probe::{Source, What, When};
-use crate::{PROBES, Window, net};
+use crate::{PROBES, Window, net, process};
 
 /// Looks per window, both ends included: three parts, so that what lasts can be told from what happened once.
 pub const LOOKS: u32 = 4;
 
 /// Suffix of a pattern whose files are not text; they are kept as lower-case hex.
 const HEX: &str = "#hex";
+
+/// Suffix of a pattern of folders: the number of names in each is kept, as the text of the folder.
+const COUNT: &str = "#count";
+
+/// Suffix of a pattern of command lines: only what a `PostgreSQL` backend shows of its activity is kept. Nothing else of a
+/// command line is ever stored.
+const ACTIVITY: &str = "#activity";
 
 /// Stands in a pattern for each process that has a told socket open.
 const OWNER: &str = "{owner}";
@@ -99,6 +106,8 @@ struct Reader<'h> {
     host: &'h dyn Host,
     /// The process that is judged.
     pid: Option<u32>,
+    /// Processes that the other placeholders stand for, as of the latest list of all processes.
+    chosen: Chosen,
     /// Names in folders that were listed already at this look: many patterns share them.
     folders: Folders,
     /// Files that are read at each look, of which there may be thousands: to read one again is a seventh of the cost of
@@ -116,6 +125,10 @@ impl<'h> Reader<'h> {
         Self {
             host,
             pid,
+            chosen: Chosen {
+                family: pid.into_iter().collect(),
+                ..Chosen::default()
+            },
             folders: Folders::new(),
             kept: BTreeMap::new(),
             groups: Groups::default(),
@@ -139,10 +152,14 @@ impl<'h> Reader<'h> {
             match source.what {
                 // Those of the owners are asked for when all looks are taken.
                 What::Ask(Question::Owners) => {}
-                What::Files(pattern) if pattern.contains(OWNER) => {}
+                What::Files(pattern) if Chosen::at_the_end(pattern) => {}
                 What::Files(pattern) => {
                     let again = source.when == When::Each && which != Look::Only;
                     self.read_all(pattern, again, &mut moment);
+                    // The list of processes comes first: `*` sorts before every placeholder.
+                    if pattern == process::STATS {
+                        self.chosen.update(self.pid, before.last(), &moment);
+                    }
                 }
                 What::Running(pattern) => {
                     let earlier = match source.when {
@@ -176,7 +193,11 @@ impl<'h> Reader<'h> {
     /// It comes last, because which sockets are told is known only then: to look through all descriptors of all processes
     /// costs more than all else that is read.
     fn owners(&mut self, capture: &mut Capture) {
-        let sought = net::sought(&Window::of(capture));
+        let window = Window::of(capture);
+        let (sought, waiting) = (net::sought(&window), process::sought(&window));
+        let sought = &sought | &waiting;
+        self.chosen.full = process::near_their_limit(&window);
+        self.chosen.waiting = process::blocked(&window);
         let Some(last) = capture.moments.last_mut() else {
             return;
         };
@@ -184,6 +205,10 @@ impl<'h> Reader<'h> {
         let reply = match self.host.owners_of(&sought) {
             Ok(owners) => {
                 pids.extend(owners.values().map(|owner| owner.pid));
+                let of_waiting = owners.iter().filter(|(inode, _)| waiting.contains(inode));
+                self.chosen
+                    .waiting
+                    .extend(of_waiting.map(|(_, owner)| owner.pid).take(MOST_WAITING));
                 Reply::Answer(Answer::Owners(owners))
             }
             Err(error) => Reply::Failed(reason(&error)),
@@ -194,10 +219,14 @@ impl<'h> Reader<'h> {
             .iter()
             .flat_map(|probe| probe.sources)
             .filter_map(|source| match source.what {
-                What::Files(pattern) if pattern.contains(OWNER) => Some(pattern),
+                What::Files(pattern) if Chosen::at_the_end(pattern) => Some(pattern),
                 _ => None,
             });
         for pattern in patterns {
+            if !pattern.contains(OWNER) {
+                self.read_all(pattern, false, last);
+                continue;
+            }
             for pid in &pids {
                 self.read_all(&pattern.replace(OWNER, &pid.to_string()), false, last);
             }
@@ -206,32 +235,37 @@ impl<'h> Reader<'h> {
 
     /// Reads all files that `pattern` stands for; `again`: they will be read at the next look too.
     fn read_all(&mut self, pattern: &str, again: bool, moment: &mut Moment) {
-        let (pattern, hex) = match pattern.strip_suffix(HEX) {
-            Some(pattern) => (pattern, true),
-            None => (pattern, false),
-        };
-        let Some(pattern) = self.of_process(pattern) else {
-            return;
-        };
-        let paths = match expand(self.host, &pattern, &mut self.folders) {
+        let (pattern, form) = Form::of(pattern);
+        for pattern in self.of_processes(pattern) {
+            self.read_pattern(&pattern, form, again, moment);
+        }
+    }
+
+    fn read_pattern(&mut self, pattern: &str, form: Form, again: bool, moment: &mut Moment) {
+        let paths = match expand(self.host, pattern, &mut self.folders) {
             Ok(paths) => paths,
             Err(error) => {
                 let failed = reason(&error);
-                moment.files.insert(pattern, Raw::Failed { failed });
+                moment
+                    .files
+                    .insert(pattern.to_owned(), Raw::Failed { failed });
                 return;
             }
         };
-        let one_of_many = pattern.contains('*');
+        let one_of_many = pattern.contains('*') || form == Form::Count || form == Form::Activity;
         for path in paths {
             if moment.files.contains_key(&path) {
                 continue;
             }
-            let read = if one_of_many && again {
+            let read = if form == Form::Count {
+                let names = self.host.list(Path::new(&path));
+                names.map(|names| names.len().to_string().into_bytes())
+            } else if pattern.contains('*') && again {
                 self.read_again(&path)
             } else {
                 self.host.read(Path::new(&path))
             };
-            if let Some(raw) = raw(read, hex, one_of_many) {
+            if let Some(raw) = raw(read, form, one_of_many) {
                 moment.files.insert(path, raw);
             }
         }
@@ -240,11 +274,12 @@ impl<'h> Reader<'h> {
     /// Reads the files of those threads of the process that ran or waited to run since the look `earlier`; of all, without
     /// one.
     fn read_running(&mut self, pattern: &str, earlier: Option<&Moment>, moment: &mut Moment) {
-        let Some(pattern) = self.of_process(pattern) else {
-            return;
-        };
         // A process that has ended has no threads; the other sources tell.
-        let paths = expand(self.host, &pattern, &mut self.folders).unwrap_or_default();
+        let paths: Vec<String> = self
+            .of_processes(pattern)
+            .iter()
+            .flat_map(|pattern| expand(self.host, pattern, &mut self.folders).unwrap_or_default())
+            .collect();
         for path in paths {
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
             let time = format!("{folder}/schedstat");
@@ -253,7 +288,7 @@ impl<'h> Reader<'h> {
             {
                 continue;
             }
-            if let Some(raw) = raw(self.host.read(Path::new(&path)), false, true) {
+            if let Some(raw) = raw(self.host.read(Path::new(&path)), Form::Text, true) {
                 moment.files.insert(path, raw);
             }
         }
@@ -274,12 +309,97 @@ impl<'h> Reader<'h> {
         self.host.read(Path::new(path))
     }
 
-    /// The pattern for the process that is judged; nothing if there is none and it wants one.
-    fn of_process(&self, pattern: &str) -> Option<String> {
-        match (pattern.contains("{pid}"), self.pid) {
-            (true, pid) => Some(pattern.replace("{pid}", &pid?.to_string())),
-            (false, _) => Some(pattern.to_owned()),
+    /// The pattern for each process that its placeholder stands for; itself where it has none.
+    fn of_processes(&self, pattern: &str) -> Vec<String> {
+        let of = |placeholder: &str, pids: &BTreeSet<u32>| {
+            let each = pids.iter().map(u32::to_string);
+            each.map(|pid| pattern.replace(placeholder, &pid)).collect()
+        };
+        if pattern.contains("{pid}") {
+            return of("{pid}", &self.pid.into_iter().collect());
         }
+        match self.chosen.of(pattern) {
+            Some((placeholder, pids)) => of(placeholder, pids),
+            None => vec![pattern.to_owned()],
+        }
+    }
+}
+
+/// Processes that a placeholder in a pattern stands for.
+#[derive(Default)]
+struct Chosen {
+    /// `{family}`: the process that is judged and its descendants.
+    family: BTreeSet<u32>,
+    /// `{busy}`: processes with several threads that used most of a CPU in the first part of the window.
+    busy: Option<BTreeSet<u32>>,
+    /// `{postgres}`: processes of this name, whose titles say what they wait for.
+    postgres: BTreeSet<u32>,
+    /// `{full}`: processes whose table of descriptors is as large as their limit, so that a count is worth its cost.
+    full: BTreeSet<u32>,
+    /// `{waiting}`: processes in an uninterruptible wait, or whose sockets wait for them.
+    waiting: BTreeSet<u32>,
+}
+
+/// Processes whose threads are read at the end of the window because somebody waits for them.
+const MOST_WAITING: usize = 8;
+
+impl Chosen {
+    /// Patterns that are read when all looks are taken: which processes they stand for is known only then.
+    fn at_the_end(pattern: &str) -> bool {
+        [OWNER, "{full}", "{waiting}"]
+            .iter()
+            .any(|placeholder| pattern.contains(placeholder))
+    }
+
+    fn of(&self, pattern: &str) -> Option<(&'static str, &BTreeSet<u32>)> {
+        static NONE: BTreeSet<u32> = BTreeSet::new();
+        [
+            ("{busy}", self.busy.as_ref().unwrap_or(&NONE)),
+            ("{family}", &self.family),
+            ("{postgres}", &self.postgres),
+            ("{full}", &self.full),
+            ("{waiting}", &self.waiting),
+        ]
+        .into_iter()
+        .find(|(placeholder, _)| pattern.contains(placeholder))
+    }
+
+    /// By the list of all processes at this look.
+    fn update(&mut self, judged: Option<u32>, earlier: Option<&Moment>, moment: &Moment) {
+        if let Some(judged) = judged {
+            self.family = process::family_at(moment, judged);
+        }
+        if let (None, Some(earlier)) = (&self.busy, earlier) {
+            self.busy = Some(process::busy_between(earlier, moment));
+        }
+        self.postgres = process::postgres_at(moment);
+    }
+}
+
+/// What is kept of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Its text.
+    Text,
+    /// Its bytes in hex.
+    Hex,
+    /// Of a folder, the number of names.
+    Count,
+    /// Of a command line, what a backend of a database shows of its activity.
+    Activity,
+}
+
+impl Form {
+    /// The form that the suffix of a pattern asks for, and the pattern without it.
+    fn of(pattern: &str) -> (&str, Self) {
+        [
+            (HEX, Self::Hex),
+            (COUNT, Self::Count),
+            (ACTIVITY, Self::Activity),
+        ]
+        .into_iter()
+        .find_map(|(suffix, form)| Some((pattern.strip_suffix(suffix)?, form)))
+        .unwrap_or((pattern, Self::Text))
     }
 }
 
@@ -324,9 +444,9 @@ pub fn name(question: Question) -> &'static str {
 }
 
 /// A file as it is to be kept; nothing if it is one of many and gone.
-pub(crate) fn raw(read: io::Result<Vec<u8>>, hex: bool, one_of_many: bool) -> Option<Raw> {
+pub(crate) fn raw(read: io::Result<Vec<u8>>, form: Form, one_of_many: bool) -> Option<Raw> {
     match read {
-        Ok(bytes) => Some(Raw::Text(text(bytes, hex))),
+        Ok(bytes) => Some(Raw::Text(text(bytes, form))),
         // Processes, devices and the like come and go between the listing and the reading.
         Err(error) if one_of_many && error.raw_os_error().is_some_and(is_gone) => None,
         Err(error) => Some(Raw::Failed {
@@ -335,9 +455,12 @@ pub(crate) fn raw(read: io::Result<Vec<u8>>, hex: bool, one_of_many: bool) -> Op
     }
 }
 
-fn text(mut bytes: Vec<u8>, hex: bool) -> String {
+fn text(mut bytes: Vec<u8>, form: Form) -> String {
     bytes.truncate(LONGEST);
-    if hex {
+    if form == Form::Activity {
+        return postgres::activity(&String::from_utf8_lossy(&bytes)).to_owned();
+    }
+    if form == Form::Hex {
         use std::fmt::Write as _;
         return bytes.iter().fold(String::new(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");

@@ -13,7 +13,7 @@ use rungwise_formats::cgroup::{self, Tree};
 use rungwise_host::Host;
 
 use crate::capture::{Moment, Raw};
-use crate::gather::{Look, raw, reason};
+use crate::gather::{Form, Look, raw, reason};
 
 /// Where the trees are mounted, as this tool sees it.
 pub(crate) const OWN_MOUNTS: &str = "/proc/self/mountinfo";
@@ -255,7 +255,7 @@ impl Groups {
             if !due || moment.files.contains_key(path) {
                 continue;
             }
-            if let Some(raw) = raw(again(path), false, true) {
+            if let Some(raw) = raw(again(path), Form::Text, true) {
                 if path.ends_with("/pids.events") {
                     let before = self
                         .refused
@@ -342,7 +342,7 @@ impl Groups {
         for (file, limits) in limits.settings {
             let path = format!("{folder}/{file}");
             // The group at the top has no limits, and one may go while it is looked at.
-            let Some(raw) = raw(host.read(Path::new(&path)), false, true) else {
+            let Some(raw) = raw(host.read(Path::new(&path)), Form::Text, true) else {
                 continue;
             };
             is_limited |= matches!(&raw, Raw::Text(text) if limits(text));
@@ -370,7 +370,7 @@ fn members(host: &dyn Host, moment: &mut Moment) {
         if moment.files.contains_key(&path) {
             continue;
         }
-        if let Some(raw) = raw(host.read(Path::new(&path)), false, true) {
+        if let Some(raw) = raw(host.read(Path::new(&path)), Form::Text, true) {
             moment.files.insert(path, raw);
         }
     }

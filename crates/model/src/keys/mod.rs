@@ -34,6 +34,7 @@ mod loss;
 mod memory;
 mod net;
 mod outside;
+mod process;
 mod stack;
 mod threads;
 
@@ -46,13 +47,14 @@ pub use loss::*;
 pub use memory::*;
 pub use net::*;
 pub use outside::*;
+pub use process::*;
 pub use stack::*;
 pub use threads::*;
 
 /// All keys.
 pub fn all() -> impl Iterator<Item = &'static Key> {
     [
-        CPU, DEVICE, GC, GROUP, LOAD, LOSS, MEMORY, NET, OUTSIDE, STACK, THREADS,
+        CPU, DEVICE, GC, GROUP, LOAD, LOSS, MEMORY, NET, OUTSIDE, PROCESS, STACK, THREADS,
     ]
     .into_iter()
     .flatten()

@@ -22,7 +22,7 @@ pub(super) fn connection(local: Endpoint, remote: Endpoint) -> Subject {
 }
 
 /// Owners by inode of the socket, or why nobody knows.
-pub(super) fn owners<'a>(window: &Window<'a>) -> Result<&'a BTreeMap<u64, Owner>, Absence> {
+pub(crate) fn owners<'a>(window: &Window<'a>) -> Result<&'a BTreeMap<u64, Owner>, Absence> {
     match window.answer("owners")? {
         Answer::Owners(owners) => Ok(owners),
         other => Err(misplaced("owners", other)),

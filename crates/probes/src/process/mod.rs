@@ -1,10 +1,19 @@
 //! Processes, their threads, their memory by node, and the control groups that limit them.
 
 pub(crate) mod cgroup;
+mod chosen;
+pub(crate) mod dependencies;
+pub(crate) mod descriptors;
 pub(crate) mod limits;
 pub(crate) mod numa_maps;
 pub(crate) mod processes;
+pub(crate) mod states;
 pub(crate) mod threads;
+pub(crate) mod waits;
+
+pub(crate) use chosen::{blocked, busy_between, family_at, near_their_limit, postgres_at};
+pub(crate) use dependencies::sought;
+pub(crate) use processes::STATS;
 
 use rungwise_formats::task;
 use rungwise_model::evidence::Absence;

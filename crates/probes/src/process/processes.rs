@@ -10,12 +10,12 @@ use rungwise_formats::{fields, task};
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
 
-use super::{TICK, Used, no_counters, run_rates, stat_rates};
+use super::{TICK, Used, chosen, no_counters, run_rates, stat_rates};
 use crate::{Cost, Probe, Source, Window, enter};
 
-const STATS: &str = "/proc/*/stat";
-const STATUSES: &str = "/proc/*/status";
-const SCHEDSTATS: &str = "/proc/*/schedstat";
+pub(crate) const STATS: &str = "/proc/*/stat";
+pub(super) const STATUSES: &str = "/proc/*/status";
+pub(super) const SCHEDSTATS: &str = "/proc/*/schedstat";
 
 /// How many are named for each thing there is to be much of: enough for a page.
 const MOST: usize = 20;
@@ -27,7 +27,7 @@ pub(crate) static PROBE: Probe = Probe {
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
-        Source::ends(STATS),
+        Source::each(STATS),
         Source::ends(SCHEDSTATS),
         Source::once(STATUSES),
     ],
@@ -175,7 +175,7 @@ fn run_delay(window: &Window<'_>, process: &Process<'_>) -> (Result<f64, Absence
 }
 
 fn processes<'a>(window: &Window<'a>) -> Vec<Process<'a>> {
-    let judged = window.capture().process.as_ref().map(|process| process.pid);
+    let judged = chosen::family(window);
     window
         .matching(STATS)
         .into_iter()
@@ -187,7 +187,7 @@ fn processes<'a>(window: &Window<'a>) -> Vec<Process<'a>> {
             let size = |field| fields::number(status.as_ref().ok()?, field);
             Some(Process {
                 pid,
-                judged: judged == Some(pid),
+                judged: judged.contains(&pid),
                 name: stat.name,
                 threads: stat.threads,
                 used: stat_rates(window, path),

@@ -9,14 +9,14 @@ use rungwise_formats::{cpulist, fields, softirqs, task};
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
 
-use super::{Ran, TICK, Used, no_counters, run_rates, stat_rates, unnamed};
+use super::{Ran, TICK, Used, chosen, no_counters, run_rates, stat_rates, unnamed};
 use crate::capture::Raw;
 use crate::{Cost, Probe, Source, When, Window, enter};
 
-const STATS: &str = "/proc/{pid}/task/*/stat";
-const SCHEDSTATS: &str = "/proc/{pid}/task/*/schedstat";
-const SCHEDS: &str = "/proc/{pid}/task/*/sched";
-const STATUSES: &str = "/proc/{pid}/task/*/status";
+const STATS: &str = "/proc/{family}/task/*/stat";
+const SCHEDSTATS: &str = "/proc/{family}/task/*/schedstat";
+const SCHEDS: &str = "/proc/{family}/task/*/sched";
+const STATUSES: &str = "/proc/{family}/task/*/status";
 const SOFTIRQS: &str = "/proc/softirqs";
 
 /// A CPU takes network receive work if it has more than this share of it: as `softirq.net_rx_cpus` counts.
@@ -28,7 +28,7 @@ const TRAFFIC: f64 = 10.0;
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-pid-task",
-    summary: "threads of the judged process: CPU, run delay, migrations, where they run",
+    summary: "threads of the judged process and its children: CPU, run delay, migrations, where they run",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
@@ -52,7 +52,7 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Run time and run delay are nanoseconds from `schedstat` (where a kernel has none or fills it with zeros, run \
+Children and their children belong to the judged process: the workers of a master. Run time and run delay are nanoseconds from `schedstat` (where a kernel has none or fills it with zeros, run \
 time is in ticks of 10 ms and run delay absent). Run delay is time runnable without a CPU, throttling by a quota included. Migrations \
 come from `sched` (before Linux 6.15 only with CONFIG_SCHED_DEBUG), read whenever a thread was found to have run, so \
 their rate holds from the second of these looks on. Where a thread ran is seen at the looks of the \
@@ -72,13 +72,32 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let Some(process) = &window.capture().process else {
         return evidence.absent(PROBE.yields, &unnamed(), "/proc/PID/task");
     };
-    let threads = threads(window, process.pid);
-    if threads.is_empty() {
-        let why = Absence::because(format!("process {} has ended", process.pid));
-        return evidence.absent(PROBE.yields, &why, &format!("/proc/{}/task", process.pid));
-    }
     let receivers = receivers(window);
-    let counts = counts_migrations(window, process.pid);
+    // The family is listed by `stat` of all processes; a capture of before has the judged process alone.
+    let mut family = chosen::family(window);
+    family.insert(process.pid);
+    let mut told = false;
+    for pid in family {
+        told |= of_process(window, evidence, pid, &receivers);
+    }
+    if !told {
+        let why = Absence::because(format!("process {} has ended", process.pid));
+        evidence.absent(PROBE.yields, &why, &format!("/proc/{}/task", process.pid));
+    }
+}
+
+/// All that is known of the threads of one process; whether it has any.
+fn of_process(
+    window: &Window<'_>,
+    evidence: &mut Evidence,
+    pid: u32,
+    receivers: &Result<BTreeSet<usize>, Absence>,
+) -> bool {
+    let threads = threads(window, pid);
+    if threads.is_empty() {
+        return false;
+    }
+    let counts = counts_migrations(window, pid);
     // Of the threads that tell; why not, where none does.
     let mut total = Err(no_counters(window));
     for thread in &threads {
@@ -87,7 +106,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         settings(window, evidence, thread, still);
         let busy = time(window, evidence, thread, &ran);
         migrations(window, evidence, thread, still, counts);
-        near(window, evidence, thread, busy, &receivers);
+        near(window, evidence, thread, busy, receivers);
         total = match (total, ran) {
             (Ok((on, waited)), Ok(Ran { ran, waited: more })) => {
                 Ok((on + ran.delta, waited + more.delta))
@@ -111,8 +130,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             )
         },
     );
-    let subject = Subject::new(Kind::Process, process.pid);
-    let origin = Origin::new(of(SCHEDSTATS, process.pid), line);
+    let subject = Subject::new(Kind::Process, pid);
+    let origin = Origin::new(of(SCHEDSTATS, pid), line);
     enter::number(
         evidence,
         &keys::SCHED_PROCESS_RUN_DELAY,
@@ -120,6 +139,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         value,
         origin,
     );
+    true
 }
 
 /// The threads that are there at the last look. Of those that stood still nothing else is read then: what their `stat`
@@ -152,7 +172,7 @@ impl Thread<'_> {
 }
 
 fn of(pattern: &str, pid: u32) -> String {
-    pattern.replace("{pid}", &pid.to_string())
+    pattern.replace("{family}", &pid.to_string())
 }
 
 /// Some thread told its migrations: the kernel counts them.

@@ -67,9 +67,19 @@ fn paths(probe: &Probe, name: &str) -> Vec<String> {
     });
     paths
         .map(|path| {
-            path.trim_end_matches("#hex")
-                .replace('*', name)
-                .replace("{pid}", "7")
+            let path = path.split('#').next().unwrap_or_default();
+            [
+                "{pid}",
+                "{family}",
+                "{busy}",
+                "{full}",
+                "{postgres}",
+                "{waiting}",
+            ]
+            .iter()
+            .fold(path.replace('*', name), |path, placeholder| {
+                path.replace(placeholder, "7")
+            })
         })
         .collect()
 }

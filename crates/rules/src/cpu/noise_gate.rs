@@ -2,10 +2,11 @@
 //!
 //! No sickness of the service and nothing to turn: a guard. While it speaks, every verdict has to be
 //! inconclusive. Measured on a shared two-CPU machine: identical runs between 46,641 and 544,050
-//! transactions/s. What the judged process does itself is not noise, so its own CPU time is taken out.
+//! transactions/s. What services and their clients do is the load, not noise: tasks that wait and a busy share that
+//! varies count only where processes without any connection take CPU time as well.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
+use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
 use crate::{Doc, Judgement, Rule, Threshold, process, say};
@@ -35,7 +36,7 @@ const WORKS: Threshold = Threshold {
 };
 
 const FOREIGN: Threshold = Threshold {
-    name: "CPU of others than the judged process, as a share of all CPUs",
+    name: "CPU of processes that neither answer nor ask over the network, as a share of all CPUs",
     value: 0.12,
     origin: "quiet gate of `rungwise tune`",
 };
@@ -51,19 +52,22 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CPU_STEAL_MEAN,
         &keys::PSI_CPU_SOME,
         &keys::SCHED_PROCESS_CPU,
+        &keys::SCHED_PROCESS_NAME,
         &keys::SCHED_THREAD_CPU,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
     ],
     thresholds: &[WAITING, STOLEN, VARIES, WORKS, FOREIGN],
     knobs: &[],
     doc: Doc {
-        looks_for: "Tasks that wait for a CPU in more than 20 % of the time, stolen time above 2 %, or a busy share that varies \
-            by more than 5 % of its mean between the parts of the window.",
+        looks_for: "Stolen time above 2 %; or tasks that wait for a CPU in more than 20 % of the time, or a busy share that varies \
+            by more than 5 % of its mean, while processes that have no connection take more than 12 % of all CPUs.",
         hurts: "Most remedies are worth 2 to 7 %. On a machine that others use, identical runs differ by more, and by chance \
             the worse setting wins.",
         todo: "Compare at another time or on a machine of your own. `rungwise tune` waits for quiet by itself and calls what it \
             cannot decide inconclusive.",
-        wrong: "With --pid the process's own load is taken out where its CPU time is known; without it, a service under full \
-            load looks like noise.",
+        wrong: "A service that speaks over Unix sockets or shared memory alone is taken for a neighbour; --pid names it. \
+            Interrupts count as neighbours too.",
         sources: "Measured on a shared machine with two CPUs (Linux 6.18): the same configuration gave 46,641 to 544,050 \
             transactions/s at a load of 14; Documentation/accounting/psi.rst.",
     },
@@ -76,8 +80,10 @@ fn judge(evidence: &Evidence) -> Judgement {
     let varies = evidence.host(&keys::CPU_QUIET_VARIATION);
     let busy = evidence.host(&keys::CPU_BUSY_MEAN).ok();
 
-    let own = own_load(evidence);
-    let others_are_quiet = own.is_some_and(|foreign| foreign < FOREIGN.value);
+    let foreign = foreign(evidence);
+    let others_are_quiet = foreign
+        .as_ref()
+        .is_some_and(|foreign| foreign.share < FOREIGN.value);
     let mean = busy.map_or(0.0, |busy| busy.value);
     let mut noise: Vec<(String, Quantity<'_>)> = Vec::new();
     if let Ok(waiting) = waiting
@@ -125,6 +131,22 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .cite(varies.reading),
         ]);
     }
+    if let Some(foreign) = foreign.filter(|_| !others_are_quiet && !noise.is_empty())
+        && let (Some(busy), Ok(online)) = (busy, evidence.host(&keys::CPU_ONLINE))
+    {
+        let share = say::percent(foreign.share);
+        let whole = foreign.share * online.value.max(1.0);
+        let (most, cited) = match foreign.largest {
+            Some((name, cpus)) if cpus.value >= 0.5 * whole => (
+                format!(", {name} most of it with {:.2} CPUs", cpus.value),
+                cpus,
+            ),
+            // Many small ones, or short-lived ones that are in no list.
+            _ => (String::new(), busy),
+        };
+        let reason = format!("processes without a connection use {share} of the CPUs{most}");
+        noise.push((reason, cited));
+    }
     let reasons: Vec<&str> = noise.iter().map(|(reason, _)| reason.as_str()).collect();
     let sentence = format!(
         "the machine is not quiet ({}): a comparison made now can only be inconclusive",
@@ -140,14 +162,38 @@ fn judge(evidence: &Evidence) -> Judgement {
     ])
 }
 
-/// CPU of others than the judged process as a share of all CPUs; nothing if no process is judged.
-fn own_load(evidence: &Evidence) -> Option<f64> {
-    // Threads are looked at only of the process that is judged.
-    let threads = evidence.each(&keys::SCHED_THREAD_CPU).ok()?;
-    let (thread, _) = threads.first()?;
-    let process = Subject::new(Kind::Process, process::pid_of(thread));
-    let own = evidence.quantity(&keys::SCHED_PROCESS_CPU, &process).ok()?;
+/// What processes use that are neither judged nor at either end of a connection.
+struct Foreign<'e> {
+    /// Of all CPUs.
+    share: f64,
+    /// The process with most of it, in CPUs.
+    largest: Option<(String, Quantity<'e>)>,
+}
+
+/// Nothing where the processes cannot be seen.
+fn foreign(evidence: &Evidence) -> Option<Foreign<'_>> {
+    let processes = evidence.each(&keys::SCHED_PROCESS_CPU).ok()?;
     let online = evidence.host(&keys::CPU_ONLINE).ok()?;
+    let owners: Vec<&str> = [&keys::TCP_PROCESS, &keys::UDP_PROCESS]
+        .into_iter()
+        .flat_map(|key| evidence.each_words(key).unwrap_or_default())
+        .filter_map(|(_, owner)| process::owner_pid(owner.value))
+        .collect();
     let busy = evidence.host(&keys::CPU_BUSY_MEAN).ok()?;
-    Some(busy.value - own.value / online.value.max(1.0))
+    let mut foreign = Foreign {
+        share: busy.value,
+        largest: None,
+    };
+    // Short-lived processes are in no list, so what is known to be load is taken from all that was used.
+    for (subject, cpus) in processes {
+        if owners.contains(&subject.name()) || process::is_judged(evidence, subject.name()) {
+            foreign.share -= cpus.value / online.value.max(1.0);
+            continue;
+        }
+        let most = foreign.largest.as_ref();
+        if most.is_none_or(|(_, most)| most.value < cpus.value) {
+            foreign.largest = Some((process::called(evidence, subject), cpus));
+        }
+    }
+    Some(foreign)
 }

@@ -22,6 +22,8 @@ const OF_WORDS: &[&str] = &[
     "gc-log-poor",
     "irq-affinity-reverted",
     "irq-hint-ignored",
+    "process-stopped",
+    "process-traced",
     "tcp-sane-flags",
 ];
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rungwise_formats::task;
 use rungwise_host::live::Live;
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{Host, clock, environment};
@@ -159,6 +160,13 @@ fn process(pid: u32) -> anyhow::Result<Process> {
             let why = anyhow::anyhow!("cannot look at pid {pid}: there is no such process");
             Problem::with(Exit::Precondition, why)
         })?;
+    let stat = Live.text(Path::new(&format!("/proc/{pid}/stat")));
+    if stat.is_ok_and(|stat| task::stat(&stat).is_some_and(|stat| stat.is_kernel)) {
+        let why = anyhow::anyhow!(
+            "cannot judge pid {pid} ({name}): it is a kernel thread, not a service; judge the host: rungwise check"
+        );
+        return Err(Problem::with(Exit::Precondition, why));
+    }
     Ok(Process { pid, name })
 }
 

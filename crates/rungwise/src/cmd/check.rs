@@ -140,6 +140,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         join(&mut evidence, &dumps, capture.process.as_ref());
     }
     let mut findings = rungwise_rules::judge(&evidence);
+    pin_running(&mut findings, capture.process.as_ref(), &evidence);
     if args.target.is_some() {
         let host = replay(&capture);
         stand(&mut findings, (&host, &host), &evidence);
@@ -341,6 +342,27 @@ pub(super) fn stand(findings: &mut [Finding], on: (&dyn Host, &dyn Host), eviden
     }
 }
 
+/// Threads of a service that runs are pinned by its pid: `on` is for one that starts again with the switch. Without a
+/// process the wish is for a person to choose.
+fn pin_running(findings: &mut [Finding], judged: Option<&Process>, evidence: &Evidence) {
+    let cpus = evidence.each(&keys::CPU_BUSY).unwrap_or_default();
+    let cpus: Vec<&str> = cpus.iter().map(|(cpu, _)| cpu.name()).collect();
+    for finding in findings {
+        let subject = finding.subject.parse::<Subject>().ok();
+        let own = subject.filter(|s| matches!(s.kind(), Kind::Process | Kind::Thread));
+        let own = own.map(|s| s.name().split(':').next().unwrap_or_default().to_owned());
+        let pid = own.or_else(|| judged.map(|process| process.pid.to_string()));
+        let on =
+            |turn: &&mut Turn| turn.id == "cpu.pin_threads" && turn.to.as_deref() == Some("on");
+        for turn in finding.knobs.iter_mut().filter(on) {
+            turn.to = pid
+                .as_ref()
+                .filter(|_| !cpus.is_empty())
+                .map(|pid| format!("{pid}:each:{}", cpus.join(",")));
+        }
+    }
+}
+
 fn context<'a>(
     (machine, here): (&'a dyn Host, &'a dyn Host),
     turn: &'a Turn,
@@ -403,6 +425,29 @@ mod tests {
     use rungwise_model::evidence::Origin;
 
     use super::*;
+
+    #[test]
+    fn threads_of_a_running_service_are_pinned_by_its_pid() {
+        let mut evidence = Evidence::over(10.0);
+        for cpu in 0..2 {
+            let origin = Origin::new("stat", "");
+            evidence.number(&keys::CPU_BUSY, Subject::cpu(cpu), 0.5, origin);
+        }
+        let judged = Process {
+            pid: 812,
+            name: "x".to_owned(),
+        };
+        let thread = Subject::new(Kind::Thread, "814:815");
+        for (subject, judged, wish) in [
+            (thread, None, Some("814:each:0,1")),
+            (Subject::host(), Some(&judged), Some("812:each:0,1")),
+            (Subject::host(), None, None),
+        ] {
+            let mut findings = [Finding::act(&subject, "").turn("cpu.pin_threads", "on")];
+            pin_running(&mut findings, judged, &evidence);
+            assert_eq!(findings[0].knobs[0].to.as_deref(), wish);
+        }
+    }
 
     #[test]
     fn dumps_of_the_judged_process_stand_beside_what_the_host_tells_of_it() {

@@ -1,0 +1,183 @@
+//! Which processes are worth a closer look: the family of the judged one, those near a limit, those that others wait for.
+//!
+//! What is read of all processes is `stat`, `status` and `limits`; all else is read of the few that these single out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rungwise_formats::limits;
+use rungwise_formats::{fields, task};
+
+use super::processes::STATS;
+use crate::Window;
+use crate::capture::{Moment, Raw};
+
+/// A family may be a fork storm.
+const LARGEST_FAMILY: usize = 512;
+
+/// Backends whose titles are read.
+const MOST_BACKENDS: usize = 300;
+
+/// Processes whose threads are read because they use much CPU.
+const MOST_BUSY: usize = 8;
+
+/// Threads that a busy process may have for its threads to be read: to read one costs 8 us.
+const MOST_THREADS: u64 = 1000;
+
+/// CPUs that a process must use for one of its threads to be saturated, with room for the ticks of 10 ms.
+const BUSY: f64 = 0.8;
+
+/// Share of its limit from which on the descriptors of a process are counted.
+const NEAR: f64 = 0.8;
+
+/// All processes at this look.
+pub(super) fn stats(moment: &Moment) -> impl Iterator<Item = (u32, task::Stat<'_>)> {
+    let files = moment.files.range("/proc/".to_owned()..);
+    files
+        .take_while(|(path, _)| path.starts_with("/proc/"))
+        .filter_map(|(path, raw)| {
+            let pid = path.strip_prefix("/proc/")?.strip_suffix("/stat")?;
+            match raw {
+                Raw::Text(text) => Some((pid.parse().ok()?, task::stat(text)?)),
+                Raw::Failed { .. } => None,
+            }
+        })
+}
+
+/// The judged process and its descendants at this look.
+pub(crate) fn family_at(moment: &Moment, judged: u32) -> BTreeSet<u32> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (pid, stat) in stats(moment) {
+        children.entry(stat.parent).or_default().push(pid);
+    }
+    let mut family = BTreeSet::from([judged]);
+    let mut found = vec![judged];
+    while let Some(parent) = found.pop() {
+        for child in children.get(&parent).into_iter().flatten() {
+            if family.len() < LARGEST_FAMILY && family.insert(*child) {
+                found.push(*child);
+            }
+        }
+    }
+    family
+}
+
+/// The family at the end of the window; empty where no process is judged.
+pub(super) fn family(window: &Window<'_>) -> BTreeSet<u32> {
+    let judged = window.capture().process.as_ref().map(|process| process.pid);
+    match (judged, window.moments().last()) {
+        (Some(judged), Some(last)) => family_at(last, judged),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// Processes of `PostgreSQL` at this look.
+pub(crate) fn postgres_at(moment: &Moment) -> BTreeSet<u32> {
+    stats(moment)
+        .filter(|(_, stat)| stat.name == "postgres")
+        .map(|(pid, _)| pid)
+        .take(MOST_BACKENDS)
+        .collect()
+}
+
+/// Processes with several threads that used most of a CPU or more between the looks, busiest first.
+pub(crate) fn busy_between(earlier: &Moment, now: &Moment) -> BTreeSet<u32> {
+    let ticks = |stat: &task::Stat<'_>| stat.user_ticks.saturating_add(stat.system_ticks);
+    let before: BTreeMap<u32, u64> = stats(earlier)
+        .map(|(pid, stat)| (pid, ticks(&stat)))
+        .collect();
+    let seconds = now.at_s - earlier.at_s;
+    let mut busy: Vec<(u64, u32)> = stats(now)
+        .filter(|(_, stat)| (2..=MOST_THREADS).contains(&stat.threads) && !stat.is_kernel)
+        .filter_map(|(pid, stat)| Some((ticks(&stat).checked_sub(*before.get(&pid)?)?, pid)))
+        .filter(|(used, _)| *used as f64 * super::TICK >= BUSY * seconds && *used > 0)
+        .collect();
+    busy.sort_unstable_by(|a, b| b.cmp(a));
+    busy.into_iter()
+        .take(MOST_BUSY)
+        .map(|(_, pid)| pid)
+        .collect()
+}
+
+/// Processes that may have used up most of their descriptors: their table of them is as large.
+pub(crate) fn near_their_limit(window: &Window<'_>) -> BTreeSet<u32> {
+    let near = |pid: u32| {
+        let status = window.text(&format!("/proc/{pid}/status")).ok()?;
+        let size = fields::number(status, "FDSize")?;
+        (size as f64 >= NEAR * limit(window, pid)? as f64).then_some(pid)
+    };
+    pids(window).filter_map(near).collect()
+}
+
+/// The limit of open files of a process.
+pub(super) fn limit(window: &Window<'_>, pid: u32) -> Option<u64> {
+    let text = window.text(&format!("/proc/{pid}/limits")).ok()?;
+    let mut limits = limits::parse(text);
+    limits.find(|limit| limit.name == "open files")?.soft
+}
+
+/// Processes in an uninterruptible wait at the last look and at one before.
+pub(crate) fn blocked(window: &Window<'_>) -> BTreeSet<u32> {
+    let is_blocked = |moment: &Moment| -> BTreeSet<u32> {
+        stats(moment)
+            .filter(|(_, stat)| stat.state == 'D' && !stat.is_kernel)
+            .map(|(pid, _)| pid)
+            .collect()
+    };
+    let Some((last, before)) = window.moments().split_last() else {
+        return BTreeSet::new();
+    };
+    let before: BTreeSet<u32> = before.iter().flat_map(is_blocked).collect();
+    let now = is_blocked(last);
+    now.intersection(&before).copied().take(MOST_BUSY).collect()
+}
+
+fn pids(window: &Window<'_>) -> impl Iterator<Item = u32> {
+    window
+        .matching(STATS)
+        .into_iter()
+        .filter_map(|(_, stars)| stars.first()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(at_s: f64, processes: &[(u32, u32, u64, u64)]) -> Moment {
+        let mut moment = Moment {
+            at_s,
+            ..Moment::default()
+        };
+        for (pid, parent, ticks, threads) in processes {
+            let stat = format!(
+                "{pid} (a) S {parent} 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 {threads} 0 9 {}0 17 1 0 0",
+                "0 ".repeat(15)
+            );
+            let path = format!("/proc/{pid}/stat");
+            moment.files.insert(path, Raw::Text(stat));
+        }
+        moment
+    }
+
+    #[test]
+    fn a_family_is_the_process_with_its_children_and_theirs() {
+        let moment = moment(
+            0.0,
+            &[
+                (1, 0, 0, 1),
+                (4, 1, 0, 1),
+                (5, 4, 0, 1),
+                (6, 5, 0, 1),
+                (9, 1, 0, 1),
+            ],
+        );
+        assert_eq!(family_at(&moment, 4), [4, 5, 6].into());
+        assert_eq!(family_at(&moment, 7), [7].into());
+    }
+
+    #[test]
+    fn threads_are_read_of_processes_that_use_most_of_a_cpu() {
+        let before = moment(0.0, &[(4, 1, 0, 9), (5, 1, 0, 9), (6, 1, 0, 1)]);
+        let after = moment(2.0, &[(4, 1, 170, 9), (5, 1, 150, 9), (6, 1, 200, 1)]);
+        assert_eq!(busy_between(&before, &after), [4].into());
+    }
+}

@@ -1,0 +1,447 @@
+//! Who waits for whom: unanswered requests on both sides of a process, connection attempts and DNS queries without an
+//! answer, data that nobody reads.
+//!
+//! `tcp_info` says how long ago data was last sent and last received on a connection. If the last data came in, the process
+//! owes an answer; if the last data went out and was acknowledged, its peer does. Taken in a few samples this gives the
+//! number of open requests and how long they have been open, for connections that live longer than a request as well as
+//! for those that do not. Sources: `tcp_get_info` of net/ipv4/tcp.c, Linux 6.18; resolv.conf(5) for the 5 s of a resolver.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use rungwise_formats::syscall;
+use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
+use rungwise_model::kernel::{Answer, Endpoint, TcpSocket, UdpSocket};
+use rungwise_model::keys;
+
+use super::waits::median;
+use crate::net::port;
+use crate::window::misplaced;
+use crate::{Cost, Need, Probe, Source, When, Window, enter};
+use rungwise_model::kernel::Question;
+
+const SOURCE: &str = "sock_diag (ss -tinp)";
+
+/// Milliseconds from which on an answer is late: forty times a request to a local service, and longer than a disk write.
+const LATE_MS: u32 = 20;
+
+/// Processes that are looked for, by kind of wait.
+const MOST: usize = 16;
+
+/// Port of DNS.
+const DNS: u16 = 53;
+
+/// States of `include/net/tcp_states.h`.
+const ESTABLISHED: u8 = 1;
+const SYN_SENT: u8 = 2;
+const CLOSE_WAIT: u8 = 8;
+const LISTEN: u8 = 10;
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "tcp-dependencies",
+    summary: "requests, connection attempts and DNS queries that stay unanswered, by process",
+    cost: Cost::Cheap,
+    needs: &[Need::Root],
+    sources: &[
+        Source::ask(Question::Tcp, When::Each),
+        Source::ask(Question::Udp, When::Each),
+        Source::ask(Question::Owners, When::Once),
+    ],
+    yields: &[
+        &keys::DEPENDENCY_CLIENTS,
+        &keys::DEPENDENCY_CLIENT_WAIT,
+        &keys::DEPENDENCY_CONNECTING,
+        &keys::DEPENDENCY_CONNECTING_TO,
+        &keys::DEPENDENCY_RESOLVER,
+        &keys::DEPENDENCY_RESOLVING,
+        &keys::DEPENDENCY_SAMPLES,
+        &keys::DEPENDENCY_UPSTREAM,
+        &keys::DEPENDENCY_WAIT,
+        &keys::DEPENDENCY_WAITING,
+        &keys::PROCESS_UNREAD,
+    ],
+    derive,
+    doc: "\
+A client connection is one to a port that is listened on here; an upstream connection is any other. A request is late if it has \
+been open for more than 20 ms. Upstream requests count once the peer's kernel has acknowledged them, so a lossy path is \
+not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
+next; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
+of its process sleeps in poll(2) of one descriptor, as the resolver of glibc does. \
+Data counts as unread if it waits in every sample. The processes are looked for of at most 16 sockets of each kind. On a \
+host with more than 1000 TCP sockets only the two ends of the window are complete. \
+Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8), resolv.conf(5).",
+};
+
+/// What one sample shows.
+struct Sample<'a> {
+    /// Client connections with a late answer: local port, milliseconds, socket.
+    owed: Vec<(u16, u32, &'a TcpSocket)>,
+    /// Upstream connections with a late answer: server, milliseconds, socket.
+    awaited: Vec<(Endpoint, u32, &'a TcpSocket)>,
+    connecting: HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
+    unread: HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
+}
+
+impl<'a> Sample<'a> {
+    fn of(sockets: &'a [TcpSocket]) -> Self {
+        let listening: HashSet<u16> = sockets
+            .iter()
+            .filter(|socket| socket.state == LISTEN)
+            .map(|socket| socket.local.port)
+            .collect();
+        let mut sample = Self {
+            owed: Vec::new(),
+            awaited: Vec::new(),
+            connecting: HashMap::new(),
+            unread: HashMap::new(),
+        };
+        for socket in sockets {
+            let ends = (socket.local, socket.remote);
+            match socket.state {
+                SYN_SENT => _ = sample.connecting.insert(ends, socket),
+                LISTEN if socket.rqueue > 0 => _ = sample.unread.insert(ends, socket),
+                ESTABLISHED | CLOSE_WAIT => {
+                    let serves = listening.contains(&socket.local.port);
+                    // At the end of a connection one byte is counted for the FIN.
+                    if serves && socket.rqueue > 1 {
+                        sample.unread.insert(ends, socket);
+                    }
+                    sample.open(serves, socket);
+                }
+                _ => {}
+            }
+        }
+        sample
+    }
+
+    /// Enters a connection with an open request.
+    fn open(&mut self, serves: bool, socket: &'a TcpSocket) {
+        let Some(info) = &socket.info else { return };
+        let (sent, received) = (info.last_data_sent_ms, info.last_data_recv_ms);
+        let has_received = info.bytes_received.unwrap_or(0) > 0;
+        // One is the SYN.
+        let has_sent = info.bytes_acked.unwrap_or(0) > 1;
+        // Before the first data both times are those of the handshake, which may be the same millisecond.
+        let (owes, awaits) = match (has_received, has_sent) {
+            (true, true) => (received < sent, sent < received),
+            (has_received, has_sent) => (has_received, has_sent),
+        };
+        if serves && owes && received >= LATE_MS {
+            self.owed.push((socket.local.port, received, socket));
+        } else if !serves && awaits && sent >= LATE_MS && socket.wqueue == 0 {
+            self.awaited.push((socket.remote, sent, socket));
+        }
+    }
+}
+
+/// What waits at the end of the window, with its course over the samples.
+struct Waits<'a> {
+    samples: Vec<Sample<'a>>,
+    /// Sockets to port 53 that were there in more than one sample; whether in all of them.
+    resolving: Vec<(&'a UdpSocket, bool)>,
+}
+
+fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
+    let mut samples = Vec::new();
+    for (_, answer) in window.answers("tcp")? {
+        match answer {
+            Answer::Tcp(sockets) => samples.push(Sample::of(sockets)),
+            other => return Err(misplaced("tcp", other)),
+        }
+    }
+    Ok(Waits {
+        samples,
+        resolving: resolving(window),
+    })
+}
+
+fn resolving<'a>(window: &Window<'a>) -> Vec<(&'a UdpSocket, bool)> {
+    let answers = window.answers("udp").unwrap_or_default();
+    let looks: Vec<HashMap<u64, &UdpSocket>> = answers
+        .into_iter()
+        .filter_map(|(_, answer)| match answer {
+            Answer::Udp(sockets) => {
+                let queries = sockets.iter().filter(|socket| socket.remote.port == DNS);
+                Some(queries.map(|socket| (socket.inode, socket)).collect())
+            }
+            _ => None,
+        })
+        .collect();
+    let Some((last, before)) = looks.split_last() else {
+        return Vec::new();
+    };
+    let kept = |inode: &u64| looks.iter().filter(|look| look.contains_key(inode)).count();
+    let mut found: BTreeMap<u64, (&UdpSocket, bool)> = BTreeMap::new();
+    for (inode, socket) in last.iter().chain(before.iter().flatten()) {
+        if kept(inode) > 1 && socket.rqueue == 0 {
+            found.insert(*inode, (*socket, kept(inode) == looks.len()));
+        }
+    }
+    found.into_values().collect()
+}
+
+impl<'a> Waits<'a> {
+    /// Sockets that wait in the last sample and were there in the one before.
+    fn lasting(
+        &self,
+        of: for<'s> fn(&'s Sample<'a>) -> &'s HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
+        all: bool,
+    ) -> Vec<&'a TcpSocket> {
+        let [before @ .., last] = &self.samples[..] else {
+            return Vec::new();
+        };
+        let earlier = if all {
+            before
+        } else {
+            &before[before.len().saturating_sub(1)..]
+        };
+        let mut found: Vec<&TcpSocket> = of(last)
+            .iter()
+            .filter(|(ends, socket)| {
+                let same = |sample: &Sample<'a>| {
+                    of(sample)
+                        .get(*ends)
+                        .is_some_and(|other| other.inode == socket.inode)
+                };
+                !earlier.is_empty() && earlier.iter().all(same)
+            })
+            .map(|(_, socket)| *socket)
+            .collect();
+        found.sort_by_key(|socket| (socket.local, socket.remote));
+        found
+    }
+
+    fn connecting(&self) -> Vec<&'a TcpSocket> {
+        self.lasting(|sample| &sample.connecting, false)
+    }
+
+    fn unread(&self) -> Vec<&'a TcpSocket> {
+        self.lasting(|sample| &sample.unread, true)
+    }
+}
+
+/// Inodes of the sockets whose processes are looked for.
+pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
+    let Ok(waits) = waits(window) else {
+        return BTreeSet::new();
+    };
+    let mut inodes = BTreeSet::new();
+    if let Some(last) = waits.samples.last() {
+        inodes.extend(
+            last.awaited
+                .iter()
+                .take(MOST)
+                .map(|(.., socket)| socket.inode),
+        );
+        inodes.extend(last.owed.iter().take(MOST).map(|(.., socket)| socket.inode));
+    }
+    inodes.extend(
+        waits
+            .connecting()
+            .iter()
+            .take(MOST)
+            .map(|socket| socket.inode),
+    );
+    inodes.extend(waits.unread().iter().take(MOST).map(|socket| socket.inode));
+    let resolving = waits.resolving.iter().take(MOST);
+    inodes.extend(resolving.map(|(socket, _)| socket.inode));
+    inodes.remove(&0);
+    inodes
+}
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    let waits = match waits(window) {
+        Ok(waits) => waits,
+        Err(why) => return evidence.absent(PROBE.yields, &why, SOURCE),
+    };
+    let samples = waits.samples.len() as f64;
+    let origin = Origin::new(SOURCE, format!("{samples} samples"));
+    evidence.number(&keys::DEPENDENCY_SAMPLES, Subject::host(), samples, origin);
+    let owner = |inode: u64| -> Option<u32> {
+        let owners = port::owners(window).ok()?;
+        owners.get(&inode).map(|owner| owner.pid)
+    };
+    clients(evidence, &waits, &owner);
+    upstreams(evidence, &waits, &owner);
+    let connecting = waits.connecting();
+    let to = |socket: &&TcpSocket| (socket.inode, socket.remote.to_string());
+    let keys = (
+        &keys::DEPENDENCY_CONNECTING,
+        &keys::DEPENDENCY_CONNECTING_TO,
+    );
+    count(
+        evidence,
+        keys,
+        &owner,
+        connecting.iter().map(to),
+        "SYN-SENT",
+    );
+    // A socket that is always there may belong to a resolver that keeps it; one that a thread waits for alone does not.
+    let polls = |pid: u32| {
+        let threads = window.matching(&format!("/proc/{pid}/task/*/syscall"));
+        let mut texts = threads
+            .iter()
+            .filter_map(|(path, _)| window.text(path).ok());
+        texts.any(syscall::polls_one)
+    };
+    let unanswered = waits
+        .resolving
+        .iter()
+        .filter(|(socket, always)| !always || owner(socket.inode).is_some_and(polls));
+    let to = |(socket, _): &(&UdpSocket, bool)| (socket.inode, socket.remote.to_string());
+    let keys = (&keys::DEPENDENCY_RESOLVING, &keys::DEPENDENCY_RESOLVER);
+    count(evidence, keys, &owner, unanswered.map(to), "UDP to port 53");
+    unread(evidence, &waits, &owner);
+    let none = match window.moments().len() {
+        0 | 1 => Absence::because("the window has one sample only").remedy("--for 10s"),
+        _ => Absence::because("no process that can be seen waits so"),
+    };
+    enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
+}
+
+type Owner<'f> = dyn Fn(u64) -> Option<u32> + 'f;
+
+/// Milliseconds as seconds.
+fn seconds(ms: &[u32]) -> f64 {
+    let ms: Vec<f64> = ms.iter().map(|ms| f64::from(*ms)).collect();
+    median(&ms) / 1000.0
+}
+
+fn clients(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
+    let Some(last) = waits.samples.last() else {
+        return;
+    };
+    let ports: BTreeSet<u16> = last.owed.iter().map(|(port, ..)| *port).collect();
+    for port in ports {
+        let of = |sample: &Sample<'_>| -> Vec<u32> {
+            let late = sample.owed.iter().filter(|(local, ..)| *local == port);
+            late.map(|(_, ms, _)| *ms).collect()
+        };
+        let course: Vec<f64> = waits.samples.iter().map(|s| of(s).len() as f64).collect();
+        let sockets = last.owed.iter().filter(|(local, ..)| *local == port);
+        let pid = sockets
+            .take(MOST)
+            .find_map(|(.., socket)| owner(socket.inode));
+        let Some(pid) = pid else { continue };
+        let subject = || Subject::new(Kind::Process, pid);
+        let wait = seconds(&of(last));
+        let line = format!(
+            "port {port}: {} late answers, median {wait} s",
+            of(last).len()
+        );
+        let origin = Origin::new(SOURCE, line);
+        let value = median(&course);
+        let key = &keys::DEPENDENCY_CLIENTS;
+        // A process may serve several ports; the one with most counts.
+        let more = evidence
+            .quantity(key, &subject())
+            .is_ok_and(|known| known.value >= value);
+        if !more {
+            evidence.series(key, subject(), value, course, origin.clone());
+            evidence.number(&keys::DEPENDENCY_CLIENT_WAIT, subject(), wait, origin);
+        }
+    }
+}
+
+fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
+    let Some(last) = waits.samples.last() else {
+        return;
+    };
+    let servers: BTreeSet<Endpoint> = last.awaited.iter().map(|(server, ..)| *server).collect();
+    let late = |sample: &Sample<'_>, server: Endpoint| -> Vec<u32> {
+        let late = sample.awaited.iter().filter(|(to, ..)| *to == server);
+        late.map(|(_, ms, _)| *ms).collect()
+    };
+    let mut servers: Vec<(usize, Endpoint)> = servers
+        .into_iter()
+        .map(|server| (late(last, server).len(), server))
+        .collect();
+    servers.sort_unstable_by(|a, b| b.cmp(a));
+    for (number, server) in servers.into_iter().take(MOST) {
+        let sockets = last.awaited.iter().filter(|(to, ..)| *to == server);
+        let Some(pid) = sockets
+            .take(MOST)
+            .find_map(|(.., socket)| owner(socket.inode))
+        else {
+            continue;
+        };
+        let subject = || Subject::new(Kind::Process, pid);
+        if evidence
+            .quantity(&keys::DEPENDENCY_WAITING, &subject())
+            .is_ok()
+        {
+            continue;
+        }
+        let course: Vec<f64> = waits
+            .samples
+            .iter()
+            .map(|sample| late(sample, server).len() as f64)
+            .collect();
+        let wait = seconds(&late(last, server));
+        let line = format!("{server}: {number} late answers, median {wait} s");
+        let origin = Origin::new(SOURCE, line);
+        let value = median(&course);
+        let key = &keys::DEPENDENCY_WAITING;
+        evidence.series(key, subject(), value, course, origin.clone());
+        evidence.number(&keys::DEPENDENCY_WAIT, subject(), wait, origin.clone());
+        let server = server.to_string();
+        evidence.text(&keys::DEPENDENCY_UPSTREAM, subject(), server, origin);
+    }
+}
+
+type Keys = (
+    &'static rungwise_model::evidence::Key,
+    &'static rungwise_model::evidence::Key,
+);
+
+/// Counts sockets by process, and names where most of them go.
+fn count(
+    evidence: &mut Evidence,
+    (number, name): Keys,
+    owner: &Owner<'_>,
+    sockets: impl Iterator<Item = (u64, String)>,
+    kind: &str,
+) {
+    let mut by_process: BTreeMap<u32, BTreeMap<String, usize>> = BTreeMap::new();
+    for (inode, to) in sockets.take(MOST) {
+        if let Some(pid) = owner(inode) {
+            *by_process.entry(pid).or_default().entry(to).or_default() += 1;
+        }
+    }
+    for (pid, to) in by_process {
+        let all: usize = to.values().sum();
+        let Some((most, _)) = to.iter().max_by_key(|(_, count)| **count) else {
+            continue;
+        };
+        let subject = || Subject::new(Kind::Process, pid);
+        let origin = Origin::new(SOURCE, format!("{all} x {kind}, most to {most}"));
+        evidence.number(number, subject(), all as f64, origin.clone());
+        evidence.text(name, subject(), most.as_str(), origin);
+    }
+}
+
+fn unread(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
+    let mut by_process: BTreeMap<u32, (u32, Vec<String>)> = BTreeMap::new();
+    for socket in waits.unread().into_iter().take(MOST) {
+        let Some(pid) = owner(socket.inode) else {
+            continue;
+        };
+        let (count, lines) = by_process.entry(pid).or_default();
+        let kind = if socket.state == LISTEN {
+            "LISTEN"
+        } else {
+            "ESTAB"
+        };
+        *count += if socket.state == LISTEN {
+            socket.rqueue
+        } else {
+            1
+        };
+        lines.push(format!("{kind} Recv-Q {} {}", socket.rqueue, socket.local));
+    }
+    for (pid, (count, lines)) in by_process {
+        let subject = Subject::new(Kind::Process, pid);
+        let origin = Origin::new(SOURCE, lines.join("; "));
+        evidence.number(&keys::PROCESS_UNREAD, subject, f64::from(count), origin);
+    }
+}

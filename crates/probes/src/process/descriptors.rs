@@ -1,0 +1,107 @@
+//! Open file descriptors: of processes near their limit, and of the machine.
+//!
+//! To count the descriptors of every process is dear. The size of the table of descriptors (`FDSize` of `status`) grows by
+//! powers of two and is never below the number in use, so only processes whose table has outgrown four fifths of their
+//! limit are counted. Sources: `expand_fdtable` of fs/file.c, `proc_nr_files` of `fs/file_table.c`, Linux 6.18.
+
+use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
+use rungwise_model::keys;
+
+use super::chosen;
+use super::processes::{STATS, STATUSES};
+use crate::{Cost, Need, Probe, Source, Window, enter};
+
+const LIMITS: &str = "/proc/*/limits";
+const COUNTS: &str = "/proc/*/fd";
+const FILE_NR: &str = "/proc/sys/fs/file-nr";
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "proc-pid-fd",
+    summary: "open file descriptors of processes that are near their limit, and of the machine",
+    cost: Cost::Cheap,
+    needs: &[Need::Root],
+    sources: &[
+        Source::once(LIMITS),
+        Source::once(STATUSES),
+        Source::once("/proc/{full}/fd#count"),
+        Source::once(FILE_NR),
+    ],
+    yields: &[
+        &keys::FILES_OPEN,
+        &keys::PROCESS_DESCRIPTORS,
+        &keys::PROCESS_DESCRIPTOR_LIMIT,
+    ],
+    derive,
+    doc: "\
+A process is listed if its table of descriptors (`FDSize` in /proc/PID/status) is larger than four fifths of its soft limit \
+of open files; all others use less. If there is none, process 1 is listed with the upper bound that its table gives. \
+Descriptors of other users' processes can be counted by root only. `file-nr` counts open files of the machine, shared \
+descriptors once. Sources: fs/file.c, `fs/file_table.c`, fs/proc/fd.c of Linux 6.18; getrlimit(2).",
+};
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    let value = window.text(FILE_NR).and_then(|text| {
+        let mut words = text.split_ascii_whitespace();
+        let mut number = || words.next()?.parse::<f64>().ok();
+        match (number(), number(), number()) {
+            (Some(open), Some(_), Some(most)) if most > 0.0 => Ok(open / most),
+            _ => Err(Absence::because(format!("{FILE_NR} is not understood"))),
+        }
+    });
+    let line = window.text(FILE_NR).unwrap_or_default().trim();
+    let origin = Origin::new(FILE_NR, line);
+    enter::number(evidence, &keys::FILES_OPEN, Subject::host(), value, origin);
+
+    let both = [&keys::PROCESS_DESCRIPTORS, &keys::PROCESS_DESCRIPTOR_LIMIT];
+    for pid in chosen::near_their_limit(window) {
+        let path = COUNTS.replace('*', &pid.to_string());
+        let subject = || Subject::new(Kind::Process, pid);
+        let Some(limit) = chosen::limit(window, pid) else {
+            continue;
+        };
+        let count = window.text(&path).and_then(|text| {
+            let odd = || Absence::because(format!("{path} is not understood"));
+            text.parse::<f64>().map_err(|_| odd())
+        });
+        let line = count.as_ref().map_or_else(
+            |_| String::new(),
+            |count| format!("{count} of {limit} descriptors"),
+        );
+        let share = count.map(|count| count / (limit as f64).max(1.0));
+        let origin = Origin::new(&path, line);
+        enter::number(evidence, both[0], subject(), share, origin.clone());
+        evidence.number(both[1], subject(), limit as f64, origin);
+    }
+    if evidence.each(&keys::PROCESS_DESCRIPTORS).is_err() {
+        none_near(window, evidence);
+    }
+    let why = window.text(STATS).err();
+    let why = why.unwrap_or_else(|| {
+        Absence::because("no process shows its limit of open files").remedy("run as root")
+    });
+    enter::unless_told(evidence, &both, &why, LIMITS);
+}
+
+/// No process is near its limit: the first one whose table and limit can be read stands for all.
+fn none_near(window: &Window<'_>, evidence: &mut Evidence) {
+    let near = chosen::near_their_limit(window);
+    let first = window
+        .matching(STATUSES)
+        .into_iter()
+        .find_map(|(path, stars)| {
+            let pid: u32 = stars.first()?.parse().ok()?;
+            let size = rungwise_formats::fields::number(window.text(path).ok()?, "FDSize")?;
+            let limit = chosen::limit(window, pid)?;
+            (size > 0 && !near.contains(&pid)).then_some((pid, size, limit))
+        });
+    if let Some((pid, size, limit)) = first {
+        let subject = || Subject::new(Kind::Process, pid);
+        let line = format!("FDSize {size}, limit {limit}; no process has a table near its limit");
+        let origin = Origin::new(format!("/proc/{pid}/status"), line);
+        let share = size as f64 / (limit as f64).max(1.0);
+        evidence.number(&keys::PROCESS_DESCRIPTORS, subject(), share, origin.clone());
+        let key = &keys::PROCESS_DESCRIPTOR_LIMIT;
+        evidence.number(key, subject(), limit as f64, origin);
+    }
+}

@@ -1,0 +1,291 @@
+//! What threads sleep in: held locks of user space (futex), database locks, kernel functions.
+//!
+//! Read of the judged process with its children in every sample, and at the end of the window of processes that others
+//! wait for. The system call that a thread sleeps in names the futex by its address, so threads that wait for one lock are
+//! known as such. Sources: `proc_pid_syscall` and `proc_pid_wchan` of fs/proc/base.c, Linux 6.18; futex(2).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rungwise_formats::syscall;
+use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
+use rungwise_model::keys;
+
+use super::{chosen, unnamed};
+use crate::capture::{Moment, Raw};
+use crate::{Cost, Need, Probe, Source, Window, enter};
+
+const SYSCALLS: &str = "/proc/{family}/task/*/syscall";
+const TITLES: &str = "/proc/{postgres}/cmdline";
+
+/// A thread that does not sleep.
+const RUNNING: &str = "running";
+
+/// Functions named; the rest is summed up.
+const NAMED: usize = 4;
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "proc-pid-wait",
+    summary: "what threads sleep in: userspace locks, database locks, kernel functions",
+    cost: Cost::Cheap,
+    needs: &[Need::Root],
+    sources: &[
+        Source::each(SYSCALLS),
+        Source::once("/proc/{family}/task/*/wchan"),
+        Source::once("/proc/{waiting}/task/*/syscall"),
+        Source::once("/proc/{waiting}/task/*/wchan"),
+        Source::each("/proc/{postgres}/cmdline#activity"),
+    ],
+    yields: &[
+        &keys::LOCK_DATABASE_BACKENDS,
+        &keys::LOCK_DATABASE_WAITERS,
+        &keys::LOCK_DATABASE_WAITING,
+        &keys::LOCK_USER_MOVING,
+        &keys::LOCK_USER_WAITERS,
+        &keys::PROCESS_SLEEPS,
+    ],
+    derive,
+    doc: "\
+A thread waits for a held lock if it sleeps in futex(2) on a word whose value says so: 2 or 3 (mutexes and rwlocks of \
+glibc, mutexes of Rust), the sign bit (musl), or a priority-inheriting lock. Waits for a condition, a semaphore or work are not \
+counted; nor are locks whose waiters sleep each on a word of their own (Java, parking_lot). Of command lines, only the activity \
+of PostgreSQL client backends is kept: waiting, idle or busy. Other processes than the judged one and its children are \
+read once, at the end of the window, if one of their sockets waits for them or they are blocked. \
+Sources: fs/proc/base.c of Linux 6.18; sysdeps/nptl/lowlevellock.h and nptl/pthread_rwlock_common.c of glibc 2.36; \
+src/backend/utils/misc/ps_status.c of PostgreSQL 15.",
+};
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    for (pid, samples) in samples(window) {
+        locks(window, evidence, pid, &samples);
+    }
+    sleeps(window, evidence);
+    databases(window, evidence);
+    let database = [&keys::LOCK_DATABASE_WAITERS, &keys::LOCK_DATABASE_WAITING];
+    let none = Absence::because("no PostgreSQL backend of a client was seen");
+    enter::unless_told(evidence, &database, &none, TITLES);
+    let why = match &window.capture().process {
+        None => unnamed(),
+        Some(process) => Absence::because(format!(
+            "the system calls of process {} cannot be read",
+            process.pid
+        ))
+        .remedy("run as root"),
+    };
+    enter::unless_told(evidence, PROBE.yields, &why, SYSCALLS);
+}
+
+/// Threads by the lock that they wait for.
+type Locks<'a> = BTreeMap<u64, Vec<&'a str>>;
+
+/// By process, the locks that its threads waited for in each sample in which its threads were read.
+fn samples<'a>(window: &Window<'a>) -> BTreeMap<u32, Vec<(usize, Locks<'a>)>> {
+    let mut processes: BTreeMap<u32, Vec<(usize, Locks<'a>)>> = BTreeMap::new();
+    for (look, moment) in window.moments().iter().enumerate() {
+        for (pid, tid, text) in of_threads(moment, "syscall") {
+            let samples = processes.entry(pid).or_default();
+            if samples.last().is_none_or(|(at, _)| *at != look) {
+                samples.push((look, Locks::new()));
+            }
+            if let (Some((_, locks)), Some(wait)) = (samples.last_mut(), syscall::futex_wait(text))
+                && wait.is_lock
+            {
+                locks.entry(wait.address).or_default().push(tid);
+            }
+        }
+    }
+    processes
+}
+
+/// Files of this name of threads: process, thread and text.
+fn of_threads<'a>(
+    moment: &'a Moment,
+    file: &'static str,
+) -> impl Iterator<Item = (u32, &'a str, &'a str)> {
+    let files = moment.files.range("/proc/".to_owned()..);
+    files
+        .take_while(|(path, _)| path.starts_with("/proc/"))
+        .filter_map(move |(path, raw)| {
+            let rest = path.strip_prefix("/proc/")?.strip_suffix(file)?;
+            let (pid, tid) = rest.strip_suffix('/')?.split_once("/task/")?;
+            match raw {
+                Raw::Text(text) => Some((pid.parse().ok()?, tid, text.trim())),
+                Raw::Failed { .. } => None,
+            }
+        })
+}
+
+fn locks(window: &Window<'_>, evidence: &mut Evidence, pid: u32, samples: &[(usize, Locks<'_>)]) {
+    let subject = || Subject::new(Kind::Process, pid);
+    let most = |locks: &Locks<'_>| locks.values().map(Vec::len).max().unwrap_or(0);
+    let course: Vec<f64> = samples
+        .iter()
+        .map(|(_, locks)| most(locks) as f64)
+        .collect();
+    let address = samples.iter().flat_map(|(_, locks)| locks);
+    let address = address.max_by_key(|(_, threads)| threads.len());
+    let line = address.map_or(
+        "no thread waits for a held lock".to_owned(),
+        |(address, threads)| format!("{} threads in futex({address:#x}) at most", threads.len()),
+    );
+    let origin = Origin::new(format!("/proc/{pid}/task/*/syscall"), line);
+    let value = median(&course);
+    let key = &keys::LOCK_USER_WAITERS;
+    evidence.series(key, subject(), value, course, origin.clone());
+    let key = &keys::LOCK_USER_MOVING;
+    if let Some(share) = moving(window, pid, samples) {
+        evidence.number(key, subject(), share, origin);
+    } else {
+        let why = Absence::because("no two samples of the threads at the lock");
+        enter::absent(evidence, key, subject(), why, origin);
+    }
+}
+
+/// Of the threads at the most waited-for lock of each sample: those that ran since the sample before.
+fn moving(window: &Window<'_>, pid: u32, samples: &[(usize, Locks<'_>)]) -> Option<f64> {
+    let (mut moved, mut all) = (0_u32, 0_u32);
+    for (look, locks) in samples {
+        let Some(waiters) = locks.values().max_by_key(|threads| threads.len()) else {
+            continue;
+        };
+        let Some(before) = look.checked_sub(1) else {
+            continue;
+        };
+        for tid in waiters {
+            let path = format!("/proc/{pid}/task/{tid}/schedstat");
+            let [before, now] = [before, *look].map(|at| window.moments()[at].files.get(&path));
+            if let (Some(Raw::Text(before)), Some(Raw::Text(now))) = (before, now) {
+                all += 1;
+                moved += u32::from(before != now);
+            }
+        }
+    }
+    (all > 0).then(|| f64::from(moved) / f64::from(all))
+}
+
+/// Where the threads sleep, by kernel function, most first.
+fn sleeps(window: &Window<'_>, evidence: &mut Evidence) {
+    let Some(last) = window.moments().last() else {
+        return;
+    };
+    let mut processes: BTreeMap<u32, BTreeMap<&str, usize>> = BTreeMap::new();
+    for (pid, _, text) in of_threads(last, "wchan") {
+        // A thread that does not sleep has none.
+        let function = if text == "0" || text.is_empty() {
+            RUNNING
+        } else {
+            text
+        };
+        *processes
+            .entry(pid)
+            .or_default()
+            .entry(function)
+            .or_default() += 1;
+    }
+    for (pid, functions) in processes {
+        let mut functions: Vec<(&str, usize)> = functions.into_iter().collect();
+        functions.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        let rest: usize = functions.iter().skip(NAMED).map(|(_, count)| count).sum();
+        let mut named: Vec<String> = functions
+            .iter()
+            .take(NAMED)
+            .map(|(function, count)| match *function {
+                RUNNING => format!("{count} {RUNNING}"),
+                _ => format!("{count} in {function}"),
+            })
+            .collect();
+        if rest > 0 {
+            named.push(format!("{rest} elsewhere"));
+        }
+        let origin = Origin::new(format!("/proc/{pid}/task/*/wchan"), named.join(", "));
+        let subject = Subject::new(Kind::Process, pid);
+        evidence.text(&keys::PROCESS_SLEEPS, subject, named.join(", "), origin);
+    }
+}
+
+/// Client backends by their postmaster, which is their parent.
+fn databases(window: &Window<'_>, evidence: &mut Evidence) {
+    let mut servers: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
+    for moment in window.moments() {
+        let parents: BTreeMap<u32, u32> = chosen::stats(moment)
+            .filter(|(_, stat)| stat.name == "postgres")
+            .map(|(pid, stat)| (pid, stat.parent))
+            .collect();
+        let mut now: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+        for (pid, parent) in parents {
+            let title = moment.files.get(&format!("/proc/{pid}/cmdline"));
+            let Some(Raw::Text(activity)) = title else {
+                continue;
+            };
+            let counts = now.entry(parent).or_default();
+            match activity.as_str() {
+                "waiting" => *counts = (counts.0 + 1, counts.1 + 1),
+                "busy" => counts.1 += 1,
+                _ => {}
+            }
+        }
+        for (server, counts) in now {
+            servers.entry(server).or_default().push(counts);
+        }
+    }
+    let known: BTreeSet<u32> = window.moments().last().map_or_else(BTreeSet::new, |last| {
+        chosen::stats(last).map(|(pid, _)| pid).collect()
+    });
+    servers.retain(|server, _| known.contains(server) && *server > 1);
+    let backends: usize = window.moments().last().map_or(0, |last| {
+        let titles = chosen::stats(last).filter_map(|(pid, _)| {
+            match last.files.get(&format!("/proc/{pid}/cmdline")) {
+                Some(Raw::Text(activity)) if !activity.is_empty() => Some(()),
+                _ => None,
+            }
+        });
+        titles.count()
+    });
+    if known.is_empty() {
+        let why = Absence::because("no process can be seen");
+        evidence.absent(&[&keys::LOCK_DATABASE_BACKENDS], &why, TITLES);
+    } else {
+        let origin = Origin::new(
+            "/proc/PID/cmdline of postgres",
+            format!("{backends} backends"),
+        );
+        let key = &keys::LOCK_DATABASE_BACKENDS;
+        evidence.number(key, Subject::host(), backends as f64, origin);
+    }
+    for (server, counts) in servers {
+        let subject = || Subject::new(Kind::Process, server);
+        let waiters: Vec<f64> = counts.iter().map(|(waiting, _)| *waiting as f64).collect();
+        let share = |(waiting, busy): &(usize, usize)| *waiting as f64 / (*busy).max(1) as f64;
+        let shares: Vec<f64> = counts.iter().map(share).collect();
+        let line: Vec<String> = counts
+            .iter()
+            .map(|(waiting, busy)| format!("{waiting} of {busy}"))
+            .collect();
+        let line = format!(
+            "backends that wait, of those busy, by sample: {}",
+            line.join("; ")
+        );
+        let origin = Origin::new("/proc/PID/cmdline of postgres", line);
+        let key = &keys::LOCK_DATABASE_WAITERS;
+        let value = median(&waiters);
+        evidence.series(key, subject(), value, waiters, origin.clone());
+        let value = median(&shares);
+        evidence.series(
+            &keys::LOCK_DATABASE_WAITING,
+            subject(),
+            value,
+            shares,
+            origin,
+        );
+    }
+}
+
+/// The lower median; of nothing, zero.
+pub(super) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+        .get(sorted.len().saturating_sub(1) / 2)
+        .copied()
+        .unwrap_or(0.0)
+}

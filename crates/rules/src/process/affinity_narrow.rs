@@ -1,0 +1,146 @@
+//! `affinity-narrow`: a service may run on few CPUs and waits for them while others are idle.
+//!
+//! An affinity mask (`taskset`, `CPUAffinity=`, `cpuset`, a container runtime) outlives the reason for it. The run queue of its CPUs
+//! is long while the others idle, and the mean over all CPUs looks healthy.
+use std::collections::BTreeMap;
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Quantity, Subject};
+use rungwise_model::keys;
+
+use super::called;
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const WAITS: Threshold = Threshold {
+    name: "share of the window in which its busiest thread waits for a CPU",
+    value: 0.10,
+    origin: "rule runq-delay",
+};
+
+const USED: Threshold = Threshold {
+    name: "CPU time of the processes on these CPUs, as a share of them",
+    value: 0.60,
+    origin: "own guess: below it the wait comes from elsewhere",
+};
+
+const IDLE: Threshold = Threshold {
+    name: "busy share of the other CPUs below which they have room",
+    value: 0.70,
+    origin: "own guess: room for a third of a CPU on each",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "affinity-narrow",
+    topic: "process",
+    summary: "a service may run on few CPUs and waits for them while others are idle",
+    needs: &[
+        &keys::CPU_BUSY,
+        &keys::CPU_ONLINE,
+        &keys::PROCESS_ALLOWED,
+        &keys::PROCESS_BUSIEST_DELAY,
+        &keys::SCHED_PROCESS_CPU,
+        &keys::SCHED_PROCESS_NAME,
+    ],
+    thresholds: &[WAITS, USED, IDLE],
+    knobs: &["cpu.pin_threads"],
+    doc: Doc {
+        looks_for: "Processes that may run on a part of the CPUs only, use most of these, wait for them in more than 10 % of the window, while the CPUs that they may not use are less than 70 % busy.",
+        hurts: "The service queues for a part of the machine. Each request waits, although CPUs are free.",
+        todo: "Widen the mask: taskset -acp LIST PID, CPUAffinity= of its unit, cpuset.cpus of its group, worker_cpu_affinity of nginx, cpu-map of haproxy.",
+        wrong: "The other CPUs may be reserved on purpose: isolated, or another service's. One pinned process alone on its CPU does not wait and is not found.",
+        sources: "sched_setaffinity(2), taskset(1), cpuset(7); Documentation/scheduler/sched-stats.rst.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let allowed = evidence.each_words(&keys::PROCESS_ALLOWED)?;
+    let online = evidence.host(&keys::CPU_ONLINE)?;
+    let cpus = evidence.each(&keys::CPU_BUSY)?;
+    let mut masks: BTreeMap<&str, Vec<&Subject>> = BTreeMap::new();
+    for (process, list) in &allowed {
+        masks.entry(list.value).or_default().push(process);
+    }
+    let mut findings = Vec::new();
+    let mut longest = 0.0_f64;
+    for (list, processes) in masks {
+        let own = say::parse_cpus(list);
+        let (inside, outside): (Vec<_>, Vec<_>) = cpus
+            .iter()
+            .partition(|(cpu, _)| cpu.name().parse().is_ok_and(|cpu| own.contains(&cpu)));
+        if inside.is_empty() || outside.is_empty() {
+            continue;
+        }
+        let used = |process: &&&Subject| evidence.quantity(&keys::SCHED_PROCESS_CPU, process).ok();
+        let total: f64 = processes
+            .iter()
+            .filter_map(|p| used(&p))
+            .map(|cpu| cpu.value)
+            .sum();
+        let delay = |process: &&Subject| {
+            evidence
+                .quantity(&keys::PROCESS_BUSIEST_DELAY, process)
+                .ok()
+        };
+        let waits: Option<(&Subject, Quantity<'_>)> = processes
+            .iter()
+            .filter_map(|process| Some((*process, delay(process)?)))
+            .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
+        let Some((process, waits)) = waits else {
+            continue;
+        };
+        longest = longest.max(waits.value);
+        let idle = outside.iter().map(|(_, busy)| busy.value).sum::<f64>() / outside.len() as f64;
+        if waits.value <= WAITS.value
+            || total < USED.value * inside.len() as f64
+            || idle > IDLE.value
+        {
+            continue;
+        }
+        let others = processes.len() - 1;
+        let more = if others == 0 {
+            String::new()
+        } else {
+            format!(
+                " and {} beside it",
+                say::count(others as f64, "process").replace("processs", "processes")
+            )
+        };
+        let sentence = format!(
+            "{}{more} may run on {} only and waits in {} of the window; the other CPUs are {} busy",
+            called(evidence, process),
+            say::the_cpus(&own),
+            say::percent(waits.value),
+            say::percent(idle)
+        );
+        let all: std::collections::BTreeSet<usize> = cpus
+            .iter()
+            .filter_map(|(cpu, _)| cpu.name().parse().ok())
+            .collect();
+        let wish = format!("{}:{}", process.name(), say::cpus(&all));
+        let mut finding = Finding::act(process, sentence)
+            .severity(Grade::High)
+            .confidence(Grade::High)
+            .cite(waits.reading);
+        if let Ok(mask) = evidence.words(&keys::PROCESS_ALLOWED, process) {
+            finding = finding.cite(mask.reading);
+        }
+        findings.push(
+            finding
+                .turn("cpu.pin_threads", wish)
+                .refuted_by("the wait stays after `taskset -acp` gave it all CPUs"),
+        );
+    }
+    if findings.is_empty() {
+        let sentence = format!(
+            "no process that may use a part of the {} waits for it while others are idle",
+            say::count(online.value, "CPU")
+        );
+        findings.push(
+            Finding::clear(sentence)
+                .below(longest, WAITS.value)
+                .cite(online.reading),
+        );
+    }
+    Ok(findings)
+}

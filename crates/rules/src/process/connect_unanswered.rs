@@ -1,0 +1,74 @@
+//! `connect-unanswered`: connection attempts to another server stay unanswered.
+//!
+//! A SYN without an answer is sent again after 1, 3, 7 s and so on, and the caller hangs in connect(2) for its timeout, two
+//! minutes where none is set. A refusal comes at once; silence means a dead host, a firewall that drops, or a full accept queue.
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::called;
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const CONNECTING: Threshold = Threshold {
+    name: "attempts that were there in two samples",
+    value: 1.0,
+    origin: "a handshake takes one round trip; the first retransmission comes after 1 s (RFC 6298)",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "connect-unanswered",
+    topic: "process",
+    summary: "connection attempts to another server stay unanswered",
+    needs: &[
+        &keys::DEPENDENCY_CONNECTING,
+        &keys::DEPENDENCY_CONNECTING_TO,
+        &keys::DEPENDENCY_SAMPLES,
+        &keys::SCHED_PROCESS_NAME,
+    ],
+    thresholds: &[CONNECTING],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A socket in state SYN-SENT that is there in two samples of the window.",
+        hurts: "The thread or request that connects waits for its timeout, and each retry adds one.",
+        todo: "Is the address right and the host up (ip route get, ping)? Does a firewall drop (nft list ruleset, security groups)? Is the accept queue of the peer full (ss -ltn there)? Set a connect timeout of a second.",
+        wrong: "A monitor that probes hosts which are down does so all day; in a window of less than 2 s a long path may need as much.",
+        sources: "RFC 6298, RFC 9293; net.ipv4.tcp_syn_retries in Documentation/networking/ip-sysctl.rst.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let samples = evidence.host(&keys::DEPENDENCY_SAMPLES)?;
+    let connecting = evidence
+        .each(&keys::DEPENDENCY_CONNECTING)
+        .unwrap_or_default();
+    let mut findings = Vec::new();
+    for (process, number) in connecting {
+        if number.value < CONNECTING.value {
+            continue;
+        }
+        let to = evidence.words(&keys::DEPENDENCY_CONNECTING_TO, process)?;
+        let sentence = format!(
+            "{} gets no answer from {}: {} in SYN-SENT from one sample to the next",
+            called(evidence, process),
+            to.value,
+            say::count(number.value, "connection attempt")
+        );
+        findings.push(
+            Finding::act(process, sentence)
+                .severity(if number.value > 1.0 {
+                    Grade::High
+                } else {
+                    Grade::Medium
+                })
+                .confidence(Grade::High)
+                .cite(number.reading)
+                .refuted_by("a connection from this host to that address is answered at once"),
+        );
+    }
+    if findings.is_empty() {
+        let sentence = "every connection attempt was answered or refused between two samples";
+        findings.push(Finding::clear(sentence).cite(samples.reading));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,92 @@
+//! `database-lock`: `PostgreSQL` sessions wait for rows or tables that others have locked.
+//!
+//! A backend that waits for a heavyweight lock says so in its process title (`UPDATE waiting`), which costs nothing to read and
+//! needs no login.
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::called;
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const WAITING: Threshold = Threshold {
+    name: "share of the busy sessions that wait, in every sample",
+    value: 0.25,
+    origin: "own guess: a quarter of the work stands still",
+};
+
+const WAITERS: Threshold = Threshold {
+    name: "sessions that wait in every sample",
+    value: 2.0,
+    origin: "own guess: one may be a migration",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "database-lock",
+    topic: "process",
+    summary: "PostgreSQL sessions wait for rows or tables that others have locked",
+    needs: &[
+        &keys::LOCK_DATABASE_BACKENDS,
+        &keys::LOCK_DATABASE_WAITERS,
+        &keys::LOCK_DATABASE_WAITING,
+        &keys::SCHED_PROCESS_NAME,
+    ],
+    thresholds: &[WAITING, WAITERS],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "Two and more client sessions of a PostgreSQL server whose process title ends in waiting, in every sample, and that are a quarter of its busy sessions or more.",
+        hurts: "Sessions that update the same row run one after the other, whatever the CPUs and disks can do. A forgotten transaction (idle in transaction) stops all that need its rows.",
+        todo: "SELECT pid, wait_event, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE wait_event_type = 'Lock'. Shorten transactions, update hot rows last, batch counters, set idle_in_transaction_session_timeout and lock_timeout.",
+        wrong: "A migration that waits for its table lock, and the sessions behind it, pass by themselves. With update_process_title = off nothing is seen.",
+        sources: "PostgreSQL 15, 28.1 Standard Unix Tools, 53.12 pg_locks; ProcSleep of src/backend/storage/lmgr/proc.c.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let backends = evidence.host(&keys::LOCK_DATABASE_BACKENDS)?;
+    let servers = evidence
+        .each(&keys::LOCK_DATABASE_WAITING)
+        .unwrap_or_default();
+    let mut findings = Vec::new();
+    let mut most = 0.0_f64;
+    for (server, share) in servers {
+        let waiters = evidence.quantity(&keys::LOCK_DATABASE_WAITERS, server)?;
+        most = most.max(share.value);
+        let many = waiters.always(|waiting| waiting >= WAITERS.value);
+        if !many || !share.always(|share| share >= WAITING.value) {
+            continue;
+        }
+        let sentence = format!(
+            "{}: {:.0} sessions wait for rows or tables that another session has locked ({} of those busy)",
+            called(evidence, server),
+            waiters.value,
+            say::percent(share.value)
+        );
+        findings.push(
+            Finding::act(server, sentence)
+                .severity(if share.value > 0.5 {
+                    Grade::High
+                } else {
+                    Grade::Medium
+                })
+                .confidence(Grade::High)
+                .cite(share.reading)
+                .cite(waiters.reading)
+                .refuted_by("pg_stat_activity shows no session with wait_event_type = 'Lock'"),
+        );
+    }
+    if findings.is_empty() {
+        let sentence = if backends.value < 1.0 {
+            "no PostgreSQL session was seen".to_owned()
+        } else {
+            format!(
+                "{} of the busy PostgreSQL sessions wait for a lock",
+                say::percent(most)
+            )
+        };
+        let clear = Finding::clear(sentence).below(most, WAITING.value);
+        findings.push(clear.cite(backends.reading));
+    }
+    Ok(findings)
+}

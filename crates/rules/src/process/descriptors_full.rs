@@ -1,0 +1,106 @@
+//! `descriptors-full`: a process has used up its open file descriptors.
+//!
+//! Every connection is a descriptor. At the limit accept(2) fails with EMFILE: the connection stays in the accept queue, and an
+//! event loop that does not handle it spins. At fs.file-max it is ENFILE, for every process of the machine.
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::called;
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const FULL: Threshold = Threshold {
+    name: "share of its limit",
+    value: 0.95,
+    origin: "own guess: EMFILE begins at 1, and connections come in bursts",
+};
+
+const NEAR: Threshold = Threshold {
+    name: "share of its limit from which on it is near",
+    value: 0.80,
+    origin: "knob rpc.nofile: four fifths",
+};
+
+const HOST: Threshold = Threshold {
+    name: "open files of the machine as a share of fs.file-max",
+    value: 0.90,
+    origin: "own guess: ENFILE begins at 1 for all users but root",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "descriptors-full",
+    topic: "process",
+    summary: "a process has used up its open file descriptors",
+    needs: &[
+        &keys::FILES_OPEN,
+        &keys::PROCESS_DESCRIPTORS,
+        &keys::PROCESS_DESCRIPTOR_LIMIT,
+        &keys::SCHED_PROCESS_NAME,
+    ],
+    thresholds: &[FULL, NEAR, HOST],
+    knobs: &["rpc.nofile"],
+    doc: Doc {
+        looks_for: "A process whose open descriptors are 95 % of its limit or more (80 %: watched), or open files of the machine at 90 % of fs.file-max.",
+        hurts: "New connections, files and upstream requests fail. Clients connect (the kernel accepts for the process) and get no answer.",
+        todo: "Raise the limit of the running process (rpc.nofile) and of its unit (LimitNOFILE=), or worker_rlimit_nofile, maxclients, ulimit-n. If the number grows without end, it is a leak: ls -l /proc/PID/fd shows of what.",
+        wrong: "A program may keep itself at its limit on purpose, such as a proxy with a connection limit derived from it.",
+        sources: "accept(2), getrlimit(2); Documentation/admin-guide/sysctl/fs.rst; alloc_fd of fs/file.c, Linux 6.18.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let shares = evidence.each(&keys::PROCESS_DESCRIPTORS)?;
+    let mut findings = Vec::new();
+    if let Ok(open) = evidence.host(&keys::FILES_OPEN)
+        && open.value > HOST.value
+    {
+        let sentence = format!(
+            "the machine has opened {} of the files that fs.file-max allows: open and accept fail with ENFILE",
+            say::percent(open.value)
+        );
+        findings.push(
+            Finding::act(&rungwise_model::evidence::Subject::host(), sentence)
+                .severity(Grade::High)
+                .confidence(Grade::High)
+                .cite(open.reading)
+                .refuted_by("file-nr falls and the errors stay"),
+        );
+    }
+    let mut most = 0.0_f64;
+    for (process, share) in &shares {
+        most = most.max(share.value);
+        if share.value < NEAR.value {
+            continue;
+        }
+        let limit = evidence.quantity(&keys::PROCESS_DESCRIPTOR_LIMIT, process)?;
+        let who = called(evidence, process);
+        let used = format!(
+            "{:.0} of {:.0} file descriptors",
+            share.value * limit.value,
+            limit.value
+        );
+        let finding = if share.value >= FULL.value {
+            let sentence =
+                format!("{who} has used up {used}: new connections and files fail with EMFILE");
+            Finding::act(process, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::High)
+        } else {
+            Finding::watch(process, format!("{who} has opened {used}"))
+        };
+        // Room for four times as much; a person who knows of a leak will not raise it at all.
+        let wish = format!("{}:{:.0}", process.name(), limit.value * 4.0);
+        findings.push(
+            finding
+                .cite(share.reading)
+                .turn("rpc.nofile", wish)
+                .refuted_by("the errors stay with a higher limit"),
+        );
+    }
+    if findings.is_empty() {
+        let sentence = "no process has opened four fifths of the file descriptors that it may";
+        findings.push(Finding::clear(sentence).below(most.min(NEAR.value), NEAR.value));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,69 @@
+//! `dns-unanswered`: DNS queries stay unanswered.
+//!
+//! The resolver of the C library asks the first server of /etc/resolv.conf and waits 5 s before it asks the second. So a dead
+//! first server adds 5 s to each name that is looked up, and a service that looks up names per request stands still.
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::called;
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const RESOLVING: Threshold = Threshold {
+    name: "queries that were there in two samples",
+    value: 1.0,
+    origin: "a resolver answers in milliseconds; glibc waits 5 s before it asks the next server (resolv.conf(5))",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "dns-unanswered",
+    topic: "process",
+    summary: "DNS queries stay unanswered",
+    needs: &[
+        &keys::DEPENDENCY_RESOLVER,
+        &keys::DEPENDENCY_RESOLVING,
+        &keys::DEPENDENCY_SAMPLES,
+        &keys::SCHED_PROCESS_NAME,
+    ],
+    thresholds: &[RESOLVING],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A UDP socket connected to port 53 that came within the window and was still there in the next sample.",
+        hurts: "Each lookup takes 5 s and more. Threads that resolve names block meanwhile.",
+        todo: "Ask the server that is named: dig @SERVER example.org. Remove it from /etc/resolv.conf, or set options timeout:1 attempts:2 rotate; run a local cache (unbound, systemd-resolved, nscd).",
+        wrong: "A resolver that keeps its sockets open for seconds (c-ares, a forwarder) may have one that comes within the window and stays.",
+        sources: "resolv.conf(5); __res_context_send of resolv/res_send.c, glibc 2.36.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let samples = evidence.host(&keys::DEPENDENCY_SAMPLES)?;
+    let resolving = evidence
+        .each(&keys::DEPENDENCY_RESOLVING)
+        .unwrap_or_default();
+    let mut findings = Vec::new();
+    for (process, number) in resolving {
+        if number.value < RESOLVING.value {
+            continue;
+        }
+        let server = evidence.words(&keys::DEPENDENCY_RESOLVER, process)?;
+        let sentence = format!(
+            "{} gets no answer from the DNS server {}: {} open from one sample to the next",
+            called(evidence, process),
+            server.value,
+            say::count(number.value, "query").replace("querys", "queries")
+        );
+        findings.push(
+            Finding::act(process, sentence)
+                .severity(Grade::High)
+                .cite(number.reading)
+                .refuted_by("`dig @SERVER` from this host is answered at once"),
+        );
+    }
+    if findings.is_empty() {
+        let sentence = "no DNS query stayed unanswered from one sample to the next";
+        findings.push(Finding::clear(sentence).cite(samples.reading));
+    }
+    Ok(findings)
+}

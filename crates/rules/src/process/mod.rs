@@ -1,0 +1,113 @@
+//! Processes and their threads as rules meet them: in the words of a socket's owner, and as subjects.
+
+pub(crate) mod affinity_narrow;
+pub(crate) mod clients_unread;
+pub(crate) mod connect_unanswered;
+pub(crate) mod database_lock;
+pub(crate) mod descriptors_full;
+pub(crate) mod dns_unanswered;
+pub(crate) mod fork_storm;
+pub(crate) mod priority_low;
+pub(crate) mod process_blocked;
+pub(crate) mod process_stopped;
+pub(crate) mod process_traced;
+pub(crate) mod realtime_hog;
+pub(crate) mod tasks_full;
+pub(crate) mod thread_saturated;
+pub(crate) mod threads_grow;
+pub(crate) mod upstream_slow;
+pub(crate) mod user_lock;
+
+use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
+use rungwise_model::keys;
+
+/// Somebody waits for the work of this process: it is the judged one or a child of it, or it answers on a port.
+pub(crate) fn is_service(evidence: &Evidence, pid: &str) -> bool {
+    is_judged(evidence, pid) || answers(evidence, pid)
+}
+
+/// The judged process or a child of it: threads are read of these alone.
+pub(crate) fn is_judged(evidence: &Evidence, pid: &str) -> bool {
+    let threads = evidence.each(&keys::SCHED_THREAD_CPU).unwrap_or_default();
+    threads.iter().any(|(thread, _)| pid_of(thread) == pid)
+}
+
+/// It has connections to a port that is listened on here, or receives datagrams.
+fn answers(evidence: &Evidence, pid: &str) -> bool {
+    let process = Subject::new(Kind::Process, pid);
+    let waited_for = [&keys::DEPENDENCY_CLIENTS, &keys::PROCESS_UNREAD];
+    if waited_for
+        .iter()
+        .any(|key| evidence.quantity(key, &process).is_ok())
+    {
+        return true;
+    }
+    let is_owner = |owner: &str| owner_pid(owner) == Some(pid);
+    let datagrams = evidence.each_words(&keys::UDP_PROCESS).unwrap_or_default();
+    if datagrams.iter().any(|(_, owner)| is_owner(owner.value)) {
+        return true;
+    }
+    let port = |end: &str| end.rsplit_once(':').map(|(_, port)| port.to_owned());
+    let listening = evidence.each(&keys::TCP_ACCEPT_BACKLOG).unwrap_or_default();
+    let listening: Vec<String> = listening
+        .iter()
+        .filter_map(|(subject, _)| port(subject.name()))
+        .collect();
+    let connections = evidence.each_words(&keys::TCP_PROCESS).unwrap_or_default();
+    connections.iter().any(|(connection, owner)| {
+        let local = connection
+            .name()
+            .split_once('>')
+            .and_then(|(local, _)| port(local));
+        is_owner(owner.value) && local.is_some_and(|local| listening.contains(&local))
+    })
+}
+
+/// `redis-server 41`, or `pid 41`.
+pub(crate) fn called(evidence: &Evidence, process: &Subject) -> String {
+    match evidence.words(&keys::SCHED_PROCESS_NAME, process) {
+        Ok(name) => format!("{} {}", name.value, process.name()),
+        Err(_) => format!("pid {}", process.name()),
+    }
+}
+
+/// The pid in the words of a socket's owner, `nginx 41`; the name may have blanks and digits.
+pub(crate) fn owner_pid(owner: &str) -> Option<&str> {
+    let word = owner.rsplit(' ').next()?;
+    (!word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())).then_some(word)
+}
+
+/// The pid of a thread `pid:tid`.
+pub(crate) fn pid_of(thread: &Subject) -> &str {
+    let name = thread.name();
+    name.split_once(':').map_or(name, |(pid, _)| pid)
+}
+
+/// The threads of a process that used CPU, busiest first; none where threads were not looked at.
+pub(crate) fn threads<'e>(evidence: &'e Evidence, pid: &str) -> Vec<(&'e Subject, Quantity<'e>)> {
+    let mut threads = evidence.each(&keys::SCHED_THREAD_CPU).unwrap_or_default();
+    threads.retain(|(thread, _)| pid_of(thread) == pid);
+    threads.sort_by(|(_, a), (_, b)| b.value.total_cmp(&a.value));
+    threads
+}
+
+/// `io-worker (812:815)`, or the bare subject where the name is not known.
+pub(crate) fn named(thread: &Subject, evidence: &Evidence) -> String {
+    match evidence.words(&keys::SCHED_NAME, thread) {
+        Ok(name) => format!("{} ({})", name.value, thread.name()),
+        Err(_) => thread.name().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pid_is_the_last_word_of_an_owner() {
+        assert_eq!(owner_pid("nginx 41"), Some("41"));
+        assert_eq!(owner_pid("worker 7 of 9 42"), Some("42"));
+        assert_eq!(owner_pid(""), None);
+        assert_eq!(owner_pid("h2o"), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! `priority-low`: a service runs at low priority and waits for a CPU.
+//!
+//! `SCHED_IDLE` and high nice values are meant for jobs that may wait. A service gets them by accident: started from a niced
+//! shell, a cron job or a unit with `Nice=` or `CPUSchedulingPolicy=idle`.
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::{called, is_service};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const WAITS: Threshold = Threshold {
+    name: "share of the window in which its busiest thread waits for a CPU",
+    value: 0.10,
+    origin: "rule runq-delay",
+};
+
+const NICE: Threshold = Threshold {
+    name: "nice value from which on a process is low",
+    value: 5.0,
+    origin: "own guess: at 5 it gets a third of the CPU time of its competitor (kernel/sched/core.c, sched_prio_to_weight)",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "priority-low",
+    topic: "process",
+    summary: "a service runs at low priority and waits for a CPU",
+    needs: &[
+        &keys::DEPENDENCY_CLIENTS,
+        &keys::PROCESS_BUSIEST_DELAY,
+        &keys::PROCESS_SCHEDULING,
+        &keys::PROCESS_UNREAD,
+        &keys::SCHED_PROCESS_NAME,
+        &keys::SCHED_THREAD_CPU,
+        &keys::TCP_ACCEPT_BACKLOG,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
+    ],
+    thresholds: &[WAITS, NICE],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A process that answers on a port, or the judged process with its children, that runs under SCHED_IDLE, SCHED_BATCH or a nice value of 5 and more, and waits for a CPU in more than 10 % of the window.",
+        hurts: "At nice 19 a process gets 1.5 % of a CPU for which one process of normal priority competes; SCHED_IDLE gets less.",
+        todo: "renice -n 0 -p PID and chrt --other -p 0 PID now; Nice= and CPUSchedulingPolicy= of its unit for good.",
+        wrong: "The priority may be meant so: a batch service beside one that matters.",
+        sources: "sched(7), setpriority(2), systemd.exec(5); sched_prio_to_weight of kernel/sched/core.c, Linux 6.18.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let scheduling = evidence.each_words(&keys::PROCESS_SCHEDULING)?;
+    evidence.each(&keys::PROCESS_BUSIEST_DELAY)?;
+    let mut findings = Vec::new();
+    let mut longest = 0.0_f64;
+    for (process, policy) in scheduling {
+        let nice = policy
+            .value
+            .strip_prefix("nice ")
+            .and_then(|nice| nice.parse::<f64>().ok());
+        let low = matches!(policy.value, "SCHED_IDLE" | "SCHED_BATCH")
+            || nice.is_some_and(|nice| nice >= NICE.value);
+        let Ok(delay) = evidence.quantity(&keys::PROCESS_BUSIEST_DELAY, process) else {
+            continue;
+        };
+        if !low || !is_service(evidence, process.name()) {
+            continue;
+        }
+        longest = longest.max(delay.value);
+        if delay.value <= WAITS.value {
+            continue;
+        }
+        let sentence = format!(
+            "{} runs at low priority ({}) and waits for a CPU in {} of the window",
+            called(evidence, process),
+            policy.value,
+            say::percent(delay.value)
+        );
+        findings.push(
+            Finding::act(process, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::High)
+                .cite(policy.reading)
+                .cite(delay.reading)
+                .refuted_by("the wait stays at normal priority (`renice -n 0 -p PID`)"),
+        );
+    }
+    if findings.is_empty() {
+        let sentence = "no service of low priority waits for a CPU";
+        findings.push(Finding::clear(sentence).below(longest, WAITS.value));
+    }
+    Ok(findings)
+}

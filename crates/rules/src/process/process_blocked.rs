@@ -1,0 +1,98 @@
+//! `process-blocked`: a process is stuck in an uninterruptible wait.
+//!
+//! State D waits for the kernel itself: a disk, a network file system, a frozen file system, a lock of the kernel. It cannot be
+//! killed, and it counts as load without using a CPU.
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::{called, is_service};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const BLOCKED: Threshold = Threshold {
+    name: "share of the samples in state D",
+    value: 0.90,
+    origin: "own guess: every one of four samples",
+};
+
+const STUCK: Threshold = Threshold {
+    name: "CPU time in CPUs below which it makes no progress at all",
+    value: 0.001,
+    origin: "own guess: less than one tick in ten seconds",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "process-blocked",
+    topic: "process",
+    summary: "a process is stuck in an uninterruptible wait",
+    needs: &[
+        &keys::DEPENDENCY_CLIENTS,
+        &keys::PROCESS_BLOCKED,
+        &keys::PROCESS_SLEEPS,
+        &keys::PROCESS_UNREAD,
+        &keys::SCHED_PROCESS_CPU,
+        &keys::SCHED_PROCESS_NAME,
+        &keys::SCHED_THREAD_CPU,
+        &keys::TCP_ACCEPT_BACKLOG,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
+    ],
+    thresholds: &[BLOCKED, STUCK],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A process whose first thread is in state D in every sample of the window, and that is the judged process, a child of it, answers on a port, or makes no progress at all.",
+        hurts: "The thread does nothing else meanwhile: in an event loop all clients of the process wait.",
+        todo: "See where it waits (/proc/PID/stack, named in the finding): fsync and writes wait for a disk, rpc_wait for NFS, percpu_rwsem_wait or freeze for a frozen file system (fsfreeze -u).",
+        wrong: "A backup or another job that reads a disk all the time is in state D in most samples and harms nobody; it is passed over while it progresses.",
+        sources: "proc(5); Brendan Gregg, Linux Load Averages: Solving the Mystery (2017); Documentation/filesystems, freeze_super of fs/super.c, Linux 6.18.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let blocked = evidence.each(&keys::PROCESS_BLOCKED)?;
+    let mut findings = Vec::new();
+    let mut most = 0.0_f64;
+    for (process, share) in &blocked {
+        let used = evidence.quantity(&keys::SCHED_PROCESS_CPU, process);
+        let stuck = used.as_ref().is_ok_and(|cpu| cpu.value < STUCK.value);
+        if !stuck && !is_service(evidence, process.name()) {
+            continue;
+        }
+        most = most.max(share.value);
+        if share.value < BLOCKED.value {
+            continue;
+        }
+        let sleeps = evidence.words(&keys::PROCESS_SLEEPS, process);
+        let place = sleeps
+            .as_ref()
+            .map_or_else(|_| String::new(), |sleeps| format!(": {}", sleeps.value));
+        let progress = if stuck {
+            "and makes no progress"
+        } else {
+            "in every sample"
+        };
+        let sentence = format!(
+            "{} is in an uninterruptible wait (state D) {progress}{place}",
+            called(evidence, process)
+        );
+        let mut finding = Finding::act(process, sentence)
+            .severity(if stuck { Grade::High } else { Grade::Medium })
+            .cite(share.reading);
+        if let Ok(sleeps) = sleeps {
+            finding = finding.cite(sleeps.reading);
+        }
+        if let Ok(used) = used {
+            finding = finding.cite(used.reading);
+        }
+        findings.push(finding.refuted_by("/proc/PID/stack shows another place each time"));
+    }
+    if findings.is_empty() {
+        let sentence = format!(
+            "no service is stuck: state D in {} of the samples at most",
+            say::percent(most)
+        );
+        findings.push(Finding::clear(sentence).below(most, BLOCKED.value));
+    }
+    Ok(findings)
+}

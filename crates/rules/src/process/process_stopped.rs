@@ -1,0 +1,79 @@
+//! `process-stopped`: a process is stopped by a signal.
+//!
+//! SIGSTOP and SIGTSTP stop a process until SIGCONT. Its sockets stay open, the kernel goes on accepting connections and data
+//! for it, and nobody answers. A job that a person stopped in a shell has a terminal; a daemon has none.
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::{called, is_service};
+use crate::{Doc, Judgement, Rule, Threshold};
+
+const CHILDREN: Threshold = Threshold {
+    name: "stopped processes that are named one by one",
+    value: 4.0,
+    origin: "own guess: more of them are one incident",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "process-stopped",
+    topic: "process",
+    summary: "a process is stopped by a signal",
+    needs: &[
+        &keys::DEPENDENCY_CLIENTS,
+        &keys::PROCESS_PARENT,
+        &keys::PROCESS_STOPPED,
+        &keys::PROCESS_UNREAD,
+        &keys::SCHED_PROCESS_NAME,
+        &keys::SCHED_THREAD_CPU,
+        &keys::TCP_ACCEPT_BACKLOG,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
+    ],
+    thresholds: &[CHILDREN],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A process in state T in every sample that has no terminal, or is the judged process, a child of it, or answers on a port.",
+        hurts: "Connections that belong to it get no answer. Of a service with several workers, a part of the clients hangs and the rest is fast.",
+        todo: "kill -CONT PID, and find out who sent the signal: a supervisor, a batch system, a debugger that left, a script that saves power.",
+        wrong: "A job stopped with Ctrl-Z in a shell is no fault and is passed over, unless it answers on a port.",
+        sources: "signal(7), proc(5), kill(1).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let states = evidence.each_words(&keys::PROCESS_STOPPED)?;
+    let stopped: Vec<_> = states
+        .iter()
+        .filter(|(process, state)| match state.value {
+            "without a terminal" => true,
+            "with a terminal" => is_service(evidence, process.name()),
+            _ => false,
+        })
+        .collect();
+    if stopped.is_empty() {
+        return Ok(vec![Finding::clear("no service and no daemon is stopped")]);
+    }
+    let more = stopped.len().saturating_sub(CHILDREN.value as usize);
+    let mut findings: Vec<Finding> = stopped
+        .iter()
+        .take(CHILDREN.value as usize)
+        .map(|(process, state)| {
+            let sentence = format!(
+                "{} is stopped by a signal (state T, {}): whoever waits for it waits for ever",
+                called(evidence, process),
+                state.value
+            );
+            Finding::act(process, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::High)
+                .cite(state.reading)
+                .refuted_by("`kill -CONT PID` changes nothing for its clients")
+        })
+        .collect();
+    if let (true, Some(first)) = (more > 0, findings.first_mut()) {
+        first.sentence = format!("{}; {more} more are stopped", first.sentence);
+    }
+    Ok(findings)
+}

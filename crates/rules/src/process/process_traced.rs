@@ -1,0 +1,102 @@
+//! `process-traced`: a process is traced (strace, gdb) while it works.
+//!
+//! ptrace stops the traced thread at every system call or signal until the tracer lets it go on: two context switches to the
+//! tracer and back, 10 to 100 times the cost of the call.
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::{called, is_service};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const TRACES: Threshold = Threshold {
+    name: "CPU time of the tracer, in CPUs, from which on it slows down what it traces",
+    value: 0.01,
+    origin: "own guess; measured: strace -f of nginx under load uses 0.4 CPUs and more",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "process-traced",
+    topic: "process",
+    summary: "a process is traced (strace, gdb) while it works",
+    needs: &[
+        &keys::DEPENDENCY_CLIENTS,
+        &keys::PROCESS_TRACER,
+        &keys::PROCESS_UNREAD,
+        &keys::SCHED_PROCESS_CPU,
+        &keys::SCHED_PROCESS_NAME,
+        &keys::SCHED_THREAD_CPU,
+        &keys::TCP_ACCEPT_BACKLOG,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
+    ],
+    thresholds: &[TRACES],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A process with a tracer (TracerPid in /proc/PID/status) that is the judged process, a child of it, or answers on a port, or whose tracer uses CPU time.",
+        hurts: "Each system call of the traced process waits for the tracer. A service under strace loses half to nine tenths of its throughput.",
+        todo: "End the tracer: the finding names its pid. To watch a service under load use perf trace, bpftrace or rungwise itself, which stop nobody.",
+        wrong: "A debugger that is attached and idle costs nothing until a breakpoint; sandboxes (gVisor with ptrace, proot) trace by design.",
+        sources: "ptrace(2); strace(1), section BUGS; Brendan Gregg, strace wow much syscall (2014).",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let traced = evidence.each_words(&keys::PROCESS_TRACER)?;
+    let mut findings = Vec::new();
+    let mut tracers: Vec<&str> = Vec::new();
+    for (process, tracer) in traced.iter().filter(|(_, tracer)| !tracer.value.is_empty()) {
+        if tracers.contains(&tracer.value) {
+            continue;
+        }
+        tracers.push(tracer.value);
+        let number = traced
+            .iter()
+            .filter(|(_, other)| other.value == tracer.value)
+            .count();
+        let pid = super::owner_pid(tracer.value).unwrap_or_default();
+        let tracer_process = rungwise_model::evidence::Subject::new(process.kind(), pid);
+        let used = evidence
+            .quantity(&keys::SCHED_PROCESS_CPU, &tracer_process)
+            .ok();
+        let works = used.is_some_and(|cpu| cpu.value > TRACES.value);
+        let who = called(evidence, process);
+        let who = if number > 1 {
+            format!("{who} (and {} more)", number - 1)
+        } else {
+            who
+        };
+        let mut finding = if works || is_service(evidence, process.name()) {
+            let costs = used.map_or_else(String::new, |cpu| {
+                format!(", which uses {:.2} CPUs", cpu.value)
+            });
+            let sentence = format!(
+                "{who} is traced by {}{costs}: each of its system calls waits",
+                tracer.value
+            );
+            let confidence = if works { Grade::High } else { Grade::Medium };
+            Finding::act(process, sentence)
+                .severity(Grade::High)
+                .confidence(confidence)
+        } else {
+            let sentence = format!("{who} is traced by {}, which is idle", tracer.value);
+            Finding::watch(process, sentence).severity(Grade::Low)
+        };
+        if let Some(used) = used {
+            finding = finding.cite(used.reading);
+        }
+        findings.push(
+            finding
+                .cite(tracer.reading)
+                .refuted_by("the throughput stays the same after the tracer has ended"),
+        );
+    }
+    if findings.is_empty() {
+        findings.push(Finding::clear(format!(
+            "none of {} is traced",
+            say::count(traced.len() as f64, "listed process").replace("processs", "processes")
+        )));
+    }
+    Ok(findings)
+}

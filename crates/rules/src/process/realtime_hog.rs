@@ -1,0 +1,93 @@
+//! `realtime-hog`: a real-time process takes a CPU from all others.
+//!
+//! A task under `SCHED_FIFO` or `SCHED_RR` runs before every ordinary task of its CPU for as long as it likes. The kernel keeps 5 %
+//! for the others (`sched_rt_runtime_us`, or the fair server since Linux 6.8).
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::called;
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const HOGS: Threshold = Threshold {
+    name: "CPU time of the real-time process, in CPUs",
+    value: 0.50,
+    origin: "own guess: half of a CPU that others cannot have",
+};
+
+const WAITS: Threshold = Threshold {
+    name: "share of the window in which some task waits for a CPU",
+    value: 0.10,
+    origin: "rule runq-delay",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "realtime-hog",
+    topic: "process",
+    summary: "a real-time process takes a CPU from all others",
+    needs: &[
+        &keys::PROCESS_SCHEDULING,
+        &keys::PSI_CPU_SOME,
+        &keys::SCHED_PROCESS_CPU,
+        &keys::SCHED_PROCESS_NAME,
+    ],
+    thresholds: &[HOGS, WAITS],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A process under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE that uses more than half of a CPU in every part of the window. Threads of the kernel are left out.",
+        hurts: "Ordinary tasks on its CPU wait up to 95 % of the time, and those that were queued there before it started are moved late.",
+        todo: "Find out why it needs real-time priority: chrt -p PID shows it, chrt --other -p 0 PID ends it. If it needs it, give it a CPU of its own (isolcpus, cpuset) and the service the others.",
+        wrong: "On a machine with isolated CPUs, or in audio and telephony, this is meant so; without waiting tasks it is only watched.",
+        sources: "sched(7); Documentation/scheduler/sched-rt-group.rst; kernel/sched/deadline.c (fair server), Linux 6.18.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let scheduling = evidence.each_words(&keys::PROCESS_SCHEDULING)?;
+    let waiting = evidence.host(&keys::PSI_CPU_SOME)?;
+    let mut findings = Vec::new();
+    let mut most = 0.0_f64;
+    for (process, policy) in scheduling {
+        if !matches!(policy.value, "SCHED_FIFO" | "SCHED_RR" | "SCHED_DEADLINE") {
+            continue;
+        }
+        let Ok(cpu) = evidence.quantity(&keys::SCHED_PROCESS_CPU, process) else {
+            continue;
+        };
+        most = most.max(cpu.value);
+        if !cpu.always(|cpus| cpus > HOGS.value) {
+            continue;
+        }
+        let sentence = format!(
+            "{} runs under {} and takes {:.2} CPUs from ordinary tasks, which wait in {} of the time",
+            called(evidence, process),
+            policy.value,
+            cpu.value,
+            say::percent(waiting.value)
+        );
+        let finding = if waiting.value > WAITS.value {
+            Finding::act(process, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::High)
+        } else {
+            Finding::watch(process, sentence)
+        };
+        findings.push(
+            finding
+                .cite(policy.reading)
+                .cite(cpu.reading)
+                .cite(waiting.reading)
+                .refuted_by("the wait stays after `chrt --other -p 0 PID`"),
+        );
+    }
+    if findings.is_empty() {
+        let sentence = format!("real-time processes use {most:.2} CPUs at most");
+        findings.push(
+            Finding::clear(sentence)
+                .below(most, HOGS.value)
+                .cite(waiting.reading),
+        );
+    }
+    Ok(findings)
+}

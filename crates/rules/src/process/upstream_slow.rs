@@ -1,0 +1,118 @@
+//! `upstream-slow`: a server that the service depends on answers late.
+//!
+//! A proxy or an application that waits for its database looks idle and healthy, while its clients wait. On its connections to the
+//! server the last data went out and nothing came back; on its client connections it is the other way round.
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::called;
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const LATE: Threshold = Threshold {
+    name: "median time for which requests to the server have been open",
+    value: 0.02,
+    origin: "forty times a request to a local service; taken at random instants, a request that takes 40 ms has been open for 20 ms",
+};
+
+const LONG: Threshold = Threshold {
+    name: "time from which on the request may be one that is meant to wait",
+    value: 5.0,
+    origin: "own guess: long polling holds requests for 5 s and more",
+};
+
+const BUSY: Threshold = Threshold {
+    name: "CPUs that the service uses itself, above which it may be late on its own",
+    value: 0.80,
+    origin: "rule thread-saturated",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "upstream-slow",
+    topic: "process",
+    summary: "a server that the service depends on answers late",
+    needs: &[
+        &keys::DEPENDENCY_CLIENTS,
+        &keys::DEPENDENCY_CLIENT_WAIT,
+        &keys::DEPENDENCY_SAMPLES,
+        &keys::DEPENDENCY_UPSTREAM,
+        &keys::DEPENDENCY_WAIT,
+        &keys::DEPENDENCY_WAITING,
+        &keys::SCHED_PROCESS_CPU,
+        &keys::SCHED_PROCESS_NAME,
+    ],
+    thresholds: &[LATE, LONG, BUSY],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A process with client connections whose requests are unanswered for more than 20 ms, and with requests to another server that are as late, in every sample, while the process itself uses little CPU.",
+        hurts: "The answer time of the dependency is the answer time of the service, and each open request holds a worker, a connection and memory.",
+        todo: "Look at the server that is named: run rungwise check there. Until it is cured: timeouts, fewer retries, a cache, a pool large enough for rate times answer time.",
+        wrong: "Long polling, server-sent events and idle WebSockets hold requests on purpose: from 5 s on it is only watched. A client that pipelines may leave a request open for long.",
+        sources: "tcp_get_info of net/ipv4/tcp.c (tcpi_last_data_sent, tcpi_last_data_recv), Linux 6.18; Little's law.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let samples = evidence.host(&keys::DEPENDENCY_SAMPLES)?;
+    let waiting = evidence.each(&keys::DEPENDENCY_WAITING).unwrap_or_default();
+    let mut findings = Vec::new();
+    let mut longest = 0.0_f64;
+    for (process, requests) in waiting {
+        let (Ok(wait), Ok(server)) = (
+            evidence.quantity(&keys::DEPENDENCY_WAIT, process),
+            evidence.words(&keys::DEPENDENCY_UPSTREAM, process),
+        ) else {
+            continue;
+        };
+        let used = evidence.quantity(&keys::SCHED_PROCESS_CPU, process).ok();
+        let busy = used.is_some_and(|cpu| cpu.value > BUSY.value);
+        let clients = evidence.quantity(&keys::DEPENDENCY_CLIENTS, process).ok();
+        let client_wait = evidence
+            .quantity(&keys::DEPENDENCY_CLIENT_WAIT, process)
+            .ok();
+        let (Some(_), Some(client_wait)) = (clients, client_wait) else {
+            // Nobody waits for this process: it is a client itself, such as a load generator.
+            continue;
+        };
+        longest = longest.max(wait.value);
+        // The clients' requests are as old as those to the server, or older: it is the server that they wait for.
+        let same = client_wait.value >= 0.5 * wait.value;
+        if busy || !same || wait.value < LATE.value || !requests.always(|number| number >= 1.0) {
+            continue;
+        }
+        let sentence = format!(
+            "{} waits for {}: {:.0} requests unanswered for {:.0} ms (median), and its own clients wait",
+            called(evidence, process),
+            server.value,
+            requests.value,
+            wait.value * 1000.0
+        );
+        let finding = if wait.value > LONG.value {
+            Finding::watch(process, sentence)
+        } else {
+            Finding::act(process, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::High)
+        };
+        findings.push(
+            finding
+                .cite(requests.reading)
+                .cite(wait.reading)
+                .cite(client_wait.reading)
+                .refuted_by("the server's own log shows short answer times"),
+        );
+    }
+    if findings.is_empty() {
+        let sentence = format!(
+            "no service waits for another server (open requests of {} samples)",
+            say::whole(samples.value)
+        );
+        findings.push(
+            Finding::clear(sentence)
+                .below(longest.min(LATE.value), LATE.value)
+                .cite(samples.reading),
+        );
+    }
+    Ok(findings)
+}

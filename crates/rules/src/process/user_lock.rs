@@ -1,0 +1,116 @@
+//! `user-lock`: threads wait for one lock of the program.
+//!
+//! A mutex that is held for long turns a pool of threads into one. The threads sleep in futex(2) on the same word, so neither the
+//! CPUs nor the network show anything.
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use super::{called, is_service};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const WAITERS: Threshold = Threshold {
+    name: "threads that wait for one lock in every sample",
+    value: 2.0,
+    origin: "own guess: one waiter is a moment, two in every sample are a queue",
+};
+
+const MOVING: Threshold = Threshold {
+    name: "share of the waiting threads that ran since the sample before",
+    value: 0.50,
+    origin: "own guess: threads of an idle pool that queue for accept do not run at all",
+};
+
+const SHORT: Threshold = Threshold {
+    name: "share of the window in which its busiest thread waits for a CPU, above which the lock is held for lack of CPUs",
+    value: 0.10,
+    origin: "rule runq-delay",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "user-lock",
+    topic: "process",
+    summary: "threads wait for one lock of the program",
+    needs: &[
+        &keys::CPU_BUSY_MEAN,
+        &keys::DEPENDENCY_CLIENTS,
+        &keys::LOCK_USER_MOVING,
+        &keys::LOCK_USER_WAITERS,
+        &keys::PROCESS_BUSIEST_DELAY,
+        &keys::PROCESS_SLEEPS,
+        &keys::PROCESS_THREADS,
+        &keys::PROCESS_UNREAD,
+        &keys::SCHED_PROCESS_NAME,
+        &keys::SCHED_THREAD_CPU,
+        &keys::TCP_ACCEPT_BACKLOG,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
+    ],
+    thresholds: &[WAITERS, MOVING, SHORT],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "Two threads and more of a process that sleep in futex(2) for the same held lock in every sample, while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU.",
+        hurts: "The threads work one after the other. Throughput is that of one thread, and each request waits for all those before it.",
+        todo: "Find the lock: perf trace -e futex, gdb -batch -ex 'thread apply all bt' -p PID, or the futex address of the finding. Then shorten what is done under it (no IO, no allocation, no logging), split it, or use fewer threads.",
+        wrong: "A pool whose idle threads queue on one mutex for the next request waits the same way; these do not run. Locks whose waiters sleep on a word of their own (Java, parking_lot) and condition variables are not seen: for a JVM take thread dumps.",
+        sources: "futex(2); Ulrich Drepper, Futexes Are Tricky (2011); sysdeps/nptl/lowlevellock.h of glibc 2.36.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let waiters = evidence.each(&keys::LOCK_USER_WAITERS)?;
+    let busy = evidence.host(&keys::CPU_BUSY_MEAN)?;
+    let mut findings = Vec::new();
+    let mut most = 0.0_f64;
+    for (process, number) in &waiters {
+        let queue = number.always(|waiting| waiting >= WAITERS.value);
+        let moving = evidence.quantity(&keys::LOCK_USER_MOVING, process).ok();
+        let moves = moving.is_some_and(|share| share.value >= MOVING.value);
+        let asked = [&keys::DEPENDENCY_CLIENTS, &keys::PROCESS_UNREAD]
+            .into_iter()
+            .find_map(|key| evidence.quantity(key, process).ok())
+            .filter(|clients| clients.value >= 1.0);
+        let delay = evidence.quantity(&keys::PROCESS_BUSIEST_DELAY, process);
+        let short = delay.is_ok_and(|delay| delay.value > SHORT.value);
+        most = most.max(number.value);
+        if !queue || !(moves || asked.is_some()) || short {
+            continue;
+        }
+        let threads = evidence.quantity(&keys::PROCESS_THREADS, process);
+        let of = threads.map_or_else(
+            |_| String::new(),
+            |threads| format!(" of {:.0}", threads.value),
+        );
+        let sentence = format!(
+            "{}: {:.0}{of} threads wait for one lock of the program (the CPUs are {} busy)",
+            called(evidence, process),
+            number.value,
+            say::percent(busy.value)
+        );
+        let mut finding = Finding::act(process, sentence)
+            .severity(Grade::High)
+            .confidence(if moves && is_service(evidence, process.name()) {
+                Grade::High
+            } else {
+                Grade::Medium
+            })
+            .cite(number.reading)
+            .cite(busy.reading);
+        for more in [moving, asked].into_iter().flatten() {
+            finding = finding.cite(more.reading);
+        }
+        if let Ok(sleeps) = evidence.words(&keys::PROCESS_SLEEPS, process) {
+            finding = finding.cite(sleeps.reading);
+        }
+        findings.push(finding.refuted_by("stacks of the threads show them waiting for work"));
+    }
+    if findings.is_empty() {
+        let sentence = format!(
+            "at most {} waits for a lock that moves",
+            say::count(most, "thread")
+        );
+        findings.push(Finding::clear(sentence).cite(busy.reading));
+    }
+    Ok(findings)
+}
