@@ -115,31 +115,40 @@ fn tell_course(course: &[(f64, &Qdisc)], subject: &Subject, evidence: &mut Evide
     ] {
         match rate {
             Some(rate) => enter::rate(evidence, key, subject.clone(), &rate, 1.0, SOURCE),
-            None => absent(evidence, key, subject, "it was seen at one look only"),
+            None => absent(
+                evidence,
+                key,
+                subject,
+                Absence::because("it was seen at one look only"),
+            ),
         }
     }
     let key = &keys::QDISC_DROPPED_SHARE;
     let (Some(dropped), Some(sent)) = (dropped, wide(|qdisc| qdisc.packets)) else {
-        return absent(evidence, key, subject, "it was seen at one look only");
+        return absent(
+            evidence,
+            key,
+            subject,
+            Absence::because("it was seen at one look only"),
+        );
     };
     let handed = dropped.delta + sent.delta;
     if handed <= 0.0 {
-        return absent(evidence, key, subject, "no packet was handed to it");
+        return absent(
+            evidence,
+            key,
+            subject,
+            Absence::none("no packet was handed to it"),
+        );
     }
     let line = format!("dropped {}; sent {}", dropped.line(), sent.line());
     let share = dropped.delta / handed;
     evidence.number(key, subject.clone(), share, Origin::new(SOURCE, line));
 }
 
-fn absent(evidence: &mut Evidence, key: &'static Key, subject: &Subject, why: &str) {
+fn absent(evidence: &mut Evidence, key: &'static Key, subject: &Subject, why: Absence) {
     let origin = Origin::new(SOURCE, "");
-    enter::absent(
-        evidence,
-        key,
-        subject.clone(),
-        Absence::because(why),
-        origin,
-    );
+    enter::absent(evidence, key, subject.clone(), why, origin);
 }
 
 /// This discipline at each look that has it: another one in its place counts from 0.

@@ -53,7 +53,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
                 .and_then(|rates| rates.get(mount.point.as_str())),
         );
     }
-    let none = Absence::because("no local file system that can be written to is mounted here");
+    let none = Absence::none("no local file system that can be written to is mounted here");
     enter::unless_told(evidence, PROBE.yields, &none, MOUNTS);
 }
 

@@ -24,10 +24,16 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CPU_SOFTIRQ,
         &keys::DEVICE_USE,
         &keys::DISK_BUSY,
+        &keys::FILES_OPEN,
         &keys::MEMORY_AVAILABLE,
+        &keys::MOUNT_AVAILABLE,
+        &keys::MOUNT_INODES_FREE,
+        &keys::NEIGH_ENTRIES,
+        &keys::PROCESS_DESCRIPTORS,
         &keys::PSI_IO_SOME,
         &keys::SCHED_PROCESS_CPU,
         &keys::SCHED_PROCESS_NAME,
+        &keys::TASKS_SHARE,
         &keys::TCP_PORTS_USED,
         &keys::UDP_SOCKET_QUEUE,
     ],
@@ -63,15 +69,13 @@ fn judge(evidence: &Evidence) -> Judgement {
 
 fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
     let value = evidence_text::value(high.reading);
-    let name = match high.subject.kind() {
-        Kind::Host => high.row.title.to_owned(),
-        kind => format!("{} {}", noun(kind), high.subject.name()),
+    let title = high.row.title;
+    let place = match high.subject.kind() {
+        Kind::Host => String::new(),
+        _ => format!(" ({})", high.subject),
     };
-    let mut sentence = if high.gauge.falls {
-        format!("{name} used up: {value} available")
-    } else {
-        format!("{name} used up: {value}")
-    };
+    let left = if high.gauge.falls { " left" } else { "" };
+    let mut sentence = format!("{title} used up: {value}{left}{place}");
     if high.row.id == "cpus" {
         let _ = write!(sentence, "; {}", busiest(evidence));
     }
@@ -82,18 +86,4 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         .refuted_by(
             "the service is as fast while the resource is used up as without its other users",
         )
-}
-
-/// What people call a thing of this kind.
-fn noun(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Cpu => "CPU",
-        Kind::Disk => "disk",
-        Kind::Device => "the link of",
-        Kind::Port => "receive buffer of",
-        Kind::Cgroup => "control group",
-        Kind::Process => "process",
-        Kind::Thread => "thread",
-        _ => "",
-    }
 }

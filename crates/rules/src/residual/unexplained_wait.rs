@@ -15,10 +15,13 @@ pub(crate) static RULE: Rule = Rule {
     topic: "residual",
     summary: "tasks wait for a resource, and no other rule explains it",
     needs: &[
+        &keys::CGROUP_FROZEN,
+        &keys::CGROUP_IO_WAIT,
+        &keys::CGROUP_MEMORY_WAIT,
         &keys::CGROUP_THROTTLED,
         &keys::CPU_BUSY,
-        &keys::MEMORY_CGROUP_RECLAIM,
         &keys::MEMORY_SWAP_IN,
+        &keys::PROCESS_BLOCKED,
         &keys::PSI_CPU_SOME,
         &keys::PSI_IO_FULL,
         &keys::PSI_MEMORY_SOME,
@@ -65,25 +68,26 @@ fn judge(evidence: &Evidence) -> Judgement {
 
 fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
     let share = say::percent(high.value);
-    let mut sentence = if high.gauge.key == &keys::PSI_CPU_SOME {
+    let name = high.subject.name();
+    let key = high.gauge.key;
+    let mut sentence = if key == &keys::PSI_CPU_SOME {
         format!("tasks wait for a CPU in {share} of the time")
-    } else if high.gauge.key == &keys::PSI_IO_FULL {
+    } else if key == &keys::PSI_IO_FULL {
         format!("all tasks wait for a disk in {share} of the time")
-    } else if high.gauge.key == &keys::PSI_MEMORY_SOME {
+    } else if key == &keys::PSI_MEMORY_SOME {
         format!("tasks wait for memory in {share} of the time")
-    } else if high.gauge.key == &keys::MEMORY_SWAP_IN {
+    } else if key == &keys::MEMORY_SWAP_IN {
         format!("{} pages are read back from swap", say::rate(high.value))
-    } else if high.gauge.key == &keys::MEMORY_CGROUP_RECLAIM {
-        format!(
-            "control group {} hits its memory limit {}",
-            high.subject.name(),
-            say::rate(high.value)
-        )
-    } else if high.gauge.key == &keys::CGROUP_THROTTLED {
-        format!(
-            "control group {} is throttled in {share} of its periods",
-            high.subject.name()
-        )
+    } else if key == &keys::CGROUP_MEMORY_WAIT {
+        format!("tasks of control group {name} wait for memory in {share} of the time")
+    } else if key == &keys::CGROUP_IO_WAIT {
+        format!("tasks of control group {name} wait for a disk in {share} of the time")
+    } else if key == &keys::CGROUP_THROTTLED {
+        format!("control group {name} is throttled in {share} of its periods")
+    } else if key == &keys::CGROUP_FROZEN {
+        format!("control group {name} is frozen")
+    } else if key == &keys::PROCESS_BLOCKED {
+        format!("process {name} is in an uninterruptible wait in {share} of the samples")
     } else {
         format!("locks of the kernel take {share} of the busy samples")
     };

@@ -59,39 +59,71 @@ pub(crate) enum Owner {
 
 const UDP_BUFFER: &[&str] = &["udp-rcvbuf-drop", "udp-mem-pressure"];
 const ACCEPT: &[&str] = &["tcp-listen-overflow", "tcp-synq-full"];
-const RETRANS: &[&str] = &["tcp-retrans"];
+const RETRANS: &[&str] = &[
+    "tcp-retrans",
+    "path-mtu-blackhole",
+    "tcp-stalled",
+    "tcp-reordering",
+    "connect-unanswered",
+    "qdisc-limit",
+    "nf-drop",
+    "neigh-unanswered",
+    "tcp-listen-overflow",
+];
+const RESETS: &[&str] = &["tcp-reset-unread", "connect-unanswered"];
+const NEIGHBOURS: &[&str] = &["neigh-full", "neigh-unanswered"];
+const SENDING: &[&str] = &["udp-sndbuf-drop", "qdisc-limit"];
 
 /// By counter, `group:name`; sorted.
 const OWNERS: &[(&str, Owner)] = &[
     ("Icmp6:InDestUnreachs", Owner::Follows),
     ("Icmp:InDestUnreachs", Owner::Follows),
+    ("Ip6:ReasmFails", Owner::Rules(&["mtu-mismatch"])),
+    ("Ip:OutDiscards", Owner::Rules(SENDING)),
+    ("Ip:ReasmFails", Owner::Rules(&["mtu-mismatch"])),
     ("Tcp:AttemptFails", Owner::Follows),
-    ("Tcp:EstabResets", Owner::Follows),
+    ("Tcp:EstabResets", Owner::Rules(RESETS)),
     ("Tcp:RetransSegs", Owner::Rules(RETRANS)),
     ("TcpExt:EmbryonicRsts", Owner::Follows),
-    ("TcpExt:IPReversePathFilter", Owner::None),
+    (
+        "TcpExt:IPReversePathFilter",
+        Owner::Rules(&["rp-filter-drop"]),
+    ),
     ("TcpExt:ListenDrops", Owner::Rules(ACCEPT)),
     ("TcpExt:ListenOverflows", Owner::Rules(ACCEPT)),
     ("TcpExt:SyncookiesSent", Owner::Rules(ACCEPT)),
-    ("TcpExt:TCPAbortOnClose", Owner::Follows),
-    ("TcpExt:TCPAbortOnData", Owner::Follows),
+    ("TcpExt:TCPAbortOnClose", Owner::Rules(RESETS)),
+    ("TcpExt:TCPAbortOnData", Owner::Rules(RESETS)),
+    ("TcpExt:TCPAbortOnTimeout", Owner::Rules(RETRANS)),
     ("TcpExt:TCPLostRetransmit", Owner::Rules(RETRANS)),
     ("TcpExt:TCPMemoryPressures", Owner::Rules(&["tcp-memory"])),
     ("TcpExt:TCPReqQFullDoCookies", Owner::Rules(ACCEPT)),
     ("TcpExt:TCPReqQFullDrop", Owner::Rules(ACCEPT)),
+    (
+        "TcpExt:TCPSpuriousRtxHostQueues",
+        Owner::Rules(&["qdisc-limit"]),
+    ),
     ("TcpExt:TCPSynRetrans", Owner::Rules(RETRANS)),
     ("TcpExt:TCPTimeouts", Owner::Rules(RETRANS)),
     (
         "TcpExt:TCPToZeroWindowAdv",
-        Owner::Rules(&["tcp-recvq-pile"]),
+        Owner::Rules(&["tcp-recvq-pile", "clients-unread"]),
     ),
     ("TcpExt:TCPWinProbe", Owner::Rules(&["tcp-rwnd-limited"])),
     ("Udp6:MemErrors", Owner::Rules(UDP_BUFFER)),
     ("Udp6:NoPorts", Owner::Follows),
     ("Udp6:RcvbufErrors", Owner::Rules(UDP_BUFFER)),
+    ("Udp6:SndbufErrors", Owner::Rules(SENDING)),
     ("Udp:MemErrors", Owner::Rules(UDP_BUFFER)),
     ("Udp:NoPorts", Owner::Follows),
     ("Udp:RcvbufErrors", Owner::Rules(UDP_BUFFER)),
+    ("Udp:SndbufErrors", Owner::Rules(SENDING)),
+    ("arp_cache:res_failed", Owner::Rules(NEIGHBOURS)),
+    ("arp_cache:table_fulls", Owner::Rules(NEIGHBOURS)),
+    ("arp_cache:unresolved_discards", Owner::Rules(NEIGHBOURS)),
+    ("ndisc_cache:res_failed", Owner::Rules(NEIGHBOURS)),
+    ("ndisc_cache:table_fulls", Owner::Rules(NEIGHBOURS)),
+    ("ndisc_cache:unresolved_discards", Owner::Rules(NEIGHBOURS)),
     ("nf_conntrack:drop", Owner::Rules(&["conntrack-full"])),
     ("nf_conntrack:early_drop", Owner::Rules(&["conntrack-full"])),
     (

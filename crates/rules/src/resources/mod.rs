@@ -246,3 +246,47 @@ fn shown(level: Level, gauge: &Gauge, subject: &Subject, value: f64, reading: &R
         explained_by: String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RULES, residual};
+
+    #[test]
+    fn residual_rules_name_every_reading_of_their_gauges_and_ask_rules_that_exist() {
+        for gauge in ROWS.iter().flat_map(Row::gauges) {
+            for id in gauge.rules {
+                assert!(RULES.iter().any(|rule| rule.id == *id), "no rule {id}");
+                assert!(residual::means_of(id).is_none(), "{id} would ask itself");
+            }
+            let of = |rule: &&&crate::Rule| residual::means_of(rule.id) == Some(gauge.means);
+            let Some(rule) = RULES.iter().find(of) else {
+                continue;
+            };
+            assert!(
+                rule.needs.contains(&gauge.key),
+                "{}: {}",
+                rule.id,
+                gauge.key.id
+            );
+        }
+    }
+
+    #[test]
+    fn a_cell_is_unseen_where_a_reading_is_missing_and_none_where_there_is_no_such_thing() {
+        let row = ROWS.iter().find(|row| row.id == "udp-sockets").unwrap();
+        let level = |evidence: &Evidence| cell(row, row.utilisation, evidence).unwrap().level;
+        let mut evidence = Evidence::over(10.0);
+        assert_eq!(level(&evidence), Level::Unseen);
+        let key = row.utilisation[0].key;
+        let none = rungwise_model::evidence::Absence::none("no UDP socket is open");
+        evidence.absent(&[key], &none, "sock_diag");
+        assert_eq!(level(&evidence), Level::None);
+        let port = Subject::new(rungwise_model::evidence::Kind::Port, "udp/0.0.0.0:53");
+        let origin = || rungwise_model::evidence::Origin::new("sock_diag", "");
+        evidence.number(key, port.clone(), 0.1, origin());
+        assert_eq!(level(&evidence), Level::Low);
+        evidence.number(key, port, 0.95, origin());
+        assert_eq!(level(&evidence), Level::High);
+    }
+}

@@ -34,8 +34,8 @@ const fn full(key: &'static Key, line: f64, rules: &'static [&'static str]) -> G
     gauge(key, line, Means::Full, rules)
 }
 
-const fn used(key: &'static Key, line: f64) -> Gauge {
-    gauge(key, line, Means::Used, &[])
+const fn used(key: &'static Key, line: f64, rules: &'static [&'static str]) -> Gauge {
+    gauge(key, line, Means::Used, rules)
 }
 
 const fn waited(key: &'static Key, line: f64, rules: &'static [&'static str]) -> Gauge {
@@ -66,33 +66,45 @@ pub(crate) static ROWS: &[Row] = &[
     Row {
         id: "each-cpu",
         title: "Each CPU",
-        utilisation: &[used(&keys::CPU_BUSY, 0.98)],
-        saturation: &[full(
-            &keys::CPU_SOFTIRQ,
-            0.90,
-            &[
-                "irq-one-cpu",
-                "irq-one-node",
-                "softirq-conc-guest",
-                "rps-needed",
-                "udp-rcvbuf-drop",
-                "udp-socket-lock",
-                "softnet-drop",
-                "nf-rules-hot",
-                "fib-double",
-            ],
+        utilisation: &[used(&keys::CPU_BUSY, 0.98, ONE_CPU_CAUSES)],
+        saturation: &[full(&keys::CPU_SOFTIRQ, 0.90, SOFTIRQ_CAUSES)],
+        errors: &[lost(
+            &keys::SOFTNET_DROPPED,
+            1.0,
+            &["softnet-drop", "other-namespaces"],
         )],
-        errors: &[lost(&keys::SOFTNET_DROPPED, 1.0, &["softnet-drop"])],
+    },
+    Row {
+        id: "threads",
+        title: "Single threads",
+        utilisation: &[used(&keys::PROCESS_BUSIEST_THREAD, 0.95, ONE_CPU_CAUSES)],
+        saturation: &[
+            used(&keys::PROCESS_BUSIEST_DELAY, 0.30, ONE_CPU_CAUSES),
+            waited(&keys::PROCESS_BLOCKED, 0.50, BLOCKED_CAUSES),
+        ],
+        errors: &[],
     },
     Row {
         id: "cgroups",
         title: "Limits of control groups",
-        utilisation: &[],
+        utilisation: &[
+            used(&keys::CGROUP_MEMORY_USED, 0.99, &["cgroup-memory-limit"]),
+            used(&keys::CGROUP_IO_USED, 0.95, &["cgroup-io-limit"]),
+        ],
         saturation: &[
             waited(&keys::CGROUP_THROTTLED, 0.01, &["cfs-throttled"]),
-            waited(&keys::MEMORY_CGROUP_RECLAIM, 1.0, &["direct-reclaim"]),
+            waited(
+                &keys::CGROUP_MEMORY_WAIT,
+                0.10,
+                &["cgroup-memory-limit", "direct-reclaim"],
+            ),
+            waited(&keys::CGROUP_IO_WAIT, 0.40, DISK_CAUSES),
+            waited(&keys::CGROUP_FROZEN, 1.0, &["cgroup-frozen"]),
         ],
-        errors: &[],
+        errors: &[
+            lost(&keys::CGROUP_OOM_KILLS, 1.0, &["cgroup-memory-limit"]),
+            lost(&keys::CGROUP_PIDS_REFUSED, 1.0, &["cgroup-pids-limit"]),
+        ],
     },
     Row {
         id: "memory",
@@ -108,7 +120,11 @@ pub(crate) static ROWS: &[Row] = &[
         id: "swap",
         title: "Swap",
         utilisation: &[],
-        saturation: &[waited(&keys::MEMORY_SWAP_IN, 100.0, &["swap-in"])],
+        saturation: &[waited(
+            &keys::MEMORY_SWAP_IN,
+            100.0,
+            &["swap-in", "cgroup-memory-limit"],
+        )],
         errors: &[],
     },
     Row {
@@ -122,6 +138,22 @@ pub(crate) static ROWS: &[Row] = &[
         errors: &[],
     },
     Row {
+        id: "mounts",
+        title: "Mounts",
+        utilisation: &[
+            Gauge {
+                falls: true,
+                ..full(&keys::MOUNT_AVAILABLE, 0.01, &["disk-full"])
+            },
+            Gauge {
+                falls: true,
+                ..full(&keys::MOUNT_INODES_FREE, 0.01, &["disk-full"])
+            },
+        ],
+        saturation: &[],
+        errors: &[],
+    },
+    Row {
         id: "devices",
         title: "Network devices",
         utilisation: &[full(
@@ -132,18 +164,22 @@ pub(crate) static ROWS: &[Row] = &[
         saturation: &[],
         errors: &[Gauge {
             only: Some(is_of_device),
-            ..losses(&["nic-ring-drop"])
+            ..losses(&["nic-ring-drop", "qdisc-limit"])
         }],
     },
     Row {
         id: "qdiscs",
         title: "Sending queues",
         utilisation: &[],
-        saturation: &[Gauge {
+        saturation: &[],
+        errors: &[Gauge {
             decides: Some(is_much_of_sent),
-            ..lost(&keys::QDISC_DROPPED, 1.0, &["tx-queue-lock"])
+            ..lost(
+                &keys::QDISC_DROPPED_SHARE,
+                0.005,
+                &["qdisc-limit", "tx-queue-lock"],
+            )
         }],
-        errors: &[],
     },
     Row {
         id: "protocols",
@@ -161,7 +197,7 @@ pub(crate) static ROWS: &[Row] = &[
         utilisation: &[full(
             &keys::UDP_SOCKET_QUEUE,
             0.90,
-            &["udp-rcvbuf-drop", "udp-socket-lock"],
+            &["udp-rcvbuf-drop", "udp-socket-lock", "reuseport-skew"],
         )],
         saturation: &[],
         errors: &[],
@@ -171,6 +207,23 @@ pub(crate) static ROWS: &[Row] = &[
         title: "TCP memory",
         utilisation: &[],
         saturation: &[lost(&keys::TCP_MEM_PRESSURES, 0.1, &["tcp-memory"])],
+        errors: &[],
+    },
+    Row {
+        id: "descriptors",
+        title: "Descriptors",
+        utilisation: &[
+            full(&keys::PROCESS_DESCRIPTORS, 0.98, &["descriptors-full"]),
+            full(&keys::FILES_OPEN, 0.95, &["descriptors-full"]),
+        ],
+        saturation: &[],
+        errors: &[],
+    },
+    Row {
+        id: "tasks",
+        title: "Processes and threads",
+        utilisation: &[full(&keys::TASKS_SHARE, 0.95, &["tasks-full"])],
+        saturation: &[],
         errors: &[],
     },
     Row {
@@ -186,6 +239,13 @@ pub(crate) static ROWS: &[Row] = &[
         utilisation: &[full(&keys::CONNTRACK_USE, 0.90, &["conntrack-full"])],
         saturation: &[],
         errors: &[lost(&keys::CONNTRACK_DROPPED, 1.0, &["conntrack-full"])],
+    },
+    Row {
+        id: "neighbours",
+        title: "Neighbour tables",
+        utilisation: &[full(&keys::NEIGH_ENTRIES, 0.95, &["neigh-full"])],
+        saturation: &[],
+        errors: &[lost(&keys::NEIGH_REFUSED, 0.1, &["neigh-full"])],
     },
     Row {
         id: "kernel-locks",
@@ -206,17 +266,73 @@ pub(crate) static ROWS: &[Row] = &[
 /// What makes CPUs full, or tasks wait for them, by a cause that can be named.
 const CPU_CAUSES: &[&str] = &[
     "cfs-throttled",
-    "steal",
+    "cpu-weight-low",
     "direct-reclaim",
-    "udp-socket-lock",
-    "tx-queue-lock",
+    "fork-storm",
+    "irq-one-node",
     "nf-rules-hot",
+    "other-namespaces",
+    "priority-low",
+    "realtime-hog",
     "sec-audit-hot",
     "selinux-hot",
-    "irq-one-node",
+    "steal",
+    "tx-queue-lock",
+    "udp-socket-lock",
+    "user-lock",
 ];
-const MEMORY_CAUSES: &[&str] = &["direct-reclaim", "swap-in", "thp-stall"];
-const DISK_CAUSES: &[&str] = &["disk-queue", "disk-readahead", "swap-in"];
+/// The same of one CPU or one thread.
+const ONE_CPU_CAUSES: &[&str] = &[
+    "thread-saturated",
+    "affinity-narrow",
+    "cfs-throttled",
+    "cpu-weight-low",
+    "irq-one-cpu",
+    "priority-low",
+    "realtime-hog",
+    "runq-delay",
+    "user-lock",
+];
+const SOFTIRQ_CAUSES: &[&str] = &[
+    "irq-one-cpu",
+    "irq-one-node",
+    "softirq-conc-guest",
+    "other-namespaces",
+    "rps-needed",
+    "udp-rcvbuf-drop",
+    "udp-socket-lock",
+    "softnet-drop",
+    "nf-rules-hot",
+    "fib-double",
+];
+const BLOCKED_CAUSES: &[&str] = &[
+    "process-blocked",
+    "cgroup-frozen",
+    "cgroup-io-limit",
+    "cgroup-memory-limit",
+    "disk-full",
+    "disk-queue",
+    "disk-saturated",
+    "disk-sync",
+    "swap-in",
+];
+const MEMORY_CAUSES: &[&str] = &[
+    "cgroup-memory-limit",
+    "direct-reclaim",
+    "swap-in",
+    "thp-stall",
+];
+const DISK_CAUSES: &[&str] = &[
+    "cgroup-io-limit",
+    "cgroup-memory-limit",
+    "disk-full",
+    "disk-queue",
+    "disk-readahead",
+    "disk-saturated",
+    "disk-sync",
+    "process-blocked",
+    "swap-in",
+];
 
 /// The counters were read, and none of them grew.
 fn none_grew(evidence: &Evidence) -> bool {
@@ -238,8 +354,7 @@ fn is_much_of_sent(evidence: &Evidence, device: &Subject) -> bool {
             .quantity(key, device)
             .map_or(0.0, |rate| rate.value)
     };
-    let (dropped, sent) = (value(&keys::QDISC_DROPPED), value(&keys::DEVICE_TX_PACKETS));
-    dropped >= 1.0 && dropped >= 0.005 * (sent + dropped)
+    value(&keys::QDISC_DROPPED) >= 1.0 && value(&keys::QDISC_DROPPED_SHARE) >= 0.005
 }
 
 /// Threads that spin keep CPUs busy.

@@ -74,7 +74,7 @@ fn io(window: &Window<'_>, evidence: &mut Evidence, trees: &[Tree]) -> Vec<(Grou
         }
         limited.push((group, if limits[0].unified { "io" } else { "blkio" }));
     }
-    let why = Absence::because("control groups of version 1 do not count it");
+    let why = Absence::none("control groups of version 1 do not count it");
     enter::unless_told(evidence, &[&keys::CGROUP_IO_WAIT], &why, "control groups");
     limited
 }

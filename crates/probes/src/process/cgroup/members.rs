@@ -73,7 +73,7 @@ pub(super) fn derive(
             wait(window, evidence, group, &members);
         }
     }
-    let why = Absence::because("no control group is limited");
+    let why = Absence::none("no control group is limited");
     enter::unless_told(evidence, &[key], &why, MEMBERSHIPS);
 }
 

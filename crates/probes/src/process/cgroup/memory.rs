@@ -60,7 +60,7 @@ pub(super) fn derive(
         let keys = (&others[..], &[&keys::CGROUP_OOM_KILLS][..]);
         none(window, evidence, keys, ("no memory limit", &files));
     } else {
-        let why = Absence::because("control groups of version 1 do not count it");
+        let why = Absence::none("control groups of version 1 do not count it");
         enter::unless_told(
             evidence,
             &[&keys::CGROUP_MEMORY_WAIT],

@@ -201,7 +201,7 @@ fn trees(window: &Window<'_>) -> Result<Vec<Tree>, Absence> {
 }
 
 fn nowhere() -> Absence {
-    Absence::because("no control groups are mounted")
+    Absence::none("no control groups are mounted")
         .remedy("mount -t cgroup2 none /sys/fs/cgroup, or look from the host")
 }
 
@@ -285,7 +285,7 @@ fn none(
         return evidence.absent(zeros, &why, source);
     }
     let line = format!("{what} (groups looked at: {looked_at})");
-    evidence.absent(keys, &Absence::because(&line), source);
+    evidence.absent(keys, &Absence::none(&line), source);
     for key in zeros {
         let subject = Subject::new(Kind::Cgroup, "/");
         evidence.number(key, subject, 0.0, Origin::new(source, &line));
