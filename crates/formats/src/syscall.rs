@@ -37,7 +37,7 @@ pub fn futex_wait(text: &str) -> Option<FutexWait> {
     Some(FutexWait { address, is_lock })
 }
 
-/// The thread sleeps in poll(2) or ppoll(2) of one descriptor, as the resolver of glibc does (resolv/res_send.c).
+/// The thread sleeps in poll(2) or ppoll(2) of one descriptor, as the resolver of glibc does (`resolv/res_send.c`).
 pub fn polls_one(text: &str) -> bool {
     // poll: x86-64. ppoll: x86-64; arm64, riscv64 and loongarch64. poll: s390x, ppc64.
     const POLL: [&str; 5] = ["7", "271", "73", "168", "167"];
