@@ -114,7 +114,7 @@ fn black_hole(_: &Path) -> Result<Planted> {
         let (mut near, mut far) = connection(&client, &server, service_address())?;
         near.write_all(&[0; 16])?;
         far.read_exact(&mut [0; 16])?;
-        far.write_all(&[0; 20_000])?;
+        far.write_all(&vec![0; 20_000])?;
         asked.push((reader(near, 65_536, Duration::ZERO), far));
     }
     Ok(Planted::in_namespace(server)
