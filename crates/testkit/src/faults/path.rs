@@ -178,10 +178,18 @@ fn full_neighbours(_: &Path) -> Result<Planted> {
         return Err(format!("gc_thresh3 is {limit}; lower it to at most {MOST_NEIGHBOURS}").into());
     }
     run(&server, IP, format!("addr add 10.90.0.1/16 dev {DEVICE}\n"))?;
-    let socket = server.run(|| UdpSocket::bind("10.90.0.1:0"))?;
+    // A datagram that waits for its neighbour takes room in the send buffer of its socket, so one socket reaches some 250.
+    let sockets = server.run(move || -> std::io::Result<Vec<UdpSocket>> {
+        let socket = |_| {
+            let socket = UdpSocket::bind("10.90.0.1:0")?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        (0..limit / 64).map(socket).collect()
+    })?;
     let mut next = 0;
     let traffic = Repeated::on(None, move || {
-        for _ in 0..50 {
+        for socket in &sockets {
             next = (next + 1) % (limit + 500);
             let [_, _, high, low] = (next + 256).to_be_bytes();
             // That it fails is what is planted.
