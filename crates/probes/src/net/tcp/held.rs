@@ -51,7 +51,7 @@ fn is_held(socket: &TcpSocket) -> bool {
     let small = info
         .notsent_bytes
         .is_some_and(|bytes| bytes > 0 && bytes < info.snd_mss);
-    let room = u64::from(info.unacked + 1) * u64::from(info.snd_mss);
+    let room = (u64::from(info.unacked) + 1) * u64::from(info.snd_mss);
     let window = info.snd_wnd.is_none_or(|window| u64::from(window) >= room);
     open && small
         && window
