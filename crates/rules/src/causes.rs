@@ -15,7 +15,12 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("conntrack-full", &["tcp-retrans"]),
     (
         "neigh-full",
-        &["neigh-unanswered", "tcp-retrans", "tcp-stalled"],
+        &[
+            "neigh-unanswered",
+            "tcp-retrans",
+            "tcp-stalled",
+            "udp-sndbuf-drop",
+        ],
     ),
     ("neigh-unanswered", &["tcp-retrans", "tcp-stalled"]),
     ("nf-drop", &["tcp-retrans", "tcp-stalled"]),

@@ -158,10 +158,16 @@ pub(super) const FULL_NEIGHBOURS: Fault = Fault {
     id: "full neighbour table",
     planted: "Datagrams to 500 more addresses of a network than the table of neighbours takes (gc_thresh3).",
     speaks: &[acts("neigh-full", "host")],
-    may: &[(
-        "neigh-unanswered",
-        "no host has these addresses, so nobody answers",
-    )],
+    may: &[
+        (
+            "neigh-unanswered",
+            "no host has these addresses, so nobody answers",
+        ),
+        (
+            "udp-sndbuf-drop",
+            "the kernel counts a datagram without a neighbour among those",
+        ),
+    ],
     how: How::Here(full_neighbours),
 };
 
