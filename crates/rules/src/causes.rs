@@ -23,7 +23,7 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("disk-sync", &["disk-queue", "disk-saturated", "tcp-recvq-pile"]),
     ("dns-unanswered", &["clients-unread", "upstream-slow"]),
     ("fork-storm", &["runq-delay"]),
-    ("neigh-full", &["neigh-unanswered", "tcp-retrans", "tcp-stalled"]),
+    ("neigh-full", &["neigh-unanswered", "tcp-retrans", "tcp-stalled", "udp-sndbuf-drop"]),
     ("neigh-unanswered", &["tcp-retrans", "tcp-stalled"]),
     ("nf-drop", &["tcp-retrans", "tcp-stalled"]),
     ("nic-ring-drop", &["tcp-retrans"]),

@@ -3,7 +3,7 @@
 //! `/proc/PID/net/dev` shows the devices of that process's namespace, so nothing is entered where a process lives. A
 //! namespace that only a name in `/run/netns` holds is entered by a thread of its own, which reads one file and ends. Others
 //! (held by a descriptor or by a thread that is not the first of its process) cannot be found. Source: namespaces(7),
-//! fs/proc/proc_net.c of Linux 6.18.
+//! `fs/proc/proc_net.c` of Linux 6.18.
 
 use std::collections::BTreeMap;
 use std::fs;

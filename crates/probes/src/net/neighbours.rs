@@ -97,12 +97,11 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             })
             .collect();
         let named = rates.iter().map(|(name, rate)| Named { name, rate });
-        match Sum::of(named) {
-            Some(sum) => sum.add(evidence, key, host(), SOURCE),
-            None => {
-                let why = Absence::because("it was seen at one look only");
-                evidence.absent(&[key], &why, SOURCE);
-            }
+        if let Some(sum) = Sum::of(named) {
+            sum.add(evidence, key, host(), SOURCE);
+        } else {
+            let why = Absence::because("it was seen at one look only");
+            evidence.absent(&[key], &why, SOURCE);
         }
     }
     let words: Vec<String> = last

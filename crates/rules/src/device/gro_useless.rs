@@ -7,6 +7,7 @@ use rungwise_model::check::Grade;
 use rungwise_model::evidence::{Evidence, Missing, Quantity, Subject};
 use rungwise_model::keys;
 
+use crate::net::other_namespaces;
 use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
@@ -32,6 +33,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DEVICE_KIND,
         &keys::DEVICE_RX_PACKETS,
         &keys::IP_FORWARDED,
+        &keys::NETNS_OTHERS,
+        &keys::NETNS_OTHER_PACKETS,
+        &keys::NETNS_OTHER_PID,
+        &keys::NETNS_OWN_PACKETS,
         &keys::STACK_GRO,
         &keys::STACK_SAMPLES,
         &keys::TUNNEL_PRESENT,
@@ -61,6 +66,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     if seen.share.value <= SHARE.value {
         return Ok(vec![seen.clear(sentence, SHARE.value)]);
     }
+    other_namespaces::ours(evidence)?;
     let udp = evidence.host(&keys::UDP_SHARE)?;
     let forwarded = evidence.host(&keys::IP_FORWARDED)?;
     let tunnels = evidence.words(&keys::TUNNEL_PRESENT, &Subject::host())?;

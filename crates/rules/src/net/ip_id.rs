@@ -7,6 +7,7 @@ use rungwise_model::check::Grade;
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
+use crate::net::other_namespaces;
 use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
@@ -23,6 +24,10 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::CPU_BUSY,
         &keys::IP_FRAGMENTS_SHARE,
+        &keys::NETNS_OTHERS,
+        &keys::NETNS_OTHER_PACKETS,
+        &keys::NETNS_OTHER_PID,
+        &keys::NETNS_OWN_PACKETS,
         &keys::STACK_IP_ID,
         &keys::STACK_SAMPLES,
     ],
@@ -49,6 +54,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     if seen.share.value <= SHARE.value {
         return Ok(vec![seen.clear(sentence, SHARE.value)]);
     }
+    other_namespaces::ours(evidence)?;
     let fragments = evidence.host(&keys::IP_FRAGMENTS_SHARE)?;
     if fragments.value > 0.0 {
         return Ok(vec![

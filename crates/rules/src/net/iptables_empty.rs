@@ -8,6 +8,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
+use crate::net::other_namespaces;
 use crate::{Doc, Judgement, Rule, Threshold, sampled, say};
 
 const SHARE: Threshold = Threshold {
@@ -27,6 +28,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::NETFILTER_DROP_POLICIES,
         &keys::NETFILTER_LEGACY_TABLES,
         &keys::NETFILTER_RULES,
+        &keys::NETNS_OTHERS,
+        &keys::NETNS_OTHER_PACKETS,
+        &keys::NETNS_OTHER_PID,
+        &keys::NETNS_OWN_PACKETS,
         &keys::STACK_NETFILTER,
         &keys::STACK_SAMPLES,
     ],
@@ -54,6 +59,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     if seen.share.value <= SHARE.value {
         return Ok(vec![seen.clear(sentence, SHARE.value)]);
     }
+    other_namespaces::ours(evidence)?;
     let chains = evidence.host(&keys::NETFILTER_BASE_CHAINS)?;
     let rules = evidence.host(&keys::NETFILTER_RULES)?;
     let drops = evidence.host(&keys::NETFILTER_DROP_POLICIES)?;

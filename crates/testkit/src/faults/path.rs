@@ -114,7 +114,7 @@ fn black_hole(_: &Path) -> Result<Planted> {
         let (mut near, mut far) = connection(&client, &server, service_address())?;
         near.write_all(&[0; 16])?;
         far.read_exact(&mut [0; 16])?;
-        far.write_all(&[0; 20_000])?;
+        far.write_all(&vec![0; 20_000])?;
         asked.push((reader(near, 65_536, Duration::ZERO), far));
     }
     Ok(Planted::in_namespace(server)
@@ -158,10 +158,16 @@ pub(super) const FULL_NEIGHBOURS: Fault = Fault {
     id: "full neighbour table",
     planted: "Datagrams to 500 more addresses of a network than the table of neighbours takes (gc_thresh3).",
     speaks: &[acts("neigh-full", "host")],
-    may: &[(
-        "neigh-unanswered",
-        "no host has these addresses, so nobody answers",
-    )],
+    may: &[
+        (
+            "neigh-unanswered",
+            "no host has these addresses, so nobody answers",
+        ),
+        (
+            "udp-sndbuf-drop",
+            "the kernel counts a datagram without a neighbour among those",
+        ),
+    ],
     how: How::Here(full_neighbours),
 };
 
@@ -178,10 +184,18 @@ fn full_neighbours(_: &Path) -> Result<Planted> {
         return Err(format!("gc_thresh3 is {limit}; lower it to at most {MOST_NEIGHBOURS}").into());
     }
     run(&server, IP, format!("addr add 10.90.0.1/16 dev {DEVICE}\n"))?;
-    let socket = server.run(|| UdpSocket::bind("10.90.0.1:0"))?;
+    // A datagram that waits for its neighbour takes room in the send buffer of its socket, so one socket reaches some 250.
+    let sockets = server.run(move || -> std::io::Result<Vec<UdpSocket>> {
+        let socket = |_| {
+            let socket = UdpSocket::bind("10.90.0.1:0")?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        (0..limit / 64).map(socket).collect()
+    })?;
     let mut next = 0;
     let traffic = Repeated::on(None, move || {
-        for _ in 0..50 {
+        for socket in &sockets {
             next = (next + 1) % (limit + 500);
             let [_, _, high, low] = (next + 256).to_be_bytes();
             // That it fails is what is planted.

@@ -2,7 +2,7 @@
 //!
 //! Less than one segment is written and not sent, something sent is not acknowledged, and both windows have room: nothing but
 //! `tcp_nagle_check` holds it back. Where the peer acknowledges at once, that is over in a round trip; seen at nearly every
-//! look, it is where the connection spends its time. Source: `tcp_nagle_test` in net/ipv4/tcp_output.c (Linux 6.18).
+//! look, it is where the connection spends its time. Source: `tcp_nagle_test` in `net/ipv4/tcp_output.c` (Linux 6.18).
 
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ fn is_held(socket: &TcpSocket) -> bool {
     let small = info
         .notsent_bytes
         .is_some_and(|bytes| bytes > 0 && bytes < info.snd_mss);
-    let room = u64::from(info.unacked + 1) * u64::from(info.snd_mss);
+    let room = (u64::from(info.unacked) + 1) * u64::from(info.snd_mss);
     let window = info.snd_wnd.is_none_or(|window| u64::from(window) >= room);
     open && small
         && window

@@ -2,7 +2,7 @@
 //!
 //! A connection whose handshake and request came through, and whose peer has never acknowledged one segment of full size,
 //! meets a link with a smaller MTU whose ICMP messages are lost: a black hole. Where the peer shows no sign of life on any
-//! connection, it may as well be gone. Source: `tcp_retransmit_timer` in net/ipv4/tcp_timer.c (Linux 6.18), RFC 4821.
+//! connection, it may as well be gone. Source: `tcp_retransmit_timer` in `net/ipv4/tcp_timer.c` (Linux 6.18), RFC 4821.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
