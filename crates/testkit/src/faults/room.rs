@@ -18,8 +18,9 @@ pub(super) const FULL: Fault = Fault {
 };
 
 fn full(_: &Path) -> Result<Planted> {
-    let Lab { server, client } = Lab::new()?;
+    // Before the namespaces are made: each has the mounts of that moment.
     let small = Small::new(4 << 20, 100)?;
+    let Lab { server, client } = Lab::new()?;
     let written = std::fs::write(small.point.join("log"), vec![b'x'; 8 << 20]);
     if written.is_ok() {
         return Err("the small file system took more than its size".into());
@@ -36,8 +37,9 @@ pub(super) const INODES: Fault = Fault {
 };
 
 fn inodes(_: &Path) -> Result<Planted> {
-    let Lab { server, client } = Lab::new()?;
+    // Before the namespaces are made: each has the mounts of that moment.
     let small = Small::new(4 << 20, 200)?;
+    let Lab { server, client } = Lab::new()?;
     let mut number = 0;
     while std::fs::write(small.point.join(number.to_string()), b"").is_ok() {
         number += 1;
