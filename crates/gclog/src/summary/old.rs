@@ -91,6 +91,8 @@ pub(super) struct Old {
     /// G1 has marked, and the heap held so much; the most there is where that is not told. Eden is in it, and not in what the
     /// next young collection leaves, which has in it what was promoted since: the lesser of the two is nearer to what is alive.
     marked: Option<u64>,
+    /// A full collection lay within the pause that comes next, which tells what the old generation held.
+    held_full: bool,
     /// Most that the old generation held since the last old collection.
     peak: Option<u64>,
     reclaimed: Mean,
@@ -137,11 +139,21 @@ impl Old {
                 let heap = pause.areas.get(Area::Heap).after;
                 self.sample(LiveSource::Full, heap, None, mark, window.ended);
                 self.cycles.start(mark);
+                self.held_full = true;
             }
             return;
         }
         let areas = &pause.areas;
         let old = old_of(areas, collector);
+        if std::mem::take(&mut self.held_full)
+            && pause.kind == Kind::Young
+            && let (Some(before @ 1..), Some(after)) = old
+        {
+            let kept = after.min(before) as f64 / before as f64;
+            self.reclaimed.add(1.0 - kept);
+            self.reclaimed_at = Some(mark);
+            self.peak = Some(after);
+        }
         if pause.kind != Kind::Mixed
             && let Some((mark, window, areas)) = self.mixed.take()
         {

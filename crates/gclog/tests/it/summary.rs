@@ -375,3 +375,20 @@ fn no_peak_of_the_corpus_is_below_its_mean() {
     }
     assert!(compared > 50, "{compared} rates");
 }
+
+#[test]
+fn a_full_collection_within_a_young_one_tells_the_live_set() {
+    // Serial of JDK 11.
+    let log = "[1.000s][info][gc,start] GC(6) Pause Young (Allocation Failure)\n\
+        [1.000s][info][gc,start] GC(7) Pause Full (Allocation Failure)\n\
+        [1.250s][info][gc      ] GC(7) Pause Full (Allocation Failure) 249M->89M(312M) 250.000ms\n\
+        [1.250s][info][gc,heap ] GC(6) DefNew: 90112K->0K(90112K)\n\
+        [1.250s][info][gc,heap ] GC(6) Tenured: 163840K->91136K(229376K)\n\
+        [1.250s][info][gc      ] GC(6) Pause Young (Allocation Failure) 249M->89M(312M) 250.100ms\n";
+    let summary = summary_of(log.as_bytes());
+    let run = &summary.runs[0];
+    let live = run.live.as_ref().expect("a live set");
+    assert_eq!((live.samples, live.last_bytes), (1, 89 << 20));
+    let freed = 1.0 - 91136.0 / 163_840.0;
+    assert!((run.old.reclaimed.expect("sizes") - freed).abs() < 1e-9);
+}

@@ -153,6 +153,16 @@ fn remedy(run: &Run<'_>, what: &str) -> Finding {
     no_start_helps(run, what).unwrap_or_else(|| start(run, what))
 }
 
+/// A larger heap, and a start that leaves room in it: with a planted late start a larger heap alone had as many failures.
+fn roomier(run: &Run<'_>, finding: Finding) -> Finding {
+    if run.larger().is_none() {
+        return finding;
+    }
+    let finding = run.grow(finding, "room for what is promoted during a cycle");
+    // Half of that heap is alive.
+    run.lower(finding, Goal::StartCyclesAt((USUAL * 100.0) as u32))
+}
+
 /// The least that a sweep left, as a share of the old generation: what a late one leaves has garbage of its own cycle in it.
 fn live_share(run: &Run<'_>) -> Option<f64> {
     let share = run.told(&keys::GC_LIVE_SHARE)?;
@@ -178,7 +188,7 @@ fn no_start_helps(run: &Run<'_>, what: &str) -> Option<Finding> {
         );
         let refuted = "a longer log in which an old collection leaves less";
         let finding = run.act(sentence).refuted_by(refuted);
-        return Some(run.grow(finding, "room for what is promoted during a cycle"));
+        return Some(roomier(run, finding));
     }
     let largest = told(&keys::GC_FREE_LARGEST).filter(|largest| *largest < PIECES.value)?;
     let sentence = format!(
@@ -231,7 +241,7 @@ fn start(run: &Run<'_>, what: &str) -> Finding {
         let finding = run
             .act(sentence)
             .refuted_by("a log with more cycles and a lower rate of promotion");
-        return run.grow(finding, "room for what is promoted during a cycle");
+        return roomier(run, finding);
     }
     let confidence = if needed.is_some() && live.is_some() && seen.is_some() {
         Grade::High

@@ -127,8 +127,11 @@ fn a_prediction_stands_beside_what_the_same_model_makes_of_the_log() {
         ),
         (
             scavenge,
-            "not told here, since the model is off by more than ×1.50 on the log itself: promotion (×2.73), from one old \
-             collection to the next (×0.367)",
+            "not told here, since the model is off by more than ×1.50 on the log itself: promotion (×2.73)",
+        ),
+        (
+            scavenge,
+            "from one old collection to the next: cannot be told: nothing is left of the room",
         ),
         (scavenge, "no bound"),
     ] {
