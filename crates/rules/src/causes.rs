@@ -8,42 +8,173 @@ use rungwise_model::check::{Finding, Outcome};
 
 /// A rule, and the rules whose findings follow from its own. Sorted by the cause.
 const CAUSES: &[(&str, &[&str])] = &[
-    ("affinity-narrow", &["runq-delay", "tcp-recvq-pile", "tcp-rwnd-limited", "thread-saturated"]),
-    ("cfs-throttled", &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"]),
-    ("cgroup-frozen", &["tcp-listen-overflow", "tcp-recvq-pile", "tcp-rwnd-limited", "udp-rcvbuf-drop"]),
-    ("cgroup-io-limit", &["disk-queue", "disk-saturated", "disk-sync", "idle-but-waiting", "tcp-recvq-pile"]),
-    ("cgroup-memory-limit", &["direct-reclaim", "disk-queue", "disk-saturated", "swap-in", "tcp-recvq-pile"]),
+    (
+        "affinity-narrow",
+        &[
+            "runq-delay",
+            "tcp-recvq-pile",
+            "tcp-rwnd-limited",
+            "thread-saturated",
+        ],
+    ),
+    (
+        "cfs-throttled",
+        &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
+    ),
+    (
+        "cgroup-frozen",
+        &[
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "tcp-rwnd-limited",
+            "udp-rcvbuf-drop",
+        ],
+    ),
+    (
+        "cgroup-io-limit",
+        &[
+            "disk-queue",
+            "disk-saturated",
+            "disk-sync",
+            "idle-but-waiting",
+            "tcp-recvq-pile",
+        ],
+    ),
+    (
+        "cgroup-memory-limit",
+        &[
+            "direct-reclaim",
+            "disk-queue",
+            "disk-saturated",
+            "swap-in",
+            "tcp-recvq-pile",
+        ],
+    ),
     ("clients-unread", &["tcp-recvq-pile", "tcp-rwnd-limited"]),
-    ("connect-unanswered", &["clients-unread", "tcp-retrans", "upstream-slow"]),
+    (
+        "connect-unanswered",
+        &["clients-unread", "tcp-retrans", "upstream-slow"],
+    ),
     ("conntrack-full", &["tcp-retrans"]),
-    ("cpu-weight-low", &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"]),
+    (
+        "cpu-weight-low",
+        &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
+    ),
     ("database-lock", &["clients-unread", "upstream-slow"]),
-    ("descriptors-full", &["clients-unread", "tcp-listen-overflow", "tcp-retrans", "thread-saturated"]),
+    (
+        "descriptors-full",
+        &[
+            "clients-unread",
+            "tcp-listen-overflow",
+            "tcp-retrans",
+            "thread-saturated",
+        ],
+    ),
     ("disk-saturated", &["disk-queue", "tcp-recvq-pile"]),
-    ("disk-sync", &["disk-queue", "disk-saturated", "tcp-recvq-pile"]),
+    (
+        "disk-sync",
+        &["disk-queue", "disk-saturated", "tcp-recvq-pile"],
+    ),
     ("dns-unanswered", &["clients-unread", "upstream-slow"]),
     ("fork-storm", &["runq-delay"]),
-    ("neigh-full", &["neigh-unanswered", "tcp-retrans", "tcp-stalled", "udp-sndbuf-drop"]),
+    (
+        "neigh-full",
+        &[
+            "neigh-unanswered",
+            "tcp-retrans",
+            "tcp-stalled",
+            "udp-sndbuf-drop",
+        ],
+    ),
     ("neigh-unanswered", &["tcp-retrans", "tcp-stalled"]),
     ("nf-drop", &["tcp-retrans", "tcp-stalled"]),
     ("nic-ring-drop", &["tcp-retrans"]),
-    ("other-namespaces", &["irq-one-cpu", "slab-hot", "softnet-drop"]),
+    (
+        "other-namespaces",
+        &["irq-one-cpu", "slab-hot", "softnet-drop"],
+    ),
     ("path-mtu-blackhole", &["tcp-retrans", "tcp-stalled"]),
-    ("priority-low", &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"]),
-    ("process-blocked", &["clients-unread", "tcp-listen-overflow", "tcp-recvq-pile", "upstream-slow"]),
-    ("process-stopped", &["clients-unread", "tcp-listen-overflow", "tcp-recvq-pile", "tcp-rwnd-limited", "udp-rcvbuf-drop", "upstream-slow"]),
-    ("process-traced", &["clients-unread", "runq-delay", "syscall-bound", "tcp-listen-overflow", "tcp-recvq-pile", "thread-saturated", "upstream-slow"]),
-    ("qdisc-limit", &["tcp-retrans", "tcp-rwnd-limited", "tcp-sendq-pile", "tcp-sndbuf-limited", "udp-sndbuf-drop"]),
-    ("realtime-hog", &["runq-delay", "tcp-recvq-pile", "thread-saturated"]),
+    (
+        "priority-low",
+        &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
+    ),
+    (
+        "process-blocked",
+        &[
+            "clients-unread",
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "upstream-slow",
+        ],
+    ),
+    (
+        "process-stopped",
+        &[
+            "clients-unread",
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "tcp-rwnd-limited",
+            "udp-rcvbuf-drop",
+            "upstream-slow",
+        ],
+    ),
+    (
+        "process-traced",
+        &[
+            "clients-unread",
+            "runq-delay",
+            "syscall-bound",
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "thread-saturated",
+            "upstream-slow",
+        ],
+    ),
+    (
+        "qdisc-limit",
+        &[
+            "tcp-retrans",
+            "tcp-rwnd-limited",
+            "tcp-sendq-pile",
+            "tcp-sndbuf-limited",
+            "udp-sndbuf-drop",
+        ],
+    ),
+    (
+        "realtime-hog",
+        &["runq-delay", "tcp-recvq-pile", "thread-saturated"],
+    ),
     ("reuseport-skew", &["udp-rcvbuf-drop"]),
     ("rp-filter-drop", &["tcp-retrans", "tcp-stalled"]),
     ("softnet-drop", &["tcp-retrans"]),
     ("tcp-listen-overflow", &["tcp-retrans", "tcp-synq-full"]),
     ("tcp-recvq-pile", &["tcp-rwnd-limited"]),
     ("tcp-reordering", &["tcp-retrans"]),
-    ("thread-saturated", &["clients-unread", "syscall-bound", "tcp-listen-overflow", "tcp-recvq-pile", "tcp-rwnd-limited", "upstream-slow"]),
-    ("upstream-slow", &["clients-unread", "tcp-listen-overflow", "threads-grow"]),
-    ("user-lock", &["clients-unread", "tcp-listen-overflow", "tcp-recvq-pile", "threads-grow", "upstream-slow"]),
+    (
+        "thread-saturated",
+        &[
+            "clients-unread",
+            "syscall-bound",
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "tcp-rwnd-limited",
+            "upstream-slow",
+        ],
+    ),
+    (
+        "upstream-slow",
+        &["clients-unread", "tcp-listen-overflow", "threads-grow"],
+    ),
+    (
+        "user-lock",
+        &[
+            "clients-unread",
+            "tcp-listen-overflow",
+            "tcp-recvq-pile",
+            "threads-grow",
+            "upstream-slow",
+        ],
+    ),
 ];
 
 /// Moves what follows from a finding to act on behind it, whatever the severities; all else keeps its place.

@@ -53,7 +53,9 @@ pub use threads::*;
 
 /// All keys.
 pub fn all() -> impl Iterator<Item = &'static Key> {
-    [CPU, DEVICE, GC, GROUP, LOAD, LOSS, MEMORY, NET, OUTSIDE, PROCESS, STACK, THREADS]
+    [
+        CPU, DEVICE, GC, GROUP, LOAD, LOSS, MEMORY, NET, OUTSIDE, PROCESS, STACK, THREADS,
+    ]
     .into_iter()
     .flatten()
     .copied()
