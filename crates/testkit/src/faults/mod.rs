@@ -8,6 +8,7 @@
 
 mod cpu;
 mod lab;
+mod process;
 mod steering;
 mod tcp;
 mod traffic;
@@ -50,6 +51,8 @@ pub struct Says {
     pub about: &'static str,
     /// Watch will do where tasks wait for a CPU, as noise-gate tells: the rule then holds that against itself.
     pub less_in_noise: bool,
+    /// It is the first finding of the report.
+    pub first: bool,
 }
 
 const fn acts(rule: &'static str, about: &'static str) -> Says {
@@ -58,6 +61,7 @@ const fn acts(rule: &'static str, about: &'static str) -> Says {
         outcome: Outcome::Act,
         about,
         less_in_noise: false,
+        first: false,
     }
 }
 
@@ -119,6 +123,17 @@ pub const FAULTS: &[Fault] = &[
     cpu::NEIGHBOUR,
     cpu::NOISE,
     cpu::STEAL,
+    process::HEALTHY,
+    process::ONE_THREAD,
+    process::STOPPED,
+    process::TRACED,
+    process::LOW,
+    process::FORKS,
+    process::DESCRIPTORS,
+    process::LOCK,
+    process::ROW,
+    process::UPSTREAM,
+    process::SILENT,
 ];
 
 /// The page of `docs/`: rule by fault, and how each fault is planted.
@@ -184,7 +199,12 @@ pub fn page() -> String {
             } else {
                 ""
             };
-            let _ = writeln!(page, "- {} {verb} on `{}`{less}", says.rule, says.about);
+            let first = if says.first { ", first of all" } else { "" };
+            let _ = writeln!(
+                page,
+                "- {} {verb} on `{}`{less}{first}",
+                says.rule, says.about
+            );
         }
         if !fault.may.is_empty() {
             page.push_str("\nMay act as well:\n\n");
