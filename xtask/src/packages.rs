@@ -92,6 +92,12 @@ pub const PACKAGES: &[Package] = &[
         unpacked: None,
     },
     Package {
+        name: "nginx-light",
+        program: "nginx",
+        reason: "is stopped, traced and starved by planted faults, and must be healthy without",
+        unpacked: None,
+    },
+    Package {
         name: "nsd",
         program: "nsd",
         reason: "a real DNS server that `load udp --dns` drives",
@@ -104,9 +110,27 @@ pub const PACKAGES: &[Package] = &[
         unpacked: None,
     },
     Package {
+        name: "postgresql",
+        program: "psql",
+        reason: "locks a row that sessions of pgbench wait for",
+        unpacked: None,
+    },
+    Package {
         name: "python3-pip",
         program: "pip3",
         reason: "fetches the JVMs that Debian does not have",
+        unpacked: None,
+    },
+    Package {
+        name: "redis-server",
+        program: "redis-server",
+        reason: "is saturated in its one thread by a planted fault",
+        unpacked: None,
+    },
+    Package {
+        name: "redis-tools",
+        program: "redis-benchmark",
+        reason: "drives redis as fast as it answers",
         unpacked: None,
     },
     Package {
@@ -119,6 +143,12 @@ pub const PACKAGES: &[Package] = &[
         name: "systemd",
         program: "systemd-analyze",
         reason: "must take the units that `knob export` writes",
+        unpacked: None,
+    },
+    Package {
+        name: "wrk",
+        program: "wrk",
+        reason: "drives nginx as fast as it answers",
         unpacked: None,
     },
 ];

@@ -164,6 +164,13 @@ fn judged(bench: &Bench, fault: &Fault, planted: &Planted) -> Vec<String> {
             wrong.push(format!("{}: not {says:?}: {said}", fault.id));
         }
     }
+    for says in fault.speaks.iter().filter(|says| says.first) {
+        let of_first = findings.first().map(|finding| &finding["rule"]);
+        if of_first.is_none_or(|rule| rule != says.rule) {
+            let first = findings.first().map(told).unwrap_or_default();
+            wrong.push(format!("{}: {} is not first: {first}", fault.id, says.rule));
+        }
+    }
     for finding in findings
         .iter()
         .filter(|finding| finding["outcome"] == "act")
@@ -174,7 +181,9 @@ fn judged(bench: &Bench, fault: &Fault, planted: &Planted) -> Vec<String> {
             |says: &Says| says.rule == rule && says.is(outcome(finding), subject, planted.pid);
         let expected =
             fault.speaks.iter().any(must) || fault.may.iter().any(|(may, _)| *may == rule);
-        if !expected && JUDGED.contains(&topic(rule)) {
+        // Faults of real services are held against the rules about processes as well.
+        let of_service = fault.id.starts_with("service: ") && topic(rule) == "process";
+        if !expected && (JUDGED.contains(&topic(rule)) || of_service) {
             wrong.push(format!("{}: {rule} speaks: {}", fault.id, told(finding)));
         }
     }

@@ -10,6 +10,7 @@ mod cpu;
 mod group;
 mod lab;
 mod path;
+mod process;
 mod room;
 mod steering;
 mod tcp;
@@ -53,6 +54,8 @@ pub struct Says {
     pub about: &'static str,
     /// Watch will do where tasks wait for a CPU, as noise-gate tells: the rule then holds that against itself.
     pub less_in_noise: bool,
+    /// It is the first finding of the report.
+    pub first: bool,
 }
 
 const fn acts(rule: &'static str, about: &'static str) -> Says {
@@ -61,6 +64,7 @@ const fn acts(rule: &'static str, about: &'static str) -> Says {
         outcome: Outcome::Act,
         about,
         less_in_noise: false,
+        first: false,
     }
 }
 
@@ -180,6 +184,17 @@ pub const FAULTS: &[Fault] = &[
     group::IO,
     room::FULL,
     room::INODES,
+    process::HEALTHY,
+    process::ONE_THREAD,
+    process::STOPPED,
+    process::TRACED,
+    process::LOW,
+    process::FORKS,
+    process::DESCRIPTORS,
+    process::LOCK,
+    process::ROW,
+    process::UPSTREAM,
+    process::SILENT,
 ];
 
 /// The page of `docs/`: rule by fault, and how each fault is planted.
@@ -245,7 +260,12 @@ pub fn page() -> String {
             } else {
                 ""
             };
-            let _ = writeln!(page, "- {} {verb} on `{}`{less}", says.rule, says.about);
+            let first = if says.first { ", first of all" } else { "" };
+            let _ = writeln!(
+                page,
+                "- {} {verb} on `{}`{less}{first}",
+                says.rule, says.about
+            );
         }
         if !fault.may.is_empty() {
             page.push_str("\nMay act as well:\n\n");
