@@ -34,6 +34,7 @@ pub static RULES: &[&Rule] = &[
     &jvm::alloc_per_request::RULE,
     &cpu::cfs_throttled::RULE,
     &cpu::client_bound::RULE,
+    &jvm::connection_pool_exhausted::RULE,
     &net::conntrack_full::RULE,
     &cpu::cstate_latency::RULE,
     &jvm::deadlock::RULE,
@@ -88,6 +89,7 @@ pub static RULES: &[&Rule] = &[
     &cpu::noise_gate::RULE,
     &numa::numa_hint_faults::RULE,
     &numa::numa_remote::RULE,
+    &jvm::pool_self_wait::RULE,
     &net::port_exhaust::RULE,
     &tcp::rpc_single_conn::RULE,
     &device::rps_harmful::RULE,
@@ -99,6 +101,7 @@ pub static RULES: &[&Rule] = &[
     &security::sec_audit_hot::RULE,
     &security::selinux_hot::RULE,
     &jvm::serialize_hot::RULE,
+    &jvm::shared_wait::RULE,
     &net::slab_hot::RULE,
     &firmware::smt_off::RULE,
     &device::softirq_conc_guest::RULE,
@@ -119,6 +122,7 @@ pub static RULES: &[&Rule] = &[
     &tcp::tcp_sndbuf_limited::RULE,
     &net::tcp_synq_full::RULE,
     &memory::thp_stall::RULE,
+    &jvm::thread_hot::RULE,
     &memory::tlb_bound::RULE,
     &net::tx_qdisc_atomic::RULE,
     &device::tx_queue_lock::RULE,
@@ -129,6 +133,7 @@ pub static RULES: &[&Rule] = &[
     &net::udp_shared_socket::RULE,
     &net::udp_socket_lock::RULE,
     &cpu::udp_thread_remote::RULE,
+    &jvm::virtual_thread_pinned::RULE,
 ];
 
 /// The finding that the load generator was the limit, where it is sure enough that nothing else can be judged by the rate.
@@ -168,7 +173,7 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
 }
 
 /// What is known from files alone: GC logs, thread dumps.
-const OF_FILES: [&[Kind]; 2] = [&[Kind::Jvm], &[Kind::Dumps, Kind::Deadlock]];
+const OF_FILES: [&[Kind]; 2] = [&[Kind::Jvm], &[Kind::Dumps, Kind::Deadlock, Kind::Wait]];
 
 /// The kinds of things that one sort of file tells of, where all that the rule reads is of them.
 fn files_of(rule: &Rule) -> Option<&'static [Kind]> {

@@ -40,6 +40,10 @@ const MEASURES: &[(&str, Measure)] = &[
     ("alloc-per-request", more(&keys::GC_ALLOCATION_RATE)),
     ("cfs-throttled", more(&keys::CGROUP_THROTTLED)),
     ("client-bound", more(&keys::CLIENT_BUSY)),
+    (
+        "connection-pool-exhausted",
+        more(&keys::THREADS_WAIT_WAITERS),
+    ),
     ("conntrack-full", more(&keys::CONNTRACK_USE)),
     ("cstate-latency", more(&keys::LATENCY_LOW_LOAD)),
     ("deadlock", more(&keys::THREADS_DEADLOCKS)),
@@ -90,6 +94,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("noise-gate", more(&keys::PSI_CPU_SOME)),
     ("numa-hint-faults", more(&keys::NUMA_HINT_FAULTS)),
     ("numa-remote", more(&keys::NUMA_PROCESS_REMOTE)),
+    ("pool-self-wait", more(&keys::THREADS_SELF_POOL_STILL)),
     ("port-exhaust", more(&keys::TCP_PORTS_USED)),
     ("rpc-single-conn", less(&keys::TCP_PARALLEL)),
     ("rps-harmful", more(&keys::SOFTIRQ_NET_RX_PER_IRQ)),
@@ -100,6 +105,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("sec-audit-hot", more(&keys::STACK_AUDIT)),
     ("selinux-hot", more(&keys::STACK_SELINUX)),
     ("serialize-hot", more(&keys::THREADS_SERIALIZING)),
+    ("shared-wait", more(&keys::THREADS_WAIT_STILL)),
     ("slab-hot", more(&keys::STACK_SLAB)),
     ("smt-off", more(&keys::CPU_BUSY)),
     ("softirq-conc-guest", more(&keys::SOFTIRQ_NET_RX_SHARE)),
@@ -119,6 +125,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("tcp-sndbuf-limited", more(&keys::TCP_SNDBUF_LIMITED)),
     ("tcp-synq-full", more(&keys::TCP_SYNQ_FULL)),
     ("thp-stall", more(&keys::MEMORY_COMPACT_STALL)),
+    ("thread-hot", more(&keys::THREADS_HOT_SHARE)),
     ("tlb-bound", more(&keys::MEMORY_TLB_SHARE)),
     ("tx-qdisc-atomic", more(&keys::STACK_XMIT_SPIN)),
     ("tx-queue-lock", more(&keys::STACK_XMIT_LOCK)),
@@ -129,6 +136,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("udp-shared-socket", less(&keys::UDP_SOCKETS)),
     ("udp-socket-lock", more(&keys::STACK_UDP_LOCK)),
     ("udp-thread-remote", more(&keys::SCHED_REMOTE_SOFTIRQ)),
+    ("virtual-thread-pinned", more(&keys::THREADS_CARRIERS_HELD)),
 ];
 
 /// The number of this rule, if it has one.

@@ -1,6 +1,7 @@
 //! Runs of a JVM as their GC logs tell of them, and what its thread dumps show.
 
 pub(crate) mod alloc_per_request;
+pub(crate) mod connection_pool_exhausted;
 pub(crate) mod deadlock;
 mod dumps;
 pub(crate) mod gc_alloc_failure;
@@ -32,5 +33,9 @@ pub(crate) mod heap_resize;
 mod late_start;
 pub(crate) mod lock_wait_ratio;
 mod options;
+pub(crate) mod pool_self_wait;
 mod run;
 pub(crate) mod serialize_hot;
+pub(crate) mod shared_wait;
+pub(crate) mod thread_hot;
+pub(crate) mod virtual_thread_pinned;
