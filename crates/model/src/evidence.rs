@@ -74,6 +74,8 @@ pub enum Kind {
     Dumps,
     /// One deadlock, by the number of its JVM and its own: `1:2`.
     Deadlock,
+    /// One thing that threads of a JVM wait for and no thread owns, by the number of the JVM and its own: `1:2`.
+    Wait,
 }
 
 const KINDS: &[(Kind, &str)] = &[
@@ -95,6 +97,7 @@ const KINDS: &[(Kind, &str)] = &[
     (Kind::Jvm, "jvm"),
     (Kind::Dumps, "dumps"),
     (Kind::Deadlock, "deadlock"),
+    (Kind::Wait, "wait"),
 ];
 
 /// One thing of a kind; written `host`, `cpu/3`, `device/eth0`, `queue/eth0:rx-3`.

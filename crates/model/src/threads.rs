@@ -25,6 +25,12 @@ pub struct ThreadsReport {
     pub dumps: Vec<Dump>,
     /// Threads that stood at the same place in the last dumps of their JVM, and ought not to.
     pub stuck: Vec<Stuck>,
+    /// What threads wait for that no thread owns, in the last dump of each JVM, most threads first.
+    pub waits: Vec<SharedWait>,
+    /// Threads that used much of a CPU between the dumps.
+    pub hot: Vec<Hot>,
+    /// Carriers of virtual threads, of each JVM that has some.
+    pub carriers: Vec<Carriers>,
     /// Act first, then watch, undecided, clear.
     pub findings: Vec<Finding>,
 }
@@ -40,6 +46,15 @@ pub enum Form {
     Plain,
     /// The same with `-format=json`.
     Json,
+    /// The management beans (`ThreadInfo`): JMX, `VisualVM`, Spring Boot Actuator as text and JSON.
+    Beans,
+}
+
+impl Form {
+    /// A file of `Thread.dump_to_file`: with virtual threads, and without the owners of `ReentrantLock`.
+    pub fn is_file(self) -> bool {
+        matches!(self, Self::Plain | Self::Json)
+    }
 }
 
 /// One thread dump.
@@ -154,6 +169,23 @@ pub struct Pool {
     pub waiting: u64,
     /// What all of its threads wait for, so that none takes work; null where some do.
     pub starved: Option<String>,
+    /// All of its threads wait for results of other tasks, which no thread computes: the tasks wait in the pool's own queue.
+    pub waits_for_itself: Option<Itself>,
+}
+
+/// A pool whose threads all wait for results.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Itself {
+    /// What they wait for, in words.
+    pub what: String,
+    /// The method that waits.
+    pub at: Option<String>,
+    /// Threads of other pools that are at work, and so may compute the results.
+    pub others: u64,
+    /// Results that only a thread can compute (`FutureTask`, `ForkJoinTask`); else anything may complete them, such as a selector.
+    pub needs_thread: bool,
+    /// Threads of the pool that did not move in any dump of the JVM.
+    pub still: u64,
 }
 
 /// A thread that stood at the same place in several dumps.
@@ -173,4 +205,83 @@ pub struct Stuck {
     pub why: String,
     /// The frames on top.
     pub frames: Vec<String>,
+}
+
+/// Threads that wait for the same thing, which no thread owns: a permit, a latch, an answer, a connection of a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SharedWait {
+    /// Number of its JVM.
+    pub jvm: u64,
+    /// `connection`, `semaphore`, `latch`, `barrier`, `phaser`, `exchanger`, `task`, `future`, `full-queue`, `condition`, `thread-end`,
+    /// `notify`, or `read-lock`: a read-write lock that readers hold.
+    pub kind: String,
+    /// What they wait for, in words.
+    pub what: String,
+    /// The method that waits, outside of the JDK and of the pool.
+    pub at: Option<String>,
+    /// Names of the threads that wait in the last dump.
+    pub waiters: Vec<String>,
+    /// How many wait so in each dump of this form, oldest first.
+    pub counts: Vec<u64>,
+    /// Waiters of the last dump that did not move in any dump: same stack, no CPU time. 0 where there is one dump only.
+    pub still: u64,
+    /// Names of threads that are past the place where these wait, and so may hold what they wait for; a few of them.
+    pub holders: Vec<String>,
+    /// How many threads are past it.
+    pub past: u64,
+    /// What most of those do.
+    pub holders_doing: Option<String>,
+    /// For `read-lock`: threads that wait for a lock which one of the waiters holds. If one of them is a reader, it is a deadlock.
+    pub behind: Vec<String>,
+    /// The pool whose threads wait, by the name with `*` for the number; null where they are not of one.
+    pub pool: Option<String>,
+    /// The line it rests on: of the first waiter.
+    pub lines: Vec<Sample>,
+}
+
+/// A thread that used much of a CPU from the first dump of its JVM to the last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Hot {
+    /// Number of its JVM.
+    pub jvm: u64,
+    /// Its name; of threads of the JVM itself the name of all of a kind.
+    pub thread: String,
+    /// Share of one CPU; of threads of the JVM itself the sum. Null where the JVM prints no CPU time (JDK 8): the thread then ran in
+    /// every dump.
+    pub cpu_share: Option<f64>,
+    /// Dumps that this rests on.
+    pub dumps: u64,
+    /// It is a thread of the JVM itself: garbage collection, compilation.
+    pub is_of_jvm: bool,
+    /// Its stack differs between the dumps.
+    pub moves: bool,
+    /// The innermost method that is on its stack in every dump.
+    pub at: Option<String>,
+    /// Code whose endless loops are known and that it is in, called from the same line, in every dump: `regex`, `map`, `spin`.
+    pub looks_like: Option<String>,
+    /// The frames on top in the last dump.
+    pub frames: Vec<String>,
+}
+
+/// The threads that run virtual threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Carriers {
+    /// Number of its JVM.
+    pub jvm: u64,
+    /// Their name with `*` for the number.
+    pub pool: String,
+    /// How many there are.
+    pub carriers: u64,
+    /// Carriers that have the same virtual thread in all printed dumps and used no CPU time.
+    pub held: u64,
+    /// Printed dumps that this rests on.
+    pub dumps: u64,
+    /// Virtual threads that are parked on their carrier, as the frames show.
+    pub pinned: u64,
+    /// Virtual threads without a frame: no carrier has run them yet. 0 where no dump lists virtual threads.
+    pub unstarted: u64,
+    /// Virtual threads in the last dump that lists them; null where none does.
+    pub virtual_threads: Option<u64>,
+    /// Where a virtual thread stands that keeps its carrier.
+    pub at: Option<String>,
 }

@@ -18,6 +18,7 @@ pub mod numbers;
 pub mod sarif;
 pub mod scale;
 pub mod terminal;
+mod thread_waits;
 pub mod threads;
 pub mod tune;
 

@@ -43,6 +43,7 @@ pub fn blocks(report: &ThreadsReport, target: &str) -> Vec<Block> {
     blocks.extend(check::findings(&checked(report, target)));
     blocks.extend(course(report));
     blocks.extend(locks(report));
+    blocks.extend(crate::thread_waits::blocks(report));
     blocks.extend(pools(report));
     blocks.extend(stuck(report));
     blocks.extend(account(report));
@@ -98,6 +99,7 @@ fn verdict(report: &ThreadsReport, target: &str) -> Verdict {
         .next()
         .or_else(|| of(Outcome::Watch).next());
     let undecided = of(Outcome::Undecided).count();
+    let unseen = of(Outcome::Undecided).find(|finding| finding.rule == "deadlock");
     let (mark, sentence) = match first {
         Some(first) if first.outcome == Outcome::Act => {
             (("✗", "act", Tone::Bad), first.sentence.clone())
@@ -105,9 +107,15 @@ fn verdict(report: &ThreadsReport, target: &str) -> Verdict {
         Some(first) => (("•", "watch", Tone::Doubt), first.sentence.clone()),
         None if undecided == report.findings.len() => (
             ("?", "not known", Tone::Doubt),
-            "the dumps do not tell what threads wait for".to_owned(),
+            "the dumps do not show what threads wait for".to_owned(),
         ),
-        None => (("✓", "nothing to act on", Tone::Good), calm(report)),
+        None => match unseen.and_then(|finding| finding.missing.first()) {
+            Some(lack) => (
+                ("?", "nothing found, but not all seen", Tone::Doubt),
+                format!("a deadlock cannot be excluded: {}", lack.reason),
+            ),
+            None => (("✓", "nothing to act on", Tone::Good), calm(report)),
+        },
     };
     let mut context = vec![target.to_owned()];
     if let Some(last) = report.dumps.last() {
@@ -145,18 +153,25 @@ fn verdict(report: &ThreadsReport, target: &str) -> Verdict {
     }
 }
 
+/// What was looked for and is not there. What one dump cannot show is left out.
 fn calm(report: &ThreadsReport) -> String {
+    let dumps = numbers::plural(report.dumps.len(), "dump");
+    if report.dumps.len() < 2 {
+        return format!(
+            "no deadlock and no queue at a lock in {dumps}; two more would show what does not move"
+        );
+    }
     let waiting: u64 = report
         .dumps
         .iter()
         .map(|dump| dump.doing.lock_waiting)
         .sum();
-    let dumps = numbers::plural(report.dumps.len(), "dump");
-    if waiting == 0 {
-        format!("no thread waits for a lock in {dumps}")
+    let locks = if waiting == 0 {
+        "no thread waits for a lock"
     } else {
-        format!("no deadlock, and few threads wait for locks in {dumps}")
-    }
+        "few threads wait for locks"
+    };
+    format!("no deadlock, {locks}, and no wait that threads share lasts in {dumps}")
 }
 
 fn tiles(report: &ThreadsReport, last: &Dump) -> Vec<Tile> {
@@ -426,7 +441,9 @@ fn pools(report: &ThreadsReport) -> Vec<Block> {
 
 fn pools_of(dump: &Dump, caption: String) -> Table {
     let rows = dump.pools.iter().take(SHOWN).map(|pool| {
-        let starved = pool.starved.as_ref();
+        let itself = pool.waits_for_itself.as_ref().filter(|of| of.others == 0);
+        let itself = itself.map(|of| format!("{}, which no thread computes", of.what));
+        let starved = pool.starved.clone().or(itself);
         vec![
             Cell::text(&pool.name),
             number(pool.threads),

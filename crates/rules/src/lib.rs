@@ -46,6 +46,7 @@ pub static RULES: &[&Rule] = &[
     &cpu::client_bound::RULE,
     &process::clients_unread::RULE,
     &process::connect_unanswered::RULE,
+    &jvm::connection_pool_exhausted::RULE,
     &net::conntrack_full::RULE,
     &cgroup::cpu_weight_low::RULE,
     &cpu::cstate_latency::RULE,
@@ -113,6 +114,7 @@ pub static RULES: &[&Rule] = &[
     &numa::numa_remote::RULE,
     &net::other_namespaces::RULE,
     &tcp::path_mtu_blackhole::RULE,
+    &jvm::pool_self_wait::RULE,
     &net::port_exhaust::RULE,
     &process::priority_low::RULE,
     &process::process_blocked::RULE,
@@ -133,6 +135,7 @@ pub static RULES: &[&Rule] = &[
     &security::sec_audit_hot::RULE,
     &security::selinux_hot::RULE,
     &jvm::serialize_hot::RULE,
+    &jvm::shared_wait::RULE,
     &net::slab_hot::RULE,
     &firmware::smt_off::RULE,
     &device::softirq_conc_guest::RULE,
@@ -157,6 +160,7 @@ pub static RULES: &[&Rule] = &[
     &tcp::tcp_stalled::RULE,
     &net::tcp_synq_full::RULE,
     &memory::thp_stall::RULE,
+    &jvm::thread_hot::RULE,
     &process::thread_saturated::RULE,
     &process::threads_grow::RULE,
     &memory::tlb_bound::RULE,
@@ -174,6 +178,7 @@ pub static RULES: &[&Rule] = &[
     &residual::unexplained_wait::RULE,
     &process::upstream_slow::RULE,
     &process::user_lock::RULE,
+    &jvm::virtual_thread_pinned::RULE,
 ];
 
 /// The finding that the load generator was the limit, where it is sure enough that nothing else can be judged by the rate.
@@ -216,7 +221,7 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
 }
 
 /// What is known from files alone: GC logs, thread dumps.
-const OF_FILES: [&[Kind]; 2] = [&[Kind::Jvm], &[Kind::Dumps, Kind::Deadlock]];
+const OF_FILES: [&[Kind]; 2] = [&[Kind::Jvm], &[Kind::Dumps, Kind::Deadlock, Kind::Wait]];
 
 /// The kinds of things that one sort of file tells of, where all that the rule reads is of them.
 fn files_of(rule: &Rule) -> Option<&'static [Kind]> {

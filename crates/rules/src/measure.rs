@@ -47,6 +47,10 @@ const MEASURES: &[(&str, Measure)] = &[
     ("client-bound", more(&keys::CLIENT_BUSY)),
     ("clients-unread", more(&keys::PROCESS_UNREAD)),
     ("connect-unanswered", more(&keys::DEPENDENCY_CONNECTING)),
+    (
+        "connection-pool-exhausted",
+        more(&keys::THREADS_WAIT_WAITERS),
+    ),
     ("conntrack-full", more(&keys::CONNTRACK_USE)),
     ("cpu-weight-low", more(&keys::CGROUP_CPU_WAIT)),
     ("cstate-latency", more(&keys::LATENCY_LOW_LOAD)),
@@ -110,6 +114,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("numa-remote", more(&keys::NUMA_PROCESS_REMOTE)),
     ("other-namespaces", more(&keys::NETNS_OTHER_PACKETS)),
     ("path-mtu-blackhole", more(&keys::TCP_STALLED_FULL)),
+    ("pool-self-wait", more(&keys::THREADS_SELF_POOL_STILL)),
     ("port-exhaust", more(&keys::TCP_PORTS_USED)),
     ("priority-low", more(&keys::PROCESS_BUSIEST_DELAY)),
     ("process-blocked", more(&keys::PROCESS_BLOCKED)),
@@ -126,6 +131,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("sec-audit-hot", more(&keys::STACK_AUDIT)),
     ("selinux-hot", more(&keys::STACK_SELINUX)),
     ("serialize-hot", more(&keys::THREADS_SERIALIZING)),
+    ("shared-wait", more(&keys::THREADS_WAIT_STILL)),
     ("slab-hot", more(&keys::STACK_SLAB)),
     ("smt-off", more(&keys::CPU_BUSY)),
     ("softirq-conc-guest", more(&keys::SOFTIRQ_NET_RX_SHARE)),
@@ -149,6 +155,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("tcp-stalled", more(&keys::TCP_STALLED)),
     ("tcp-synq-full", more(&keys::TCP_SYNQ_FULL)),
     ("thp-stall", more(&keys::MEMORY_COMPACT_STALL)),
+    ("thread-hot", more(&keys::THREADS_HOT_SHARE)),
     ("thread-saturated", more(&keys::PROCESS_BUSIEST_THREAD)),
     ("threads-grow", more(&keys::PROCESS_THREADS_ADDED)),
     ("tlb-bound", more(&keys::MEMORY_TLB_SHARE)),
@@ -165,6 +172,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("unexplained-loss", more(&keys::LOSS_SHARE)),
     ("upstream-slow", more(&keys::DEPENDENCY_WAIT)),
     ("user-lock", more(&keys::LOCK_USER_WAITERS)),
+    ("virtual-thread-pinned", more(&keys::THREADS_CARRIERS_HELD)),
 ];
 
 /// The number of this rule, if it has one.

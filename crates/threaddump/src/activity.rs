@@ -5,7 +5,8 @@
 //! idle threads count as waiting and make the share smaller, never larger.
 
 use crate::dump::{Dump, How, Lock, State, Thread};
-use crate::frame::method;
+use crate::frame::{self, method};
+use crate::waits::{self, Kind};
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,27 +102,37 @@ pub(crate) fn is_exclusive(lock: &Lock) -> bool {
     LOCKS.iter().any(|class| lock.class.contains(class))
 }
 
+/// A thread of the JVM itself, by its name.
+pub(crate) fn is_of_jvm(thread: &Thread) -> bool {
+    OF_JVM.iter().any(|name| thread.name.starts_with(name))
+}
+
 /// What the thread does. `held` tells whether some thread holds an object as an ownable synchronizer.
 pub(crate) fn of(thread: &Thread, held: impl Fn(&Lock) -> bool) -> Activity {
-    if thread.frames.is_empty()
-        || thread.carries.is_some()
-        || OF_JVM.iter().any(|name| thread.name.starts_with(name))
-    {
+    if thread.frames.is_empty() || thread.carries.is_some() || is_of_jvm(thread) {
         return Activity::Jvm;
     }
     let near = || thread.frames.iter().take(NEAR).map(|frame| method(frame));
     let for_lock = match &thread.wait {
-        Some(wait) if wait.how == How::Enter => true,
+        Some(wait) if matches!(wait.how, How::Enter | How::Initialise) => true,
         Some(wait) if wait.how == How::Park => wait
             .lock
             .as_ref()
             .is_some_and(|lock| is_exclusive(lock) || held(lock)),
         // Without the object, the way into the lock tells.
-        None => thread.state == Some(State::Blocked) || near().take(NEAR / 2).any(enters_lock),
+        None => {
+            let mut inner = near().take_while(|name| frame::is_of_jdk(name));
+            thread.state == Some(State::Blocked) || inner.any(enters_lock)
+        }
         Some(_) => false,
     };
     if for_lock {
         return Activity::LockWaiting;
+    }
+    if let Some(kind) = waits::kind(thread)
+        && !matches!(kind, Kind::Condition | Kind::Notify)
+    {
+        return Activity::Waiting;
     }
     if near().any(|name| IDLE.iter().any(|idle| name.ends_with(idle))) {
         return Activity::Idle;
@@ -156,6 +167,7 @@ fn enters_lock(name: &str) -> bool {
     name.starts_with("java.util.concurrent.locks.ReentrantLock.lock")
         || name.starts_with("java.util.concurrent.locks.ReentrantReadWriteLock$")
             && name.ends_with("Lock.lock")
+        || name.starts_with("java.util.concurrent.locks.StampedLock.acquire")
 }
 
 #[cfg(test)]

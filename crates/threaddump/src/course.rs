@@ -1,6 +1,7 @@
 //! Several dumps: their order, whose they are, and which threads stand still.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
 use rungwise_model::threads::{Form, Stuck};
 
@@ -11,47 +12,102 @@ use crate::graph::Graph;
 
 /// Stuck threads that are told.
 const MOST: usize = 100;
+/// Threads with a number that a JVM has before any application; fewer join no dumps.
+const FEWEST: usize = 4;
 
-/// The dumps in the order of their time where all of them tell it in the same way, else as given.
-pub(crate) fn ordered(mut dumps: Vec<Dump>) -> Vec<Dump> {
-    // HotSpot prints local time, files have UTC.
-    let clock = |dump: &Dump| dump.form == Form::Print;
-    let same = dumps.windows(2).all(|two| clock(&two[0]) == clock(&two[1]));
-    if same && dumps.iter().all(|dump| dump.taken.is_some()) {
-        dumps.sort_by(|a, b| a.taken.cmp(&b.taken));
+/// The dumps in the order of their time, as far as they show it; the places of each form stay as given, because HotSpot prints local
+/// time and files have UTC.
+pub(crate) fn ordered(dumps: Vec<Dump>) -> Vec<Dump> {
+    let forms: Vec<bool> = dumps.iter().map(|dump| !dump.form.is_file()).collect();
+    let (printed, filed): (Vec<Dump>, Vec<Dump>) =
+        dumps.into_iter().partition(|dump| !dump.form.is_file());
+    let mut printed = of_one_form(printed).into_iter();
+    let mut filed = of_one_form(filed).into_iter();
+    forms
+        .into_iter()
+        .filter_map(|is_print| {
+            if is_print {
+                printed.next()
+            } else {
+                filed.next()
+            }
+        })
+        .collect()
+}
+
+fn of_one_form(mut dumps: Vec<Dump>) -> Vec<Dump> {
+    if dumps.iter().all(|dump| dump.taken.is_some()) {
+        // Times are printed in seconds; within one the age of a thread decides.
+        dumps.sort_by(|a, b| a.taken.cmp(&b.taken).then_with(|| by_age(a, b)));
+    } else if dumps.windows(2).all(|two| is_same(&two[0], &two[1])) {
+        dumps.sort_by(by_age);
     }
     dumps
 }
 
-/// Number of the JVM of each dump, from 1. Threads of the JVM itself keep their address as long as it lives.
-pub(crate) fn jvms(dumps: &[Dump]) -> Vec<u64> {
-    let mut known: Vec<String> = Vec::new();
-    let mut last = 1;
-    let mut number = |dump: &Dump| {
-        if let Some(identity) = identity(dump) {
-            let at = known.iter().position(|one| *one == identity);
-            let at = at.unwrap_or_else(|| {
-                known.push(identity);
-                known.len() - 1
-            });
-            last = at as u64 + 1;
-        }
-        last
-    };
-    dumps.iter().map(&mut number).collect()
+/// By the age of a thread that both have, or by the CPU time that it used.
+fn by_age(a: &Dump, b: &Dump) -> Ordering {
+    let then: HashMap<String, &Thread> = a.threads.iter().map(|one| (key(one), one)).collect();
+    let mut order = b.threads.iter().filter_map(|now| {
+        let then = then.get(&key(now))?;
+        let of = |thread: &Thread| thread.elapsed_s.or(thread.cpu_s);
+        of(then)?.partial_cmp(&of(now)?)
+    });
+    order.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-fn identity(dump: &Dump) -> Option<String> {
-    let handler = dump
-        .threads
-        .iter()
-        .find(|thread| &*thread.name == "Reference Handler");
-    let address = handler.and_then(|thread| thread.address.as_deref());
-    match (address, dump.pid) {
-        (Some(address), _) => Some(address.to_owned()),
-        (None, Some(pid)) => Some(format!("pid {pid}")),
-        (None, None) => None,
+/// Number of the JVM of each dump, from 1. Threads of the JVM itself keep their address as long as it lives, and both forms of dump may
+/// have the process id; where neither joins two dumps, their threads do.
+pub(crate) fn jvms(dumps: &[Dump]) -> Vec<u64> {
+    let mut numbers: Vec<u64> = Vec::new();
+    let mut count = 0;
+    for (at, dump) in dumps.iter().enumerate() {
+        let earlier = (0..at).rev();
+        let known = earlier.clone().find(|other| is_same(&dumps[*other], dump));
+        let nameless = address(dump).is_none() && dump.pid.is_none();
+        let number = match known {
+            Some(other) => numbers[other],
+            // A dump that does not show whose it is belongs to the one before.
+            None if nameless && at > 0 => numbers[at - 1],
+            None => {
+                count += 1;
+                count
+            }
+        };
+        numbers.push(number);
     }
+    numbers
+}
+
+/// The address of a thread that lives as long as the JVM.
+fn address(dump: &Dump) -> Option<&str> {
+    let mut threads = dump.threads.iter();
+    let handler = threads.find(|thread| &*thread.name == "Reference Handler");
+    handler.and_then(|thread| thread.address.as_deref())
+}
+
+/// Whether both are of one JVM.
+fn is_same(a: &Dump, b: &Dump) -> bool {
+    match (address(a), address(b), a.pid, b.pid) {
+        (Some(one), Some(other), ..) => one == other,
+        (_, _, Some(one), Some(other)) => one == other,
+        _ if a.form == Form::Print && b.form == Form::Print => false,
+        _ => shares_threads(a, b),
+    }
+}
+
+/// Nearly all platform threads with a number of one have the same name and number in the other.
+fn shares_threads(a: &Dump, b: &Dump) -> bool {
+    fn named(dump: &Dump) -> HashSet<(u64, &str)> {
+        let platform = dump.threads.iter().filter(|thread| !thread.is_virtual);
+        platform
+            .filter_map(|thread| Some((thread.id?, &*thread.name)))
+            .collect()
+    }
+    let (a, b) = (named(a), named(b));
+    let common = a.intersection(&b).count();
+    let least = a.len().min(b.len());
+    least >= FEWEST && common * 10 >= least * 9
 }
 
 /// Threads of one JVM that stood at the same place in its last dumps and ought not to: that run, wait for a lock, or hold one
@@ -138,7 +194,7 @@ fn why(graph: &Graph<'_>, at: usize) -> Option<String> {
 }
 
 /// What tells a thread from the others of its JVM.
-fn key(thread: &Thread) -> String {
+pub(crate) fn key(thread: &Thread) -> String {
     match (thread.id, &thread.address) {
         (Some(id), _) => format!("#{id}"),
         (None, Some(address)) => address.to_string(),

@@ -129,6 +129,8 @@ pub enum How {
     Notify,
     /// In `LockSupport.park`.
     Park,
+    /// For another thread to initialise a class; HotSpot names the class since JDK 12 or so, before that it is unknown.
+    Initialise,
 }
 
 /// A lock that a thread holds.
@@ -184,6 +186,7 @@ impl Thread {
             .first()
             .is_some_and(|top| top.contains("java.lang.Object.wait"));
         match &self.wait {
+            Some(wait) if wait.how == How::Initialise => None,
             Some(wait) => wait.lock.as_ref().map(|lock| &*lock.id),
             None if waits => self.holds.first().map(|hold| &*hold.lock.id),
             None => None,

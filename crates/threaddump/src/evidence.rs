@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use rungwise_model::evidence::{Absence, Evidence, Key, Kind, Origin, Subject};
 use rungwise_model::gc::Sample;
 use rungwise_model::keys;
-use rungwise_model::threads::{Deadlock, Dump, Lock, Stuck};
+use rungwise_model::threads::{Carriers, Deadlock, Dump, Hot, Lock, SharedWait, Stuck};
 
 use crate::frame;
-use crate::summary::{Summary, business};
+use crate::summary::{Summary, Unseen, business};
 
 /// Deadlocks that are told one by one; nobody mends more at once.
 const MOST: usize = 20;
+/// Hot threads that are named in one sentence.
+const NAMED: usize = 3;
 
 /// Evidence of these dumps.
 pub fn evidence(summary: &Summary) -> Evidence {
@@ -23,7 +25,11 @@ pub fn evidence(summary: &Summary) -> Evidence {
             .iter()
             .filter(|dump| dump.jvm == jvm)
             .collect();
-        let Some(last) = dumps.last() else { continue };
+        // What HotSpot prints has owners and CPU times; a file beside it adds virtual threads.
+        let print = dumps.iter().rev().find(|dump| !dump.form.is_file());
+        let Some(last) = print.or(dumps.last()) else {
+            continue;
+        };
         let mut of_jvm = OfJvm {
             evidence: &mut evidence,
             subject: Subject::new(Kind::Dumps, jvm),
@@ -31,9 +37,11 @@ pub fn evidence(summary: &Summary) -> Evidence {
             last,
             stuck: summary.stuck.iter().filter(|one| one.jvm == jvm).collect(),
         };
-        let ownerless =
-            usize::try_from(last.number).map_or(0, |number| summary.ownerless[number - 1]);
-        of_jvm.counts(ownerless);
+        let unseen = usize::try_from(jvm)
+            .ok()
+            .and_then(|jvm| summary.unseen.get(jvm - 1));
+        of_jvm.counts(unseen.map_or(0, |unseen| unseen.ownerless));
+        of_jvm.unseen(unseen);
         let numbers = dumps
             .iter()
             .filter_map(|dump| usize::try_from(dump.number).ok());
@@ -41,6 +49,12 @@ pub fn evidence(summary: &Summary) -> Evidence {
         of_jvm.top_lock();
         of_jvm.starved();
         of_jvm.deadlocks(jvm);
+        of_jvm.itself();
+        let waits = summary.waits.iter().filter(|one| one.jvm == jvm);
+        of_jvm.shared(jvm, &waits.collect::<Vec<_>>());
+        let hot = summary.hot.iter().filter(|one| one.jvm == jvm);
+        of_jvm.hot(&hot.collect::<Vec<_>>());
+        of_jvm.carriers(summary.carriers.iter().find(|one| one.jvm == jvm));
     }
     evidence
 }
@@ -80,7 +94,7 @@ impl OfJvm<'_> {
         self.number(&keys::THREADS_OWNERLESS, ownerless as f64, ownerless_at);
         let told: Vec<&&Dump> = self.dumps.iter().filter(|dump| is_told(dump)).collect();
         if told.is_empty() {
-            let why = Absence::because("the dump tells no states and no locks")
+            let why = Absence::because("the dump has no states and no locks")
                 .remedy("jcmd PID Thread.print -l, three times, some seconds apart");
             for key in [
                 &keys::THREADS_BUSINESS,
@@ -110,9 +124,155 @@ impl OfJvm<'_> {
         self.number(&keys::THREADS_DEADLOCKS, deadlocks, origin);
     }
 
+    fn unseen(&mut self, unseen: Option<&Unseen>) {
+        let none = Unseen::default();
+        let unseen = unseen.unwrap_or(&none);
+        let origin = || Origin::new(place(self.last), "");
+        let (of_waiters, of_locks) = (origin(), origin());
+        let counts = [
+            (&keys::THREADS_UNRECORDED, unseen.unrecorded, of_waiters),
+            (&keys::THREADS_UNRECORDED_LOCKS, unseen.locks, of_locks),
+        ];
+        for (key, count, origin) in counts {
+            self.number(key, count as f64, origin);
+        }
+        if let Some(why) = unseen.virtual_threads {
+            let origin = Origin::new(whole(self.dumps), "");
+            self.text(&keys::THREADS_UNSEEN, why.to_owned(), origin);
+        }
+    }
+
+    /// The pool that waits for itself; the largest where several do.
+    fn itself(&mut self) {
+        let origin = Origin::new(place(self.last), "");
+        let pools = self.last.pools.len() as f64;
+        self.number(&keys::THREADS_POOLS, pools, origin.clone());
+        let found = self.last.pools.iter().find_map(|pool| {
+            let itself = pool.waits_for_itself.as_ref()?;
+            Some((pool, itself))
+        });
+        let Some((pool, itself)) = found else { return };
+        let at = itself.at.as_ref();
+        let at = at.map_or_else(String::new, |at| format!(" in {at}"));
+        let words = format!("{}, waiting for {}{at}", pool.name, itself.what);
+        self.text(&keys::THREADS_SELF_POOL, words, origin.clone());
+        let needs = u64::from(itself.needs_thread);
+        for (key, count) in [
+            (&keys::THREADS_SELF_POOL_THREADS, pool.threads),
+            (&keys::THREADS_SELF_POOL_STILL, itself.still),
+            (&keys::THREADS_SELF_POOL_OTHERS, itself.others),
+            (&keys::THREADS_SELF_POOL_NEEDS, needs),
+        ] {
+            self.number(key, count as f64, origin.clone());
+        }
+    }
+
+    fn shared(&mut self, jvm: u64, waits: &[&SharedWait]) {
+        let origin = Origin::new(place(self.last), "");
+        self.number(&keys::THREADS_SHARED_WAITS, waits.len() as f64, origin);
+        for (at, wait) in waits.iter().enumerate().take(MOST) {
+            let subject = Subject::new(Kind::Wait, format_args!("{jvm}:{}", at + 1));
+            let line = wait.lines.first().map_or_else(String::new, quoted);
+            let origin = Origin::new(whole(self.dumps), line);
+            let count = wait.waiters.len() as f64;
+            let series = wait.counts.iter().map(|count| *count as f64).collect();
+            let at = wait.at.as_ref();
+            let at = at.map_or_else(String::new, |at| format!(" in {at}"));
+            let words = format!("{}{at}", wait.what);
+            let evidence = &mut *self.evidence;
+            evidence.series(
+                &keys::THREADS_WAIT_WAITERS,
+                subject.clone(),
+                count,
+                series,
+                origin.clone(),
+            );
+            let still = wait.still as f64;
+            evidence.number(
+                &keys::THREADS_WAIT_STILL,
+                subject.clone(),
+                still,
+                origin.clone(),
+            );
+            let texts = [
+                (&keys::THREADS_WAIT, Some(words)),
+                (&keys::THREADS_WAIT_KIND, Some(wait.kind.clone())),
+                (&keys::THREADS_WAIT_HOLDERS, holders(wait)),
+                (
+                    &keys::THREADS_WAIT_BEHIND,
+                    (!wait.behind.is_empty()).then(|| wait.behind.join("; ")),
+                ),
+            ];
+            for (key, text) in texts {
+                if let Some(text) = text {
+                    evidence.text(key, subject.clone(), text, origin.clone());
+                }
+            }
+        }
+    }
+
+    fn hot(&mut self, hot: &[&Hot]) {
+        let printed = self.dumps.iter().filter(|dump| !dump.form.is_file());
+        if printed.count() < 2 {
+            let why = Absence::because("one dump shows no growth of CPU time")
+                .remedy("jcmd PID Thread.print -l, three times, some seconds apart");
+            self.absent(&keys::THREADS_HOT_SHARE, why);
+            return;
+        }
+        let origin = Origin::new(whole(self.dumps), "cpu= of the first and the last dump");
+        let loops: Vec<&&Hot> = hot.iter().filter(|one| one.looks_like.is_some()).collect();
+        if let Some(first) = loops.first() {
+            let kind = first.looks_like.clone().unwrap_or_default();
+            let same: Vec<&&&Hot> = loops
+                .iter()
+                .filter(|one| one.looks_like == first.looks_like)
+                .collect();
+            let mut words: Vec<String> = same.iter().take(NAMED).map(|one| used(one)).collect();
+            if same.len() > NAMED {
+                words.push(format!("{} more", same.len() - NAMED));
+            }
+            let count = same.len() as f64;
+            self.text(&keys::THREADS_HOT_LOOP, words.join(", "), origin.clone());
+            self.text(&keys::THREADS_HOT_LOOP_KIND, kind, origin.clone());
+            self.number(&keys::THREADS_HOT_LOOP_THREADS, count, origin.clone());
+        }
+        let mut others = hot
+            .iter()
+            .filter(|one| one.looks_like.is_none() && !one.is_of_jvm);
+        let hottest = others.next();
+        let share = hottest.map_or(0.0, |one| one.cpu_share.unwrap_or(1.0));
+        self.number(&keys::THREADS_HOT_SHARE, share, origin.clone());
+        if let Some(hottest) = hottest {
+            self.text(&keys::THREADS_HOT, used(hottest), origin.clone());
+        }
+        if let Some(of_jvm) = hot.iter().find(|one| one.is_of_jvm) {
+            let share = of_jvm.cpu_share.unwrap_or(0.0);
+            self.number(&keys::THREADS_HOT_JVM, share, origin.clone());
+            self.text(&keys::THREADS_HOT_JVM_NAME, of_jvm.thread.clone(), origin);
+        }
+    }
+
+    fn carriers(&mut self, carriers: Option<&Carriers>) {
+        let origin = Origin::new(whole(self.dumps), "");
+        let none = Carriers::default();
+        let of = carriers.unwrap_or(&none);
+        for (key, count) in [
+            (&keys::THREADS_CARRIERS, of.carriers),
+            (&keys::THREADS_CARRIERS_HELD, of.held),
+            (&keys::THREADS_CARRIER_DUMPS, of.dumps),
+            (&keys::THREADS_PINNED, of.pinned),
+            (&keys::THREADS_UNSTARTED, of.unstarted),
+        ] {
+            self.number(key, count as f64, origin.clone());
+        }
+        if let Some(at) = &of.at {
+            self.text(&keys::THREADS_PINNED_AT, at.clone(), origin);
+        }
+    }
+
     fn serializing(&mut self, serializing: usize) {
         if !self.dumps.iter().any(|dump| is_told(dump)) {
-            let why = Absence::because("the dump tells no states")
+            let why = Absence::because("the dump has no states")
                 .remedy("jcmd PID Thread.print -l, three times, some seconds apart");
             self.absent(&keys::THREADS_RUNNING, why.clone());
             self.absent(&keys::THREADS_SERIALIZING, why);
@@ -206,6 +366,37 @@ impl OfJvm<'_> {
             );
             evidence.number(&keys::THREADS_DEADLOCK_REPORTED, subject, reported, origin);
         }
+    }
+}
+
+/// Who is past the place where others wait, and what that does.
+fn holders(wait: &SharedWait) -> Option<String> {
+    if wait.holders.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = wait.holders.iter().take(2).map(String::as_str).collect();
+    let mut names = names.join(", ");
+    if wait.past > 2 {
+        names = format!("{names} and {} more", wait.past - 2);
+    }
+    let doing = wait.holders_doing.as_ref();
+    let doing = doing.map_or_else(String::new, |doing| {
+        if wait.past > 1 {
+            format!(", most of which: {doing}")
+        } else {
+            format!(", which {doing}")
+        }
+    });
+    Some(format!("{names}{doing}"))
+}
+
+/// A thread and the CPU that it used.
+fn used(hot: &Hot) -> String {
+    let at = hot.at.as_ref();
+    let at = at.map_or_else(String::new, |at| format!(" in {at}"));
+    match hot.cpu_share {
+        Some(share) => format!("{} ({:.0} % of a CPU{at})", hot.thread, 100.0 * share),
+        None => format!("{} (running in all {} dumps{at})", hot.thread, hot.dumps),
     }
 }
 

@@ -54,14 +54,16 @@ pub(crate) fn serializes(frames: &[Arc<str>]) -> bool {
     innermost.is_some_and(|at| !frames[..at].iter().any(|frame| is_of(frame, &READS)))
 }
 
-/// Class and method, without the module before and the place behind: `java.lang.Object.wait`.
+/// Class and method, without the loader and the module before and the place behind: `java.lang.Object.wait`.
 pub(crate) fn method(frame: &str) -> &str {
-    let name = frame.split_once('(').map_or(frame, |(name, _)| name);
-    match name.split_once('/') {
-        // The address of a lambda has a stroke as well.
-        Some((module, name)) if !module.contains('$') => name,
-        _ => name,
+    let mut name = frame.split_once('(').map_or(frame, |(name, _)| name);
+    // `app//Main.main`, `java.base@17/java.lang.Object.wait`; the address of a lambda has a stroke as well.
+    while let Some((module, rest)) = name.split_once('/')
+        && !module.contains('$')
+    {
+        name = rest;
     }
+    name
 }
 
 /// Class and method by their last names: `RollingFileAppender.append`.
@@ -74,9 +76,19 @@ pub(crate) fn short(frame: &str) -> &str {
     }
 }
 
-fn is_of_jdk(frame: &str) -> bool {
+pub(crate) fn is_of_jdk(frame: &str) -> bool {
     let name = method(frame);
     JDK.iter().any(|package| name.starts_with(package))
+}
+
+/// The frames up to the first that is not of the JDK, and that one and those of libraries behind it; `most` at most.
+pub(crate) fn inner(frames: &[Arc<str>], most: usize) -> &[Arc<str>] {
+    let first = frames
+        .iter()
+        .position(|frame| !is_of_jdk(frame))
+        .unwrap_or(frames.len());
+    // A promise of a library is a frame or two behind those of the JDK.
+    &frames[..frames.len().min(first + 3).min(most)]
 }
 
 /// The frames on top; those of the JDK left out where there are others.
@@ -127,6 +139,12 @@ mod tests {
                 "VT$$Lambda/0x0000000090042228.run",
             ),
             ("Main.main(Main.java)", "Main.main", "Main.main"),
+            ("app//Main.main(Main.java)", "Main.main", "Main.main"),
+            (
+                "app//A$$Lambda$26/0x00007f.run(Unknown Source)",
+                "A$$Lambda$26/0x00007f.run",
+                "A$$Lambda$26/0x00007f.run",
+            ),
             ("", "", ""),
         ] {
             assert_eq!((method(frame), short(frame)), (name, last));

@@ -213,13 +213,70 @@ impl<'d> Graph<'d> {
             .filter(unknown)
             .map(|node| node.waiters.len())
             .sum();
-        let nameless = |at: &usize| self.waits[*at].is_none();
-        let waiting = (0..self.doing.len()).filter(|at| self.doing[*at] == Activity::LockWaiting);
-        of_nodes + waiting.filter(nameless).count()
+        of_nodes + self.nameless(false)
     }
 
+    /// Threads that wait for a lock that the dump does not name: for a class, or for any other.
+    fn nameless(&self, class: bool) -> usize {
+        let waits = |at: &usize| {
+            let wait = self.dump.threads[*at].wait.as_ref();
+            let for_class = wait.is_some_and(|wait| wait.how == How::Initialise);
+            self.doing[*at] == Activity::LockWaiting
+                && self.waits[*at].is_none()
+                && for_class == class
+        };
+        (0..self.doing.len()).filter(waits).count()
+    }
+
+    /// Virtual threads among those that wait for a lock of unknown owner: no form of dump has the owner of theirs.
+    pub(crate) fn ownerless_virtual(&self) -> usize {
+        let waits = |at: &usize| {
+            let unknown = match self.waits[*at] {
+                Some(node) => {
+                    self.nodes[node].owner.is_none() && self.owner_is_secret(&self.nodes[node])
+                }
+                None => true,
+            };
+            self.doing[*at] == Activity::LockWaiting && self.dump.threads[*at].is_virtual && unknown
+        };
+        (0..self.doing.len()).filter(waits).count()
+    }
+
+    /// Locks of unknown owner; only those that virtual threads wait for, where asked.
+    pub(crate) fn ownerless_locks(&self, of_virtual: bool) -> usize {
+        let nodes = self.nodes.iter().filter(|node| {
+            let is_unknown = node.owner.is_none()
+                && (self.owner_is_secret(node) || self.is_held_by_readers(node));
+            let is_asked = !of_virtual
+                || node
+                    .waiters
+                    .iter()
+                    .any(|at| self.dump.threads[*at].is_virtual);
+            is_unknown && is_asked
+        });
+        nodes.count()
+    }
+
+    /// Another form of dump would show the owner.
     fn owner_is_secret(&self, node: &Node<'_>) -> bool {
-        node.is_synchronizer && !self.dump.synchronizers_told
+        node.is_synchronizer && !self.dump.synchronizers_told && !is_stamped(node.lock)
+    }
+
+    /// Readers hold this lock, or may: who they are is in no dump.
+    pub(crate) fn is_held_by_readers(&self, node: &Node<'_>) -> bool {
+        node.owner.is_none()
+            && (is_stamped(node.lock)
+                || node.lock.class.contains("ReadWriteLock$") && !self.owner_is_secret(node))
+    }
+
+    /// Threads that wait for what no form of dump records: readers of a lock, a class without a name.
+    pub(crate) fn unrecorded(&self) -> usize {
+        let held = self
+            .nodes
+            .iter()
+            .filter(|node| self.is_held_by_readers(node));
+        let of_readers: usize = held.map(|node| node.waiters.len()).sum();
+        of_readers + self.nameless(true)
     }
 
     /// Why no owner of this lock is known.
@@ -228,16 +285,17 @@ impl<'d> Graph<'d> {
             return None;
         }
         Some(match (self.owner_is_secret(node), self.dump.form) {
-            (true, Form::Print) => {
-                "the dump does not tell who holds synchronizers; take it with jcmd PID Thread.print -l"
+            (true, Form::Print | Form::Beans) => {
+                "this dump lacks the owners of ReentrantLock and its like; take it with jcmd PID Thread.print -l"
             }
             (true, _) => {
-                "this form of dump does not tell who holds synchronizers; jcmd PID Thread.print -l does"
+                "this form of dump lacks the owners of ReentrantLock and its like; jcmd PID Thread.print -l has them"
             }
+            (false, _) if is_stamped(node.lock) => "the JVM records no owner of a StampedLock",
             (false, _) if node.lock.class.contains("ReadWriteLock$") => {
-                "no thread holds it alone; readers may hold it, and who they are is not recorded"
+                "readers hold it: no thread has the write lock, and the JVM records no readers"
             }
-            (false, Form::Print) => {
+            (false, Form::Print | Form::Beans) => {
                 "no thread of the dump holds it: it was just being handed over, or a virtual thread holds it"
             }
             (false, _) => {
@@ -245,6 +303,11 @@ impl<'d> Graph<'d> {
             }
         })
     }
+}
+
+/// A `StampedLock` is no ownable synchronizer: nothing knows who has it, not even for writing.
+fn is_stamped(lock: &Lock) -> bool {
+    lock.class.contains("StampedLock")
 }
 
 /// What tells a circle from others: the ids of its locks.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use rungwise_model::threads::Form;
 use serde_json::Value;
 
+use crate::activity;
 use crate::dump::{Dump, Hold, How, Lock, State, Thread, Wait};
+use crate::frame::method;
 
 /// The beginning of such a document: the one member that it has.
 pub(crate) fn looks_like(beginning: &[u8]) -> bool {
@@ -34,6 +36,7 @@ pub(crate) fn dump(text: &[u8]) -> Option<Dump> {
             threads.push(self::thread(thread, lines.next().unwrap_or(1)));
         }
     }
+    mark_virtual(&mut threads);
     let words = |name: &str| told.get(name)?.as_str().map(str::to_owned);
     Some(Dump {
         line: 1,
@@ -44,6 +47,22 @@ pub(crate) fn dump(text: &[u8]) -> Option<Dump> {
         threads,
         ..Dump::default()
     })
+}
+
+/// JDK 21 does not say which threads are virtual; their stacks do. One that has not begun has no stack, as threads of the JVM.
+fn mark_virtual(threads: &mut [Thread]) {
+    let runs = |thread: &Thread| {
+        let outermost = thread.frames.last().map(|frame| method(frame));
+        outermost == Some("java.lang.VirtualThread.run")
+    };
+    let is_marked = threads.iter().any(|thread| thread.is_virtual);
+    if is_marked || !threads.iter().any(runs) {
+        return;
+    }
+    for thread in threads {
+        thread.is_virtual =
+            runs(thread) || thread.frames.is_empty() && !activity::is_of_jvm(thread);
+    }
 }
 
 fn thread(told: &Value, line: u64) -> Thread {

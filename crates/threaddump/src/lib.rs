@@ -16,8 +16,8 @@
 //! assert_eq!(summary(dumps).dumps[0].deadlocks[0].threads, ["a", "b"]);
 //! ```
 //!
-//! Three forms are read: what `jstack`, `jcmd PID Thread.print` and SIGQUIT print, and both forms of `jcmd PID
-//! Thread.dump_to_file`. Pure: no file is opened here, no clock is read, no input makes it panic. Lines of an application
+//! Read are what `jstack`, `jcmd PID Thread.print` and SIGQUIT print, both forms of `jcmd PID Thread.dump_to_file`, and what tools make of
+//! the management beans: JMX, VisualVM, Spring Boot Actuator. Pure: no file is opened here, no clock is read, no input makes it panic. Lines of an application
 //! before, between and behind dumps are counted as not understood.
 
 #![expect(
@@ -26,17 +26,22 @@
 )]
 
 mod activity;
+mod beans;
+mod classes;
 mod course;
 mod dump;
 mod evidence;
 mod frame;
 mod graph;
+mod heat;
 mod json;
 mod lines;
 mod parser;
 mod pools;
+mod shared;
 mod summary;
 mod text;
+mod waits;
 
 pub use dump::{Dump, Hold, How, Lock, Member, Reported, State, Thread, Wait};
 pub use evidence::evidence;

@@ -8,7 +8,7 @@ use rungwise_model::gc::{Account, Sample};
 
 use crate::dump::Dump;
 use crate::lines::{Lines, Utf16};
-use crate::{json, text};
+use crate::{beans, json, text};
 
 /// Bytes of a file that tell in which form it is.
 const FIRST: usize = 256;
@@ -59,7 +59,7 @@ impl Parser {
 
     /// Whether a file that begins so is a document that holds a dump; what lines say is known line by line.
     pub fn is_document(first: &[u8]) -> bool {
-        json::looks_like(&first[..first.len().min(FIRST)])
+        is_document(&first[..first.len().min(FIRST)])
     }
 
     /// Another file begins.
@@ -101,7 +101,7 @@ impl Parser {
             Some(decoder) => decoder.clone().decoded(deciding),
             None => deciding.to_vec(),
         };
-        self.form = Some(if json::looks_like(&beginning) {
+        self.form = Some(if is_document(&beginning) {
             Shape::Json
         } else {
             Shape::Lines
@@ -172,7 +172,7 @@ impl Parser {
 
     fn end_of_document(&mut self) {
         let whole = std::mem::take(&mut self.whole);
-        let Some(dump) = json::dump(&whole) else {
+        let Some(dump) = json::dump(&whole).or_else(|| beans::dump(&whole)) else {
             // It only begins like one.
             self.take_lines(&whole);
             return;
@@ -186,6 +186,11 @@ impl Parser {
         self.account.understood_lines += lines;
         self.account.understood += whole.len() as u64;
     }
+}
+
+/// A document that holds a dump, by its beginning.
+fn is_document(beginning: &[u8]) -> bool {
+    json::looks_like(beginning) || beans::looks_like(beginning)
 }
 
 /// The beginning of a line with its control characters replaced.

@@ -2,21 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use rungwise_model::threads::Pool;
+use rungwise_model::threads::{Itself, Pool};
 
 use crate::activity::Activity;
-use crate::frame;
+use crate::dump::Thread;
+use crate::frame::{self, method};
 use crate::graph::Graph;
+use crate::shared::Earlier;
+use crate::waits::{self, Kind};
 
 /// Fewer are no pool.
 const FEWEST: usize = 2;
 /// Fewer are not called starved: two threads at one lock are a chance.
 const FEWEST_STARVED: usize = 3;
-/// What all threads of a pool may wait for besides a lock; other waits may be how a pool of a home-made kind is idle.
-const SHORT_OF: &str = "gets a database connection";
+/// Frames of a thread that runs a task of a pool.
+const WORKS: [&str; 4] = [
+    "java.util.concurrent.ThreadPoolExecutor.runWorker",
+    "java.util.concurrent.ForkJoinTask.doExec",
+    "java.util.concurrent.FutureTask.run",
+    "java.lang.VirtualThread.runContinuation",
+];
 
-/// The pools, largest first.
-pub(crate) fn of(graph: &Graph<'_>) -> Vec<Pool> {
+/// The pools, largest first; `before` are earlier dumps of the same JVM and form.
+pub(crate) fn of(graph: &Graph<'_>, before: &[&Graph<'_>]) -> Vec<Pool> {
     let mut pools: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut rest: Vec<usize> = (0..graph.doing.len())
         .filter(|at| graph.doing[*at] != Activity::Jvm)
@@ -38,15 +46,25 @@ pub(crate) fn of(graph: &Graph<'_>) -> Vec<Pool> {
             }
         }
     }
+    // An executor with a single thread waits for itself as well.
+    for at in rest {
+        let thread = &graph.dump.threads[at];
+        if graph.doing[at] == Activity::Waiting
+            && works(thread)
+            && waits::kind(thread) == Some(Kind::Task)
+        {
+            pools.insert(thread.name.to_string(), vec![at]);
+        }
+    }
     let mut pools: Vec<Pool> = pools
         .into_iter()
-        .map(|(name, members)| pool(graph, name, &members))
+        .map(|(name, members)| pool(graph, before, name, &members))
         .collect();
     pools.sort_by_key(|pool| std::cmp::Reverse(pool.threads));
     pools
 }
 
-fn pool(graph: &Graph<'_>, name: String, members: &[usize]) -> Pool {
+fn pool(graph: &Graph<'_>, before: &[&Graph<'_>], name: String, members: &[usize]) -> Pool {
     let count = |activity| {
         let members = members.iter();
         members.filter(|at| graph.doing[**at] == activity).count() as u64
@@ -59,11 +77,64 @@ fn pool(graph: &Graph<'_>, name: String, members: &[usize]) -> Pool {
         lock_waiting: count(Activity::LockWaiting),
         waiting: count(Activity::Waiting),
         starved: starved(graph, members),
+        waits_for_itself: itself(graph, before, members),
     }
 }
 
+/// The thread runs a task of some pool.
+fn works(thread: &Thread) -> bool {
+    let mut frames = thread.frames.iter().map(|frame| method(frame));
+    frames.any(|name| WORKS.contains(&name))
+}
+
+/// All members wait for results of tasks. If no other thread computes any, the tasks wait in the queue of this very pool.
+fn itself(graph: &Graph<'_>, before: &[&Graph<'_>], members: &[usize]) -> Option<Itself> {
+    let threads = &graph.dump.threads;
+    let kinds: Option<Vec<Kind>> = members
+        .iter()
+        .map(|at| {
+            let thread = &threads[*at];
+            let is_waiting = graph.doing[*at] == Activity::Waiting && works(thread);
+            waits::kind(thread).filter(|kind| is_waiting && kind.is_result())
+        })
+        .collect();
+    let kinds = kinds?;
+    let needs_thread = kinds.iter().all(|kind| *kind == Kind::Task);
+    if members.len() < FEWEST && !needs_thread {
+        return None;
+    }
+    // What holds most of them is named.
+    let first = kinds.iter().find(|kind| **kind != Kind::Task);
+    let kind = *first.or_else(|| kinds.first())?;
+    let example = members
+        .iter()
+        .zip(&kinds)
+        .find(|(_, of)| **of == kind)
+        .map(|(at, _)| &threads[*at])?;
+    let others = threads.iter().enumerate().filter(|(at, thread)| {
+        let is_at_work = !matches!(graph.doing[*at], Activity::Idle)
+            && !waits::kind(thread).is_some_and(Kind::is_result);
+        !members.contains(at) && works(thread) && is_at_work
+    });
+    let earlier: Vec<Earlier<'_>> = before
+        .iter()
+        .map(|before| Earlier::of(before, graph))
+        .collect();
+    let still = members.iter().filter(|at| {
+        let now = &threads[**at];
+        !earlier.is_empty() && earlier.iter().all(|dump| dump.has_unmoved(now))
+    });
+    Some(Itself {
+        what: kind.what(),
+        at: waits::place(&example.frames, kind).map(|frame| frame::short(frame).to_owned()),
+        others: others.count() as u64,
+        needs_thread,
+        still: still.count() as u64,
+    })
+}
+
 /// The name with its last `numbers` numbers replaced.
-fn pattern(name: &str, numbers: usize) -> Option<String> {
+pub(crate) fn pattern(name: &str, numbers: usize) -> Option<String> {
     let mut pattern = name.to_owned();
     let mut end = name.len();
     for _ in 0..numbers {
@@ -95,11 +166,15 @@ fn starved(graph: &Graph<'_>, members: &[usize]) -> Option<String> {
             .all(waits)
             .then(|| format!("the lock {}{holder}", node.lock.class));
     }
-    let all = members.iter().all(|at| {
-        graph.doing[*at] == Activity::Waiting
-            && frame::meaning(&graph.dump.threads[*at].frames) == Some(SHORT_OF)
-    });
-    all.then(|| "a database connection".to_owned())
+    let lent = |at: &usize| match waits::kind(&graph.dump.threads[*at])? {
+        Kind::Lent(library) if graph.doing[*at] == Activity::Waiting => Some(library.lends),
+        _ => None,
+    };
+    let first = lent(members.first()?)?;
+    members
+        .iter()
+        .all(|at| lent(at) == Some(first))
+        .then(|| first.to_owned())
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use rungwise_model::gc::Sample;
-use rungwise_model::threads::{self, Deadlock, Doing, Form, Lock, Stuck};
+use rungwise_model::threads::{self, Carriers, Deadlock, Doing, Hot, Lock, SharedWait, Stuck};
 
 use crate::activity::{self, Activity};
 use crate::dump::{Dump, Reported};
 use crate::graph::{Graph, Node, ids};
-use crate::{course, frame, pools};
+use crate::{classes, course, frame, heat, pools, shared};
 
 /// Dumps, and what is to be known of them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,52 +17,201 @@ pub struct Summary {
     pub dumps: Vec<threads::Dump>,
     /// Threads that stand still from dump to dump.
     pub stuck: Vec<Stuck>,
+    /// What threads wait for that no thread owns, in the last dump of each JVM.
+    pub waits: Vec<SharedWait>,
+    /// Threads that used a CPU between the dumps.
+    pub hot: Vec<Hot>,
+    /// Carriers of virtual threads, of each JVM that has some.
+    pub carriers: Vec<Carriers>,
     /// What the reader should know.
     pub notes: Vec<String>,
-    /// Of each dump: threads that wait for a lock whose owner it does not tell, and another form would.
-    pub(crate) ownerless: Vec<usize>,
+    /// Of each JVM, in order: what its dumps leave unseen.
+    pub(crate) unseen: Vec<Unseen>,
     /// Of each dump: threads that run with Java serialization on their stack.
     pub(crate) serializing: Vec<usize>,
 }
 
+/// What the dumps of one JVM cannot show, so that nobody may call it absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Unseen {
+    /// Threads that wait for a lock whose owner these dumps lack, and another form has.
+    pub(crate) ownerless: usize,
+    /// Threads that wait for a lock whose owner no form of dump has: readers, a `StampedLock`, locks of virtual threads.
+    pub(crate) unrecorded: usize,
+    /// Different locks among those.
+    pub(crate) locks: usize,
+    /// Virtual threads exist, and no dump shows what those that are not mounted wait for.
+    pub(crate) virtual_threads: Option<&'static str>,
+}
+
 /// What these dumps say.
 pub fn summary(dumps: Vec<Dump>) -> Summary {
-    let dumps = course::ordered(dumps);
+    let mut dumps = course::ordered(dumps);
+    for dump in &mut dumps {
+        classes::resolve(dump);
+    }
     let jvms = course::jvms(&dumps);
     let graphs: Vec<Graph<'_>> = dumps.iter().map(Graph::of).collect();
+    let count = jvms.iter().copied().max().unwrap_or(0);
+    let of_jvm = |jvm: u64| -> Vec<&Graph<'_>> {
+        let graphs = graphs.iter().zip(&jvms);
+        let of_jvm = graphs.filter(|(_, of)| **of == jvm);
+        of_jvm.map(|(graph, _)| graph).collect()
+    };
     let told: Vec<threads::Dump> = graphs
         .iter()
         .zip(&jvms)
         .enumerate()
-        .map(|(at, (graph, jvm))| dump(graph, at as u64 + 1, *jvm))
+        .map(|(at, (graph, jvm))| {
+            let before = graphs[..at].iter().zip(&jvms);
+            let before =
+                before.filter(|(other, of)| *of == jvm && is_print(other) == is_print(graph));
+            let before: Vec<&Graph<'_>> = before.map(|(graph, _)| graph).collect();
+            dump(graph, &before, at as u64 + 1, *jvm)
+        })
         .collect();
-    let count = jvms.iter().copied().max().unwrap_or(0);
-    let stuck = (1..=count).flat_map(|jvm| {
-        let of_jvm = graphs.iter().zip(&jvms).filter(|(_, of)| **of == jvm);
-        let of_jvm: Vec<&Graph<'_>> = of_jvm.map(|(graph, _)| graph).collect();
-        course::stuck(jvm, &of_jvm)
-    });
-    let ownerless: Vec<usize> = graphs.iter().map(Graph::ownerless).collect();
+    let (mut stuck, mut waits, mut hot) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut carriers, mut unseen) = (Vec::new(), Vec::new());
+    for jvm in 1..=count {
+        let all = of_jvm(jvm);
+        for form in [true, false] {
+            // Threads are compared between dumps of one form: others print other frames.
+            let of_form: Vec<&Graph<'_>> = all
+                .iter()
+                .copied()
+                .filter(|graph| is_print(graph) == form)
+                .collect();
+            stuck.extend(course::stuck(jvm, &of_form));
+            if form {
+                hot.extend(heat::hot(jvm, &of_form));
+            }
+            let found = shared::waits(jvm, &of_form);
+            // Both forms show platform threads; those of a file count where it alone has them.
+            let is_new = |one: &SharedWait| {
+                !waits.iter().any(|other: &SharedWait| {
+                    other.jvm == jvm && other.kind == one.kind && other.at == one.at
+                })
+            };
+            let found: Vec<SharedWait> = found.into_iter().filter(is_new).collect();
+            waits.extend(found);
+        }
+        carriers.extend(heat::carriers(jvm, &all));
+        unseen.push(self::unseen(&all));
+    }
+    waits.sort_by_key(|one| (one.jvm, std::cmp::Reverse(one.waiters.len())));
     Summary {
-        stuck: stuck.collect(),
-        notes: notes(&dumps, count, ownerless.iter().copied().max().unwrap_or(0)),
-        ownerless,
+        notes: notes(&dumps, count, &unseen),
+        stuck,
+        waits,
+        hot,
+        carriers,
+        unseen,
         serializing: graphs.iter().map(serializing).collect(),
         dumps: told,
     }
 }
 
-fn notes(dumps: &[Dump], jvms: u64, ownerless: usize) -> Vec<String> {
+fn is_print(graph: &Graph<'_>) -> bool {
+    !graph.dump.form.is_file()
+}
+
+/// The JVM runs virtual threads.
+fn has_virtual(dump: &Dump) -> bool {
+    dump.threads.iter().any(|thread| {
+        thread.is_virtual
+            || thread.carries.is_some()
+            || thread.name.starts_with("VirtualThread-un")
+            || has_release(dump) && is_carrier(thread)
+    })
+}
+
+/// The JVM has virtual threads, or does not say its version.
+fn has_release(dump: &Dump) -> bool {
+    let version = dump.version.as_deref().unwrap_or("21");
+    let major = version.split(['.', '+', '-']).next();
+    major
+        .and_then(|major| major.parse().ok())
+        .is_some_and(|major: u32| major >= 21)
+}
+
+/// A carrier at rest, or a worker of some other pool: their names do not differ.
+fn is_carrier(thread: &crate::dump::Thread) -> bool {
+    let pattern = pools::pattern(&thread.name, 2);
+    pattern.as_deref() == Some("ForkJoinPool-*-worker-*")
+}
+
+fn unseen(graphs: &[&Graph<'_>]) -> Unseen {
+    let last = |print: bool| {
+        let mut found = graphs.iter().rev();
+        found.find(|graph| is_print(graph) == print)
+    };
+    let (print, file) = (last(true), last(false));
+    let mut unseen = Unseen::default();
+    match (print, file) {
+        // The printed dump has the owners of platform threads; a file adds the virtual ones, whose owners nothing has.
+        (Some(print), file) => {
+            unseen.ownerless = print.ownerless();
+            unseen.unrecorded = print.unrecorded();
+            unseen.locks = print.ownerless_locks(false);
+            if let Some(file) = file {
+                unseen.unrecorded += file.ownerless_virtual() + file.unrecorded();
+                unseen.locks += file.ownerless_locks(true);
+            }
+        }
+        (None, Some(file)) => {
+            let of_virtual = file.ownerless_virtual();
+            unseen.ownerless = file.ownerless().saturating_sub(of_virtual);
+            unseen.unrecorded = of_virtual + file.unrecorded();
+            unseen.locks = file.ownerless_locks(true);
+        }
+        (None, None) => {}
+    }
+    let any = graphs.iter().any(|graph| has_virtual(graph.dump));
+    unseen.virtual_threads = match file {
+        _ if !any => None,
+        None => Some(
+            "the JVM runs virtual threads, and a printed dump shows only those that are mounted; jcmd PID Thread.dump_to_file \
+             -format=json FILE shows all, give it together with this one",
+        ),
+        Some(file) if !activity::is_told(file.dump) && may_wait(graphs, file) => Some(
+            "the JVM runs virtual threads, and files of Thread.dump_to_file have neither states nor locks before JDK 25",
+        ),
+        Some(_) => None,
+    };
+    unseen
+}
+
+/// Whether virtual threads may wait for locks, by a file without states and by the printed dumps beside it: before JDK 24 one that waits for
+/// a monitor keeps its carrier, and one that waits for another lock shows so by its frames.
+fn may_wait(graphs: &[&Graph<'_>], file: &Graph<'_>) -> bool {
+    let printed: Vec<&&Graph<'_>> = graphs.iter().filter(|graph| is_print(graph)).collect();
+    let carries = |graph: &Graph<'_>| {
+        let mut threads = graph.dump.threads.iter();
+        threads.any(|thread| thread.carries.is_some())
+    };
+    let kept = match &printed[..] {
+        [] => true,
+        [one] => carries(one),
+        _ => heat::carriers(0, graphs).is_some_and(|carriers| carriers.held > 0),
+    };
+    kept || file.ownerless_virtual() > 0
+}
+
+fn notes(dumps: &[Dump], jvms: u64, unseen: &[Unseen]) -> Vec<String> {
     let mut notes = Vec::new();
+    let ownerless: usize = unseen.iter().map(|of| of.ownerless).sum();
     if ownerless > 0 {
-        let threads = if ownerless == 1 {
-            "thread waits"
-        } else {
-            "threads wait"
-        };
         notes.push(format!(
-            "{ownerless} {threads} for a lock whose owner the dump does not tell, so deadlocks through it stay unseen; jcmd PID \
-             Thread.print -l tells it"
+            "{} for a lock whose owner these dumps lack, so they cannot exclude a deadlock; jcmd PID Thread.print -l has the owners",
+            threads_wait(ownerless)
+        ));
+    }
+    let unrecorded: usize = unseen.iter().map(|of| of.unrecorded).sum();
+    if unrecorded > 0 {
+        notes.push(format!(
+            "{} for a lock whose owner no dump records (readers of a read-write lock, a StampedLock, a ReentrantLock of virtual \
+             threads): a deadlock through it is possible",
+            threads_wait(unrecorded)
         ));
     }
     if jvms > 1 {
@@ -70,30 +219,29 @@ fn notes(dumps: &[Dump], jvms: u64, ownerless: usize) -> Vec<String> {
             "the dumps are of {jvms} JVMs; only dumps of the same one are compared"
         ));
     }
-    if dumps.iter().any(|dump| !activity::is_told(dump)) {
+    let has_print = dumps.iter().any(|dump| !dump.form.is_file());
+    if !has_print && dumps.iter().any(|dump| !activity::is_told(dump)) {
         notes.push(
-            "a dump tells no states and no locks (Thread.dump_to_file before JDK 25), so nothing is said of deadlocks and lock \
-             waiting in it; jcmd PID Thread.print -l tells them"
+            "a dump has no states and no locks (Thread.dump_to_file before JDK 25), so it shows neither deadlocks nor lock waiting of \
+             platform threads; give one of jcmd PID Thread.print -l together with it"
                 .to_owned(),
         );
     }
-    let carried = |dump: &Dump| {
-        let virtually = |thread: &crate::dump::Thread| {
-            thread.carries.is_some() || thread.name.starts_with("VirtualThread-un")
-        };
-        dump.form == Form::Print && dump.threads.iter().any(virtually)
-    };
-    if dumps.iter().any(carried) {
-        notes.push(
-            "the JVM runs virtual threads, and this form of dump shows only those that are mounted; jcmd PID \
-             Thread.dump_to_file -format=json FILE shows all"
-                .to_owned(),
-        );
-    }
+    let mut of_virtual: Vec<&str> = unseen.iter().filter_map(|of| of.virtual_threads).collect();
+    of_virtual.dedup();
+    notes.extend(of_virtual.into_iter().map(str::to_owned));
     notes
 }
 
-fn dump(graph: &Graph<'_>, number: u64, jvm: u64) -> threads::Dump {
+fn threads_wait(count: usize) -> String {
+    if count == 1 {
+        "1 thread waits".to_owned()
+    } else {
+        format!("{count} threads wait")
+    }
+}
+
+fn dump(graph: &Graph<'_>, before: &[&Graph<'_>], number: u64, jvm: u64) -> threads::Dump {
     let dump = graph.dump;
     let mut by_state = BTreeMap::new();
     for state in dump.threads.iter().filter_map(|thread| thread.state) {
@@ -129,7 +277,7 @@ fn dump(graph: &Graph<'_>, number: u64, jvm: u64) -> threads::Dump {
         waiting_share: (activity::is_told(dump) && business > 0).then_some(share),
         deadlocks: deadlocks(graph),
         locks: nodes.into_iter().map(|node| lock(graph, node)).collect(),
-        pools: pools::of(graph),
+        pools: pools::of(graph, before),
     }
 }
 

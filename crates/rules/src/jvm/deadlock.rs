@@ -7,13 +7,19 @@ use rungwise_model::check::{Finding, Grade, Lack};
 use rungwise_model::evidence::{Absence, Evidence, Missing, Subject};
 use rungwise_model::keys;
 
-use super::dumps;
+use super::dumps::{self, Wait};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const CIRCLES: Threshold = Threshold {
     name: "deadlocks",
     value: 1.0,
     origin: "one is one too many: these threads never go on",
+};
+
+const READERS: Threshold = Threshold {
+    name: "threads that wait unmoved for a lock that readers hold, from which on it acts",
+    value: 3.0,
+    origin: "as for locks: ThreadLogic calls three blocked threads contention",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -27,19 +33,36 @@ pub(crate) static RULE: Rule = Rule {
         &keys::THREADS_DEADLOCKS,
         &keys::THREADS_DUMPS,
         &keys::THREADS_OWNERLESS,
+        &keys::THREADS_SHARED_WAITS,
+        &keys::THREADS_UNRECORDED,
+        &keys::THREADS_UNRECORDED_LOCKS,
+        &keys::THREADS_UNSEEN,
+        &keys::THREADS_WAIT,
+        &keys::THREADS_WAIT_BEHIND,
+        &keys::THREADS_WAIT_KIND,
+        &keys::THREADS_WAIT_STILL,
+        &keys::THREADS_WAIT_WAITERS,
+        &keys::THREADS_BUSINESS,
+        &keys::THREADS_WAIT_HOLDERS,
     ],
-    thresholds: &[CIRCLES],
+    thresholds: &[CIRCLES, READERS],
     knobs: &["app.lock_split"],
     doc: Doc {
         looks_for: "A circle of threads in a thread dump, each waiting for a lock that the next one holds: monitors of synchronized, \
-            and ReentrantLock and its like where the dump tells who holds them. What the JVM reports itself counts too.",
+            ReentrantLock and its like where the dump has their owners, and the initialisation of classes, which the JVM calls RUNNABLE and never \
+            reports. What the JVM reports itself counts too. Also threads that wait for a read-write lock which readers hold, while another \
+            thread waits for a lock of theirs: if that one is a reader, it is a deadlock.",
         hurts: "None of these threads ever runs again, nor does any that needs one of their locks. Pools run out of threads one by one \
             until the service answers nothing.",
         todo: "Restart the service to get it going. Then let all code take these locks in the same order, hold one lock at a time, or \
-            take the second one with tryLock and a time limit. The frames of both threads say where the locks are taken.",
+            take the second one with tryLock and a time limit. The frames of both threads say where the locks are taken. Classes that initialise \
+            each other: load one of them first, or move what they need into a third. A reader that needs the write lock must give back \
+            the read lock first.",
         wrong: "Files of Thread.dump_to_file hold threads written one after the other, so that a circle may be put together from two \
             moments; it is real if the next dump shows it again. Without -l (jstack, jcmd Thread.print) nothing is known of who \
-            holds a ReentrantLock: the rule is then undecided where threads wait for one.",
+            holds a ReentrantLock: the rule is then undecided where threads wait for one. No dump records readers, owners of a StampedLock, \
+            or the owner of a ReentrantLock that a virtual thread waits for: then it names a possible deadlock. Printed dumps leave out \
+            virtual threads that are not mounted; then it is undecided as well.",
         sources: "HotSpot, VM_FindDeadlocks and ThreadService::find_deadlocks_at_safepoint; the reference bank host, step 4.",
     },
     judge,
@@ -51,13 +74,14 @@ fn judge(evidence: &Evidence) -> Judgement {
 
 fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
     let deadlocks = evidence.quantity(&keys::THREADS_DEADLOCKS, jvm)?;
+    let possible = possible(evidence, jvm)?;
     if deadlocks.value < CIRCLES.value {
-        let ownerless = evidence.quantity(&keys::THREADS_OWNERLESS, jvm)?;
-        if ownerless.value > 0.0 {
-            return Ok(vec![Finding::undecided(vec![Lack::from(unknown(
-                jvm,
-                ownerless.value,
-            ))])]);
+        if !possible.is_empty() {
+            return Ok(possible);
+        }
+        let lacks = unseen(evidence, jvm)?;
+        if !lacks.is_empty() {
+            return Ok(vec![Finding::undecided(lacks)]);
         }
         let sentence = "the threads that wait for locks do not wait for one another in a circle";
         return Ok(vec![
@@ -68,7 +92,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
     }
     let of_jvm = format!("{}:", jvm.name());
     let circles = evidence.each_words(&keys::THREADS_DEADLOCK)?;
-    let findings = circles
+    let mut findings = circles
         .into_iter()
         .filter(|(subject, _)| subject.name().starts_with(&of_jvm))
         .map(|(subject, _)| circle(evidence, jvm, subject))
@@ -76,7 +100,131 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
     if findings.is_empty() {
         return Err(evidence.missing(&keys::THREADS_DEADLOCK, jvm));
     }
+    findings.extend(possible);
     Ok(findings)
+}
+
+/// What the dumps leave unseen, so that no deadlock is not known.
+fn unseen(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Lack>, Missing> {
+    let mut lacks = Vec::new();
+    let ownerless = evidence.quantity(&keys::THREADS_OWNERLESS, jvm)?;
+    if ownerless.value > 0.0 {
+        let why = Absence::because(format!(
+            "{} for locks whose owner the dump lacks",
+            threads_wait(ownerless.value)
+        ))
+        .remedy("jcmd PID Thread.print -l, or jstack -l PID");
+        lacks.push(lack(jvm, why));
+    }
+    let unrecorded = evidence.quantity(&keys::THREADS_UNRECORDED, jvm)?;
+    if unrecorded.value > 0.0 {
+        lacks.push(lack(
+            jvm,
+            Absence::because(format!(
+                "{} for locks whose owner no dump records",
+                threads_wait(unrecorded.value)
+            )),
+        ));
+    }
+    if let Ok(why) = evidence.words(&keys::THREADS_UNSEEN, jvm) {
+        lacks.push(lack(jvm, Absence::because(why.value)));
+    }
+    Ok(lacks)
+}
+
+fn threads_wait(count: f64) -> String {
+    if count > 1.0 {
+        format!("{} wait", say::count(count, "thread"))
+    } else {
+        "1 thread waits".to_owned()
+    }
+}
+
+fn lack(jvm: &Subject, why: Absence) -> Lack {
+    Lack::from(Missing {
+        key: keys::THREADS_DEADLOCKS.id,
+        subject: jvm.clone(),
+        why,
+    })
+}
+
+/// Deadlocks that no dump can prove: through readers of a lock, and through locks whose owner is never recorded.
+fn possible(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
+    let mut findings = Vec::new();
+    let waits = dumps::waits(evidence, jvm)?;
+    for wait in waits.iter().filter(|wait| wait.kind == "read-lock") {
+        findings.extend(by_readers(evidence, wait)?);
+    }
+    let unrecorded = evidence.quantity(&keys::THREADS_UNRECORDED, jvm)?;
+    let locks = evidence.quantity(&keys::THREADS_UNRECORDED_LOCKS, jvm)?;
+    // A circle needs two of them; several waiters of one lock are a queue.
+    if findings.is_empty() && unrecorded.value > 1.0 && locks.value > 1.0 {
+        let sentence = format!(
+            "possible deadlock: {} for {} whose owners no dump records",
+            threads_wait(unrecorded.value),
+            say::count(locks.value, "lock")
+        );
+        findings.push(
+            Finding::watch(jvm, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::Low)
+                .cite(unrecorded.reading)
+                .cite(locks.reading)
+                .refuted_by("a later dump shows one of these threads at another place"),
+        );
+    }
+    Ok(findings)
+}
+
+fn by_readers(evidence: &Evidence, wait: &Wait<'_>) -> Result<Option<Finding>, Missing> {
+    let still = evidence.quantity(&keys::THREADS_WAIT_STILL, wait.subject)?;
+    let behind = evidence
+        .words(&keys::THREADS_WAIT_BEHIND, wait.subject)
+        .ok();
+    if behind.is_none() && still.value < 1.0 {
+        return Ok(None);
+    }
+    let threads = threads_wait(wait.count.value);
+    let during = if still.value > 0.0 && wait.dumps > 1 {
+        format!(
+            ", {} of them unmoved in {} dumps",
+            say::whole(still.value),
+            wait.dumps
+        )
+    } else {
+        String::new()
+    };
+    let finding = if let Some(behind) = behind {
+        let sentence = format!(
+            "possible deadlock: {threads} for {}{during}, and {}: a deadlock if that thread is one of the readers",
+            wait.what.value, behind.value
+        );
+        Finding::act(wait.subject, sentence)
+            .severity(Grade::High)
+            .cite(behind.reading)
+            .refuted_by("a later dump shows one of these threads at another place")
+    } else {
+        let sentence = format!(
+            "{threads} for {}{during}: the readers never give it back, or a thread that waits is a reader itself",
+            wait.what.value
+        );
+        let finding = if still.value >= READERS.value {
+            Finding::act(wait.subject, sentence).severity(Grade::High)
+        } else {
+            Finding::watch(wait.subject, sentence).severity(Grade::Medium)
+        };
+        finding.refuted_by("a later dump shows these threads elsewhere")
+    };
+    let certain = still.value > 0.0 && wait.dumps > 2;
+    Ok(Some(
+        finding
+            .confidence(if certain { Grade::High } else { Grade::Medium })
+            .cite(wait.what.reading)
+            .cite(wait.count.reading)
+            .cite(still.reading)
+            .consider("app.lock_split")
+            .expect("a restart frees these threads; a lock that is given back before the next is taken keeps them free"),
+    ))
 }
 
 fn circle(evidence: &Evidence, jvm: &Subject, subject: &Subject) -> Result<Finding, Missing> {
@@ -103,21 +251,4 @@ fn circle(evidence: &Evidence, jvm: &Subject, subject: &Subject) -> Result<Findi
         .expect("a restart frees these threads; locks taken in one order keep them free")
         .refuted_by("a later dump shows one of these threads at another place");
     Ok(finding)
-}
-
-fn unknown(jvm: &Subject, waiting: f64) -> Missing {
-    let why = Absence::because(format!(
-        "{} for locks whose owner the dump does not tell",
-        if waiting > 1.0 {
-            format!("{} wait", say::count(waiting, "thread"))
-        } else {
-            "1 thread waits".to_owned()
-        }
-    ))
-    .remedy("jcmd PID Thread.print -l, or jstack -l PID");
-    Missing {
-        key: keys::THREADS_DEADLOCKS.id,
-        subject: jvm.clone(),
-        why,
-    }
 }

@@ -1,6 +1,7 @@
 //! Runs of a JVM as their GC logs tell of them, and what its thread dumps show.
 
 pub(crate) mod alloc_per_request;
+pub(crate) mod connection_pool_exhausted;
 pub(crate) mod deadlock;
 mod dumps;
 pub(crate) mod gc_alloc_failure;
@@ -33,6 +34,7 @@ mod late_start;
 mod live;
 pub(crate) mod lock_wait_ratio;
 mod options;
+pub(crate) mod pool_self_wait;
 mod run;
 pub(crate) mod serialize_hot;
 
@@ -46,3 +48,6 @@ pub(crate) fn symptom(rule: &str) -> u8 {
         _ => 0,
     }
 }
+pub(crate) mod shared_wait;
+pub(crate) mod thread_hot;
+pub(crate) mod virtual_thread_pinned;

@@ -21,6 +21,7 @@ mod gc_memory;
 mod judged;
 mod ladder;
 mod peers;
+mod plants;
 mod resume;
 mod run;
 mod threads;

@@ -143,24 +143,38 @@ fn what_is_not_told_is_said() {
     for (name, said, code) in [
         (
             "own_jdk25-jstack.txt.gz",
-            "9 threads wait for a lock whose owner the dump does not tell",
+            "9 threads wait for a lock whose owner these dumps lack",
             1,
         ),
         (
             "own_jdk21-vt-plain.txt",
-            "a dump tells no states and no locks",
+            "a dump has no states and no locks",
             3,
         ),
         (
             "own_jdk21-vt-print.txt",
             "shows only those that are mounted",
-            0,
+            3,
         ),
     ] {
         let ended = bench.run(&["jvm", "threads", &dump(name)]);
         let text = ended.stdout.replace('\n', " ");
         assert!(text.contains(said), "{name}: {}", ended.stdout);
         assert_eq!(ended.code, Some(code), "{name}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_process_id_is_answered_with_the_commands_that_take_its_dumps() {
+    let bench = Bench::new();
+    let ended = bench.run(&["jvm", "threads", "812"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stdout);
+    for said in [
+        "attaches to no JVM",
+        "jcmd 812 Thread.print -l",
+        "kill -QUIT 812",
+    ] {
+        assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
     }
 }
 

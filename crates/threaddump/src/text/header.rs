@@ -5,7 +5,46 @@
 
 use std::sync::Arc;
 
-use crate::dump::{State, Thread};
+use super::locks::bare_object;
+use crate::dump::{How, State, Thread, Wait};
+
+/// `ThreadInfo.toString()`: `"a" daemon prio=5 Id=13 BLOCKED on java.lang.Object@1b2c owned by "b" Id=12`. JMX clients write so, and tools
+/// that add words of their own behind the number.
+pub(super) fn info(text: &str, line: u64) -> Option<Thread> {
+    let at = text.find(" Id=")?;
+    let end = text[..at].rfind('"').filter(|end| *end > 0)?;
+    let is_known = |word: &str| word == "daemon" || word.starts_with("prio=");
+    if !text[end + 1..at].split_whitespace().all(is_known) {
+        return None;
+    }
+    let mut words = text[at + 4..].split_whitespace();
+    let id = words.next()?.parse().ok()?;
+    let mut thread = Thread {
+        name: text[1..end].into(),
+        id: Some(id),
+        line,
+        ..Thread::default()
+    };
+    thread.state = Some(words.by_ref().find_map(State::of)?);
+    if words.next() == Some("on") {
+        thread.wait = Some(Wait {
+            how: if thread.state == Some(State::Blocked) {
+                How::Enter
+            } else {
+                // What is on top of the stack says how.
+                How::Notify
+            },
+            lock: words.next().and_then(bare_object),
+            owner: text
+                .rsplit_once(" Id=")
+                .filter(|(before, _)| before.contains(" owned by "))
+                .and_then(|(_, id)| id.split_whitespace().next()?.parse().ok()),
+            line,
+            text: text.to_owned(),
+        });
+    }
+    Some(thread)
+}
 
 /// What HotSpot prints, and the state that the words for it mean.
 pub(super) fn printed(text: &str) -> Option<(Thread, Option<State>)> {
@@ -22,13 +61,18 @@ pub(super) fn printed(text: &str) -> Option<(Thread, Option<State>)> {
             thread.id = number.parse().ok();
             is_header |= thread.id.is_some();
         } else if let Some((key, value)) = word.split_once('=') {
-            is_header |= matches!(key, "prio" | "os_prio" | "tid" | "nid");
+            is_header |= matches!(key, "prio" | "os_prio" | "tid" | "nid" | "id");
             match key {
+                "id" => thread.id = number(value),
                 "tid" => thread.address = Some(value.into()),
                 "cpu" => thread.cpu_s = value.strip_suffix("ms").and_then(seconds(1e-3)),
                 "elapsed" => thread.elapsed_s = value.strip_suffix('s').and_then(seconds(1.0)),
                 _ => {}
             }
+        } else if let Some(id) = word.strip_prefix("t@").and_then(|id| id.parse().ok()) {
+            // VisualVM, Spring Boot Actuator: `"main" - Thread t@1`.
+            thread.id = Some(id);
+            is_header = true;
         } else if word == "virtual" {
             thread.is_virtual = true;
         } else if word != "daemon" && !word.starts_with('[') {
@@ -36,6 +80,14 @@ pub(super) fn printed(text: &str) -> Option<(Thread, Option<State>)> {
         }
     }
     is_header.then(|| (thread, state_of(&words.join(" "))))
+}
+
+/// A number, or one in the hexadecimal form of addresses.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
 }
 
 fn seconds(unit: f64) -> impl Fn(&str) -> Option<f64> {
@@ -88,6 +140,26 @@ mod tests {
         let old = r#""Timer-0" daemon prio=1 tid=0x0822 nid=0x2d53 in Object.wait() [0xa95fa000..0xa95fb0c0]"#;
         assert_eq!(printed(old).unwrap().1, Some(State::Waiting));
         assert_eq!(printed(r#""Minimal" #1 runnable"#).unwrap().0.id, Some(1));
+    }
+
+    #[test]
+    fn headers_of_other_tools_are_read() {
+        let bean = info(
+            r#""a "x"" daemon prio=5 Id=13 BLOCKED on java.lang.Object@1b2c owned by "b" Id=12"#,
+            7,
+        )
+        .unwrap();
+        assert_eq!((&*bean.name, bean.id), ("a \"x\"", Some(13)));
+        let wait = bean.wait.unwrap();
+        assert_eq!((wait.how, wait.owner, wait.line), (How::Enter, Some(12), 7));
+        assert_eq!(wait.lock.unwrap().class.as_ref(), "java.lang.Object");
+        let tool = info(r#""main" Id=1 cpuUsage=0.0% RUNNABLE (in native)"#, 1).unwrap();
+        assert_eq!((tool.state, tool.wait), (Some(State::Runnable), None));
+        let visual = printed(r#""http-1" - Thread t@64"#).unwrap().0;
+        assert_eq!((&*visual.name, visual.id), ("http-1", Some(64)));
+        let other = printed(r#""main" id=0x1f prio=5 RUNNABLE"#).unwrap().0;
+        assert_eq!(other.id, Some(31));
+        assert_eq!(info(r#""key": "value" Id=1"#, 1), None);
     }
 
     #[test]

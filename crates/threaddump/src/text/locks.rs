@@ -11,7 +11,9 @@ pub(super) enum Sign {
     Gone,
 }
 
-const SIGNS: [(&str, Sign); 6] = [
+const SIGNS: [(&str, Sign); 8] = [
+    ("blocked on ", Sign::Waits(How::Enter)),
+    ("Locked ", Sign::Holds),
     ("waiting to lock ", Sign::Waits(How::Enter)),
     ("waiting to re-lock in wait() ", Sign::Waits(How::Enter)),
     ("waiting on ", Sign::Waits(How::Notify)),
@@ -24,17 +26,18 @@ const SIGNS: [(&str, Sign); 6] = [
 pub(super) fn of_frame(text: &str) -> Option<(Sign, Option<Lock>, Option<u64>)> {
     let (sign, rest) = SIGNS
         .iter()
-        .find_map(|(words, sign)| Some((*sign, text.strip_prefix(words)?)))?;
+        .find_map(|(words, sign)| Some((sign, text.strip_prefix(words)?)))?;
     let rest = rest.trim_start();
     if !rest.starts_with('<') {
-        return None;
+        // `ThreadInfo.toString()`: `blocked on java.lang.Object@1b2c`.
+        return bare_object(rest).map(|lock| (*sign, Some(lock), None));
     }
     let owner = rest
         .split_once("own")
-        .and_then(|(_, owner)| owner.split_once('#'))
+        .and_then(|(_, owner)| owner.split_once('#').or_else(|| owner.rsplit_once("t@")))
         .map(|(_, number)| number.trim_end_matches(|c: char| !c.is_ascii_digit()))
         .and_then(|number| number.parse().ok());
-    Some((sign, object(rest), owner))
+    Some((*sign, object(rest), owner))
 }
 
 /// `<0x00000000ff749810> (a java.util.concurrent.locks.ReentrantLock$NonfairSync)`, or `<java.lang.Object@a061636>`.
@@ -51,7 +54,18 @@ pub(super) fn object(text: &str) -> Option<Lock> {
     let class = rest.trim().strip_prefix("(a ")?;
     is_address.then(|| Lock {
         id: id.into(),
-        class: class.strip_suffix(')').unwrap_or(class).into(),
+        // `) owned by "b" t@12` may follow.
+        class: class.split(')').next().unwrap_or(class).into(),
+    })
+}
+
+/// `java.lang.Object@1b2c`, as `LockInfo.toString()` writes it.
+pub(super) fn bare_object(text: &str) -> Option<Lock> {
+    let (class, hash) = text.split_once('@')?;
+    let is_hash = !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_hash && !class.is_empty() && !class.contains(char::is_whitespace)).then(|| Lock {
+        id: text.into(),
+        class: class.into(),
     })
 }
 

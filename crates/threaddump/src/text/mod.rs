@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use rungwise_model::threads::Form;
 
-use crate::dump::{Dump, Hold, Member, Reported, State, Thread, Wait};
+use crate::classes;
+use crate::dump::{Dump, Hold, How, Member, Reported, State, Thread, Wait};
 use crate::parser::Read;
 use locks::Sign;
 
@@ -76,6 +77,8 @@ pub(crate) struct Reader {
     current: Option<usize>,
     /// State by the words behind the name.
     hint: Option<State>,
+    /// The line of the name, until the first frame.
+    header: String,
     strings: HashSet<Arc<str>>,
 }
 
@@ -218,17 +221,42 @@ impl Reader {
     /// The line that begins a thread.
     fn header(&mut self, number: u64, text: &str) -> Option<Read> {
         let (form, (mut thread, hint)) = match text.as_bytes().first()? {
-            b'"' => (Form::Print, header::printed(text)?),
+            b'"' => match header::info(text, number) {
+                Some(thread) => (Form::Beans, (thread, None)),
+                None => (Form::Print, header::printed(text)?),
+            },
             b'#' => (Form::Plain, (header::filed(text)?, None)),
             _ => return None,
         };
-        let goes_on = self.dump().is_some_and(|dump| dump.form == form);
+        let goes_on = self.dump().is_some_and(|dump| match form {
+            // Nothing stands between two of them, and a thread is in each once.
+            Form::Beans => {
+                let again = dump.threads.iter().any(|other| other.id == thread.id);
+                if dump.threads.is_empty() {
+                    (dump.form, dump.synchronizers_told) = (form, true);
+                }
+                dump.form == form && !again
+            }
+            _ => dump.form == form || dump.form == Form::Beans && form == Form::Print,
+        });
+        if form == Form::Print && text.contains(" - Thread t@") {
+            // VisualVM and Spring Boot Actuator write the title of HotSpot.
+            if let Some(dump) = self.dump().filter(|_| goes_on) {
+                dump.form = Form::Beans;
+            }
+        }
+        let is_bean = form == Form::Beans;
         if !goes_on || form == Form::Plain && self.preamble.taken.is_some() {
             self.open(number, form, None);
+        }
+        if is_bean {
+            // The beans name the owner of whatever has one.
+            self.dump()?.synchronizers_told = true;
         }
         thread.line = number;
         thread.name = self.string(&thread.name.clone());
         self.hint = hint;
+        text.clone_into(&mut self.header);
         self.place = Place::Stacks;
         let threads = &mut self.dump()?.threads;
         threads.push(thread);
@@ -246,6 +274,15 @@ impl Reader {
             self.dump()?.synchronizers_told = true;
             return Some(Read::Understood);
         }
+        if text.starts_with("Number of locked synchronizers = ") {
+            self.place = Place::Synchronizers;
+            self.current = self.named;
+            self.dump()?.synchronizers_told = true;
+            return Some(Read::Understood);
+        }
+        if text == "..." {
+            return Some(Read::Ignored);
+        }
         if let Some(state) = text.strip_prefix("java.lang.Thread.State: ") {
             let name = state.split_whitespace().next()?;
             self.thread()?.state = Some(State::of(name)?);
@@ -257,6 +294,18 @@ impl Reader {
         }
         if let Some(id) = text.strip_prefix("Mounted virtual thread #") {
             return self.mounted(number, id.parse().ok()?);
+        }
+        if let Some(class) = text.strip_prefix("- waiting on the Class initialization monitor for ")
+        {
+            let lock = Some(classes::lock(class));
+            self.thread()?.wait = Some(Wait {
+                how: How::Initialise,
+                lock,
+                owner: None,
+                line: number,
+                text: text.to_owned(),
+            });
+            return Some(Read::Understood);
         }
         if let Some(lock) = text.strip_prefix("- ") {
             return self.lock(number, lock, text);
@@ -279,9 +328,13 @@ impl Reader {
         };
         let frame = self.string(frame);
         let hint = self.hint;
+        let header = std::mem::take(&mut self.header);
         let thread = self.thread()?;
         thread.state = thread.state.or(hint);
         thread.frames.push(frame);
+        if thread.frames.len() == 1 {
+            classes::infer_wait(thread, &header);
+        }
         Some(Read::Understood)
     }
 
@@ -304,7 +357,8 @@ impl Reader {
     fn lock(&mut self, number: u64, lock: &str, text: &str) -> Option<Read> {
         if self.place == Place::Synchronizers {
             if lock != "None" {
-                let lock = locks::object(lock)?;
+                let lock = lock.strip_prefix("Locked ").unwrap_or(lock);
+                let lock = locks::object(lock).or_else(|| locks::bare_object(lock))?;
                 self.thread()?.holds.push(Hold {
                     lock,
                     is_synchronizer: true,
@@ -314,8 +368,18 @@ impl Reader {
             }
             return Some(Read::Understood);
         }
-        let (sign, lock, owner) = locks::of_frame(lock)?;
+        let (sign, lock, owner) = locks::of_frame(lock.trim_start())?;
         let thread = self.thread()?;
+        // The line of the name has it already; the frame on top says how it waits.
+        if let (Sign::Waits(How::Notify), Some(wait)) = (sign, &mut thread.wait)
+            && wait.line == thread.line
+        {
+            let top = thread.frames.first();
+            if top.is_some_and(|top| top.contains("Unsafe.park")) {
+                wait.how = How::Park;
+            }
+            return Some(Read::Understood);
+        }
         let text = text.to_owned();
         match (sign, lock) {
             // What it waits for now stands at the top of its stack.

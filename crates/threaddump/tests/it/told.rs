@@ -186,3 +186,73 @@ fn a_dump_given_thrice_shows_who_stands_still() {
         )
     );
 }
+
+#[test]
+fn threads_that_wait_for_a_connection_are_seen_in_every_pool() {
+    for (name, library, waiting) in [
+        ("hikari", "HikariCP", 55),
+        ("dbcp", "DBCP", 55),
+        ("c3p0", "c3p0", 55),
+        ("druid", "Druid", 55),
+        ("tomcat", "Tomcat JDBC", 55),
+        ("jedis", "Jedis", 55),
+        ("httpclient4", "HttpClient 4", 58),
+        ("httpclient5", "HttpClient 5", 58),
+    ] {
+        let name = format!("own_jdk17-pool-{name}.txt");
+        let told = summary(read(&name, &corpus::dump(&name)).0);
+        let wait = &told.waits[0];
+        assert_eq!(
+            (&*wait.kind, wait.waiters.len()),
+            ("connection", waiting),
+            "{name}"
+        );
+        assert!(wait.what.ends_with(library), "{name}: {}", wait.what);
+        // Those that have one.
+        assert_eq!(wait.past as usize, 60 - waiting, "{name}");
+    }
+}
+
+#[test]
+fn a_deadlock_is_seen_in_every_form_of_the_management_beans() {
+    for form in ["jmx.txt", "actuator.txt", "actuator.json"] {
+        let [dump] = &dumps(&format!("own_jdk17-beans-{form}"))[..] else {
+            panic!("one dump")
+        };
+        let [deadlock] = &dump.deadlocks[..] else {
+            panic!("{form}: {:?}", dump.deadlocks)
+        };
+        assert_eq!(deadlock.threads, ["ring-0", "ring-1", "ring-2"], "{form}");
+        assert!(dump.synchronizers_told, "{form}");
+    }
+}
+
+#[test]
+fn classes_that_initialise_each_other_are_a_deadlock_where_no_class_is_named() {
+    let [dump] = &dumps("own_jdk8-class-init.txt")[..] else {
+        panic!("one dump")
+    };
+    let mut threads = dump.deadlocks[0].threads.clone();
+    threads.sort();
+    assert_eq!(threads, ["init-left", "init-right"]);
+    assert!(!dump.deadlocks[0].reported);
+}
+
+#[test]
+fn dumps_in_reverse_order_are_put_in_the_order_of_their_time() {
+    let mut all = Vec::new();
+    for number in (0..5).rev() {
+        let name = format!("jthreaddump_scenario_lock-contention/dump-{number}.txt");
+        // An export without times; the age of the threads is left.
+        let text = String::from_utf8(corpus::dump(&name)).unwrap();
+        let lines = text.lines().filter(|line| !line.starts_with("20"));
+        let text: Vec<&str> = lines.collect();
+        all.extend(read(&name, text.join("\n").as_bytes()).0);
+    }
+    let files: Vec<String> = summary(all)
+        .dumps
+        .into_iter()
+        .map(|dump| dump.file)
+        .collect();
+    assert!(files.is_sorted(), "{files:?}");
+}

@@ -25,7 +25,7 @@ enum Question {
     Flags(flags::Args),
     /// What GC logs say of a JVM: findings, pauses, memory.
     Gc(gc::Args),
-    /// What thread dumps say of a JVM: deadlocks, locks that threads wait for, pools.
+    /// What thread dumps say of a JVM: deadlocks, locks and pools that threads wait for, hot threads.
     Threads(threads::Args),
 }
 

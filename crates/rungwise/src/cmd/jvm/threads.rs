@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use rungwise_host::clock;
+use rungwise_host::{clock, files};
 use rungwise_model::Exit;
+use rungwise_model::check::{Finding, Outcome};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::gc::Account;
 use rungwise_model::threads::ThreadsReport;
@@ -19,11 +20,12 @@ use crate::problem::Problem;
 /// Bytes that are looked at to find out whether a file holds thread dumps.
 const LOOK: usize = 1 << 20;
 
-/// What thread dumps say of a JVM: deadlocks, locks that threads wait for, pools.
+/// What thread dumps say of a JVM: deadlocks, locks and pools that threads wait for, hot threads.
 ///
-/// Reads what jstack, jcmd PID Thread.print and SIGQUIT print, JDK 5 to 25, and the files of `Thread.dump_to_file`; packed by
-/// gzip or zip, or not, also within the output of an application. Take three dumps some seconds apart, with -l. Exit
-/// status: 0 nothing to act on, 1 findings at or above --fail-on, 3 no rule could be decided, 4 there is no dump.
+/// Reads what jstack, jcmd PID Thread.print and SIGQUIT print, JDK 5 to 25, the files of `Thread.dump_to_file`, and dumps of the management
+/// beans (JMX, Spring Boot Actuator as text and JSON); packed by gzip or zip, or not, also within the output of an
+/// application. Take three dumps some seconds apart, with -l: they show what does not move and which threads use a CPU. Exit status: 0
+/// nothing to act on, 1 findings at or above --fail-on, 3 nothing found, but a deadlock cannot be excluded, 4 there is no dump.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files with dumps, a folder of them, or - for standard input; dumps of one JVM are compared.
@@ -74,15 +76,32 @@ pub(crate) fn show(paths: &[PathBuf], fail_on: FailOn, global: &Global) -> anyho
     let findings = rungwise_rules::judge_dumps(&evidence(&summary));
     notes.extend(summary.notes);
     let report = ThreadsReport {
-        envelope: output::envelope(started, check::exit(&findings, fail_on)),
+        envelope: output::envelope(started, exit(&findings, fail_on)),
         notes,
         account,
         dumps: summary.dumps,
         stuck: summary.stuck,
+        waits: summary.waits,
+        hot: summary.hot,
+        carriers: summary.carriers,
         findings,
     };
     put(&report, &target, global)?;
     Ok(report.envelope.exit)
+}
+
+/// Nothing to act on is inconclusive where the dumps cannot exclude a deadlock.
+fn exit(findings: &[Finding], fail_on: FailOn) -> Exit {
+    let is_unseen =
+        |finding: &Finding| finding.rule == "deadlock" && finding.outcome == Outcome::Undecided;
+    let may_be = findings.iter().any(is_unseen)
+        && findings
+            .iter()
+            .all(|finding| finding.outcome != Outcome::Act);
+    match check::exit(findings, fail_on) {
+        Exit::Done if may_be && !matches!(fail_on, FailOn::Never) => Exit::Inconclusive,
+        exit => exit,
+    }
 }
 
 /// What the dumps of one JVM say, as evidence.
@@ -126,6 +145,9 @@ fn summed(paths: &[PathBuf]) -> anyhow::Result<(Summary, Account, Vec<String>)> 
 fn parts(paths: &[PathBuf]) -> anyhow::Result<Vec<Part>> {
     let mut parts = Vec::new();
     for path in paths {
+        if let Some(pid) = pid(path) {
+            return Err(Problem::with(Exit::Usage, of_process(&pid)));
+        }
         let found = input::parts(path)?;
         if found.is_empty() {
             let error = anyhow::anyhow!("cannot read {}: there is no file in it", path.display());
@@ -134,6 +156,23 @@ fn parts(paths: &[PathBuf]) -> anyhow::Result<Vec<Part>> {
         parts.extend(found);
     }
     Ok(parts)
+}
+
+/// A process id where a file should be.
+fn pid(path: &Path) -> Option<String> {
+    let name = path.to_str()?;
+    let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !files::exists(path)).then(|| name.to_owned())
+}
+
+/// How to take the dumps of a process.
+fn of_process(pid: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "cannot read thread dumps of process {pid}: rungwise reads dumps and attaches to no JVM. As the user of the JVM, take three and \
+         judge them:\n\n    for i in 1 2 3; do jcmd {pid} Thread.print -l > dump.$i; sleep 5; done\n    rungwise jvm threads dump.1 dump.2 \
+         dump.3\n\nWithout a jcmd (a JRE): kill -QUIT {pid} prints one to the standard output of the JVM. With virtual threads also: jcmd \
+         {pid} Thread.dump_to_file -format=json /tmp/dump.json, and give it together with the others"
+    )
 }
 
 fn read(part: &Part, parser: &mut Parser, notes: &mut Vec<String>) -> anyhow::Result<()> {

@@ -1,0 +1,167 @@
+//! `shared-wait`: many threads wait for one thing that no thread owns, and nobody gives it.
+//!
+//! Waiting is what threads are for, so a wait counts only where it lasts: the same threads at the same place without CPU time in all
+//! dumps; for permits and full queues, as many threads in each of them.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing, Subject};
+use rungwise_model::keys;
+
+use super::dumps::{self, Wait};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const SHARE: Threshold = Threshold {
+    name: "share of the threads with something to do that wait for one thing in all dumps",
+    value: 0.05,
+    origin: "own guess: below it the wait is a small part of what the service does",
+};
+
+const MUCH: Threshold = Threshold {
+    name: "the same, critical",
+    value: 0.20,
+    origin: "own guess, as for locks: one in five threads does nothing else",
+};
+
+const FEW: Threshold = Threshold {
+    name: "threads, below which a latch, a future, a task or a condition is how a thread keeps a JVM alive",
+    value: 3.0,
+    origin: "own guess: main threads of servers wait so, alone",
+};
+
+/// Nothing rests at these, so one thread is enough for a watch.
+const RARE: &[&str] = &["exchanger", "phaser", "barrier", "semaphore", "full-queue"];
+/// Each holder gives it back after a while: those that wait change, and the queue stays.
+const QUEUES: &[&str] = &["semaphore", "full-queue"];
+/// Pools of a home-made kind rest at these, so they never are more than a watch.
+const RESTS: &[&str] = &["condition", "notify", "thread-end"];
+/// Judged by other rules.
+const OTHERS: &[&str] = &["connection", "read-lock"];
+
+pub(crate) static RULE: Rule = Rule {
+    id: "shared-wait",
+    topic: "jvm",
+    summary: "many threads wait for one permit, latch, future or queue, and do not get on",
+    needs: &[
+        &keys::THREADS_BUSINESS,
+        &keys::THREADS_DUMPS,
+        &keys::THREADS_SHARED_WAITS,
+        &keys::THREADS_WAIT,
+        &keys::THREADS_WAIT_HOLDERS,
+        &keys::THREADS_WAIT_KIND,
+        &keys::THREADS_WAIT_STILL,
+        &keys::THREADS_WAIT_WAITERS,
+    ],
+    thresholds: &[SHARE, MUCH, FEW],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "Threads that wait at one place for what no thread owns: a permit of a Semaphore, a CountDownLatch, a CyclicBarrier, a \
+            Phaser, an Exchanger, the result of a task, a future, room in a full queue, a condition. The wait must last: for \
+            permits and full queues as many threads wait in every dump, for the others the same threads did not move (same stack, same cpu=).",
+        hurts: "These threads do nothing. Behind a permit or a full queue, requests are as slow as whoever has to give it; behind a \
+            latch or a future that nobody completes they hang for ever.",
+        todo: "Find who has to release it. A permit: the threads past acquire are named; look at what they do, and release in a finally. \
+            A latch or a future: search for what counts it down or completes it; often an exception ended that thread first, so \
+            complete exceptionally and wait with a time limit. A full queue: look at its consumers. Then raise the limit, if it is one.",
+        wrong: "A limit may be meant (a bulkhead): then the wait is its price. One dump cannot show that a wait lasts, so the rule then only \
+            watches. Home-made pools rest at conditions, so these only watch as well.",
+        sources: "java.util.concurrent; the programs semaphore, latch-never, future-join, condition, exchanger, phaser and queue-full in \
+            crates/testkit/java on JDK 8 to 25.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    dumps::each(evidence, of_jvm)
+}
+
+fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
+    let waits = dumps::waits(evidence, jvm)?;
+    let mut findings = Vec::new();
+    let mut largest: Option<(&Wait<'_>, f64)> = None;
+    for wait in waits.iter().filter(|wait| !OTHERS.contains(&wait.kind)) {
+        let still = evidence.quantity(&keys::THREADS_WAIT_STILL, wait.subject)?;
+        let is_queue = QUEUES.contains(&wait.kind);
+        let lasting = if is_queue && wait.dumps > 1 {
+            wait.lasting().max(still.value)
+        } else if wait.dumps > 1 {
+            still.value
+        } else {
+            wait.count.value
+        };
+        let share = wait.share_of(lasting);
+        if largest.is_none_or(|(_, most)| share > most) {
+            largest = Some((wait, share));
+        }
+        let least = if RARE.contains(&wait.kind) {
+            1.0
+        } else {
+            FEW.value
+        };
+        // In one dump a service that waits for answers looks the same.
+        let line = if wait.dumps > 1 {
+            SHARE.value
+        } else {
+            MUCH.value
+        };
+        if share < line || lasting < least {
+            continue;
+        }
+        let acts = share >= MUCH.value
+            && lasting >= FEW.value
+            && wait.dumps > 1
+            && !RESTS.contains(&wait.kind);
+        let during = match wait.dumps {
+            0 | 1 => " in one dump".to_owned(),
+            dumps if is_queue => format!(" in each of {dumps} dumps"),
+            dumps => format!(", unmoved in {dumps} dumps"),
+        };
+        let sentence = format!(
+            "{} for {}{during}{}",
+            if lasting > 1.5 {
+                format!("{} threads wait", say::whole(lasting))
+            } else {
+                "1 thread waits".to_owned()
+            },
+            wait.what.value,
+            wait.holders()
+        );
+        let finding = if acts {
+            Finding::act(wait.subject, sentence).severity(Grade::High)
+        } else {
+            Finding::watch(wait.subject, sentence).severity(Grade::Medium)
+        };
+        let mut finding = finding
+            .confidence(if wait.dumps > 2 {
+                Grade::Medium
+            } else {
+                Grade::Low
+            })
+            .cite(wait.what.reading)
+            .cite(wait.count.reading)
+            .cite(still.reading)
+            .refuted_by(if wait.dumps > 1 {
+                "a later dump shows these threads elsewhere"
+            } else {
+                "two more dumps, some seconds apart, show these threads elsewhere"
+            });
+        if let Some(holders) = wait.past {
+            finding = finding.cite(holders.reading);
+        }
+        findings.push(finding);
+    }
+    if !findings.is_empty() {
+        return Ok(findings);
+    }
+    let groups = evidence.quantity(&keys::THREADS_SHARED_WAITS, jvm)?;
+    Ok(vec![match largest {
+        Some((wait, share)) => Finding::clear(format!(
+            "{} of the threads with something to do stand at one shared wait, for {}",
+            say::percent(share),
+            wait.what.value
+        ))
+        .below(share, SHARE.value)
+        .cite(wait.count.reading),
+        None => Finding::clear("no thread waits for a permit, a latch, a future or a full queue")
+            .cite(groups.reading),
+    }])
+}
