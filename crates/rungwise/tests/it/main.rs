@@ -17,6 +17,7 @@ mod faults;
 mod flags;
 mod follow;
 mod gc;
+mod gc_cures;
 mod gc_memory;
 mod judged;
 mod ladder;

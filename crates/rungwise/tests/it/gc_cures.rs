@@ -1,0 +1,189 @@
+//! Advice of the GC rules, tested by doing: a real JVM has a planted problem, the rule names it and asks for options, a second JVM
+//! gets them, and the harm is measured again.
+//!
+//! The planted service is `testkit/java/GcPlant.java`; its last line holds what the JVM's own beans counted. Each run is of some
+//! seconds, so findings are watches only; the options are the same.
+
+#![expect(clippy::print_stderr, reason = "says what was measured")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rungwise_testkit::skipped;
+use serde_json::Value;
+
+/// A planted problem and what shows that it is gone.
+struct Cure {
+    plant: &'static str,
+    release: u32,
+    /// Options beside those of the plant.
+    options: &'static [&'static str],
+    /// The rule that asks for options.
+    rule: &'static str,
+    /// What hurts, in the summary of the log.
+    harm: fn(&Value) -> f64,
+}
+
+const CURES: [Cure; 6] = [
+    Cure {
+        plant: "jvm-survivor-overflow",
+        release: 17,
+        options: &["-XX:+UseSerialGC"],
+        rule: "gc-survivors-small",
+        harm: fulls,
+    },
+    Cure {
+        plant: "jvm-evac-failure",
+        release: 17,
+        options: &[],
+        rule: "gc-evacuation-failed",
+        harm: |run| trouble(run, "evacuation_failed"),
+    },
+    Cure {
+        plant: "jvm-cms-late",
+        release: 8,
+        options: &[],
+        rule: "gc-cmf",
+        harm: |run| trouble(run, "concurrent_mode_failure") + trouble(run, "promotion_failed"),
+    },
+    Cure {
+        plant: "jvm-zgc-stall",
+        release: 17,
+        options: &[],
+        rule: "gc-stall",
+        harm: |run| run["stalls"]["time"]["count"].as_f64().unwrap_or(0.0),
+    },
+    Cure {
+        plant: "jvm-heap-small",
+        release: 17,
+        options: &["-XX:+UseG1GC"],
+        rule: "gc-live-growth",
+        harm: fulls,
+    },
+    Cure {
+        plant: "jvm-system-gc",
+        release: 17,
+        options: &["-XX:+UseG1GC"],
+        rule: "gc-explicit",
+        harm: fulls,
+    },
+];
+
+/// Long enough for several old collections of each plant.
+const SECONDS: &str = "seconds=16";
+
+fn fulls(run: &Value) -> f64 {
+    let full = &run["pauses"]["by_kind"]["full"]["count"];
+    full.as_f64().unwrap_or(0.0)
+}
+
+fn trouble(run: &Value, name: &str) -> f64 {
+    run["troubles"][name]["count"].as_f64().unwrap_or(0.0)
+}
+
+#[test]
+fn options_that_a_rule_asks_for_halve_the_harm_of_the_planted_problem() {
+    let Some(javac) = program("javac") else {
+        skipped("advice of the GC rules: no javac in PATH; cargo xtask test installs one");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/java/GcPlant.java");
+    let compiled = Command::new(javac)
+        .args(["--release", "8", "-Xlint:-options", "-d"])
+        .arg(folder.path())
+        .arg(&source)
+        .status()
+        .expect("javac runs");
+    assert!(compiled.success(), "{} does not compile", source.display());
+    let mut offenders = Vec::new();
+    for cure in &CURES {
+        let Some(java) = program(&format!("java-{}", cure.release)) else {
+            skipped(format!(
+                "advice for {}: no java-{} in PATH; cargo xtask test provides one",
+                cure.plant, cure.release
+            ));
+            continue;
+        };
+        if let Err(why) = cure.try_it(&java, folder.path()) {
+            offenders.push(why);
+        }
+    }
+    assert!(offenders.is_empty(), "{offenders:#?}");
+}
+
+impl Cure {
+    fn try_it(&self, java: &Path, folder: &Path) -> Result<(), String> {
+        let before = self.run(java, folder, &[]);
+        let findings = before["findings"].as_array().unwrap();
+        let finding = findings.iter().find(|finding| finding["rule"] == self.rule);
+        let finding = finding.expect("the rule judges each run");
+        let knobs = finding["knobs"].as_array().unwrap();
+        let asked: Vec<&str> = knobs
+            .iter()
+            .filter_map(|knob| knob["to"].as_str())
+            .collect();
+        let asked = asked.join(" ");
+        if asked.is_empty() {
+            return Err(format!("{}: asks for nothing: {finding}", self.plant));
+        }
+        let options: Vec<&str> = asked.split_whitespace().collect();
+        let after = self.run(java, folder, &options);
+        let [had, has] = [&before, &after].map(|report| (self.harm)(&report["runs"][0]));
+        eprintln!("{}: with {asked} {has} instead of {had}", self.plant);
+        if had >= 2.0 && has <= had / 2.0 {
+            Ok(())
+        } else {
+            Err(format!("{}: {asked} leaves {has} of {had}", self.plant))
+        }
+    }
+
+    /// The report of a run with these options added.
+    fn run(&self, java: &Path, folder: &Path, added: &[&str]) -> Value {
+        let log = folder.join("gc.log");
+        let _ = std::fs::remove_file(&log);
+        let asked = Command::new(java)
+            .arg("-cp")
+            .arg(folder)
+            .args(["GcPlant", "flags", self.plant, SECONDS])
+            .output()
+            .expect("java runs");
+        let flags = String::from_utf8(asked.stdout).unwrap();
+        let written = log.display();
+        let logging = if self.release == 8 {
+            vec![
+                format!("-Xloggc:{written}"),
+                "-XX:+PrintGCDetails".to_owned(),
+                "-XX:+PrintGCTimeStamps".to_owned(),
+            ]
+        } else {
+            vec![format!(
+                "-Xlog:gc*:file={written}:time,uptime,level,tags:filecount=0"
+            )]
+        };
+        let ended = Command::new(java)
+            .args(self.options)
+            .args(flags.split_whitespace())
+            .args(added)
+            .args(logging)
+            .arg("-cp")
+            .arg(folder)
+            .args(["GcPlant", self.plant, SECONDS])
+            .output()
+            .expect("java runs");
+        assert!(ended.status.success(), "{}: {ended:?}", self.plant);
+        let judged = Command::new(env!("CARGO_BIN_EXE_rungwise"))
+            .args(["jvm", "gc", "--format", "json"])
+            .arg(&log)
+            .output()
+            .expect("rungwise runs");
+        serde_json::from_slice(&judged.stdout).expect("a report")
+    }
+}
+
+fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
