@@ -26,10 +26,13 @@ pub struct ThreadsReport {
     /// Threads that stood at the same place in the last dumps of their JVM, and ought not to.
     pub stuck: Vec<Stuck>,
     /// What threads wait for that no thread owns, in the last dump of each JVM, most threads first.
+    #[serde(default)]
     pub waits: Vec<SharedWait>,
     /// Threads that used much of a CPU between the dumps.
+    #[serde(default)]
     pub hot: Vec<Hot>,
     /// Carriers of virtual threads, of each JVM that has some.
+    #[serde(default)]
     pub carriers: Vec<Carriers>,
     /// Act first, then watch, undecided, clear.
     pub findings: Vec<Finding>,
@@ -170,6 +173,7 @@ pub struct Pool {
     /// What all of its threads wait for, so that none takes work; null where some do.
     pub starved: Option<String>,
     /// All of its threads wait for results of other tasks, which no thread computes: the tasks wait in the pool's own queue.
+    #[serde(default)]
     pub waits_for_itself: Option<Itself>,
 }
 
