@@ -92,12 +92,13 @@ pub fn gather(
         }
     }
     let mut capture = Capture {
-        machine: machine::fingerprint(host),
-        taken: None,
         process,
         moments,
+        ..Capture::default()
     };
+    // First of all, since sockets of the last sample close within milliseconds.
     reader.owners(&mut capture);
+    capture.machine = machine::fingerprint(host);
     capture
 }
 
@@ -143,6 +144,10 @@ impl<'h> Reader<'h> {
             .filter(|source| which.takes(source.when))
             .copied()
             .collect();
+        let mut sources = Vec::from_iter(sources);
+        // Sockets come last: whose they are is looked up right after the last sample, and some live for milliseconds only.
+        let of_sockets = |what| matches!(what, What::Ask(Question::Tcp | Question::Udp));
+        sources.sort_by_key(|source| of_sockets(source.what));
         let mut moment = Moment {
             at_s,
             ..Moment::default()
@@ -193,28 +198,46 @@ impl<'h> Reader<'h> {
     /// It comes last, because which sockets are told is known only then: to look through all descriptors of all processes
     /// costs more than all else that is read.
     fn owners(&mut self, capture: &mut Capture) {
-        let window = Window::of(capture);
-        let (sought, waiting) = (net::sought(&window), process::sought(&window));
-        let sought = &sought | &waiting;
-        self.chosen.full = process::near_their_limit(&window);
-        self.chosen.waiting = process::blocked(&window);
+        /// Connections that carry one request live for milliseconds: where most of them closed before their processes were
+        /// looked up, the sockets are sampled again, so often.
+        const TRIES: u32 = 4;
+        let mut pids = BTreeSet::new();
+        for attempt in 1..=TRIES {
+            let window = Window::of(capture);
+            let (sought, waiting) = (net::sought(&window), process::sought(&window));
+            let sought = &sought | &waiting;
+            self.chosen.full = process::near_their_limit(&window);
+            self.chosen.waiting = process::blocked(&window);
+            let [before @ .., last] = &mut capture.moments[..] else {
+                return;
+            };
+            let mut found = 0;
+            let reply = match self.host.owners_of(&sought) {
+                Ok(owners) => {
+                    pids = owners.values().map(|owner| owner.pid).collect();
+                    let of_waiting = owners.iter().filter(|(inode, _)| waiting.contains(inode));
+                    found = of_waiting.clone().count();
+                    self.chosen
+                        .waiting
+                        .extend(of_waiting.map(|(_, owner)| owner.pid).take(MOST_WAITING));
+                    Reply::Answer(Answer::Owners(owners))
+                }
+                Err(error) => Reply::Failed(reason(&error)),
+            };
+            let failed = matches!(reply, Reply::Failed(_));
+            let owners = name(Question::Owners).to_owned();
+            last.answers.insert(owners, reply);
+            if failed || 2 * found >= waiting.len() || attempt == TRIES {
+                break;
+            }
+            if let Ok(answer) = ask(self.host, Question::Tcp, Look::Last, before) {
+                let tcp = name(Question::Tcp).to_owned();
+                last.answers.insert(tcp, Reply::Answer(answer));
+            }
+        }
         let Some(last) = capture.moments.last_mut() else {
             return;
         };
-        let mut pids = BTreeSet::new();
-        let reply = match self.host.owners_of(&sought) {
-            Ok(owners) => {
-                pids.extend(owners.values().map(|owner| owner.pid));
-                let of_waiting = owners.iter().filter(|(inode, _)| waiting.contains(inode));
-                self.chosen
-                    .waiting
-                    .extend(of_waiting.map(|(_, owner)| owner.pid).take(MOST_WAITING));
-                Reply::Answer(Answer::Owners(owners))
-            }
-            Err(error) => Reply::Failed(reason(&error)),
-        };
-        last.answers
-            .insert(name(Question::Owners).to_owned(), reply);
         let patterns = PROBES
             .iter()
             .flat_map(|probe| probe.sources)

@@ -76,8 +76,10 @@ Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8), resolv.co
 struct Sample<'a> {
     /// Client connections with a late answer: local port, milliseconds, socket.
     owed: Vec<(u16, u32, &'a TcpSocket)>,
-    /// Upstream connections with a late answer: server, milliseconds, socket.
-    awaited: Vec<(Endpoint, u32, &'a TcpSocket)>,
+    /// Upstream connections with a late answer: server, milliseconds.
+    awaited: Vec<(Endpoint, u32)>,
+    /// All upstream connections: server, milliseconds since something was sent, socket.
+    upstream: Vec<(Endpoint, u32, &'a TcpSocket)>,
     connecting: HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
     unread: HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
 }
@@ -92,6 +94,7 @@ impl<'a> Sample<'a> {
         let mut sample = Self {
             owed: Vec::new(),
             awaited: Vec::new(),
+            upstream: Vec::new(),
             connecting: HashMap::new(),
             unread: HashMap::new(),
         };
@@ -129,7 +132,10 @@ impl<'a> Sample<'a> {
         if serves && owes && received >= LATE_MS {
             self.owed.push((socket.local.port, received, socket));
         } else if !serves && awaits && sent >= LATE_MS && socket.wqueue == 0 {
-            self.awaited.push((socket.remote, sent, socket));
+            self.awaited.push((socket.remote, sent));
+        }
+        if !serves {
+            self.upstream.push((socket.remote, sent, socket));
         }
     }
 }
@@ -181,6 +187,18 @@ fn resolving<'a>(window: &Window<'a>) -> Vec<(&'a UdpSocket, bool)> {
 }
 
 impl<'a> Waits<'a> {
+    /// Servers that answered late in at least half of the samples. Requests that go out together are all young in some sample.
+    fn slow(&self) -> BTreeSet<Endpoint> {
+        let all: BTreeSet<Endpoint> = (self.samples.iter())
+            .flat_map(|sample| sample.awaited.iter().map(|(server, _)| *server))
+            .collect();
+        let late = |server: &Endpoint| {
+            let of = |sample: &&Sample<'a>| sample.awaited.iter().any(|(to, _)| to == server);
+            2 * self.samples.iter().filter(of).count() >= self.samples.len()
+        };
+        all.into_iter().filter(late).collect()
+    }
+
     /// Sockets that wait in the last sample and were there in the one before.
     fn lasting(
         &self,
@@ -227,13 +245,15 @@ pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
     };
     let mut inodes = BTreeSet::new();
     if let Some(last) = waits.samples.last() {
-        inodes.extend(
-            last.awaited
-                .iter()
-                .take(MOST)
-                .map(|(.., socket)| socket.inode),
-        );
-        inodes.extend(last.owed.iter().take(MOST).map(|(.., socket)| socket.inode));
+        // The youngest requests are the ones whose connections are still there when their processes are looked up.
+        let slow = waits.slow();
+        let mut upstream: Vec<_> = last.upstream.iter().collect();
+        upstream.retain(|(server, ..)| slow.contains(server));
+        upstream.sort_by_key(|(_, sent_ms, _)| *sent_ms);
+        let mut owed: Vec<_> = last.owed.iter().collect();
+        owed.sort_by_key(|(_, waited_ms, _)| *waited_ms);
+        inodes.extend(upstream.iter().take(MOST).map(|(.., socket)| socket.inode));
+        inodes.extend(owed.iter().take(MOST).map(|(.., socket)| socket.inode));
     }
     inodes.extend(
         waits
@@ -318,10 +338,8 @@ fn clients(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
             late.map(|(_, ms, _)| *ms).collect()
         };
         let course: Vec<f64> = waits.samples.iter().map(|s| of(s).len() as f64).collect();
-        let sockets = last.owed.iter().filter(|(local, ..)| *local == port);
-        let pid = sockets
-            .take(MOST)
-            .find_map(|(.., socket)| owner(socket.inode));
+        let mut sockets = last.owed.iter().filter(|(local, ..)| *local == port);
+        let pid = sockets.find_map(|(.., socket)| owner(socket.inode));
         let Some(pid) = pid else { continue };
         let subject = || Subject::new(Kind::Process, pid);
         let wait = seconds(&of(last));
@@ -347,22 +365,30 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
     let Some(last) = waits.samples.last() else {
         return;
     };
-    let servers: BTreeSet<Endpoint> = last.awaited.iter().map(|(server, ..)| *server).collect();
     let late = |sample: &Sample<'_>, server: Endpoint| -> Vec<u32> {
-        let late = sample.awaited.iter().filter(|(to, ..)| *to == server);
-        late.map(|(_, ms, _)| *ms).collect()
+        let late = sample.awaited.iter().filter(|(to, _)| *to == server);
+        late.map(|(_, ms)| *ms).collect()
     };
-    let mut servers: Vec<(usize, Endpoint)> = servers
+    // The last sample in which some were late stands for all.
+    let latest = |server: Endpoint| -> Vec<u32> {
+        let late = waits
+            .samples
+            .iter()
+            .rev()
+            .map(|sample| late(sample, server));
+        late.into_iter()
+            .find(|late| !late.is_empty())
+            .unwrap_or_default()
+    };
+    let mut servers: Vec<(usize, Endpoint)> = waits
+        .slow()
         .into_iter()
-        .map(|server| (late(last, server).len(), server))
+        .map(|server| (latest(server).len(), server))
         .collect();
     servers.sort_unstable_by(|a, b| b.cmp(a));
     for (number, server) in servers.into_iter().take(MOST) {
-        let sockets = last.awaited.iter().filter(|(to, ..)| *to == server);
-        let Some(pid) = sockets
-            .take(MOST)
-            .find_map(|(.., socket)| owner(socket.inode))
-        else {
+        let mut sockets = last.upstream.iter().filter(|(to, ..)| *to == server);
+        let Some(pid) = sockets.find_map(|(.., socket)| owner(socket.inode)) else {
             continue;
         };
         let subject = || Subject::new(Kind::Process, pid);
@@ -377,7 +403,7 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
             .iter()
             .map(|sample| late(sample, server).len() as f64)
             .collect();
-        let wait = seconds(&late(last, server));
+        let wait = seconds(&latest(server));
         let line = format!("{server}: {number} late answers, median {wait} s");
         let origin = Origin::new(SOURCE, line);
         let value = median(&course);
