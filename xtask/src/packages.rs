@@ -80,15 +80,33 @@ pub const PACKAGES: &[Package] = &[
         unpacked: None,
     },
     Package {
+        name: "haproxy",
+        program: "haproxy",
+        reason: "a service that `cargo xtask faults` plants faults in",
+        unpacked: None,
+    },
+    Package {
         name: "iproute2",
         program: "ip",
         reason: "second opinion on the namespaces and devices that we make by netlink",
         unpacked: None,
     },
     Package {
+        name: "memcached",
+        program: "memcached",
+        reason: "a service that `cargo xtask faults` plants faults in",
+        unpacked: None,
+    },
+    Package {
         name: "nftables",
         program: "nft",
         reason: "second opinion on the base chains that we read and plant by netlink",
+        unpacked: None,
+    },
+    Package {
+        name: "nginx-light",
+        program: "nginx",
+        reason: "a service that `cargo xtask faults` plants faults in",
         unpacked: None,
     },
     Package {
@@ -104,9 +122,27 @@ pub const PACKAGES: &[Package] = &[
         unpacked: None,
     },
     Package {
+        name: "postgresql",
+        program: "pg_ctlcluster",
+        reason: "a service that `cargo xtask faults` plants faults in",
+        unpacked: None,
+    },
+    Package {
         name: "python3-pip",
         program: "pip3",
         reason: "fetches the JVMs that Debian does not have",
+        unpacked: None,
+    },
+    Package {
+        name: "redis-server",
+        program: "redis-server",
+        reason: "a service that `cargo xtask faults` plants faults in",
+        unpacked: None,
+    },
+    Package {
+        name: "redis-tools",
+        program: "redis-cli",
+        reason: "prepares redis for `cargo xtask faults`",
         unpacked: None,
     },
     Package {

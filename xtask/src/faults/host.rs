@@ -14,6 +14,7 @@ use super::kinds::{Driver, HostKind, Kinds, Load, Service, filled};
 use super::plan::{Beside, HostPlan};
 use super::score::{Harm, Seen};
 use super::shell::{Group, Interrupted, Shell, last_line, read};
+use crate::packages;
 
 /// Seconds of load before the fault, with it, and after it.
 const BEFORE: f64 = 3.0;
@@ -74,6 +75,8 @@ pub struct Programs {
     pub rungwise: PathBuf,
     /// Ourselves.
     pub xtask: PathBuf,
+    /// Nobody is judged: a moment of little load, to see whether the scripts work here.
+    pub rehearses: bool,
 }
 
 /// Makes the trial.
@@ -100,6 +103,7 @@ pub fn run(
             ("NAME", bench.name().to_owned()),
             ("GROUP", format!("{}/{}", bench.name(), plan.group)),
             ("TMP", display(bench.folder())),
+            ("PATH", packages::path()?.to_string_lossy().into_owned()),
             ("RUNGWISE", display(&programs.rungwise)),
             ("XTASK", display(&programs.xtask)),
         ]
@@ -153,24 +157,31 @@ impl Trial<'_> {
         if let Beside::Fault(other) = &plan.beside {
             second = Some(self.shell.run("plant-second", &other.plant, SCRIPT)?);
         }
-        if !kind.env.is_empty() {
+        let restarts = !kind.env.is_empty();
+        let planted = if restarts {
             drop(running);
             let planted = self.shell.run("plant", &kind.plant, SCRIPT)?;
             running = self.start_service(&kind.env)?;
-            drop(second.replace(planted));
-        }
-        let planted = if kind.env.is_empty() {
-            Some(self.shell.run("plant", &kind.plant, SCRIPT)?)
+            planted
         } else {
-            None
+            self.shell.run("plant", &kind.plant, SCRIPT)?
         };
         let pressed = self.load.with(&kind.pressed);
-        let mut load = self.start_load(&pressed, DURING)?;
+        let during = if self.programs.rehearses {
+            AFTER
+        } else {
+            DURING
+        };
+        let mut load = self.start_load(&pressed, during)?;
         self.shell.interrupted.sleep(SETTLES)?;
         let began = Instant::now();
-        let document = self.check(plan.with_pid.then(|| running.pid()))?;
+        let document = if self.programs.rehearses {
+            Value::Null
+        } else {
+            self.check(plan.with_pid.then(|| running.pid()))?
+        };
         let check = began.elapsed();
-        let with = self.end_load(&mut load, &pressed, DURING)?;
+        let with = self.end_load(&mut load, &pressed, during)?;
         let confirmed = self.confirm(kind);
         // What the scripts left in the background ends with their groups.
         drop((planted, second, prepared));
@@ -178,7 +189,7 @@ impl Trial<'_> {
         if let Beside::Fault(other) = &plan.beside {
             self.shell.run("undo-second", &other.undo, SCRIPT)?;
         }
-        if !kind.env.is_empty() || running.has_ended() {
+        if restarts || running.has_ended() {
             drop(running);
             running = self.start_service(&no_env)?;
         }
@@ -264,7 +275,12 @@ impl Trial<'_> {
 
     fn rate(&self, load: &Load) -> f64 {
         let [low, high] = load.rate.unwrap_or([100.0, 100.0]);
-        low + (high - low) * self.share
+        let rate = low + (high - low) * self.share;
+        if self.programs.rehearses {
+            rate / 10.0
+        } else {
+            rate
+        }
     }
 
     fn start_load(&mut self, load: &Load, seconds: f64) -> Result<Group> {

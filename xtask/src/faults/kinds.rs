@@ -217,6 +217,9 @@ pub struct JvmKind {
     /// Rules that name the cause.
     #[serde(default)]
     pub expects: Vec<String>,
+    /// It grows: a finding that names it before it hurts is right.
+    #[serde(default)]
+    pub forewarns: bool,
     /// Part of the fixed set.
     #[serde(default)]
     pub quick: bool,

@@ -148,6 +148,14 @@ impl Plan {
         }
     }
 
+    /// These rules name what will hurt later.
+    pub fn forewarned(&self, acts: &[String]) -> bool {
+        let What::Jvm(plan) = &self.what else {
+            return false;
+        };
+        plan.kind.forewarns && acts.iter().all(|rule| plan.kind.expects.contains(rule))
+    }
+
     /// What it is planted in: a service, or a JVM and its collector.
     pub fn place(&self) -> String {
         match &self.what {
@@ -253,7 +261,7 @@ fn at(params: &BTreeMap<String, super::kinds::Range>, severity: f64) -> BTreeMap
 }
 
 /// A second fault is one on the same service and of another resource that needs neither another start nor another load, and has no
-/// parameter of the same name.
+/// parameter of the same name. One that starts the service again would lose it.
 fn beside(kinds: &Kinds, kind: &HostKind, service: &String, draw: &mut Draw) -> Beside {
     if !draw.chance(BESIDE) {
         return Beside::Nothing;
@@ -272,7 +280,7 @@ fn beside(kinds: &Kinds, kind: &HostKind, service: &String, draw: &mut Draw) -> 
     };
     let others: Vec<&HostKind> = kinds.host.iter().filter(fits).collect();
     // A healthy load with a fault beside it would not be healthy.
-    if kind.is_healthy() || others.is_empty() || !draw.chance(SECOND) {
+    if kind.is_healthy() || !kind.env.is_empty() || others.is_empty() || !draw.chance(SECOND) {
         return Beside::Neighbour;
     }
     Beside::Fault(Box::new((*draw.one_of(&others)).clone()))

@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(harm(seen(960.0, 0.0, 2.9)), Harm::Harmless);
         assert_eq!(harm(seen(940.0, 0.0, 2.0)), Harm::Weak);
         assert_eq!(harm(seen(1000.0, 0.0, 3.2)), Harm::Weak);
-        assert_eq!(harm(seen(800.0, 0.0, 2.0)), Harm::Hurts);
+        assert_eq!(harm(seen(790.0, 0.0, 2.0)), Harm::Hurts);
         assert_eq!(harm(seen(1000.0, 0.25, 2.0)), Harm::Hurts);
         assert_eq!(harm(seen(1000.0, 0.0, 6.1)), Harm::Hurts);
         assert_eq!(harm(seen(0.0, 1.0, 0.0)), Harm::Hurts);

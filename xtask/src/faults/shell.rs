@@ -165,7 +165,13 @@ impl Shell {
         let printed = read(&log);
         if !good {
             let said = read(&log.with_extension("err"));
-            bail!("{name}: {} {}", printed.trim(), last_line(&said));
+            let said = format!("{printed}\n{said}");
+            let said: Vec<&str> = said
+                .lines()
+                .map(str::trim)
+                .filter(|line| !line.is_empty())
+                .collect();
+            bail!("{name} failed: {}", said.join("; "));
         }
         Ok((group, printed))
     }
