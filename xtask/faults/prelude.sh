@@ -1,3 +1,4 @@
+#!/bin/sh
 # Functions that every script of a fault may use. PID is the service, GROUP a path of control groups that is unique to the trial.
 CG=/sys/fs/cgroup
 

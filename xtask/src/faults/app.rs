@@ -153,7 +153,13 @@ impl App {
         };
         let nagle = self.faults.split_every > 0;
         let _ = writer.set_nodelay(!nagle);
-        let mut reader = BufReader::new(stream);
+        // What is not read at once stays with the kernel, which resets a connection that is closed over it.
+        let room = if self.faults.reset_every > 0 {
+            16
+        } else {
+            8192
+        };
+        let mut reader = BufReader::with_capacity(room, stream);
         let mut line = String::new();
         while reader.read_line(&mut line).is_ok_and(|count| count > 0) {
             let http = line.starts_with("GET /");

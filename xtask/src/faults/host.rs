@@ -12,7 +12,7 @@ use super::bench::{self, Bench};
 use super::client::{self, Order};
 use super::kinds::{Driver, HostKind, Kinds, Load, Service, filled};
 use super::plan::{Beside, HostPlan};
-use super::score::{Harm, Seen};
+use super::score::{Harm, Seen, lost};
 use super::shell::{Group, Interrupted, Shell, last_line, read};
 use crate::packages;
 
@@ -63,8 +63,13 @@ impl Tried {
         if let Err(why) = &self.confirmed {
             return Some(format!("not confirmed: {why}"));
         }
-        (Harm::between(&self.without, &self.after) == Harm::Hurts)
-            .then(|| "as slow after it was undone".to_owned())
+        (Harm::between(&self.without, &self.after) == Harm::Hurts).then(|| {
+            let (lost, tail) = (lost(&self.without, &self.after), self.after.p99_ms);
+            format!(
+                "as slow after it was undone: lost {:.0} %, p99 {tail:.1} ms",
+                lost * 100.0
+            )
+        })
     }
 }
 
