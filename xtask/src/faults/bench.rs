@@ -135,6 +135,12 @@ fn clean(ours: &dyn Fn(&str) -> bool) {
     }
     for folder in entries(Path::new("/tmp")) {
         if ours(&base(&folder)) {
+            // The number of a compressed swap device that a fault made.
+            if let Ok(number) = std::fs::read_to_string(folder.join("zram")) {
+                let number = number.trim();
+                output("swapoff", &[&format!("/dev/zram{number}")]);
+                let _ = std::fs::write("/sys/class/zram-control/hot_remove", number);
+            }
             let _ = std::fs::remove_dir_all(folder);
         }
     }
