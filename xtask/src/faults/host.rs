@@ -66,8 +66,12 @@ impl Tried {
         // What others do on the machine makes a tail as well, so a quarter of the harm may be left.
         let left = lost(&self.without, &self.after);
         let tail = |seen: &Seen| seen.p99_ms - self.without.p99_ms;
-        let still = left > lost(&self.without, &self.with) / 4.0 + 0.05
-            || tail(&self.after) > (tail(&self.with) / 4.0).max(1.0) && self.with.rate > 0.0;
+        let was = lost(&self.without, &self.with);
+        let still = if was >= 0.2 {
+            left > was / 4.0 + 0.05
+        } else {
+            tail(&self.after) > (tail(&self.with) / 4.0).max(1.0)
+        };
         still.then(|| {
             let (percent, p99) = (left * 100.0, self.after.p99_ms);
             format!("still slow after it was undone: lost {percent:.0} %, p99 {p99:.1} ms")
@@ -502,12 +506,13 @@ mod tests {
         assert!(tried.void().unwrap().contains("after"));
         // A tenth of the harm is left, as noise leaves it; then half of it.
         tried.after = seen(100.0);
+        tried.with = seen(100.0);
         tried.with.p99_ms = 100.5;
         tried.after.p99_ms = 10.5;
         assert_eq!(tried.void(), None);
         tried.after.p99_ms = 50.5;
         assert!(tried.void().unwrap().contains("p99 50.5 ms"));
-        tried.after = seen(10.0);
+        tried.with = seen(10.0);
         tried.confirmed = Err("no".to_owned());
         assert!(tried.void().unwrap().contains("not confirmed"));
         tried.with = seen(99.0);
