@@ -10,6 +10,7 @@
 )]
 
 pub mod docs;
+pub mod faults;
 pub mod jvm_flags;
 pub mod jvms;
 pub mod new;

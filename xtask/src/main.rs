@@ -66,6 +66,20 @@ enum Chore {
         #[arg(required = true, value_name = "RELEASE=JAVA")]
         javas: Vec<String>,
     },
+    /// Plant faults, confirm each by other means, ask rungwise, and score what it says; without `--random` a small fixed set.
+    Faults(xtask::faults::Options),
+    /// The paced client of `faults`.
+    #[command(hide = true)]
+    FaultsLoad {
+        /// An order as JSON.
+        order: String,
+    },
+    /// The service of `faults` whose faults no program of Debian has.
+    #[command(hide = true)]
+    FaultsApp {
+        /// Address and port.
+        listen: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -82,6 +96,11 @@ fn main() -> ExitCode {
         } => xtask::prune::run(&capture, &output, command_line_to.as_deref()),
         Chore::Jvms => xtask::jvms::run(),
         Chore::JvmFlags { javas } => xtask::jvm_flags::run(&tree, &javas),
+        Chore::Faults(options) => xtask::faults::run(&tree, &options),
+        Chore::FaultsLoad { order } => xtask::faults::load(&order),
+        Chore::FaultsApp { listen } => {
+            xtask::faults::app::serve(&listen).map(|()| ExitCode::SUCCESS)
+        }
     };
     match result {
         Ok(code) => code,

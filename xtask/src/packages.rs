@@ -80,9 +80,21 @@ pub const PACKAGES: &[Package] = &[
         unpacked: None,
     },
     Package {
+        name: "haproxy",
+        program: "haproxy",
+        reason: "a service that `cargo xtask faults` plants faults in",
+        unpacked: None,
+    },
+    Package {
         name: "iproute2",
         program: "ip",
         reason: "second opinion on the namespaces and devices that we make by netlink",
+        unpacked: None,
+    },
+    Package {
+        name: "memcached",
+        program: "memcached",
+        reason: "a service that `cargo xtask faults` plants faults in",
         unpacked: None,
     },
     Package {
@@ -111,7 +123,7 @@ pub const PACKAGES: &[Package] = &[
     },
     Package {
         name: "postgresql",
-        program: "psql",
+        program: "pg_ctlcluster",
         reason: "locks a row that sessions of pgbench wait for",
         unpacked: None,
     },

@@ -1,0 +1,251 @@
+//! What a trial is worth: how much the fault hurt by other means, and whether the reader named its cause.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What the load saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Good replies per second.
+    pub rate: f64,
+    /// Share of requests that failed or got no reply in time.
+    pub errors: f64,
+    /// Half of the good replies came within, from the intended start.
+    pub p50_ms: f64,
+    /// 99 of 100 of them.
+    pub p99_ms: f64,
+}
+
+/// How much a fault hurt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Harm {
+    /// Below 5 % of the rate, and p99 below 1.5 times what it was.
+    Harmless,
+    /// In between.
+    Weak,
+    /// A fifth of the rate is lost or fails, or p99 is three times what it was.
+    Hurts,
+}
+
+impl Harm {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Harmless => "harmless",
+            Self::Weak => "weak",
+            Self::Hurts => "hurts",
+        }
+    }
+
+    /// Of a load that saw `without` the fault and `with` it. A p99 counts once it is a millisecond longer than before: below that, what
+    /// else a machine of two CPUs does (the reader itself included) makes as much.
+    pub fn between(without: &Seen, with: &Seen) -> Self {
+        let lost = lost(without, with);
+        let longer = with.p99_ms - without.p99_ms > 1.0;
+        // A load that got no reply at all has no p99.
+        let ratio = if with.rate == 0.0 {
+            f64::INFINITY
+        } else {
+            with.p99_ms / without.p99_ms
+        };
+        if lost >= 0.2 || longer && ratio >= 3.0 {
+            Self::Hurts
+        } else if lost >= 0.05 || longer && ratio >= 1.5 {
+            Self::Weak
+        } else {
+            Self::Harmless
+        }
+    }
+}
+
+/// Share of the rate that is lost, or of requests that fail, whichever is more.
+pub fn lost(without: &Seen, with: &Seen) -> f64 {
+    let rate = if without.rate > 0.0 {
+        1.0 - with.rate / without.rate
+    } else {
+        0.0
+    };
+    rate.max(with.errors - without.errors).clamp(0.0, 1.0)
+}
+
+/// What the reader is worth on a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Score {
+    /// It hurts, and the first finding to act on names the cause.
+    First,
+    /// It hurts, and a later finding or one to watch names it.
+    Named,
+    /// It hurts, no finding names it, and the verdict is no tick.
+    Missed,
+    /// It hurts, and the verdict is a tick.
+    Denied,
+    /// It does not hurt, and nothing is to be acted on.
+    Quiet,
+    /// It does not hurt, and something is to be acted on.
+    FalseAct,
+    /// It hurts a little: what is said is right either way.
+    Weak,
+    /// No judgement: the fault was not confirmed, or the machine was not as fast without it before as after.
+    Void,
+}
+
+impl Score {
+    /// All, in the order of the tables.
+    pub const ALL: [Self; 8] = [
+        Self::First,
+        Self::Named,
+        Self::Missed,
+        Self::Denied,
+        Self::Quiet,
+        Self::FalseAct,
+        Self::Weak,
+        Self::Void,
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Named => "named",
+            Self::Missed => "missed",
+            Self::Denied => "denied",
+            Self::Quiet => "quiet",
+            Self::FalseAct => "false act",
+            Self::Weak => "weak",
+            Self::Void => "void",
+        }
+    }
+
+    /// Of what was said about a fault that hurt so, and that these rules name.
+    pub fn of(harm: Harm, expects: &[String], said: &Said) -> Self {
+        let names = |rule: &String| expects.contains(rule);
+        match harm {
+            Harm::Weak => Self::Weak,
+            Harm::Harmless if said.acts.is_empty() => Self::Quiet,
+            Harm::Harmless => Self::FalseAct,
+            Harm::Hurts if said.acts.first().is_some_and(names) => Self::First,
+            Harm::Hurts if said.acts.iter().chain(&said.watches).any(names) => Self::Named,
+            Harm::Hurts if said.tick => Self::Denied,
+            Harm::Hurts => Self::Missed,
+        }
+    }
+}
+
+/// What a reader said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// Rules to act on, first things first.
+    pub acts: Vec<String>,
+    /// Rules to watch.
+    pub watches: Vec<String>,
+    /// It says that nothing is wrong.
+    pub tick: bool,
+    /// The sentence that stands first, act before watch.
+    pub first: String,
+}
+
+impl Said {
+    /// Of a document of `check`, `jvm gc` or `jvm threads`. One without `standing`, as those of files are, ticks where it holds no finding
+    /// to act on or to watch.
+    pub fn of(document: &Value) -> Self {
+        let findings = document["findings"].as_array();
+        let with = |outcome: &str| {
+            let all = findings.into_iter().flatten();
+            all.filter(|finding| finding["outcome"] == outcome)
+                .filter_map(|finding| finding["rule"].as_str().map(str::to_owned))
+                .collect::<Vec<String>>()
+        };
+        let (acts, watches) = (with("act"), with("watch"));
+        let first = acts.first().or(watches.first());
+        let first = first.and_then(|rule| {
+            let mut all = findings?.iter();
+            let found = all.find(|finding| finding["rule"] == rule.as_str())?;
+            Some(format!("{rule}: {}", found["sentence"].as_str()?))
+        });
+        let tick = document["standing"]
+            .as_str()
+            .map_or(acts.is_empty() && watches.is_empty(), |standing| {
+                standing == "healthy"
+            });
+        Self {
+            acts,
+            watches,
+            tick,
+            first: first.unwrap_or_else(|| "nothing".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn seen(rate: f64, errors: f64, p99_ms: f64) -> Seen {
+        Seen {
+            rate,
+            errors,
+            p50_ms: 0.2,
+            p99_ms,
+        }
+    }
+
+    #[test]
+    fn harm_is_lost_rate_failed_requests_or_a_long_tail() {
+        let without = seen(1000.0, 0.0, 2.0);
+        let harm = |with| Harm::between(&without, &with);
+        assert_eq!(harm(seen(960.0, 0.0, 2.9)), Harm::Harmless);
+        assert_eq!(harm(seen(940.0, 0.0, 2.0)), Harm::Weak);
+        assert_eq!(harm(seen(1000.0, 0.0, 3.2)), Harm::Weak);
+        assert_eq!(harm(seen(790.0, 0.0, 2.0)), Harm::Hurts);
+        assert_eq!(harm(seen(1000.0, 0.25, 2.0)), Harm::Hurts);
+        assert_eq!(harm(seen(1000.0, 0.0, 6.1)), Harm::Hurts);
+        assert_eq!(harm(seen(0.0, 1.0, 0.0)), Harm::Hurts);
+    }
+
+    #[test]
+    fn a_tail_that_is_many_times_longer_but_below_a_millisecond_is_no_harm() {
+        let harm = Harm::between(&seen(1000.0, 0.0, 0.2), &seen(1000.0, 0.0, 1.1));
+        assert_eq!(harm, Harm::Harmless);
+    }
+
+    fn said(findings: &[(&str, &str)], standing: &str) -> Said {
+        let findings: Vec<Value> = findings
+            .iter()
+            .map(|(rule, outcome)| json!({"rule": rule, "outcome": outcome, "sentence": "s"}))
+            .collect();
+        Said::of(&json!({"findings": findings, "standing": standing}))
+    }
+
+    #[test]
+    fn a_cause_is_first_later_missed_or_denied() {
+        let expects = ["cfs-throttled".to_owned()];
+        let score = |harm, said| Score::of(harm, &expects, &said);
+        let first = said(&[("cfs-throttled", "act"), ("other", "act")], "act");
+        let later = said(&[("other", "act"), ("cfs-throttled", "watch")], "act");
+        let wrong = said(&[("other", "act"), ("cfs-throttled", "clear")], "act");
+        let unseen = said(&[], "unseen");
+        let tick = said(&[("other", "watch")], "healthy");
+        assert_eq!(score(Harm::Hurts, first.clone()), Score::First);
+        assert_eq!(score(Harm::Hurts, later), Score::Named);
+        assert_eq!(score(Harm::Hurts, wrong), Score::Missed);
+        assert_eq!(score(Harm::Hurts, unseen), Score::Missed);
+        assert_eq!(score(Harm::Hurts, tick.clone()), Score::Denied);
+        assert_eq!(score(Harm::Harmless, tick), Score::Quiet);
+        assert_eq!(score(Harm::Harmless, first.clone()), Score::FalseAct);
+        assert_eq!(score(Harm::Weak, first), Score::Weak);
+    }
+
+    #[test]
+    fn a_document_of_a_file_ticks_where_it_finds_nothing() {
+        let nothing = json!({"findings": [{"rule": "deadlock", "outcome": "clear"}]});
+        assert!(Said::of(&nothing).tick);
+        assert_eq!(Said::of(&nothing).first, "nothing");
+        let watch =
+            json!({"findings": [{"rule": "gc-full", "outcome": "watch", "sentence": "2 of them"}]});
+        assert!(!Said::of(&watch).tick);
+        assert_eq!(Said::of(&watch).first, "gc-full: 2 of them");
+    }
+}
