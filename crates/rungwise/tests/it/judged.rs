@@ -31,7 +31,7 @@ fn json(ended: &Ended) -> serde_json::Value {
 #[test]
 fn on_a_terminal_a_check_is_read_in_one_go() {
     let text = judged(&Bench::new(), CONCENTRATED, "text").stdout;
-    assert!(text.lines().count() < 170, "{text}");
+    assert!(text.lines().count() < 220, "{text}");
     for line in text.lines() {
         // A command is pasted and never cut; without a terminal a line has 100 columns.
         let pasted = line.starts_with("  → rungwise ");
@@ -502,8 +502,9 @@ fn a_capture_may_come_through_a_pipe_and_a_log_says_by_what_it_may() {
         )
     };
     let (code, text) = piped(&(told("guest-2cpu-idle") + "/host.rungwise"));
-    assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("nothing to act on"), "{text}");
+    // Recorded before limits of control groups were read.
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("? not all was seen: nothing found"), "{text}");
     let log = bench.write(
         "gc.log",
         "[0.1s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 3.1ms\n",

@@ -166,9 +166,17 @@ fn out_of_sight(window: &Window<'_>, evidence: &mut Evidence, pid: u32, trees: &
 /// The trees of control groups, or why there are none.
 fn trees(window: &Window<'_>) -> Result<Vec<Tree>, Absence> {
     let mounts = |path: &str| window.texts(path).ok()?.first().map(|(_, text)| *text);
-    let trees = groups::trees(mounts);
-    if !trees.is_empty() {
-        return Ok(trees);
+    let listed = groups::trees(mounts);
+    // A mount that another one covers is listed, and nothing of it is seen. Settings stand in the first sample.
+    let is_seen = |tree: &Tree| {
+        let folder = format!("{}/", tree.point);
+        window.moments().iter().any(|moment| shows(moment, &folder))
+    };
+    if listed.iter().any(is_seen) {
+        return Ok(listed);
+    }
+    if !listed.is_empty() {
+        return Err(nowhere());
     }
     // A capture of an older version, or a told host: the usual places.
     let usual = |point: &str, options: &str, unified| {
@@ -201,7 +209,7 @@ fn trees(window: &Window<'_>) -> Result<Vec<Tree>, Absence> {
 }
 
 fn nowhere() -> Absence {
-    Absence::none("no control groups are mounted")
+    Absence::because("no control groups are mounted")
         .remedy("mount -t cgroup2 none /sys/fs/cgroup, or look from the host")
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rungwise_model::check::Outcome;
+use rungwise_model::check::{Level, Outcome, Resource};
 use rungwise_probes::capture::{Raw, Reply};
 use rungwise_probes::{Capture, bundle};
 
@@ -86,11 +86,20 @@ fn wrong(known: &BTreeSet<String>, less: &Capture) -> Vec<String> {
 
 /// Takes everything away in turn; each defect once, with the first hole that shows it.
 fn holes(name: &str, capture: &Capture, instead: &[Option<&str>]) -> Vec<String> {
-    let known: BTreeSet<String> = judged(capture)
+    let mut known: BTreeSet<String> = judged(capture)
         .into_iter()
         .filter(|finding| matches!(finding.outcome, Outcome::Act | Outcome::Watch))
         .map(|finding| finding.rule)
         .collect();
+    // What is beyond its line stays so where the rule that explained it cannot be decided.
+    let resources = rungwise_rules::resources(&rungwise_probes::evidence(capture));
+    let mut cells = resources.iter().flat_map(Resource::cells);
+    if cells.any(|(_, cell)| cell.level == Level::High) {
+        let residual = rungwise_rules::RULES
+            .iter()
+            .filter(|rule| rule.topic == "residual");
+        known.extend(residual.map(|rule| rule.id.to_owned()));
+    }
     let mut found = BTreeMap::new();
     let mut note = |hole: &str, less: &Capture| {
         for defect in wrong(&known, less) {
