@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rungwise_model::check::{CheckReport, Outcome};
+use rungwise_model::check::{CheckReport, Outcome, Standing};
 use rungwise_model::evidence::{Evidence, Value};
 use rungwise_model::{Envelope, Exit, Tool};
 use rungwise_probes::{Capture, bundle, mask, told};
@@ -50,6 +50,7 @@ fn judged(evidence: &Evidence) {
             finding.rule
         );
     }
+    let resources = rungwise_rules::resources(evidence);
     let report = CheckReport {
         envelope: Envelope {
             schema: 1,
@@ -65,7 +66,9 @@ fn judged(evidence: &Evidence) {
         host: String::new(),
         taken: None,
         window_s: evidence.seconds(),
+        standing: Some(Standing::of(&findings, &resources)),
         findings,
+        resources,
         tables: check::tables(evidence),
     };
     rungwise_report::json(&report).expect("a check is JSON");

@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use rungwise_formats::{
     cgroup, choice, cpuinfo, cpulist, diskstats, fields, flat, folded, hsperfdata, interrupts,
-    kallsyms, limits, loadavg, net_dev, numa_maps, per_cpu, percentiles, pressure, queue_counter,
-    schedstat, smbios, snmp, softirqs, softnet, stat, task, tracepoint,
+    kallsyms, limits, loadavg, net_dev, numa_maps, per_cpu, percentiles, postgres, pressure,
+    queue_counter, schedstat, smbios, snmp, softirqs, softnet, stat, syscall, task, tracepoint,
 };
 
 /// A module, and what is done with a text.
@@ -93,6 +93,9 @@ pub(crate) static PARSERS: &[Parser] = &[
             assert!(table.rows.iter().all(all), "{table:?}");
         }
     }),
+    ("postgres", |text| {
+        black_box(postgres::activity(text));
+    }),
     ("pressure", |text| {
         black_box(pressure::parse(text));
     }),
@@ -122,6 +125,10 @@ pub(crate) static PARSERS: &[Parser] = &[
     }),
     ("stat", |text| {
         black_box(stat::parse(text));
+    }),
+    ("syscall", |text| {
+        black_box(syscall::futex_wait(text));
+        black_box(syscall::polls_one(text));
     }),
     ("task", |text| {
         black_box(task::stat(text));

@@ -1,6 +1,6 @@
 //! What must not leave the machine: secrets always, addresses and names on request.
 //!
-//! Bundles are shown to strangers. Probes read no environment, and of command lines the state in the title of a PostgreSQL backend; what
+//! Bundles are shown to strangers. Probes read no environment, and of command lines the state in the title of a `PostgreSQL` backend; what
 //! is left are places where an administrator may have put a secret all the same, the kernel command line
 //! foremost. A secret is found by the name before it, as every scanner does, and its value is replaced.
 //! Addresses are replaced one for one, so that what belongs together still does.

@@ -12,6 +12,9 @@ use crate::graph::Graph;
 
 /// Stuck threads that are told.
 const MOST: usize = 100;
+/// Dumps whose JVM is not known by an address are compared with so many JVMs and forms, the newest: files hold a few, and what is
+/// made to be slow may hold thousands.
+const RECENT: usize = 64;
 /// Threads with a number that a JVM has before any application; fewer join no dumps.
 const FEWEST: usize = 4;
 
@@ -61,12 +64,20 @@ fn by_age(a: &Dump, b: &Dump) -> Ordering {
 pub(crate) fn jvms(dumps: &[Dump]) -> Vec<u64> {
     let mut numbers: Vec<u64> = Vec::new();
     let mut count = 0;
+    let mut by_address: HashMap<&str, u64> = HashMap::new();
+    // The last dump of each JVM and form, newest last.
+    let mut latest: Vec<(u64, &Dump)> = Vec::new();
     for (at, dump) in dumps.iter().enumerate() {
-        let earlier = (0..at).rev();
-        let known = earlier.clone().find(|other| is_same(&dumps[*other], dump));
-        let nameless = address(dump).is_none() && dump.pid.is_none();
+        let address = address(dump);
+        let known = address.and_then(|address| by_address.get(address).copied());
+        let known = known.or_else(|| {
+            let mut recent = latest.iter().rev().take(RECENT);
+            let same = recent.find(|(_, other)| is_same(other, dump));
+            same.map(|(number, _)| *number)
+        });
+        let nameless = address.is_none() && dump.pid.is_none();
         let number = match known {
-            Some(other) => numbers[other],
+            Some(number) => number,
             // A dump that does not show whose it is belongs to the one before.
             None if nameless && at > 0 => numbers[at - 1],
             None => {
@@ -75,6 +86,15 @@ pub(crate) fn jvms(dumps: &[Dump]) -> Vec<u64> {
             }
         };
         numbers.push(number);
+        if let Some(address) = address {
+            by_address.insert(address, number);
+        }
+        let replaced = |(of, other): &(u64, &Dump)| *of == number && other.form == dump.form;
+        let recent = latest.len().saturating_sub(RECENT);
+        if let Some(place) = latest[recent..].iter().position(replaced) {
+            latest.remove(recent + place);
+        }
+        latest.push((number, dump));
     }
     numbers
 }

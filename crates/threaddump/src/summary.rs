@@ -1,6 +1,6 @@
 //! What dumps say together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rungwise_model::gc::Sample;
 use rungwise_model::threads::{self, Carriers, Deadlock, Doing, Hot, Lock, SharedWait, Stuck};
@@ -58,16 +58,17 @@ pub fn summary(dumps: Vec<Dump>) -> Summary {
         let of_jvm = graphs.filter(|(_, of)| **of == jvm);
         of_jvm.map(|(graph, _)| graph).collect()
     };
+    // Earlier dumps of the same JVM and form, oldest first.
+    let mut earlier: HashMap<(u64, bool), Vec<&Graph<'_>>> = HashMap::new();
     let told: Vec<threads::Dump> = graphs
         .iter()
         .zip(&jvms)
         .enumerate()
         .map(|(at, (graph, jvm))| {
-            let before = graphs[..at].iter().zip(&jvms);
-            let before =
-                before.filter(|(other, of)| *of == jvm && is_print(other) == is_print(graph));
-            let before: Vec<&Graph<'_>> = before.map(|(graph, _)| graph).collect();
-            dump(graph, &before, at as u64 + 1, *jvm)
+            let before = earlier.entry((*jvm, is_print(graph))).or_default();
+            let told = dump(graph, before, at as u64 + 1, *jvm);
+            before.push(graph);
+            told
         })
         .collect();
     let (mut stuck, mut waits, mut hot) = (Vec::new(), Vec::new(), Vec::new());

@@ -45,7 +45,7 @@ pub(crate) struct Looking {
 
 /// Record what `check` reads, to judge it later, elsewhere, or as a bug report: `rungwise check FILE`.
 ///
-/// Secrets are masked while recording: environments are never read, of the title of a PostgreSQL backend only its state is kept, and a value
+/// Secrets are masked while recording: environments are never read, of the title of a `PostgreSQL` backend only its state is kept, and a value
 /// after a name such as password or token is replaced wherever it stands.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
