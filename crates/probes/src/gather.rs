@@ -227,7 +227,8 @@ impl<'h> Reader<'h> {
             let failed = matches!(reply, Reply::Failed(_));
             let owners = name(Question::Owners).to_owned();
             last.answers.insert(owners, reply);
-            if failed || 2 * found >= waiting.len() || attempt == TRIES {
+            // Connections of clients last, and are half of those that are looked for.
+            if failed || 4 * found >= 3 * waiting.len() || attempt == TRIES {
                 break;
             }
             if let Ok(answer) = ask(self.host, Question::Tcp, Look::Last, before) {

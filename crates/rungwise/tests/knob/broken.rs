@@ -361,10 +361,7 @@ fn an_output_that_cannot_be_written_is_told_and_what_is_in_force_too() {
                     "knob", "export", "--as", "sysctl.d", WISHES[0], "--device", "lo", "-o", output,
                 ],
             ],
-            &[
-                &format!("cannot write the result to {output}"),
-                "name another file with -o",
-            ],
+            &["cannot write", output, "name another file with -o"],
         );
     }
     let file = desk.file("file", "");
@@ -384,7 +381,7 @@ fn an_output_that_cannot_be_written_is_told_and_what_is_in_force_too() {
             .run(&["knob", "apply", WISHES[0], "--device", "lo", "-o", output])
     };
     // What can be known beforehand keeps the change from being made.
-    apply(&nowhere).with(2, &["is no folder", "name another file with -o"]);
+    apply(&nowhere).with(2, &["is not a folder", "name another file with -o"]);
     assert_eq!(desk.bench.changed(), [""; 0]);
     apply("/dev/full").with(
         2,

@@ -78,7 +78,7 @@ fn a_capture_that_could_not_be_kept_is_refused_before_the_look() {
     let bench = Bench::new();
     let scratch = bench.scratch.path().to_str().unwrap().to_owned();
     let missing = format!("{scratch}/missing/host.rungwise");
-    for (output, why) in [(&missing, "is no folder"), (&scratch, "it is a folder")] {
+    for (output, why) in [(&missing, "is not a folder"), (&scratch, "it is a folder")] {
         let began = Instant::now();
         bench
             .run(&["capture", "--for", "60s", "-o", output])
@@ -87,5 +87,5 @@ fn a_capture_that_could_not_be_kept_is_refused_before_the_look() {
     }
     bench
         .run(&["capture", "--for", "0s", "--no-stacks", "-o", "/dev/full"])
-        .with(2, &["cannot keep the capture", "no space left"]);
+        .with(2, &["cannot write /dev/full", "no space left"]);
 }

@@ -120,7 +120,9 @@ fn gets(namespace: &Namespace, connections: usize) -> Result<Service> {
     ];
     let argv: Vec<&str> = own
         .into_iter()
-        .chain(["-n", "1000000000", "-q", "-t", "get"])
+        // A script of a few hundred commands: the server works much longer on it than the client does.
+        .chain(["-n", "1000000000", "-q", "eval"])
+        .chain(["for i=1,300 do redis.call('get','k') end return 1", "0"])
         .collect();
     start(namespace, &argv)
 }
@@ -311,7 +313,7 @@ fn lock(_: &Path) -> Result<Planted> {
 
 pub(super) const UPSTREAM: Fault = Fault {
     id: "service: slow upstream",
-    planted: "nginx that passes requests on to a server which answers each after 200 ms, and wrk with 20 connections.",
+    planted: "nginx that passes requests on to a server which answers each after 150 to 350 ms, and wrk with 20 connections.",
     speaks: &[first("upstream-slow", "process/*")],
     may: WAITS,
     how: How::Here(upstream),
@@ -319,7 +321,7 @@ pub(super) const UPSTREAM: Fault = Fault {
 
 fn upstream(_: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
-    let listener = server.run(|| TcpListener::bind((Pair::SERVER, 9001)))?;
+    let listener = client.run(|| TcpListener::bind((Pair::CLIENT, 9001)))?;
     listener.set_nonblocking(true)?;
     let backend = Until::new().with(move |over| {
         let mut open: Vec<(Instant, std::net::TcpStream)> = Vec::new();
@@ -328,7 +330,11 @@ fn upstream(_: &Path) -> Result<Planted> {
                 open.push((Instant::now(), connection));
             }
             // nginx makes a connection for each request.
-            let due = |(since, _): &(Instant, _)| since.elapsed() >= Duration::from_millis(200);
+            // Answers take different times, so that requests do not march in step.
+            let due = |(since, connection): &(Instant, std::net::TcpStream)| {
+                let port = connection.peer_addr().map_or(0, |peer| peer.port());
+                since.elapsed() >= Duration::from_millis(150 + u64::from(port) * 7 % 200)
+            };
             let answered: Vec<_> = open.extract_if(.., |one| due(one)).collect();
             for (_, mut connection) in answered {
                 let _ = connection.read(&mut [0; 4096]);
@@ -337,7 +343,7 @@ fn upstream(_: &Path) -> Result<Planted> {
             std::thread::sleep(Duration::from_millis(5));
         }
     });
-    let pass = format!("proxy_pass http://{}:9001;", Pair::SERVER);
+    let pass = format!("proxy_pass http://{}:9001;", Pair::CLIENT);
     let (master, folder) = nginx(&server, &[], (2, "", &pass))?;
     let load = wrk(&client, 20)?;
     let pid = master.pid();
