@@ -193,7 +193,6 @@ pub const FAULTS: &[Fault] = &[
     process::DESCRIPTORS,
     process::LOCK,
     process::ROW,
-    process::UPSTREAM,
     process::SILENT,
 ];
 
