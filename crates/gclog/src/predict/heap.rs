@@ -65,7 +65,7 @@ pub(super) fn predict(
         }
     }
     let old = next_old(seen)
-        .unwrap_or_else(|| next("old", None, "cannot be told: the log holds no two of them"));
+        .unwrap_or_else(|| next("old", None, "unknown: the log holds no two of them"));
     Ok(Prediction {
         layout,
         allocation,
@@ -101,9 +101,8 @@ fn figures(interval: Estimate) -> Vec<Figure> {
         Q::PauseShare,
     ];
     figures.extend(rest.map(|quantity| {
-        let why = format!(
-            "cannot be told: it follows how long objects live, which is not in the log; {LOG}"
-        );
+        let why =
+            format!("unknown: it follows how long objects live, which is not in the log; {LOG}");
         untold(quantity, None, why)
     }));
     figures

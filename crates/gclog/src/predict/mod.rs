@@ -320,7 +320,7 @@ fn old_interval_worth(figure: Figure) -> Figure {
         return figure;
     }
     let because = if estimate.low <= 0.0 {
-        "cannot be told: nothing is left of the room between two of them, or the log does not show how long objects live"
+        "unknown: nothing is left of the room between two of them, or the log does not show how long objects live"
             .to_owned()
     } else {
         let most = if estimate.high.is_finite() {
@@ -329,7 +329,7 @@ fn old_interval_worth(figure: Figure) -> Figure {
             "without an upper bound".to_owned()
         };
         format!(
-            "cannot be told: at least {}, {most}; the log shows too little of how long objects live, or of the room between two of them",
+            "unknown: at least {}, {most}; the log shows too little of how long objects live, or of the room between two of them",
             time(estimate.low)
         )
     };
@@ -369,7 +369,7 @@ fn next_young(seen: &Seen) -> Next {
         Some(_) => {
             "nine in ten of the log's intervals, as those just before them say, less the time since the last one".to_owned()
         }
-        None => "cannot be told: the log holds no two of them".to_owned(),
+        None => "unknown: the log holds no two of them".to_owned(),
     };
     next("young", in_s, because)
 }
@@ -412,7 +412,7 @@ fn next_full(seen: &Seen, live: Option<&LiveSet>) -> Next {
             "none to be expected: the live set does not grow for sure, and the log shows none or one"
         }
         _ => {
-            "cannot be told: too few old collections to see whether the live set grows; a log of more hours tells"
+            "unknown: too few old collections to see whether the live set grows; a log of more hours tells"
         }
     };
     next("full", None, why)

@@ -27,8 +27,8 @@ pub(crate) static FREEZER: Knob = Knob {
     doc: Doc {
         does: "Frozen, no thread of the group and of those below it runs; thawed, they go on where they stopped.",
         helps: "A group that was frozen by mistake, or by somebody who forgot it, works again.",
-        costs: "Frozen, everybody who waits for the group waits. Whoever froze a group on purpose (a snapshot, a paused \
-                container) loses what the freeze was for.",
+        costs: "Frozen, all clients of the group wait. A group may be frozen on purpose (a snapshot, a paused \
+                container), which thawing it defeats.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst and cgroup-v2.rst (Linux).",
     },
@@ -84,7 +84,7 @@ pub(crate) static MEMORY: Knob = Knob {
         does: "At the limit the group reclaims its own pages; when there are none to reclaim, the kernel kills one of its \
                processes.",
         helps: "When a group reads pages again that it had to drop, or is killed, while the machine has memory available.",
-        costs: "Whoever shares the machine has that much less. A lower limit reclaims at once, and may kill. Version 2 has \
+        costs: "Other users of the machine have that much less. A lower limit reclaims at once, and may kill. Version 2 has \
                 a softer limit beside it (memory.high), which this leaves alone. An orchestrator may set its limit again.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/cgroup-v2.rst (memory.max) and cgroup-v1/memory.rst (Linux).",

@@ -49,7 +49,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[LATE, LONG, BUSY],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process with client connections whose requests are unanswered for more than 20 ms, and with requests to another server that are as late, in every sample, while the process itself uses little CPU.",
+        looks_for: "A process with client connections whose requests are unanswered for more than 20 ms, and with requests to another server that are as late, in most samples, while the process itself uses little CPU.",
         hurts: "The answer time of the dependency is the answer time of the service, and each open request holds a worker, a connection and memory.",
         todo: "Look at the server that is named: run rungwise check there. Until it is cured: timeouts, fewer retries, a cache, a pool large enough for rate times answer time.",
         wrong: "Long polling, server-sent events and idle WebSockets hold requests on purpose: from 5 s on it is only watched. A client that pipelines may leave a request open for long.",
@@ -83,7 +83,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         longest = longest.max(wait.value);
         // The clients' requests are as old as those to the server, or older: it is the server that they wait for.
         let same = client_wait.is_none_or(|client| client.value >= 0.5 * wait.value);
-        if busy || !same || wait.value < LATE.value || !requests.always(|number| number >= 1.0) {
+        if busy || !same || wait.value < LATE.value || requests.value < 1.0 {
             continue;
         }
         let sentence = format!(

@@ -131,7 +131,7 @@ fn a_prediction_stands_beside_what_the_same_model_makes_of_the_log() {
         ),
         (
             scavenge,
-            "from one old collection to the next: cannot be told: nothing is left of the room",
+            "from one old collection to the next: unknown: nothing is left of the room",
         ),
         (scavenge, "no bound"),
     ] {

@@ -193,6 +193,7 @@ pub const FAULTS: &[Fault] = &[
     process::DESCRIPTORS,
     process::LOCK,
     process::ROW,
+    process::UPSTREAM,
     process::SILENT,
 ];
 

@@ -5,6 +5,7 @@
 )]
 
 use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -307,6 +308,50 @@ fn lock(_: &Path) -> Result<Planted> {
     Ok(Planted::in_namespace(server)
         .suffered_by(pid)
         .keep(threads)
+        .keep(client))
+}
+
+pub(super) const UPSTREAM: Fault = Fault {
+    id: "service: slow upstream",
+    planted: "nginx that passes requests on to a server which answers each after 150 to 350 ms, and wrk with 20 connections.",
+    speaks: &[first("upstream-slow", "process/*")],
+    may: WAITS,
+    how: How::Here(upstream),
+};
+
+fn upstream(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let listener = client.run(|| TcpListener::bind((Pair::CLIENT, 9001)))?;
+    listener.set_nonblocking(true)?;
+    let backend = Until::new().with(move |over| {
+        let mut open: Vec<(Instant, std::net::TcpStream)> = Vec::new();
+        while !over.load(Ordering::Relaxed) {
+            while let Ok((connection, _)) = listener.accept() {
+                open.push((Instant::now(), connection));
+            }
+            // nginx makes a connection for each request.
+            // Answers take different times, so that requests do not march in step.
+            let due = |(since, connection): &(Instant, std::net::TcpStream)| {
+                let port = connection.peer_addr().map_or(0, |peer| peer.port());
+                since.elapsed() >= Duration::from_millis(150 + u64::from(port) * 7 % 200)
+            };
+            let answered: Vec<_> = open.extract_if(.., |one| due(one)).collect();
+            for (_, mut connection) in answered {
+                let _ = connection.read(&mut [0; 4096]);
+                let _ = connection.write_all(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let pass = format!("proxy_pass http://{}:9001;", Pair::CLIENT);
+    let (master, folder) = nginx(&server, &[], (2, "", &pass))?;
+    let load = wrk(&client, 20)?;
+    let pid = master.pid();
+    Ok(Planted::in_namespace(server)
+        .suffered_by(pid)
+        .keep(load)
+        .keep((master, folder))
+        .keep(backend)
         .keep(client))
 }
 

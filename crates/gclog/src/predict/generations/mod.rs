@@ -247,7 +247,7 @@ impl<'a> Model<'a> {
     /// Why it is not known how long objects live, and what would tell it.
     fn no_ages(&self) -> String {
         if self.collector == Collector::Parallel {
-            return "cannot be told: Parallel prints no age tables, and with adaptive sizing it moves the threshold; how long \
+            return "unknown: Parallel prints no age tables, and with adaptive sizing it moves the threshold; how long \
                     objects live is told by a log with -XX:-UseAdaptiveSizePolicy whose header names its options \
                     (-Xlog:arguments), or of another collector"
                 .to_owned();
@@ -260,9 +260,7 @@ impl<'a> Model<'a> {
         } else {
             "-Xlog:gc+age=trace"
         };
-        format!(
-            "cannot be told: the log has no age tables, which say how long objects live; add {flag}"
-        )
+        format!("unknown: the log has no age tables, which say how long objects live; add {flag}")
     }
 
     /// How far one age table is from their mean, as a share.
@@ -444,8 +442,7 @@ impl<'a> Model<'a> {
             promotion: promotion.map(|promotion| promotion.widened(MODEL)),
             pause: slower.and_then(|slower| {
                 let median = median_pause(self.seen, &self.seen.blocks);
-                let median =
-                    median.ok_or("cannot be told: the log has fewer than five young pauses")?;
+                let median = median.ok_or("unknown: the log has fewer than five young pauses")?;
                 Ok(median.times(slower))
             }),
             old_interval,
@@ -602,7 +599,7 @@ impl<'a> Model<'a> {
     ) -> Result<Estimate, String> {
         let (Some(trigger), Some(left)) = (self.trigger(sizes), self.left(sizes)) else {
             return Err(
-                "cannot be told: the log shows no old collection, so it is not known what one leaves; a longer log tells"
+                "unknown: the log shows no old collection, so it is not known what one leaves; a longer log tells"
                     .to_owned(),
             );
         };
@@ -616,7 +613,7 @@ impl<'a> Model<'a> {
         let promotion = promotion.clone()?;
         let growth = promotion.scaled(self.growth(left.point));
         let interval = trigger.less(left).over(growth);
-        let interval = interval.ok_or("cannot be told: nothing is promoted, so none comes")?;
+        let interval = interval.ok_or("unknown: nothing is promoted, so none comes")?;
         Ok(interval.plus(without).widened(MODEL))
     }
 
@@ -643,7 +640,7 @@ impl<'a> Model<'a> {
     ) -> Result<Estimate, String> {
         let mean = self
             .mean_pause()
-            .ok_or("cannot be told: the log has no pauses with sizes")?;
+            .ok_or("unknown: the log has no pauses with sizes")?;
         let young = mean
             .times(slower.clone()?)
             .over(interval)

@@ -169,20 +169,20 @@ impl Model<'_> {
             return next(
                 "old",
                 None,
-                "cannot be told: no old collection in the log shows how full the old generation is when one begins",
+                "unknown: no old collection in the log shows how full the old generation is when one begins",
             );
         };
         let left = self.seen.old.left().and_then(|left| left.mean());
         let growth = promotion.scaled(left.map_or(1.0, |left| self.growth(left)));
         let Some(in_s) = begins.less(Estimate::exact(now)).over(growth) else {
-            return next("old", None, "cannot be told: nothing is promoted");
+            return next("old", None, "unknown: nothing is promoted");
         };
         // After one has begun the old generation is as full as before until it is done.
         if begins.low <= now {
             return next(
                 "old",
                 None,
-                "cannot be told: one is due or under way, since the old generation holds as much as where one began",
+                "unknown: one is due or under way, since the old generation holds as much as where one began",
             );
         }
         let because = if own.is_some() {
