@@ -303,6 +303,13 @@ impl Quantity<'_> {
             self.reading.series.iter().all(|value| condition(*value))
         }
     }
+
+    /// The condition holds over the whole window and in more than half of its parts: what pauses for a moment lasts as well.
+    pub fn lasts(&self, condition: impl Fn(f64) -> bool) -> bool {
+        let series = &self.reading.series;
+        let held = series.iter().filter(|value| condition(**value)).count();
+        condition(self.value) && (series.is_empty() || 2 * held > series.len())
+    }
 }
 
 /// Words with their reading.

@@ -46,6 +46,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("cgroup-pids-limit", more(&keys::CGROUP_PIDS_REFUSED)),
     ("client-bound", more(&keys::CLIENT_BUSY)),
     ("clients-unread", more(&keys::PROCESS_UNREAD)),
+    ("connect-refused", more(&keys::LOSS_SHARE)),
     ("connect-unanswered", more(&keys::DEPENDENCY_CONNECTING)),
     (
         "connection-pool-exhausted",

@@ -40,8 +40,9 @@ struct Faults {
     split_every: u64,
     /// Closes without reading what came, each so many requests.
     reset_every: u64,
-    /// Asks this address by UDP before each reply, and waits so long for an answer.
+    /// Asks an address by UDP before a reply, and waits so long for an answer, each so many requests.
     ask_timeout: u64,
+    ask_every: u64,
 }
 
 struct App {
@@ -80,6 +81,7 @@ pub fn serve(listen: &str) -> Result<()> {
         split_every: number("SPLIT_EVERY"),
         reset_every: number("RESET_EVERY"),
         ask_timeout: number("ASK_TIMEOUT"),
+        ask_every: number("ASK_EVERY"),
     };
     let file = std::env::var("FILE").ok().map(|name| {
         let mut options = OpenOptions::new();
@@ -233,6 +235,7 @@ impl App {
                 word.fetch_add(1, Ordering::Relaxed);
             }
         }
+        let asks = faults.ask_every > 0 && count.is_multiple_of(faults.ask_every);
         let threads: Vec<_> = (0..faults.threads)
             .filter_map(|_| {
                 let builder = std::thread::Builder::new().stack_size(64 * 1024);
@@ -242,7 +245,7 @@ impl App {
         for thread in threads {
             let _ = thread.join();
         }
-        if let (true, Some(server)) = (faults.ask_timeout > 0, &self.ask) {
+        if let (true, Some(server)) = (asks, &self.ask) {
             ask(server, faults.ask_timeout);
         }
         if let Some(file) = &self.file {

@@ -24,7 +24,7 @@ pub enum Harm {
     Harmless,
     /// In between.
     Weak,
-    /// A fifth of the rate is lost or fails, or p99 is three times what it was.
+    /// A fifth of the rate is lost or fails, or p99 is five times what it was.
     Hurts,
 }
 
@@ -38,20 +38,20 @@ impl Harm {
         }
     }
 
-    /// Of a load that saw `without` the fault and `with` it. A p99 counts once it is a millisecond longer than before: below that, what
-    /// else a machine of two CPUs does (the reader itself included) makes as much.
+    /// Of a load that saw `without` the fault and `with` it. A p99 counts as hurt once it is 5 ms longer than before: below that, what
+    /// else a machine of two CPUs does, the reader itself included, makes as much (one time slice of the scheduler is 3 ms).
     pub fn between(without: &Seen, with: &Seen) -> Self {
         let lost = lost(without, with);
-        let longer = with.p99_ms - without.p99_ms > 1.0;
+        let longer = with.p99_ms - without.p99_ms;
         // A load that got no reply at all has no p99.
         let ratio = if with.rate == 0.0 {
             f64::INFINITY
         } else {
             with.p99_ms / without.p99_ms
         };
-        if lost >= 0.2 || longer && ratio >= 3.0 {
+        if lost >= 0.2 || longer > 5.0 && ratio >= 5.0 {
             Self::Hurts
-        } else if lost >= 0.05 || longer && ratio >= 1.5 {
+        } else if lost >= 0.05 || longer > 1.0 && ratio >= 1.5 {
             Self::Weak
         } else {
             Self::Harmless
@@ -201,7 +201,8 @@ mod tests {
         assert_eq!(harm(seen(1000.0, 0.0, 3.2)), Harm::Weak);
         assert_eq!(harm(seen(790.0, 0.0, 2.0)), Harm::Hurts);
         assert_eq!(harm(seen(1000.0, 0.25, 2.0)), Harm::Hurts);
-        assert_eq!(harm(seen(1000.0, 0.0, 6.1)), Harm::Hurts);
+        assert_eq!(harm(seen(1000.0, 0.0, 6.9)), Harm::Weak);
+        assert_eq!(harm(seen(1000.0, 0.0, 10.1)), Harm::Hurts);
         assert_eq!(harm(seen(0.0, 1.0, 0.0)), Harm::Hurts);
     }
 

@@ -1,6 +1,7 @@
 //! Keys: limits of control groups other than the CPU quota.
 
 keys! { GROUP;
+    CGROUP_CPU_RAN = "cgroup.cpu_ran", Fraction, Cgroup, "Share of the window in which the process that cgroup.cpu_wait is about ran on a CPU";
     CGROUP_CPU_WAIT = "cgroup.cpu_wait", Fraction, Cgroup, "Share of the window in which the busiest process of the group, or some task of it, waited for a CPU";
     CGROUP_FROZEN = "cgroup.frozen", Count, Cgroup, "Processes of a group that is frozen; 0 for the root where no group is";
     CGROUP_IO_LIMIT = "cgroup.io_limit", Text, Cgroup, "The limit on reads and writes of which the group uses most";

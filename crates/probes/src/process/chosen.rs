@@ -26,6 +26,10 @@ const MOST_THREADS: u64 = 1000;
 /// CPUs that a process must use for one of its threads to be saturated, with room for the ticks of 10 ms.
 const BUSY: f64 = 0.8;
 
+/// A process with few threads costs little to read, and what its threads wait for shows at much less.
+const SOME: f64 = 0.02;
+const FEW_THREADS: u64 = 32;
+
 /// Share of its limit from which on the descriptors of a process are counted.
 const NEAR: f64 = 0.8;
 
@@ -79,17 +83,22 @@ pub(crate) fn postgres_at(moment: &Moment) -> BTreeSet<u32> {
         .collect()
 }
 
-/// Processes with several threads that used most of a CPU or more between the looks, busiest first.
+/// Processes with several threads that used most of a CPU or more between the looks, or a little of one with few threads; busiest
+/// first.
 pub(crate) fn busy_between(earlier: &Moment, now: &Moment) -> BTreeSet<u32> {
     let ticks = |stat: &task::Stat<'_>| stat.user_ticks.saturating_add(stat.system_ticks);
     let before: BTreeMap<u32, u64> = stats(earlier)
         .map(|(pid, stat)| (pid, ticks(&stat)))
         .collect();
     let seconds = now.at_s - earlier.at_s;
+    let line = |threads: u64| if threads <= FEW_THREADS { SOME } else { BUSY };
     let mut busy: Vec<(u64, u32)> = stats(now)
         .filter(|(_, stat)| (2..=MOST_THREADS).contains(&stat.threads) && !stat.is_kernel)
-        .filter_map(|(pid, stat)| Some((ticks(&stat).checked_sub(*before.get(&pid)?)?, pid)))
-        .filter(|(used, _)| *used as f64 * super::TICK >= BUSY * seconds && *used > 0)
+        .filter_map(|(pid, stat)| {
+            let used = ticks(&stat).checked_sub(*before.get(&pid)?)?;
+            let is_busy = used as f64 * super::TICK >= line(stat.threads) * seconds && used > 0;
+            is_busy.then_some((used, pid))
+        })
         .collect();
     busy.sort_unstable_by(|a, b| b.cmp(a));
     busy.into_iter()
@@ -176,8 +185,19 @@ mod tests {
 
     #[test]
     fn threads_are_read_of_processes_that_use_most_of_a_cpu() {
-        let before = moment(0.0, &[(4, 1, 0, 9), (5, 1, 0, 9), (6, 1, 0, 1)]);
-        let after = moment(2.0, &[(4, 1, 170, 9), (5, 1, 150, 9), (6, 1, 200, 1)]);
-        assert_eq!(busy_between(&before, &after), [4].into());
+        let before = moment(
+            0.0,
+            &[(4, 1, 0, 99), (5, 1, 0, 99), (6, 1, 0, 1), (7, 1, 0, 32)],
+        );
+        let after = moment(
+            2.0,
+            &[
+                (4, 1, 170, 99),
+                (5, 1, 150, 99),
+                (6, 1, 200, 1),
+                (7, 1, 4, 32),
+            ],
+        );
+        assert_eq!(busy_between(&before, &after), [4, 7].into());
     }
 }

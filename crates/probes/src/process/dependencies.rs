@@ -65,7 +65,7 @@ pub(crate) static PROBE: Probe = Probe {
 A client connection is one to a port that is listened on here; an upstream connection is any other. A request is late if it has \
 been open for more than 20 ms. Upstream requests count once the peer's kernel has acknowledged them, so a lossy path is \
 not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
-next; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
+next, an attempt as well if its server is tried in most samples and reached in none; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
 of its process sleeps in poll(2) of one descriptor, as the resolver of glibc does. \
 Data counts as unread if it waits in every sample. The processes are looked for of at most 16 sockets of each kind. On a \
 host with more than 1000 TCP sockets only the two ends of the window are complete. \
@@ -81,6 +81,8 @@ struct Sample<'a> {
     /// All upstream connections: server, milliseconds since something was sent, socket.
     upstream: Vec<(Endpoint, u32, &'a TcpSocket)>,
     connecting: HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
+    /// Remote ends of connections that were opened.
+    reached: HashSet<Endpoint>,
     unread: HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
 }
 
@@ -96,10 +98,14 @@ impl<'a> Sample<'a> {
             awaited: Vec::new(),
             upstream: Vec::new(),
             connecting: HashMap::new(),
+            reached: HashSet::new(),
             unread: HashMap::new(),
         };
         for socket in sockets {
             let ends = (socket.local, socket.remote);
+            if socket.state != SYN_SENT {
+                sample.reached.insert(socket.remote);
+            }
             match socket.state {
                 SYN_SENT => _ = sample.connecting.insert(ends, socket),
                 LISTEN if socket.rqueue > 0 => _ = sample.unread.insert(ends, socket),
@@ -229,8 +235,34 @@ impl<'a> Waits<'a> {
         found
     }
 
+    /// Attempts that last from one sample to the next, and those to a server that is tried in most samples and reached in none: a
+    /// caller with a short timeout opens a new socket each time.
     fn connecting(&self) -> Vec<&'a TcpSocket> {
-        self.lasting(|sample| &sample.connecting, false)
+        let mut found = self.lasting(|sample| &sample.connecting, false);
+        let Some(last) = self.samples.last().filter(|_| self.samples.len() > 1) else {
+            return found;
+        };
+        let tries = |sample: &&Sample<'a>, server: Endpoint| {
+            sample.connecting.keys().any(|(_, to)| *to == server)
+        };
+        let in_vain = |server: Endpoint| {
+            let tried = self.samples.iter().filter(|sample| tries(sample, server));
+            2 * tried.count() > self.samples.len()
+                && !self
+                    .samples
+                    .iter()
+                    .any(|sample| sample.reached.contains(&server))
+        };
+        let mut more: Vec<&TcpSocket> = last
+            .connecting
+            .values()
+            .copied()
+            .filter(|socket| in_vain(socket.remote))
+            .filter(|socket| found.iter().all(|known| known.inode != socket.inode))
+            .collect();
+        more.sort_by_key(|socket| (socket.local, socket.remote));
+        found.extend(more);
+        found
     }
 
     fn unread(&self) -> Vec<&'a TcpSocket> {

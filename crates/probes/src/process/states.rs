@@ -68,8 +68,8 @@ pub(crate) static PROBE: Probe = Probe {
 The 20 processes that used most CPU time, the judged process with its children, and every process that is stopped, traced, \
 blocked in most samples, has children that it did not wait for, or gained or lost 16 threads and more in the window. Threads \
 of the kernel are left out. `stat` is read four times in the window, so a state lasts if all samples show it. Threads are \
-read of processes that used more than 0.8 CPUs in the first third of the window (at most 8, of at most 1,000 threads); of \
-others only the first thread is known. CPU time of ended children counts those that were waited for. \
+read of processes that used more than 0.8 CPUs in the first third of the window, or more than 0.02 with at most 32 threads (at \
+most 8 processes, of at most 1,000 threads); of others only the first thread is known. CPU time of ended children counts those that were waited for. \
 Sources: fs/proc/array.c, fs/proc/stat.c of Linux 6.18; proc(5), sched(7).",
 };
 
@@ -155,7 +155,7 @@ impl Process<'_> {
     /// Something about it is out of the ordinary, whatever it uses.
     fn is_odd(&self) -> bool {
         self.tracer.is_some()
-            || self.always('T')
+            || (self.samples.len() > 1 && self.share_in('T') > 0.0)
             || (self.samples.len() > 1 && self.share_in('D') > 0.5)
             || self.added().is_some_and(|added| added.abs() >= ADDED)
     }
@@ -245,10 +245,11 @@ fn describe(
         "state {states}, tty {} (columns 3, 7)",
         last.terminal
     ));
-    let stopped = match (process.always('T'), last.terminal) {
-        (false, _) => "no",
-        (true, 0) => "without a terminal",
-        (true, _) => "with a terminal",
+    let stopped = match (process.share_in('T'), last.terminal) {
+        (0.0, _) => "no",
+        (1.0.., 0) => "without a terminal",
+        (1.0.., _) => "with a terminal",
+        _ => "now and then",
     };
     evidence.text(&keys::PROCESS_STOPPED, subject(), stopped, states.clone());
     let key = &keys::PROCESS_BLOCKED;

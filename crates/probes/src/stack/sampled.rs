@@ -22,6 +22,8 @@ const NAME: &str = "stacks";
 const FEWEST: u64 = 500;
 /// The same for shares of soft interrupts, which are judged at 10 % and more.
 const FEWEST_SOFTIRQ: u64 = 100;
+/// The same for locks, which are judged at 20 %: a true share of 20 % would show as 12 to 28 %.
+const FEWEST_LOCKS: u64 = 100;
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
@@ -66,7 +68,7 @@ Traps. A timer cannot see code that runs with interrupts off: its time appears w
 (`_raw_spin_unlock_irqrestore`, `do_syscall_64`), so that in a guest the share of locks taken with interrupts \
 off is too small. A function that the compiler inlined has no name of its own. On a bridge with br_netfilter the \
 bridge's forwarding runs inside the hook and counts as netfilter. Loopback and veth use the backlog queue \
-without RPS. Shares of fewer than 500 busy samples, or 100 within soft interrupts, are not told; a share of zero \
+without RPS. Shares of fewer than 500 busy samples, or 100 within soft interrupts and of locks, are not told; a share of zero \
 soft interrupt samples under the UDP lock is zero however few there are.
 
 Sources: perf_event_open(2); kernel/events/core.c, kernel/softirq.c, net/core/dev.c, net/ipv4/udp.c of Linux 6.18.",
@@ -79,6 +81,8 @@ const MOST_THREADS: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whole {
     Busy,
+    /// Busy samples, of which fewer will do, since the share matters where it is large.
+    Large,
     Softirq,
 }
 
@@ -110,9 +114,11 @@ static SHARES: &[Share] = &[
     }),
     Share::busy(&keys::STACK_IOMMU, |stack| stack.under(Set::Iommu)),
     Share::busy(&keys::STACK_IP_ID, |stack| stack.itself(Set::IpId)),
-    Share::busy(&keys::STACK_LOCK, |stack| {
-        stack.under(Set::SlowPath) || stack.under(Set::Optimistic)
-    }),
+    Share {
+        key: &keys::STACK_LOCK,
+        of: Whole::Large,
+        counts: |stack| stack.under(Set::SlowPath) || stack.under(Set::Optimistic),
+    },
     Share::busy(&keys::STACK_NETFILTER, |stack| stack.under(Set::Netfilter)),
     Share::busy(&keys::STACK_NFT_RULES, |stack| stack.under(Set::Rules)),
     Share::busy(&keys::STACK_RPS, |stack| stack.under(Set::Rps)),
@@ -190,12 +196,21 @@ fn tell(stacks: &Stacks, evidence: &mut Evidence) {
             "{busy} busy samples of kernel stacks, and shares of fewer than {FEWEST} say little"
         ))
         .remedy("look for longer, and while the load runs");
-        evidence.absent(PROBE.yields, &why, &source);
-        return;
+        let large = |key: &Key| {
+            let share = SHARES.iter().find(|share| share.key == key);
+            busy >= FEWEST_LOCKS && share.is_some_and(|share| share.of == Whole::Large)
+        };
+        let told: Vec<&'static Key> = (PROBE.yields.iter().copied())
+            .filter(|key| !large(key))
+            .collect();
+        evidence.absent(&told, &why, &source);
     }
     for share in SHARES {
         let (whole, name, fewest) = match share.of {
+            Whole::Busy | Whole::Softirq if busy < FEWEST => continue,
+            Whole::Large if busy < FEWEST_LOCKS => continue,
             Whole::Busy => (busy, "busy samples", FEWEST),
+            Whole::Large => (busy, "busy samples", FEWEST_LOCKS),
             Whole::Softirq => (softirq, "samples within soft interrupts", FEWEST_SOFTIRQ),
         };
         let mut counted = 0_u64;
@@ -223,6 +238,9 @@ fn tell(stacks: &Stacks, evidence: &mut Evidence) {
         }
         let value = counted as f64 / whole.max(1) as f64;
         evidence.number(share.key, host(), value, origin(line));
+    }
+    if busy < FEWEST {
+        return;
     }
     tell_callers(&all, evidence, &origin);
     tell_top(&all, busy, evidence, &origin);

@@ -25,6 +25,12 @@ const WAITING: Threshold = Threshold {
     origin: "own guess, for the guard: a limit that nobody waits for costs nothing",
 };
 
+const STUCK: Threshold = Threshold {
+    name: "share of the samples in which a process is in an uninterruptible wait",
+    value: 0.50,
+    origin: "docs/truth.md: postgres behind 40 writes/s (version 1) slept in state D all the time, and io.pressure read 0.06 %",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "cgroup-io-limit",
     topic: "cgroup",
@@ -35,9 +41,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CGROUP_IO_WAIT,
         &keys::CGROUP_MEMBERS,
         &keys::CGROUP_OWN,
+        &keys::PROCESS_BLOCKED,
         &keys::PSI_IO_SOME,
     ],
-    thresholds: &[USED, WAITING],
+    thresholds: &[USED, WAITING, STUCK],
     knobs: &[],
     doc: Doc {
         looks_for: "A control group that uses more than 90 % of its limit on reads or writes to a disk (io.max, \
@@ -76,6 +83,8 @@ fn judge(evidence: &Evidence) -> Judgement {
         let own = evidence.quantity(&keys::CGROUP_IO_WAIT, group);
         // Of version 1 the machine's own pressure has to do.
         let wait = own.or_else(|_| evidence.host(&keys::PSI_IO_SOME)).ok();
+        let blocked = evidence.each(&keys::PROCESS_BLOCKED).unwrap_or_default();
+        let stuck = blocked.iter().find(|(_, share)| share.value > STUCK.value);
         let mut finding = match wait {
             Some(wait) if wait.value > WAITING.value => {
                 let _ = write!(
@@ -88,6 +97,13 @@ fn judge(evidence: &Evidence) -> Judgement {
                     .confidence(Grade::High)
                     .cite(wait.reading)
             }
+            // What the first version throttles may sleep without being counted as pressure.
+            Some(wait) if stuck.is_some() => {
+                sentence += "; a process waits for a disk in most samples";
+                Finding::act(group, sentence)
+                    .severity(Grade::High)
+                    .cite(wait.reading)
+            }
             Some(wait) => {
                 sentence += ", but hardly anybody waits for it";
                 Finding::watch(group, sentence)
@@ -96,8 +112,12 @@ fn judge(evidence: &Evidence) -> Judgement {
             }
             None => Finding::act(group, sentence).severity(Grade::Medium),
         }
-        .cite(used.reading)
-        .refuted_by("latency and rate stay the same with the limit removed for a minute");
+        .cite(used.reading);
+        if let Some((_, share)) = stuck {
+            finding = finding.cite(share.reading);
+        }
+        finding = finding
+            .refuted_by("latency and rate stay the same with the limit removed for a minute");
         if let Some(limit) = limit {
             finding = finding.cite(limit.reading);
         }

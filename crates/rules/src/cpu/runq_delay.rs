@@ -78,7 +78,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let Ok(threads) = evidence.each(&keys::SCHED_RUN_DELAY) else {
         return of_machine(evidence);
     };
-    let waits = |delay: &Quantity<'_>| delay.always(|share| share > WAITS.value);
+    let waits = |delay: &Quantity<'_>| delay.lasts(|share| share > WAITS.value);
     let worst = threads.iter().max_by(|(_, a), (_, b)| {
         (waits(a), a.value)
             .partial_cmp(&(waits(b), b.value))

@@ -122,7 +122,7 @@ fn soon<'e>(
     room: &Quantity<'e>,
 ) -> Option<(Quantity<'e>, f64)> {
     let filling = evidence.quantity(&keys::MOUNT_FILLING, mount).ok()?;
-    if !filling.always(|rate| rate > 0.0) {
+    if !filling.lasts(|rate| rate > 0.0) {
         return None;
     }
     let seconds = room.value / filling.value;

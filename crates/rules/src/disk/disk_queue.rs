@@ -95,7 +95,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         let room = each.value * number;
         seen += 1;
         fullest = fullest.max(queue.value / room);
-        let full = queue.always(|queue| queue / room > FULL.value);
+        let full = queue.lasts(|queue| queue / room > FULL.value);
         if !full || busy.value <= BUSY.value {
             continue;
         }

@@ -71,7 +71,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let (mut busiest, mut waits) = (0.0_f64, None);
     for (disk, busy) in &disks {
         busiest = busiest.max(busy.value);
-        if !busy.always(|share| share > BUSY.value) {
+        if !busy.lasts(|share| share > BUSY.value) {
             continue;
         }
         // A disk that completed nothing all the time it was busy is the slowest of all.

@@ -55,9 +55,9 @@ fn judge(evidence: &Evidence) -> Judgement {
     let stalls = evidence.host(&keys::MEMORY_COMPACT_STALL)?;
     let rate = say::rate(stalls.value);
     let fallbacks = evidence.host(&keys::MEMORY_THP_FALLBACK).ok();
-    if !stalls.always(|rate| rate > STALLS.value) {
+    if !stalls.lasts(|rate| rate > STALLS.value) {
         if let Some(fallbacks) = fallbacks
-            && fallbacks.always(|rate| rate > FALLBACKS.value)
+            && fallbacks.lasts(|rate| rate > FALLBACKS.value)
         {
             let sentence = format!(
                 "{} huge pages were not to be had, and small ones were taken instead: memory is in pieces",

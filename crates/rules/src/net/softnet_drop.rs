@@ -99,7 +99,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let total: f64 = dropping.iter().map(|(_, rate)| rate.value).sum();
     let steady: Vec<_> = dropping
         .iter()
-        .filter(|(_, rate)| rate.always(|rate| rate > RATE.value))
+        .filter(|(_, rate)| rate.lasts(|rate| rate > RATE.value))
         .collect();
     let where_ = match dropping.len() {
         1 => format!("CPU {}", worst.name()),

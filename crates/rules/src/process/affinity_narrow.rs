@@ -8,7 +8,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Quantity, Subject};
 use rungwise_model::keys;
 
-use super::called;
+use super::{called, is_service};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const WAITS: Threshold = Threshold {
@@ -85,7 +85,13 @@ fn judge(evidence: &Evidence) -> Judgement {
         let waits: Option<(&Subject, Quantity<'_>)> = processes
             .iter()
             .filter_map(|process| Some((*process, delay(process)?)))
-            .max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
+            // A service that waits is named before a batch job that waits longer.
+            .max_by(|(p, a), (q, b)| {
+                let rank = |process: &Subject, waits: f64| {
+                    waits > WAITS.value && is_service(evidence, process.name())
+                };
+                (rank(p, a.value).cmp(&rank(q, b.value))).then(a.value.total_cmp(&b.value))
+            });
         let Some((process, waits)) = waits else {
             continue;
         };

@@ -28,7 +28,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[CONNECTING],
     knobs: &[],
     doc: Doc {
-        looks_for: "A socket in state SYN-SENT that is there in two samples of the window.",
+        looks_for: "A socket in state SYN-SENT that is there in two samples of the window, or sockets in that state to one server in most samples, and none in another state.",
         hurts: "The thread or request that connects waits for its timeout, and each retry adds one.",
         todo: "Is the address right and the host up (ip route get, ping)? Does a firewall drop (nft list ruleset, security groups)? Is the accept queue of the peer full (ss -ltn there)? Set a connect timeout of a second.",
         wrong: "A monitor that probes hosts which are down does so all day; in a window of less than 2 s a long path may need as much.",
@@ -49,7 +49,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
         let to = evidence.words(&keys::DEPENDENCY_CONNECTING_TO, process)?;
         let sentence = format!(
-            "{} gets no answer from {}: {} in SYN-SENT from one sample to the next",
+            "{} gets no answer from {}: {} in SYN-SENT",
             called(evidence, process),
             to.value,
             say::count(number.value, "connection attempt")

@@ -63,6 +63,23 @@ fn answers(evidence: &Evidence, pid: &str) -> bool {
     })
 }
 
+/// How much the busiest thread of a process waits for a CPU, where that is much: of the window, or of the time that it had work.
+/// A service that works for a tenth of the time and waits as long serves each request twice as late.
+pub(crate) fn waits_for_cpu<'e>(
+    evidence: &'e Evidence,
+    process: &Subject,
+    line: f64,
+) -> Option<Quantity<'e>> {
+    let delay = evidence
+        .quantity(&keys::PROCESS_BUSIEST_DELAY, process)
+        .ok()?;
+    let ran = evidence
+        .quantity(&keys::PROCESS_BUSIEST_THREAD, process)
+        .ok();
+    let as_long = ran.is_some_and(|ran| delay.value >= 0.5 * ran.value);
+    (delay.value > line || delay.value > 0.1 * line && as_long).then_some(delay)
+}
+
 /// `redis-server 41`, or `pid 41`.
 pub(crate) fn called(evidence: &Evidence, process: &Subject) -> String {
     match evidence.words(&keys::SCHED_PROCESS_NAME, process) {

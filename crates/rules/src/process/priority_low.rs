@@ -6,7 +6,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use super::{called, is_service};
+use super::{called, is_service, waits_for_cpu};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const WAITS: Threshold = Threshold {
@@ -28,6 +28,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::DEPENDENCY_CLIENTS,
         &keys::PROCESS_BUSIEST_DELAY,
+        &keys::PROCESS_BUSIEST_THREAD,
         &keys::PROCESS_SCHEDULING,
         &keys::PROCESS_UNREAD,
         &keys::SCHED_PROCESS_NAME,
@@ -39,7 +40,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[WAITS, NICE],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process that answers on a port, or the judged process with its children, that runs under SCHED_IDLE, SCHED_BATCH or a nice value of 5 and more, and waits for a CPU in more than 10 % of the window.",
+        looks_for: "A process that answers on a port, or the judged process with its children, that runs under SCHED_IDLE, SCHED_BATCH or a nice value of 5 and more, and waits for a CPU in more than 10 % of the window, or in more than 1 % of it and for more than half as long as it runs.",
         hurts: "At nice 19 a process gets 1.5 % of a CPU for which one process of normal priority competes; SCHED_IDLE gets less.",
         todo: "renice -n 0 -p PID and chrt --other -p 0 PID now; Nice= and CPUSchedulingPolicy= of its unit for good.",
         wrong: "The priority may be meant so: a batch service beside one that matters.",
@@ -67,7 +68,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             continue;
         }
         longest = longest.max(delay.value);
-        if delay.value <= WAITS.value {
+        if waits_for_cpu(evidence, process, WAITS.value).is_none() {
             continue;
         }
         let sentence = format!(

@@ -33,9 +33,9 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[CHILDREN],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process in state T in every sample that has no terminal, or is the judged process, a child of it, or answers on a port.",
+        looks_for: "A process in state T in every sample that has no terminal. Of the judged process, its children, and those that answer on a port: in state T in any sample.",
         hurts: "Connections that belong to it get no answer. Of a service with several workers, a part of the clients hangs and the rest is fast.",
-        todo: "kill -CONT PID, and find out who sent the signal: a supervisor, a batch system, a debugger that left, a script that saves power.",
+        todo: "kill -CONT PID, and find out who sent the signal: a supervisor, a batch system, a debugger that left, a script that saves power, cpulimit, which stops a process again and again.",
         wrong: "A job stopped with Ctrl-Z in a shell is no fault and is passed over, unless it answers on a port.",
         sources: "signal(7), proc(5), kill(1).",
     },
@@ -48,7 +48,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         .iter()
         .filter(|(process, state)| match state.value {
             "without a terminal" => true,
-            "with a terminal" => is_service(evidence, process.name()),
+            "with a terminal" | "now and then" => is_service(evidence, process.name()),
             _ => false,
         })
         .collect();
@@ -60,11 +60,15 @@ fn judge(evidence: &Evidence) -> Judgement {
         .iter()
         .take(CHILDREN.value as usize)
         .map(|(process, state)| {
-            let sentence = format!(
-                "{} is stopped by a signal (state T, {}): whoever waits for it waits for ever",
-                called(evidence, process),
-                state.value
-            );
+            let (who, state_of) = (called(evidence, process), state.value);
+            let sentence = match state_of {
+                "now and then" => format!(
+                    "{who} is stopped by a signal again and again (state T in some samples): whoever waits for it waits that long"
+                ),
+                _ => format!(
+                    "{who} is stopped by a signal (state T, {state_of}): whoever waits for it waits for ever"
+                ),
+            };
             Finding::act(process, sentence)
                 .severity(Grade::High)
                 .confidence(Grade::High)

@@ -56,7 +56,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             continue;
         };
         most = most.max(cpu.value);
-        if !cpu.always(|cpus| cpus > HOGS.value) {
+        if !cpu.lasts(|cpus| cpus > HOGS.value) {
             continue;
         }
         let sentence = format!(

@@ -69,7 +69,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     for (process, cpu) in &threads {
         let delay = evidence.quantity(&keys::PROCESS_BUSIEST_DELAY, process);
         let waits = delay.is_ok_and(|delay| delay.value > WAITS.value);
-        let is_full = cpu.always(|share| share > FULL.value);
+        let is_full = cpu.lasts(|share| share > FULL.value);
         let service = is_service(evidence, process.name());
         if service {
             most = most.max(cpu.value);

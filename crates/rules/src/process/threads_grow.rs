@@ -61,7 +61,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
         let share = added.value / threads.value.max(1.0);
         fastest = fastest.max(share);
-        if share <= ADDED.value || !added.always(|more| more > 0.0) {
+        if share <= ADDED.value || !added.lasts(|more| more > 0.0) {
             continue;
         }
         let sentence = format!(

@@ -64,7 +64,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let mut findings = Vec::new();
     let mut most = 0.0_f64;
     for (process, number) in &waiters {
-        let queue = number.always(|waiting| waiting >= WAITERS.value);
+        let queue = number.lasts(|waiting| waiting >= WAITERS.value);
         let moving = evidence.quantity(&keys::LOCK_USER_MOVING, process).ok();
         let moves = moving.is_some_and(|share| share.value >= MOVING.value);
         let asked = [&keys::DEPENDENCY_CLIENTS, &keys::PROCESS_UNREAD]

@@ -10,8 +10,15 @@ use rungwise_model::evidence_text;
 use rungwise_model::keys;
 
 use super::{busiest, clear, unexplained};
+use crate::process::{called, is_service, waits_for_cpu};
 use crate::resources::{High, Means};
-use crate::{Doc, Judgement, Rule};
+use crate::{Doc, Judgement, Rule, Threshold};
+
+const WAITS: Threshold = Threshold {
+    name: "share of the window in which a service waits for a CPU",
+    value: 0.10,
+    origin: "rule runq-delay",
+};
 
 pub(crate) static RULE: Rule = Rule {
     id: "resource-saturated",
@@ -22,6 +29,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CPU_BUSY,
         &keys::CPU_BUSY_MEAN,
         &keys::CPU_SOFTIRQ,
+        &keys::DEPENDENCY_CLIENTS,
         &keys::DEVICE_USE,
         &keys::DISK_BUSY,
         &keys::FILES_OPEN,
@@ -29,15 +37,22 @@ pub(crate) static RULE: Rule = Rule {
         &keys::MOUNT_AVAILABLE,
         &keys::MOUNT_INODES_FREE,
         &keys::NEIGH_ENTRIES,
+        &keys::PROCESS_BUSIEST_DELAY,
+        &keys::PROCESS_BUSIEST_THREAD,
         &keys::PROCESS_DESCRIPTORS,
+        &keys::PROCESS_UNREAD,
         &keys::PSI_IO_SOME,
         &keys::SCHED_PROCESS_CPU,
         &keys::SCHED_PROCESS_NAME,
+        &keys::SCHED_THREAD_CPU,
         &keys::TASKS_SHARE,
+        &keys::TCP_ACCEPT_BACKLOG,
         &keys::TCP_PORTS_USED,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
         &keys::UDP_SOCKET_QUEUE,
     ],
-    thresholds: &[],
+    thresholds: &[WAITS],
     knobs: &[],
     doc: Doc {
         looks_for: "A resource beyond its line in the table of resources, in every part of the window, where none of the rules \
@@ -79,11 +94,36 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
     if high.row.id == "cpus" {
         let _ = write!(sentence, "; {}", busiest(evidence));
     }
-    Finding::act(high.subject, sentence)
-        .severity(Grade::High)
+    let finding = match unharmed(evidence).filter(|_| high.row.id == "cpus") {
+        Some(services) => {
+            let _ = write!(sentence, "; {services}");
+            Finding::watch(high.subject, sentence).severity(Grade::Medium)
+        }
+        None => Finding::act(high.subject, sentence).severity(Grade::High),
+    };
+    finding
         .confidence(Grade::Medium)
         .cite(high.reading)
         .refuted_by(
             "the service is as fast while the resource is used up as without its other users",
         )
+}
+
+/// Full CPUs harm nobody where the services of the machine still get one at once: what fills them has a lower priority, or yields.
+fn unharmed(evidence: &Evidence) -> Option<String> {
+    let delays = evidence.each(&keys::PROCESS_BUSIEST_DELAY).ok()?;
+    let services: Vec<_> = delays
+        .into_iter()
+        .filter(|(process, _)| is_service(evidence, process.name()))
+        .collect();
+    let waits = |process| waits_for_cpu(evidence, process, WAITS.value).is_some();
+    let (first, _) = services.first()?;
+    let none = !services.iter().any(|(process, _)| waits(process));
+    none.then(|| {
+        let name = called(evidence, first);
+        match services.len() - 1 {
+            0 => format!("{name} gets a CPU at once"),
+            more => format!("{name} and {more} more services get a CPU at once"),
+        }
+    })
 }

@@ -7,6 +7,7 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
 use super::{busiest, clear, unexplained};
+use crate::process::{called, is_service};
 use crate::resources::{High, Means};
 use crate::{Doc, Judgement, Rule, say};
 
@@ -20,20 +21,27 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CGROUP_MEMORY_WAIT,
         &keys::CGROUP_THROTTLED,
         &keys::CPU_BUSY,
+        &keys::DEPENDENCY_CLIENTS,
+        &keys::DEPENDENCY_CLIENT_WAIT,
         &keys::MEMORY_SWAP_IN,
         &keys::PROCESS_BLOCKED,
+        &keys::PROCESS_UNREAD,
         &keys::PSI_CPU_SOME,
         &keys::PSI_IO_FULL,
         &keys::PSI_MEMORY_SOME,
         &keys::SCHED_PROCESS_CPU,
         &keys::SCHED_PROCESS_NAME,
+        &keys::SCHED_THREAD_CPU,
         &keys::STACK_LOCK,
+        &keys::TCP_ACCEPT_BACKLOG,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
     ],
     thresholds: &[],
     knobs: &[],
     doc: Doc {
         looks_for: "Waiting beyond its line in the table of resources, in every part of the window, where none of the rules that \
-            know causes of it speaks: for CPUs, memory, disks, quotas, locks of the kernel.",
+            know causes of it speaks: for CPUs, memory, disks, quotas, locks of the kernel, and requests of clients that nobody works on.",
         hurts: "A thread that waits answers nobody. The wait is added to every request that the thread serves.",
         todo: "The finding names what is waited for. `rungwise check --pid` of the service says whether its own threads wait.",
         wrong: "Pressure is of the whole machine: those who wait may be a backup or a build, not the service.",
@@ -86,6 +94,16 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         format!("control group {name} is throttled in {share} of its periods")
     } else if key == &keys::CGROUP_FROZEN {
         format!("control group {name} is frozen")
+    } else if key == &keys::DEPENDENCY_CLIENTS {
+        let wait = evidence.quantity(&keys::DEPENDENCY_CLIENT_WAIT, high.subject);
+        let wait = wait.map_or(0.0, |wait| wait.value);
+        format!(
+            "clients of {} wait: {:.0} requests unanswered for {:.0} ms (median), and its threads do not run; a lock, a timer or something \
+             that is not seen: take stacks (gdb, for a JVM thread dumps)",
+            called(evidence, high.subject),
+            high.value,
+            wait * 1000.0
+        )
     } else if key == &keys::PROCESS_BLOCKED {
         format!("process {name} is in an uninterruptible wait in {share} of the samples")
     } else {
@@ -94,7 +112,13 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
     if high.row.id == "cpus" {
         let _ = write!(sentence, "; {}", busiest(evidence));
     }
-    let finding = if high.gauge.key == &keys::PSI_CPU_SOME {
+    let finding = if key == &keys::DEPENDENCY_CLIENTS {
+        // Long polling holds requests on purpose.
+        Finding::watch(high.subject, sentence).severity(Grade::Medium)
+    } else if waits_for_disks(evidence, high) == Some(false) {
+        // A backup that waits for its disk harms nobody.
+        Finding::watch(high.subject, sentence).severity(Grade::Medium)
+    } else if high.gauge.key == &keys::PSI_CPU_SOME {
         // One task too many is enough for this share, and costs little where CPUs are free again at once.
         Finding::watch(high.subject, sentence).severity(Grade::Medium)
     } else {
@@ -104,4 +128,21 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         .confidence(Grade::Medium)
         .cite(high.reading)
         .refuted_by("`rungwise check --pid` of the service shows no thread that waits")
+}
+
+/// Whether a service is among those who wait for disks; none where the wait is of another kind, or no service is known.
+fn waits_for_disks(evidence: &Evidence, high: &High<'_>) -> Option<bool> {
+    if ![&keys::PROCESS_BLOCKED, &keys::PSI_IO_FULL].contains(&high.gauge.key) {
+        return None;
+    }
+    if high.gauge.key == &keys::PROCESS_BLOCKED {
+        return Some(is_service(evidence, high.subject.name()));
+    }
+    let blocked = evidence.each(&keys::PROCESS_BLOCKED).ok()?;
+    let mut services = blocked
+        .iter()
+        .filter(|(process, _)| is_service(evidence, process.name()))
+        .peekable();
+    services.peek()?;
+    Some(services.any(|(_, share)| share.value >= 0.25))
 }

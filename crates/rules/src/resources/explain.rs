@@ -70,21 +70,40 @@ const RETRANS: &[&str] = &[
     "neigh-unanswered",
     "tcp-listen-overflow",
 ];
-const RESETS: &[&str] = &["tcp-reset-unread", "connect-unanswered"];
+const RESETS: &[&str] = &[
+    "tcp-reset-unread",
+    "connect-unanswered",
+    "connect-refused",
+    "tcp-retrans",
+    "tcp-stalled",
+];
+const OPENS: &[&str] = &[
+    "connect-refused",
+    "connect-unanswered",
+    "tcp-retrans",
+    "tcp-stalled",
+    "tcp-listen-overflow",
+    "neigh-unanswered",
+];
+/// A host that nobody reaches is told so by itself, over and over.
+const UNREACHABLE: &[&str] = &["neigh-full", "neigh-unanswered", "connect-unanswered"];
 const NEIGHBOURS: &[&str] = &["neigh-full", "neigh-unanswered"];
 const SENDING: &[&str] = &["udp-sndbuf-drop", "qdisc-limit"];
 
 /// By counter, `group:name`; sorted.
 const OWNERS: &[(&str, Owner)] = &[
-    ("Icmp6:InDestUnreachs", Owner::Follows),
-    ("Icmp:InDestUnreachs", Owner::Follows),
+    ("Icmp6:InDestUnreachs", Owner::Rules(UNREACHABLE)),
+    ("Icmp:InDestUnreachs", Owner::Rules(UNREACHABLE)),
+    ("Icmp:InErrors", Owner::Rules(UNREACHABLE)),
+    ("Icmp:OutRateLimitGlobal", Owner::Rules(UNREACHABLE)),
+    ("Icmp:OutRateLimitHost", Owner::Rules(UNREACHABLE)),
     ("Ip6:ReasmFails", Owner::Rules(&["mtu-mismatch"])),
     ("Ip:OutDiscards", Owner::Rules(SENDING)),
     ("Ip:ReasmFails", Owner::Rules(&["mtu-mismatch"])),
-    ("Tcp:AttemptFails", Owner::Follows),
+    ("Tcp:AttemptFails", Owner::Rules(OPENS)),
     ("Tcp:EstabResets", Owner::Rules(RESETS)),
     ("Tcp:RetransSegs", Owner::Rules(RETRANS)),
-    ("TcpExt:EmbryonicRsts", Owner::Follows),
+    ("TcpExt:EmbryonicRsts", Owner::Rules(RETRANS)),
     (
         "TcpExt:IPReversePathFilter",
         Owner::Rules(&["rp-filter-drop"]),

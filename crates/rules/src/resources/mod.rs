@@ -133,14 +133,13 @@ impl Gauge {
         Ok(all)
     }
 
-    /// Subjects at the line in every part of the window, the furthest beyond it first.
+    /// Subjects at the line in most parts of the window, the furthest beyond it first.
     fn high<'a>(&'static self, row: &'static Row, evidence: &'a Evidence) -> Vec<High<'a>> {
-        let lasts = |reading: &Reading| reading.series.iter().all(|part| self.beyond(*part));
         let mut high = self.each(evidence).unwrap_or_default();
         high.retain(|(subject, quantity)| match self.decides {
             Some(decides) => decides(evidence, subject),
             None if self.means == Means::Lost => self.beyond(quantity.value),
-            None => self.beyond(quantity.value) && lasts(quantity.reading),
+            None => quantity.lasts(|value| self.beyond(value)),
         });
         let mut high: Vec<_> = high
             .into_iter()

@@ -203,6 +203,16 @@ pub(crate) static ROWS: &[Row] = &[
         errors: &[],
     },
     Row {
+        id: "requests",
+        title: "Requests of TCP clients",
+        utilisation: &[],
+        saturation: &[Gauge {
+            decides: Some(is_held_up),
+            ..waited(&keys::DEPENDENCY_CLIENTS, 1.0, REQUEST_CAUSES)
+        }],
+        errors: &[],
+    },
+    Row {
         id: "tcp-memory",
         title: "TCP memory",
         utilisation: &[],
@@ -334,6 +344,57 @@ const DISK_CAUSES: &[&str] = &[
     "swap-in",
 ];
 
+/// What a request waits for, by a cause that can be named.
+const REQUEST_CAUSES: &[&str] = &[
+    "upstream-slow",
+    "connect-unanswered",
+    "connect-refused",
+    "dns-unanswered",
+    "database-lock",
+    "user-lock",
+    "thread-saturated",
+    "affinity-narrow",
+    "cfs-throttled",
+    "cgroup-frozen",
+    "cgroup-io-limit",
+    "cgroup-memory-limit",
+    "cpu-weight-low",
+    "disk-full",
+    "disk-queue",
+    "disk-saturated",
+    "disk-sync",
+    "fork-storm",
+    "neigh-unanswered",
+    "path-mtu-blackhole",
+    "priority-low",
+    "process-blocked",
+    "process-stopped",
+    "process-traced",
+    "qdisc-limit",
+    "realtime-hog",
+    "runq-delay",
+    "swap-in",
+    "tcp-listen-overflow",
+    "tcp-nagle-40ms",
+    "tcp-retrans",
+    "tcp-rwnd-limited",
+    "tcp-stalled",
+    "descriptors-full",
+    "threads-grow",
+];
+
+/// Requests wait, and their process does not work on them. From 5 s on they may be meant to wait, as in rule `upstream-slow`.
+fn is_held_up(evidence: &Evidence, process: &Subject) -> bool {
+    let value = |key| {
+        evidence
+            .quantity(key, process)
+            .map_or(0.0, |quantity| quantity.value)
+    };
+    let open = value(&keys::DEPENDENCY_CLIENTS);
+    let wait = value(&keys::DEPENDENCY_CLIENT_WAIT);
+    open >= 1.0 && wait < 5.0 && value(&keys::SCHED_PROCESS_CPU) < 0.25 * open.min(4.0)
+}
+
 /// The counters were read, and none of them grew.
 fn none_grew(evidence: &Evidence) -> bool {
     evidence.host(&keys::LOSS_COUNTERS).is_ok()
@@ -368,6 +429,6 @@ fn is_idle(evidence: &Evidence) -> bool {
 fn is_busy_and_waited_for(evidence: &Evidence, disk: &Subject) -> bool {
     let busy = evidence.quantity(&keys::DISK_BUSY, disk);
     let some = evidence.host(&keys::PSI_IO_SOME);
-    busy.is_ok_and(|busy| busy.always(|share| share >= 0.95))
+    busy.is_ok_and(|busy| busy.lasts(|share| share >= 0.95))
         && some.map_or(true, |some| some.value >= 0.05)
 }

@@ -1,5 +1,6 @@
 //! TCP connections: what limits them, what piles up, what is lost.
 
+pub(crate) mod connect_refused;
 mod connections;
 pub(crate) mod path_mtu_blackhole;
 pub(crate) mod rpc_single_conn;

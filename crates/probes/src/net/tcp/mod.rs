@@ -32,6 +32,7 @@ mod state {
     pub(super) const FIN_WAIT1: u8 = 4;
     pub(super) const CLOSE: u8 = 7;
     pub(super) const CLOSE_WAIT: u8 = 8;
+    pub(super) const LAST_ACK: u8 = 9;
     pub(super) const LISTEN: u8 = 10;
 }
 

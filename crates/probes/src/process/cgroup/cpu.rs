@@ -146,7 +146,10 @@ fn weights(
         }
     }
     if seen == 0 {
-        let keys = (&[&keys::CGROUP_WEIGHT][..], &[&keys::CGROUP_CPU_WAIT][..]);
+        let keys = (
+            &[&keys::CGROUP_WEIGHT][..],
+            &[&keys::CGROUP_CPU_RAN, &keys::CGROUP_CPU_WAIT][..],
+        );
         let files = ["cpu.shares", "cpu.weight"];
         none(
             window,

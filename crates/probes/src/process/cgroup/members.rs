@@ -7,7 +7,7 @@ use rungwise_formats::task;
 use rungwise_model::evidence::{Absence, Evidence, Origin};
 use rungwise_model::keys;
 
-use super::super::{run_rates, stat_rates};
+use super::super::{Ran, run_rates, stat_rates};
 use super::{Group, MEMBERSHIPS};
 use crate::{Window, enter};
 
@@ -95,13 +95,20 @@ fn words(members: &[Member<'_>]) -> String {
 fn wait(window: &Window<'_>, evidence: &mut Evidence, group: &Group, members: &[Member<'_>]) {
     let waits = members.iter().filter_map(|member| {
         let path = format!("/proc/{}/schedstat", member.pid);
-        let waited = run_rates(window, &path).ok()?.waited;
-        Some((waited, path))
+        Some((run_rates(window, &path).ok()?, path))
     });
-    let most = waits.max_by(|(a, _), (b, _)| a.per_s.total_cmp(&b.per_s));
+    let most = waits.max_by(|(a, _), (b, _)| a.waited.per_s.total_cmp(&b.waited.per_s));
     let (key, subject) = (&keys::CGROUP_CPU_WAIT, group.subject());
-    if let Some((rate, path)) = most {
-        enter::share(evidence, key, subject, (&rate, 1e-9), (&path, "waited ns"));
+    if let Some((Ran { ran, waited }, path)) = most {
+        enter::share(
+            evidence,
+            key,
+            subject,
+            (&waited, 1e-9),
+            (&path, "waited ns"),
+        );
+        let (key, subject) = (&keys::CGROUP_CPU_RAN, group.subject());
+        enter::share(evidence, key, subject, (&ran, 1e-9), (&path, "ran ns"));
     } else {
         let why = Absence::because("no process in it can be seen for the whole window");
         enter::absent(evidence, key, subject, why, Origin::new(MEMBERSHIPS, ""));

@@ -44,6 +44,7 @@ pub(crate) static PROBE: Probe = Probe {
         },
     ],
     yields: &[
+        &keys::CGROUP_CPU_RAN,
         &keys::CGROUP_CPU_WAIT,
         &keys::CGROUP_FROZEN,
         &keys::CGROUP_IO_LIMIT,
