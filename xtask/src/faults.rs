@@ -20,8 +20,8 @@ use self::plan::{Plan, Wanted, What};
 use self::score::{Harm, Said, Score};
 use self::shell::Interrupted;
 use self::table::Row;
-use crate::packages;
 use crate::tree::Tree;
+use crate::{jvms, packages, test};
 
 pub mod app;
 pub mod bench;
@@ -63,9 +63,15 @@ pub struct Options {
     /// Plant each kind for a moment under little load and print what confirms it; nobody is judged.
     #[arg(long, conflicts_with = "write")]
     rehearse: bool,
-    /// Write the table to docs/truth.md.
+    /// Write the page docs/truth.md of these trials.
     #[arg(long)]
     write: bool,
+    /// Plant nothing; take the trials of an earlier run from the lines that it left. May be repeated.
+    #[arg(long, value_name = "FILE", requires = "write", conflicts_with_all = ["random", "kind", "layer", "severity", "rehearse"])]
+    from: Vec<PathBuf>,
+    /// Only look whether the packages are there; install nothing.
+    #[arg(long)]
+    no_install: bool,
     /// The rungwise to judge; default: target/release/rungwise or target/debug/rungwise, whichever is newer.
     #[arg(long, value_name = "PATH")]
     rungwise: Option<PathBuf>,
@@ -79,6 +85,12 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
     }
     if options.list {
         print!("{}", table::list(&kinds, &known_rules()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !options.from.is_empty() {
+        let (rows, commands) = recorded(&options.from)?;
+        print!("{}", table::totals(&rows));
+        tree.write("docs/truth.md", &table::page(&rows, &kinds, &commands))?;
         return Ok(ExitCode::SUCCESS);
     }
     let wanted = Wanted {
@@ -100,6 +112,12 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         );
         return Ok(ExitCode::from(PRECONDITION));
     };
+    if !test::provide(options.no_install)? {
+        return Ok(ExitCode::from(PRECONDITION));
+    }
+    if plans.iter().any(|plan| matches!(plan.what, What::Jvm(_))) {
+        jvms::provide(options.no_install)?;
+    }
     let missing = missing(&kinds, &plans);
     if !missing.is_empty() {
         for line in missing {
@@ -179,8 +197,8 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         };
         println!("{}", row.line());
         let line = json!({
-            "number": plan.number, "kind": row.id, "place": row.place, "severity": row.severity, "harm": harm,
-            "score": score, "void": void, "expects": plan.expects(), "facts": facts,
+            "command": command, "number": plan.number, "kind": row.id, "place": row.place, "severity": row.severity, "harm": harm,
+            "measured": row.measured, "said": row.said, "score": score, "void": void, "expects": plan.expects(), "facts": facts,
             "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
         });
         writeln!(lines, "{line}").context("cannot write the lines for analysis")?;
@@ -189,10 +207,29 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
     print!("{}", table::totals(&rows));
     eprintln!("xtask: rules and values of each trial: {LINES}/{name}");
     if options.write {
-        tree.write("docs/truth.md", &table::page(&rows, &kinds, &command))?;
+        tree.write("docs/truth.md", &table::page(&rows, &kinds, &[command]))?;
     }
     let denied = rows.iter().any(|row| row.score == Score::Denied);
     Ok(ExitCode::from(u8::from(denied)))
+}
+
+/// The trials of earlier runs, with their commands.
+fn recorded(files: &[PathBuf]) -> Result<(Vec<Row>, Vec<String>)> {
+    let (mut rows, mut commands) = (Vec::new(), Vec::new());
+    for file in files {
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        for (number, line) in (1..).zip(text.lines()) {
+            let at = || format!("{}:{number}: cannot read the trial", file.display());
+            let line: Value = serde_json::from_str(line).with_context(at)?;
+            let command = line["command"].as_str().with_context(at)?.to_owned();
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+            rows.push(serde_json::from_value(line).with_context(at)?);
+        }
+    }
+    Ok((rows, commands))
 }
 
 /// Drives a service as an order says and prints what was seen, for `faults`.

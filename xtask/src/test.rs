@@ -64,7 +64,7 @@ fn summed_up(list: &str) -> String {
 }
 
 /// Whether every package is there in the end; says which are needed, for what, and what is done.
-fn provide(no_install: bool) -> Result<bool> {
+pub(crate) fn provide(no_install: bool) -> Result<bool> {
     let missing = packages::missing();
     if missing.is_empty() {
         eprintln!(

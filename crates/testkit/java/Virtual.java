@@ -9,11 +9,18 @@ public class Virtual {
     /** Virtual threads sleep inside synchronized; until JDK 24 each keeps its carrier. */
     static void pinned() throws Exception {
         int threads = Plant.option("threads", 200);
+        // So many of a hundred sleep within their monitor, the others beside it.
+        int within = threads * Plant.option("pinned", 100) / 100;
         for (int i = 0; i < threads; i++) {
+            boolean pins = i < within;
             Thread.ofVirtual().name("order-" + i).start(Plant.unchecked(() -> {
                 Object own = new Object();
                 while (true) {
-                    synchronized (own) {
+                    if (pins) {
+                        synchronized (own) {
+                            Thread.sleep(Plant.option("hold", 1000));
+                        }
+                    } else {
                         Thread.sleep(Plant.option("hold", 1000));
                     }
                     Plant.DONE.incrementAndGet();

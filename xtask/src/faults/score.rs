@@ -17,7 +17,7 @@ pub struct Seen {
 }
 
 /// How much a fault hurt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Harm {
     /// Below 5 % of the rate, and p99 below 1.5 times what it was.
@@ -70,7 +70,7 @@ pub fn lost(without: &Seen, with: &Seen) -> f64 {
 }
 
 /// What the reader is worth on a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Score {
     /// It hurts, and the first finding to act on names the cause.
@@ -148,7 +148,7 @@ pub struct Said {
 
 impl Said {
     /// Of a document of `check`, `jvm gc` or `jvm threads`. One without `standing`, as those of files are, ticks where it holds no finding
-    /// to act on or to watch.
+    /// to act on or to watch, and does not leave open whether there is a deadlock.
     pub fn of(document: &Value) -> Self {
         let findings = document["findings"].as_array();
         let with = |outcome: &str| {
@@ -164,9 +164,10 @@ impl Said {
             let found = all.find(|finding| finding["rule"] == rule.as_str())?;
             Some(format!("{rule}: {}", found["sentence"].as_str()?))
         });
+        let open = with("undecided").iter().any(|rule| rule == "deadlock");
         let tick = document["standing"]
             .as_str()
-            .map_or(acts.is_empty() && watches.is_empty(), |standing| {
+            .map_or(acts.is_empty() && watches.is_empty() && !open, |standing| {
                 standing == "healthy"
             });
         Self {
@@ -244,6 +245,8 @@ mod tests {
         let nothing = json!({"findings": [{"rule": "deadlock", "outcome": "clear"}]});
         assert!(Said::of(&nothing).tick);
         assert_eq!(Said::of(&nothing).first, "nothing");
+        let open = json!({"findings": [{"rule": "deadlock", "outcome": "undecided"}]});
+        assert!(!Said::of(&open).tick);
         let watch =
             json!({"findings": [{"rule": "gc-full", "outcome": "watch", "sentence": "2 of them"}]});
         assert!(!Said::of(&watch).tick);

@@ -3,16 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
+
 use super::host::Tried;
 use super::kinds::Kinds;
 use super::score::{Harm, Score, lost};
 
 /// A trial as tables show it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Place in the run.
     pub number: usize,
     /// The kind.
+    #[serde(rename = "kind")]
     pub id: String,
     /// Service, or JVM and collector.
     pub place: String,
@@ -29,6 +32,10 @@ pub struct Row {
 }
 
 impl Row {
+    fn is_jvm(&self) -> bool {
+        self.id.starts_with("jvm-")
+    }
+
     /// One line of a terminal.
     pub fn line(&self) -> String {
         let said: String = self.said.chars().take(110).collect();
@@ -156,47 +163,76 @@ fn or_none(text: &str) -> &str {
     if text.is_empty() { "none" } else { text }
 }
 
-/// The page docs/truth.md.
-pub fn page(rows: &[Row], kinds: &Kinds, command: &str) -> String {
-    let mut page = format!(
-        "# Truth as a number\n\n\
-         Written by `{command} --write`.\n\n\
-         Each trial plants a fault in a service under an ordinary load (20 to 60 % of one CPU), confirms it by other means, and asks\n\
-         `rungwise check`, `jvm threads` or `jvm gc`. Harm is what a client with a fixed timetable sees: *hurts* where 20 % of the rate is\n\
-         lost or fails, or p99 is three times what it was; *harmless* below 5 % and 1.5 times; *weak* in between.\n\n\
-         Of faults that hurt: *first*, the first finding to act on names the cause; *named*, a later one does; *missed*, none does;\n\
-         *denied*, the verdict is a tick. Of harmless trials: *quiet*, nothing to act on; *false act*, something is. A trial is *void* where\n\
-         the fault was not confirmed, or the service was as slow after it was undone.\n\n"
-    );
-    let all: Vec<&Row> = rows.iter().collect();
-    page += &shares(&all);
-    page += "\n## By severity\n\n";
-    let mut by_severity: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
-    for row in rows {
-        by_severity
-            .entry(third(row.severity).to_owned())
-            .or_default()
-            .push(row);
+/// The page docs/truth.md, of one run or of several.
+pub fn page(rows: &[Row], kinds: &Kinds, commands: &[String]) -> String {
+    let mut page =
+        "# Truth as a number\n\nWritten by `cargo xtask faults --write`, of the trials of:\n\n"
+            .to_owned();
+    for command in commands {
+        let _ = writeln!(page, "    {command}");
     }
-    table(&mut page, "severity", &by_severity);
-    page += "\n## By kind\n\n";
+    page += "\n\
+         Each trial plants a fault in a service under an ordinary load (20 to 60 % of one CPU), confirms it by other means, and asks\n\
+         `rungwise check`, `jvm threads` or `jvm gc`. Kind, severity, service, load and what runs beside follow from the seed. Harm is what a\n\
+         client with a fixed timetable sees: *hurts* where 20 % of the rate is lost or fails, or p99 is five times what it was and 5 ms\n\
+         longer; *harmless* below 5 %, 1.5 times or 1 ms; *weak* in between. A JVM problem hurts by the program's own count.\n\n\
+         Of faults that hurt: *first*, the first finding to act on names the cause; *named*, a later one does or one to watch; *missed*,\n\
+         none does; *denied*, the verdict is a tick. Of harmless trials: *quiet*, nothing to act on; *false act*, something is. A problem of\n\
+         a JVM that will hurt later (a leak, failed evacuations of a small heap) counts as weak where it is named early. A trial is *void*\n\
+         where the fault was not confirmed, or the service was as slow after it was undone.\n\n";
+    let all: Vec<&Row> = rows.iter().collect();
+    for layer in ["host", "JVM"] {
+        let of: Vec<&Row> = rows
+            .iter()
+            .filter(|row| row.is_jvm() == (layer == "JVM"))
+            .collect();
+        if !of.is_empty() {
+            let _ = write!(page, "**{layer}**, {} trials: {}\n", of.len(), shares(&of));
+        }
+    }
+    page += "## By severity\n\n";
+    let mut by_severity: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
     let mut by_kind: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
-    for row in rows {
+    for row in all {
+        let third = third(row.severity).to_owned();
+        by_severity.entry(third).or_default().push(row);
         by_kind.entry(row.id.clone()).or_default().push(row);
     }
-    table(&mut page, "kind", &by_kind);
-    page += "\n## Kinds\n\n";
-    let about = kinds
-        .host
-        .iter()
-        .map(|kind| (&kind.id, &kind.about, &kind.expects));
-    let about = about.chain(
-        kinds
-            .jvm
+    table(&mut page, "severity", &by_severity);
+    page += "\n## By kind\n\nThe course of severity tells from where on a fault hurts, and from where on it is named.\n\n\
+        | kind | trials, by severity |\n|---|---|\n";
+    for (kind, rows) in &by_kind {
+        let mut rows = rows.clone();
+        rows.sort_by(|a, b| a.severity.total_cmp(&b.severity));
+        let course: Vec<String> = rows
             .iter()
-            .map(|kind| (&kind.id, &kind.about, &kind.expects)),
-    );
-    for (id, about, expects) in about.filter(|(id, _, _)| by_kind.contains_key(*id)) {
+            .map(|row| format!("{:.2} {}", row.severity, row.score.name()))
+            .collect();
+        let _ = writeln!(page, "| {kind} | {} |", course.join(", "));
+    }
+    page += "\n## What fell short\n\n| score | kind | in | severity | load | said first |\n|---|---|---|--:|---|---|\n";
+    let short = [Score::Denied, Score::Missed, Score::Named, Score::FalseAct];
+    for score in short {
+        for row in rows.iter().filter(|row| row.score == score) {
+            let (score, id, place) = (score.name(), &row.id, &row.place);
+            let said: String = row.said.replace('|', "/").chars().take(160).collect();
+            let load = &row.measured;
+            let _ = writeln!(
+                page,
+                "| {score} | {id} | {place} | {:.2} | {load} | {said} |",
+                row.severity
+            );
+        }
+    }
+    page += "\n## Kinds\n\n";
+    let host = kinds.host.iter();
+    let host = host.map(|kind| (&kind.id, &kind.about, &kind.expects));
+    let jvm = kinds.jvm.iter();
+    let jvm = jvm.map(|kind| (&kind.id, &kind.about, &kind.expects));
+    for (id, about, expects) in host
+        .chain(jvm)
+        .filter(|(id, _, _)| by_kind.contains_key(*id))
+    {
         let _ = write!(page, "- **{id}**: {about}");
         if !expects.is_empty() {
             let _ = write!(page, "; named by {}", expects.join(", "));
@@ -272,12 +308,11 @@ mod tests {
             row("cpu-stopped", 0.9, Harm::Hurts, Score::First),
             row("cpu-stopped", 0.1, Harm::Harmless, Score::Quiet),
         ];
-        let page = page(&rows, &kinds, "cargo xtask faults --random 2 --seed 1");
-        assert!(page.contains("--random 2 --seed 1 --write"));
-        assert!(
-            page.contains("| cpu-stopped | 2 | 1 |  |  |  | 1 |  |  |  |"),
-            "{page}"
-        );
+        let commands = ["cargo xtask faults --random 2 --seed 1".to_owned()];
+        let page = page(&rows, &kinds, &commands);
+        assert!(page.contains("    cargo xtask faults --random 2 --seed 1\n"));
+        let course = "| cpu-stopped | 0.10 quiet, 0.90 first |";
+        assert!(page.contains(course), "{page}");
         assert!(page.contains("| 0 to 0.33 | 1 |"));
         assert!(page.contains("- **cpu-stopped**: "));
     }

@@ -346,7 +346,14 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     unread(evidence, &waits, &owner);
     let none = match window.moments().len() {
         0 | 1 => Absence::because("the window has one sample only").remedy("--for 10s"),
-        _ => Absence::because("no process that can be seen waits so"),
+        _ if waits
+            .samples
+            .last()
+            .is_some_and(|last| last.owed.is_empty()) =>
+        {
+            Absence::none("no process that can be seen waits so")
+        }
+        _ => Absence::because("requests wait, and whose they are cannot be seen").remedy("as root"),
     };
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }

@@ -458,7 +458,8 @@ fn finish(namespace: &Namespace, argv: &[&str]) -> Result<()> {
 pub(super) const FORKS: Fault = Fault {
     id: "service: short-lived processes beside it",
     planted: "A shell that starts /bin/true again and again.",
-    speaks: &[acts("fork-storm", "process/*")],
+    // The other CPU is idle.
+    speaks: &[watches("fork-storm", "process/*")],
     may: WAITS,
     how: How::Here(forks),
 };
