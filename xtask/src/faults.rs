@@ -41,6 +41,10 @@ const LINES: &str = "target/faults";
 
 /// Plant faults, ask rungwise, and score what it says.
 #[derive(Clone, Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
 pub struct Options {
     /// Draw so many trials instead of the small fixed set.
     #[arg(long, value_name = "N")]

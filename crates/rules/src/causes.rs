@@ -53,7 +53,12 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("clients-unread", &["tcp-recvq-pile", "tcp-rwnd-limited"]),
     (
         "connect-unanswered",
-        &["clients-unread", "tcp-retrans", "upstream-slow"],
+        &[
+            "clients-unread",
+            "connect-refused",
+            "tcp-retrans",
+            "upstream-slow",
+        ],
     ),
     ("conntrack-full", &["tcp-retrans"]),
     (
@@ -86,7 +91,15 @@ const CAUSES: &[(&str, &[&str])] = &[
             "udp-sndbuf-drop",
         ],
     ),
-    ("neigh-unanswered", &["tcp-retrans", "tcp-stalled"]),
+    (
+        "neigh-unanswered",
+        &[
+            "connect-refused",
+            "connect-unanswered",
+            "tcp-retrans",
+            "tcp-stalled",
+        ],
+    ),
     ("nf-drop", &["tcp-retrans", "tcp-stalled"]),
     ("nic-ring-drop", &["tcp-retrans"]),
     (

@@ -242,7 +242,8 @@ impl Trial<'_> {
         self.shell.variables.insert("PID".to_owned(), pid);
         let listens =
             "until ss -H -ltun \"sport = :$PORT\" | grep -q .; do kill -0 $PID; sleep 0.05; done";
-        self.shell.run("ready", listens, SCRIPT).map_err(|error| {
+        let ready = format!("{listens}\n{}", self.service.ready);
+        self.shell.run("ready", &ready, SCRIPT).map_err(|error| {
             error.context(format!(
                 "{} does not start: {}",
                 self.service.id,

@@ -276,7 +276,7 @@ impl Running {
         Ok(())
     }
 
-    /// Three dumps, and one of virtual threads where there may be some.
+    /// Three dumps, and two of virtual threads where there may be some.
     fn dumps(&mut self, plan: &JvmPlan, interrupted: &Interrupted) -> Result<Vec<String>> {
         let mut files = Vec::new();
         let pid = self.group.pid().to_string();
@@ -300,11 +300,14 @@ impl Running {
             files.push(file);
         }
         if let (Some(jcmd), true) = (&jcmd, plan.kind.program == "Virtual") {
-            let file = self.folder.join("dump4.json").display().to_string();
-            Command::new(jcmd)
-                .args([&pid, "Thread.dump_to_file", "-format=json", &file])
-                .output()?;
-            files.push("dump4.json".to_owned());
+            for file in ["dump4.json", "dump5.json"] {
+                let path = self.folder.join(file).display().to_string();
+                Command::new(jcmd)
+                    .args([&pid, "Thread.dump_to_file", "-format=json", &path])
+                    .output()?;
+                files.push(file.to_owned());
+                interrupted.sleep(BETWEEN)?;
+            }
         }
         interrupted.sleep(BETWEEN)?;
         if jcmd.is_none() {

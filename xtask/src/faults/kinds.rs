@@ -161,6 +161,9 @@ pub struct Service {
     pub port: u16,
     /// Prints nothing and becomes the service.
     pub start: String,
+    /// Ends when it answers; without it, when it listens.
+    #[serde(default)]
+    pub ready: String,
     /// Run once it answers.
     #[serde(default)]
     pub prepare: String,

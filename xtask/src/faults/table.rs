@@ -187,7 +187,7 @@ pub fn page(rows: &[Row], kinds: &Kinds, commands: &[String]) -> String {
             .filter(|row| row.is_jvm() == (layer == "JVM"))
             .collect();
         if !of.is_empty() {
-            let _ = write!(page, "**{layer}**, {} trials: {}\n", of.len(), shares(&of));
+            let _ = writeln!(page, "**{layer}**, {} trials: {}", of.len(), shares(&of));
         }
     }
     page += "## By severity\n\n";

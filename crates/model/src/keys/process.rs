@@ -1,6 +1,8 @@
 //! Keys: what processes are held by, wait for and run out of.
 
 keys! { PROCESS;
+    DEPENDENCY_ANSWER = "dependency.answer", Seconds, Process, "Mean time of the last answers on its connections to another server, from 2 ms on";
+    DEPENDENCY_ANSWER_OF = "dependency.answer_of", Text, Process, "That server";
     DEPENDENCY_CLIENTS = "dependency.clients", Count, Process, "Client connections of the process whose request has been unanswered for more than 20 ms, median of the samples";
     DEPENDENCY_CLIENT_WAIT = "dependency.client_wait", Seconds, Process, "Median time for which these requests have been unanswered";
     DEPENDENCY_CONNECTING = "dependency.connecting", Count, Process, "Connection attempts of the process that stayed unanswered from one sample to the next";

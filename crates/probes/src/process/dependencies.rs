@@ -24,6 +24,15 @@ const SOURCE: &str = "sock_diag (ss -tinp)";
 /// Milliseconds from which on an answer is late: forty times a request to a local service, and longer than a disk write.
 const LATE_MS: u32 = 20;
 
+/// An answer of so long ago is none of this window.
+const RECENT_MS: u32 = 5_000;
+
+/// Mean time of answers, in milliseconds, from which on it is told: the kernel counts in ticks, of 4 ms at 250 Hz.
+const TOLD_MS: f64 = 2.0;
+
+/// Answers that a mean is told of.
+const FEWEST_ANSWERS: usize = 8;
+
 /// Processes that are looked for, by kind of wait.
 const MOST: usize = 16;
 
@@ -48,6 +57,8 @@ pub(crate) static PROBE: Probe = Probe {
         Source::ask(Question::Owners, When::Once),
     ],
     yields: &[
+        &keys::DEPENDENCY_ANSWER,
+        &keys::DEPENDENCY_ANSWER_OF,
         &keys::DEPENDENCY_CLIENTS,
         &keys::DEPENDENCY_CLIENT_WAIT,
         &keys::DEPENDENCY_CONNECTING,
@@ -63,7 +74,8 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 A client connection is one to a port that is listened on here; an upstream connection is any other. A request is late if it has \
-been open for more than 20 ms. Upstream requests count once the peer's kernel has acknowledged them, so a lossy path is \
+been open for more than 20 ms. Of requests that were answered within the last 5 s, the time between last data out and last data in is the time \
+of the answer; the kernel counts it in ticks, so it is told as a mean of 8 and more, from 2 ms on. Upstream requests count once the peer's kernel has acknowledged them, so a lossy path is \
 not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
 next, an attempt as well if its server is tried in most samples and reached in none; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
 of its process sleeps in poll(2) of one descriptor, as the resolver of glibc does. \
@@ -80,6 +92,8 @@ struct Sample<'a> {
     awaited: Vec<(Endpoint, u32)>,
     /// All upstream connections: server, milliseconds since something was sent, socket.
     upstream: Vec<(Endpoint, u32, &'a TcpSocket)>,
+    /// Upstream connections whose last request was answered: server, milliseconds that the answer took, socket.
+    answered: Vec<(Endpoint, u32, &'a TcpSocket)>,
     connecting: HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
     /// Remote ends of connections that were opened.
     reached: HashSet<Endpoint>,
@@ -97,6 +111,7 @@ impl<'a> Sample<'a> {
             owed: Vec::new(),
             awaited: Vec::new(),
             upstream: Vec::new(),
+            answered: Vec::new(),
             connecting: HashMap::new(),
             reached: HashSet::new(),
             unread: HashMap::new(),
@@ -142,6 +157,10 @@ impl<'a> Sample<'a> {
         }
         if !serves {
             self.upstream.push((socket.remote, sent, socket));
+        }
+        // Both are times ago, so the answer took what lies between them. One of long ago says nothing of now.
+        if !serves && has_received && has_sent && received <= sent && sent < RECENT_MS {
+            self.answered.push((socket.remote, sent - received, socket));
         }
     }
 }
@@ -203,6 +222,25 @@ impl<'a> Waits<'a> {
             2 * self.samples.iter().filter(of).count() >= self.samples.len()
         };
         all.into_iter().filter(late).collect()
+    }
+
+    /// Servers by the mean time of their answers, in milliseconds, and how many there were; the slowest first.
+    fn answers(&self) -> Vec<(f64, usize, Endpoint)> {
+        let mut of: BTreeMap<Endpoint, (f64, usize)> = BTreeMap::new();
+        for (server, ms, _) in self.samples.iter().flat_map(|sample| &sample.answered) {
+            let (sum, count) = of.entry(*server).or_default();
+            *sum += f64::from(*ms);
+            *count += 1;
+        }
+        let mut means: Vec<_> = of
+            .into_iter()
+            .filter(|(_, (_, count))| *count >= FEWEST_ANSWERS)
+            .map(|(server, (sum, count))| (sum / count as f64, count, server))
+            .filter(|(mean, ..)| *mean >= TOLD_MS)
+            .collect();
+        means.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
+        means.truncate(MOST);
+        means
     }
 
     /// Sockets that wait in the last sample and were there in the one before.
@@ -282,6 +320,11 @@ pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
         let mut upstream: Vec<_> = last.upstream.iter().collect();
         upstream.retain(|(server, ..)| slow.contains(server));
         upstream.sort_by_key(|(_, sent_ms, _)| *sent_ms);
+        // One connection tells whose they all are.
+        for (.., server) in waits.answers() {
+            let socket = last.upstream.iter().find(|(to, ..)| *to == server);
+            inodes.extend(socket.map(|(.., socket)| socket.inode));
+        }
         let mut owed: Vec<_> = last.owed.iter().collect();
         owed.sort_by_key(|(_, waited_ms, _)| *waited_ms);
         inodes.extend(upstream.iter().take(MOST).map(|(.., socket)| socket.inode));
@@ -315,6 +358,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     };
     clients(evidence, &waits, &owner);
     upstreams(evidence, &waits, &owner);
+    answers(evidence, &waits, &owner);
     let connecting = waits.connecting();
     let to = |socket: &&TcpSocket| (socket.inode, socket.remote.to_string());
     let keys = (
@@ -349,8 +393,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         _ if waits
             .samples
             .last()
-            .is_some_and(|last| last.owed.is_empty()) =>
+            .is_some_and(|last| last.owed.iter().all(|(.., socket)| socket.inode == 0)) =>
         {
+            // A connection in an accept queue belongs to nobody yet.
             Absence::none("no process that can be seen waits so")
         }
         _ => Absence::because("requests wait, and whose they are cannot be seen").remedy("as root"),
@@ -451,6 +496,31 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
         evidence.number(&keys::DEPENDENCY_WAIT, subject(), wait, origin.clone());
         let server = server.to_string();
         evidence.text(&keys::DEPENDENCY_UPSTREAM, subject(), server, origin);
+    }
+}
+
+/// How long servers take to answer, of requests that are not open any more.
+fn answers(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
+    let Some(last) = waits.samples.last() else {
+        return;
+    };
+    for (mean, count, server) in waits.answers() {
+        let mut sockets = last.upstream.iter().filter(|(to, ..)| *to == server);
+        let Some(pid) = sockets.find_map(|(.., socket)| owner(socket.inode)) else {
+            continue;
+        };
+        let subject = || Subject::new(Kind::Process, pid);
+        let key = &keys::DEPENDENCY_ANSWER;
+        if evidence.quantity(key, &subject()).is_ok() {
+            continue;
+        }
+        let line = format!(
+            "{server}: the last answers on its connections took {mean:.1} ms, mean of {count}"
+        );
+        let origin = Origin::new(SOURCE, line);
+        evidence.number(key, subject(), mean / 1000.0, origin.clone());
+        let server = server.to_string();
+        evidence.text(&keys::DEPENDENCY_ANSWER_OF, subject(), server, origin);
     }
 }
 

@@ -4,7 +4,7 @@
 //! rules here and the traffic is not elsewhere.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Subject};
+use rungwise_model::evidence::{Evidence, Kind, Subject};
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
@@ -34,6 +34,18 @@ const MUCH: Threshold = Threshold {
     origin: "own guess: one request of twenty",
 };
 
+const LITTLE: Threshold = Threshold {
+    name: "share of the packets from which on it counts that TCP sends again as well",
+    value: 0.001,
+    origin: "docs/truth.md: 0.36 % of the packets to redis, 12/s, took p99 from 0.4 to 399 ms",
+};
+
+const AGAIN: Threshold = Threshold {
+    name: "segments sent again, as a share of the packets dropped",
+    value: 0.3,
+    origin: "own guess: scans are dropped without a connection that sends again",
+};
+
 /// `nf-drop`
 pub(crate) static RULE: Rule = Rule {
     id: "nf-drop",
@@ -42,6 +54,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::DROP_NETFILTER,
         &keys::IP_RECEIVED,
+        &keys::LOSS_RATE,
         &keys::NETFILTER_BASE_CHAINS,
         &keys::NETFILTER_LEGACY_TABLES,
         &keys::NETNS_OTHERS,
@@ -49,11 +62,11 @@ pub(crate) static RULE: Rule = Rule {
         &keys::NETNS_OTHER_PID,
         &keys::NETNS_OWN_PACKETS,
     ],
-    thresholds: &[DROPPED, SHARE, FEW, MUCH],
+    thresholds: &[DROPPED, SHARE, FEW, MUCH, LITTLE, AGAIN],
     knobs: &[],
     doc: Doc {
         looks_for: "More than 50 packets a second dropped by netfilter (kfree_skb with NETFILTER_DROP), more than 1 % of the packets that \
-            this network namespace receives, or more than 10 and more than 5 %, while it has rules.",
+            this network namespace receives, or more than 10 and more than 5 %, while it has rules. Where TCP sends again at the same time, 0.1 % is enough.",
         hurts: "Dropped segments come again a timeout later, dropped datagrams never.",
         todo: "Find the rule: `nft list ruleset` or `iptables -nvL`, twice; the counter that grows is it. A rate limit (`limit rate over`, \
             hashlimit) that is too low for the service is the usual one; a counter can be added to a rule without one.",
@@ -92,7 +105,13 @@ fn judge(evidence: &Evidence) -> Judgement {
     };
     let share = dropped.value / own.value.max(dropped.value);
     let sentence = format!("{sentence}, {} of those that arrive", say::percent(share));
-    let line = if dropped.value > DROPPED.value {
+    let again = evidence.quantity(
+        &keys::LOSS_RATE,
+        &Subject::new(Kind::Counter, "Tcp:RetransSegs"),
+    );
+    let line = if again.is_ok_and(|again| again.value >= AGAIN.value * dropped.value) {
+        LITTLE.value
+    } else if dropped.value > DROPPED.value {
         SHARE.value
     } else {
         MUCH.value

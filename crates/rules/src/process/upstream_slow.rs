@@ -27,11 +27,19 @@ const BUSY: Threshold = Threshold {
     origin: "rule thread-saturated",
 };
 
+const ANSWER: Threshold = Threshold {
+    name: "mean time of answers from which on they are told",
+    value: 0.003,
+    origin: "ten times a request to a local service; the kernel tells it in ticks of 4 ms",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "upstream-slow",
     topic: "process",
     summary: "a server that the service depends on answers late",
     needs: &[
+        &keys::DEPENDENCY_ANSWER,
+        &keys::DEPENDENCY_ANSWER_OF,
         &keys::DEPENDENCY_CLIENTS,
         &keys::DEPENDENCY_CLIENT_WAIT,
         &keys::DEPENDENCY_SAMPLES,
@@ -46,10 +54,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::TCP_PROCESS,
         &keys::UDP_PROCESS,
     ],
-    thresholds: &[LATE, LONG, BUSY],
+    thresholds: &[LATE, LONG, BUSY, ANSWER],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process with client connections whose requests are unanswered for more than 20 ms, and with requests to another server that are as late, in most samples, while the process itself uses little CPU.",
+        looks_for: "A process with client connections whose requests are unanswered for more than 20 ms, and with requests to another server that are as late, in most samples, while the process itself uses little CPU. Answers that take 3 ms and more on average are watched.",
         hurts: "The answer time of the dependency is the answer time of the service, and each open request holds a worker, a connection and memory.",
         todo: "Look at the server that is named: run rungwise check there. Until it is cured: timeouts, fewer retries, a cache, a pool large enough for rate times answer time.",
         wrong: "Long polling, server-sent events and idle WebSockets hold requests on purpose: from 5 s on it is only watched. A client that pipelines may leave a request open for long.",
@@ -108,6 +116,9 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
     }
     if findings.is_empty() {
+        findings.extend(answers(evidence));
+    }
+    if findings.is_empty() {
         let sentence = format!(
             "no service waits for another server (open requests of {} samples)",
             say::whole(samples.value)
@@ -119,4 +130,28 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
     }
     Ok(findings)
+}
+
+/// Answers that take a while, and not so long that they are open at a look. Whether that is slow is known by who knows the server.
+fn answers(evidence: &Evidence) -> Vec<Finding> {
+    let each = evidence.each(&keys::DEPENDENCY_ANSWER).unwrap_or_default();
+    let told = each.into_iter().filter_map(|(process, answer)| {
+        let server = evidence.words(&keys::DEPENDENCY_ANSWER_OF, process).ok()?;
+        if answer.value < ANSWER.value || !is_service(evidence, process.name()) {
+            return None;
+        }
+        let sentence = format!(
+            "{} gets its answers from {} in {:.0} ms (mean): slow, if that server can answer faster",
+            called(evidence, process),
+            server.value,
+            answer.value * 1000.0
+        );
+        Some(
+            Finding::watch(process, sentence)
+                .severity(Grade::Low)
+                .cite(answer.reading)
+                .refuted_by("the server answers others as late when nothing is wrong"),
+        )
+    });
+    told.collect()
 }

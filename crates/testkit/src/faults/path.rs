@@ -92,7 +92,10 @@ pub(super) const BLACK_HOLE: Fault = Fault {
     planted: "Eight connections that are asked for 20 KB, over a hop that drops packets above 1,000 bytes and says nothing; and one \
               connection with small messages, which gets through.",
     speaks: &[acts("path-mtu-blackhole", "host")],
-    may: &["tcp-retrans"],
+    may: &[(
+        "tcp-retrans",
+        "what is sent again is what stalls the connections",
+    )],
     how: How::Here(black_hole),
 };
 
@@ -128,7 +131,10 @@ pub(super) const GONE_PEERS: Fault = Fault {
     planted: "Eight connections that send a message every 5 ms, whose peers fall silent: a firewall drops all that they send and \
               receive.",
     speaks: &[acts("tcp-stalled", "host")],
-    may: &["tcp-retrans"],
+    may: &[(
+        "tcp-retrans",
+        "what is sent again is what stalls the connections",
+    )],
     how: How::Here(gone_peers),
 };
 

@@ -17,7 +17,7 @@ use rungwise_host::{Host as _, live::Live};
 use tempfile::TempDir;
 
 use super::lab::{Lab, Planted};
-use super::{Fault, How, Result, Says, acts};
+use super::{Fault, How, Result, Says, acts, watches};
 use crate::Pair;
 
 /// Where the services of this file listen.
