@@ -163,21 +163,24 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
                     "without": tried.without, "with": tried.with, "after": tried.after,
                     "confirmed": tried.confirmed.as_ref().ok(), "unconfirmed": tried.confirmed.as_ref().err(),
                     "check_s": tried.check.as_secs_f64(),
+                    "cured": tried.cure.as_ref().and_then(|cure| cure.load.as_ref().ok()),
                 });
-                (tried.harm(), void, table::measured(&tried), facts, tried.document)
+                let cured = tried.cured();
+                (tried.harm(), void, table::measured(&tried), facts, cured, tried.document)
             }),
             What::Jvm(plan) => jvms.run(plan, &programs, &interrupted).map(|tried| {
                 let facts = json!({"params": plan.params, "jdk": plan.jdk, "collector": plan.collector, "confirmed": tried.confirmed});
-                (tried.harm, tried.void, tried.confirmed, facts, tried.document)
+                (tried.harm, tried.void, tried.confirmed, facts, None, tried.document)
             }),
         };
         interrupted.check()?;
-        let (harm, void, measured, facts, document) = tried.unwrap_or_else(|error| {
+        let (harm, void, measured, facts, cured, document) = tried.unwrap_or_else(|error| {
             (
                 Harm::Harmless,
                 Some(format!("{error:#}")),
                 String::new(),
                 Value::Null,
+                None,
                 Value::Null,
             )
         });
@@ -198,11 +201,12 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
             measured,
             said: void.clone().unwrap_or_else(|| said.first.clone()),
             score,
+            cured: cured.filter(|_| void.is_none()),
         };
         println!("{}", row.line());
         let line = json!({
             "command": command, "number": plan.number, "kind": row.id, "place": row.place, "severity": row.severity, "harm": harm,
-            "measured": row.measured, "said": row.said, "score": score, "void": void, "expects": plan.expects(), "facts": facts,
+            "measured": row.measured, "said": row.said, "score": score, "cured": row.cured, "void": void, "expects": plan.expects(), "facts": facts,
             "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
         });
         writeln!(lines, "{line}").context("cannot write the lines for analysis")?;

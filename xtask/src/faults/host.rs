@@ -20,6 +20,8 @@ use crate::packages;
 const BEFORE: f64 = 3.0;
 const DURING: f64 = 10.0;
 const AFTER: f64 = 2.0;
+/// With the advice taken.
+const CURED: f64 = 4.0;
 /// The load runs so long before `check` begins.
 const SETTLES: Duration = Duration::from_millis(1500);
 /// Window of `check`.
@@ -47,12 +49,49 @@ pub struct Tried {
     pub document: Value,
     /// How long `check` took.
     pub check: Duration,
+    /// What its advice was worth, where it names a knob with a value and the fault hurts.
+    pub cure: Option<Cure>,
+}
+
+/// The advice of a check, taken.
+#[derive(Debug)]
+pub struct Cure {
+    /// Knobs with their values.
+    pub knobs: Vec<String>,
+    /// The load with the fault and the knobs turned; why they were not.
+    pub load: Result<Seen, String>,
 }
 
 impl Tried {
     /// How much the fault hurt.
     pub fn harm(&self) -> Harm {
         Harm::between(&self.without, &self.with)
+    }
+
+    /// What came of the advice, in words; whether at least half of the harm went.
+    pub fn cured(&self) -> Option<(String, bool)> {
+        let cure = self.cure.as_ref()?;
+        let knobs = cure.knobs.join(" ");
+        Some(match &cure.load {
+            Err(why) => (format!("{knobs}: not turned: {why}"), false),
+            Ok(cured) => {
+                let (was, is) = (lost(&self.without, &self.with), lost(&self.without, cured));
+                let tail = |seen: &Seen| seen.p99_ms - self.without.p99_ms;
+                let halved = if was >= 0.2 {
+                    is <= was / 2.0
+                } else {
+                    tail(cured) <= tail(&self.with) / 2.0
+                };
+                let told = format!(
+                    "{knobs}: lost {:.0} to {:.0} %, p99 {:.1} to {:.1} ms",
+                    was * 100.0,
+                    is * 100.0,
+                    self.with.p99_ms,
+                    cured.p99_ms
+                );
+                (told, halved)
+            }
+        })
     }
 
     /// Why nothing can be concluded from it.
@@ -194,6 +233,12 @@ impl Trial<'_> {
         let check = began.elapsed();
         let with = self.end_load(&mut load, &pressed, during)?;
         let confirmed = self.confirm(kind);
+        let hurts = Harm::between(&without, &with) == Harm::Hurts;
+        let cure = if hurts && confirmed.is_ok() {
+            self.cure(&document, &pressed)?
+        } else {
+            None
+        };
         // What the scripts left in the background ends with their groups.
         drop((planted, second, prepared));
         self.shell.run("undo", &kind.undo, SCRIPT)?;
@@ -214,7 +259,55 @@ impl Trial<'_> {
             confirmed,
             document,
             check,
+            cure,
         })
+    }
+
+    /// Turns the knobs of the findings to act on, loads, and turns them back.
+    fn cure(&mut self, document: &Value, load: &Load) -> Result<Option<Cure>> {
+        let findings = document["findings"].as_array();
+        let acts = findings
+            .into_iter()
+            .flatten()
+            .filter(|finding| finding["outcome"] == "act");
+        let knobs: Vec<String> = acts
+            .flat_map(|finding| finding["knobs"].as_array().into_iter().flatten())
+            .filter_map(|knob| {
+                let (id, to) = (knob["id"].as_str()?, knob["to"].as_str()?);
+                let device = knob["device"].as_str();
+                Some(match device {
+                    Some(device) => format!("{id}={to} ({device})"),
+                    None => format!("{id}={to}"),
+                })
+            })
+            .collect();
+        if knobs.is_empty() {
+            return Ok(None);
+        }
+        let path = self.shell.folder.join("check.json");
+        std::fs::write(&path, document.to_string())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        let applied = self.knob(&["apply", "--from", "check.json", "--evidence-for", "0s"]);
+        self.shell.interrupted.check()?;
+        let load = match applied {
+            Ok(_) => {
+                let seen = self.loaded(load, CURED)?;
+                self.knob(&["undo"]).context("cannot undo the advice")?;
+                Ok(seen)
+            }
+            Err(why) => Err(format!("{why:#}")),
+        };
+        Ok(Some(Cure { knobs, load }))
+    }
+
+    fn knob(&self, arguments: &[&str]) -> Result<Value> {
+        let mut command = Shell::inside(&self.shell.namespace, &self.programs.rungwise);
+        command
+            .arg("knob")
+            .args(arguments)
+            .args(["--quiet", "--format", "json", "--state", "state"])
+            .current_dir(&self.shell.folder);
+        asked(command, &self.shell.folder, &self.shell.interrupted, CHECK)
     }
 
     fn confirm(&self, kind: &HostKind) -> Result<String, String> {
@@ -505,8 +598,16 @@ mod tests {
             confirmed: Ok("yes".to_owned()),
             document: Value::Null,
             check: Duration::ZERO,
+            cure: Some(Cure {
+                knobs: vec!["a.knob=1".to_owned()],
+                load: Ok(seen(70.0)),
+            }),
         };
         assert_eq!(tried.void(), None);
+        let (told, halved) = tried.cured().unwrap();
+        assert!(halved && told.contains("lost 90 to 30 %"), "{told}");
+        tried.cure.as_mut().unwrap().load = Ok(seen(50.0));
+        assert!(!tried.cured().unwrap().1);
         tried.after = seen(10.0);
         assert!(tried.void().unwrap().contains("after"));
         // A tenth of the harm is left, as noise leaves it; then half of it.

@@ -29,6 +29,9 @@ pub struct Row {
     pub said: String,
     /// What that is worth.
     pub score: Score,
+    /// What came of its advice, and whether half of the harm went.
+    #[serde(default)]
+    pub cured: Option<(String, bool)>,
 }
 
 impl Row {
@@ -39,8 +42,17 @@ impl Row {
     /// One line of a terminal.
     pub fn line(&self) -> String {
         let said: String = self.said.chars().take(110).collect();
+        let cured = match &self.cured {
+            Some((told, halved)) => {
+                format!(
+                    " [advice {}: {told}]",
+                    if *halved { "helps" } else { "does not help" }
+                )
+            }
+            None => String::new(),
+        };
         format!(
-            "{:>3} {:9} {:22} {:26} severity {:.2} {:8} {:32} {said}",
+            "{:>3} {:9} {:22} {:26} severity {:.2} {:8} {:32} {said}{cured}",
             self.number,
             self.score.name(),
             self.id,
@@ -224,6 +236,19 @@ pub fn page(rows: &[Row], kinds: &Kinds, commands: &[String]) -> String {
             );
         }
     }
+    let taken: Vec<_> = rows
+        .iter()
+        .filter_map(|row| Some((row, row.cured.as_ref()?)))
+        .collect();
+    if !taken.is_empty() {
+        page += "\n## Advice\n\nWhere findings to act on name knobs with values, `rungwise knob apply --from` turned them while the fault\n\
+            was there. It helps where half of the harm goes.\n\n| kind | in | helps | what it did |\n|---|---|---|---|\n";
+        for (row, (told, halved)) in taken {
+            let helps = if *halved { "yes" } else { "no" };
+            let told = told.replace('|', "/");
+            let _ = writeln!(page, "| {} | {} | {helps} | {told} |", row.id, row.place);
+        }
+    }
     page += "\n## Kinds\n\n";
     let host = kinds.host.iter();
     let host = host.map(|kind| (&kind.id, &kind.about, &kind.expects));
@@ -280,6 +305,7 @@ mod tests {
             measured: String::new(),
             said: String::new(),
             score,
+            cured: None,
         }
     }
 

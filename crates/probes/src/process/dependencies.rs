@@ -31,7 +31,7 @@ const RECENT_MS: u32 = 5_000;
 const TOLD_MS: f64 = 2.0;
 
 /// Answers that a mean is told of.
-const FEWEST_ANSWERS: usize = 8;
+const FEWEST_ANSWERS: usize = 4;
 
 /// Processes that are looked for, by kind of wait.
 const MOST: usize = 16;
@@ -75,7 +75,7 @@ pub(crate) static PROBE: Probe = Probe {
     doc: "\
 A client connection is one to a port that is listened on here; an upstream connection is any other. A request is late if it has \
 been open for more than 20 ms. Of requests that were answered within the last 5 s, the time between last data out and last data in is the time \
-of the answer; the kernel counts it in ticks, so it is told as a mean of 8 and more, from 2 ms on. Upstream requests count once the peer's kernel has acknowledged them, so a lossy path is \
+of the answer; the kernel counts it in ticks, so it is told as a mean of 4 and more, from 2 ms on. Upstream requests count once the peer's kernel has acknowledged them, so a lossy path is \
 not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
 next, an attempt as well if its server is tried in most samples and reached in none; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
 of its process sleeps in poll(2) of one descriptor, as the resolver of glibc does. \

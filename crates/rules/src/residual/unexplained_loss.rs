@@ -104,8 +104,9 @@ fn finding(evidence: &Evidence, high: &High<'_>) -> Finding {
         say::percent(share),
         high.subject.name()
     );
-    // Frames that nobody on this host asked for count as dropped as well.
-    let unwanted = high.subject.name().ends_with(":rx_dropped");
+    // Frames that nobody on this host asked for count as dropped as well, and proxies close by a reset to leave no TIME_WAIT.
+    let name = high.subject.name();
+    let unwanted = name.ends_with(":rx_dropped") || name == "Tcp:EstabResets";
     let finding = if share >= MUCH.value && !unwanted {
         Finding::act(high.subject, sentence).severity(Grade::High)
     } else {

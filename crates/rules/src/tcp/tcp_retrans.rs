@@ -39,6 +39,12 @@ const STALLS: Threshold = Threshold {
         bursts of five, after timeouts, took p99 from 0.15 to 856 ms",
 };
 
+const TIMEOUTS: Threshold = Threshold {
+    name: "timeouts in the window that are watched; from ten on there is something to act on",
+    value: 3.0,
+    origin: "own guess: one or two are a client that went away",
+};
+
 const NEAR: Threshold = Threshold {
     name: "median round trip of a local network, seconds",
     value: 0.010,
@@ -70,7 +76,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::TCP_TIMEOUTS,
         &keys::TCP_ZERO_WINDOW_PROBES,
     ],
-    thresholds: &[AGAIN, MUCH, SEGMENTS, STALLS, NEAR, RTO],
+    thresholds: &[AGAIN, MUCH, SEGMENTS, STALLS, TIMEOUTS, NEAR, RTO],
     knobs: &["net.ring", "tcp.congestion", "tcp.rto_min"],
     doc: Doc {
         looks_for: "More than 0.5 % of the segments sent again, in most parts of the window, with timeouts or lost \
@@ -101,7 +107,8 @@ fn judge(evidence: &Evidence) -> Judgement {
             .cite(again.reading)
     };
     let stalls = stalls(evidence).filter(|share| *share > STALLS.value);
-    if !again.lasts(|share| share > AGAIN.value) && stalls.is_none() {
+    let lasts = again.lasts(|share| share > AGAIN.value);
+    if !lasts && stalls.is_none() {
         let sentence = format!("{share} of the segments were sent again");
         return Ok(vec![clear(sentence)]);
     }
@@ -155,7 +162,10 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
     }
     let host = Subject::host();
-    let mut finding = if far {
+    let few = !lasts && timeouts.value * evidence.seconds() < SEGMENTS.value;
+    let mut finding = if few {
+        Finding::watch(&host, sentence).severity(Grade::Medium)
+    } else if far {
         sentence += ", over a long path";
         Finding::watch(&host, sentence).severity(Grade::Low)
     } else {
@@ -208,7 +218,7 @@ fn stalls(evidence: &Evidence) -> Option<f64> {
     let established = evidence.host(&keys::TCP_ESTABLISHED).ok()?.value;
     let sent = grew("Tcp:RetransSegs") - grew("TcpExt:TCPSynRetrans");
     let timeouts = timeouts.min(sent.max(0.0));
-    let enough = timeouts * evidence.seconds() >= SEGMENTS.value;
+    let enough = timeouts * evidence.seconds() >= TIMEOUTS.value;
     enough.then(|| (timeouts * 0.2 / established.max(1.0)).min(1.0))
 }
 
