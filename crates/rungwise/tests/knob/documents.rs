@@ -64,7 +64,8 @@ fn so_are_those_that_rest_on_a_check() {
     let check = check.to_str().unwrap();
     let looked = ["check", "--for", "1s", "--format", "json", "-o", check];
     let looked = bench.run(&looked);
-    assert!(matches!(looked.code, Some(0 | 1)), "{}", looked.words);
+    // 3 where a second is too short to see all, as beside other work.
+    assert!(matches!(looked.code, Some(0 | 1 | 3)), "{}", looked.words);
     let why = document(
         &bench,
         "knob-list-why",

@@ -148,6 +148,7 @@ pub(super) const STOPPED: Fault = Fault {
 
 /// What else may be said of a service under full load on two CPUs that it shares with its client.
 const WAITS: &[(&str, &str)] = &[
+    ("thread-saturated", "its worker uses the CPU that it gets"),
     ("clients-unread", "clients wait for what is held up"),
     ("runq-delay", "service and client share two CPUs"),
     (
