@@ -287,27 +287,32 @@ impl Trial<'_> {
         let path = self.shell.folder.join("check.json");
         std::fs::write(&path, document.to_string())
             .with_context(|| format!("cannot write {}", path.display()))?;
-        let applied = self.knob(&["apply", "--from", "check.json", "--evidence-for", "0s"]);
-        self.shell.interrupted.check()?;
-        let load = match applied {
-            Ok(_) => {
-                let seen = self.loaded(load, CURED)?;
-                self.knob(&["undo"]).context("cannot undo the advice")?;
-                Ok(seen)
+        let interrupted = self.shell.interrupted.clone();
+        let apply = ["apply", "--from", "check.json", "--evidence-for", "0s"];
+        let applied = self.knob(&apply, &interrupted);
+        let seen = applied.is_ok().then(|| self.loaded(load, CURED));
+        // Whatever came of it, and after a signal as well: some knobs are of the whole host.
+        let undone = self.knob(&["undo"], &Interrupted::default());
+        interrupted.check()?;
+        let load = match (applied, seen) {
+            (Ok(_), Some(seen)) => {
+                undone.context("cannot undo the advice")?;
+                Ok(seen?)
             }
-            Err(why) => Err(format!("{why:#}")),
+            (Err(why), _) => Err(format!("{why:#}")),
+            (Ok(_), None) => Err("no load".to_owned()),
         };
         Ok(Some(Cure { knobs, load }))
     }
 
-    fn knob(&self, arguments: &[&str]) -> Result<Value> {
+    fn knob(&self, arguments: &[&str], interrupted: &Interrupted) -> Result<Value> {
         let mut command = Shell::inside(&self.shell.namespace, &self.programs.rungwise);
         command
             .arg("knob")
             .args(arguments)
             .args(["--quiet", "--format", "json", "--state", "state"])
             .current_dir(&self.shell.folder);
-        asked(command, &self.shell.folder, &self.shell.interrupted, CHECK)
+        asked(command, &self.shell.folder, interrupted, CHECK)
     }
 
     fn confirm(&self, kind: &HostKind) -> Result<String, String> {

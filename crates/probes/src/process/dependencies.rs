@@ -27,10 +27,10 @@ const LATE_MS: u32 = 20;
 /// An answer of so long ago is none of this window.
 const RECENT_MS: u32 = 5_000;
 
-/// Mean time of answers, in milliseconds, from which on it is told: the kernel counts in ticks, of 4 ms at 250 Hz.
+/// Shortest mean response time that is reported, in milliseconds: the kernel counts in ticks of 4 ms at 250 Hz.
 const TOLD_MS: f64 = 2.0;
 
-/// Answers that a mean is told of.
+/// Fewest responses for a mean.
 const FEWEST_ANSWERS: usize = 4;
 
 /// Processes that are looked for, by kind of wait.
@@ -75,7 +75,7 @@ pub(crate) static PROBE: Probe = Probe {
     doc: "\
 A client connection is one to a port that is listened on here; an upstream connection is any other. A request is late if it has \
 been open for more than 20 ms. Of requests that were answered within the last 5 s, the time between last data out and last data in is the time \
-of the answer; the kernel counts it in ticks, so it is told as a mean of 4 and more, from 2 ms on. Upstream requests count once the peer's kernel has acknowledged them, so a lossy path is \
+of the answer; the kernel counts it in ticks, so only means of at least 4 responses and 2 ms are reported. Upstream requests count once the peer's kernel has acknowledged them, so a lossy path is \
 not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
 next, an attempt as well if its server is tried in most samples and reached in none; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
 of its process sleeps in poll(2) of one descriptor, as the resolver of glibc does. \
@@ -395,7 +395,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             .last()
             .is_some_and(|last| last.owed.iter().all(|(.., socket)| socket.inode == 0)) =>
         {
-            // A connection in an accept queue belongs to nobody yet.
+            // A connection in an accept queue has no owner yet.
             Absence::none("no process that can be seen waits so")
         }
         _ => Absence::because("requests wait, and whose they are cannot be seen").remedy("as root"),

@@ -68,7 +68,7 @@ Traps. A timer cannot see code that runs with interrupts off: its time appears w
 (`_raw_spin_unlock_irqrestore`, `do_syscall_64`), so that in a guest the share of locks taken with interrupts \
 off is too small. A function that the compiler inlined has no name of its own. On a bridge with br_netfilter the \
 bridge's forwarding runs inside the hook and counts as netfilter. Loopback and veth use the backlog queue \
-without RPS. Shares of fewer than 500 busy samples, or 100 within soft interrupts and of locks, are not told; a share of zero \
+without RPS. Shares of fewer than 500 busy samples, or 100 within soft interrupts and of locks, are not reported; a share of zero \
 soft interrupt samples under the UDP lock is zero however few there are.
 
 Sources: perf_event_open(2); kernel/events/core.c, kernel/softirq.c, net/core/dev.c, net/ipv4/udp.c of Linux 6.18.",

@@ -28,7 +28,7 @@ const WAITING: Threshold = Threshold {
 const STUCK: Threshold = Threshold {
     name: "share of the samples in which a process is in an uninterruptible wait",
     value: 0.50,
-    origin: "docs/truth.md: postgres behind 40 writes/s (version 1) slept in state D all the time, and io.pressure read 0.06 %",
+    origin: "measured by `cargo xtask faults`: postgres behind 40 writes/s (version 1) slept in state D all the time, and io.pressure read 0.06 %",
 };
 
 pub(crate) static RULE: Rule = Rule {

@@ -12,13 +12,13 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const HOGS: Threshold = Threshold {
     name: "CPU time of the real-time process, in CPUs",
     value: 0.25,
-    origin: "own guess, from docs/truth.md: at 0.09 CPUs p99 grew by 8 ms, and it grows with the share",
+    origin: "own guess; measured by `cargo xtask faults`: at 0.09 CPUs p99 grew by 8 ms, and it grows with the share",
 };
 
 const SOME: Threshold = Threshold {
     name: "the same, from which on it is watched",
     value: 0.05,
-    origin: "docs/truth.md: 9 ms of each 100 on each CPU took p99 of a UDP service from 0.1 to 8 ms",
+    origin: "measured by `cargo xtask faults`: 9 ms of each 100 on each CPU took p99 of a UDP service from 0.1 to 8 ms",
 };
 
 const WAITS: Threshold = Threshold {
