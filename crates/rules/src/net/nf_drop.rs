@@ -4,11 +4,11 @@
 //! rules here and the traffic is not elsewhere.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Kind, Subject};
+use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 
 use crate::net::other_namespaces;
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Rule, Threshold, pick, say};
 
 const DROPPED: Threshold = Threshold {
     name: "packets dropped by rules, per second",
@@ -105,11 +105,8 @@ fn judge(evidence: &Evidence) -> Judgement {
     };
     let share = dropped.value / own.value.max(dropped.value);
     let sentence = format!("{sentence}, {} of those that arrive", say::percent(share));
-    let again = evidence.quantity(
-        &keys::LOSS_RATE,
-        &Subject::new(Kind::Counter, "Tcp:RetransSegs"),
-    );
-    let line = if again.is_ok_and(|again| again.value >= AGAIN.value * dropped.value) {
+    let again = pick::loss_rate(evidence, "Tcp:RetransSegs");
+    let line = if again >= AGAIN.value * dropped.value {
         LITTLE.value
     } else if dropped.value > DROPPED.value {
         SHARE.value

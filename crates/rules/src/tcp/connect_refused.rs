@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Kind, Subject};
 use rungwise_model::keys;
 
-use crate::{Doc, Judgement, Rule, Threshold, say};
+use crate::{Doc, Judgement, Rule, Threshold, pick, say};
 
 const SHARE: Threshold = Threshold {
     name: "attempts that failed, as a share of the connections opened",
@@ -59,8 +59,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         let clear = Finding::clear("no attempt to open a connection failed");
         return Ok(vec![clear.below(0.0, SHARE.value).cite(read.reading)]);
     };
-    let aborted = evidence.quantity(&keys::LOSS_RATE, &Subject::new(Kind::Counter, ABORTED));
-    let rate = (failed.value - aborted.map_or(0.0, |rate| rate.value)).max(0.0);
+    let rate = (failed.value - pick::loss_rate(evidence, ABORTED)).max(0.0);
     let share = of_all.value * rate / failed.value.max(f64::MIN_POSITIVE);
     if share <= SHARE.value || rate <= RATE.value {
         let sentence = format!(

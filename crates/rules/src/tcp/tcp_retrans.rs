@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Kind, Subject};
+use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
 use rungwise_stats::interval::median;
 
@@ -209,14 +209,10 @@ fn judge(evidence: &Evidence) -> Judgement {
 /// The share of the time that established connections spend in timeouts: each lasts 200 ms at least (`TCP_RTO_MIN`). What opens
 /// connections is left out.
 fn stalls(evidence: &Evidence) -> Option<f64> {
-    let grew = |counter: &str| {
-        let counter = Subject::new(Kind::Counter, counter);
-        let rate = evidence.quantity(&keys::LOSS_RATE, &counter);
-        rate.map_or(0.0, |rate| rate.value)
-    };
     let timeouts = evidence.host(&keys::TCP_TIMEOUTS).ok()?.value;
     let established = evidence.host(&keys::TCP_ESTABLISHED).ok()?.value;
-    let sent = grew("Tcp:RetransSegs") - grew("TcpExt:TCPSynRetrans");
+    let sent = pick::loss_rate(evidence, "Tcp:RetransSegs")
+        - pick::loss_rate(evidence, "TcpExt:TCPSynRetrans");
     let timeouts = timeouts.min(sent.max(0.0));
     let enough = timeouts * evidence.seconds() >= TIMEOUTS.value;
     enough.then(|| (timeouts * 0.2 / established.max(1.0)).min(1.0))
