@@ -652,7 +652,8 @@ public class Plant {
         System.out.println("ready");
         start("progress", () -> {
             while (true) {
-                System.out.println("progress " + DONE.get());
+                // One write: println of JDK 8 makes two, and a dump can come between them.
+                System.out.print("progress " + DONE.get() + "\n");
                 sleep(250);
             }
         });

@@ -6,10 +6,11 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rungwise_model::check::Outcome;
 use rungwise_model::threads::ThreadsReport;
-use rungwise_testkit::skipped;
+use rungwise_testkit::{TimeLimit, skipped};
 
 use crate::run::Bench;
 
@@ -97,6 +98,8 @@ const PLANTS: &[Plant] = &[
 
 /// Ticks of the program between two dumps, four a second.
 const TICKS: usize = 4;
+/// Of a program from its start to its end: seconds where many start at once. A JVM that hangs must not hold up every other test.
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
@@ -120,6 +123,7 @@ fn dumps(java: &Path, classes: &Path, plant: &Plant) -> String {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap_or_else(|error| panic!("{}: {error}", java.display()));
+    let limit = TimeLimit::of(&child, LIMIT);
     let mut output = BufReader::new(child.stdout.take().expect("piped"));
     let mut text = String::new();
     let mut until = |count: usize, is_it: fn(&str) -> bool| {
@@ -137,12 +141,14 @@ fn dumps(java: &Path, classes: &Path, plant: &Plant) -> String {
             .args(["-QUIT", &child.id().to_string()])
             .status();
         assert!(quit.expect("kill runs").success());
-        until(1, |line| line.starts_with("JNI global"));
+        // Behind half a line of the program, where both print at once.
+        until(1, |line| line.contains("JNI global"));
         until(TICKS, |line| line.starts_with("progress "));
     }
     // The end of its input ends it.
     drop(child.stdin.take());
     drop(output);
+    drop(limit);
     let _ = child.kill();
     let _ = child.wait();
     text

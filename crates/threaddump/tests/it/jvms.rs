@@ -12,9 +12,10 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use rungwise_model::threads::{Doing, Dump};
-use rungwise_testkit::skipped;
+use rungwise_testkit::{TimeLimit, skipped};
 use rungwise_threaddump::summary;
 
 use crate::read;
@@ -26,8 +27,12 @@ fn program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
+/// Of a program from its start to its end, tens of seconds on a busy machine; one that hangs must fail.
+const LIMIT: Duration = Duration::from_secs(300);
+
 /// The program, once it stands.
 struct Running {
+    limit: Option<TimeLimit>,
     child: Child,
     output: BufReader<ChildStdout>,
 }
@@ -42,8 +47,13 @@ impl Running {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", java.display()));
+        let limit = Some(TimeLimit::of(&child, LIMIT));
         let output = BufReader::new(child.stdout.take().expect("piped"));
-        let mut running = Self { child, output };
+        let mut running = Self {
+            limit,
+            child,
+            output,
+        };
         running.until(|line| line == "ready");
         running
     }
@@ -88,6 +98,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         // The end of its input ends it.
         drop(self.child.stdin.take());
+        self.limit = None;
         let _ = self.child.wait();
     }
 }
