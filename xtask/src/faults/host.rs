@@ -503,10 +503,12 @@ pub(super) fn asked(
     let log = folder.join("asked.out");
     let mut asked = Group::start(command, &log)?;
     asked.wait(patience, interrupted)?;
-    serde_json::from_str(&read(&log)).with_context(|| {
-        let said = read(&log.with_extension("err"));
-        format!("rungwise printed no document: {}", last_line(&said))
-    })
+    let (printed, said) = (read(&log), read(&log.with_extension("err")));
+    let why = || format!("rungwise printed no document: {}", last_line(&said));
+    if printed.trim().is_empty() {
+        bail!(why());
+    }
+    serde_json::from_str(&printed).with_context(why)
 }
 
 /// What a document of `load udp` says.
