@@ -37,6 +37,18 @@ pub fn futex_wait(text: &str) -> Option<FutexWait> {
     Some(FutexWait { address, is_lock })
 }
 
+/// The thread sleeps in fsync(2), fdatasync(2), `sync_file_range(2)`, syncfs(2) or msync(2).
+///
+/// Under the other architecture's numbers there are rename, mkdir, signalfd4 and vmsplice, in which no thread sleeps for long.
+pub fn syncs(text: &str) -> bool {
+    // x86-64; arm64, riscv64 and loongarch64.
+    const SYNC: [&str; 10] = [
+        "74", "75", "277", "306", "26", "82", "83", "84", "267", "227",
+    ];
+    let number = text.split_ascii_whitespace().next();
+    number.is_some_and(|number| SYNC.contains(&number))
+}
+
 /// The thread sleeps in poll(2) or ppoll(2) of one descriptor, as the resolver of glibc does (`resolv/res_send.c`).
 pub fn polls_one(text: &str) -> bool {
     // poll: x86-64. ppoll: x86-64; arm64, riscv64 and loongarch64. poll: s390x, ppc64.
@@ -50,6 +62,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_wait_for_a_flush_is_known_by_its_number() {
+        assert!(syncs("75 0x5 0x0 0x0 0x0 0x0 0x0 0x7ffe 0x7f10\n"));
+        for none in ["running", "-1 0x7ffe 0x7f10", "7 0x75", ""] {
+            assert!(!syncs(none), "{none}");
+        }
+    }
 
     #[test]
     fn a_wait_for_a_held_mutex_is_told_from_a_wait_for_work() {

@@ -310,6 +310,13 @@ impl Quantity<'_> {
         let held = series.iter().filter(|value| condition(**value)).count();
         condition(self.value) && (series.is_empty() || 2 * held > series.len())
     }
+
+    /// Share of the samples in which the condition held; nothing with fewer than eight, where one is too much of it.
+    pub fn share(&self, condition: impl Fn(f64) -> bool) -> Option<f64> {
+        let series = &self.reading.series;
+        let held = series.iter().filter(|value| condition(**value)).count();
+        (series.len() >= 8).then(|| held as f64 / series.len() as f64)
+    }
 }
 
 /// Words with their reading.

@@ -241,7 +241,12 @@ fn check(capture: Capture, path: &Path) -> Result<Capture> {
     if capture.moments.is_empty() {
         return Err(wrong("it has no look at the machine"));
     }
-    if let Some(what) = capture.moments.iter().find_map(outgrown) {
+    if let Some(what) = capture
+        .moments
+        .iter()
+        .chain(&capture.samples)
+        .find_map(outgrown)
+    {
         return Err(Error::TooMany {
             path: path.to_owned(),
             what,
@@ -252,6 +257,8 @@ fn check(capture: Capture, path: &Path) -> Result<Capture> {
         .windows(2)
         .all(|two| two[0].at_s < two[1].at_s);
     let (first, last) = (capture.moments.first(), capture.moments.last());
+    let ordered = |two: &[Moment]| two[0].at_s <= two[1].at_s;
+    let forward = forward && capture.samples.windows(2).all(ordered);
     let within = first.is_some_and(|first| first.at_s >= 0.0)
         && last.is_some_and(|last| last.at_s <= LONGEST_S);
     if !forward || !within {

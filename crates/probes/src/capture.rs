@@ -23,6 +23,16 @@ pub struct Capture {
     pub process: Option<Process>,
     /// At least one look, oldest first.
     pub moments: Vec<Moment>,
+    /// What was read often between the looks, oldest first: connections, and what the threads of services do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Moment>,
+}
+
+impl Capture {
+    /// Looks and samples alike, to change what they hold.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Moment> {
+        self.moments.iter_mut().chain(&mut self.samples)
+    }
 }
 
 /// The process that is judged.

@@ -21,6 +21,12 @@ use crate::{PROBES, Window, net, process};
 /// Looks per window, both ends included: three parts, so that what lasts can be told from what happened once.
 pub const LOOKS: u32 = 4;
 
+/// Samples between each two looks: what lasts for a tenth of the time is seen by nine in ten windows.
+const SAMPLES: u32 = 7;
+
+/// TCP sockets up to which they are sampled, at 1 us each.
+const SAMPLED_SOCKETS: usize = 300;
+
 /// Suffix of a pattern whose files are not text; they are kept as lower-case hex.
 const HEX: &str = "#hex";
 
@@ -57,6 +63,7 @@ impl Look {
             When::Ends => self != Self::Between,
             When::Begin => matches!(self, Self::First | Self::Only),
             When::Once => matches!(self, Self::Last | Self::Only),
+            When::Often => false,
         }
     }
 }
@@ -75,31 +82,60 @@ pub fn gather(
     let began = now();
     let since = || now().saturating_duration_since(began);
     let mut moments = Vec::new();
+    let mut samples = Vec::new();
     if window.is_zero() {
         moments.push(reader.look(Look::Only, &moments, 0.0));
     } else {
         moments.push(reader.look(Look::First, &moments, 0.0));
-        for part in 1..LOOKS {
-            let due = window * part / (LOOKS - 1);
-            let goes_on = wait(due.saturating_sub(since()));
+        reader.choose_services(&moments[0]);
+        let part = window / (LOOKS - 1);
+        for number in 1..LOOKS {
+            let mut goes_on = true;
+            for place in places(number) {
+                let due = part * (number - 1) + part.mul_f64(place);
+                goes_on = wait(due.saturating_sub(since()));
+                if !goes_on {
+                    break;
+                }
+                samples.push(reader.sample(since().as_secs_f64()));
+            }
+            let due = window * number / (LOOKS - 1);
+            let goes_on = goes_on && wait(due.saturating_sub(since()));
             let at_s = since().as_secs_f64();
-            let last = part == LOOKS - 1 || !goes_on;
+            let last = number == LOOKS - 1 || !goes_on;
             let which = if last { Look::Last } else { Look::Between };
             moments.push(reader.look(which, &moments, at_s));
             if last {
                 break;
+            }
+            if let [first, second] = &moments[..] {
+                let services = &reader.chosen.service;
+                reader.chosen.service = process::services_between(first, second, services);
             }
         }
     }
     let mut capture = Capture {
         process,
         moments,
+        samples,
         ..Capture::default()
     };
     // First of all, since sockets of the last sample close within milliseconds.
     reader.owners(&mut capture);
     capture.machine = machine::fingerprint(host);
     capture
+}
+
+/// When samples are taken, as shares of the time from one look to the next.
+///
+/// Not evenly: what recurs, a stop of a part of each second say, would meet all of them or none. Multiples of the golden ratio
+/// lie everywhere.
+fn places(part: u32) -> impl Iterator<Item = f64> {
+    const GOLDEN: f64 = 0.618_033_988_749_895;
+    (0..SAMPLES).map(move |number| {
+        let shift = (f64::from(part * SAMPLES + number) * GOLDEN).fract();
+        (f64::from(number) + 0.1 + 0.8 * shift) / f64::from(SAMPLES)
+    })
 }
 
 /// Reads a machine, look after look.
@@ -116,6 +152,8 @@ struct Reader<'h> {
     kept: BTreeMap<String, File>,
     /// Control groups that are limited.
     groups: Groups,
+    /// There are few enough sockets to list them often.
+    samples_sockets: bool,
 }
 
 /// Names in a folder by its path.
@@ -133,6 +171,7 @@ impl<'h> Reader<'h> {
             folders: Folders::new(),
             kept: BTreeMap::new(),
             groups: Groups::default(),
+            samples_sockets: false,
         }
     }
 
@@ -169,7 +208,7 @@ impl<'h> Reader<'h> {
                 What::Running(pattern) => {
                     let earlier = match source.when {
                         When::Once | When::Begin => before.first(),
-                        When::Ends | When::Each => before.last(),
+                        When::Ends | When::Each | When::Often => before.last(),
                     };
                     // At the first look nobody knows who runs; settings are read then if it is the only one.
                     if earlier.is_some() || source.when == When::Once {
@@ -191,6 +230,49 @@ impl<'h> Reader<'h> {
             }
         }
         moment
+    }
+
+    /// What changes within milliseconds, of the few processes that serve clients.
+    fn sample(&mut self, at_s: f64) -> Moment {
+        let mut moment = Moment {
+            at_s,
+            ..Moment::default()
+        };
+        let sources: BTreeSet<What> = PROBES
+            .iter()
+            .flat_map(|probe| probe.sources)
+            .filter(|source| source.when == When::Often)
+            .map(|source| source.what)
+            .collect();
+        self.folders.clear();
+        for what in sources {
+            match what {
+                What::Files(pattern) => self.read_all(pattern, true, &mut moment),
+                What::Ask(question) if self.samples_sockets => {
+                    // One that fails fails at the looks as well, which say why.
+                    if let Ok(answer) = self.host.ask(question) {
+                        let name = name(question).to_owned();
+                        moment.answers.insert(name, Reply::Answer(answer));
+                    }
+                }
+                What::Ask(_) | What::Running(_) | What::Groups => {}
+            }
+        }
+        moment
+    }
+
+    /// Finds the processes that serve clients, by the connections of the first look.
+    fn choose_services(&mut self, first: &Moment) {
+        let Some(Reply::Answer(Answer::Tcp(sockets))) = first.answers.get(name(Question::Tcp))
+        else {
+            return;
+        };
+        self.samples_sockets = sockets.len() <= SAMPLED_SOCKETS;
+        let sought = process::of_services(sockets);
+        // Without owners nothing is sampled of processes; the looks say what may not be seen.
+        let owners = self.host.owners_of(&sought).unwrap_or_default();
+        let pids = owners.values().map(|owner| owner.pid).collect();
+        self.chosen.service = process::services_at(first, &pids);
     }
 
     /// Adds who has the sockets open that are told, and what is read of those processes.
@@ -358,11 +440,18 @@ struct Chosen {
     busy: Option<BTreeSet<u32>>,
     /// `{postgres}`: processes of this name, whose titles say what they wait for.
     postgres: BTreeSet<u32>,
+    /// `{backend}`: the same, where they are few enough to be read often.
+    backend: BTreeSet<u32>,
     /// `{full}`: processes whose table of descriptors is as large as their limit, so that a count is worth its cost.
     full: BTreeSet<u32>,
     /// `{waiting}`: processes in an uninterruptible wait, or whose sockets wait for them.
     waiting: BTreeSet<u32>,
+    /// `{service}`: processes that serve clients, and from the second look on those that work as well.
+    service: BTreeSet<u32>,
 }
+
+/// Processes of `PostgreSQL` up to which their titles are read often, at 5 us each.
+const MOST_BACKENDS: usize = 100;
 
 /// Processes whose threads are read at the end of the window because somebody waits for them.
 const MOST_WAITING: usize = 8;
@@ -383,6 +472,8 @@ impl Chosen {
             ("{postgres}", &self.postgres),
             ("{full}", &self.full),
             ("{waiting}", &self.waiting),
+            ("{service}", &self.service),
+            ("{backend}", &self.backend),
         ]
         .into_iter()
         .find(|(placeholder, _)| pattern.contains(placeholder))
@@ -397,6 +488,10 @@ impl Chosen {
             self.busy = Some(process::busy_between(earlier, moment));
         }
         self.postgres = process::postgres_at(moment);
+        self.backend.clear();
+        if self.postgres.len() <= MOST_BACKENDS {
+            self.backend.clone_from(&self.postgres);
+        }
     }
 }
 

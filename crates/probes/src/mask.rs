@@ -28,7 +28,7 @@ pub fn secrets(capture: &mut Capture) {
     if let Some(process) = &mut capture.process {
         hide(&mut process.name);
     }
-    for moment in &mut capture.moments {
+    for moment in capture.all_mut() {
         if let Some(Raw::Text(table)) = moment.files.get_mut(SMBIOS) {
             *table = smbios::without_identity(table).unwrap_or_default();
         }
@@ -126,7 +126,7 @@ pub fn addresses(capture: &mut Capture) {
     if let Some(process) = &mut capture.process {
         process.name = known.in_text(&process.name);
     }
-    for moment in &mut capture.moments {
+    for moment in capture.all_mut() {
         rename(
             &mut moment.files,
             |path| Some(known.addresses_in(path)),

@@ -89,6 +89,7 @@ fn when(source: &Source) -> &'static str {
         (_, When::Once) => "once, at the end",
         (What::Running(_), _) => "at each look after the first",
         (_, When::Ends) => "at both ends of the window",
+        (_, When::Often) => "some twenty times, in between",
         (_, When::Each) => "four times: at both ends and between",
     }
 }

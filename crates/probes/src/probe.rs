@@ -66,7 +66,7 @@ pub struct Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// Files: `*` stands for a part of a name within one folder, `{pid}` for the process that is judged
-    /// (without one, the source is left out), `{owner}` for each process that has a told socket open.
+    /// (without one, the source is left out), `{service}` for each process that serves clients or works, `{owner}` for each process that has a told socket open.
     Files(&'static str),
     /// Files of the threads of the judged process, beside their `schedstat`: of those alone that ran or waited to run
     /// since the look before (a setting, read once: since the first look). Of the others nothing has changed.
@@ -88,6 +88,8 @@ pub enum When {
     Begin,
     /// Once, at the end of the window: settings.
     Once,
+    /// Some seven times between each two looks: what lasts for milliseconds, of the few processes that serve clients or work.
+    Often,
 }
 
 impl Source {
@@ -120,6 +122,14 @@ impl Source {
         Self {
             what: What::Files(pattern),
             when: When::Each,
+        }
+    }
+
+    /// Files that are read often, of `{service}` processes.
+    pub const fn often(pattern: &'static str) -> Self {
+        Self {
+            what: What::Files(pattern),
+            when: When::Often,
         }
     }
 

@@ -58,6 +58,7 @@ pub(crate) fn read(top: &Path) -> Result<Capture> {
         machine: about.machine,
         process: about.process,
         moments: Vec::new(),
+        samples: Vec::new(),
     };
     if let Some(like) = &about.like {
         if like.contains('/') || like.starts_with('.') {

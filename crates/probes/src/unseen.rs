@@ -43,7 +43,7 @@ impl Unseen {
 /// Takes out of `capture` what is `unseen`; `why` stands in its place, a reason and what helps with `; ` between.
 pub fn hide(capture: &mut Capture, unseen: Unseen, why: &str) {
     let failed = why.to_owned();
-    for moment in &mut capture.moments {
+    for moment in capture.all_mut() {
         moment.files.retain(|path, _| !unseen.hides(path));
         for source in PROBES.iter().flat_map(|probe| probe.sources) {
             if let What::Files(pattern) = source.what

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 /// The way to the sockets from the outermost object; an element of an array is `[`.
 const WAY: [&[&[u8]]; 7] = [
     &[b"capture"],
-    &[b"moments"],
+    &[b"moments", b"samples"],
     &[b"["],
     &[b"answers"],
     &[b"tcp", b"udp"],

@@ -62,6 +62,14 @@ impl<'a> Window<'a> {
         &self.capture.moments
     }
 
+    /// The looks and the samples between them, oldest first.
+    pub fn often(&self) -> Vec<&'a Moment> {
+        let mut all: Vec<_> = self.capture.moments.iter().collect();
+        all.extend(&self.capture.samples);
+        all.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+        all
+    }
+
     /// The text of a file at the last look.
     pub fn text(&self, path: &str) -> Result<&'a str, Absence> {
         let last = self.moments().last().ok_or_else(nothing_read)?;
@@ -80,6 +88,12 @@ impl<'a> Window<'a> {
             return Err(nothing_read());
         }
         Ok(texts)
+    }
+
+    /// The texts of a file of all looks and samples that have it.
+    pub fn texts_often(&self, path: &str) -> impl Iterator<Item = &'a str> {
+        let all = self.often().into_iter();
+        all.filter_map(move |moment| text_of(moment, path).ok())
     }
 
     /// Paths of the last look that match `pattern`, each with what its stars stand for.

@@ -20,8 +20,8 @@ pub(crate) static KNOB: Knob = Knob {
     risk: Risk::Restart,
     settable: Settable::Yes,
     summary: "each worker stays on one CPU",
-    values: "off, on (the CPUs it may use, in order), a CPU list, or for a running process PID:LIST (its threads may use \
-             these CPUs) or PID:each:LIST (dealt round them)",
+    values: "off, on (the CPUs it may use, in order), a CPU list, or for running processes PID,...:LIST (their threads may use \
+             these CPUs) or PID,...:each:LIST (dealt round them)",
     doc: Doc {
         does: "Worker i may run on the i-th CPU only (sched_setaffinity). Of a running process every thread that it has \
                at that moment is pinned; threads made later inherit from the one that made them.",
@@ -42,8 +42,8 @@ pub(crate) static KNOB: Knob = Knob {
 };
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
-    if let Some((pid, cpus)) = wish.split_once(':') {
-        return running(context, pid, cpus, wish);
+    if let Some((pids, cpus)) = wish.split_once(':') {
+        return running(context, pids, cpus, wish);
     }
     let value = match wish {
         "on" | "off" => wish.to_owned(),
@@ -52,27 +52,33 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     Ok(service::switch(context, "pin_threads", &value))
 }
 
-/// The threads of a process that runs.
-fn running(context: &Context<'_>, pid: &str, cpus: &str, wish: &str) -> Result<Draft> {
-    let pid: u32 = pid
-        .parse()
-        .map_err(|_| KNOB.bad_wish(wish, format!("'{pid}' is no process")))?;
+/// The threads of processes that run.
+fn running(context: &Context<'_>, pids: &str, cpus: &str, wish: &str) -> Result<Draft> {
+    let number = |pid: &str| {
+        pid.parse()
+            .map_err(|_| KNOB.bad_wish(wish, format!("'{pid}' is no process")))
+    };
+    let pids: Vec<u32> = pids.split(',').map(number).collect::<Result<_>>()?;
     let (each, list) = match cpus.strip_prefix("each:") {
         Some(list) => (true, list),
         None => (false, cpus),
     };
     let cpus = mask::parse_list(list).map_err(|why| KNOB.bad_wish(wish, why))?;
-    let dir = format!("/proc/{pid}/task");
     let failed =
         |tried: String| move |answer| Error::kernel(KNOB.id, tried, context.machine.name(), answer);
-    let names = context
-        .machine
-        .list(Path::new(&dir))
-        .map_err(failed(format!("list {dir}")))?;
-    let mut threads: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    threads.sort_unstable();
+    let mut threads: Vec<(u32, u32)> = Vec::new();
+    for pid in pids {
+        let dir = format!("/proc/{pid}/task");
+        let names = context
+            .machine
+            .list(Path::new(&dir))
+            .map_err(failed(format!("list {dir}")))?;
+        let mut own: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        own.sort_unstable();
+        threads.extend(own.into_iter().map(|tid| (pid, tid)));
+    }
     let mut draft = Draft::default();
-    for (tid, cpu) in threads.into_iter().zip(cpus.iter().cycle()) {
+    for ((pid, tid), cpu) in threads.into_iter().zip(cpus.iter().cycle()) {
         let thread = match Thread::find(context.machine, pid, tid) {
             Ok(thread) => thread,
             // Ended since the list was read.

@@ -31,6 +31,7 @@ keys! { PROCESS;
     PROCESS_SCHEDULING = "process.scheduling", Text, Process, "Scheduling policy and nice value where they are not the usual ones: SCHED_FIFO, SCHED_IDLE, nice 19; else normal";
     PROCESS_SLEEPS = "process.sleeps", Text, Process, "Kernel functions in which its threads sleep, with the number of threads";
     PROCESS_STOPPED = "process.stopped", Text, Process, "Stopped by a signal: in every sample, with a terminal (a job of a shell) or without; or now and then, in some";
+    PROCESS_SYNCING = "process.syncing", Fraction, Process, "Share of the samples in which one of its threads waits for fsync(2) or its like";
     PROCESS_THREADS = "process.threads", Count, Process, "Threads";
     PROCESS_THREADS_ADDED = "process.threads_added", Count, Process, "Threads at the end of the window less those at its begin";
     PROCESS_TRACER = "process.tracer", Text, Process, "Process that traces it (ptrace): name and pid";

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rungwise_formats::limits;
 use rungwise_formats::{fields, task};
+use rungwise_model::kernel::TcpSocket;
 
 use super::processes::STATS;
 use crate::Window;
@@ -29,6 +30,20 @@ const BUSY: f64 = 0.8;
 /// A process with few threads costs little to read, and what its threads wait for shows at much less.
 const SOME: f64 = 0.02;
 const FEW_THREADS: u64 = 32;
+
+/// Processes that are read often because they serve clients or work, and as many connections of each port lead to them.
+const MOST_SERVICES: usize = 16;
+/// Sockets that listen of which the process is looked up.
+const MOST_PORTS: usize = 64;
+/// Threads of all of them together: to read one costs some 8 us, twenty times in a window.
+const SAMPLED_THREADS: u64 = 100;
+
+/// CPUs that a process must use to be read often though it has no connections.
+const WORKING: f64 = 0.01;
+
+/// States of `include/net/tcp_states.h`.
+const ESTABLISHED: u8 = 1;
+const LISTEN: u8 = 10;
 
 /// Share of its limit from which on the descriptors of a process are counted.
 const NEAR: f64 = 0.8;
@@ -72,6 +87,76 @@ pub(super) fn family(window: &Window<'_>) -> BTreeSet<u32> {
         (Some(judged), Some(last)) => family_at(last, judged),
         _ => BTreeSet::new(),
     }
+}
+
+/// Inodes of sockets that show who serves clients: connections to ports that are listened on, some of each port, and the
+/// sockets that listen.
+pub(crate) fn of_services(sockets: &[TcpSocket]) -> BTreeSet<u64> {
+    let listeners = || sockets.iter().filter(|socket| socket.state == LISTEN);
+    let mut ports: BTreeMap<u16, usize> =
+        listeners().map(|socket| (socket.local.port, 0)).collect();
+    let mut inodes: BTreeSet<u64> = listeners()
+        .map(|socket| socket.inode)
+        .take(MOST_PORTS)
+        .collect();
+    for socket in sockets.iter().filter(|socket| socket.state == ESTABLISHED) {
+        if let Some(count) = ports.get_mut(&socket.local.port)
+            && *count < MOST_SERVICES
+        {
+            *count += 1;
+            inodes.insert(socket.inode);
+        }
+    }
+    inodes.remove(&0);
+    inodes
+}
+
+/// Processes with such sockets and their children.
+pub(crate) fn services_at(moment: &Moment, owners: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let used = |stat: &task::Stat<'_>| stat.user_ticks.saturating_add(stat.system_ticks);
+    let services = stats(moment)
+        .filter(|(pid, stat)| owners.contains(pid) || owners.contains(&stat.parent))
+        .map(|(pid, stat)| (used(&stat), pid, stat));
+    few(services.collect(), &BTreeSet::new(), moment)
+}
+
+/// The same with the processes that worked between the looks: not every service has connections.
+pub(crate) fn services_between(
+    earlier: &Moment,
+    now: &Moment,
+    services: &BTreeSet<u32>,
+) -> BTreeSet<u32> {
+    let used = |stat: &task::Stat<'_>| stat.user_ticks.saturating_add(stat.system_ticks);
+    let before: BTreeMap<u32, u64> = stats(earlier)
+        .map(|(pid, stat)| (pid, used(&stat)))
+        .collect();
+    let working = stats(now).filter_map(|(pid, stat)| {
+        let grown = used(&stat).checked_sub(*before.get(&pid)?)?;
+        let line = WORKING * (now.at_s - earlier.at_s);
+        (grown as f64 * super::TICK >= line && grown > 0).then_some((grown, pid, stat))
+    });
+    few(working.collect(), services, now)
+}
+
+/// Of these processes, the first number largest first, those whose threads are few enough to be read often; `kept` stay.
+fn few(
+    mut processes: Vec<(u64, u32, task::Stat<'_>)>,
+    kept: &BTreeSet<u32>,
+    moment: &Moment,
+) -> BTreeSet<u32> {
+    let ours = std::process::id();
+    processes.retain(|(_, pid, stat)| *pid != ours && !stat.is_kernel && !kept.contains(pid));
+    processes.sort_unstable_by_key(|(amount, pid, _)| (std::cmp::Reverse(*amount), *pid));
+    let of_kept = stats(moment).filter(|(pid, _)| kept.contains(pid));
+    let mut threads: u64 = of_kept.map(|(_, stat)| stat.threads).sum();
+    let mut chosen = kept.clone();
+    for (_, pid, stat) in processes {
+        if chosen.len() < MOST_SERVICES && threads + stat.threads <= SAMPLED_THREADS {
+            threads += stat.threads;
+            chosen.insert(pid);
+        }
+    }
+    chosen
 }
 
 /// Processes of `PostgreSQL` at this look.

@@ -14,6 +14,7 @@ use rungwise_model::kernel::{Answer, Endpoint, TcpSocket, UdpSocket};
 use rungwise_model::keys;
 
 use super::waits::median;
+use crate::capture::Reply;
 use crate::net::port;
 use crate::window::misplaced;
 use crate::{Cost, Need, Probe, Source, When, Window, enter};
@@ -53,6 +54,7 @@ pub(crate) static PROBE: Probe = Probe {
     needs: &[Need::Root],
     sources: &[
         Source::ask(Question::Tcp, When::Each),
+        Source::ask(Question::Tcp, When::Often),
         Source::ask(Question::Udp, When::Each),
         Source::ask(Question::Owners, When::Once),
     ],
@@ -88,6 +90,8 @@ Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8), resolv.co
 struct Sample<'a> {
     /// Client connections with a late answer: local port, milliseconds, socket.
     owed: Vec<(u16, u32, &'a TcpSocket)>,
+    /// All client connections: local port, socket.
+    served: Vec<(u16, &'a TcpSocket)>,
     /// Upstream connections with a late answer: server, milliseconds.
     awaited: Vec<(Endpoint, u32)>,
     /// All upstream connections: server, milliseconds since something was sent, socket.
@@ -109,6 +113,7 @@ impl<'a> Sample<'a> {
             .collect();
         let mut sample = Self {
             owed: Vec::new(),
+            served: Vec::new(),
             awaited: Vec::new(),
             upstream: Vec::new(),
             answered: Vec::new(),
@@ -141,6 +146,9 @@ impl<'a> Sample<'a> {
     /// Enters a connection with an open request.
     fn open(&mut self, serves: bool, socket: &'a TcpSocket) {
         let Some(info) = &socket.info else { return };
+        if serves {
+            self.served.push((socket.local.port, socket));
+        }
         let (sent, received) = (info.last_data_sent_ms, info.last_data_recv_ms);
         let has_received = info.bytes_received.unwrap_or(0) > 0;
         // One is the SYN.
@@ -167,21 +175,30 @@ impl<'a> Sample<'a> {
 
 /// What waits at the end of the window, with its course over the samples.
 struct Waits<'a> {
+    /// Of the looks, where all sockets are listed and the attempts to connect are far enough apart.
+    looks: Vec<Sample<'a>>,
+    /// Of the looks and the samples between them: what lasts for milliseconds.
     samples: Vec<Sample<'a>>,
     /// Sockets to port 53 that were there in more than one sample; whether in all of them.
     resolving: Vec<(&'a UdpSocket, bool)>,
 }
 
 fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
-    let mut samples = Vec::new();
+    let mut looks = Vec::new();
     for (_, answer) in window.answers("tcp")? {
         match answer {
-            Answer::Tcp(sockets) => samples.push(Sample::of(sockets)),
+            Answer::Tcp(sockets) => looks.push(Sample::of(sockets)),
             other => return Err(misplaced("tcp", other)),
         }
     }
+    let sampled = window.often().into_iter();
+    let sampled = sampled.filter_map(|moment| match moment.answers.get("tcp")? {
+        Reply::Answer(Answer::Tcp(sockets)) => Some(Sample::of(sockets)),
+        Reply::Answer(_) | Reply::Failed(_) => None,
+    });
     Ok(Waits {
-        samples,
+        looks,
+        samples: sampled.collect(),
         resolving: resolving(window),
     })
 }
@@ -224,10 +241,27 @@ impl<'a> Waits<'a> {
         all.into_iter().filter(late).collect()
     }
 
+    /// Ports whose clients wait in at least half of the samples.
+    fn late(&self) -> BTreeSet<u16> {
+        let all = self.samples.iter().flat_map(|sample| &sample.owed);
+        let mut ports: BTreeSet<u16> = all.map(|(port, ..)| *port).collect();
+        ports.retain(|port| {
+            let of = |sample: &&Sample<'a>| sample.owed.iter().any(|(local, ..)| local == port);
+            2 * self.samples.iter().filter(of).count() >= self.samples.len()
+        });
+        ports
+    }
+
     /// Servers by the mean time of their answers, in milliseconds, and how many there were; the slowest first.
     fn answers(&self) -> Vec<(f64, usize, Endpoint)> {
         let mut of: BTreeMap<Endpoint, (f64, usize)> = BTreeMap::new();
-        for (server, ms, _) in self.samples.iter().flat_map(|sample| &sample.answered) {
+        // The same answer may be seen again and again.
+        let mut counted: HashMap<u64, Option<u64>> = HashMap::new();
+        for (server, ms, socket) in self.samples.iter().flat_map(|sample| &sample.answered) {
+            let received = socket.info.as_ref().and_then(|info| info.bytes_received);
+            if counted.insert(socket.inode, received) == Some(received) {
+                continue;
+            }
             let (sum, count) = of.entry(*server).or_default();
             *sum += f64::from(*ms);
             *count += 1;
@@ -243,13 +277,13 @@ impl<'a> Waits<'a> {
         means
     }
 
-    /// Sockets that wait in the last sample and were there in the one before.
+    /// Sockets that wait in the last look and were there in the one before.
     fn lasting(
         &self,
         of: for<'s> fn(&'s Sample<'a>) -> &'s HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
         all: bool,
     ) -> Vec<&'a TcpSocket> {
-        let [before @ .., last] = &self.samples[..] else {
+        let [before @ .., last] = &self.looks[..] else {
             return Vec::new();
         };
         let earlier = if all {
@@ -277,15 +311,15 @@ impl<'a> Waits<'a> {
     /// caller with a short timeout opens a new socket each time.
     fn connecting(&self) -> Vec<&'a TcpSocket> {
         let mut found = self.lasting(|sample| &sample.connecting, false);
-        let Some(last) = self.samples.last().filter(|_| self.samples.len() > 1) else {
+        let Some(last) = self.looks.last().filter(|_| self.looks.len() > 1) else {
             return found;
         };
         let tries = |sample: &&Sample<'a>, server: Endpoint| {
             sample.connecting.keys().any(|(_, to)| *to == server)
         };
         let in_vain = |server: Endpoint| {
-            let tried = self.samples.iter().filter(|sample| tries(sample, server));
-            2 * tried.count() > self.samples.len()
+            let tried = self.looks.iter().filter(|sample| tries(sample, server));
+            2 * tried.count() > self.looks.len()
                 && !self
                     .samples
                     .iter()
@@ -327,6 +361,10 @@ pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
         }
         let mut owed: Vec<_> = last.owed.iter().collect();
         owed.sort_by_key(|(_, waited_ms, _)| *waited_ms);
+        for port in waits.late() {
+            let socket = last.served.iter().find(|(local, _)| *local == port);
+            inodes.extend(socket.map(|(_, socket)| socket.inode));
+        }
         inodes.extend(upstream.iter().take(MOST).map(|(.., socket)| socket.inode));
         inodes.extend(owed.iter().take(MOST).map(|(.., socket)| socket.inode));
     }
@@ -415,21 +453,23 @@ fn clients(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
     let Some(last) = waits.samples.last() else {
         return;
     };
-    let ports: BTreeSet<u16> = last.owed.iter().map(|(port, ..)| *port).collect();
-    for port in ports {
+    for port in waits.late() {
         let of = |sample: &Sample<'_>| -> Vec<u32> {
             let late = sample.owed.iter().filter(|(local, ..)| *local == port);
             late.map(|(_, ms, _)| *ms).collect()
         };
         let course: Vec<f64> = waits.samples.iter().map(|s| of(s).len() as f64).collect();
-        let mut sockets = last.owed.iter().filter(|(local, ..)| *local == port);
-        let pid = sockets.find_map(|(.., socket)| owner(socket.inode));
+        let mut sockets = last.served.iter().filter(|(local, _)| *local == port);
+        let pid = sockets.find_map(|(_, socket)| owner(socket.inode));
         let Some(pid) = pid else { continue };
         let subject = || Subject::new(Kind::Process, pid);
-        let wait = seconds(&of(last));
+        let latest = waits.samples.iter().rev().map(of);
+        let latest = latest.into_iter().find(|late| !late.is_empty());
+        let latest = latest.unwrap_or_default();
+        let wait = seconds(&latest);
         let line = format!(
             "port {port}: {} late answers, median {wait} s",
-            of(last).len()
+            latest.len()
         );
         let origin = Origin::new(SOURCE, line);
         let value = median(&course);

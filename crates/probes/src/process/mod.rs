@@ -11,7 +11,10 @@ pub(crate) mod states;
 pub(crate) mod threads;
 pub(crate) mod waits;
 
-pub(crate) use chosen::{blocked, busy_between, family_at, near_their_limit, postgres_at};
+pub(crate) use chosen::{
+    blocked, busy_between, family_at, near_their_limit, of_services, postgres_at, services_at,
+    services_between,
+};
 pub(crate) use dependencies::sought;
 pub(crate) use processes::STATS;
 

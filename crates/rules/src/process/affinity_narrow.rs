@@ -123,7 +123,17 @@ fn judge(evidence: &Evidence) -> Judgement {
             .iter()
             .filter_map(|(cpu, _)| cpu.name().parse().ok())
             .collect();
-        let wish = format!("{}:{}", process.name(), say::cpus(&all));
+        // All of its workers: to free one of them leaves the others where they are.
+        let name = |process: &Subject| {
+            let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
+            name.ok().map(|name| name.value.to_owned())
+        };
+        let pids: Vec<&str> = processes
+            .iter()
+            .filter(|other| **other == process || name(other) == name(process))
+            .map(|other| other.name())
+            .collect();
+        let wish = format!("{}:{}", pids.join(","), say::cpus(&all));
         let mut finding = Finding::act(process, sentence)
             .severity(Grade::High)
             .confidence(Grade::High)

@@ -6,7 +6,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use super::called;
+use super::{called, is_service, waits_for_cpu};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const HOGS: Threshold = Threshold {
@@ -32,15 +32,21 @@ pub(crate) static RULE: Rule = Rule {
     topic: "process",
     summary: "a real-time process takes a CPU from all others",
     needs: &[
+        &keys::PROCESS_BUSIEST_DELAY,
+        &keys::PROCESS_BUSIEST_THREAD,
         &keys::PROCESS_SCHEDULING,
         &keys::PSI_CPU_SOME,
         &keys::SCHED_PROCESS_CPU,
         &keys::SCHED_PROCESS_NAME,
+        &keys::SCHED_THREAD_CPU,
+        &keys::TCP_ACCEPT_BACKLOG,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
     ],
     thresholds: &[HOGS, SOME, WAITS],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE that uses more than a quarter of a CPU in most parts of the window; from 0.05 CPUs on it is watched where tasks wait. Threads of the kernel are left out.",
+        looks_for: "A process under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE that uses more than a quarter of a CPU in most parts of the window; from 0.05 CPUs on if a service waits for a CPU half as long as it runs, else it is watched where tasks wait. Threads of the kernel are left out.",
         hurts: "Ordinary tasks on its CPU wait up to 95 % of the time, and those that were queued there before it started are moved late.",
         todo: "Find out why it needs real-time priority: chrt -p PID shows it, chrt --other -p 0 PID ends it. If it needs it, give it a CPU of its own (isolcpus, cpuset) and the service the others.",
         wrong: "On a machine with isolated CPUs, or in audio and telephony, this is meant so; without waiting tasks it is only watched.",
@@ -52,6 +58,13 @@ pub(crate) static RULE: Rule = Rule {
 fn judge(evidence: &Evidence) -> Judgement {
     let scheduling = evidence.each_words(&keys::PROCESS_SCHEDULING)?;
     let waiting = evidence.host(&keys::PSI_CPU_SOME)?;
+    let delays = evidence
+        .each(&keys::PROCESS_BUSIEST_DELAY)
+        .unwrap_or_default();
+    let harmed = delays.iter().find_map(|(process, _)| {
+        waits_for_cpu(evidence, process, WAITS.value)
+            .filter(|_| is_service(evidence, process.name()))
+    });
     let mut findings = Vec::new();
     let mut most = 0.0_f64;
     for (process, policy) in scheduling {
@@ -73,12 +86,16 @@ fn judge(evidence: &Evidence) -> Judgement {
             cpu.value,
             say::percent(waiting.value)
         );
-        let finding = if hogs && waiting.value > WAITS.value {
-            Finding::act(process, sentence)
+        let harms = harmed.filter(|_| cpu.lasts(|cpus| cpus > SOME.value));
+        let finding = match harms {
+            _ if hogs && waiting.value > WAITS.value => Finding::act(process, sentence)
                 .severity(Grade::High)
-                .confidence(Grade::High)
-        } else {
-            Finding::watch(process, sentence)
+                .confidence(Grade::High),
+            Some(delay) => Finding::act(process, sentence)
+                .severity(Grade::Medium)
+                .confidence(Grade::Medium)
+                .cite(delay.reading),
+            None => Finding::watch(process, sentence),
         };
         findings.push(
             finding

@@ -27,6 +27,12 @@ const SHORT: Threshold = Threshold {
     origin: "rule runq-delay",
 };
 
+const OFTEN: Threshold = Threshold {
+    name: "share of eight samples and more in which so many wait, where most find fewer: watched",
+    value: 0.20,
+    origin: "own guess: the slowest fifth of the requests meets it",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "user-lock",
     topic: "process",
@@ -46,10 +52,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::TCP_PROCESS,
         &keys::UDP_PROCESS,
     ],
-    thresholds: &[WAITERS, MOVING, SHORT],
+    thresholds: &[WAITERS, MOVING, SHORT, OFTEN],
     knobs: &[],
     doc: Doc {
-        looks_for: "Two threads and more of a process that sleep in futex(2) for the same held lock in every sample, while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU.",
+        looks_for: "Two threads and more of a process that sleep in futex(2) for the same held lock in every sample, while the threads do run in between, or clients wait for the process, and its threads do not wait for a CPU. Two and more in a fifth of many samples are watched.",
         hurts: "The threads work one after the other. Throughput is that of one thread, and each request waits for all those before it.",
         todo: "Find the lock: perf trace -e futex, gdb -batch -ex 'thread apply all bt' -p PID, or the futex address of the finding. Then shorten what is done under it (no IO, no allocation, no logging), split it, or use fewer threads.",
         wrong: "A pool whose idle threads queue on one mutex for the next request waits the same way; these do not run. Locks whose waiters sleep on a word of their own (Java, parking_lot) and condition variables are not seen: for a JVM take thread dumps.",
@@ -74,7 +80,9 @@ fn judge(evidence: &Evidence) -> Judgement {
         let delay = evidence.quantity(&keys::PROCESS_BUSIEST_DELAY, process);
         let short = delay.is_ok_and(|delay| delay.value > SHORT.value);
         most = most.max(number.value);
-        if !queue || !(moves || asked.is_some()) || short {
+        let often = number.share(|waiting| waiting >= WAITERS.value);
+        let often = often.filter(|share| *share >= OFTEN.value && !queue);
+        if !(queue || often.is_some()) || !(moves || asked.is_some()) || short {
             continue;
         }
         let threads = evidence.quantity(&keys::PROCESS_THREADS, process);
@@ -82,14 +90,27 @@ fn judge(evidence: &Evidence) -> Judgement {
             |_| String::new(),
             |threads| format!(" of {:.0}", threads.value),
         );
-        let sentence = format!(
-            "{}: {:.0}{of} threads wait for one lock of the program (the CPUs are {} busy)",
-            called(evidence, process),
-            number.value,
-            say::percent(busy.value)
-        );
-        let mut finding = Finding::act(process, sentence)
-            .severity(Grade::High)
+        let busy_share = say::percent(busy.value);
+        let name = called(evidence, process);
+        let mut finding = match often {
+            None => Finding::act(
+                process,
+                format!(
+                    "{name}: {:.0}{of} threads wait for one lock of the program (the CPUs are {busy_share} busy)",
+                    number.value
+                ),
+            )
+            .severity(Grade::High),
+            Some(often) => Finding::watch(
+                process,
+                format!(
+                    "{name}: two and more{of} threads wait for one lock of the program in {} of the samples (the CPUs are {busy_share} busy)",
+                    say::percent(often)
+                ),
+            )
+            .severity(Grade::Medium),
+        };
+        finding = finding
             .confidence(if moves && is_service(evidence, process.name()) {
                 Grade::High
             } else {
