@@ -45,6 +45,8 @@ pub struct Launch<'a> {
     pub env: Vec<(String, String)>,
     /// Working directory, if not this process's.
     pub directory: Option<PathBuf>,
+    /// Bytes of standard output that are kept for [`Service::printed`], beside the last lines.
+    pub keep: usize,
 }
 
 /// How a service shows that it can take work.
@@ -207,7 +209,7 @@ impl Service {
                 },
             }
         })?;
-        let output = Arc::new(Output::default());
+        let output = Arc::new(Output::keeping(launch.keep));
         let pid = child.id();
         let watched = pidfd(pid).and_then(|pidfd| {
             drain(child.stdout.take(), Stream::Stdout, &output)?;
@@ -315,6 +317,21 @@ impl Service {
         } else {
             stderr
         }
+    }
+
+    /// What it has printed on standard output, as much as [`Launch::keep`] allows, and whether there was more.
+    pub fn printed(&self) -> (Vec<u8>, bool) {
+        // The last bytes of one that has ended may still be on their way.
+        if !self.alive() {
+            self.output.wait_closed(GRACE);
+        }
+        let output = self.output.lock();
+        (output.kept.clone(), output.is_cut)
+    }
+
+    /// Whether it ended by itself within the time. It stays as it is, its CPU time too, until it is stopped or dropped.
+    pub fn wait_end(&self, within: Duration) -> Result<bool> {
+        self.ended_within(within)
     }
 
     /// SIGTERM to the group, a bounded wait, SIGKILL to what is left, reaped. How the leader ended.
@@ -588,9 +605,21 @@ struct Tail {
     count: usize,
     /// Streams that ended.
     closed: usize,
+    /// The beginning of standard output.
+    kept: Vec<u8>,
+    /// Bytes that may still be kept.
+    room: usize,
+    /// There was more than may be kept.
+    is_cut: bool,
 }
 
 impl Output {
+    fn keeping(bytes: usize) -> Self {
+        let output = Self::default();
+        output.lock().room = bytes;
+        output
+    }
+
     /// No code panics while it holds the lock; a poisoned one is as good as another.
     fn lock(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
@@ -599,6 +628,12 @@ impl Output {
     fn push(&self, stream: Stream, line: &[u8]) {
         let mut tail = self.lock();
         tail.count += 1;
+        if stream == Stream::Stdout {
+            let kept = line.len().min(tail.room);
+            tail.kept.extend_from_slice(&line[..kept]);
+            tail.room -= kept;
+            tail.is_cut |= kept < line.len();
+        }
         tail.lines
             .push_back((stream, String::from_utf8_lossy(line).trim_end().to_owned()));
         if tail.lines.len() > 2 * TAIL_LINES {

@@ -81,7 +81,7 @@ of the answer; the kernel counts it in ticks, so only means of at least 4 respon
 not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
 next, an attempt as well if its server is tried in most samples and reached in none; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
 of its process sleeps in poll(2) of one descriptor, as the resolver of glibc does. \
-Data counts as unread if it waits in every sample. The processes are looked for of at most 16 sockets of each kind. On a \
+Data counts as unread if it waits at every look and in three quarters of the samples. The processes are looked for of at most 16 sockets of each kind. On a \
 host with more than 1000 TCP sockets only the two ends of the window are complete. \
 Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8), resolv.conf(5).",
 };
@@ -337,8 +337,15 @@ impl<'a> Waits<'a> {
         found
     }
 
+    /// Sockets in which data waits at every look and in most samples: our own looks hold up a service that has to wait for a CPU.
     fn unread(&self) -> Vec<&'a TcpSocket> {
-        self.lasting(|sample| &sample.unread, true)
+        let mut found = self.lasting(|sample| &sample.unread, true);
+        found.retain(|socket| {
+            let ends = (socket.local, socket.remote);
+            let waits = |sample: &&Sample<'a>| sample.unread.contains_key(&ends);
+            4 * self.samples.iter().filter(waits).count() >= 3 * self.samples.len()
+        });
+        found
     }
 }
 

@@ -91,11 +91,14 @@ fn words(members: &[Member<'_>]) -> String {
     }
 }
 
-/// The wait for a CPU of the member whose first thread waited most.
+/// The wait for a CPU of the member whose first thread, or another that was read, waited most.
 fn wait(window: &Window<'_>, evidence: &mut Evidence, group: &Group, members: &[Member<'_>]) {
-    let waits = members.iter().filter_map(|member| {
-        let path = format!("/proc/{}/schedstat", member.pid);
-        Some((run_rates(window, &path).ok()?, path))
+    let waits = members.iter().flat_map(|member| {
+        let threads = window.matching(&format!("/proc/{}/task/*/schedstat", member.pid));
+        let own = format!("/proc/{}/schedstat", member.pid);
+        let paths = threads.into_iter().map(|(path, _)| path.to_owned());
+        let paths = paths.chain([own]);
+        paths.filter_map(|path| Some((run_rates(window, &path).ok()?, path)))
     });
     let most = waits.max_by(|(a, _), (b, _)| a.waited.per_s.total_cmp(&b.waited.per_s));
     let (key, subject) = (&keys::CGROUP_CPU_WAIT, group.subject());

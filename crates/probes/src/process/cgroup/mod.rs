@@ -80,7 +80,7 @@ well. Throttled time adds up over CPUs, so its share of the window may exceed on
 allowance (`cpu.max.burst`) is not read. Memory: how often the limit was hit is `high` and `max` of `memory.events.local` \
 (`memory.events` before Linux 5.3), of version 1 `failcnt`. Pages that were read again soon after they were reclaimed are \
 `workingset_refault`, from Linux 4.20 on. Waits (`*.pressure`) are of version 2 only; that for a CPU is, of version 1, \
-the run delay of the busiest member's first thread. Of `blkio.throttle` and `io.max` the share is that of the tightest limit. \
+the run delay of the member whose first thread, or another that was read, waited most. Of `blkio.throttle` and `io.max` the share is that of the tightest limit. \
 Inside a container only the container's own group is seen, and named `/`: the root of a host has no quota. What the host \
 calls it, `/proc/self/cgroup` tells unless the container has a namespace of its own for control groups. \
 Sources: kernel/sched/core.c, mm/memcontrol.c, block/blk-throttle.c, kernel/cgroup/pids.c of Linux 6.18; \
