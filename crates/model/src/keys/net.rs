@@ -35,6 +35,7 @@ keys! { NET;
     SELINUX_AVC_MISSES = "selinux.avc_misses", PerSecond, Host, "Misses of the access vector cache";
     TCP_ACCEPT_BACKLOG = "tcp.accept_backlog", Count, Port, "Length of the accept queue";
     TCP_ACCEPT_QUEUE = "tcp.accept_queue", Count, Port, "Connections that wait to be accepted";
+    TCP_BUSY = "tcp.busy", Fraction, Connection, "Share of the window in which it had data to send that was not acknowledged";
     TCP_BYTES_RECEIVED = "tcp.bytes_received", BytesPerSecond, Connection, "Bytes received";
     TCP_BYTES_SENT = "tcp.bytes_sent", BytesPerSecond, Connection, "Bytes acknowledged";
     TCP_CONGESTION = "tcp.congestion", Text, Host, "net.ipv4.tcp_congestion_control";

@@ -495,6 +495,14 @@ impl Told<'_, '_> {
         let busy = self.rate(|info| info.busy_time);
         let closed = self.rate(|info| info.rwnd_limited);
         let full = self.rate(|info| info.sndbuf_limited);
+        match &busy {
+            Some(busy) => {
+                let series = busy.series.iter().map(|us| us * 1e-6).collect();
+                let line = format!("busy:{:.0}ms in the window", busy.delta / 1e3);
+                self.series(&keys::TCP_BUSY, busy.per_s * 1e-6, series, line);
+            }
+            None => self.absent(&keys::TCP_BUSY, UNTOLD),
+        }
         for (key, name, limited) in [
             (&keys::TCP_RWND_LIMITED, "rwnd_limited", closed),
             (&keys::TCP_SNDBUF_LIMITED, "sndbuf_limited", full),

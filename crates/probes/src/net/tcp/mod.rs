@@ -54,6 +54,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::FLOWS_LARGEST_SHARE,
         &keys::TCP_ACCEPT_BACKLOG,
         &keys::TCP_ACCEPT_QUEUE,
+        &keys::TCP_BUSY,
         &keys::TCP_BYTES_RECEIVED,
         &keys::TCP_BYTES_SENT,
         &keys::TCP_CWND,
