@@ -49,6 +49,17 @@ pub fn syncs(text: &str) -> bool {
     number.is_some_and(|number| SYNC.contains(&number))
 }
 
+/// The thread is in a system call that changes a file or a folder: write(2) and its like, openat(2), rename(2), unlink(2), ftruncate(2).
+pub fn writes(text: &str) -> bool {
+    // x86-64; then write, writev and pwrite64 of arm64, riscv64 and loongarch64.
+    const WRITE: [&str; 17] = [
+        "1", "18", "20", "296", "328", "2", "257", "82", "264", "316", "87", "263", "76", "77",
+        "64", "66", "68",
+    ];
+    let number = text.split_ascii_whitespace().next();
+    number.is_some_and(|number| WRITE.contains(&number))
+}
+
 /// The thread sleeps in poll(2) or ppoll(2) of one descriptor, as the resolver of glibc does (`resolv/res_send.c`).
 pub fn polls_one(text: &str) -> bool {
     // poll: x86-64. ppoll: x86-64; arm64, riscv64 and loongarch64. poll: s390x, ppc64.
@@ -62,6 +73,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_call_that_changes_a_file_is_known_by_its_number() {
+        assert!(writes("1 0x3 0x7f10 0x64 0x0 0x0 0x0 0x7ffe 0x7f10"));
+        for none in ["0 0x3 0x7f10 0x64", "74 0x3", "running", "-1 0x1 0x2", ""] {
+            assert!(!writes(none), "{none}");
+        }
+    }
 
     #[test]
     fn a_wait_for_a_flush_is_known_by_its_number() {

@@ -90,12 +90,6 @@ impl<'a> Window<'a> {
         Ok(texts)
     }
 
-    /// The texts of a file of all looks and samples that have it.
-    pub fn texts_often(&self, path: &str) -> impl Iterator<Item = &'a str> {
-        let all = self.often().into_iter();
-        all.filter_map(move |moment| text_of(moment, path).ok())
-    }
-
     /// Paths of the last look that match `pattern`, each with what its stars stand for.
     pub fn matching(&self, pattern: &str) -> Vec<(&'a str, Vec<&'a str>)> {
         // Everything before the first star is common to all matches, so only that part of the map is walked.
@@ -228,7 +222,8 @@ fn rates<K: Ord>(mut looks: Vec<(f64, BTreeMap<K, f64>)>) -> Result<BTreeMap<K, 
         .collect())
 }
 
-fn text_of<'a>(moment: &'a Moment, path: &str) -> Result<&'a str, Absence> {
+/// The text of a file at one look.
+pub(crate) fn text_of<'a>(moment: &'a Moment, path: &str) -> Result<&'a str, Absence> {
     match moment.files.get(path) {
         Some(Raw::Text(text)) => Ok(text),
         Some(Raw::Failed { failed }) => {

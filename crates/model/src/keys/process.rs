@@ -36,6 +36,7 @@ keys! { PROCESS;
     PROCESS_THREADS_ADDED = "process.threads_added", Count, Process, "Threads at the end of the window less those at its begin";
     PROCESS_TRACER = "process.tracer", Text, Process, "Process that traces it (ptrace): name and pid";
     PROCESS_UNREAD = "process.unread", Count, Process, "Its connections with data that it has not read, those in its accept queues included, in every sample";
+    PROCESS_WRITE_BLOCKED = "process.write_blocked", Fraction, Process, "Share of the samples in which one of its threads was in an uninterruptible wait (state D) in a system call that changes a file, flushes left out";
     PROCESS_ZOMBIES = "process.zombies", Count, Process, "Children that ended and that it has not waited for";
     TASKS_MADE = "tasks.made", PerSecond, Host, "Processes and threads made (fork, clone)";
     TASKS_SHARE = "tasks.share", Fraction, Host, "Processes and threads of the machine as a share of the smaller of kernel.pid_max and kernel.threads-max";

@@ -11,13 +11,13 @@ use rungwise_model::keys;
 
 use super::processes::{SCHEDSTATS, STATS, STATUSES};
 use super::{Ran, TICK, chosen, no_counters, run_rates, stat_rates};
-use crate::{Cost, Probe, Rate, Source, Window, enter};
+use crate::{Cost, Probe, Rate, Source, Window, enter, window};
 
 const STAT: &str = "/proc/stat";
 const LOADAVG: &str = "/proc/loadavg";
 const PID_MAX: &str = "/proc/sys/kernel/pid_max";
 const THREADS_MAX: &str = "/proc/sys/kernel/threads-max";
-const SERVICE_STATS: &str = "/proc/{service}/stat";
+const SERVICE_STATS: &str = "/proc/{service}/task/*/stat";
 const BUSY_TASKS: &str = "/proc/{busy}/task/*/schedstat";
 
 /// Processes named for each thing there is to be much of.
@@ -111,7 +111,13 @@ fn processes<'a>(window: &Window<'a>) -> Vec<Process<'a>> {
         if last.is_kernel {
             return None;
         }
-        let samples = window.texts_often(path).filter_map(task::stat);
+        // The first thread of a process has its number.
+        let first = format!("/proc/{pid}/task/{pid}/stat");
+        let samples = window.often().into_iter().filter_map(|moment| {
+            let text = window::text_of(moment, path);
+            let text = text.or_else(|_| window::text_of(moment, &first));
+            task::stat(text.ok()?)
+        });
         let status = window.text(&STATUSES.replace('*', &pid.to_string()));
         let tracer = status
             .ok()

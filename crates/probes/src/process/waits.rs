@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rungwise_formats::syscall;
+use rungwise_formats::{syscall, task};
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
 
@@ -51,6 +51,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::LOCK_USER_WAITERS,
         &keys::PROCESS_SLEEPS,
         &keys::PROCESS_SYNCING,
+        &keys::PROCESS_WRITE_BLOCKED,
     ],
     derive,
     doc: "\
@@ -68,7 +69,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     for (pid, samples) in samples(window) {
         locks(window, evidence, pid, &samples);
     }
-    syncing(window, evidence);
+    files(window, evidence);
     sleeps(window, evidence);
     databases(window, evidence);
     let database = [&keys::LOCK_DATABASE_WAITERS, &keys::LOCK_DATABASE_WAITING];
@@ -181,32 +182,56 @@ fn moving(window: &Window<'_>, pid: u32, samples: &[(usize, Locks<'_>)]) -> Opti
     (all > 0).then(|| f64::from(moved) / f64::from(all))
 }
 
-/// How often a thread of a process is met in a flush of a file, of the processes that are read often.
-fn syncing(window: &Window<'_>, evidence: &mut Evidence) {
-    let mut processes: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+/// How often a thread of a process is met in a flush of a file, and in a write that does not get on, of the processes that are
+/// read often.
+fn files(window: &Window<'_>, evidence: &mut Evidence) {
+    #[derive(Default)]
+    struct Met {
+        samples: usize,
+        syncing: usize,
+        blocked: usize,
+    }
+    let mut processes: BTreeMap<u32, Met> = BTreeMap::new();
     for moment in &window.capture().samples {
-        let mut met: BTreeMap<u32, bool> = BTreeMap::new();
-        for (pid, _, text) in of_threads(moment, "syscall") {
-            *met.entry(pid).or_default() |= syscall::syncs(text);
+        let mut now: BTreeMap<u32, (bool, bool)> = BTreeMap::new();
+        for (pid, tid, text) in of_threads(moment, "syscall") {
+            let stat = moment.files.get(&format!("/proc/{pid}/task/{tid}/stat"));
+            let sleeps = |raw: &Raw| match raw {
+                Raw::Text(text) => task::stat(text).is_some_and(|stat| stat.state == 'D'),
+                Raw::Failed { .. } => false,
+            };
+            let (syncs, is_blocked) = now.entry(pid).or_default();
+            *syncs |= syscall::syncs(text);
+            *is_blocked |= syscall::writes(text) && stat.is_some_and(sleeps);
         }
-        for (pid, syncs) in met {
-            let (count, all) = processes.entry(pid).or_default();
-            *count += usize::from(syncs);
-            *all += 1;
+        for (pid, (syncs, is_blocked)) in now {
+            let met = processes.entry(pid).or_default();
+            met.samples += 1;
+            met.syncing += usize::from(syncs);
+            met.blocked += usize::from(is_blocked);
         }
     }
-    for (pid, (count, all)) in processes {
-        let source = format!("/proc/{pid}/task/*/syscall");
-        let line = format!("in fsync or the like in {count} of {all} samples");
-        let subject = Subject::new(Kind::Process, pid);
-        let key = &keys::PROCESS_SYNCING;
-        if all < FEWEST {
-            let why = Absence::because("it was there for too short a time");
-            enter::absent(evidence, key, subject, why, Origin::new(source, line));
-            continue;
+    for (pid, met) in processes {
+        let source = format!("/proc/{pid}/task/*/{{stat,syscall}}");
+        let numbers = [
+            (&keys::PROCESS_SYNCING, "in fsync or the like", met.syncing),
+            (
+                &keys::PROCESS_WRITE_BLOCKED,
+                "in state D in a write",
+                met.blocked,
+            ),
+        ];
+        for (key, what, count) in numbers {
+            let line = format!("{what} in {count} of {} samples", met.samples);
+            let subject = Subject::new(Kind::Process, pid);
+            let origin = Origin::new(&source, line);
+            if met.samples < FEWEST {
+                let why = Absence::because("it was there for too short a time");
+                enter::absent(evidence, key, subject, why, origin);
+            } else {
+                evidence.number(key, subject, count as f64 / met.samples as f64, origin);
+            }
         }
-        let share = count as f64 / all as f64;
-        evidence.number(key, subject, share, Origin::new(source, line));
     }
 }
 

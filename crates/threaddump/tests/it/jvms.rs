@@ -28,7 +28,7 @@ fn program(name: &str) -> Option<PathBuf> {
 }
 
 /// Of a program from its start to its end, tens of seconds on a busy machine; one that hangs must fail.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// The program, once it stands.
 struct Running {
