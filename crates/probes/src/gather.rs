@@ -3,6 +3,8 @@
 //! Nothing is opened for writing here, no rule table is listed by a tool that would create it, and nothing
 //! but the sources named by the probes is read. What cannot be read is kept with its reason.
 
+mod chosen;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
@@ -13,6 +15,7 @@ use rungwise_formats::{postgres, task};
 use rungwise_host::{Host, files, machine};
 use rungwise_model::kernel::{Answer, Question};
 
+use self::chosen::{Chosen, MOST_WAITING};
 use crate::capture::{Capture, Moment, Process, Raw, Reply};
 use crate::groups::Groups;
 use crate::probe::{Source, What, When};
@@ -427,70 +430,6 @@ impl<'h> Reader<'h> {
         match self.chosen.of(pattern) {
             Some((placeholder, pids)) => of(placeholder, pids),
             None => vec![pattern.to_owned()],
-        }
-    }
-}
-
-/// Processes that a placeholder in a pattern stands for.
-#[derive(Default)]
-struct Chosen {
-    /// `{family}`: the process that is judged and its descendants.
-    family: BTreeSet<u32>,
-    /// `{busy}`: processes with several threads that used most of a CPU in the first part of the window.
-    busy: Option<BTreeSet<u32>>,
-    /// `{postgres}`: processes of this name, whose titles say what they wait for.
-    postgres: BTreeSet<u32>,
-    /// `{backend}`: the same, where they are few enough to be read often.
-    backend: BTreeSet<u32>,
-    /// `{full}`: processes whose table of descriptors is as large as their limit, so that a count is worth its cost.
-    full: BTreeSet<u32>,
-    /// `{waiting}`: processes in an uninterruptible wait, or whose sockets wait for them.
-    waiting: BTreeSet<u32>,
-    /// `{service}`: processes that serve clients, and from the second look on those that work as well.
-    service: BTreeSet<u32>,
-}
-
-/// Processes of `PostgreSQL` up to which their titles are read often, at 5 us each.
-const MOST_BACKENDS: usize = 100;
-
-/// Processes whose threads are read at the end of the window because somebody waits for them.
-const MOST_WAITING: usize = 8;
-
-impl Chosen {
-    /// Patterns that are read when all looks are taken: which processes they stand for is known only then.
-    fn at_the_end(pattern: &str) -> bool {
-        [OWNER, "{full}", "{waiting}"]
-            .iter()
-            .any(|placeholder| pattern.contains(placeholder))
-    }
-
-    fn of(&self, pattern: &str) -> Option<(&'static str, &BTreeSet<u32>)> {
-        static NONE: BTreeSet<u32> = BTreeSet::new();
-        [
-            ("{busy}", self.busy.as_ref().unwrap_or(&NONE)),
-            ("{family}", &self.family),
-            ("{postgres}", &self.postgres),
-            ("{full}", &self.full),
-            ("{waiting}", &self.waiting),
-            ("{service}", &self.service),
-            ("{backend}", &self.backend),
-        ]
-        .into_iter()
-        .find(|(placeholder, _)| pattern.contains(placeholder))
-    }
-
-    /// By the list of all processes at this look.
-    fn update(&mut self, judged: Option<u32>, earlier: Option<&Moment>, moment: &Moment) {
-        if let Some(judged) = judged {
-            self.family = process::family_at(moment, judged);
-        }
-        if let (None, Some(earlier)) = (&self.busy, earlier) {
-            self.busy = Some(process::busy_between(earlier, moment));
-        }
-        self.postgres = process::postgres_at(moment);
-        self.backend.clear();
-        if self.postgres.len() <= MOST_BACKENDS {
-            self.backend.clone_from(&self.postgres);
         }
     }
 }

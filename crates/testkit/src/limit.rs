@@ -1,3 +1,5 @@
+//! A time limit for a child process.
+
 use std::io::Write as _;
 use std::process::Child;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

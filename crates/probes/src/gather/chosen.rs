@@ -1,0 +1,76 @@
+//! The processes that placeholders in patterns of files stand for.
+
+use std::collections::BTreeSet;
+
+use super::OWNER;
+use crate::capture::Moment;
+use crate::process;
+
+/// Processes that a placeholder in a pattern stands for.
+#[derive(Default)]
+pub(super) struct Chosen {
+    /// `{family}`: the process that is judged and its descendants.
+    pub(super) family: BTreeSet<u32>,
+    /// `{busy}`: processes with several threads that used most of a CPU in the first part of the window.
+    pub(super) busy: Option<BTreeSet<u32>>,
+    /// `{postgres}`: processes of this name, whose titles say what they wait for.
+    pub(super) postgres: BTreeSet<u32>,
+    /// `{backend}`: the same, where they are few enough to be read often.
+    pub(super) backend: BTreeSet<u32>,
+    /// `{full}`: processes whose table of descriptors is as large as their limit, so that a count is worth its cost.
+    pub(super) full: BTreeSet<u32>,
+    /// `{waiting}`: processes in an uninterruptible wait, or whose sockets wait for them.
+    pub(super) waiting: BTreeSet<u32>,
+    /// `{service}`: processes that serve clients, and from the second look on those that work as well.
+    pub(super) service: BTreeSet<u32>,
+}
+
+/// Processes of `PostgreSQL` up to which their titles are read often, at 5 us each.
+const MOST_BACKENDS: usize = 100;
+
+/// Processes whose threads are read at the end of the window because somebody waits for them.
+pub(super) const MOST_WAITING: usize = 8;
+
+impl Chosen {
+    /// Patterns that are read when all looks are taken: which processes they stand for is known only then.
+    pub(super) fn at_the_end(pattern: &str) -> bool {
+        [OWNER, "{full}", "{waiting}"]
+            .iter()
+            .any(|placeholder| pattern.contains(placeholder))
+    }
+
+    pub(super) fn of(&self, pattern: &str) -> Option<(&'static str, &BTreeSet<u32>)> {
+        static NONE: BTreeSet<u32> = BTreeSet::new();
+        [
+            ("{busy}", self.busy.as_ref().unwrap_or(&NONE)),
+            ("{family}", &self.family),
+            ("{postgres}", &self.postgres),
+            ("{full}", &self.full),
+            ("{waiting}", &self.waiting),
+            ("{service}", &self.service),
+            ("{backend}", &self.backend),
+        ]
+        .into_iter()
+        .find(|(placeholder, _)| pattern.contains(placeholder))
+    }
+
+    /// By the list of all processes at this look.
+    pub(super) fn update(
+        &mut self,
+        judged: Option<u32>,
+        earlier: Option<&Moment>,
+        moment: &Moment,
+    ) {
+        if let Some(judged) = judged {
+            self.family = process::family_at(moment, judged);
+        }
+        if let (None, Some(earlier)) = (&self.busy, earlier) {
+            self.busy = Some(process::busy_between(earlier, moment));
+        }
+        self.postgres = process::postgres_at(moment);
+        self.backend.clear();
+        if self.postgres.len() <= MOST_BACKENDS {
+            self.backend.clone_from(&self.postgres);
+        }
+    }
+}
