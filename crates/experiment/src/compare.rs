@@ -9,6 +9,7 @@ use rungwise_stats::schedule::Orders;
 
 use crate::Error;
 use crate::design::{Guard, Judging};
+use crate::metric;
 use crate::record::{PairRecord, Record};
 use crate::stage::{Stage, StageError, Variant};
 
@@ -186,8 +187,11 @@ impl Measured {
             latency_a,
             latency_b,
         } = record;
-        let objective = judging.objective;
-        let change = ratio::log_ratio(objective.of(&pair.a), objective.of(&pair.b));
+        let objective = &judging.objective;
+        let change = objective
+            .of(&pair.a)
+            .zip(objective.of(&pair.b))
+            .and_then(|(a, b)| ratio::log_ratio(a, b));
         let counts = pair.discarded.is_none() && change.is_some();
         if let (true, Some(change)) = (counts, change) {
             self.objective.push(change);
@@ -356,22 +360,31 @@ impl Compared {
 
     /// The guard rail that does not hold with the change, and not because of the variant without it alone.
     fn broken_guard(&self, guards: &[Guard]) -> Option<String> {
-        guards.iter().find_map(|guard| match *guard {
-            Guard::Loss { at_most } => self.risen("loss", at_most, |run| run.loss),
+        guards.iter().find_map(|guard| match guard {
+            Guard::Loss { at_most } => self.risen("loss", *at_most, |run| run.loss),
             Guard::Errors { at_most } => {
                 let name = "loss and answers that are errors";
-                self.risen(name, at_most, |run| run.loss + run.wrong)
+                self.risen(name, *at_most, |run| run.loss + run.wrong)
+            }
+            // A program's own figures come without their distribution.
+            Guard::P99 { at_most_us } if self.latency_b.is_empty() => {
+                self.above("p99", *at_most_us)
             }
             Guard::P99 { at_most_us } => {
                 let before = self.latency_a.quantiles().p99;
                 let after = self.latency_b.quantiles().p99;
-                (after > at_most_us && after > before).then(|| {
-                    format!(
-                        "guard rail broken: p99 rose from {before:.0} us to {after:.0} us, at most {at_most_us:.0} us are allowed"
-                    )
-                })
+                rose("p99", before, after, *at_most_us)
             }
+            Guard::Other { name, at_most } => self.above(name, *at_most),
         })
+    }
+
+    /// What is said where the median of a metric is above its limit.
+    fn above(&self, name: &str, at_most: f64) -> Option<String> {
+        let of = |run: &Run| metric::value(run, name).unwrap_or(f64::NAN);
+        let before = self.median_of(|pair| of(&pair.a))?;
+        let after = self.median_of(|pair| of(&pair.b))?;
+        rose(name, before, after, at_most)
     }
 
     /// What is said where a share of the requests is above its limit, and not because of the variant without the change alone.
@@ -387,6 +400,16 @@ impl Compared {
             )
         })
     }
+}
+
+/// What is said where a metric is above its limit, and not because of the variant without the change alone.
+fn rose(name: &str, before: f64, after: f64, at_most: f64) -> Option<String> {
+    let unit = if metric::is_latency(name) { " us" } else { "" };
+    (after > at_most && after > before).then(|| {
+        format!(
+            "guard rail broken: {name} rose from {before:.0}{unit} to {after:.0}{unit}, at most {at_most:.0}{unit} are allowed"
+        )
+    })
 }
 
 /// Measures a pair. One end of the service may be the machine's doing (out of memory) and not the change's: unless the
@@ -495,6 +518,16 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
             return Some(format!(
                 "half {half} was not certified: {}",
                 reasons.join("; ")
+            ));
+        }
+        if !judging
+            .objective
+            .of(run)
+            .is_some_and(|value| value.is_finite() && value > 0.0)
+        {
+            return Some(format!(
+                "half {half} has no {} to compare",
+                judging.objective.metric()
             ));
         }
     }

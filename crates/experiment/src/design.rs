@@ -2,50 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use rungwise_model::tune::Run;
-use rungwise_stats::decide::{Direction, Rules};
+use rungwise_stats::decide::Rules;
 use serde::{Deserialize, Serialize};
 
+pub use crate::metric::Objective;
 use crate::stage::{Setting, Traffic};
 
-/// The metric that decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Objective {
-    /// Replies per second, more is better.
-    Rate,
-    /// 99th percentile of corrected latency, less is better.
-    P99,
-}
-
-impl Objective {
-    /// Its name in the JSON document.
-    pub fn field(self) -> &'static str {
-        match self {
-            Self::Rate => "rate_per_s",
-            Self::P99 => "p99_us",
-        }
-    }
-
-    /// Its value in a run.
-    pub fn of(self, run: &Run) -> f64 {
-        match self {
-            Self::Rate => run.rate_per_s,
-            Self::P99 => run.p99_us,
-        }
-    }
-
-    /// Which way is better.
-    pub fn direction(self) -> Direction {
-        match self {
-            Self::Rate => Direction::HigherIsBetter,
-            Self::P99 => Direction::LowerIsBetter,
-        }
-    }
-}
-
 /// A limit that a variant must hold, whatever it gains.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "metric", rename_all = "snake_case")]
 pub enum Guard {
     /// Lost requests, a fraction of those sent, at most.
@@ -62,6 +26,13 @@ pub enum Guard {
     P99 {
         /// Largest value allowed.
         at_most_us: f64,
+    },
+    /// Another metric that the workload reports, at most; a latency in microseconds.
+    Other {
+        /// Its name.
+        name: String,
+        /// Largest value allowed.
+        at_most: f64,
     },
 }
 

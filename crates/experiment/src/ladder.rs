@@ -5,7 +5,7 @@
 //! are tried again together with it; a bundle that is kept is then pruned: each earlier member is taken out
 //! again where the others are better without it.
 
-use rungwise_model::tune::{AaCheck, Delta, Outcome, Reference, Rung, RungLatency, Verdict};
+use rungwise_model::tune::{AaCheck, Delta, Outcome, Reference, Run, Rung, RungLatency, Verdict};
 use rungwise_stats::decide::Call;
 use rungwise_stats::interval::median_interval;
 use rungwise_stats::noise::{Noise, smallest_effect};
@@ -146,7 +146,7 @@ impl<'a> Climb<'a> {
             self.record,
             self.observer,
         )?;
-        let of = |run| judging.objective.of(run);
+        let of = |run| judging.objective.of(run).unwrap_or(f64::NAN);
         let ratios: Vec<f64> = compared
             .counted()
             .filter_map(|pair| ratio::log_ratio(of(&pair.a), of(&pair.b)))
@@ -483,10 +483,7 @@ impl<'a> Climb<'a> {
             self.record,
             self.observer,
         )?;
-        let metric = match self.design.judging.objective {
-            Objective::Rate => "transaction rate",
-            Objective::P99 => "p99 latency",
-        };
+        let metric = self.design.judging.objective.words();
         let reason = &compared.reason;
         let (verdict, sentence) = match (compared.call, compared.delta) {
             (Call::Keep, Some(delta)) => (
@@ -564,10 +561,14 @@ impl<'a> Climb<'a> {
             reason,
             rate_per_s: compared.median_of(|pair| pair.b.rate_per_s),
             cpu_us_per_tx: compared.median_of(|pair| pair.b.cpu_us_per_tx),
-            latency_us: (!compared.latency_b.is_empty()).then_some(RungLatency {
-                p50: latency.p50,
-                p99: latency.p99,
-            }),
+            latency_us: if compared.latency_b.is_empty() {
+                reported(compared)
+            } else {
+                Some(RungLatency {
+                    p50: latency.p50,
+                    p99: latency.p99,
+                })
+            },
             delta: compared.delta,
             cpu_delta: compared.cpu_delta,
             cost_only: compared.cost_only,
@@ -586,8 +587,9 @@ impl<'a> Climb<'a> {
     /// Our interval lies wholly on the other side of "no change" than their factor, which is one of rates.
     fn sign_differs(&self, rung: &Rung) -> bool {
         let theirs = rung.reference.as_ref().and_then(|known| known.factor);
-        match (self.design.judging.objective, rung.delta, theirs) {
-            (Objective::Rate, Some(delta), Some(factor)) => {
+        let is_rate = self.design.judging.objective == Objective::rate();
+        match (rung.delta, theirs) {
+            (Some(delta), Some(factor)) if is_rate => {
                 (factor > 1.0 && delta.high < 0.0) || (factor < 1.0 && delta.low > 0.0)
             }
             _ => false,
@@ -598,6 +600,14 @@ impl<'a> Climb<'a> {
         self.observer.rung(&rung);
         self.climbed.rungs.push(rung);
     }
+}
+
+/// Medians of the quantiles that a program gave, which come without their distribution.
+fn reported(compared: &Compared) -> Option<RungLatency> {
+    let median =
+        |of: fn(&Run) -> Option<f64>| compared.median_of(|pair| of(&pair.b).unwrap_or(f64::NAN));
+    let (p50, p99) = (median(|run| run.p50_us)?, median(|run| run.p99_us)?);
+    (p50.is_finite() && p99.is_finite()).then_some(RungLatency { p50, p99 })
 }
 
 /// Chance of seeing an effect of the published smallest size.
@@ -614,6 +624,8 @@ static START: Step = Step {
         burst: None,
         depth: None,
         batch: None,
+        connections: None,
+        rate_per_s: None,
     },
     shared_lock: false,
     label: None,

@@ -10,6 +10,7 @@ pub mod compare;
 pub mod design;
 pub mod lab;
 pub mod ladder;
+pub mod metric;
 pub mod record;
 pub mod scenario;
 pub mod stage;

@@ -6,27 +6,31 @@
 //! compares it with the knobs there are. The page for authors is `docs/scenario.md`.
 
 mod document;
-pub(crate) mod driven;
 mod fill;
+pub(crate) mod kinds;
 pub(crate) mod known;
 mod problem;
 mod resolve;
 mod shape;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use rungwise_host::{Host, process};
-use rungwise_load::udp::XdpMode;
 use rungwise_model::tune::Reference;
+use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
-pub use fill::{FillError, PLACEHOLDERS, Places, fill};
+pub use fill::{FillError, LOAD_PLACEHOLDERS, PLACEHOLDERS, Places, fill};
+pub use kinds::{Command, Output, Request, Udp};
 pub use problem::{Problem, Problems};
 
 use crate::design::{Auto, Design, Judging, Step};
+use crate::metric;
 use crate::stage::Setting;
-use document::AUTO;
+use document::{AUTO, Document};
+use kinds::{CommandTable, Kind, UdpTable};
 use problem::{Collector, did_you_mean};
 
 /// Version of the file format.
@@ -36,6 +40,10 @@ pub const OFF: &str = "off";
 
 /// The scenarios inside the binary: name and text.
 const BUILTINS: &[(&str, &str)] = &[
+    (
+        "redis-command",
+        include_str!("../../../labs/redis-command/scenario.toml"),
+    ),
     (
         "udp-echo",
         include_str!("../../../labs/udp-echo/scenario.toml"),
@@ -174,51 +182,37 @@ impl Count {
     }
 }
 
-/// What a request holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// This many numbered bytes, which the service sends back as they came.
-    Sized {
-        /// Bytes of a request.
-        bytes: usize,
-    },
-    /// The bytes of a file; whatever comes back is the reply, so one request is outstanding per socket.
-    Opaque {
-        /// Path of the file.
-        file: String,
-    },
-    /// Queries from a file in dnsperf's format.
-    Dns {
-        /// Path of the file.
-        file: String,
-    },
+/// The traffic, by its kind.
+#[derive(Clone, Debug)]
+pub enum Workload {
+    /// Datagrams by rungwise itself.
+    Udp(Udp),
+    /// A program that loads the service.
+    Command(Command),
 }
 
-/// The traffic.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Workload {
+impl Workload {
     /// Address and port of the service, with placeholders.
-    pub target: String,
-    /// What a request holds.
-    pub request: Request,
-    /// Threads of the generator.
-    pub threads: Count,
-    /// Sockets per thread.
-    pub sockets: usize,
-    /// Outstanding requests per socket.
-    pub depth: usize,
-    /// Thread i runs on CPU i only.
-    pub pin: bool,
-    /// A request without a reply after this is lost.
-    pub timeout: Duration,
-    /// Datagrams per system call.
-    pub batch: usize,
-    /// Datagrams of one flow sent in one go.
-    pub burst: u16,
-    /// Send and receive by the queues of the generator's device, so; by sockets where absent.
-    pub af_xdp: Option<XdpMode>,
-    /// Requests per second of an open loop; a closed loop where absent.
-    pub rate_per_s: Option<f64>,
+    pub fn target(&self) -> &str {
+        match self {
+            Self::Udp(udp) => &udp.target,
+            Self::Command(command) => &command.target,
+        }
+    }
+
+    /// Whether it may report this metric; a program reports what it was asked to print.
+    pub fn reports(&self, metric: &str) -> bool {
+        self.metrics().contains(&metric)
+    }
+
+    /// The metrics that it may report, those of every workload among them.
+    pub fn metrics(&self) -> Vec<&str> {
+        let own: Vec<&str> = match self {
+            Self::Udp(_) => vec!["rate", "loss", "errors", "p50", "p99"],
+            Self::Command(command) => command.output.gives().collect(),
+        };
+        own.into_iter().chain(metric::OF_CPU).collect()
+    }
 }
 
 impl Scenario {
@@ -269,7 +263,12 @@ impl Scenario {
     pub fn make_quick(&mut self) {
         self.quick = true;
         self.warmup = self.warmup.min(Duration::from_millis(40));
-        self.measure = self.measure.min(Duration::from_millis(120));
+        // A program needs a while to begin.
+        let short = match self.workload {
+            Workload::Udp(_) => Duration::from_millis(120),
+            Workload::Command(_) => Duration::from_secs(1),
+        };
+        self.measure = self.measure.min(short);
         self.judging.looks.truncate(1);
         if let Some(auto) = &mut self.auto {
             auto.look_s = auto.look_s.min(2.0);
@@ -331,7 +330,7 @@ pub fn builtin(name: &str) -> Option<&'static str> {
 
 /// The JSON schema of the file.
 pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(document::Document).to_value()
+    schemars::schema_for!(Document<kinds::AnyTable>).to_value()
 }
 
 fn read(text: &str, file: &str, problems: &mut Collector<'_>) -> Option<Scenario> {
@@ -345,10 +344,54 @@ fn read(text: &str, file: &str, problems: &mut Collector<'_>) -> Option<Scenario
     }
     let auto = take_auto(tree.get_mut(), problems);
     // Half a file would be reported as missing keys that are there.
-    if !mistakes.is_empty() || !shape::check(&schema(), &mut tree, problems) {
+    if !mistakes.is_empty() {
         return None;
     }
-    match serde::Deserialize::deserialize(Deserializer::from(tree)) {
+    match kind_of(tree.get_ref()) {
+        Some(("command", _)) => resolved::<CommandTable>(tree, auto, file, problems),
+        Some(("udp", _)) => resolved::<UdpTable>(tree, auto, file, problems),
+        Some((word, span)) => {
+            let kinds = || rungwise_load::WORKLOADS.iter().map(|kind| kind.id);
+            let (listed, near) = (problem::any_of(kinds()), did_you_mean(word, kinds()));
+            problems.add(
+                span,
+                "workload.kind",
+                format!("'{word}' is not {listed}{near}"),
+            );
+            None
+        }
+        // What is missing or has another type, the schema notices.
+        None => {
+            shape::check(&schema(), &mut tree, problems);
+            None
+        }
+    }
+}
+
+/// The word in `kind` of the workload, and where it stands.
+fn kind_of<'t>(tree: &'t DeTable<'_>) -> Option<(&'t str, Range<usize>)> {
+    let DeValue::Table(workload) = tree.get("workload")?.get_ref() else {
+        return None;
+    };
+    let kind = workload.get("kind")?;
+    match kind.get_ref() {
+        DeValue::String(word) => Some((word.as_ref(), kind.span())),
+        _ => None,
+    }
+}
+
+/// A file whose workload is of this kind.
+fn resolved<K: Kind>(
+    mut tree: Spanned<DeTable<'_>>,
+    auto: bool,
+    file: &str,
+    problems: &mut Collector<'_>,
+) -> Option<Scenario> {
+    let schema = schemars::schema_for!(Document<K>).to_value();
+    if !shape::check(&schema, &mut tree, problems) {
+        return None;
+    }
+    match <Document<K> as serde::Deserialize>::deserialize(Deserializer::from(tree)) {
         Ok(document) => resolve::resolve(document, auto, file, problems),
         Err(error) => {
             problems.add(

@@ -48,6 +48,12 @@ pub struct Traffic {
     pub depth: Option<usize>,
     /// Datagrams per system call of the generator.
     pub batch: Option<usize>,
+    /// Connections that a program is told to open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    /// Requests per second that a program is told to send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
 }
 
 /// Everything that distinguishes one half of a pair from the other.

@@ -390,6 +390,21 @@ pub fn remove(path: &Path) -> Result<()> {
     }
 }
 
+/// Makes a folder for files that nobody needs after this run. It must not be there: in a folder that everybody may write, somebody
+/// else may have made it.
+pub fn create_scratch(dir: &Path) -> Result<()> {
+    let made = DirBuilder::new().mode(0o755).create(dir);
+    made.map_err(Error::file("create scratch folder", dir))
+}
+
+/// Removes a folder and all that is in it; one that is not there is removed.
+pub fn remove_scratch(dir: &Path) -> Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(Error::file("remove scratch folder", dir)),
+    }
+}
+
 /// Names in a directory, sorted.
 pub fn list(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = fs::read_dir(dir)?

@@ -11,4 +11,4 @@ mod error;
 pub mod workloads;
 
 pub use error::Error;
-pub use workloads::{WORKLOADS, udp};
+pub use workloads::{WORKLOADS, command, udp};

@@ -1,5 +1,7 @@
 //! The result of climbing a ladder: the document of `rungwise tune`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -148,10 +150,13 @@ pub struct Run {
     pub server_us_per_tx: f64,
     /// Those of the client alone.
     pub client_us_per_tx: f64,
-    /// Median latency from intended start, microseconds.
-    pub p50_us: f64,
-    /// 99th percentile of it.
-    pub p99_us: f64,
+    /// Median latency from intended start, microseconds; of a load program, as it says. Absent where it does not.
+    pub p50_us: Option<f64>,
+    /// 99th percentile of it; absent likewise.
+    pub p99_us: Option<f64>,
+    /// Other metrics that the workload reports, by name; latencies in microseconds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
     /// CPU use of the machine over the measured window.
     pub cpu: CpuWindow,
     /// The generator certified this run; else why not.
@@ -255,8 +260,11 @@ pub struct TuneReport {
     pub sentence: String,
     /// Final configuration against the first, measured in pairs at the end; absent when nothing was kept.
     pub overall: Option<Delta>,
-    /// The metric that decides: `rate_per_s` or `p99_us`.
+    /// The metric that decides: `rate_per_s`, `p99_us`, or the name of another that the workload reports.
     pub objective: String,
+    /// Less of it is better. Absent in documents of before metrics had names, of which `p99_us` alone was so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub minimise: bool,
     /// Ids of the rungs that were kept, in order.
     pub kept: Vec<String>,
     /// The machine against itself.
@@ -271,4 +279,11 @@ pub struct TuneReport {
     pub machine: Machine,
     /// Folder of the run.
     pub run_dir: String,
+}
+
+impl TuneReport {
+    /// Less of the objective is better.
+    pub fn less_is_better(&self) -> bool {
+        self.minimise || self.objective == "p99_us"
+    }
 }

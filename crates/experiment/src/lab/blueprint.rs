@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rungwise_host::files;
 use rungwise_host::process::Ready;
 use rungwise_load::dns;
 use rungwise_load::udp::{Arrival, Payload, Stop, Workload, XdpDevice};
 
+use super::program::Program;
 use super::topology::Wanted;
-use crate::scenario::{Places, Request, Scenario, Service, Topology, fill};
+use crate::scenario::{self, Places, Request, Scenario, Service, Topology, Udp, fill};
 use crate::stage::Setting;
 
 /// What the machine and the user allow.
@@ -25,6 +26,15 @@ pub struct Means {
     pub no_namespaces: Option<String>,
 }
 
+/// What loads the service; a variant may change a part of it.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// Datagrams by rungwise itself.
+    Udp(Box<Workload>),
+    /// A program.
+    Program(Box<Program>),
+}
+
 /// How to build a lab.
 #[derive(Clone, Debug)]
 pub struct Blueprint {
@@ -34,8 +44,8 @@ pub struct Blueprint {
     pub service: Service,
     /// What its placeholders stand for.
     pub places: Places,
-    /// The traffic; a variant may change burst, depth and batch.
-    pub workload: Workload,
+    /// What loads the service.
+    pub load: Load,
     /// CPUs that may be used.
     pub cpus: Vec<usize>,
 }
@@ -64,22 +74,60 @@ impl Blueprint {
             device: topology.device().map(str::to_owned),
             cpus,
             rungwise: means.rungwise.clone(),
+            scratch: scratch().join("service").to_string_lossy().into_owned(),
         };
-        let workload = workload(scenario, &places, &topology, &means.cpus)?;
+        let load = match &scenario.workload {
+            scenario::Workload::Udp(udp) => Load::Udp(Box::new(datagrams(
+                scenario,
+                udp,
+                &places,
+                &topology,
+                &means.cpus,
+            )?)),
+            scenario::Workload::Command(command) => Load::Program(Box::new(Program {
+                command: command.clone(),
+                target: target(&command.target, &places)?,
+                places: places.clone(),
+                measure: scenario.measure,
+            })),
+        };
         Ok(Self {
             topology,
             service: scenario.service.clone(),
             places,
-            workload,
+            load,
             cpus: means.cpus.clone(),
         })
     }
 
     /// Measured seconds of a run; of a run bounded by a count, none are known.
     pub fn measured_s(&self) -> f64 {
-        match self.workload.stop {
-            Stop::After(time) => time.as_secs_f64(),
-            Stop::Count(_) => 0.0,
+        match &self.load {
+            Load::Udp(workload) => match workload.stop {
+                Stop::After(time) => time.as_secs_f64(),
+                Stop::Count(_) => 0.0,
+            },
+            Load::Program(program) => program.measure.as_secs_f64(),
+        }
+    }
+
+    /// Seconds of a run before it is measured.
+    pub fn warmup_s(&self) -> f64 {
+        match &self.load {
+            Load::Udp(workload) => workload.warmup.as_secs_f64(),
+            Load::Program(_) => 0.0,
+        }
+    }
+
+    /// What the figures of a run cannot mean, where that is known.
+    pub fn caveat(&self) -> Option<String> {
+        match &self.load {
+            Load::Udp(_) => None,
+            Load::Program(program) => {
+                let reader = program.command.output.reader?;
+                (!reader.caveat.is_empty())
+                    .then(|| format!("figures of {}: {}", reader.id, reader.caveat))
+            }
         }
     }
 
@@ -100,7 +148,11 @@ impl Blueprint {
         {
             return Ready::Line(line.clone());
         }
-        let request = match &self.workload.payload {
+        let workload = match &self.load {
+            Load::Udp(workload) => workload,
+            Load::Program(program) => return Ready::Tcp(program.target),
+        };
+        let request = match &workload.payload {
             Payload::Sequenced { size } => vec![0; *size],
             Payload::Opaque(bytes) => bytes.clone(),
             Payload::Dns(queries) => queries
@@ -109,19 +161,34 @@ impl Blueprint {
                 .unwrap_or_default(),
         };
         Ready::Udp {
-            address: self.workload.target,
+            address: workload.target,
             request,
         }
     }
 }
 
-fn workload(
+/// The folder of this process for what nobody needs after the run.
+pub(super) fn scratch() -> PathBuf {
+    std::env::temp_dir().join(format!("rungwise-{}", std::process::id()))
+}
+
+/// The address that a template names here.
+fn target(template: &str, places: &Places) -> Result<SocketAddr, Unbuildable> {
+    let target = fill(template, places).map_err(|error| Unbuildable(error.to_string()))?;
+    target.parse().map_err(|_| {
+        Unbuildable(format!(
+            "cannot load '{target}': it is no address with a port; write 127.0.0.1:53 or [::1]:53"
+        ))
+    })
+}
+
+fn datagrams(
     scenario: &Scenario,
+    wanted: &Udp,
     places: &Places,
     topology: &Wanted,
     cpus: &[usize],
 ) -> Result<Workload, Unbuildable> {
-    let wanted = &scenario.workload;
     let af_xdp = match (wanted.af_xdp, topology.client_device()) {
         (None, _) => None,
         (Some(mode), Some(device)) => Some(XdpDevice {
@@ -136,12 +203,7 @@ fn workload(
             ));
         }
     };
-    let target = fill(&wanted.target, places).map_err(|error| Unbuildable(error.to_string()))?;
-    let target: SocketAddr = target.parse().map_err(|_| {
-        Unbuildable(format!(
-            "cannot load '{target}': it is no address with a port; write 127.0.0.1:53 or [::1]:53"
-        ))
-    })?;
+    let target = target(&wanted.target, places)?;
     let payload = match &wanted.request {
         Request::Sized { bytes } => Payload::Sequenced { size: *bytes },
         Request::Opaque { file } => {
@@ -173,7 +235,23 @@ fn workload(
 impl fmt::Display for Blueprint {
     /// The traffic in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let workload = &self.workload;
+        let workload = match &self.load {
+            Load::Udp(workload) => workload,
+            Load::Program(program) => {
+                return write!(
+                    f,
+                    "{} to {}, {} connections{}, measured {:.1} s a run",
+                    program.command.command.join(" "),
+                    program.target,
+                    program.command.connections,
+                    program
+                        .command
+                        .rate_per_s
+                        .map_or_else(String::new, |rate| format!(", {rate:.0}/s")),
+                    self.measured_s()
+                );
+            }
+        };
         match &workload.payload {
             Payload::Sequenced { size } => write!(f, "{size}-byte requests")?,
             Payload::Opaque(bytes) => write!(f, "a fixed payload of {} bytes", bytes.len())?,

@@ -7,31 +7,36 @@
 mod blueprint;
 mod knobs;
 mod look;
+mod program;
 mod service;
 mod topology;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use rungwise_host::clock;
 use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
+use rungwise_host::{clock, files};
 use rungwise_load::Error as LoadError;
 use rungwise_load::udp::{self, Edge, Hooks, Stop, Surroundings, Workload};
 use rungwise_model::load::GeneratorReport;
 use rungwise_model::machine::CpuWindow;
 use rungwise_model::tune::Run;
 use rungwise_probes::{Capture, load_report};
+use rungwise_stats::histogram::Histogram;
 
-pub use self::blueprint::{Blueprint, Means};
+pub use self::blueprint::{Blueprint, Load, Means};
 pub use self::knobs::Found;
 use self::knobs::Knobs;
 pub use self::look::{Looker, Sight};
+pub use self::program::Program;
 use self::service::Running;
 pub use self::topology::{Topology, Wanted};
-use crate::scenario::driven;
+use crate::scenario::kinds;
 use crate::stage::{Sample, Stage, StageError, Variant};
 
 /// A service under traffic, and the knobs around it.
@@ -40,14 +45,36 @@ pub struct Lab {
     running: Running,
     knobs: Knobs,
     topology: Topology,
-    workload: Workload,
+    load: Load,
     cpus: usize,
     began: Instant,
     earlier_s: f64,
     answered: bool,
     looker: Option<Box<Looker>>,
     interrupted: Arc<AtomicBool>,
+    _scratch: Scratch,
 }
+
+/// The folder of this run for what nobody needs after it.
+struct Scratch;
+
+impl Scratch {
+    fn create() -> Result<Self, StageError> {
+        files::create_scratch(&blueprint::scratch())?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed lies in the system's folder for such files.
+        let _ = files::remove_scratch(&blueprint::scratch());
+    }
+}
+
+/// A program that the lab starts needs so long until the service is under load, whatever it is.
+const WARM: Duration = Duration::from_millis(500);
+const NO_EYES: &str = "this lab cannot look at the machine";
 
 /// How long the quiet gate looks at the machine.
 const QUIET_WINDOW: Duration = Duration::from_millis(200);
@@ -61,6 +88,7 @@ impl Lab {
         state_dir: &Path,
         interrupted: Arc<AtomicBool>,
     ) -> Result<Self, StageError> {
+        let scratch = Scratch::create()?;
         let topology = Topology::build(&blueprint.topology)?;
         let knobs = Knobs::open(&topology, state_dir, &blueprint.cpus)?;
         let running = Running::new(
@@ -72,13 +100,14 @@ impl Lab {
             running,
             knobs,
             topology,
-            workload: blueprint.workload.clone(),
+            load: blueprint.load.clone(),
             cpus: blueprint.cpus.len(),
             began: clock::now(),
             earlier_s,
             answered: false,
             looker: None,
             interrupted,
+            _scratch: scratch,
         })
     }
 
@@ -173,23 +202,15 @@ impl Lab {
         }
     }
 
-    fn workload(&self, variant: &Variant, seed: u64) -> Workload {
-        let mut workload = self.workload.clone();
-        workload.seed = seed;
-        driven::change(&mut workload, &variant.traffic);
-        workload
-    }
-}
-
-impl Stage for Lab {
-    fn try_out(&mut self, variant: &Variant) -> Result<(), StageError> {
-        self.set_up(variant)
-    }
-
-    fn run(&mut self, variant: &Variant, seed: u64) -> Result<Sample, StageError> {
-        self.set_up(variant)?;
+    /// One run by the generator.
+    fn run_udp(
+        &mut self,
+        workload: &Workload,
+        variant: &Variant,
+        seed: u64,
+    ) -> Result<Sample, StageError> {
         let at_s = self.elapsed_s();
-        let workload = self.workload(variant, seed);
+        let workload = changed(workload, variant, seed);
         let sources = self.cpu_sources();
         let window = Mutex::new(Window::Before);
         let on_edge = |edge: Edge| window.lock().expect("no holder panics").at(edge, &sources);
@@ -238,13 +259,143 @@ impl Stage for Lab {
                 cpu_us_per_tx: server_us + client_us,
                 server_us_per_tx: server_us,
                 client_us_per_tx: client_us,
-                p50_us: latency.p50,
-                p99_us: latency.p99,
+                p50_us: Some(latency.p50),
+                p99_us: Some(latency.p99),
+                metrics: BTreeMap::new(),
                 cpu,
                 certified,
             },
             latency: completed.corrected,
         })
+    }
+
+    /// One run by a program.
+    fn run_program(&mut self, program: &Program, variant: &Variant) -> Result<Sample, StageError> {
+        let at_s = self.elapsed_s();
+        let service = self.topology.service_cpu(self.running.pid());
+        let service = Vec::from_iter(service);
+        let ran = program.run(
+            &variant.traffic,
+            self.topology.client_namespace(),
+            &service,
+            &self.interrupted,
+        );
+        self.check_interrupt()?;
+        let alive = self.running.still_alive();
+        alive.map_err(|error| self.blamed(error))?;
+        let ran = ran.map_err(|error| match error {
+            // It worked before, so it is the variant's doing.
+            StageError::Precondition(why) if self.answered => {
+                self.blamed(StageError::ServiceFailed(why))
+            }
+            other => self.blamed(other),
+        })?;
+        self.answered = true;
+        let figures = ran.figures;
+        let rate_per_s = figures.rate_per_s.or(ran.picked.get("rate").copied());
+        // Where the program tells neither rate nor time, a run counts as one transaction.
+        let seconds = figures.seconds.unwrap_or(ran.cpu.seconds);
+        let done = rate_per_s.map_or(1.0, |rate| (rate * seconds).max(1.0));
+        let server_us = ran.cpu.service_cpu_s * 1e6 / done;
+        let client_us = ran.client_cpu_s * 1e6 / done;
+        let errors = figures.errors.or(ran.picked.get("errors").copied());
+        let latency = |name: &str| {
+            let picked = ran.picked.get(name).map(|seconds| seconds * 1e6);
+            figures.latency_us.get(name).copied().or(picked)
+        };
+        let (p50_us, p99_us) = (latency("p50"), latency("p99"));
+        let mut metrics: BTreeMap<String, f64> = figures.latency_us.clone();
+        metrics.extend(ran.picked.clone());
+        // These stand by themselves.
+        metrics.retain(|name, _| !["rate", "errors", "p50", "p99"].contains(&name.as_str()));
+        Ok(Sample {
+            run: Run {
+                at_s,
+                rate_per_s: rate_per_s.unwrap_or(0.0),
+                loss: 0.0,
+                wrong: errors.unwrap_or(0.0),
+                cpu_us_per_tx: server_us + client_us,
+                server_us_per_tx: server_us,
+                client_us_per_tx: client_us,
+                p50_us,
+                p99_us,
+                metrics,
+                cpu: ran.cpu,
+                certified: Ok(()),
+            },
+            latency: Histogram::new(),
+        })
+    }
+
+    /// Looks at the machine while a program loads the service again and again.
+    fn look_beside(
+        &mut self,
+        program: &Program,
+        variant: &Variant,
+        window: Duration,
+    ) -> Result<Capture, StageError> {
+        let Some(looker) = &mut self.looker else {
+            return Err(StageError::Broken(NO_EYES.to_owned()));
+        };
+        let host = self.topology.seen();
+        let sight = Sight {
+            host: &*host,
+            service: self.running.pid(),
+            window,
+        };
+        let (over, namespace) = (AtomicBool::new(false), self.topology.client_namespace());
+        let (looked, loaded) = std::thread::scope(|scope| {
+            let (began, begun) = channel();
+            let load = scope.spawn(|| {
+                let began = move |_| {
+                    let _ = began.send(());
+                };
+                program::again_and_again(program, &variant.traffic, namespace, &over, began)
+            });
+            // A load that never began says itself why.
+            let looked = begun.recv().ok().map(|()| {
+                std::thread::sleep(WARM);
+                looker(&sight)
+            });
+            over.store(true, Ordering::Relaxed);
+            let loaded = load
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (looked, loaded)
+        });
+        self.check_interrupt()?;
+        let alive = self.running.still_alive();
+        alive.map_err(|error| self.blamed(error))?;
+        loaded?;
+        match looked {
+            Some(Ok(capture)) => Ok(capture),
+            Some(Err(why)) => Err(StageError::Unavailable(why)),
+            None => Err(StageError::Broken(
+                "the load program did not begin".to_owned(),
+            )),
+        }
+    }
+}
+
+/// The traffic of a variant.
+fn changed(workload: &Workload, variant: &Variant, seed: u64) -> Workload {
+    let mut workload = workload.clone();
+    workload.seed = seed;
+    kinds::change(&mut workload, &variant.traffic);
+    workload
+}
+
+impl Stage for Lab {
+    fn try_out(&mut self, variant: &Variant) -> Result<(), StageError> {
+        self.set_up(variant)
+    }
+
+    fn run(&mut self, variant: &Variant, seed: u64) -> Result<Sample, StageError> {
+        self.set_up(variant)?;
+        match self.load.clone() {
+            Load::Udp(workload) => self.run_udp(&workload, variant, seed),
+            Load::Program(program) => self.run_program(&program, variant),
+        }
     }
 
     fn restart(&mut self) -> Result<(), StageError> {
@@ -257,15 +408,17 @@ impl Stage for Lab {
         self.set_up(variant)?;
         let sources = self.cpu_sources();
         let window = Duration::from_secs_f64(window_s);
+        let workload = match self.load.clone() {
+            Load::Udp(workload) => workload,
+            Load::Program(program) => return self.look_beside(&program, variant, window),
+        };
         // The load outlasts the look, whose ends take their time.
         let workload = Workload {
             stop: Stop::After(window + look::MARGIN),
-            ..self.workload(variant, seed)
+            ..changed(&workload, variant, seed)
         };
         let Some(looker) = &mut self.looker else {
-            return Err(StageError::Broken(
-                "this lab was built without eyes".to_owned(),
-            ));
+            return Err(StageError::Broken(NO_EYES.to_owned()));
         };
         let host = self.topology.seen();
         let sight = Sight {

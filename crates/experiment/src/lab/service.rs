@@ -1,10 +1,11 @@
 //! The service under test: one process at a time, restarted when a variant wants other switches.
 
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use rungwise_host::process::{Attached, Launch, Ready, Service};
-use rungwise_host::{clock, process};
+use rungwise_host::{clock, files, process};
 
 use super::topology::Topology;
 use crate::scenario::{self, Places, Service as Wanted, Started};
@@ -101,6 +102,9 @@ impl Running {
         within: Duration,
         started: &mut impl FnMut(u32),
     ) -> rungwise_host::Result<Service> {
+        let scratch = Path::new(&self.places.scratch);
+        files::remove_scratch(scratch)?;
+        files::create_scratch(scratch)?;
         let service = Service::start(&Launch {
             argv: argv.to_vec(),
             namespace: topology.server_namespace(),

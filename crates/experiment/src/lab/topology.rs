@@ -228,6 +228,14 @@ impl Topology {
         }
     }
 
+    /// Where a program that loads the service runs, if not on the host as it is.
+    pub(super) fn client_namespace(&self) -> Option<&Namespace> {
+        match &self.kind {
+            Kind::Namespaces { client, .. } => Some(client),
+            _ => None,
+        }
+    }
+
     /// The CPU time of the service whose first process is `pid`: of all that lives in its namespace, since nobody else
     /// does; where it has none, of the process and those it started.
     pub(super) fn service_cpu(&self, pid: Option<u32>) -> Option<CpuSource> {

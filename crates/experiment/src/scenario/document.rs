@@ -11,6 +11,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::kinds::Tables;
+
 /// A value that knows where it stands in the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(transparent)]
@@ -48,7 +50,9 @@ pub(super) type Settings = BTreeMap<At<String>, At<String>>;
 /// A scenario: a service, the traffic that loads it, the metric that decides, and the changes to try.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Document {
+#[serde(bound = "K: Tables")]
+#[schemars(rename = "Document", bound = "K: Tables")]
+pub(super) struct Document<K: Tables> {
     /// Version of this format: 1.
     pub schema: At<u32>,
     /// Short name: letters, digits, `-`, `_` and `.`.
@@ -57,7 +61,7 @@ pub(super) struct Document {
     pub title: String,
     pub service: At<ServiceTable>,
     pub topology: Option<At<TopologyTable>>,
-    pub workload: At<WorkloadTable>,
+    pub workload: At<K>,
     #[serde(default)]
     pub objective: ObjectiveTable,
     #[serde(default)]
@@ -66,15 +70,15 @@ pub(super) struct Document {
     pub baseline: BaselineTable,
     pub auto: Option<At<AutoTable>>,
     /// The changes to try, in order; or `"auto"`: what the rules ask for while the load runs.
-    #[schemars(schema_with = "rungs")]
-    pub rungs: Vec<At<RungTable>>,
+    #[schemars(schema_with = "rungs::<K>")]
+    pub rungs: Vec<At<RungTable<K::Change>>>,
 }
 
 /// The word that stands in for the list of rungs.
 pub(super) const AUTO: &str = "auto";
 
-fn rungs(generator: &mut SchemaGenerator) -> Schema {
-    let list = generator.subschema_for::<Vec<RungTable>>();
+fn rungs<K: Tables>(generator: &mut SchemaGenerator) -> Schema {
+    let list = generator.subschema_for::<Vec<RungTable<K::Change>>>();
     // A pattern, for the word is no alternative to the keys of a rung.
     schemars::json_schema!({ "anyOf": [list, { "type": "string", "pattern": "^auto$" }] })
 }
@@ -141,84 +145,17 @@ pub(super) enum Count {
     Text(String),
 }
 
-/// The traffic. Without `rate` a closed loop of `threads` x `sockets` x `depth` outstanding requests.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WorkloadTable {
-    pub kind: WorkloadKind,
-    /// Address and port of the service: `{server}:9000`, `127.0.0.1:53`, `[::1]:53`.
-    pub target: At<String>,
-    /// Size of a request that the service sends back as it came, 16B or more: its first 16 bytes number it. Default 100B.
-    pub size: Option<At<String>>,
-    /// File whose bytes are the request, for services that are no echo. Whatever comes back is the reply, so one request is
-    /// outstanding per socket. Replaces `size`.
-    pub payload: Option<At<String>>,
-    /// File of DNS queries, a name and a type a line as dnsperf reads it; replaces `size` and `payload`.
-    pub dns: Option<At<String>>,
-    /// Threads of the generator. Default `{cpus}`.
-    pub threads: Option<At<Count>>,
-    /// Sockets per thread. Default 8.
-    pub sockets: Option<At<u32>>,
-    /// Outstanding requests per socket. Default 16; 1 with `payload`.
-    pub depth: Option<At<u32>>,
-    /// Thread i of the generator runs on CPU i only. Default true.
-    pub pin: Option<bool>,
-    /// A request without a reply after this is lost. Default 200ms.
-    pub timeout: Option<At<String>>,
-    /// Datagrams per system call of the generator. Default 64.
-    pub batch: Option<At<u32>>,
-    /// Datagrams of one flow sent in one go (`UDP_SEGMENT`). Default 1.
-    pub burst: Option<At<u32>>,
-    /// Send and receive by the queues of the generator's device (`AF_XDP`) instead of by sockets, a queue per thread. Not with
-    /// bursts. Default: sockets.
-    pub af_xdp: Option<At<XdpPlace>>,
-    /// Open loop at this rate instead of a closed loop: `20k/s`.
-    pub rate: Option<At<String>>,
-}
-
-/// Where in the receive path of the generator's device its program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum XdpPlace {
-    /// After the socket buffer is made; works on every device.
-    Generic,
-    /// In the driver; on veth the one to take.
-    Native,
-}
-
-/// What kind of traffic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum WorkloadKind {
-    /// A datagram out, a datagram back.
-    Udp,
-}
-
 /// The one metric that decides, and the limits that a change must keep. Default: maximise the rate.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ObjectiveTable {
-    pub maximise: Option<At<Maximise>>,
-    pub minimise: Option<At<Minimise>>,
+    /// A metric of which more is better: `rate`, or one that the workload reports.
+    pub maximise: Option<At<String>>,
+    /// A metric of which less is better: `p99`, `cpu_us_per_tx`, or another that the workload reports.
+    pub minimise: Option<At<String>>,
     /// Limits with a veto: `loss <= 1%`, `errors == 0`, `p99 < 20ms`.
     #[serde(default)]
     pub guards: Vec<At<String>>,
-}
-
-/// Metrics of which more is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Maximise {
-    /// Replies per second.
-    Rate,
-}
-
-/// Metrics of which less is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Minimise {
-    /// 99th percentile of the latency from intended start.
-    P99,
 }
 
 /// How pairs are run and judged; every key has a default that suits most machines.
@@ -275,7 +212,8 @@ pub(super) enum End {
 /// One change. It is judged and kept when it helps, unless `branch`, `limit` or `observe` says otherwise.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RungTable {
+#[schemars(rename = "RungTable")]
+pub(super) struct RungTable<C> {
     /// Name within the file; by custom the id of the knob it turns.
     pub id: At<String>,
     /// The change in words. Default: the id.
@@ -300,21 +238,9 @@ pub(super) struct RungTable {
     /// What it holds for, where that is less than all traffic: `same-flow bursts`.
     pub label: Option<String>,
     /// Traffic of its own, for both halves of its pairs.
-    pub workload: Option<TrafficTable>,
+    pub workload: Option<C>,
     /// What somebody else measured after the same step.
     pub reference: Option<ReferenceTable>,
-}
-
-/// What a rung may change about the traffic.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TrafficTable {
-    /// Datagrams of one flow sent in one go (`UDP_SEGMENT`).
-    pub burst: Option<At<u32>>,
-    /// Outstanding requests per socket.
-    pub depth: Option<At<u32>>,
-    /// Datagrams per system call of the generator.
-    pub batch: Option<At<u32>>,
 }
 
 /// Somebody else's figure.

@@ -1,4 +1,4 @@
-//! Placeholders in commands and addresses: `{server}`, `{client}`, `{device}`, `{cpus}`, `{rungwise}`.
+//! Placeholders in commands and addresses: `{server}`, `{client}`, `{device}`, `{cpus}`, `{rungwise}`, `{scratch}`.
 //!
 //! The addresses of a lab are known only once it stands, and a file is to run on any machine. Braces that
 //! mean themselves are doubled.
@@ -6,12 +6,16 @@
 use super::problem::did_you_mean;
 
 /// Every placeholder and what it stands for.
-pub const PLACEHOLDERS: [(&str, &str); 5] = [
+pub const PLACEHOLDERS: [(&str, &str); 6] = [
     ("server", "address of the end that answers"),
     ("client", "address of the end that asks"),
     ("device", "network device of the end that answers"),
     ("cpus", "number of CPUs"),
     ("rungwise", "path of this program"),
+    (
+        "scratch",
+        "folder that is empty at each start of the service",
+    ),
 ];
 
 /// What the placeholders stand for in one run.
@@ -27,6 +31,8 @@ pub struct Places {
     pub cpus: usize,
     /// Path of this program.
     pub rungwise: String,
+    /// Folder that is empty at each start of the service.
+    pub scratch: String,
 }
 
 /// A template that cannot be filled.
@@ -34,7 +40,7 @@ pub struct Places {
 pub enum FillError {
     /// A name that stands for nothing.
     #[error(
-        "unknown placeholder '{{{name}}}'{near}; there are {{server}}, {{client}}, {{device}}, {{cpus}} and {{rungwise}}"
+        "unknown placeholder '{{{name}}}'{near}; there are {{server}}, {{client}}, {{device}}, {{cpus}}, {{rungwise}} and {{scratch}}"
     )]
     Unknown {
         /// The name between the braces.
@@ -52,8 +58,28 @@ pub enum FillError {
     Unbalanced(char),
 }
 
+/// What a program that loads the service may name beside them.
+pub const LOAD_PLACEHOLDERS: [(&str, &str); 7] = [
+    ("target", "address and port of the service"),
+    ("host", "address of the service"),
+    ("port", "port of the service"),
+    ("seconds", "measured length of a run"),
+    ("rate", "requests per second"),
+    ("connections", "connections to open"),
+    ("output", "file that the program writes its figures to"),
+];
+
 /// Replaces the placeholders of `template`.
 pub fn fill(template: &str, places: &Places) -> Result<String, FillError> {
+    fill_with(template, places, &|_| None)
+}
+
+/// The same with more placeholders: what `more` gives for their names.
+pub(super) fn fill_with(
+    template: &str,
+    places: &Places,
+    more: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, FillError> {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(at) = rest.find(['{', '}']) {
@@ -79,12 +105,16 @@ pub fn fill(template: &str, places: &Places) -> Result<String, FillError> {
                 }
                 "cpus" => filled.push_str(&places.cpus.to_string()),
                 "rungwise" => filled.push_str(&places.rungwise),
-                _ => {
-                    return Err(FillError::Unknown {
-                        name: name.to_owned(),
-                        near: did_you_mean(name, PLACEHOLDERS.map(|(known, _)| known)),
-                    });
-                }
+                "scratch" => filled.push_str(&places.scratch),
+                _ => match more(name) {
+                    Some(value) => filled.push_str(&value),
+                    None => {
+                        return Err(FillError::Unknown {
+                            name: name.to_owned(),
+                            near: did_you_mean(name, PLACEHOLDERS.map(|(known, _)| known)),
+                        });
+                    }
+                },
             }
             rest = beyond;
         }
@@ -104,6 +134,7 @@ mod tests {
             device: Some("veth0".to_owned()),
             cpus: 2,
             rungwise: "/bin/rungwise".to_owned(),
+            scratch: "/tmp/scratch".to_owned(),
         }
     }
 

@@ -12,14 +12,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::document::{At, Document, ServiceTable, TopologyKind};
+use super::kinds::Kind;
 use super::known::Named;
 use super::problem::{Collector, Problem};
 use super::{Count, OFF, Places, SCHEMA, Scenario, Service, Started, Topology, fill};
 use crate::design::Design;
 
 /// Turns a document into a scenario; what is wrong goes to `problems`.
-pub(super) fn resolve(
-    document: Document,
+pub(super) fn resolve<K: Kind>(
+    document: Document<K>,
     auto: bool,
     file: &str,
     problems: &mut Collector<'_>,
@@ -31,15 +32,18 @@ pub(super) fn resolve(
     reader.identity(&document);
     let service = reader.service(&document.service);
     let topology = reader.topology(&document, service.as_ref());
-    let workload = reader.workload(&document.workload);
+    let workload = K::resolve(&document.workload, &mut reader);
     let switches = match &service {
         Some(Service::Started(started)) => &started.switches,
         Some(Service::Running { .. }) | None => &BTreeMap::new(),
     };
     let start = reader.start(&document.baseline, switches);
-    let rungs = reader.rungs(&document.rungs, switches, document.service.get());
-    if let Some(workload) = &workload {
-        reader.drivable(workload, &document, &rungs);
+    let rungs = reader.rungs::<K>(&document.rungs, switches, document.service.get());
+    // What has a wrong value would be refused for it again.
+    if let Some(workload) = &workload
+        && !reader.problems.mentions("workload")
+    {
+        K::drivable(workload, &document, &rungs, &mut reader);
     }
     let objective = reader.objective(&document.objective, workload.as_ref());
     let on_this_host = matches!(topology, Some(Topology::Host { .. }));
@@ -49,7 +53,7 @@ pub(super) fn resolve(
         None => Design::count_comparisons(&rungs),
     };
     let (warmup, measure, judging) =
-        reader.experiment(&document.experiment, objective, comparisons);
+        reader.experiment::<K>(&document.experiment, objective, comparisons);
     let program = document.service.get().command.as_ref();
     let program_at = program
         .and_then(|command| command.get().first())
@@ -77,13 +81,14 @@ pub(super) fn resolve(
     })
 }
 
-struct Reader<'p, 't> {
-    problems: &'p mut Collector<'t>,
+/// Reads the values of a document and notes what is wrong with them.
+pub(super) struct Reader<'p, 't> {
+    pub(super) problems: &'p mut Collector<'t>,
     named: Vec<Named>,
 }
 
 impl Reader<'_, '_> {
-    fn identity(&mut self, document: &Document) {
+    fn identity<K: Kind>(&mut self, document: &Document<K>) {
         if *document.schema.get() != SCHEMA {
             let message = format!("this version of rungwise reads schema {SCHEMA}");
             self.problems.add(document.schema.span(), "schema", message);
@@ -195,7 +200,11 @@ impl Reader<'_, '_> {
         parts.iter().map(|part| part.get().clone()).collect()
     }
 
-    fn topology(&mut self, document: &Document, service: Option<&Service>) -> Option<Topology> {
+    fn topology<K: Kind>(
+        &mut self,
+        document: &Document<K>,
+        service: Option<&Service>,
+    ) -> Option<Topology> {
         let running = matches!(service, Some(Service::Running { .. }));
         let Some(at) = &document.topology else {
             return Some(if running {
@@ -258,12 +267,13 @@ impl Reader<'_, '_> {
 }
 
 /// Stand-ins from the blocks for documentation (RFC 5737, RFC 3849): enough to see whether a template can be filled.
-fn sample_places(address: &str) -> Places {
+pub(super) fn sample_places(address: &str) -> Places {
     Places {
         server: address.to_owned(),
         client: address.to_owned(),
         device: Some("eth0".to_owned()),
         cpus: 1,
         rungwise: "rungwise".to_owned(),
+        scratch: "/tmp".to_owned(),
     }
 }

@@ -5,7 +5,8 @@ use rungwise_host::recorded::Recorded;
 
 use super::*;
 use crate::design::{Guard, Objective, Part};
-use crate::stage::Side;
+use crate::stage::{Side, Traffic};
+use rungwise_load::udp::XdpMode;
 
 const MINIMAL: &str = r#"schema = 1
 name = "mine"
@@ -52,6 +53,14 @@ fn places() -> Places {
         device: Some("rw-server".to_owned()),
         cpus: 2,
         rungwise: "/usr/bin/rungwise".to_owned(),
+        scratch: "/tmp/scratch".to_owned(),
+    }
+}
+
+fn udp(scenario: &Scenario) -> &Udp {
+    match &scenario.workload {
+        Workload::Udp(udp) => udp,
+        Workload::Command(_) => panic!("not datagrams"),
     }
 }
 
@@ -161,9 +170,9 @@ fn a_minimal_file_has_sensible_defaults() {
         }
     );
     assert_eq!(scenario.judging.looks, [8, 16, 24]);
-    assert_eq!(scenario.judging.objective, Objective::Rate);
+    assert_eq!(scenario.judging.objective, Objective::rate());
     assert_eq!(scenario.measure, Duration::from_millis(300));
-    assert_eq!(scenario.workload.threads.on(4), 4);
+    assert_eq!(udp(&scenario).threads.on(4), 4);
     assert_eq!(scenario.rungs[0].title, "net.gro");
     assert_eq!(scenario.rungs[0].set[0].0.side, Side::Server);
 }
@@ -194,7 +203,7 @@ fn guards_and_objectives_are_read() {
         "{MINIMAL}[objective]\nminimise = \"p99\"\nguards = [\"loss <= 1%\", \"p99<50ms\", \"errors == 0\"]\n"
     );
     let judging = parse(&text).unwrap().judging;
-    assert_eq!(judging.objective, Objective::P99);
+    assert_eq!(judging.objective, Objective::minimise("p99"));
     assert_eq!(
         judging.guards,
         [
@@ -241,20 +250,29 @@ fn a_missing_key_says_what_it_is_for() {
 
 #[test]
 fn each_workload_is_a_kind_of_a_scenario() {
-    let kinds = &schema()["$defs"]["WorkloadKind"]["oneOf"];
-    let kinds = kinds.as_array().unwrap().iter().map(|kind| &kind["const"]);
-    let ids: Vec<&str> = rungwise_load::WORKLOADS
-        .iter()
-        .map(|workload| workload.id)
-        .collect();
-    assert_eq!(kinds.collect::<Vec<_>>(), ids);
+    let message = problem(&with("kind = \"udp\"", "kind = \"carrier-pigeon\""));
+    assert_eq!(
+        message,
+        "test.toml:5:21: workload.kind: 'carrier-pigeon' is not command or udp"
+    );
+    // Each of them has a table of its own: a key of none is noticed.
+    for kind in rungwise_load::WORKLOADS {
+        let text = format!("kind = \"{}\", pigeons = 1", kind.id);
+        let message = parse(&with("kind = \"udp\"", &text))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.contains("workload.pigeons: unknown key"),
+            "{message}"
+        );
+    }
 }
 
 #[test]
 fn a_wrong_type_or_word_says_what_was_expected() {
     let message = problem(&with("kind = \"udp\"", "kind = \"upd\""));
     assert!(
-        message.ends_with("workload.kind: 'upd' is not udp; did you mean 'udp'?"),
+        message.ends_with("workload.kind: 'upd' is not command or udp; did you mean 'udp'?"),
         "{message}"
     );
     let message = problem(&with("name = \"mine\"", "name = 5"));
@@ -421,7 +439,7 @@ fn impossible_services_and_topologies_are_refused() {
 #[test]
 fn a_generator_without_sockets_sends_no_bursts() {
     let place = |word: &str| with("target = ", &format!("af_xdp = \"{word}\", target = "));
-    let of = |text: &str| parse(text).unwrap().workload.af_xdp;
+    let of = |text: &str| udp(&parse(text).unwrap()).af_xdp;
     assert_eq!(of(&with("target = ", "target = ")), None);
     assert_eq!(of(&place("native")), Some(XdpMode::Native));
     assert_eq!(of(&place("generic")), Some(XdpMode::Generic));
@@ -435,7 +453,7 @@ fn a_generator_without_sockets_sends_no_bursts() {
 #[test]
 fn a_request_from_a_file_is_outstanding_alone() {
     let opaque = with("target = ", "payload = \"request.bin\", target = ");
-    let workload = parse(&opaque).unwrap().workload;
+    let workload = udp(&parse(&opaque).unwrap()).clone();
     assert_eq!(workload.depth, 1);
     assert_eq!(
         workload.request,
@@ -763,5 +781,124 @@ proptest! {
                 prop_assert!(problem.column >= 1);
             }
         }
+    }
+}
+
+const COMMAND: &str = r#"schema = 1
+name = "mine"
+title = "my server"
+service = { command = ["./server"] }
+workload = { kind = "command", target = "{server}:80", command = ["wrk", "-c{connections}", "-d{seconds}s", "http://{target}/"], reader = "wrk" }
+[[rungs]]
+id = "net.gro"
+set = { "net.gro" = "off" }
+"#;
+
+fn command_with(old: &str, new: &str) -> String {
+    let text = COMMAND.replacen(old, new, 1);
+    assert_ne!(text, COMMAND, "{old}");
+    text
+}
+
+#[test]
+fn a_program_is_told_where_for_how_long_and_by_how_many() {
+    let scenario = parse(COMMAND).unwrap();
+    assert_eq!(scenario.measure, Duration::from_secs(2));
+    assert_eq!(scenario.warmup, Duration::ZERO);
+    let Workload::Command(command) = &scenario.workload else {
+        panic!("a program");
+    };
+    let places = resolve::sample_places("192.0.2.1");
+    let traffic = Traffic {
+        connections: Some(7),
+        ..Traffic::default()
+    };
+    let target = "192.0.2.1:80".parse().unwrap();
+    let words = command.words(&places, target, &traffic, 2.0, "/tmp/out");
+    assert_eq!(
+        words.unwrap(),
+        ["wrk", "-c7", "-d2s", "http://192.0.2.1:80/"]
+    );
+    assert!(!command.writes_output());
+}
+
+#[test]
+fn what_a_program_does_not_report_cannot_decide() {
+    let objective =
+        |line: &str| command_with("[[rungs]]", &format!("[objective]\n{line}\n[[rungs]]"));
+    for (line, says) in [
+        ("minimise = \"p99.9\"", "does not report 'p99.9'"),
+        ("maximise = \"p99\"", "say minimise = \"p99\""),
+        ("minimise = \"rate\"", "say maximise = \"rate\""),
+        ("maximise = \"rat\"", "did you mean 'rate'?"),
+        ("guards = [\"jobs < 5\"]", "'jobs' cannot be guarded"),
+    ] {
+        let message = problem(&objective(line));
+        assert!(message.contains(says), "{line}: {message}");
+    }
+    let scenario = parse(&objective(
+        "minimise = \"server.cpu_us_per_tx\"\nguards = [\"max < 1s\"]",
+    ));
+    let judging = scenario.unwrap().judging;
+    assert_eq!(
+        judging.objective,
+        Objective::minimise("server.cpu_us_per_tx")
+    );
+    let guard = Guard::Other {
+        name: "max".to_owned(),
+        at_most: 1e6,
+    };
+    assert_eq!(judging.guards, [guard]);
+}
+
+#[test]
+fn a_program_that_cannot_be_read_is_refused_at_its_place() {
+    for (old, new, says) in [
+        (
+            "reader = \"wrk\"",
+            "reader = \"wrrk\"",
+            "there is no reader 'wrrk'; did you mean 'wrk'?",
+        ),
+        (", reader = \"wrk\"", "", "say what the program prints"),
+        ("{seconds}", "{rate}", "give workload.rate"),
+        ("{seconds}", "{minutes}", "unknown placeholder '{minutes}'"),
+        (
+            "command = [\"wrk\", ",
+            "command = [\"\", ",
+            "the program is missing",
+        ),
+        (
+            "reader = \"wrk\"",
+            "metrics = { jobs = { } }",
+            "say where the number stands",
+        ),
+        (
+            "reader = \"wrk\"",
+            "metrics = { jobs = { pointer = \"x\" } }",
+            "is no JSON pointer",
+        ),
+        (
+            "reader = \"wrk\"",
+            "metrics = { jobs = { pattern = \"x\" } }",
+            "marks no number",
+        ),
+        (
+            "reader = \"wrk\"",
+            "metrics = { jobs = { pattern = \"(x)\" } }",
+            "this workload reports none",
+        ),
+        (
+            "[[rungs]]",
+            "[experiment]\nwarmup = \"1s\"\n[[rungs]]",
+            "no warm-up of its own",
+        ),
+        (
+            "id = \"net.gro\"",
+            "id = \"net.gro\"\nworkload = { rate = \"5/s\" }",
+            "has no {rate}",
+        ),
+    ] {
+        let message = problem(&command_with(old, new));
+        assert!(message.contains(says), "{new}: {message}");
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn design(steps: Vec<Step>) -> Design {
         steps,
         auto: None,
         judging: Judging {
-            objective: Objective::Rate,
+            objective: Objective::rate(),
             guards: vec![Guard::Loss { at_most: 0.01 }],
             min_effect: 0.02,
             alpha: 0.01,
@@ -256,7 +256,7 @@ fn a_ladder_for_latency_is_judged_and_checked_by_latency() {
         source: "elsewhere".to_owned(),
     });
     let mut design = design(vec![quick]);
-    design.judging.objective = Objective::P99;
+    design.judging.objective = Objective::minimise("p99");
     let climbed = run(&design, &mut Simulated::new(17).effect("quick", 1.3));
     assert_eq!(outcome(&climbed, "quick"), Outcome::Kept);
     // Less latency and more rate are the same sign.

@@ -187,8 +187,9 @@ impl Stage for Simulated {
                 cpu_us_per_tx: cost,
                 server_us_per_tx: cost / 2.0,
                 client_us_per_tx: cost / 2.0,
-                p50_us: 200.0,
-                p99_us: 600.0 * 500_000.0 / rate,
+                p50_us: Some(200.0),
+                p99_us: Some(600.0 * 500_000.0 / rate),
+                metrics: BTreeMap::new(),
                 cpu: CpuWindow {
                     foreign: if disturbed { 0.3 } else { 0.01 },
                     ..CpuWindow::default()

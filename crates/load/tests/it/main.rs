@@ -12,4 +12,5 @@ mod contract;
 mod limits;
 mod matching;
 mod open;
+mod programs;
 mod server;

@@ -12,16 +12,12 @@ use crate::numbers::{self, ABSENT};
 pub(super) fn picture(report: &TuneReport) -> Block {
     let band = report.aa.smallest_effect.filter(|effect| *effect > 0.0);
     let reference = reference_name(report);
-    let (quantity, sides) = match report.objective.as_str() {
-        "p99_us" => (
-            "change of p99 against the variant without the change",
-            ("shorter", "longer"),
-        ),
-        _ => (
-            "change of the rate against the variant without the change",
-            ("slower", "faster"),
-        ),
+    let (metric, sides) = match report.objective.as_str() {
+        "rate_per_s" => ("the rate", ("slower", "faster")),
+        "p99_us" => ("p99", ("shorter", "longer")),
+        other => (other, ("less", "more")),
     };
+    let quantity = format!("change of {metric} against the variant without the change");
     let note = match band {
         Some(effect) => format!(
             "Line: interval; dot: median of the pairs. Of changes within the shaded band, ±{}, this machine's noise hides \
@@ -35,7 +31,7 @@ pub(super) fn picture(report: &TuneReport) -> Block {
         title: headline(report),
         note,
         plot: Plot::Intervals(Intervals {
-            quantity: quantity.to_owned(),
+            quantity,
             sides,
             band,
             reference,
@@ -62,12 +58,8 @@ fn headline(report: &TuneReport) -> String {
             .filter_map(|rung| rung.delta.map(|delta| (rung, delta.point)))
     };
     let kept = report.kept.len();
-    // For latency less is better, so the best change is the smallest one.
-    let sign = if report.objective == "p99_us" {
-        -1.0
-    } else {
-        1.0
-    };
+    // Where less is better the best change is the smallest one.
+    let sign = if report.less_is_better() { -1.0 } else { 1.0 };
     let best = changes()
         .filter(|(rung, _)| rung.outcome == Outcome::Kept)
         .max_by(|a, b| (a.1 * sign).total_cmp(&(b.1 * sign)));

@@ -181,7 +181,7 @@ fn cost_ends(report: &TuneReport) -> (Option<f64>, Option<f64>) {
 fn p99_ends(report: &TuneReport) -> (Option<f64>, Option<f64>) {
     ends(
         report,
-        |run| run.p99_us,
+        |run| run.p99_us.unwrap_or(f64::NAN),
         |rung| rung.latency_us.map(|l| l.p99),
     )
 }

@@ -133,10 +133,10 @@ impl Frame<'_> {
             unit: Unit::Micros,
             from_zero: false,
             series: vec![
-                self.series("p50, A", "A", 1, |run| run.p50_us),
-                self.series("p50, B", "B", 1, |run| run.p50_us),
-                self.series("p99, A", "A", 2, |run| run.p99_us),
-                self.series("p99, B", "B", 2, |run| run.p99_us),
+                self.series("p50, A", "A", 1, |run| run.p50_us.unwrap_or(f64::NAN)),
+                self.series("p50, B", "B", 1, |run| run.p50_us.unwrap_or(f64::NAN)),
+                self.series("p99, A", "A", 2, |run| run.p99_us.unwrap_or(f64::NAN)),
+                self.series("p99, B", "B", 2, |run| run.p99_us.unwrap_or(f64::NAN)),
             ],
             columns: vec![
                 Column::number("p50", "p50_us"),
@@ -144,8 +144,8 @@ impl Frame<'_> {
             ],
             cells: |run| {
                 vec![
-                    Cell::number(Some(run.p50_us), numbers::micros_only),
-                    Cell::number(Some(run.p99_us), numbers::micros_only),
+                    Cell::number(run.p50_us, numbers::micros_only),
+                    Cell::number(run.p99_us, numbers::micros_only),
                 ]
             },
         })

@@ -176,7 +176,7 @@ fn no_number_is_infinite_or_not_a_number() {
     for rung in &mut report.rungs {
         for pair in &mut rung.pairs {
             pair.a.rate_per_s = 0.0;
-            pair.b.p99_us = f64::INFINITY;
+            pair.b.p99_us = Some(f64::INFINITY);
             pair.b.cpu.foreign = f64::NAN;
         }
         if let Some(delta) = &mut rung.delta {

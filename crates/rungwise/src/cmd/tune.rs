@@ -14,7 +14,7 @@ use rungwise_experiment::design::Design;
 use rungwise_experiment::lab::{Blueprint, Lab, Looker, Means};
 use rungwise_experiment::ladder::{Climbed, climb};
 use rungwise_experiment::record::RunFolder;
-use rungwise_experiment::scenario::{self, Request, Scenario, Topology};
+use rungwise_experiment::scenario::{self, Request, Scenario, Topology, Workload};
 use rungwise_experiment::stage::StageError;
 use rungwise_host::live::Live;
 use rungwise_host::lock::InstanceLock;
@@ -261,11 +261,14 @@ fn problem(error: ExperimentError) -> anyhow::Error {
 /// What pairs of one experiment must have in common beside the design of its rungs.
 fn place(blueprint: &Blueprint, scenario: &Scenario) -> anyhow::Result<String> {
     let machine = machine::fingerprint(&Live);
-    let requests = match &scenario.workload.request {
-        Request::Sized { .. } => String::new(),
-        Request::Opaque { file } | Request::Dns { file } => {
-            format!("; {file} {}", sums::sum(&files::read(Path::new(file))?))
-        }
+    let requests = match &scenario.workload {
+        Workload::Udp(udp) => match &udp.request {
+            Request::Sized { .. } => String::new(),
+            Request::Opaque { file } | Request::Dns { file } => {
+                format!("; {file} {}", sums::sum(&files::read(Path::new(file))?))
+            }
+        },
+        Workload::Command(_) => String::new(),
     };
     Ok(format!(
         "{}; {blueprint}{requests}; {}, {} CPUs, kernel {}",

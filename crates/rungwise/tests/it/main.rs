@@ -23,6 +23,7 @@ mod judged;
 mod ladder;
 mod peers;
 mod plants;
+mod program;
 mod resume;
 mod run;
 mod threads;

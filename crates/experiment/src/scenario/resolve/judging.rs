@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use rungwise_model::units;
+use rungwise_stats::decide::Direction;
 use rungwise_stats::interval::FEWEST;
 
 use super::super::Workload;
-use super::super::document::{At, ExperimentTable, Maximise, Minimise, ObjectiveTable};
+use super::super::document::{At, ExperimentTable, ObjectiveTable};
+use super::super::kinds::Kind;
 use super::super::problem::did_you_mean;
 use super::Reader;
 use crate::design::{Guard, Judging, Objective};
+use crate::metric;
 
 /// A guess at the most pairs anybody waits for; the interval's time grows with their square.
 const MOST_PAIRS: u32 = 500;
@@ -21,24 +24,28 @@ impl Reader<'_, '_> {
         workload: Option<&Workload>,
     ) -> (Objective, Vec<Guard>) {
         let objective = match (&table.maximise, &table.minimise) {
-            (Some(maximise), None) => match maximise.get() {
-                Maximise::Rate => Objective::Rate,
-            },
-            (None, Some(minimise)) => match minimise.get() {
-                Minimise::P99 => Objective::P99,
-            },
-            (None, None) => Objective::Rate,
+            (Some(metric), None) => self.metric(metric, Direction::HigherIsBetter, workload),
+            (None, Some(metric)) => self.metric(metric, Direction::LowerIsBetter, workload),
+            (None, None) => Objective::rate(),
             (Some(_), Some(minimise)) => {
                 let message =
                     "one metric decides: 'maximise' or 'minimise'; make the other a guard";
                 self.problems
                     .add(minimise.span(), "objective.minimise", message);
-                Objective::Rate
+                Objective::rate()
             }
         };
+        if let (None, None, Some(workload)) = (&table.maximise, &table.minimise, workload)
+            && !workload.reports("rate")
+            // Where its reader was refused, that is what is wrong.
+            && !self.problems.mentions("workload")
+        {
+            let message = "without an objective the rate decides, and this workload reports none; name one of its metrics";
+            self.problems.add(0..0, "objective", message);
+        }
         let mut guards = Vec::new();
         for (index, at) in table.guards.iter().enumerate() {
-            let read = guard(at.get());
+            let read = guard(at.get(), workload);
             match read.and_then(|guard| within_reach(guard, at.get(), workload)) {
                 Ok(guard) => guards.push(guard),
                 Err(message) => {
@@ -50,7 +57,31 @@ impl Reader<'_, '_> {
         (objective, guards)
     }
 
-    pub(super) fn experiment(
+    /// A metric that the workload reports, and of which this is the better way.
+    fn metric(
+        &mut self,
+        at: &At<String>,
+        direction: Direction,
+        workload: Option<&Workload>,
+    ) -> Objective {
+        let (name, key, other) = match direction {
+            Direction::HigherIsBetter => (at.get(), "objective.maximise", "minimise"),
+            Direction::LowerIsBetter => (at.get(), "objective.minimise", "maximise"),
+        };
+        if metric::better(name).is_some_and(|better| better != direction) {
+            let message = format!("that would make it worse; say {other} = \"{name}\"");
+            self.problems.add(at.span(), key, message);
+        } else if let Some(workload) = workload.filter(|workload| !workload.reports(name)) {
+            self.problems
+                .add(at.span(), key, unreported(name, workload));
+        }
+        match direction {
+            Direction::HigherIsBetter => Objective::maximise(name),
+            Direction::LowerIsBetter => Objective::minimise(name),
+        }
+    }
+
+    pub(super) fn experiment<K: Kind>(
         &mut self,
         table: &ExperimentTable,
         (objective, guards): (Objective, Vec<Guard>),
@@ -75,8 +106,16 @@ impl Reader<'_, '_> {
             max_discards: table.max_discards.unwrap_or(12),
             seed: table.seed.as_ref().map_or(1, |seed| *seed.get()),
         };
-        let warmup = self.duration(table.warmup.as_ref(), "experiment.warmup", 100);
-        let measure = self.duration(table.measure.as_ref(), "experiment.measure", 300);
+        let warmup = match (&table.warmup, K::WARMUP_MS) {
+            (Some(at), 0) => {
+                let message = "this workload has no warm-up of its own; have the program do it";
+                self.problems.add(at.span(), "experiment.warmup", message);
+                Duration::ZERO
+            }
+            (None, 0) => Duration::ZERO,
+            (at, default) => self.duration(at.as_ref(), "experiment.warmup", default),
+        };
+        let measure = self.duration(table.measure.as_ref(), "experiment.measure", K::MEASURE_MS);
         (warmup, measure, judging)
     }
 
@@ -119,7 +158,7 @@ impl Reader<'_, '_> {
 
 /// `loss <= 1%`, `errors == 0`, `p99 < 20ms`. An error is a request without a right reply in time: lost, or answered with an
 /// error. A limit that is met exactly is met: no measurement tells the two signs apart.
-fn guard(text: &str) -> Result<Guard, String> {
+fn guard(text: &str, workload: Option<&Workload>) -> Result<Guard, String> {
     let shape = "write a guard as 'loss <= 1%', 'errors == 0' or 'p99 < 20ms'";
     let (metric, limit) = match text.split_once("==") {
         Some((metric, limit)) if limit.trim() == "0" => (metric, "0%"),
@@ -147,20 +186,50 @@ fn guard(text: &str) -> Result<Guard, String> {
             }),
             Err(error) => Err(error.to_string()),
         },
-        other => Err(format!(
-            "'{other}' cannot be guarded; {shape}{}",
-            did_you_mean(other, ["loss", "errors", "p99"])
-        )),
+        other => {
+            let reports = workload.is_none_or(|workload| workload.reports(other));
+            if !reports || other == "rate" {
+                let known = workload.map(Workload::metrics).unwrap_or_default();
+                let known = ["loss", "errors", "p99"].into_iter().chain(known);
+                let near = did_you_mean(other, known);
+                return Err(format!("'{other}' cannot be guarded; {shape}{near}"));
+            }
+            let at_most = if metric::is_latency(other) {
+                let at_most = units::duration(limit).map_err(|error| error.to_string())?;
+                at_most.as_secs_f64() * 1e6
+            } else {
+                limit
+                    .parse()
+                    .map_err(|_| format!("'{limit}' is no number; {shape}"))?
+            };
+            Ok(Guard::Other {
+                name: other.to_owned(),
+                at_most,
+            })
+        }
     }
+}
+
+fn unreported(name: &str, workload: &Workload) -> String {
+    let known = workload.metrics();
+    format!(
+        "this workload does not report '{name}'{}; it reports {}",
+        did_you_mean(name, known.iter().copied()),
+        known.join(", ")
+    )
 }
 
 /// A guard that can fail. In a closed loop a request leaves as soon as its slot is free, and what comes after the timeout is
 /// no reply: no latency reaches it.
 fn within_reach(guard: Guard, text: &str, workload: Option<&Workload>) -> Result<Guard, String> {
-    let closed = workload.filter(|workload| workload.rate_per_s.is_none());
-    let timeout = closed.map(|workload| workload.timeout);
-    match (guard, timeout) {
-        (Guard::P99 { at_most_us }, Some(timeout)) if at_most_us >= timeout.as_secs_f64() * 1e6 => {
+    let timeout = match workload {
+        Some(Workload::Udp(udp)) if udp.rate_per_s.is_none() => Some(udp.timeout),
+        _ => None,
+    };
+    match (&guard, timeout) {
+        (Guard::P99 { at_most_us }, Some(timeout))
+            if *at_most_us >= timeout.as_secs_f64() * 1e6 =>
+        {
             Err(format!(
                 "'{text}' forbids nothing: what comes after the timeout of {} ms is lost and no reply; choose less, or a longer \
                  workload.timeout",

@@ -1,13 +1,12 @@
 //! Where the ladder starts, its rungs, and whether they can be climbed.
 
-use rungwise_load::udp::{LARGEST_BATCH, LARGEST_BURST, LARGEST_DEPTH};
 use rungwise_model::tune::Reference;
 use rungwise_model::units;
 
 use super::super::document::{
     At, AutoTable, BaselineTable, End, ReferenceTable, RungTable, ServiceTable, Settings,
-    TrafficTable,
 };
+use super::super::kinds::Kind;
 use super::super::problem::{any_of, did_you_mean};
 use super::super::{Start, Switches};
 use super::Reader;
@@ -73,9 +72,9 @@ impl Reader<'_, '_> {
         })
     }
 
-    pub(super) fn rungs(
+    pub(super) fn rungs<K: Kind>(
         &mut self,
-        rungs: &[At<RungTable>],
+        rungs: &[At<RungTable<K::Change>>],
         switches: &Switches,
         service: &ServiceTable,
     ) -> Vec<Step> {
@@ -118,7 +117,7 @@ impl Reader<'_, '_> {
                 traffic: rung
                     .workload
                     .as_ref()
-                    .map_or_else(Traffic::default, |table| self.traffic(table, &key)),
+                    .map_or_else(Traffic::default, |table| K::traffic(table, self, &key)),
                 shared_lock: rung.shared_lock,
                 label: rung.label.clone(),
                 reference: rung
@@ -131,7 +130,7 @@ impl Reader<'_, '_> {
         steps
     }
 
-    pub(super) fn part(&mut self, at: &At<RungTable>, key: &str) -> Part {
+    pub(super) fn part<C>(&mut self, at: &At<RungTable<C>>, key: &str) -> Part {
         let rung = at.get();
         let branch = rung.branch.as_ref().filter(|branch| *branch.get());
         let limit = rung.limit.as_ref().filter(|limit| *limit.get());
@@ -171,12 +170,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn bundle(
+    pub(super) fn bundle<C>(
         &mut self,
-        rung: &RungTable,
+        rung: &RungTable<C>,
         part: &Part,
         earlier: &[Step],
-        all: &[At<RungTable>],
+        all: &[At<RungTable<C>>],
         key: &str,
     ) {
         for member in &rung.bundle_with {
@@ -204,7 +203,7 @@ impl Reader<'_, '_> {
     }
 
     /// Service switches of a service that cannot be started anew; by their custom prefix, as no declaration exists.
-    pub(super) fn no_switches(&mut self, rung: &RungTable, key: &str) {
+    pub(super) fn no_switches<C>(&mut self, rung: &RungTable<C>, key: &str) {
         for (id, _) in rung
             .set
             .iter()
@@ -279,20 +278,6 @@ impl Reader<'_, '_> {
             }
         }
         sides
-    }
-
-    pub(super) fn traffic(&mut self, table: &TrafficTable, key: &str) -> Traffic {
-        let mut number = |at: &Option<At<u32>>, name: &str, most: usize| {
-            let key = format!("{key}.workload.{name}");
-            at.as_ref()
-                .map(|at| self.between(at, &key, 1, most as u32) as usize)
-        };
-        Traffic {
-            burst: number(&table.burst, "burst", usize::from(LARGEST_BURST))
-                .map(|burst| burst as u16),
-            depth: number(&table.depth, "depth", LARGEST_DEPTH),
-            batch: number(&table.batch, "batch", LARGEST_BATCH),
-        }
     }
 
     pub(super) fn reference(&mut self, table: &ReferenceTable, key: &str) -> Option<Reference> {

@@ -10,7 +10,7 @@ use super::super::document::{At, Count as CountText};
 use super::Reader;
 
 impl Reader<'_, '_> {
-    pub(super) fn unit<T, E: Display>(
+    pub(in super::super) fn unit<T, E: Display>(
         &mut self,
         at: &At<String>,
         key: &str,
@@ -26,7 +26,7 @@ impl Reader<'_, '_> {
     }
 
     /// The value of a quantity, which zero is not; 1 where it was refused.
-    pub(super) fn positive<E: Display>(
+    pub(in super::super) fn positive<E: Display>(
         &mut self,
         at: &At<String>,
         key: &str,
@@ -39,7 +39,7 @@ impl Reader<'_, '_> {
         value.unwrap_or(1.0)
     }
 
-    pub(super) fn duration(
+    pub(in super::super) fn duration(
         &mut self,
         at: Option<&At<String>>,
         key: &str,
@@ -57,7 +57,12 @@ impl Reader<'_, '_> {
         value.unwrap_or(Duration::from_millis(default_ms))
     }
 
-    pub(super) fn share(&mut self, at: Option<&At<String>>, key: &str, default: f64) -> f64 {
+    pub(in super::super) fn share(
+        &mut self,
+        at: Option<&At<String>>,
+        key: &str,
+        default: f64,
+    ) -> f64 {
         let Some(at) = at else { return default };
         let key = format!("experiment.{key}");
         let value = self.positive(at, &key, units::fraction);
@@ -67,7 +72,13 @@ impl Reader<'_, '_> {
         value
     }
 
-    pub(super) fn between(&mut self, at: &At<u32>, key: &str, least: u32, most: u32) -> u32 {
+    pub(in super::super) fn between(
+        &mut self,
+        at: &At<u32>,
+        key: &str,
+        least: u32,
+        most: u32,
+    ) -> u32 {
         if !(least..=most).contains(at.get()) {
             self.problems.add(
                 at.span(),
@@ -78,7 +89,12 @@ impl Reader<'_, '_> {
         *at.get()
     }
 
-    pub(super) fn count(&mut self, at: Option<&At<CountText>>, key: &str, most: u32) -> Count {
+    pub(in super::super) fn count(
+        &mut self,
+        at: Option<&At<CountText>>,
+        key: &str,
+        most: u32,
+    ) -> Count {
         let Some(at) = at else { return Count::Cpus };
         match at.get() {
             CountText::Number(number) if (1..=most).contains(number) => {

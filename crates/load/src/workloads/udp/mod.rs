@@ -34,6 +34,7 @@ use crate::Error;
 /// What `rungwise explain udp` shows.
 pub(super) const WORKLOAD: super::Workload = super::Workload {
     id: "udp",
+    by_hand: true,
     summary: "Many small requests, each a datagram, each with one datagram as its reply.",
     doc: "\
 - **who**: `threads` x `sockets` connected sockets, so as many flows, ask one server. With `af_xdp` the same flows leave and come by the queues of a device.

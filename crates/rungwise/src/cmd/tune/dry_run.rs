@@ -37,7 +37,7 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
     let compared = judging.comparisons + limits + 1;
     let looks: Vec<String> = judging.looks.iter().map(u32::to_string).collect();
     let looks = looks.join(", ");
-    let each = blueprint.workload.warmup.as_secs_f64() + blueprint.measured_s();
+    let each = blueprint.warmup_s() + blueprint.measured_s();
     writeln!(
         text,
         "pairs    looks at {looks}; {each:.2} s a run, two runs a pair, {compared} comparisons: {:.0} s of load if all of them take {most} pairs; discarded pairs, restarts of the service and waiting for quiet come on top",

@@ -101,6 +101,7 @@ impl Ending<'_> {
             "service with everything kept: {}",
             self.blueprint.service_line(&kept)
         ));
+        method.extend(self.blueprint.caveat());
         let cut = self.climbed.verdict.is_none();
         TuneReport {
             envelope: output::envelope(self.started, exit),
@@ -118,6 +119,7 @@ impl Ending<'_> {
             },
             overall: self.climbed.overall,
             objective: self.design.judging.objective.field().to_owned(),
+            minimise: self.design.judging.objective.less_is_better(),
             kept: self.climbed.kept,
             aa: self.climbed.aa,
             rungs: self.climbed.rungs,
@@ -143,6 +145,7 @@ fn judging(design: &Design) -> Vec<String> {
                 percent(*at_most)
             ),
             Guard::P99 { at_most_us } => format!("p99 at most {at_most_us:.0} us"),
+            Guard::Other { name, at_most } => format!("{name} at most {at_most}"),
         })
         .collect();
     let found = design.auto.as_ref().map(|auto| {

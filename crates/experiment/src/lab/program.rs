@@ -1,0 +1,252 @@
+//! A program that loads the service: started, timed, read.
+//!
+//! Each run starts it anew in the client's namespace, waits for its end, and reads what it printed or wrote. Its CPU time, that of the
+//! processes it starts and of those that it waited for, counts as the generator's.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rungwise_formats::task;
+use rungwise_host::cpu::{CpuMeter, CpuSource, Owner};
+use rungwise_host::namespace::Namespace;
+use rungwise_host::process::{self, Launch, Service};
+use rungwise_host::{clock, files};
+use rungwise_load::command::Figures;
+use rungwise_model::machine::CpuWindow;
+
+use super::blueprint::scratch;
+use crate::scenario::{Command, Output, Places};
+use crate::stage::{StageError, Traffic};
+
+/// Bytes of standard output that are read; what is longer is refused.
+const MOST_OUTPUT: usize = 64 << 20;
+/// The same of a file: some millions of lines of results.
+const MOST_FILE: u64 = 512 << 20;
+/// Between two looks whether the user asked to stop.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// Units of time in /proc/PID/stat, seconds.
+const TICK: f64 = 0.01;
+
+/// A program and where it runs.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// What the scenario says of it.
+    pub command: Command,
+    /// The service.
+    pub target: SocketAddr,
+    /// What the placeholders stand for.
+    pub places: Places,
+    /// Measured length of a run.
+    pub measure: Duration,
+}
+
+/// What a run of it gave.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) figures: Figures,
+    /// Numbers that the scenario picks.
+    pub(super) picked: BTreeMap<String, f64>,
+    /// From its start to its end.
+    pub(super) cpu: CpuWindow,
+    /// CPU time of the program and of those that it started, seconds.
+    pub(super) client_cpu_s: f64,
+}
+
+/// The file that `{output}` names, removed when it is not needed any more.
+struct OutputFile(PathBuf);
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        let _ = files::remove(&self.0);
+    }
+}
+
+impl Program {
+    /// Runs it once; `service` are the CPU clocks of the service.
+    pub(super) fn run(
+        &self,
+        traffic: &Traffic,
+        namespace: Option<&Namespace>,
+        service: &[CpuSource],
+        interrupted: &AtomicBool,
+    ) -> Result<Ran, StageError> {
+        let file = OutputFile(scratch().join("output"));
+        let words = self
+            .command
+            .words(
+                &self.places,
+                self.target,
+                traffic,
+                self.measure.as_secs_f64(),
+                &file.0.to_string_lossy(),
+            )
+            .map_err(|error| StageError::Unavailable(error.to_string()))?;
+        let clock = Clock::default();
+        let sources: Vec<CpuSource> = service.iter().cloned().chain([clock.source()]).collect();
+        let meter = CpuMeter::begin(&sources)?;
+        let mut program = Service::start(&Launch {
+            argv: words.clone(),
+            namespace,
+            keep: MOST_OUTPUT,
+            ..Launch::default()
+        })?;
+        clock.follow(program.pid());
+        let deadline = clock::now() + self.command.within;
+        while !program.wait_end(PATIENCE)? {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(StageError::Interrupted);
+            }
+            if clock::now() >= deadline {
+                let said = said(&program);
+                return Err(StageError::Precondition(format!(
+                    "the load program has not ended within {} s, and was ended: {}{said}; have it measure for {{seconds}}, or give \
+                     it longer with workload.within",
+                    self.command.within.as_secs_f64(),
+                    words.join(" ")
+                )));
+            }
+        }
+        // It has ended and is not reaped: its clock and those of whom it waited for still stand.
+        let cpu = meter.end()?;
+        let client_cpu_s = clock.spent().map_or(0.0, |spent| spent.as_secs_f64());
+        let (printed, is_cut) = program.printed();
+        let last = said(&program);
+        let status = program.stop(Duration::ZERO)?;
+        if !status.success() {
+            return Err(StageError::Precondition(format!(
+                "the load program failed ({status}): {}{last}",
+                words.join(" ")
+            )));
+        }
+        let read = if self.command.writes_output() {
+            files::read_at_most(&file.0, MOST_FILE).map_err(|_| {
+                StageError::Precondition(format!(
+                    "the load program ended well and wrote no file {} that can be read: {}{last}",
+                    file.0.display(),
+                    words.join(" ")
+                ))
+            })?
+        } else if is_cut {
+            return Err(StageError::Precondition(format!(
+                "the load program printed more than {} MiB: {}; have it print less, or write to {{output}}",
+                MOST_OUTPUT >> 20,
+                words.join(" ")
+            )));
+        } else {
+            printed
+        };
+        let (figures, picked) = figures(&self.command.output, &String::from_utf8_lossy(&read))
+            .map_err(|why| {
+                StageError::Precondition(format!(
+                    "cannot read what the load program printed: {why}; it was: {}{last}",
+                    words.join(" ")
+                ))
+            })?;
+        Ok(Ran {
+            figures,
+            picked,
+            cpu,
+            client_cpu_s,
+        })
+    }
+}
+
+/// The figures in an output, and the numbers that are picked out of it.
+fn figures(output: &Output, text: &str) -> Result<(Figures, BTreeMap<String, f64>), String> {
+    if text.trim().is_empty() {
+        return Err("it printed nothing".to_owned());
+    }
+    let figures = match output.reader {
+        Some(reader) => (reader.read)(text).map_err(|why| {
+            let other = rungwise_load::command::Reader::of(text);
+            let other = other.filter(|other| other.id != reader.id);
+            let hint = other.map_or_else(String::new, |other| {
+                format!("; it looks like output of {}: reader = \"{0}\"", other.id)
+            });
+            format!("as output of {}, {why}{hint}", reader.id)
+        })?,
+        None => Figures::default(),
+    };
+    let mut picked = BTreeMap::new();
+    for (name, pick) in &output.picks {
+        let number = pick.number(text).map_err(|why| format!("{name}: {why}"))?;
+        picked.insert(name.clone(), number);
+    }
+    Ok((figures, picked))
+}
+
+/// The last lines of a program, for an error.
+fn said(program: &Service) -> String {
+    let words = program.last_words();
+    if words.trim().is_empty() {
+        "; it printed nothing".to_owned()
+    } else {
+        format!("; its last lines:\n{words}")
+    }
+}
+
+/// CPU time of a program that is not started yet when the clock is read for the first time.
+#[derive(Clone, Default)]
+struct Clock {
+    pid: Arc<AtomicU32>,
+    /// A process that ends takes its time with it unless its parent waits for it; time never runs backwards here.
+    most: Arc<Mutex<Duration>>,
+}
+
+impl Clock {
+    fn source(&self) -> CpuSource {
+        let clock = self.clone();
+        CpuSource::clock(Owner::Client, "the load program", move || clock.spent())
+    }
+
+    fn follow(&self, pid: u32) {
+        self.pid.store(pid, Ordering::Relaxed);
+    }
+
+    fn spent(&self) -> io::Result<Duration> {
+        let pid = self.pid.load(Ordering::Relaxed);
+        if pid == 0 {
+            return Ok(Duration::ZERO);
+        }
+        let members = process::family(pid).unwrap_or_else(|_| vec![pid]);
+        let spent: Duration = members.iter().map(|pid| of_process(*pid)).sum();
+        let mut most = self.most.lock().expect("no holder panics");
+        *most = spent.max(*most);
+        Ok(*most)
+    }
+}
+
+/// CPU time of a process, and of its children that it waited for; zero of one that is gone.
+fn of_process(pid: u32) -> Duration {
+    let own = clock::process_cpu(pid).unwrap_or_default();
+    let stat = files::read(format!("/proc/{pid}/stat").as_ref()).unwrap_or_default();
+    let children =
+        task::stat(&String::from_utf8_lossy(&stat)).map_or(0, |stat| stat.children_ticks);
+    own + Duration::from_secs_f64(children as f64 * TICK)
+}
+
+/// Keeps a service under load for as long as `until` is not set.
+pub(super) fn again_and_again(
+    program: &Program,
+    traffic: &Traffic,
+    namespace: Option<&Namespace>,
+    until: &AtomicBool,
+    began: impl FnOnce(Instant),
+) -> Result<(), StageError> {
+    let mut began = Some(began);
+    while !until.load(Ordering::Relaxed) {
+        if let Some(began) = began.take() {
+            began(clock::now());
+        }
+        match program.run(traffic, namespace, &[], until) {
+            Ok(_) | Err(StageError::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! Metrics by name: what an objective or a guard may be.
+//!
+//! A workload reports some of these, and whatever else its author has it print; a metric is a name, a unit and the way that is better.
+
+use rungwise_model::tune::Run;
+use rungwise_stats::decide::Direction;
+use serde::{Deserialize, Serialize};
+
+/// Metrics that the machine gives for every workload: CPU microseconds per request, of both sides and of each.
+pub const OF_CPU: [&str; 3] = [
+    "cpu_us_per_tx",
+    "server.cpu_us_per_tx",
+    "client.cpu_us_per_tx",
+];
+
+/// Metrics of which more is better. Of all others that are known, less is.
+const MORE_IS_BETTER: [&str; 1] = ["rate"];
+
+/// Metrics that every reader of a report knows.
+const KNOWN: [&str; 8] = [
+    "rate",
+    "loss",
+    "errors",
+    "mean",
+    "max",
+    "cpu_us_per_tx",
+    "server.cpu_us_per_tx",
+    "client.cpu_us_per_tx",
+];
+
+/// The metric that decides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Stored", into = "Stored")]
+pub struct Objective {
+    metric: String,
+    direction: Direction,
+}
+
+/// As it stands in a design: the first two had words of their own.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Word(String),
+    Metric { metric: String, maximise: bool },
+}
+
+impl From<Stored> for Objective {
+    fn from(stored: Stored) -> Self {
+        match stored {
+            Stored::Word(word) if word == "rate" => Self::maximise(word),
+            Stored::Word(word) => Self::minimise(word),
+            Stored::Metric {
+                metric,
+                maximise: true,
+            } => Self::maximise(metric),
+            Stored::Metric {
+                metric,
+                maximise: false,
+            } => Self::minimise(metric),
+        }
+    }
+}
+
+impl From<Objective> for Stored {
+    fn from(objective: Objective) -> Self {
+        match (objective.metric.as_str(), objective.direction) {
+            ("rate", Direction::HigherIsBetter) | ("p99", Direction::LowerIsBetter) => {
+                Self::Word(objective.metric)
+            }
+            (_, direction) => Self::Metric {
+                metric: objective.metric,
+                maximise: direction == Direction::HigherIsBetter,
+            },
+        }
+    }
+}
+
+impl Objective {
+    /// More of this metric is better.
+    pub fn maximise(metric: impl Into<String>) -> Self {
+        Self {
+            metric: metric.into(),
+            direction: Direction::HigherIsBetter,
+        }
+    }
+
+    /// Less of this metric is better.
+    pub fn minimise(metric: impl Into<String>) -> Self {
+        Self {
+            metric: metric.into(),
+            direction: Direction::LowerIsBetter,
+        }
+    }
+
+    /// Requests per second, more is better.
+    pub fn rate() -> Self {
+        Self::maximise("rate")
+    }
+
+    /// Its name.
+    pub fn metric(&self) -> &str {
+        &self.metric
+    }
+
+    /// Its name in the JSON document.
+    pub fn field(&self) -> &str {
+        match self.metric.as_str() {
+            "rate" => "rate_per_s",
+            "p99" => "p99_us",
+            other => other,
+        }
+    }
+
+    /// For a sentence: `transaction rate`, `p99 latency`.
+    pub fn words(&self) -> String {
+        match self.metric.as_str() {
+            "rate" => "transaction rate".to_owned(),
+            quantile if is_quantile(quantile) => format!("{quantile} latency"),
+            "cpu_us_per_tx" => "CPU time per transaction".to_owned(),
+            "server.cpu_us_per_tx" => "server's CPU time per transaction".to_owned(),
+            "client.cpu_us_per_tx" => "client's CPU time per transaction".to_owned(),
+            other => other.to_owned(),
+        }
+    }
+
+    /// Its value in a run, where the run has it.
+    pub fn of(&self, run: &Run) -> Option<f64> {
+        value(run, &self.metric)
+    }
+
+    /// Less of it is better.
+    pub fn less_is_better(&self) -> bool {
+        self.direction == Direction::LowerIsBetter
+    }
+
+    /// Which way is better.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+}
+
+/// The way that is better of a metric whose meaning is known.
+pub fn better(metric: &str) -> Option<Direction> {
+    if MORE_IS_BETTER.contains(&metric) {
+        Some(Direction::HigherIsBetter)
+    } else if KNOWN.contains(&metric) || is_quantile(metric) {
+        Some(Direction::LowerIsBetter)
+    } else {
+        None
+    }
+}
+
+/// It is a latency: `p50`, `p99.9`, `mean`, `max`.
+pub fn is_latency(metric: &str) -> bool {
+    is_quantile(metric) || matches!(metric, "mean" | "max")
+}
+
+fn is_quantile(metric: &str) -> bool {
+    metric.strip_prefix('p').is_some_and(|percent| {
+        percent
+            .parse::<f64>()
+            .is_ok_and(|percent| (0.0..=100.0).contains(&percent))
+    })
+}
+
+/// The value of a metric in a run, where it has it; latencies in microseconds.
+pub fn value(run: &Run, metric: &str) -> Option<f64> {
+    match metric {
+        "rate" => Some(run.rate_per_s),
+        "loss" => Some(run.loss),
+        "errors" => Some(run.loss + run.wrong),
+        "p50" => run.p50_us,
+        "p99" => run.p99_us,
+        "cpu_us_per_tx" => Some(run.cpu_us_per_tx),
+        "server.cpu_us_per_tx" => Some(run.server_us_per_tx),
+        "client.cpu_us_per_tx" => Some(run.client_us_per_tx),
+        other => run.metrics.get(other).copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_objective_is_stored_as_it_was_before_metrics_had_names() {
+        let stored = |objective: &Objective| serde_json::to_string(objective).unwrap();
+        assert_eq!(stored(&Objective::rate()), "\"rate\"");
+        assert_eq!(stored(&Objective::minimise("p99")), "\"p99\"");
+        for objective in [
+            Objective::rate(),
+            Objective::minimise("p99.9"),
+            Objective::maximise("jobs"),
+        ] {
+            let read: Objective = serde_json::from_str(&stored(&objective)).unwrap();
+            assert_eq!(read, objective);
+        }
+    }
+
+    #[test]
+    fn the_better_way_is_known_of_what_everybody_reports() {
+        assert_eq!(better("rate"), Some(Direction::HigherIsBetter));
+        for metric in ["p99", "p99.9", "errors", "max", "server.cpu_us_per_tx"] {
+            assert_eq!(better(metric), Some(Direction::LowerIsBetter), "{metric}");
+        }
+        assert_eq!(better("jobs"), None);
+        assert_eq!(better("p"), None);
+    }
+}
