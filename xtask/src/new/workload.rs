@@ -13,6 +13,7 @@ use super::Workload;
 pub(super) const WORKLOAD: Workload = Workload {
     id: "{ID}",
     summary: "{STUB}: what travels",
+    by_hand: false,
     doc: "{STUB}: who talks to whom, message shapes, connections, arrival schedule, stop rule",
 };
 "#;

@@ -4,7 +4,6 @@
 //! processes it starts and of those that it waited for, counts as the generator's.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -113,7 +112,7 @@ impl Program {
         }
         // It has ended and is not reaped: its clock and those of whom it waited for still stand.
         let cpu = meter.end()?;
-        let client_cpu_s = clock.spent().map_or(0.0, |spent| spent.as_secs_f64());
+        let client_cpu_s = clock.spent().as_secs_f64();
         let (printed, is_cut) = program.printed();
         let last = said(&program);
         let status = program.stop(Duration::ZERO)?;
@@ -201,23 +200,23 @@ struct Clock {
 impl Clock {
     fn source(&self) -> CpuSource {
         let clock = self.clone();
-        CpuSource::clock(Owner::Client, "the load program", move || clock.spent())
+        CpuSource::clock(Owner::Client, "the load program", move || Ok(clock.spent()))
     }
 
     fn follow(&self, pid: u32) {
         self.pid.store(pid, Ordering::Relaxed);
     }
 
-    fn spent(&self) -> io::Result<Duration> {
+    fn spent(&self) -> Duration {
         let pid = self.pid.load(Ordering::Relaxed);
         if pid == 0 {
-            return Ok(Duration::ZERO);
+            return Duration::ZERO;
         }
         let members = process::family(pid).unwrap_or_else(|_| vec![pid]);
         let spent: Duration = members.iter().map(|pid| of_process(*pid)).sum();
         let mut most = self.most.lock().expect("no holder panics");
         *most = spent.max(*most);
-        Ok(*most)
+        *most
     }
 }
 

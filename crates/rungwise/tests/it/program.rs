@@ -57,9 +57,15 @@ fn redis_is_tuned_by_the_figures_of_its_own_benchmark() {
         for half in ["a", "b"] {
             let run = &pair[half];
             let number = |key: &str| run[key].as_f64().unwrap();
-            assert!(number("rate_per_s") > 0.0 && number("p99_us") > 0.0, "{run:#}");
+            assert!(
+                number("rate_per_s") > 0.0 && number("p99_us") > 0.0,
+                "{run:#}"
+            );
             // The program's CPU time is known, though it ended within the window.
-            assert!(number("client_us_per_tx") > 0.0 && number("server_us_per_tx") > 0.0, "{run:#}");
+            assert!(
+                number("client_us_per_tx") > 0.0 && number("server_us_per_tx") > 0.0,
+                "{run:#}"
+            );
             assert!(run["metrics"]["mean"].as_f64().is_some(), "{run:#}");
         }
     }
@@ -74,7 +80,11 @@ fn a_metric_of_ones_own_decides() {
         "reader = \"redis-benchmark\"",
         "metrics = { p99 = { pattern = '\"SET\",\"[^\"]*\",\"[^\"]*\",\"[^\"]*\",\"[^\"]*\",\"[^\"]*\",\"([0-9.]+)\"' } }",
     );
-    let text = text.replacen("[experiment]", "[objective]\nminimise = \"p99\"\n[experiment]", 1);
+    let text = text.replacen(
+        "[experiment]",
+        "[objective]\nminimise = \"p99\"\n[experiment]",
+        1,
+    );
     let scenario = bench.write("redis.toml", &text);
     let (_, report) = climbed(&bench, &scenario);
     assert_eq!(report["objective"], "p99_us");
@@ -93,13 +103,28 @@ fn a_program_that_does_not_work_is_quoted_and_nothing_is_left() {
         .unwrap();
     for (program, words) in [
         (r#"["no-such-program"]"#, &["no-such-program"][..]),
-        (r#"["sh", "-c", "echo about to fail >&2; exit 7"]"#, &["the load program failed", "7", "about to fail"]),
+        (
+            r#"["sh", "-c", "echo about to fail >&2; exit 7"]"#,
+            &["the load program failed", "7", "about to fail"],
+        ),
         (r#"["true"]"#, &["it printed nothing"]),
-        (r#"["echo", "hello"]"#, &["as output of redis-benchmark", "--csv", "hello"]),
-        (r#"["sh", "-c", "echo still here; sleep 600"]"#, &["has not ended within 1 s", "still here"]),
+        (
+            r#"["echo", "hello"]"#,
+            &["as output of redis-benchmark", "--csv", "hello"],
+        ),
+        (
+            r#"["sh", "-c", "echo still here; sleep 600"]"#,
+            &["has not ended within 1 s", "still here"],
+        ),
         // A daemon in its group ends with it.
-        (r#"["sh", "-c", "sleep 600 & echo begun"]"#, &["as output of redis-benchmark"]),
-        (r#"["sh", "-c", "cat /dev/zero | head -c 1000 > /dev/null; echo none > {output}.other"]"#, &["wrote no file"]),
+        (
+            r#"["sh", "-c", "sleep 600 & echo begun"]"#,
+            &["as output of redis-benchmark"],
+        ),
+        (
+            r#"["sh", "-c", "cat /dev/zero | head -c 1000 > /dev/null; echo none > {output}.other"]"#,
+            &["wrote no file"],
+        ),
     ] {
         let text = REDIS
             .replacen(command, &format!("command = {program}"), 1)

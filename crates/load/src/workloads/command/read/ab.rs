@@ -1,4 +1,4 @@
-//! ApacheBench.
+//! `ApacheBench`.
 
 use super::{CLOSED_LOOP, Figures, Reader, quantile, text};
 

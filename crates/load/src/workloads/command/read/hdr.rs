@@ -1,4 +1,4 @@
-//! HdrHistogram's percentile distribution as text: wrk2 -L, memtier's .txt, `hdr-plot` files.
+//! The percentile distribution of `HdrHistogram` as text: wrk2 -L, memtier's .txt, `hdr-plot` files.
 
 use super::{Figures, Reader, quantile, text};
 
@@ -9,7 +9,8 @@ pub(super) static READER: Reader = Reader {
     gives: &[
         "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max",
     ],
-    looks_like: |text| text.lines().any(is_header),
+    // wrk2 prints one below its own figures.
+    looks_like: |text| text.lines().any(is_header) && !text.contains("Requests/sec:"),
     read,
 };
 

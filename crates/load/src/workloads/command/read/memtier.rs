@@ -8,7 +8,7 @@ pub(super) static READER: Reader = Reader {
     id: "memtier",
     summary: "memtier_benchmark 1.3 and 2.0, --json-out-file={output}",
     caveat: CLOSED_LOOP,
-    gives: &["rate", "mean", "p50", "p99", "p99.9"],
+    gives: &["rate", "mean", "p50", "p99", "p99.9", "max"],
     looks_like: |text| text.trim_start().starts_with('{') && text.contains("\"ALL STATS\""),
     read,
 };

@@ -1,0 +1,122 @@
+//! Programs that load the service, as a scenario names them.
+
+use super::*;
+
+const COMMAND: &str = r#"schema = 1
+name = "mine"
+title = "my server"
+service = { command = ["./server"] }
+workload = { kind = "command", target = "{server}:80", command = ["wrk", "-c{connections}", "-d{seconds}s", "http://{target}/"], reader = "wrk" }
+[[rungs]]
+id = "net.gro"
+set = { "net.gro" = "off" }
+"#;
+
+fn command_with(old: &str, new: &str) -> String {
+    let text = COMMAND.replacen(old, new, 1);
+    assert_ne!(text, COMMAND, "{old}");
+    text
+}
+
+#[test]
+fn a_program_is_told_where_for_how_long_and_by_how_many() {
+    let scenario = parse(COMMAND).unwrap();
+    assert_eq!(scenario.measure, Duration::from_secs(2));
+    assert_eq!(scenario.warmup, Duration::ZERO);
+    let Workload::Command(command) = &scenario.workload else {
+        panic!("a program");
+    };
+    let places = resolve::sample_places("192.0.2.1");
+    let traffic = Traffic {
+        connections: Some(7),
+        ..Traffic::default()
+    };
+    let target = "192.0.2.1:80".parse().unwrap();
+    let words = command.words(&places, target, &traffic, 2.0, "/tmp/out");
+    assert_eq!(
+        words.unwrap(),
+        ["wrk", "-c7", "-d2s", "http://192.0.2.1:80/"]
+    );
+    assert!(!command.writes_output());
+}
+
+#[test]
+fn what_a_program_does_not_report_cannot_decide() {
+    let objective =
+        |line: &str| command_with("[[rungs]]", &format!("[objective]\n{line}\n[[rungs]]"));
+    for (line, says) in [
+        ("minimise = \"p99.9\"", "does not report 'p99.9'"),
+        ("maximise = \"p99\"", "say minimise = \"p99\""),
+        ("minimise = \"rate\"", "say maximise = \"rate\""),
+        ("maximise = \"rat\"", "did you mean 'rate'?"),
+        ("guards = [\"jobs < 5\"]", "'jobs' cannot be guarded"),
+    ] {
+        let message = problem(&objective(line));
+        assert!(message.contains(says), "{line}: {message}");
+    }
+    let scenario = parse(&objective(
+        "minimise = \"server.cpu_us_per_tx\"\nguards = [\"max < 1s\"]",
+    ));
+    let judging = scenario.unwrap().judging;
+    assert_eq!(
+        judging.objective,
+        Objective::minimise("server.cpu_us_per_tx")
+    );
+    let guard = Guard::Other {
+        name: "max".to_owned(),
+        at_most: 1e6,
+    };
+    assert_eq!(judging.guards, [guard]);
+}
+
+#[test]
+fn a_program_that_cannot_be_read_is_refused_at_its_place() {
+    for (old, new, says) in [
+        (
+            "reader = \"wrk\"",
+            "reader = \"wrrk\"",
+            "there is no reader 'wrrk'; did you mean 'wrk'?",
+        ),
+        (", reader = \"wrk\"", "", "say what the program prints"),
+        ("{seconds}", "{rate}", "give workload.rate"),
+        ("{seconds}", "{minutes}", "unknown placeholder '{minutes}'"),
+        (
+            "command = [\"wrk\", ",
+            "command = [\"\", ",
+            "the program is missing",
+        ),
+        (
+            "reader = \"wrk\"",
+            "metrics = { jobs = { } }",
+            "say where the number stands",
+        ),
+        (
+            "reader = \"wrk\"",
+            "metrics = { jobs = { pointer = \"x\" } }",
+            "is no JSON pointer",
+        ),
+        (
+            "reader = \"wrk\"",
+            "metrics = { jobs = { pattern = \"x\" } }",
+            "marks no number",
+        ),
+        (
+            "reader = \"wrk\"",
+            "metrics = { jobs = { pattern = \"(x)\" } }",
+            "this workload reports none",
+        ),
+        (
+            "[[rungs]]",
+            "[experiment]\nwarmup = \"1s\"\n[[rungs]]",
+            "no warm-up of its own",
+        ),
+        (
+            "id = \"net.gro\"",
+            "id = \"net.gro\"\nworkload = { rate = \"5/s\" }",
+            "has no {rate}",
+        ),
+    ] {
+        let message = problem(&command_with(old, new));
+        assert!(message.contains(says), "{new}: {message}");
+    }
+}
