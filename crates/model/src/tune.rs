@@ -265,6 +265,9 @@ pub struct TuneReport {
     /// Less of it is better. Absent in documents of before metrics had names, of which `p99_us` alone was so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub minimise: bool,
+    /// The load program whose own figures these are; absent where rungwise sent the requests and measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures_of: Option<String>,
     /// Ids of the rungs that were kept, in order.
     pub kept: Vec<String>,
     /// The machine against itself.

@@ -119,6 +119,14 @@ impl Blueprint {
         }
     }
 
+    /// The load program whose own figures the runs have; absent where rungwise sends the requests.
+    pub fn figures_of(&self) -> Option<String> {
+        match &self.load {
+            Load::Udp(_) => None,
+            Load::Program(program) => program.command.command.first().cloned(),
+        }
+    }
+
     /// What the figures of a run cannot mean, where that is known.
     pub fn caveat(&self) -> Option<String> {
         match &self.load {

@@ -101,7 +101,7 @@ impl Frame<'_> {
         self.chart(Wanted {
             id: "rate-over-time",
             title,
-            quantity: "replies per second",
+            quantity: "replies per second".to_owned(),
             unit: Unit::Rate,
             from_zero: false,
             series: vec![
@@ -129,7 +129,10 @@ impl Frame<'_> {
         self.chart(Wanted {
             id: "latency-over-time",
             title,
-            quantity: "latency from the intended start",
+            quantity: match &report.figures_of {
+                None => "latency from the intended start".to_owned(),
+                Some(program) => format!("latency as {program} gives it"),
+            },
             unit: Unit::Micros,
             from_zero: false,
             series: vec![
@@ -179,7 +182,7 @@ impl Frame<'_> {
         self.chart(Wanted {
             id: "foreign-cpu-over-time",
             title,
-            quantity: "busy CPU of others, share of all CPUs",
+            quantity: "busy CPU of others, share of all CPUs".to_owned(),
             unit: Unit::Share,
             from_zero: true,
             series: vec![
@@ -248,7 +251,7 @@ impl Frame<'_> {
             },
             title: wanted.title,
             plot: Plot::Dots(Dots {
-                quantity: wanted.quantity.to_owned(),
+                quantity: wanted.quantity,
                 unit: wanted.unit,
                 from_zero: wanted.from_zero,
                 also: Vec::new(),
@@ -266,7 +269,7 @@ impl Frame<'_> {
 struct Wanted {
     id: &'static str,
     title: String,
-    quantity: &'static str,
+    quantity: String,
     unit: Unit,
     from_zero: bool,
     series: Vec<Series>,

@@ -69,6 +69,7 @@ fn redis_is_tuned_by_the_figures_of_its_own_benchmark() {
             assert!(run["metrics"]["mean"].as_f64().is_some(), "{run:#}");
         }
     }
+    assert_eq!(report["figures_of"], "redis-benchmark");
     let method = report["method"].to_string();
     assert!(method.contains("coordinated omission"), "{method}");
 }

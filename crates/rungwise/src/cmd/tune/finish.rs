@@ -120,6 +120,7 @@ impl Ending<'_> {
             overall: self.climbed.overall,
             objective: self.design.judging.objective.field().to_owned(),
             minimise: self.design.judging.objective.less_is_better(),
+            figures_of: self.blueprint.figures_of(),
             kept: self.climbed.kept,
             aa: self.climbed.aa,
             rungs: self.climbed.rungs,
