@@ -526,8 +526,22 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
             .is_some_and(|value| value.is_finite() && value > 0.0)
         {
             return Some(format!(
-                "half {half} has no {} to compare",
+                "half {half} has no {} above zero to compare",
                 judging.objective.metric()
+            ));
+        }
+        let unknown = |guard: &&Guard| match guard {
+            Guard::P99 { .. } => run.p99_us.is_none(),
+            Guard::Other { name, .. } => metric::value(run, name).is_none(),
+            Guard::Loss { .. } | Guard::Errors { .. } => false,
+        };
+        if let Some(guard) = judging.guards.iter().find(unknown) {
+            let name = match guard {
+                Guard::Other { name, .. } => name,
+                _ => "p99",
+            };
+            return Some(format!(
+                "half {half} does not say the {name} that is guarded"
             ));
         }
     }

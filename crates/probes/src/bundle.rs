@@ -258,7 +258,12 @@ fn check(capture: Capture, path: &Path) -> Result<Capture> {
         .all(|two| two[0].at_s < two[1].at_s);
     let (first, last) = (capture.moments.first(), capture.moments.last());
     let ordered = |two: &[Moment]| two[0].at_s <= two[1].at_s;
-    let forward = forward && capture.samples.windows(2).all(ordered);
+    let ends = capture.moments.first().zip(capture.moments.last());
+    let within = |sample: &Moment| {
+        ends.is_some_and(|(first, last)| (first.at_s..=last.at_s).contains(&sample.at_s))
+    };
+    let sampled = capture.samples.iter().all(within) && capture.samples.windows(2).all(ordered);
+    let forward = forward && sampled;
     let within = first.is_some_and(|first| first.at_s >= 0.0)
         && last.is_some_and(|last| last.at_s <= LONGEST_S);
     if !forward || !within {

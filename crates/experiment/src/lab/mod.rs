@@ -36,6 +36,7 @@ pub use self::look::{Looker, Sight};
 pub use self::program::Program;
 use self::service::Running;
 pub use self::topology::{Topology, Wanted};
+use crate::metric;
 use crate::scenario::kinds;
 use crate::stage::{Sample, Stage, StageError, Variant};
 
@@ -305,7 +306,11 @@ impl Lab {
         };
         let (p50_us, p99_us) = (latency("p50"), latency("p99"));
         let mut metrics: BTreeMap<String, f64> = figures.latency_us.clone();
-        metrics.extend(ran.picked.clone());
+        for (name, number) in &ran.picked {
+            // Latencies are picked in seconds and reported in microseconds; the reader's own come first.
+            let unit = if metric::is_latency(name) { 1e6 } else { 1.0 };
+            metrics.entry(name.clone()).or_insert(number * unit);
+        }
         // These stand by themselves.
         metrics.retain(|name, _| !["rate", "errors", "p50", "p99"].contains(&name.as_str()));
         Ok(Sample {
@@ -352,12 +357,14 @@ impl Lab {
                 };
                 program::again_and_again(program, &variant.traffic, namespace, &over, began)
             });
+            // Also where the look panics: the scope waits for the load.
+            let until = SetAtEnd(&over);
             // A load that never began says itself why.
             let looked = begun.recv().ok().map(|()| {
                 std::thread::sleep(WARM);
                 looker(&sight)
             });
-            over.store(true, Ordering::Relaxed);
+            drop(until);
             let loaded = load
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -374,6 +381,15 @@ impl Lab {
                 "the load program did not begin".to_owned(),
             )),
         }
+    }
+}
+
+/// Sets a flag when it is dropped.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -123,13 +123,20 @@ impl Program {
             )));
         }
         let read = if self.command.writes_output() {
-            files::read_at_most(&file.0, MOST_FILE).map_err(|_| {
+            let read = files::read_at_most(&file.0, MOST_FILE + 1).map_err(|error| {
                 StageError::Precondition(format!(
-                    "the load program ended well and wrote no file {} that can be read: {}{last}",
-                    file.0.display(),
+                    "the load program ended well, and its figures cannot be had: {error}; it was: {}{last}",
                     words.join(" ")
                 ))
-            })?
+            })?;
+            if read.len() as u64 > MOST_FILE {
+                return Err(StageError::Precondition(format!(
+                    "the load program wrote more than {} MiB: {}; have it measure for less time",
+                    MOST_FILE >> 20,
+                    words.join(" ")
+                )));
+            }
+            read
         } else if is_cut {
             return Err(StageError::Precondition(format!(
                 "the load program printed more than {} MiB: {}; have it print less, or write to {{output}}",

@@ -15,7 +15,7 @@ use super::document::{At, Document, ServiceTable, TopologyKind};
 use super::kinds::Kind;
 use super::known::Named;
 use super::problem::{Collector, Problem};
-use super::{Count, OFF, Places, SCHEMA, Scenario, Service, Started, Topology, fill};
+use super::{Count, OFF, Places, SCHEMA, Scenario, Service, Started, Topology, Workload, fill};
 use crate::design::Design;
 
 /// Turns a document into a scenario; what is wrong goes to `problems`.
@@ -54,6 +54,19 @@ pub(super) fn resolve<K: Kind>(
     };
     let (warmup, measure, judging) =
         reader.experiment::<K>(&document.experiment, objective, comparisons);
+    if let Some(Workload::Command(command)) = &workload
+        && command.within <= measure
+        && !reader.problems.mentions("workload")
+    {
+        let message = format!(
+            "a program that measures for {} s is ended after {} s; give it longer with workload.within",
+            measure.as_secs_f64(),
+            command.within.as_secs_f64()
+        );
+        reader
+            .problems
+            .add(document.workload.span(), "workload.within", message);
+    }
     let program = document.service.get().command.as_ref();
     let program_at = program
         .and_then(|command| command.get().first())

@@ -241,13 +241,13 @@ impl<'a> Waits<'a> {
         all.into_iter().filter(late).collect()
     }
 
-    /// Ports whose clients wait in at least half of the samples.
+    /// Ports whose clients wait in more than half of the samples.
     fn late(&self) -> BTreeSet<u16> {
         let all = self.samples.iter().flat_map(|sample| &sample.owed);
         let mut ports: BTreeSet<u16> = all.map(|(port, ..)| *port).collect();
         ports.retain(|port| {
             let of = |sample: &&Sample<'a>| sample.owed.iter().any(|(local, ..)| local == port);
-            2 * self.samples.iter().filter(of).count() >= self.samples.len()
+            2 * self.samples.iter().filter(of).count() > self.samples.len()
         });
         ports
     }
@@ -259,7 +259,7 @@ impl<'a> Waits<'a> {
         let mut counted: HashMap<u64, Option<u64>> = HashMap::new();
         for (server, ms, socket) in self.samples.iter().flat_map(|sample| &sample.answered) {
             let received = socket.info.as_ref().and_then(|info| info.bytes_received);
-            if counted.insert(socket.inode, received) == Some(received) {
+            if counted.insert(socket.inode, received) == Some(received) && received.is_some() {
                 continue;
             }
             let (sum, count) = of.entry(*server).or_default();
@@ -368,7 +368,7 @@ pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
         }
         let mut owed: Vec<_> = last.owed.iter().collect();
         owed.sort_by_key(|(_, waited_ms, _)| *waited_ms);
-        for port in waits.late() {
+        for port in waits.late().into_iter().take(MOST) {
             let socket = last.served.iter().find(|(local, _)| *local == port);
             inodes.extend(socket.map(|(_, socket)| socket.inode));
         }

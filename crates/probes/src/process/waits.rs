@@ -25,7 +25,7 @@ const RUNNING: &str = "running";
 const NAMED: usize = 4;
 
 /// Fewest samples that give a share.
-const FEWEST: usize = 8;
+const FEWEST: usize = 12;
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {

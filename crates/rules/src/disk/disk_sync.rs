@@ -11,7 +11,7 @@ use rungwise_model::evidence::{Evidence, Quantity, Subject, Unit};
 use rungwise_model::evidence_text::number_of;
 use rungwise_model::keys;
 
-use crate::process::called;
+use crate::process::{called, is_service};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
@@ -44,12 +44,18 @@ pub(crate) static RULE: Rule = Rule {
     topic: "disk",
     summary: "programs wait for slow flushes: fsync for each write",
     needs: &[
+        &keys::DEPENDENCY_CLIENTS,
         &keys::DISK_FLUSHES,
         &keys::DISK_FLUSH_TIME,
         &keys::DISK_USERS,
         &keys::PROCESS_SYNCING,
+        &keys::PROCESS_UNREAD,
         &keys::PSI_IO_SOME,
         &keys::SCHED_PROCESS_NAME,
+        &keys::SCHED_THREAD_CPU,
+        &keys::TCP_ACCEPT_BACKLOG,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
     ],
     thresholds: &[SHARE, SLOW, WAITING, SYNCING],
     knobs: &[],
@@ -130,6 +136,9 @@ fn syncing(evidence: &Evidence) -> Vec<Finding> {
     for (process, share) in evidence.each(&keys::PROCESS_SYNCING).unwrap_or_default() {
         let name = evidence.words(&keys::SCHED_PROCESS_NAME, process);
         let name = name.map_or(process.name(), |name| name.value);
+        if !is_service(evidence, process.name()) {
+            continue;
+        }
         let is_more = services
             .get(name)
             .is_none_or(|(_, most)| most.value < share.value);

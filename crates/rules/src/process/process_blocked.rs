@@ -114,7 +114,9 @@ fn writers(evidence: &Evidence) -> Vec<Finding> {
         .unwrap_or_default();
     let often = shares
         .into_iter()
-        .filter(|(_, share)| share.value >= WRITES.value);
+        .filter(|(_, share)| share.value >= WRITES.value)
+        // A backup that writes as fast as it can is held up by what it does itself.
+        .filter(|(process, _)| is_service(evidence, process.name()));
     let finding = |(process, share): (&Subject, Quantity<'_>)| {
         let sentence = format!(
             "{} is held up in writes to files (state D) in {} of the samples: a frozen file system, its journal, or too many dirty pages",

@@ -15,6 +15,7 @@ use super::super::resolve::{Reader, sample_places};
 use super::super::{FillError, Places, Workload};
 use super::{Kind, Tables};
 use crate::design::Step;
+use crate::metric;
 use crate::stage::Traffic;
 
 /// Connections that a program is told to open, unless the scenario says.
@@ -197,6 +198,13 @@ impl Kind for CommandTable {
         let mut picks = BTreeMap::new();
         for (name, at) in &table.metrics {
             let key = format!("workload.metrics.{}", name.get());
+            if name.get() == "loss" || metric::OF_CPU.contains(&name.get().as_str()) {
+                let message = format!(
+                    "'{}' has a meaning of its own; choose another name",
+                    name.get()
+                );
+                reader.problems.add(name.span(), key.as_str(), message);
+            }
             if let Some(pick) = pick(at, &key, reader) {
                 picks.insert(name.get().clone(), pick);
             }

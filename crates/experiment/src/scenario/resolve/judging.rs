@@ -68,7 +68,12 @@ impl Reader<'_, '_> {
             Direction::HigherIsBetter => (at.get(), "objective.maximise", "minimise"),
             Direction::LowerIsBetter => (at.get(), "objective.minimise", "maximise"),
         };
-        if metric::better(name).is_some_and(|better| better != direction) {
+        if matches!(name.as_str(), "loss" | "errors") {
+            let message = format!(
+                "of {name} there should be none, and of nothing no ratio can be taken; make it a guard: guards = [\"{name} == 0\"]"
+            );
+            self.problems.add(at.span(), key, message);
+        } else if metric::better(name).is_some_and(|better| better != direction) {
             let message = format!("that would make it worse; say {other} = \"{name}\"");
             self.problems.add(at.span(), key, message);
         } else if let Some(workload) = workload.filter(|workload| !workload.reports(name)) {
@@ -168,7 +173,17 @@ fn guard(text: &str, workload: Option<&Workload>) -> Result<Guard, String> {
             (metric, limit.strip_prefix('=').unwrap_or(limit).trim())
         }
     };
-    match metric.trim() {
+    let name = metric.trim();
+    if let Some(workload) = workload.filter(|workload| !workload.reports(name) || name == "rate") {
+        let known = workload.metrics();
+        let known: Vec<&str> = known.into_iter().filter(|known| *known != "rate").collect();
+        let near = did_you_mean(name, known.iter().copied());
+        return Err(format!(
+            "'{name}' cannot be guarded, for this workload does not report it as a limit{near}; it reports {}",
+            known.join(", ")
+        ));
+    }
+    match name {
         metric @ ("loss" | "errors") => match units::fraction(limit) {
             Ok(at_most) if at_most < 1.0 && metric == "loss" => Ok(Guard::Loss { at_most }),
             Ok(at_most) if at_most < 1.0 => Ok(Guard::Errors { at_most }),
@@ -187,20 +202,13 @@ fn guard(text: &str, workload: Option<&Workload>) -> Result<Guard, String> {
             Err(error) => Err(error.to_string()),
         },
         other => {
-            let reports = workload.is_none_or(|workload| workload.reports(other));
-            if !reports || other == "rate" {
-                let known = workload.map(Workload::metrics).unwrap_or_default();
-                let known = ["loss", "errors", "p99"].into_iter().chain(known);
-                let near = did_you_mean(other, known);
-                return Err(format!("'{other}' cannot be guarded; {shape}{near}"));
-            }
             let at_most = if metric::is_latency(other) {
                 let at_most = units::duration(limit).map_err(|error| error.to_string())?;
                 at_most.as_secs_f64() * 1e6
             } else {
-                limit
-                    .parse()
-                    .map_err(|_| format!("'{limit}' is no number; {shape}"))?
+                let number = limit.trim_end_matches('%').parse::<f64>().ok();
+                let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+                number.ok_or_else(|| format!("'{limit}' is no number; write '{other} < 5'"))?
             };
             Ok(Guard::Other {
                 name: other.to_owned(),

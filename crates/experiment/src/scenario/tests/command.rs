@@ -45,9 +45,11 @@ fn what_a_program_does_not_report_cannot_decide() {
     let objective =
         |line: &str| command_with("[[rungs]]", &format!("[objective]\n{line}\n[[rungs]]"));
     for (line, says) in [
-        ("minimise = \"p99.9\"", "does not report 'p99.9'"),
+        ("minimise = \"p99.99\"", "does not report 'p99.99'"),
         ("maximise = \"p99\"", "say minimise = \"p99\""),
         ("minimise = \"rate\"", "say maximise = \"rate\""),
+        ("minimise = \"errors\"", "make it a guard"),
+        ("guards = [\"loss <= 1%\"]", "'loss' cannot be guarded"),
         ("maximise = \"rat\"", "did you mean 'rate'?"),
         ("guards = [\"jobs < 5\"]", "'jobs' cannot be guarded"),
     ] {

@@ -17,9 +17,15 @@ fn read(output: &str) -> Result<Figures, String> {
     let rate = text::number_after(output, "Requests per second:")
         .ok_or("it has no line 'Requests per second:', which ab prints at its end")?;
     let all = text::number_after(output, "Complete requests:").unwrap_or(0.0);
-    // An answer of another length counts as failed there, so pages that vary want -l.
-    let failed = text::number_after(output, "Failed requests:").unwrap_or(0.0)
-        + text::number_after(output, "Non-2xx responses:").unwrap_or(0.0);
+    // `(Connect: 0, Receive: 0, Length: 100, Exceptions: 0)`. An answer of another length counts as failed there, so pages that vary
+    // want -l; an error page has another length as a rule, and is counted once.
+    let failed = text::number_after(output, "Failed requests:").unwrap_or(0.0);
+    let lengths = output.split_once("Length: ").filter(|_| failed > 0.0);
+    let lengths = lengths
+        .and_then(|(_, rest)| text::number(rest))
+        .unwrap_or(0.0);
+    let refused = text::number_after(output, "Non-2xx responses:").unwrap_or(0.0);
+    let failed = (failed - lengths).max(0.0) + lengths.max(refused);
     let mut figures = Figures {
         seconds: text::number_after(output, "Time taken for tests:"),
         ..Figures::default()

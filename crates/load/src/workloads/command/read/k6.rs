@@ -11,7 +11,9 @@ pub(super) static READER: Reader = Reader {
     summary: "k6 0.4x to 1.x: --summary-export={output}, handleSummary, or --out json={output}",
     caveat: "with virtual users alone (no arrival-rate executor) a closed loop, whose latencies omit waiting; iterations that an arrival-rate \
         executor drops are in no latency",
-    gives: &["rate", "errors", "mean", "p50", "p90", "p95", "max"],
+    gives: &[
+        "rate", "errors", "mean", "p50", "p90", "p95", "p99", "p99.9", "max",
+    ],
     looks_like: |text| {
         let text = text.trim_start();
         text.starts_with('{') && (text.contains("\"http_reqs\"") || text.contains("\"iterations\""))
