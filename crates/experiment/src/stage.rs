@@ -48,10 +48,10 @@ pub struct Traffic {
     pub depth: Option<usize>,
     /// Datagrams per system call of the generator.
     pub batch: Option<usize>,
-    /// Connections that a program is told to open.
+    /// Connections that a load program opens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
-    /// Requests per second that a program is told to send.
+    /// Requests per second that a load program sends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
 }

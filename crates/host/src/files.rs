@@ -393,8 +393,15 @@ pub fn remove(path: &Path) -> Result<()> {
 /// Makes a folder for files that nobody needs after this run. It must not be there: in a folder that everybody may write, somebody
 /// else may have made it.
 pub fn create_scratch(dir: &Path) -> Result<()> {
-    let made = DirBuilder::new().mode(0o755).create(dir);
-    made.map_err(Error::file("create scratch folder", dir))
+    match DirBuilder::new().mode(0o755).create(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::Missing {
+            tried: format!("create scratch folder {}", dir.display()),
+            why: "it exists: a killed run with this process id left it, or somebody else made it"
+                .to_owned(),
+            remedy: "look into it and remove it".to_owned(),
+        }),
+        made => made.map_err(Error::file("create scratch folder", dir)),
+    }
 }
 
 /// Removes a folder and all that is in it; one that is not there is removed.

@@ -175,7 +175,7 @@ impl Blueprint {
     }
 }
 
-/// The folder of this process for what nobody needs after the run.
+/// The temporary folder of this process.
 pub(super) fn scratch() -> PathBuf {
     std::env::temp_dir().join(format!("rungwise-{}", std::process::id()))
 }

@@ -56,7 +56,7 @@ pub struct Lab {
     _scratch: Scratch,
 }
 
-/// The folder of this run for what nobody needs after it.
+/// The temporary folder of this run.
 struct Scratch;
 
 impl Scratch {

@@ -18,7 +18,7 @@ use crate::design::Step;
 use crate::metric;
 use crate::stage::Traffic;
 
-/// Connections that a program is told to open, unless the scenario says.
+/// Value of `{connections}` by default.
 const CONNECTIONS: u32 = 16;
 /// A guess at the most that a program on one machine opens.
 const MOST_CONNECTIONS: u32 = 1_000_000;
@@ -83,9 +83,9 @@ pub struct Command {
     pub command: Vec<String>,
     /// What its output is.
     pub output: Output,
-    /// Connections that it is told to open.
+    /// Value of `{connections}`.
     pub connections: u32,
-    /// Requests per second that it is told to send.
+    /// Value of `{rate}`, requests per second.
     pub rate_per_s: Option<f64>,
     /// How long it may take.
     pub within: Duration,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{CLOSED_LOOP, Figures, Reader, quantile};
+use super::{CLOSED_LOOP, Figures, Reader};
 
 pub(super) static READER: Reader = Reader {
     id: "memtier",
@@ -33,18 +33,6 @@ fn read(output: &str) -> Result<Figures, String> {
         ms(&totals["Average Latency"]).or(ms(&totals["Latency"])),
     );
     figures.latency("max", ms(&totals["Max Latency"]));
-    for (name, value) in totals["Percentile Latencies"]
-        .as_object()
-        .into_iter()
-        .flatten()
-    {
-        // `p99.90`
-        if let Some(percent) = name
-            .strip_prefix('p')
-            .and_then(|percent| percent.parse().ok())
-        {
-            figures.latency(quantile(percent), ms(value));
-        }
-    }
+    figures.percentiles(&totals["Percentile Latencies"], 1e-3);
     Ok(figures)
 }

@@ -18,6 +18,8 @@ mod wrk;
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 /// The figures of one run of a load program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
@@ -87,6 +89,19 @@ impl Figures {
     fn latency(&mut self, name: impl Into<String>, seconds: Option<f64>) {
         if let Some(seconds) = seconds.filter(|seconds| seconds.is_finite() && *seconds >= 0.0) {
             self.latency_us.insert(name.into(), seconds * 1e6);
+        }
+    }
+
+    /// Notes the quantiles of an object whose keys are `p50`, `p99.90` and so on, in units of so many seconds.
+    fn percentiles(&mut self, object: &Value, unit: f64) {
+        for (name, value) in object.as_object().into_iter().flatten() {
+            let percent = name.strip_prefix('p').and_then(|rest| rest.parse().ok());
+            if let Some(percent) = percent {
+                self.latency(
+                    quantile(percent),
+                    value.as_f64().map(|number| number * unit),
+                );
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{CLOSED_LOOP, Figures, Reader, quantile};
+use super::{CLOSED_LOOP, Figures, Reader};
 
 pub(super) static READER: Reader = Reader {
     id: "oha",
@@ -41,17 +41,6 @@ fn read(output: &str) -> Result<Figures, String> {
     figures.rate_per_s = Some(rate * (1.0 - figures.errors.unwrap_or(0.0)));
     figures.latency("mean", summary["average"].as_f64());
     figures.latency("max", summary["slowest"].as_f64());
-    for (name, value) in document["latencyPercentiles"]
-        .as_object()
-        .into_iter()
-        .flatten()
-    {
-        if let Some(percent) = name
-            .strip_prefix('p')
-            .and_then(|percent| percent.parse().ok())
-        {
-            figures.latency(quantile(percent), value.as_f64());
-        }
-    }
+    figures.percentiles(&document["latencyPercentiles"], 1.0);
     Ok(figures)
 }
