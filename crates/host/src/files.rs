@@ -390,25 +390,19 @@ pub fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes a folder for files that nobody needs after this run. It must not be there: in a folder that everybody may write, somebody
-/// else may have made it.
-pub fn create_scratch(dir: &Path) -> Result<()> {
-    match DirBuilder::new().mode(0o755).create(dir) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::Missing {
-            tried: format!("create scratch folder {}", dir.display()),
-            why: "it exists: a killed run with this process id left it, or somebody else made it"
-                .to_owned(),
-            remedy: "look into it and remove it".to_owned(),
-        }),
-        made => made.map_err(Error::file("create scratch folder", dir)),
-    }
+/// Makes a folder that users of other ids can read; it must not exist.
+pub fn create_folder(dir: &Path) -> Result<()> {
+    DirBuilder::new()
+        .mode(0o755)
+        .create(dir)
+        .map_err(Error::file("create folder", dir))
 }
 
 /// Removes a folder and all that is in it; one that is not there is removed.
-pub fn remove_scratch(dir: &Path) -> Result<()> {
+pub fn remove_folder(dir: &Path) -> Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(Error::file("remove scratch folder", dir)),
+        removed => removed.map_err(Error::file("remove folder", dir)),
     }
 }
 

@@ -32,6 +32,7 @@ pub mod privilege;
 pub mod process;
 mod qdisc;
 pub mod recorded;
+pub mod scratch;
 mod setting;
 pub mod signals;
 mod thread;

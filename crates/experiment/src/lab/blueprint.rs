@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rungwise_host::files;
 use rungwise_host::process::Ready;
@@ -74,7 +74,8 @@ impl Blueprint {
             device: topology.device().map(str::to_owned),
             cpus,
             rungwise: means.rungwise.clone(),
-            scratch: scratch().join("service").to_string_lossy().into_owned(),
+            // Each run has one of its own.
+            scratch: "{scratch}".to_owned(),
         };
         let load = match &scenario.workload {
             scenario::Workload::Udp(udp) => Load::Udp(Box::new(datagrams(
@@ -87,7 +88,6 @@ impl Blueprint {
             scenario::Workload::Command(command) => Load::Program(Box::new(Program {
                 command: command.clone(),
                 target: target(&command.target, &places)?,
-                places: places.clone(),
                 measure: scenario.measure,
             })),
         };
@@ -173,11 +173,6 @@ impl Blueprint {
             request,
         }
     }
-}
-
-/// The temporary folder of this process.
-pub(super) fn scratch() -> PathBuf {
-    std::env::temp_dir().join(format!("rungwise-{}", std::process::id()))
 }
 
 /// The address that a template names here.

@@ -19,8 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use rungwise_host::clock;
 use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
-use rungwise_host::{clock, files};
+use rungwise_host::scratch::Scratch;
 use rungwise_load::Error as LoadError;
 use rungwise_load::udp::{self, Edge, Hooks, Stop, Surroundings, Workload};
 use rungwise_model::load::GeneratorReport;
@@ -37,7 +38,7 @@ pub use self::program::Program;
 use self::service::Running;
 pub use self::topology::{Topology, Wanted};
 use crate::metric;
-use crate::scenario::kinds;
+use crate::scenario::{Places, kinds};
 use crate::stage::{Sample, Stage, StageError, Variant};
 
 /// A service under traffic, and the knobs around it.
@@ -53,24 +54,8 @@ pub struct Lab {
     answered: bool,
     looker: Option<Box<Looker>>,
     interrupted: Arc<AtomicBool>,
-    _scratch: Scratch,
-}
-
-/// The temporary folder of this run.
-struct Scratch;
-
-impl Scratch {
-    fn create() -> Result<Self, StageError> {
-        files::create_scratch(&blueprint::scratch())?;
-        Ok(Self)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed lies in the system's folder for such files.
-        let _ = files::remove_scratch(&blueprint::scratch());
-    }
+    places: Places,
+    scratch: Scratch,
 }
 
 /// A program that the lab starts needs so long until the service is under load, whatever it is.
@@ -90,25 +75,26 @@ impl Lab {
         interrupted: Arc<AtomicBool>,
     ) -> Result<Self, StageError> {
         let scratch = Scratch::create()?;
+        let places = Places {
+            scratch: scratch.join("service").to_string_lossy().into_owned(),
+            ..blueprint.places.clone()
+        };
         let topology = Topology::build(&blueprint.topology)?;
         let knobs = Knobs::open(&topology, state_dir, &blueprint.cpus)?;
-        let running = Running::new(
-            blueprint.service.clone(),
-            blueprint.places.clone(),
-            blueprint.ready(),
-        );
+        let running = Running::new(blueprint.service.clone(), places.clone(), blueprint.ready());
         Ok(Self {
             running,
             knobs,
             topology,
             load: blueprint.load.clone(),
+            places,
             cpus: blueprint.cpus.len(),
             began: clock::now(),
             earlier_s,
             answered: false,
             looker: None,
             interrupted,
-            _scratch: scratch,
+            scratch,
         })
     }
 
@@ -276,6 +262,8 @@ impl Lab {
         let service = self.topology.service_cpu(self.running.pid());
         let service = Vec::from_iter(service);
         let ran = program.run(
+            &self.places,
+            &self.scratch,
             &variant.traffic,
             self.topology.client_namespace(),
             &service,
@@ -348,17 +336,23 @@ impl Lab {
             service: self.running.pid(),
             window,
         };
-        let (over, namespace) = (AtomicBool::new(false), self.topology.client_namespace());
+        let over = &AtomicBool::new(false);
+        let namespace = self.topology.client_namespace();
+        let (places, scratch) = (&self.places, &self.scratch);
         let (looked, loaded) = std::thread::scope(|scope| {
             let (began, begun) = channel();
-            let load = scope.spawn(|| {
-                let began = move |_| {
-                    let _ = began.send(());
-                };
-                program::again_and_again(program, &variant.traffic, namespace, &over, began)
+            let load = scope.spawn(move || {
+                let _ = began.send(());
+                while !over.load(Ordering::Relaxed) {
+                    match program.run(places, scratch, &variant.traffic, namespace, &[], over) {
+                        Ok(_) | Err(StageError::Interrupted) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(())
             });
             // Also where the look panics: the scope waits for the load.
-            let until = SetAtEnd(&over);
+            let until = SetAtEnd(over);
             // A load that never began says itself why.
             let looked = begun.recv().ok().map(|()| {
                 std::thread::sleep(WARM);

@@ -8,17 +8,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rungwise_formats::task;
 use rungwise_host::cpu::{CpuMeter, CpuSource, Owner};
 use rungwise_host::namespace::Namespace;
 use rungwise_host::process::{self, Launch, Service};
+use rungwise_host::scratch::Scratch;
 use rungwise_host::{clock, files};
 use rungwise_load::command::Figures;
 use rungwise_model::machine::CpuWindow;
 
-use super::blueprint::scratch;
 use crate::scenario::{Command, Output, Places};
 use crate::stage::{StageError, Traffic};
 
@@ -38,8 +38,6 @@ pub struct Program {
     pub command: Command,
     /// The service.
     pub target: SocketAddr,
-    /// What the placeholders stand for.
-    pub places: Places,
     /// Measured length of a run.
     pub measure: Duration,
 }
@@ -66,19 +64,22 @@ impl Drop for OutputFile {
 }
 
 impl Program {
-    /// Runs it once; `service` are the CPU clocks of the service.
+    /// Runs it once, with its output in `scratch`; `places` are what its placeholders stand for, `service` the CPU clocks of the
+    /// service.
     pub(super) fn run(
         &self,
+        places: &Places,
+        scratch: &Scratch,
         traffic: &Traffic,
         namespace: Option<&Namespace>,
         service: &[CpuSource],
         interrupted: &AtomicBool,
     ) -> Result<Ran, StageError> {
-        let file = OutputFile(scratch().join("output"));
+        let file = OutputFile(scratch.join("output"));
         let words = self
             .command
             .words(
-                &self.places,
+                places,
                 self.target,
                 traffic,
                 self.measure.as_secs_f64(),
@@ -234,25 +235,4 @@ fn of_process(pid: u32) -> Duration {
     let children =
         task::stat(&String::from_utf8_lossy(&stat)).map_or(0, |stat| stat.children_ticks);
     own + Duration::from_secs_f64(children as f64 * TICK)
-}
-
-/// Keeps a service under load for as long as `until` is not set.
-pub(super) fn again_and_again(
-    program: &Program,
-    traffic: &Traffic,
-    namespace: Option<&Namespace>,
-    until: &AtomicBool,
-    began: impl FnOnce(Instant),
-) -> Result<(), StageError> {
-    let mut began = Some(began);
-    while !until.load(Ordering::Relaxed) {
-        if let Some(began) = began.take() {
-            began(clock::now());
-        }
-        match program.run(traffic, namespace, &[], until) {
-            Ok(_) | Err(StageError::Interrupted) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -103,8 +103,8 @@ impl Running {
         started: &mut impl FnMut(u32),
     ) -> rungwise_host::Result<Service> {
         let scratch = Path::new(&self.places.scratch);
-        files::remove_scratch(scratch)?;
-        files::create_scratch(scratch)?;
+        files::remove_folder(scratch)?;
+        files::create_folder(scratch)?;
         let service = Service::start(&Launch {
             argv: argv.to_vec(),
             namespace: topology.server_namespace(),

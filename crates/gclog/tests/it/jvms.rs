@@ -27,6 +27,8 @@ const ALLOCATES: u64 = 600;
 
 /// A stamp in the log may differ from the clock of the program by this much; a guess for two busy CPUs.
 const SLACK_MS: i64 = 10;
+/// A JVM that loses its CPU between the bean's clock and the log's differs now and then; what is misread differs every time.
+const TRIES: usize = 3;
 
 /// By what factor the estimate of allocation may be off.
 #[derive(Clone, Copy)]
@@ -536,7 +538,13 @@ fn logs_of_real_jvms_tell_what_their_beans_counted() {
                     let next = queue.lock().unwrap().pop();
                     let Some(case) = next else { break };
                     let java = program(&format!("java-{}", case.release)).expect("it was there");
-                    let differs = run(&case, &java, &folder);
+                    let mut differs = String::new();
+                    for _ in 0..TRIES {
+                        differs = run(&case, &java, &folder);
+                        if differs.is_empty() {
+                            break;
+                        }
+                    }
                     *wrong.lock().unwrap() += &differs;
                 }
             });

@@ -80,6 +80,8 @@ const HERE: &[(&str, &str)] = &[
     // Of the first namespace; a kernel that uses another one by default has reno as well.
     ("tcp.congestion", "reno"),
     ("net.default_qdisc", "pfifo_fast"),
+    // Unlikely to be what somebody has set.
+    ("net.neigh_gc", "gc_thresh2=2047,gc_thresh3=4095"),
     // A loop device starts with 128 and no scheduler, and may not have more than its tags.
     ("disk.nr_requests", "64"),
     ("disk.scheduler", "mq-deadline"),

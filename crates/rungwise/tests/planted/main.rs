@@ -228,7 +228,15 @@ fn uncured(bench: &Bench, cure: &Cure, planted: &Planted) -> Option<String> {
         return Some(format!("{}: no wish for {}", cure.rule, cure.knob));
     };
     let turn = format!("{}={to}", cure.knob);
-    let mut arguments = vec!["knob", "apply", &turn, "--evidence-for", "0s"];
+    let mut arguments = vec![
+        "knob",
+        "apply",
+        &turn,
+        "--evidence-for",
+        "0s",
+        "--for",
+        "5m",
+    ];
     if let Some(device) = &device {
         arguments.extend(["--device", device]);
     }
@@ -241,6 +249,7 @@ fn uncured(bench: &Bench, cure: &Cure, planted: &Planted) -> Option<String> {
         };
         Ended::from(output).expect(0);
     };
+    // A test that is killed or panics leaves the undoing to `--for`.
     run(&arguments);
     let cured = (0..LATER).any(|_| acts().is_none());
     run(&["knob", "undo"]);
