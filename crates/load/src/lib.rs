@@ -7,6 +7,7 @@
 
 mod clock;
 pub mod dns;
+pub mod engine;
 mod error;
 pub mod workloads;
 

@@ -7,6 +7,7 @@
 
 mod af_xdp;
 mod allocations;
+mod alone;
 mod closed;
 mod contract;
 mod limits;

@@ -7,25 +7,18 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
-use std::time::Duration;
 
+use super::Workload;
 use super::af_xdp::{Queue, Share};
 use super::batch::{Inbox, Outbox};
-use super::books::Books;
-use super::coordinate::Note;
+use super::matching;
 use super::payload::Form;
-use super::schedule::Schedule;
 use super::slots::Slots;
 use super::socket::{self, Epoll, Wish};
-use super::tally::{Kind, Part, Tally, Window};
-use super::{Arrival, Stop, Workload};
 use crate::Error;
-use crate::clock::{SECOND, now_ns};
+use crate::clock::now_ns;
+use crate::engine::{Arrival, Driver, Ledger, Tally, Window, tick};
 
-/// A send that leaves later than this after its intended start is counted as late.
-const LATE_NS: u64 = 1_000_000;
 /// Gaps shorter than this are polled through: a sleep and the wake-up from it cost about as much CPU.
 const SPIN_NS: u64 = 10_000;
 /// A socket is read at most this many batches in a row, so a flood on one does not starve the others.
@@ -33,38 +26,13 @@ const ROUNDS: usize = 8;
 /// Refusals in a row after which a batch is given up.
 const REFUSALS: u32 = 4;
 
-/// When a thread looks at timeouts and flags, for a given timeout: an eighth, but 1 ms to 20 ms.
-pub(super) fn tick(timeout: Duration) -> Duration {
-    (timeout / 8).clamp(Duration::from_millis(1), Duration::from_millis(20))
-}
-
-/// What the coordinator sees of a running thread, as of its last tick.
-#[derive(Debug, Default)]
-pub(super) struct Progress {
-    pub(super) sent: AtomicU64,
-    pub(super) received: AtomicU64,
-    pub(super) refused: AtomicU64,
-    pub(super) send_errors: AtomicU64,
-}
-
-/// What all threads share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    /// Leave at once.
-    pub(super) stop: AtomicBool,
-    /// Requests of the window that nobody has claimed yet, in a closed loop with a count.
-    pub(super) budget: AtomicU64,
-    pub(super) progress: Vec<Progress>,
-}
-
-impl Shared {
-    /// A count over all threads, as of their last ticks.
-    pub(super) fn sum(&self, part: impl Fn(&Progress) -> &AtomicU64) -> u64 {
-        self.progress
-            .iter()
-            .map(|progress| part(progress).load(Ordering::Relaxed))
-            .sum()
-    }
+/// Where a thread's replies came from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Origins {
+    /// Datagrams that came by a queue of the device, and not by a socket.
+    pub(super) by_queue: u64,
+    /// Others.
+    pub(super) by_socket: u64,
 }
 
 struct Socket {
@@ -75,12 +43,10 @@ struct Socket {
     touched: bool,
 }
 
-pub(super) struct Generator<'a> {
-    thread: usize,
-    shared: &'a Shared,
-    workload: &'a Workload,
-    notes: Sender<Note>,
-    books: Books<'a>,
+pub(crate) struct Generator<'a> {
+    ledger: Ledger<'a>,
+    form: Form<'a>,
+    origins: Origins,
     sockets: Vec<Socket>,
     /// That of socket `n` is number `n`; on a device's queues, every so many further is another port of the same.
     fds: Vec<OwnedFd>,
@@ -92,23 +58,13 @@ pub(super) struct Generator<'a> {
     outbox: Outbox,
     /// Tickets and intended starts of the requests in the outbox.
     pending: Vec<(u64, u64)>,
-    schedule: Option<Schedule>,
     burst: usize,
-    /// Instant at which the part is complete.
-    part_ends: u64,
-    next_tick: u64,
-    /// Requests still leave.
-    sending: bool,
-    /// When waiting for the last replies ends.
-    give_up_at: u64,
     /// A due request found no free slot, and the backlog has not been worked off since.
     starved: bool,
     next_socket: usize,
     next_tag: u32,
     drops_before: u64,
     drops_known: bool,
-    /// Sent in and out of the window, for [`Progress`].
-    all_sent: u64,
 }
 
 fn open(workload: &Workload, form: &Form<'_>) -> Result<Vec<OwnedFd>, Error> {
@@ -139,13 +95,12 @@ fn blocking(workload: &Workload) -> bool {
 impl<'a> Generator<'a> {
     /// Lays out all memory, and opens the sockets unless a share of a device comes with them.
     pub(super) fn new(
-        thread: usize,
         workload: &'a Workload,
-        run: u64,
-        shared: &'a Shared,
-        notes: Sender<Note>,
+        ledger: Ledger<'a>,
         share: Option<Share>,
     ) -> Result<Self, Error> {
+        let thread = ledger.thread();
+        let run = run_id(workload.seed);
         let form = Form::new(&workload.payload);
         let (fds, mut queue) = match share {
             Some(Share { ports, queue }) => (ports, Some(queue)),
@@ -187,18 +142,9 @@ impl<'a> Generator<'a> {
         // Spread the threads over the query file.
         let next_tag = (u64::from(form.tags()) * thread as u64 / workload.threads as u64) as u32;
         Ok(Self {
-            thread,
-            shared,
-            workload,
-            notes,
-            books: Books {
-                form,
-                window: Window { begin: 0, end: 0 },
-                timeout: workload.timeout.as_nanos() as u64,
-                tally: Tally::default(),
-                part: Part::new(0),
-                open: 0,
-            },
+            ledger,
+            form,
+            origins: Origins::default(),
             sockets,
             fds,
             epoll,
@@ -206,45 +152,28 @@ impl<'a> Generator<'a> {
             inbox,
             outbox,
             pending: Vec::with_capacity(room),
-            schedule: None,
             burst,
-            part_ends: u64::MAX,
-            next_tick: 0,
-            sending: true,
-            give_up_at: u64::MAX,
             starved: false,
             next_socket: 0,
             next_tag,
             drops_before: 0,
             drops_known: false,
-            all_sent: 0,
         })
     }
 
-    /// Drives from `start` until the window's requests have met their fate.
-    pub(super) fn run(&mut self, start: u64, window: Window) {
-        self.books.window = window;
-        self.part_ends = window.begin + SECOND;
-        let threads = (self.thread, self.workload.threads);
-        let times = (start, window.begin, window.end);
-        self.schedule = Schedule::new(
-            &self.workload.arrival,
-            &self.workload.stop,
-            self.burst,
-            threads,
-            times,
-        );
+    fn drive(&mut self, start: u64, window: Window) {
+        self.ledger.begin(start, window, self.burst);
         let single = self.fds[0].as_raw_fd();
         loop {
             let now = now_ns();
-            if now >= self.next_tick && self.tick(now).is_break() {
+            if now >= self.ledger.next_tick() && self.tick(now) {
                 break;
             }
             let mut progressed = false;
-            if self.schedule.is_some() && self.sending {
+            if self.ledger.schedule.is_some() && self.ledger.sending {
                 progressed = self.send_due(now);
             }
-            if !self.sending && self.books.open == 0 {
+            if !self.ledger.sending && self.ledger.open == 0 {
                 break;
             }
             let Some(epoll) = &mut self.epoll else {
@@ -252,11 +181,11 @@ impl<'a> Generator<'a> {
                 self.digest(0, got);
                 continue;
             };
-            let wait = match self.schedule.as_ref().and_then(Schedule::peek) {
-                Some((due, _)) if self.sending && !self.starved => {
-                    self.next_tick.min(due).saturating_sub(now)
+            let wait = match self.ledger.due() {
+                Some((due, _)) if self.ledger.sending && !self.starved => {
+                    self.ledger.next_tick().min(due).saturating_sub(now)
                 }
-                _ => self.next_tick.saturating_sub(now),
+                _ => self.ledger.next_tick().saturating_sub(now),
             };
             let wait = if wait < SPIN_NS { 0 } else { wait };
             let ready = match &mut self.queue {
@@ -275,89 +204,34 @@ impl<'a> Generator<'a> {
                 self.drain(at);
             }
             progressed |= self.drain_queue() || ready > 0;
-            if wait == 0 && !progressed && self.books.window.has(now) {
-                self.books.tally.spin_ns += now_ns() - now;
+            if wait == 0 && !progressed && self.ledger.window.has(now) {
+                self.ledger.tally.spin_ns += now_ns() - now;
             }
         }
-        self.finish();
+        let drops = self.drops().saturating_sub(self.drops_before);
+        self.ledger.finish(now_ns(), drops);
     }
 
-    fn finish(&mut self) {
-        self.hand_over(self.books.window.end.min(now_ns()));
-        // The second in which the thread ended, for the threads that go on in it.
-        let rest = std::mem::replace(&mut self.books.part, Part::new(u64::MAX));
-        let _ = self.notes.send(Note::Part(Box::new(rest)));
-        let drops = self.drops();
-        self.books.tally.socket_drops = drops.saturating_sub(self.drops_before);
-        self.publish();
-    }
-
-    /// The counts, once [`Generator::run`] has returned.
-    pub(super) fn into_tally(self) -> Tally {
-        self.books.tally
-    }
-
-    /// What is not needed per batch: timeouts, the stop flag, the second's part, the end.
-    fn tick(&mut self, now: u64) -> std::ops::ControlFlow<()> {
-        use std::ops::ControlFlow::{Break, Continue};
-
-        // Both edges of the window are looked at sharply: drops before the first are not its own, and after
-        // the second nothing is sent.
-        let edge = if now < self.books.window.begin {
-            self.books.window.begin
-        } else if now < self.books.window.end {
-            self.books.window.end
-        } else {
-            u64::MAX
-        };
-        self.next_tick = edge.min(now + tick(self.workload.timeout).as_nanos() as u64);
-        self.publish();
-        if self.shared.stop.load(Ordering::Relaxed) {
-            return Break(());
-        }
-        if now >= self.part_ends {
-            self.hand_over(now);
-        }
-        if now >= self.books.window.begin && !self.drops_known {
+    /// What is not needed per batch. True if the thread must leave.
+    fn tick(&mut self, now: u64) -> bool {
+        let due = self.ledger.tick(now);
+        if now >= self.ledger.window.begin && !self.drops_known {
             self.drops_known = true;
             self.drops_before = self.drops();
         }
-        if self.sending && now >= self.books.window.end {
-            self.end_sending(now);
-        }
-        let over = now >= self.give_up_at;
-        let sent_by = if over {
-            u64::MAX
-        } else {
-            now.saturating_sub(self.books.timeout)
-        };
         for socket in &mut self.sockets {
-            self.books.give_up(&mut socket.slots, sent_by, now);
+            let ledger = &mut self.ledger;
+            socket
+                .slots
+                .give_up(due.sent_by, |slot| ledger.lost(slot.intended, now));
         }
-        if over {
-            return Break(());
-        }
-        if self.schedule.is_none() && self.sending {
+        if !due.over && self.ledger.schedule.is_none() && self.ledger.sending {
             // Slots that a timeout, a failed send or the very beginning has left free.
             for index in 0..self.sockets.len() {
                 self.refill(index, now);
             }
         }
-        Continue(())
-    }
-
-    fn publish(&self) {
-        let progress = &self.shared.progress[self.thread];
-        progress.sent.store(self.all_sent, Ordering::Relaxed);
-        progress
-            .received
-            .store(self.books.tally.all_received, Ordering::Relaxed);
-        progress
-            .refused
-            .store(self.books.tally.of(Kind::Refused), Ordering::Relaxed);
-        progress
-            .send_errors
-            .store(self.books.tally.of(Kind::Send), Ordering::Relaxed);
+        due.over
     }
 
     fn drops(&self) -> u64 {
@@ -367,34 +241,6 @@ impl<'a> Generator<'a> {
             .filter_map(|fd| socket::drops(fd.as_raw_fd()))
             .sum();
         at_sockets + self.queue.as_ref().map_or(0, Queue::drops)
-    }
-
-    #[cold]
-    fn hand_over(&mut self, now: u64) {
-        while now >= self.part_ends && self.part_ends <= self.books.window.end {
-            let next = Part::new(self.books.part.index + 1);
-            let done = std::mem::replace(&mut self.books.part, next);
-            self.part_ends += SECOND;
-            // The coordinator outlives the threads; were it gone, the second would be of no use.
-            let _ = self.notes.send(Note::Part(Box::new(done)));
-        }
-        if self.part_ends > self.books.window.end {
-            self.part_ends = u64::MAX;
-        }
-    }
-
-    /// No more requests; what an open loop still owed is counted.
-    #[cold]
-    fn end_sending(&mut self, now: u64) {
-        self.sending = false;
-        // A count has no end: its last request was sent just now.
-        self.give_up_at = now
-            .min(self.books.window.end)
-            .saturating_add(self.books.timeout);
-        self.next_tick = self.next_tick.min(self.give_up_at);
-        if let Some(schedule) = &mut self.schedule {
-            self.books.tally.count(Kind::Unsent, schedule.end());
-        }
     }
 
     /// Reads descriptor number `at` until it is empty.
@@ -429,7 +275,7 @@ impl<'a> Generator<'a> {
             Ok(messages) => {
                 let now = now_ns();
                 self.absorb(index, messages, now);
-                if self.schedule.is_none() && self.sending {
+                if self.ledger.schedule.is_none() && self.ledger.sending {
                     self.refill(index, now);
                 }
                 Some(messages)
@@ -438,7 +284,7 @@ impl<'a> Generator<'a> {
             Err(error) if error.kind() == ErrorKind::Interrupted => Some(0),
             Err(_) => {
                 // A pending ICMP error of this socket: its port, host or network is unreachable.
-                self.books.trouble(Kind::Refused, 1, now_ns());
+                self.ledger.refused(1, now_ns());
                 Some(0)
             }
         }
@@ -447,24 +293,23 @@ impl<'a> Generator<'a> {
     /// Matches the replies in the inbox with their requests.
     #[inline]
     fn absorb(&mut self, index: usize, messages: usize, now: u64) {
-        if now >= self.part_ends {
-            self.hand_over(now);
-        }
         let Self {
             inbox,
             sockets,
-            books,
+            ledger,
+            form,
+            origins,
             ..
         } = self;
         let Socket { slots, id, .. } = &mut sockets[index];
-        let mut round = books.begin(now);
+        let mut round = ledger.round(now);
         for message in 0..messages {
             for datagram in inbox.datagrams(message) {
-                books.tally.by_socket += 1;
-                books.enter(&mut round, slots, *id, datagram);
+                origins.by_socket += 1;
+                matching::enter(form, ledger, &mut round, slots, *id, datagram);
             }
         }
-        books.end(round);
+        ledger.end_round(round);
     }
 
     /// Takes what waits at the device's queues, and sends the next requests of a closed loop. False if nothing waited.
@@ -475,7 +320,7 @@ impl<'a> Generator<'a> {
         for queue in 0..queues {
             some |= self.absorb_queue(queue);
         }
-        if some && self.schedule.is_none() && self.sending {
+        if some && self.ledger.schedule.is_none() && self.ledger.sending {
             let now = now_ns();
             for index in 0..self.sockets.len() {
                 if std::mem::take(&mut self.sockets[index].touched) {
@@ -495,35 +340,35 @@ impl<'a> Generator<'a> {
         }
         // Read after they have come: no latency is told too short.
         let now = now_ns();
-        if now >= self.part_ends {
-            self.hand_over(now);
-        }
         let Self {
             queue,
             sockets,
-            books,
+            ledger,
+            form,
+            origins,
             ..
         } = self;
-        let mut round = books.begin(now);
+        let mut round = ledger.round(now);
         if let Some(queue) = queue {
             for _ in 0..waiting {
                 queue.receive(at, |reply| {
                     let socket = &mut sockets[reply.socket];
                     socket.touched = true;
-                    books.tally.by_queue += 1;
-                    books.enter(&mut round, &mut socket.slots, socket.id, reply.payload);
+                    origins.by_queue += 1;
+                    let Socket { slots, id, .. } = socket;
+                    matching::enter(form, ledger, &mut round, slots, *id, reply.payload);
                 });
             }
         }
-        books.end(round);
+        ledger.end_round(round);
         true
     }
 
     /// Fills the free slots of a socket of a closed loop; they were free from `now` on.
     #[inline]
     fn refill(&mut self, index: usize, now: u64) {
-        if now >= self.books.window.end {
-            self.end_sending(now);
+        if now >= self.ledger.window.end {
+            self.ledger.end_sending(now);
             return;
         }
         loop {
@@ -533,9 +378,9 @@ impl<'a> Generator<'a> {
             if wanted == 0 {
                 return;
             }
-            let allowed = self.claim(wanted, now);
+            let allowed = self.ledger.claim(wanted, now);
             if allowed == 0 {
-                self.end_sending(now);
+                self.ledger.end_sending(now);
                 return;
             }
             let sent = now_ns();
@@ -548,38 +393,17 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// How many of `wanted` requests may be sent at `now`.
-    #[inline]
-    fn claim(&self, wanted: usize, now: u64) -> usize {
-        if matches!(self.workload.stop, Stop::After(_)) || now < self.books.window.begin {
-            return wanted;
-        }
-        let mut left = self.shared.budget.load(Ordering::Relaxed);
-        loop {
-            let take = left.min(wanted as u64);
-            let (ok, fail) = (Ordering::Relaxed, Ordering::Relaxed);
-            match self
-                .shared
-                .budget
-                .compare_exchange_weak(left, left - take, ok, fail)
-            {
-                Ok(_) => return take as usize,
-                Err(now_left) => left = now_left,
-            }
-        }
-    }
-
     /// Sends what the schedule says is due, as far as slots are free. Tells whether anything left.
     fn send_due(&mut self, start: u64) -> bool {
         let mut now = start;
         let mut progressed = false;
         loop {
-            let Some((due, _)) = self.schedule.as_ref().and_then(Schedule::peek) else {
-                self.end_sending(now);
+            let Some((due, _)) = self.ledger.due() else {
+                self.ledger.end_sending(now);
                 return progressed;
             };
-            if now >= self.books.window.end {
-                self.end_sending(now);
+            if now >= self.ledger.window.end {
+                self.ledger.end_sending(now);
                 return progressed;
             }
             if due > now {
@@ -592,7 +416,7 @@ impl<'a> Generator<'a> {
             };
             let sent = now_ns();
             // A backlog goes round the sockets in batches; without one, each socket gets one burst in turn.
-            while let Some((due, size)) = self.schedule.as_ref().and_then(Schedule::peek) {
+            while let Some((due, size)) = self.ledger.due() {
                 let full = self.pending.len() + size > self.outbox.room();
                 if due > sent || full || self.sockets[index].slots.free() < size {
                     break;
@@ -600,13 +424,8 @@ impl<'a> Generator<'a> {
                 for _ in 0..size {
                     self.write(index, due, sent);
                 }
-                if self.books.window.has(due) && sent - due > LATE_NS {
-                    self.books.tally.late_sends += size as u64;
-                    self.books.tally.starved_sends += if self.starved { size as u64 } else { 0 };
-                }
-                if let Some(schedule) = &mut self.schedule {
-                    schedule.advance();
-                }
+                self.ledger.note_lateness(due, sent, size, self.starved);
+                self.ledger.advance();
                 if size < self.burst {
                     break;
                 }
@@ -633,7 +452,7 @@ impl<'a> Generator<'a> {
     #[inline]
     fn write(&mut self, index: usize, intended: u64, sent: u64) {
         let tag = self.next_tag;
-        self.next_tag = if tag + 1 == self.books.form.tags() {
+        self.next_tag = if tag + 1 == self.form.tags() {
             0
         } else {
             tag + 1
@@ -643,11 +462,7 @@ impl<'a> Generator<'a> {
             return;
         };
         let n = self.pending.len();
-        if let Some(length) = self
-            .books
-            .form
-            .write(self.outbox.request(n), *id, ticket, tag)
-        {
+        if let Some(length) = self.form.write(self.outbox.request(n), *id, ticket, tag) {
             self.outbox.set_length(n, length);
         }
         self.pending.push((ticket, intended));
@@ -686,7 +501,7 @@ impl<'a> Generator<'a> {
                 {
                     // About an earlier request; telling it has cleared it.
                     refusals += 1;
-                    self.books.trouble(Kind::Refused, 1, sent);
+                    self.ledger.refused(1, sent);
                 }
                 Err(_) => break,
             }
@@ -694,19 +509,31 @@ impl<'a> Generator<'a> {
         for (ticket, _) in &self.pending[first..] {
             self.sockets[index].slots.untake(*ticket);
         }
-        self.books.trouble(Kind::Send, (end - first) as u64, sent);
-        let mut ours = 0;
-        for (_, intended) in &self.pending[..first] {
-            ours += u64::from(self.books.window.has(*intended));
-        }
+        self.ledger.not_taken((end - first) as u64, sent);
+        let intended = self.pending[..first].iter().map(|(_, intended)| *intended);
+        self.ledger.sent(intended, sent);
         self.pending.clear();
-        self.all_sent += first as u64;
-        self.books.tally.sent += ours;
-        self.books.tally.last_send = sent;
-        self.books.open += ours;
-        if self.books.window.has(sent) {
-            self.books.part.sent += first as u64;
-        }
         first == end
+    }
+}
+
+/// Spreads a seed over 64 bits, so that neighbouring seeds make ids that differ everywhere (`SplitMix64`,
+/// Steele et al., OOPSLA 2014).
+fn run_id(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Driver for Generator<'_> {
+    type Own = Origins;
+
+    fn run(&mut self, start: u64, window: Window) {
+        self.drive(start, window);
+    }
+
+    fn into_counts(self) -> (Tally, Origins) {
+        (self.ledger.into_tally(), self.origins)
     }
 }

@@ -6,30 +6,31 @@
 
 mod af_xdp;
 mod batch;
-mod books;
-mod coordinate;
 mod generator;
-mod health;
+mod matching;
 mod payload;
-mod schedule;
 mod slots;
 mod socket;
-mod tally;
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rungwise_model::load::{Measurement, Second};
-use rungwise_stats::histogram::Histogram;
+use rungwise_model::load::{Second, Transport, TransportKind};
 
 pub use rungwise_serve::udp::{XdpDevice, XdpMode};
 
-pub use health::{DROPS, FOREIGN, LATE, ROOM, SATURATED, SERVER_BUSY, Surroundings, certify};
 pub use payload::{HEADER, Payload};
 
+use af_xdp::{Ground, Share};
+use generator::{Generator, Origins};
+use payload::Form;
+
 use crate::Error;
+use crate::engine::{self, Kind, Ledger, Plan};
+pub use crate::engine::{
+    Arrival, Completed, DROPS, Edge, FOREIGN, Hooks, LATE, ROOM, SATURATED, SERVER_BUSY, Stop,
+    Surroundings, certify,
+};
 
 /// What `rungwise explain udp` shows.
 pub(super) const WORKLOAD: super::Workload = super::Workload {
@@ -99,76 +100,9 @@ pub struct Workload {
     pub af_xdp: Option<XdpDevice>,
 }
 
-/// When requests are sent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Arrival {
-    /// Closed loop: the next request leaves when a reply (or a timeout) has freed its slot.
-    Closed,
-    /// Open loop at a constant rate over all threads, requests per second.
-    Constant {
-        /// Requests per second.
-        per_s: f64,
-    },
-    /// Open loop whose rate changes linearly over the window.
-    Ramp {
-        /// Requests per second at the window's beginning, and during the warm-up.
-        from_per_s: f64,
-        /// Requests per second at its end.
-        to_per_s: f64,
-    },
-}
-
-/// When the measured window ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// After this time.
-    After(Duration),
-    /// When exactly this many requests have been sent, and each has its reply or its timeout.
-    Count(u64),
-}
-
-/// An edge of the measured window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edge {
-    /// The window begins now.
-    Began,
-    /// The window ends now.
-    Ended,
-}
-
-/// What the caller wants to happen at certain moments.
-#[derive(Clone, Copy)]
-pub struct Hooks<'a> {
-    /// Called first in every generator thread with its number, before sockets are opened, for instance to
-    /// enter a network namespace.
-    pub thread_start: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
-    /// Called at both edges of the measured window from the thread that called [`run`].
-    pub window: &'a (dyn Fn(Edge) + Sync),
-    /// Raised by the caller to end the run; looked at every 20 ms.
-    pub interrupted: &'a AtomicBool,
-}
-
-/// A finished run.
-#[derive(Clone, Debug, Default)]
-pub struct Completed {
-    /// The numbers; not certified before [`certify`] says so.
-    pub measurement: Measurement,
-    /// Latency from the intended start, ns.
-    pub corrected: Histogram,
-    /// Latency from the send, ns.
-    pub uncorrected: Histogram,
-    /// CPU seconds of the generator's threads within the window.
-    pub client_cpu_s: f64,
-    /// Replies in time that came within the window, whenever they were asked for: what its CPU time was spent on.
-    pub arrived: u64,
-    /// Requests of the window that were answered in time with an error instead of an answer: DNS codes other than NOERROR
-    /// and NXDOMAIN.
-    pub wrong: u64,
-}
-
 /// Drives `workload` and measures it.
 pub fn run(workload: &Workload, hooks: &Hooks) -> Result<Completed, Error> {
-    coordinate::run(workload, hooks, &mut |_| {})
+    engine::run(workload, hooks, &mut |_| {})
 }
 
 /// Like [`run`], and tells each second of the window soon after it has passed.
@@ -177,7 +111,7 @@ pub fn run_watched(
     hooks: &Hooks,
     each_second: &mut dyn FnMut(&Second),
 ) -> Result<Completed, Error> {
-    coordinate::run(workload, hooks, each_second)
+    engine::run(workload, hooks, each_second)
 }
 
 impl Workload {
@@ -197,23 +131,17 @@ impl Workload {
             (!(low..=high).contains(&value))
                 .then(|| format!("{what} is {value}; it must be {low} to {high}"))
         };
-        within("the number of threads", self.threads, 1, 1024)
-            .or_else(|| {
-                within(
-                    "the number of sockets per thread",
-                    self.sockets,
-                    1,
-                    LARGEST_DEPTH,
-                )
-            })
+        let sockets = "the number of sockets per thread";
+        self.plan()
+            .contradiction()
+            .or_else(|| within(sockets, self.sockets, 1, LARGEST_DEPTH))
             .or_else(|| self.too_many_ports())
             .or_else(|| within("the depth", self.depth, 1, LARGEST_DEPTH))
             .or_else(|| within("the batch", self.batch, 1, LARGEST_BATCH))
             .or_else(|| self.wrong_payload())
             .or_else(|| self.burst.and_then(|burst| self.wrong_burst(burst)))
             .or_else(|| self.af_xdp.as_ref().and_then(|_| self.not_by_af_xdp()))
-            .or_else(|| self.wrong_times())
-            .or_else(|| self.wrong_addresses())
+            .or_else(|| self.wrong_source())
     }
 
     /// All sockets have one address and ask one target, so each needs a port of its own.
@@ -309,56 +237,96 @@ impl Workload {
         }
     }
 
-    fn wrong_times(&self) -> Option<String> {
-        let rate = |per_s: f64| per_s.is_finite() && (0.0..=1e9).contains(&per_s);
-        match self.arrival {
-            Arrival::Constant { per_s } if !rate(per_s) || per_s <= 0.0 => {
-                return Some(format!(
-                    "the rate is {per_s}/s; it must be above 0 and at most 1e9"
-                ));
-            }
-            Arrival::Ramp {
-                from_per_s,
-                to_per_s,
-            } if !rate(from_per_s) || !rate(to_per_s) || from_per_s + to_per_s <= 0.0 => {
-                return Some(format!(
-                    "the ramp goes from {from_per_s}/s to {to_per_s}/s; its ends must be 0 to 1e9 and not both 0"
-                ));
-            }
-            _ => {}
-        }
-        let day = Duration::from_hours(24);
-        if self.timeout < Duration::from_millis(1) || self.timeout > day {
-            return Some(format!(
-                "the timeout is {:?}; it must be 1 ms to a day",
-                self.timeout
-            ));
-        }
-        if self.warmup > day {
-            return Some(format!(
-                "the warm-up is {:?}; it must be at most a day",
-                self.warmup
-            ));
-        }
-        match self.stop {
-            Stop::Count(0) => Some("the count is 0; ask for at least one request".to_owned()),
-            Stop::After(length) if length < Duration::from_millis(10) || length > 30 * day => Some(
-                format!("the window is {length:?}; it must be 10 ms to 30 days"),
-            ),
-            _ => None,
-        }
-    }
-
-    fn wrong_addresses(&self) -> Option<String> {
-        if self.target.port() == 0 {
-            return Some("port 0 cannot be asked; give the server's port".to_owned());
-        }
-        if self.pins.as_ref().is_some_and(Vec::is_empty) {
-            return Some("there is no CPU to pin to; name at least one".to_owned());
-        }
+    fn wrong_source(&self) -> Option<String> {
         let source = self.source?;
         (source.is_ipv4() != self.target.is_ipv4()).then(|| {
             format!("the source {source} is of another address family; use one of the target's")
         })
+    }
+}
+
+impl Kind for Workload {
+    type Ground = Option<Ground>;
+    type Seat = Option<Share>;
+    type Driver<'a> = Generator<'a>;
+    type Own = Origins;
+
+    fn plan(&self) -> Plan {
+        Plan {
+            target: self.target,
+            threads: self.threads,
+            pins: self.pins.clone(),
+            arrival: self.arrival,
+            timeout: self.timeout,
+            warmup: self.warmup,
+            stop: self.stop,
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        Self::check(self)
+    }
+
+    /// One for each socket, one for epoll.
+    fn files(&self) -> usize {
+        1 + match &self.af_xdp {
+            None => self.sockets,
+            Some(_) => af_xdp::ports_of_a_thread(self),
+        }
+    }
+
+    fn errors(&self) -> &'static [&'static str] {
+        &matching::ERRORS
+    }
+
+    /// Opens the device's queues where the generators will be.
+    fn prepare(
+        &self,
+        enter: &(dyn Fn() -> Result<(), Error> + Sync),
+    ) -> Result<(Option<Ground>, Vec<Option<Share>>), Error> {
+        let Some(at) = &self.af_xdp else {
+            return Ok((None, (0..self.threads).map(|_| None).collect()));
+        };
+        let open = || {
+            enter()?;
+            let form = Form::new(&self.payload);
+            let wish = generator::wish(self, &form);
+            af_xdp::open(self, at, &wish, form.longest_request())
+        };
+        // A thread of its own: it stays where it has entered.
+        let mut ground = std::thread::scope(|scope| {
+            let opened = scope.spawn(open).join();
+            opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+        let shares = std::mem::take(&mut ground.shares);
+        Ok((Some(ground), shares.into_iter().map(Some).collect()))
+    }
+
+    fn driver<'a>(
+        &'a self,
+        ledger: Ledger<'a>,
+        share: Option<Share>,
+    ) -> Result<Generator<'a>, Error> {
+        Generator::new(self, ledger, share)
+    }
+
+    fn complete(&self, ground: &Option<Ground>, own: Vec<Origins>, completed: &mut Completed) {
+        if let (Some(at), Some(ground)) = (&self.af_xdp, ground) {
+            completed.measurement.client.transport = transport(at, ground, &own);
+        }
+    }
+}
+
+/// How the datagrams travelled.
+fn transport(at: &XdpDevice, ground: &Ground, origins: &[Origins]) -> Transport {
+    let by_queue: u64 = origins.iter().map(|thread| thread.by_queue).sum();
+    let by_socket: u64 = origins.iter().map(|thread| thread.by_socket).sum();
+    let all = by_queue + by_socket;
+    Transport {
+        kind: TransportKind::AfXdp,
+        device: Some(at.device.clone()),
+        native: Some(at.mode == XdpMode::Native),
+        queues: Some(ground.queues),
+        by_queue: (all > 0).then(|| by_queue as f64 / all as f64),
     }
 }

@@ -36,7 +36,7 @@ const TRIES: usize = 64;
 const FRAMES: (usize, usize) = (64, 2048);
 
 /// The program on the device, and what each thread has.
-pub(super) struct Ground {
+pub(crate) struct Ground {
     pub(super) shares: Vec<Share>,
     /// Queues of the device that replies are taken from.
     pub(super) queues: u32,
@@ -55,7 +55,7 @@ pub(super) fn ports_of_a_thread(workload: &Workload) -> usize {
 }
 
 /// What one thread has: a socket for each of its source ports, and its queues.
-pub(super) struct Share {
+pub(crate) struct Share {
     pub(super) ports: Vec<OwnedFd>,
     pub(super) queue: Queue,
 }

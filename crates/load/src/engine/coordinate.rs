@@ -10,14 +10,13 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use rungwise_model::load::{ClientHealth, Latency, Measurement, Second, Transport, TransportKind};
+use rungwise_model::load::{ClientHealth, Latency, Measurement, Second};
 
-use super::af_xdp::{self, Ground, Share};
-use super::generator::{self, Generator, Progress, Shared};
-use super::payload::Form;
-use super::tally::{Kind, Part, Tally, Window, whole_seconds};
+use super::ledger::Progress;
+use super::tally::{Part, whole_seconds};
 use super::{
-    Arrival, Completed, Edge, Hooks, SATURATED, Stop, Workload, XdpDevice, XdpMode, socket,
+    Arrival, Completed, Driver as _, Edge, Hooks, Kind, Ledger, Plan, SATURATED, Stop, Tally,
+    Window, thread as os,
 };
 use crate::Error;
 use crate::clock::{SECOND, now_ns, read_ns, sleep_until};
@@ -34,7 +33,65 @@ const MISSED: f64 = 0.1;
 /// Files that a process has open beside the sockets: epoll, standard streams, what the caller holds; a guess.
 const OTHER_FILES: u64 = 64;
 
+/// What all threads share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Leave at once.
+    stop: AtomicBool,
+    /// Requests of the window that nobody has claimed yet, in a closed loop with a count.
+    budget: AtomicU64,
+    progress: Vec<Progress>,
+}
+
+impl Shared {
+    fn new(plan: &Plan) -> Self {
+        Self {
+            stop: AtomicBool::new(false),
+            budget: AtomicU64::new(match plan.stop {
+                Stop::Count(count) => count,
+                Stop::After(_) => 0,
+            }),
+            progress: (0..plan.threads).map(|_| Progress::default()).collect(),
+        }
+    }
+
+    /// Whether the threads must leave.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// How far a thread has come.
+    pub(super) fn progress(&self, thread: usize) -> &Progress {
+        &self.progress[thread]
+    }
+
+    /// Takes up to `wanted` requests off the count.
+    pub(super) fn claim(&self, wanted: usize) -> usize {
+        let mut left = self.budget.load(Ordering::Relaxed);
+        loop {
+            let take = left.min(wanted as u64);
+            let (ok, fail) = (Ordering::Relaxed, Ordering::Relaxed);
+            match self
+                .budget
+                .compare_exchange_weak(left, left - take, ok, fail)
+            {
+                Ok(_) => return take as usize,
+                Err(now_left) => left = now_left,
+            }
+        }
+    }
+
+    /// A count over all threads, as of their last ticks.
+    fn sum(&self, part: impl Fn(&Progress) -> &AtomicU64) -> u64 {
+        self.progress
+            .iter()
+            .map(|progress| part(progress).load(Ordering::Relaxed))
+            .sum()
+    }
+}
+
 /// What a generator thread tells the coordinator.
+#[derive(Debug)]
 pub(super) enum Note {
     /// Sockets are open; here are the thread's CPU clock and id.
     Ready {
@@ -115,49 +172,29 @@ impl Drop for Farewell {
     }
 }
 
-pub(super) fn run(
-    workload: &Workload,
+pub(super) fn run<K: Kind>(
+    kind: &K,
     hooks: &Hooks,
     each_second: &mut dyn FnMut(&Second),
 ) -> Result<Completed, Error> {
-    workload.check()?;
-    // One descriptor per socket, one for each thread's epoll.
-    let sockets = match &workload.af_xdp {
-        None => workload.sockets,
-        Some(_) => af_xdp::ports_of_a_thread(workload),
-    };
-    let needed = (workload.threads * (sockets + 1)) as u64 + OTHER_FILES;
-    socket::reserve_files(needed)?;
-    let shared = Shared {
-        stop: AtomicBool::new(false),
-        budget: AtomicU64::new(match workload.stop {
-            Stop::Count(count) => count,
-            Stop::After(_) => 0,
-        }),
-        progress: (0..workload.threads).map(|_| Progress::default()).collect(),
-    };
-    let mut ground = match &workload.af_xdp {
-        None => None,
-        Some(at) => Some(take_ground(workload, at, hooks)?),
-    };
-    let mut shares = match &mut ground {
-        None => Vec::new(),
-        Some(ground) => std::mem::take(&mut ground.shares),
-    }
-    .into_iter();
+    kind.check()?;
+    let plan = &kind.plan();
+    os::reserve_files((plan.threads * kind.files()) as u64 + OTHER_FILES)?;
+    let shared = Shared::new(plan);
+    let (ground, seats) = kind.prepare(&|| enter(0, hooks))?;
     let gate = Gate::default();
     let (notes, inbox) = mpsc::channel();
     thread::scope(|scope| {
         let release = Release(&gate, &shared);
-        let mut handles = Vec::with_capacity(workload.threads);
-        for thread in 0..workload.threads {
-            let (notes, shared, gate) = (notes.clone(), &shared, &gate);
-            let share = shares.next();
+        let mut handles = Vec::with_capacity(plan.threads);
+        for (thread, seat) in seats.into_iter().enumerate() {
+            let ledger = Ledger::new(plan, thread, &shared, notes.clone(), kind.errors().len());
+            let (notes, gate) = (notes.clone(), &gate);
             let name = format!("load-{thread}");
             let spawned = thread::Builder::new()
                 .name(name)
                 .spawn_scoped(scope, move || {
-                    generate(thread, workload, hooks, shared, gate, &notes, share)
+                    generate(kind, plan, hooks, ledger, seat, gate, &notes)
                 });
             handles.push(spawned.map_err(|error| Error::Thread {
                 thread,
@@ -168,7 +205,7 @@ pub(super) fn run(
         }
         drop(notes);
         let mut watch = Watch {
-            workload,
+            plan,
             hooks,
             shared: &shared,
             inbox,
@@ -176,7 +213,7 @@ pub(super) fn run(
             clocks: Vec::new(),
             parts: BTreeMap::new(),
             seconds: Vec::new(),
-            whole_seconds: match workload.stop {
+            whole_seconds: match plan.stop {
                 Stop::After(length) => length.as_secs(),
                 Stop::Count(_) => u64::MAX,
             },
@@ -186,12 +223,10 @@ pub(super) fn run(
         let outcome = watch.follow(&gate);
         let seconds = std::mem::take(&mut watch.seconds);
         drop(release);
-        let tally = join(handles);
-        let mut completed =
-            outcome.and_then(|edges| complete(workload, &edges, seconds, &tally, &shared))?;
-        if let (Some(at), Some(ground)) = (&workload.af_xdp, &ground) {
-            completed.measurement.client.transport = transport(at, ground, &tally);
-        }
+        let (tally, own) = join(handles);
+        let mut completed = outcome
+            .and_then(|edges| complete(plan, kind.errors(), &edges, seconds, &tally, &shared))?;
+        kind.complete(&ground, own, &mut completed);
         Ok(completed)
     })
 }
@@ -206,30 +241,17 @@ fn enter(thread: usize, hooks: &Hooks) -> Result<(), Error> {
     })
 }
 
-/// Opens the device's queues where the generators will be, and closes them again if it cannot open all.
-fn take_ground(workload: &Workload, at: &XdpDevice, hooks: &Hooks) -> Result<Ground, Error> {
-    let open = || {
-        enter(0, hooks)?;
-        let form = Form::new(&workload.payload);
-        let wish = generator::wish(workload, &form);
-        af_xdp::open(workload, at, &wish, form.longest_request())
-    };
-    thread::scope(|scope| {
-        let opened = scope.spawn(open).join();
-        opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-fn generate(
-    thread: usize,
-    workload: &Workload,
+fn generate<'a, K: Kind>(
+    kind: &'a K,
+    plan: &Plan,
     hooks: &Hooks,
-    shared: &Shared,
+    ledger: Ledger<'a>,
+    seat: K::Seat,
     gate: &Gate,
     notes: &Sender<Note>,
-    share: Option<Share>,
-) -> Option<Tally> {
+) -> Option<(Tally, K::Own)> {
     let _farewell = Farewell(notes.clone());
+    let thread = ledger.thread();
     let prepare = || {
         let refuse = |step, remedy| {
             move |error| Error::Thread {
@@ -240,20 +262,18 @@ fn generate(
             }
         };
         enter(thread, hooks)?;
-        if let Some(pins) = &workload.pins {
-            socket::pin(pins[thread % pins.len()]).map_err(refuse(
+        if let Some(pins) = &plan.pins {
+            os::pin(pins[thread % pins.len()]).map_err(refuse(
                 "bind to a CPU",
                 "pin to CPUs that are online and that this process may use (taskset -p $$)",
             ))?;
         }
-        socket::no_timer_slack();
-        let clock = socket::own_cpu_clock()
-            .map_err(refuse("find the CPU clock", "report this as a bug"))?;
-        let run = run_id(workload.seed);
-        let generator = Generator::new(thread, workload, run, shared, notes.clone(), share)?;
-        Ok((generator, clock))
+        os::no_timer_slack();
+        let clock =
+            os::own_cpu_clock().map_err(refuse("find the CPU clock", "report this as a bug"))?;
+        Ok((kind.driver(ledger, seat)?, clock))
     };
-    let (mut generator, (clock, tid)) = match prepare() {
+    let (mut driver, (clock, tid)) = match prepare() {
         Ok(ready) => ready,
         Err(error) => {
             let _ = notes.send(Note::Failed(error));
@@ -262,32 +282,27 @@ fn generate(
     };
     let _ = notes.send(Note::Ready { clock, tid });
     let (start, window) = gate.wait_open()?;
-    generator.run(start, window);
+    driver.run(start, window);
     let _ = notes.send(Note::Done);
     // The coordinator reads this thread's CPU clock, which ends with the thread.
     gate.wait_leave();
-    Some(generator.into_tally())
+    Some(driver.into_counts())
 }
 
-/// Spreads a seed over 64 bits, so that neighbouring seeds make ids that differ everywhere (`SplitMix64`,
-/// Steele et al., OOPSLA 2014).
-fn run_id(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-fn join(handles: Vec<ScopedJoinHandle<'_, Option<Tally>>>) -> Tally {
-    let mut all = Tally::default();
+/// The counts of all threads together, and what each counted of its kind's own.
+fn join<T>(handles: Vec<ScopedJoinHandle<'_, Option<(Tally, T)>>>) -> (Tally, Vec<T>) {
+    let (mut all, mut own) = (Tally::default(), Vec::new());
     for handle in handles {
         match handle.join() {
-            Ok(Some(tally)) => all.merge(&tally),
+            Ok(Some((tally, rest))) => {
+                all.merge(&tally);
+                own.push(rest);
+            }
             Ok(None) => {}
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
-    all
+    (all, own)
 }
 
 /// The clocks at one edge of the window.
@@ -308,7 +323,7 @@ struct Edges {
 }
 
 struct Watch<'a> {
-    workload: &'a Workload,
+    plan: &'a Plan,
     hooks: &'a Hooks<'a>,
     shared: &'a Shared,
     inbox: Receiver<Note>,
@@ -328,8 +343,8 @@ impl Watch<'_> {
     fn follow(&mut self, gate: &Gate) -> Result<Edges, Error> {
         self.gather()?;
         let start = now_ns();
-        let begin = start + self.workload.warmup.as_nanos() as u64;
-        let end = match self.workload.stop {
+        let begin = start + self.plan.warmup.as_nanos() as u64;
+        let end = match self.plan.stop {
             Stop::After(length) => begin + length.as_nanos() as u64,
             Stop::Count(_) => u64::MAX,
         };
@@ -354,7 +369,7 @@ impl Watch<'_> {
     /// Waits until every thread has its sockets.
     fn gather(&mut self) -> Result<(), Error> {
         let start = now_ns();
-        while self.clocks.len() < self.workload.threads {
+        while self.clocks.len() < self.plan.threads {
             match self.inbox.recv_timeout(Duration::from_nanos(LOOK_NS)) {
                 Ok(Note::Ready { clock, tid }) => self.clocks.push((clock, tid)),
                 Ok(Note::Failed(error)) => return Err(error),
@@ -374,7 +389,7 @@ impl Watch<'_> {
             self.check_interrupted(start)?;
             self.check_silence(start)?;
             let now = now_ns();
-            let over = deadline == u64::MAX && self.done >= self.workload.threads;
+            let over = deadline == u64::MAX && self.done >= self.plan.threads;
             if self.gone || over || now >= deadline {
                 return Ok(());
             }
@@ -417,11 +432,11 @@ impl Watch<'_> {
             sum(|p| &p.refused),
             sum(|p| &p.send_errors),
         );
-        let patience = SILENT_TIMEOUTS * self.workload.timeout.as_nanos() as u64;
+        let patience = SILENT_TIMEOUTS * self.plan.timeout.as_nanos() as u64;
         let told = refused > 0 || sent == 0 && send_errors > 0;
         if told || sent >= SILENT_TIMEOUTS && elapsed >= patience {
             return Err(Error::NoReplies {
-                target: self.workload.target,
+                target: self.plan.target,
                 sent,
                 refused,
                 send_errors,
@@ -441,7 +456,7 @@ impl Watch<'_> {
         let delay_ns = self
             .clocks
             .iter()
-            .filter_map(|(_, tid)| socket::run_delay_ns(*tid))
+            .filter_map(|(_, tid)| os::run_delay_ns(*tid))
             .sum();
         Reading {
             at,
@@ -465,7 +480,7 @@ impl Watch<'_> {
             self.parts.insert(index, (1, part));
             1
         };
-        if told == self.workload.threads
+        if told == self.plan.threads
             && let Some((_, sum)) = self.parts.remove(&index)
         {
             self.tell(&sum);
@@ -494,26 +509,16 @@ impl Watch<'_> {
     }
 }
 
-fn transport(at: &XdpDevice, ground: &Ground, tally: &Tally) -> Transport {
-    let all = tally.by_queue + tally.by_socket;
-    Transport {
-        kind: TransportKind::AfXdp,
-        device: Some(at.device.clone()),
-        native: Some(at.mode == XdpMode::Native),
-        queues: Some(ground.queues),
-        by_queue: (all > 0).then(|| tally.by_queue as f64 / all as f64),
-    }
-}
-
 fn complete(
-    workload: &Workload,
+    plan: &Plan,
+    errors: &[&str],
     edges: &Edges,
     mut seconds: Vec<Second>,
     tally: &Tally,
     shared: &Shared,
 ) -> Result<Completed, Error> {
     let begin = edges.window.begin;
-    let end = match workload.stop {
+    let end = match plan.stop {
         Stop::After(_) => edges.window.end,
         Stop::Count(_) => tally.last_reply.max(tally.last_send),
     };
@@ -522,18 +527,17 @@ fn complete(
     let window_s = window_ns as f64 / SECOND as f64;
     if tally.all_received == 0 {
         return Err(Error::NoReplies {
-            target: workload.target,
+            target: plan.target,
             // Those of the warm-up too: nobody answered them either.
             sent: shared.sum(|progress| &progress.sent),
-            refused: tally.of(Kind::Refused),
-            send_errors: tally.of(Kind::Send),
-            after_s: (end.saturating_sub(begin) as f64 / SECOND as f64)
-                + workload.warmup.as_secs_f64(),
+            refused: tally.refused,
+            send_errors: tally.send_errors,
+            after_s: (end.saturating_sub(begin) as f64 / SECOND as f64) + plan.warmup.as_secs_f64(),
         });
     }
     seconds.retain(|second| second.at_s < whole_seconds(begin, end) as f64);
 
-    let threads = workload.threads as f64;
+    let threads = plan.threads as f64;
     let cpu_ns = edges.ended.cpu_ns.saturating_sub(edges.began.cpu_ns) as f64;
     let delay_ns = edges.ended.delay_ns.saturating_sub(edges.began.delay_ns) as f64;
     let watched_ns = edges.ended.at.saturating_sub(edges.began.at).max(1) as f64;
@@ -542,10 +546,10 @@ fn complete(
     let resolved = tally.arrived > 0 && cpu_ns > 0.0 && missed_ns <= MISSED * window_ns as f64;
     let busy =
         ((cpu_ns + delay_ns - tally.spin_ns as f64) / (watched_ns * threads)).clamp(0.0, 1.0);
-    let unsent = tally.of(Kind::Unsent);
+    let unsent = tally.unsent;
     let due = (tally.sent + unsent).max(1) as f64;
     let measurement = Measurement {
-        offered_per_s: match workload.arrival {
+        offered_per_s: match plan.arrival {
             Arrival::Closed => None,
             Arrival::Constant { per_s } => Some(per_s),
             Arrival::Ramp {
@@ -558,7 +562,7 @@ fn complete(
         sent: tally.sent,
         received: tally.received,
         lost: tally.lost,
-        errors: tally.errors(),
+        errors: tally.named_errors(errors),
         latency_us: Latency {
             corrected: tally.corrected.quantiles(),
             uncorrected: tally.uncorrected.quantiles(),

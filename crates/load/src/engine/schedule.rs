@@ -36,7 +36,7 @@ impl Law {
 
 /// The due times of one thread, ascending, in bursts of requests.
 #[derive(Clone, Debug)]
-pub(super) struct Schedule {
+pub(crate) struct Schedule {
     law: Law,
     /// `Some` while warming up.
     warmup: Option<(u64, f64)>,
@@ -54,7 +54,7 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// `None` for a closed loop. All times are absolute nanoseconds; `end` is `u64::MAX` where a count stops.
-    pub(super) fn new(
+    pub(crate) fn new(
         arrival: &Arrival,
         stop: &Stop,
         burst: usize,
@@ -106,7 +106,7 @@ impl Schedule {
 
     /// When the next burst is due, and of how many requests.
     #[inline]
-    pub(super) fn peek(&self) -> Option<(u64, usize)> {
+    pub(crate) fn peek(&self) -> Option<(u64, usize)> {
         if self.next == u64::MAX {
             return None;
         }
@@ -120,14 +120,14 @@ impl Schedule {
 
     /// Goes on to the burst after it.
     #[inline]
-    pub(super) fn advance(&mut self) {
+    pub(crate) fn advance(&mut self) {
         self.k += self.threads;
         self.settle();
     }
 
     /// Ends the schedule; answers how many requests of the window it still held. Found by halving, since nobody should
     /// wait while a rate that cannot be kept is counted down one request after the other.
-    pub(super) fn end(&mut self) -> u64 {
+    pub(crate) fn end(&mut self) -> u64 {
         if self.next == u64::MAX {
             return 0;
         }
