@@ -39,23 +39,17 @@ impl Copy {
             .unwrap()
     }
 
-    /// `cargo check` of one package; the dependencies are built once, in a target folder beside ours.
-    fn check(&self, package: &str) {
+    /// Runs cargo; the dependencies are built once, in a target folder beside ours.
+    fn cargo(&self, args: &[&str]) -> Output {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("new");
-        let out = self
-            .tree()
-            .cargo()
-            .args([
-                "check",
-                "--quiet",
-                "--offline",
-                "--package",
-                package,
-                "--target-dir",
-            ])
-            .arg(target)
-            .output()
-            .unwrap();
+        let mut cargo = self.tree().cargo();
+        cargo.args(args).arg("--target-dir").arg(target);
+        cargo.output().unwrap()
+    }
+
+    /// `cargo check` of one package.
+    fn check(&self, package: &str) {
+        let out = self.cargo(&["check", "--quiet", "--offline", "--package", package]);
         assert!(
             out.status.success(),
             "{}",
@@ -162,13 +156,40 @@ fn a_new_probe_compiles_and_stands_in_order_of_its_id() {
 }
 
 #[test]
-fn a_new_workload_compiles() {
-    adds(
+fn a_new_workload_drives_a_server_on_loopback_and_touches_two_files() {
+    let copy = adds(
         "workload",
         &["rpc-echo", "idle-connections"],
         &["crates/load/src/workloads/rpc_echo.rs"],
         "rungwise-load",
     );
+    let ours = Tree::ours();
+    let theirs = copy.tree().files().unwrap();
+    let mut touched: Vec<&str> = theirs
+        .iter()
+        .filter(|file| ours.read(file).ok() != copy.tree().read(file).ok())
+        .map(String::as_str)
+        .collect();
+    touched.retain(|file| !file.contains("idle_connections"));
+    assert_eq!(
+        touched,
+        [
+            "crates/load/src/workloads/mod.rs",
+            "crates/load/src/workloads/rpc_echo.rs"
+        ]
+    );
+    let out = copy.cargo(&[
+        "test",
+        "--quiet",
+        "--offline",
+        "--package",
+        "rungwise-load",
+        "--lib",
+        "rpc_echo",
+    ]);
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
 }
 
 #[test]
