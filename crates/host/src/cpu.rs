@@ -16,19 +16,19 @@
 //! packets are ours; kworkers do not. In a container with its own pid namespace ksoftirqd cannot be
 //! seen and counts as foreign too. Source: fs/proc/stat.c, kernel/sched/cputime.c of Linux 6.18.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rungwise_model::machine::{CpuSplit, CpuWindow};
 
-use crate::clock;
 use crate::error::{Error, Result};
 use crate::others::Census;
+use crate::{clock, machine};
 
 /// `/proc/stat` counts in units of `1/USER_HZ`, which is 100 on every Linux that runs rungwise.
 const TICK: f64 = 0.01;
@@ -160,6 +160,88 @@ impl CpuMeter {
     pub fn end(mut self) -> Result<CpuWindow> {
         let ended = Reading::take(&self.sources, &mut self.buffer)?;
         Ok(between(&self.began, &ended, &self.sources))
+    }
+}
+
+/// A window whose edges are called out while its load runs.
+#[derive(Debug)]
+pub struct EdgeMeter<'a> {
+    own: &'a [CpuSource],
+    state: Mutex<Edges>,
+}
+
+/// What is known of a window so far.
+#[derive(Debug)]
+enum Edges {
+    Before,
+    Open(CpuMeter),
+    Closed(CpuWindow),
+    Failed(Error),
+}
+
+impl<'a> EdgeMeter<'a> {
+    /// For a window that has not begun; `own` are the generator and the service.
+    pub fn new(own: &'a [CpuSource]) -> Self {
+        Self {
+            own,
+            state: Mutex::new(Edges::Before),
+        }
+    }
+
+    /// The window begins now.
+    pub fn open(&self) {
+        let meter = CpuMeter::begin(self.own);
+        self.turn(|_| meter.map_or_else(Edges::Failed, Edges::Open));
+    }
+
+    /// The window ends now.
+    pub fn close(&self) {
+        self.turn(|state| match state {
+            Edges::Open(meter) => meter.end().map_or_else(Edges::Failed, Edges::Closed),
+            other => other,
+        });
+    }
+
+    fn turn(&self, change: impl FnOnce(Edges) -> Edges) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = change(std::mem::replace(&mut *state, Edges::Before));
+    }
+
+    /// The CPU use of the window; absent where it did not end.
+    pub fn window(self) -> Result<Option<CpuWindow>> {
+        let state = self.state.into_inner();
+        match state.unwrap_or_else(PoisonError::into_inner) {
+            Edges::Closed(window) => Ok(Some(window)),
+            Edges::Failed(error) => Err(error),
+            Edges::Before | Edges::Open(_) => Ok(None),
+        }
+    }
+}
+
+/// How many CPUs the service may use, and how many of them the generator may use too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// CPUs that some thread of the service may run on.
+    pub service: usize,
+    /// Those of them that this process may run on.
+    pub shared: usize,
+}
+
+impl Reach {
+    /// Reads the affinity of all threads of the service among `sources`; absent where none can be read.
+    pub fn of(sources: &[CpuSource]) -> Option<Self> {
+        let service = sources
+            .iter()
+            .filter(|source| source.owner == Owner::Service);
+        let spent = service.filter_map(|source| (source.read)().ok());
+        let pids = spent.flatten().filter_map(|spent| spent.pid);
+        let service: BTreeSet<u32> = pids.flat_map(machine::cpus_of).collect();
+        let own = machine::allowed_cpus().ok()?;
+        let shared = own.iter().filter(|cpu| service.contains(cpu)).count();
+        (!service.is_empty()).then_some(Self {
+            service: service.len(),
+            shared,
+        })
     }
 }
 
@@ -521,6 +603,32 @@ mod tests {
         let window = between(&first, &last, &[CpuSource::own(Owner::Client)]);
         assert!((window.per_cpu[1].idle - 1.0).abs() < 1e-9);
         assert!(window.foreign.abs() < 1e-9, "{}", window.foreign);
+    }
+
+    #[test]
+    fn a_service_reaches_the_cpus_that_its_threads_may_use() {
+        let all = machine::allowed_cpus().unwrap();
+        let first = all[0].to_string();
+        let mut pinned = std::process::Command::new("taskset")
+            .args(["-c", &first, "sleep", "60"])
+            .spawn()
+            .unwrap();
+        let service = CpuSource::process(Owner::Service, pinned.id());
+        // The new process pins itself before it becomes another program.
+        let settled = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            Reach::of(&[CpuSource::own(Owner::Client), service.clone()])
+                == Some(Reach {
+                    service: 1,
+                    shared: 1,
+                })
+        });
+        pinned.kill().unwrap();
+        pinned.wait().unwrap();
+        assert!(settled);
+        assert_eq!(Reach::of(&[CpuSource::own(Owner::Client)]), None);
+        let ours = Reach::of(&[CpuSource::own(Owner::Service)]).unwrap();
+        assert_eq!((ours.service, ours.shared), (all.len(), all.len()));
     }
 
     #[test]

@@ -4,12 +4,14 @@
 //! or zero: a fingerprint tells machines apart, it does not decide anything.
 #![expect(unsafe_code, reason = "sched_getaffinity has no safe door in std")]
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
 use rungwise_model::machine::Machine;
 
 use crate::Host;
+use crate::files;
 
 /// Fingerprint of the machine behind `host`.
 pub fn fingerprint(host: &dyn Host) -> Machine {
@@ -41,6 +43,22 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
             .map(|cpu| cpu as u32)
             .collect())
     }
+}
+
+/// CPUs that some thread of a process may run on; none where it cannot be seen.
+pub(crate) fn cpus_of(pid: u32) -> Vec<u32> {
+    let tasks = format!("/proc/{pid}/task");
+    let threads = files::folders(tasks.as_ref()).unwrap_or_default();
+    let mut cpus = BTreeSet::new();
+    for thread in threads {
+        // One that has ended since it was listed may run nowhere.
+        let status = files::read(format!("{tasks}/{thread}/status").as_ref());
+        let status = String::from_utf8_lossy(&status.unwrap_or_default()).into_owned();
+        let field = "Cpus_allowed_list:";
+        let list = status.lines().find_map(|line| line.strip_prefix(field));
+        cpus.extend(list.map(cpu_list).unwrap_or_default());
+    }
+    cpus.into_iter().collect()
 }
 
 /// Reads a list as the kernel prints it: `0-3,8,10-11`. What is not a number is left out.

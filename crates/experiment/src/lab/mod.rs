@@ -14,13 +14,12 @@ mod topology;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use rungwise_host::clock;
-use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
+use rungwise_host::cpu::{self, CpuSource, EdgeMeter, Owner, Reach};
 use rungwise_host::scratch::Scratch;
 use rungwise_load::Error as LoadError;
 use rungwise_load::udp::{self, Edge, Hooks, Stop, Surroundings, Workload};
@@ -180,13 +179,14 @@ impl Lab {
     }
 
     /// What the generator cannot see itself. Client and server are on this machine, wherever they were put on it.
-    fn surroundings(&self, cpu: &CpuWindow) -> Surroundings {
-        Surroundings {
-            foreign_cpu: Some(cpu.foreign),
-            foreign_hidden: None,
-            server_busy: Some(cpu.service_cpu_s / (cpu.seconds * self.cpus as f64)),
-            shared_idle: Some(shared_idle(cpu, self.cpus)),
-        }
+    fn surroundings(&self, cpu: &CpuWindow, sources: &[CpuSource]) -> Surroundings {
+        let unsure = cpu::resolution(Duration::from_secs_f64(cpu.seconds.max(0.0)));
+        // A service of which no thread can be read may use what the generator may.
+        let Reach { service, shared } = Reach::of(sources).unwrap_or(Reach {
+            service: self.cpus,
+            shared: self.cpus,
+        });
+        Surroundings::beside(cpu, service, shared, unsure)
     }
 
     /// One run by the generator.
@@ -199,8 +199,8 @@ impl Lab {
         let at_s = self.elapsed_s();
         let workload = changed(workload, variant, seed);
         let sources = self.cpu_sources();
-        let window = Mutex::new(Window::Before);
-        let on_edge = |edge: Edge| window.lock().expect("no holder panics").at(edge, &sources);
+        let meter = EdgeMeter::new(&sources);
+        let on_edge = |edge: Edge| turn(&meter, edge);
         let thread_start = self.topology.client_entry();
         let ended = udp::run(
             &workload,
@@ -216,13 +216,13 @@ impl Lab {
         alive.map_err(|error| self.blamed(error))?;
         let mut completed = ended.map_err(|error| self.blamed(self.unmeasured(error)))?;
         self.answered = true;
-        let cpu = window.into_inner().expect("no holder panics").closed()?;
+        let cpu = closed(meter)?;
         udp::certify(
             &mut completed,
             &Surroundings {
                 // Judged by the pair's gate, whose limit is the scenario's; a pair that it refuses may still count by cost.
                 foreign_cpu: None,
-                ..self.surroundings(&cpu)
+                ..self.surroundings(&cpu, &sources)
             },
         );
         let measured = &completed.measurement;
@@ -437,8 +437,8 @@ impl Stage for Lab {
             window,
         };
         let entry = self.topology.client_entry();
-        let cpu = Mutex::new(Window::Before);
-        let at_edge = |edge: Edge| cpu.lock().expect("no holder panics").at(edge, &sources);
+        let meter = EdgeMeter::new(&sources);
+        let at_edge = |edge: Edge| turn(&meter, edge);
         let looked = look::under_load(&workload, &*entry, &at_edge, &self.interrupted, || {
             looker(&sight)
         });
@@ -446,8 +446,8 @@ impl Stage for Lab {
         let alive = self.running.still_alive();
         alive.map_err(|error| self.blamed(error))?;
         let (mut capture, mut completed) = looked.map_err(|error| self.blamed(error))?;
-        let cpu = cpu.into_inner().expect("no holder panics").closed()?;
-        udp::certify(&mut completed, &self.surroundings(&cpu));
+        let cpu = closed(meter)?;
+        udp::certify(&mut completed, &self.surroundings(&cpu, &sources));
         load_report::put(&mut capture, GeneratorReport::from(&completed.measurement));
         Ok(capture)
     }
@@ -463,33 +463,19 @@ impl Stage for Lab {
     }
 }
 
-/// CPU use of the measured window, opened and closed by the generator's own edges.
-enum Window {
-    Before,
-    Open(CpuMeter),
-    Closed(CpuWindow),
-    Failed(String),
+/// Opens and closes a meter at the edges that the generator calls out.
+fn turn(meter: &EdgeMeter<'_>, edge: Edge) {
+    match edge {
+        Edge::Began => meter.open(),
+        Edge::Ended => meter.close(),
+    }
 }
 
-impl Window {
-    fn at(&mut self, edge: Edge, sources: &[CpuSource]) {
-        let next = match (std::mem::replace(self, Self::Before), edge) {
-            (_, Edge::Began) => CpuMeter::begin(sources).map(Self::Open),
-            (Self::Open(meter), Edge::Ended) => meter.end().map(Self::Closed),
-            (other, Edge::Ended) => Ok(other),
-        };
-        *self = next.unwrap_or_else(|error| Self::Failed(error.to_string()));
-    }
-
-    fn closed(self) -> Result<CpuWindow, StageError> {
-        match self {
-            Self::Closed(window) => Ok(window),
-            Self::Failed(why) => Err(StageError::Broken(why)),
-            Self::Before | Self::Open(_) => Err(StageError::Broken(
-                "the generator ended without a measured window".to_owned(),
-            )),
-        }
-    }
+/// The window of a run that has ended.
+fn closed(meter: EdgeMeter<'_>) -> Result<CpuWindow, StageError> {
+    meter.window()?.ok_or_else(|| {
+        StageError::Broken("the generator ended without a measured window".to_owned())
+    })
 }
 
 impl From<rungwise_host::Error> for StageError {
@@ -499,49 +485,5 @@ impl From<rungwise_host::Error> for StageError {
         } else {
             Self::Broken(error.to_string())
         }
-    }
-}
-
-/// Idle share of the CPUs that both sides may use, as far as the kernel's clock tells it from none: in doubt no run is
-/// taken for a limit of the client.
-fn shared_idle(window: &CpuWindow, cpus: usize) -> f64 {
-    let mut idle: Vec<f64> = window.per_cpu.iter().map(|split| split.idle).collect();
-    // Where only some CPUs may be used, the busiest are these.
-    idle.sort_by(f64::total_cmp);
-    idle.truncate(cpus);
-    let mean = idle.iter().sum::<f64>() / idle.len().max(1) as f64;
-    let unsure = cpu::resolution(Duration::from_secs_f64(window.seconds.max(0.0)));
-    (mean - unsure).max(0.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use rungwise_model::machine::CpuSplit;
-
-    use super::*;
-
-    fn window(seconds: f64, idle: &[f64]) -> CpuWindow {
-        CpuWindow {
-            seconds,
-            per_cpu: idle
-                .iter()
-                .map(|idle| CpuSplit {
-                    idle: *idle,
-                    ..CpuSplit::default()
-                })
-                .collect(),
-            ..CpuWindow::default()
-        }
-    }
-
-    #[test]
-    fn room_is_what_the_clock_can_tell_from_none_on_the_cpus_that_may_be_used() {
-        let long = |idle: &[f64], cpus| shared_idle(&window(4.0, idle), cpus);
-        assert!((long(&[0.5, 0.7], 2) - 0.595).abs() < 1e-9);
-        // The other two belong to somebody else.
-        assert!((long(&[0.0, 1.0, 1.0, 0.01], 2)).abs() < 1e-9);
-        // Of 50 ms, 40 % may be rounding.
-        assert!(shared_idle(&window(0.05, &[0.3, 0.4]), 2).abs() < 1e-9);
-        assert!(shared_idle(&window(0.0, &[]), 2).abs() < 1e-9);
     }
 }

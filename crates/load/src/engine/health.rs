@@ -6,6 +6,7 @@
 //! others are conventions, small against the 2 % that the ladder resolves.
 
 use rungwise_model::load::ClientHealth;
+use rungwise_model::machine::CpuWindow;
 // The rule `client-bound` draws the same lines.
 pub use rungwise_model::load::{DROPS, LATE, ROOM, SATURATED, SERVER_BUSY};
 
@@ -29,6 +30,23 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
+    /// Of a window on one machine with the server, which may use `server_cpus` CPUs, `shared_cpus` of them together with the
+    /// generator. `unsure` is the share by which an idle CPU may be misread in such a window: in doubt no run is taken for a
+    /// limit of the client.
+    pub fn beside(cpu: &CpuWindow, server_cpus: usize, shared_cpus: usize, unsure: f64) -> Self {
+        let mut idle: Vec<f64> = cpu.per_cpu.iter().map(|split| split.idle).collect();
+        // Where only some CPUs may be used, the busiest are these.
+        idle.sort_by(f64::total_cmp);
+        idle.truncate(shared_cpus);
+        let mean = idle.iter().sum::<f64>() / idle.len().max(1) as f64;
+        Self {
+            foreign_cpu: Some(cpu.foreign),
+            foreign_hidden: None,
+            server_busy: Some(cpu.service_cpu_s / (cpu.seconds * server_cpus.max(1) as f64)),
+            shared_idle: (shared_cpus > 0).then(|| (mean - unsure).max(0.0)),
+        }
+    }
+
     /// What the one side used, the other lacked.
     fn machine_was_full(&self) -> bool {
         self.shared_idle.is_some_and(|idle| idle <= ROOM)
@@ -119,7 +137,35 @@ fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rungwise_model::machine::CpuSplit;
+
     use super::*;
+
+    #[test]
+    fn room_is_what_the_clock_can_tell_from_none_on_the_cpus_that_both_may_use() {
+        let idle = |idle: &[f64], shared, unsure| {
+            let cpu = CpuWindow {
+                seconds: 4.0,
+                per_cpu: idle
+                    .iter()
+                    .map(|idle| CpuSplit {
+                        idle: *idle,
+                        ..CpuSplit::default()
+                    })
+                    .collect(),
+                service_cpu_s: 2.0,
+                ..CpuWindow::default()
+            };
+            let around = Surroundings::beside(&cpu, 1, shared, unsure);
+            assert_eq!(around.server_busy, Some(0.5), "of the one CPU it may use");
+            around.shared_idle
+        };
+        assert!((idle(&[0.5, 0.7], 2, 0.005).unwrap() - 0.595).abs() < 1e-9);
+        // The other two belong to somebody else.
+        assert_eq!(idle(&[0.0, 1.0, 1.0, 0.01], 2, 0.005), Some(0.0));
+        assert_eq!(idle(&[0.3, 0.4], 2, 0.4), Some(0.0), "may be rounding");
+        assert_eq!(idle(&[0.3, 0.4], 0, 0.0), None, "they share no CPU");
+    }
 
     fn completed(change: impl FnOnce(&mut Completed)) -> Completed {
         let mut completed = Completed::default();

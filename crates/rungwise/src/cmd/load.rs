@@ -5,12 +5,11 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::IsTerminal as _;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
+use rungwise_host::cpu::{self, CpuMeter, CpuSource, EdgeMeter, Owner, Reach};
 use rungwise_host::live::Live;
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{Host, clock, files, machine};
@@ -155,7 +154,7 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     }
     // A process that is not there is told before the load, not after it.
     CpuMeter::begin(&sources).map_err(|error| Problem::with(Exit::Precondition, error))?;
-    let meter = Meter::new(&sources);
+    let meter = EdgeMeter::new(&sources);
     let follow = !global.quiet && std::io::stderr().is_terminal();
     if let Stop::After(length) = workload.stop
         && length > EXPLAINED
@@ -174,7 +173,10 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
         &workload,
         &Hooks {
             thread_start: &|_| Ok(()),
-            window: &|edge| meter.at(edge),
+            window: &|edge| match edge {
+                Edge::Began => meter.open(),
+                Edge::Ended => meter.close(),
+            },
             interrupted: &interrupt.flag(),
         },
         &mut each_second,
@@ -188,13 +190,13 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
         Err(error) => return Err(problem(error)),
     };
     let cpu = match meter.window() {
-        Ok(cpu) => Some(cpu),
+        Ok(cpu) => cpu,
         Err(error) => {
             global.say(&format!("rungwise: foreign CPU is not known: {error}"));
             None
         }
     };
-    judge(&mut completed, cpu.as_ref(), &server);
+    judge(&mut completed, cpu.as_ref(), &server, Reach::of(&sources));
     report(&workload, completed, started, global)
 }
 
@@ -236,13 +238,20 @@ impl Server {
     }
 }
 
-fn judge(completed: &mut Completed, cpu: Option<&CpuWindow>, server: &Server) {
+fn judge(
+    completed: &mut Completed,
+    cpu: Option<&CpuWindow>,
+    server: &Server,
+    reach: Option<Reach>,
+) {
     let hidden = *server == Server::Hidden;
-    let coarse = |cpu: &CpuWindow| cpu::resolution(Duration::from_secs_f64(cpu.seconds)) > FOREIGN;
+    let unsure = |cpu: &CpuWindow| cpu::resolution(Duration::from_secs_f64(cpu.seconds));
+    let coarse = |cpu: &CpuWindow| unsure(cpu) > FOREIGN;
+    let beside = cpu
+        .zip(reach)
+        .map(|(cpu, reach)| Surroundings::beside(cpu, reach.service, reach.shared, unsure(cpu)));
     // A server on this machine that nobody knows would count as foreign.
     let foreign = cpu.filter(|cpu| !hidden && !coarse(cpu));
-    let server = cpu.filter(|_| matches!(server, Server::Here(_)));
-    let cpus = |cpu: &CpuWindow| cpu.per_cpu.len().max(1) as f64;
     let around = Surroundings {
         foreign_cpu: foreign.map(|cpu| cpu.foreign),
         foreign_hidden: match cpu {
@@ -255,11 +264,7 @@ fn judge(completed: &mut Completed, cpu: Option<&CpuWindow>, server: &Server) {
             ),
             Some(_) => None,
         },
-        server_busy: server.map(|cpu| cpu.service_cpu_s / (cpu.seconds * cpus(cpu))),
-        shared_idle: server.map(|cpu| {
-            let idle: f64 = cpu.per_cpu.iter().map(|split| split.idle).sum();
-            idle / cpus(cpu)
-        }),
+        ..beside.unwrap_or_default()
     };
     certify(completed, &around);
 }
@@ -369,43 +374,6 @@ fn problem(error: Error) -> anyhow::Error {
     Problem::with(exit, error)
 }
 
-/// CPU use between the edges of the measured window.
-struct Meter<'a> {
-    sources: &'a [CpuSource],
-    state: Mutex<Option<rungwise_host::Result<Reading>>>,
-}
-
-enum Reading {
-    Open(CpuMeter),
-    Closed(CpuWindow),
-}
-
-impl<'a> Meter<'a> {
-    fn new(sources: &'a [CpuSource]) -> Self {
-        Self {
-            sources,
-            state: Mutex::new(None),
-        }
-    }
-
-    fn at(&self, edge: Edge) {
-        let mut state = self.state.lock().expect("no holder panics");
-        *state = match (state.take(), edge) {
-            (_, Edge::Began) => Some(CpuMeter::begin(self.sources).map(Reading::Open)),
-            (Some(Ok(Reading::Open(meter))), Edge::Ended) => Some(meter.end().map(Reading::Closed)),
-            (other, Edge::Ended) => other,
-        };
-    }
-
-    fn window(self) -> anyhow::Result<CpuWindow> {
-        match self.state.into_inner().expect("no holder panics") {
-            Some(Ok(Reading::Closed(window))) => Ok(window),
-            Some(Err(error)) => Err(error.into()),
-            _ => bail!("the window never ended"),
-        }
-    }
-}
-
 /// Whether `target` belongs to this machine: only then can one bind to its address.
 fn is_local(mut target: SocketAddr) -> bool {
     target.set_port(0);
@@ -505,7 +473,7 @@ mod tests {
         let judged = |cpu: Option<&CpuWindow>, server: &Server| {
             let mut completed = Completed::default();
             completed.measurement.received = 1000;
-            judge(&mut completed, cpu, server);
+            judge(&mut completed, cpu, server, None);
             completed.measurement.client
         };
         let cpu = CpuWindow {
@@ -540,12 +508,16 @@ mod tests {
                 client_cpu_s: 1.0,
                 foreign: 0.0,
             };
-            let server = if server_known {
-                Server::Here(vec![1])
+            let (server, reach) = if server_known {
+                let both = Reach {
+                    service: 2,
+                    shared: 2,
+                };
+                (Server::Here(vec![1]), Some(both))
             } else {
-                Server::Elsewhere
+                (Server::Elsewhere, None)
             };
-            judge(&mut completed, Some(&cpu), &server);
+            judge(&mut completed, Some(&cpu), &server, reach);
             completed.measurement.client.certified
         };
         assert!(certified([0.0, 0.0], true), "the machine is the limit");
