@@ -17,12 +17,13 @@ use rungwise_model::kernel::Answer;
 use rungwise_model::keys;
 use rungwise_probes::capture::{Process, Raw, Reply};
 use rungwise_probes::{Capture, bundle};
-use rungwise_report::{check, sarif};
+use rungwise_report::check;
 use rungwise_rules::Rule;
 
 use super::capture::Looking;
+use super::documents::Document as _;
 use super::network::Network;
-use super::{Format, Global, jvm, output};
+use super::{Global, jvm, output};
 use crate::problem::Problem;
 
 /// Find the bottleneck: judge this host, a process on it, a capture of another, a GC log, or thread dumps.
@@ -158,7 +159,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         }
     };
     let report = CheckReport {
-        envelope: output::envelope(started, exit),
+        envelope: output::envelope(CheckReport::KIND, started, exit),
         target,
         host: capture.machine.hostname.clone(),
         taken: capture.taken.clone(),
@@ -167,16 +168,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         standing: Some(standing),
         resources,
         tables: check::tables(&evidence),
+        readings: check::readings(&evidence),
     };
-    let about = about();
-    if global.format() == Format::Sarif {
-        global.emit(&sarif::render(&report, &about)?)?;
-        return Ok(exit);
-    }
-    let title = format!("Check of {}", report.target);
-    global.show(&title, &report, || {
-        check::blocks(&report, &evidence, &about)
-    })?;
+    global.draw(&report)?;
     Ok(exit)
 }
 

@@ -8,11 +8,12 @@ use rungwise_host::clock;
 use rungwise_host::recorded::Recorded;
 use rungwise_knobs::{Context, KNOBS};
 use rungwise_model::check::Finding;
-use rungwise_model::compare::CompareReport;
+use rungwise_model::compare::{CompareReport, Of};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::{Exit, keys};
 use rungwise_report::compare::{self, Side};
 
+use super::documents::Document as _;
 use super::{Global, check, jvm, output};
 
 /// What differs between two hosts, and which differences rules care about; or what a change did, by GC logs.
@@ -131,7 +132,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     knobs.extend(after.knobs());
     let all = compare::differences(&before.side(), &after.side(), &check::about(), &knobs);
     let report = CompareReport {
-        envelope: output::envelope(started, Exit::Done),
+        envelope: output::envelope(CompareReport::KIND, started, Exit::Done),
         sentence: compare::sentence(&before.name, &after.name, &all),
         before: before.name,
         after: after.name,
@@ -139,9 +140,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         metrics: all.metrics,
         findings: all.findings,
         not_compared: all.not_compared,
+        of: Some(Of::Hosts),
+        clauses: Vec::new(),
+        before_logs: Vec::new(),
+        after_logs: Vec::new(),
     };
-    global.show("Comparison of two hosts", &report, || {
-        compare::blocks(&report)
-    })?;
+    global.draw(&report)?;
     Ok(Exit::Done)
 }

@@ -23,8 +23,9 @@ use rungwise_model::kernel::{Answer, Endpoint, Question};
 use rungwise_model::load::{LoadReport, Second};
 use rungwise_model::machine::CpuWindow;
 use rungwise_model::{Exit, units};
-use rungwise_report::{load, numbers};
+use rungwise_report::numbers;
 
+use super::documents::Document as _;
 use super::serve::xdp_device;
 use super::values::{self, Pins};
 use super::{Global, output};
@@ -276,12 +277,11 @@ fn report(
         Exit::Inconclusive
     };
     let report = LoadReport {
-        envelope: output::envelope(started, exit),
+        envelope: output::envelope(LoadReport::KIND, started, exit),
         target: workload.target.to_string(),
         measurement: completed.measurement,
     };
-    let title = format!("Load of {}", report.target);
-    global.show(&title, &report, || load::blocks(&report))?;
+    global.draw(&report)?;
     Ok(exit)
 }
 

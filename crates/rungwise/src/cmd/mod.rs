@@ -4,6 +4,7 @@ mod capacity;
 mod capture;
 mod check;
 mod compare;
+mod documents;
 mod explain;
 mod jvm;
 mod knob;
@@ -88,7 +89,7 @@ pub(crate) enum Verb {
     Capacity(capacity::Args),
     /// Judge a JVM: its flags, its GC logs, its thread dumps.
     Jvm(jvm::Args),
-    /// Show the report of a run again, in any format.
+    /// Draw a stored document or a run again, in any format.
     Report(report::Args),
     /// Explain a rule, a knob or a probe.
     Explain(explain::Args),
@@ -103,7 +104,7 @@ pub(crate) enum Verb {
 
 impl Verb {
     pub(crate) fn run(&self, global: &Global) -> anyhow::Result<Exit> {
-        if global.format() == Format::Sarif && !matches!(self, Self::Check(_)) {
+        if global.format() == Format::Sarif && !matches!(self, Self::Check(_) | Self::Report(_)) {
             anyhow::bail!(
                 "only the findings of `rungwise check` can be written as SARIF; use --format json"
             );

@@ -12,6 +12,7 @@ mod advice;
 mod browser;
 mod capacity;
 mod cli;
+mod documents;
 mod drawn;
 mod faults;
 mod flags;

@@ -7,9 +7,9 @@ use rungwise_gclog::predict::{self, Given, Plain, Prediction, Watch};
 use rungwise_host::clock;
 use rungwise_model::capacity::{CapacityGcReport, Estimate, Layout, Load};
 use rungwise_model::{Exit, units};
-use rungwise_report::capacity as page;
 
 use super::asked;
+use crate::cmd::documents::Document as _;
 use crate::cmd::{Global, jvm, output};
 use crate::problem::Problem;
 
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         _ => of_log(args)?,
     };
     let report = CapacityGcReport {
-        envelope: output::envelope(started, Exit::Done),
+        envelope: output::envelope(CapacityGcReport::KIND, started, Exit::Done),
         target: told.target,
         notes: told.prediction.notes,
         load: told.load,
@@ -71,8 +71,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         next: told.prediction.next,
         what_if: told.prediction.what_if,
     };
-    let title = format!("Collections of {}", report.target);
-    global.show(&title, &report, || page::blocks(&report))?;
+    global.draw(&report)?;
     Ok(Exit::Done)
 }
 

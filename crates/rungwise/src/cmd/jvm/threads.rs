@@ -9,12 +9,12 @@ use rungwise_model::check::{Finding, Outcome};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::gc::Account;
 use rungwise_model::threads::ThreadsReport;
-use rungwise_report::{sarif, threads as page};
 use rungwise_threaddump::{Parser, Summary, evidence, summary};
 
 use super::input::{self, Part};
 use crate::cmd::check::{self, FailOn};
-use crate::cmd::{Format, Global, output};
+use crate::cmd::documents::Document as _;
+use crate::cmd::{Global, output};
 use crate::problem::Problem;
 
 /// Bytes that are looked at to find out whether a file holds thread dumps.
@@ -76,7 +76,8 @@ pub(crate) fn show(paths: &[PathBuf], fail_on: FailOn, global: &Global) -> anyho
     let findings = rungwise_rules::judge_dumps(&evidence(&summary));
     notes.extend(summary.notes);
     let report = ThreadsReport {
-        envelope: output::envelope(started, exit(&findings, fail_on)),
+        envelope: output::envelope(ThreadsReport::KIND, started, exit(&findings, fail_on)),
+        target,
         notes,
         account,
         dumps: summary.dumps,
@@ -86,7 +87,7 @@ pub(crate) fn show(paths: &[PathBuf], fail_on: FailOn, global: &Global) -> anyho
         carriers: summary.carriers,
         findings,
     };
-    put(&report, &target, global)?;
+    global.draw(&report)?;
     Ok(report.envelope.exit)
 }
 
@@ -188,16 +189,6 @@ fn read(part: &Part, parser: &mut Parser, notes: &mut Vec<String>) -> anyhow::Re
         broken.map(|why| format!("{}: {why}; what comes after is missing here", part.name)),
     );
     Ok(())
-}
-
-/// Prints the document in the format that was asked for.
-fn put(report: &ThreadsReport, target: &str, global: &Global) -> anyhow::Result<()> {
-    if global.format() == Format::Sarif {
-        let checked = page::checked(report, target);
-        return global.emit(&sarif::render(&checked, &check::about())?);
-    }
-    let title = format!("Thread dumps {target}");
-    global.show(&title, report, || page::blocks(report, target))
 }
 
 /// What was found where a dump should be.

@@ -15,6 +15,7 @@ use rungwise_model::tune::{TuneReport, Verdict};
 use rungwise_report::{html, numbers};
 
 use super::sums;
+use crate::cmd::documents::Document as _;
 use crate::cmd::{Global, output};
 
 /// Everything a report is made from.
@@ -82,7 +83,7 @@ impl Ending<'_> {
         }
         sums::write(path)?;
 
-        output::tune(&report, global)?;
+        global.draw(&report)?;
         global.say(&format!("report: {}", path.join("report.html").display()));
         Ok(())
     }
@@ -104,7 +105,7 @@ impl Ending<'_> {
         method.extend(self.blueprint.caveat());
         let cut = self.climbed.verdict.is_none();
         TuneReport {
-            envelope: output::envelope(self.started, exit),
+            envelope: output::envelope(TuneReport::KIND, self.started, exit),
             scenario: self.design.scenario.clone(),
             title: self.design.title.clone(),
             verdict: self.climbed.verdict.unwrap_or(Verdict::Inconclusive),

@@ -18,7 +18,7 @@ use rungwise_model::gc::Run;
 use rungwise_model::gc_follow::{Collection, FollowLine, Standing};
 use rungwise_report::gc::follow as page;
 
-use super::{Args, Asked, Reading, compare, input, judged, judged_log, put};
+use super::{Args, Asked, Reading, compare, input, judged, judged_log};
 use crate::cmd::{Format, Global};
 use crate::problem::Problem;
 
@@ -105,7 +105,7 @@ pub(super) fn run(path: &Path, args: &Args, global: &Global) -> anyhow::Result<E
         if global.format() == Format::Text && global.output.is_none() && !global.quiet {
             global.emit("\n")?;
         }
-        put(&report, &target, global)?;
+        global.draw(&report)?;
     }
     Ok(exit)
 }

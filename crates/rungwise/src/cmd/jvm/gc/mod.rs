@@ -16,11 +16,11 @@ use rungwise_model::check::Finding;
 use rungwise_model::evidence::{Kind, Origin, Subject};
 use rungwise_model::gc::{self, GcReport, LogFile, Slo};
 use rungwise_model::{Envelope, Exit, keys, units};
-use rungwise_report::{gc as page, sarif};
 
 use super::input::{self, Part};
 use crate::cmd::check::{self, FailOn};
-use crate::cmd::{Format, Global, output};
+use crate::cmd::documents::Document as _;
+use crate::cmd::{Global, output};
 use crate::problem::Problem;
 use set::{Ordered, Signs};
 
@@ -149,7 +149,7 @@ pub(crate) fn show(
     let target = names.join(", ");
     let log = read(paths, asked.slo, &mut |_| {})?;
     let report = judged_log(log, &target, started, asked, fail_on)?;
-    put(&report, &target, global)?;
+    global.draw(&report)?;
     Ok(report.envelope.exit)
 }
 
@@ -166,20 +166,8 @@ fn judged_log(
     if !found.is_empty() && log.quote()? {
         found = judged(&log.summary, asked);
     }
-    let envelope = output::envelope(started, exit(&log, &found, fail_on));
+    let envelope = output::envelope(GcReport::KIND, started, exit(&log, &found, fail_on));
     Ok(log.report(target, envelope, found))
-}
-
-/// Prints the document in the format that was asked for.
-fn put(report: &GcReport, target: &str, global: &Global) -> anyhow::Result<()> {
-    if global.format() == Format::Sarif {
-        return global.emit(&sarif::render(
-            &page::checked(report, target),
-            &check::about(),
-        )?);
-    }
-    let title = format!("GC log {target}");
-    global.show(&title, report, || page::blocks(report, target))
 }
 
 /// What the rules say that read GC logs; the others lack everything here.
