@@ -23,6 +23,7 @@ use rungwise_rules::Rule;
 use super::capture::Looking;
 use super::documents::Document as _;
 use super::network::Network;
+use super::runs::store::Keep;
 use super::{Global, jvm, output};
 use crate::problem::Problem;
 
@@ -58,6 +59,8 @@ pub(crate) struct Args {
     /// Least outcome that ends with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 /// Standard input as a file.
@@ -84,11 +87,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         let paths = &[path.to_owned()];
         if jvm::threads::is_dump(path) {
             args.stands_alone(path, "thread dumps")?;
-            return jvm::threads::show(paths, args.fail_on, global);
+            return jvm::threads::show(paths, args.fail_on, args.keep, global);
         }
         if jvm::gc::is_log(path) {
             args.stands_alone(path, "a GC log")?;
-            return jvm::gc::show(paths, jvm::gc::Asked::default(), args.fail_on, global);
+            return jvm::gc::show(
+                paths,
+                jvm::gc::Asked::default(),
+                args.fail_on,
+                args.keep,
+                global,
+            );
         }
     }
     let started = clock::utc_now();
@@ -158,7 +167,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
             exit => exit,
         }
     };
-    let report = CheckReport {
+    let mut report = CheckReport {
         envelope: output::envelope(CheckReport::KIND, started, exit),
         target,
         host: capture.machine.hostname.clone(),
@@ -170,7 +179,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         tables: check::tables(&evidence),
         readings: check::readings(&evidence),
     };
-    global.draw(&report)?;
+    global.finish(&mut report, args.keep, &[])?;
     Ok(exit)
 }
 

@@ -14,6 +14,7 @@ use rungwise_model::{Exit, keys};
 use rungwise_report::compare::{self, Side};
 
 use super::documents::Document as _;
+use super::runs::store::Keep;
 use super::{Global, check, jvm, output};
 
 /// What differs between two hosts, and which differences rules care about; or what a change did, by GC logs.
@@ -28,6 +29,8 @@ pub(crate) struct Args {
     before: PathBuf,
     /// The capture or the logs to compare it with.
     after: PathBuf,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 /// One captured host, judged.
@@ -122,7 +125,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     }
     let none = |paths: &[PathBuf]| paths.iter().find(|path| !jvm::gc::is_log(path)).cloned();
     match (none(&before), none(&after)) {
-        (None, None) => return jvm::gc::compare::show([&before, &after], started, global),
+        (None, None) => {
+            return jvm::gc::compare::show([&before, &after], started, args.keep, global);
+        }
         (Some(_), Some(_)) => {}
         (None, Some(other)) => anyhow::bail!(unlike(&args.before, &other)),
         (Some(other), None) => anyhow::bail!(unlike(&args.after, &other)),
@@ -131,7 +136,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let mut knobs = before.knobs();
     knobs.extend(after.knobs());
     let all = compare::differences(&before.side(), &after.side(), &check::about(), &knobs);
-    let report = CompareReport {
+    let mut report = CompareReport {
         envelope: output::envelope(CompareReport::KIND, started, Exit::Done),
         sentence: compare::sentence(&before.name, &after.name, &all),
         before: before.name,
@@ -145,6 +150,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         before_logs: Vec::new(),
         after_logs: Vec::new(),
     };
-    global.draw(&report)?;
+    global.finish(&mut report, args.keep, &[])?;
     Ok(Exit::Done)
 }

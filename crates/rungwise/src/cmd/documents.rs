@@ -7,20 +7,21 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use rungwise_host::files;
-use rungwise_model::SCHEMA_VERSION;
 use rungwise_model::capacity::CapacityGcReport;
-use rungwise_model::check::CheckReport;
+use rungwise_model::check::{CheckReport, Standing};
 use rungwise_model::compare::{CompareReport, Of};
 use rungwise_model::gc::GcReport;
 use rungwise_model::jvm_flags::JvmFlagsReport;
 use rungwise_model::load::LoadReport;
 use rungwise_model::threads::ThreadsReport;
-use rungwise_model::tune::TuneReport;
+use rungwise_model::tune::{TuneReport, Verdict};
+use rungwise_model::{Envelope, Exit, SCHEMA_VERSION};
 use rungwise_report::{Block, capacity, compare, gc, load, sarif, threads, tune};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::runs::{RunsList, RunsPrune};
 use super::{Format, Global, check, jvm};
 
 /// The longest document that is read: a ladder of 100 rungs with 24 pairs each is a twentieth of it.
@@ -30,6 +31,25 @@ pub(crate) const LONGEST: u64 = 256 << 20;
 pub(crate) trait Document: Serialize + DeserializeOwned {
     /// The name in its envelope.
     const KIND: &'static str;
+
+    /// Common fields.
+    fn envelope(&self) -> &Envelope;
+
+    /// The same, for the id of the run that keeps it.
+    fn envelope_mut(&mut self) -> &mut Envelope;
+
+    /// What came of it, in one word or a few.
+    fn verdict(&self) -> String {
+        let word = match self.envelope().exit {
+            Exit::Done => "done",
+            Exit::Failed => "failed",
+            Exit::Inconclusive => "inconclusive",
+            Exit::Usage | Exit::Precondition => "error",
+            Exit::Rollback => "rollback incomplete",
+            Exit::Interrupted => "interrupted",
+        };
+        word.to_owned()
+    }
 
     /// Of the page.
     fn title(&self) -> String;
@@ -50,6 +70,25 @@ pub(crate) trait Document: Serialize + DeserializeOwned {
 
 impl Document for CheckReport {
     const KIND: &'static str = "check";
+
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
+
+    fn verdict(&self) -> String {
+        let word = match self.standing {
+            Some(Standing::Act) => "act",
+            Some(Standing::Saturated) => "saturated",
+            Some(Standing::Unseen) => "not all was seen",
+            Some(Standing::Healthy) => "nothing to act on",
+            None => "not recorded",
+        };
+        word.to_owned()
+    }
 
     fn title(&self) -> String {
         format!("Check of {}", self.target)
@@ -74,6 +113,23 @@ impl Document for CheckReport {
 impl Document for LoadReport {
     const KIND: &'static str = "load";
 
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
+
+    fn verdict(&self) -> String {
+        let word = if self.measurement.client.certified {
+            "certified"
+        } else {
+            "not certified"
+        };
+        word.to_owned()
+    }
+
     fn title(&self) -> String {
         format!("Load of {}", self.target)
     }
@@ -86,6 +142,24 @@ impl Document for LoadReport {
 impl Document for TuneReport {
     const KIND: &'static str = "tune";
 
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
+
+    fn verdict(&self) -> String {
+        let word = match self.verdict {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
+            Verdict::Inconclusive => "inconclusive",
+        };
+        word.to_owned()
+    }
+
     fn title(&self) -> String {
         self.title.clone()
     }
@@ -97,6 +171,14 @@ impl Document for TuneReport {
 
 impl Document for GcReport {
     const KIND: &'static str = "jvm-gc";
+
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
 
     fn title(&self) -> String {
         format!("GC log {}", self.target)
@@ -114,6 +196,14 @@ impl Document for GcReport {
 
 impl Document for ThreadsReport {
     const KIND: &'static str = "jvm-threads";
+
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
 
     fn title(&self) -> String {
         format!("Thread dumps {}", self.target)
@@ -136,6 +226,14 @@ impl Document for ThreadsReport {
 impl Document for JvmFlagsReport {
     const KIND: &'static str = "jvm-flags";
 
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
+
     fn title(&self) -> String {
         format!("JVM flags of {}", self.target)
     }
@@ -148,6 +246,14 @@ impl Document for JvmFlagsReport {
 impl Document for CapacityGcReport {
     const KIND: &'static str = "capacity-gc";
 
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
+
     fn title(&self) -> String {
         format!("Collections of {}", self.target)
     }
@@ -159,6 +265,14 @@ impl Document for CapacityGcReport {
 
 impl Document for CompareReport {
     const KIND: &'static str = "compare";
+
+    fn envelope(&self) -> &Envelope {
+        &self.envelope
+    }
+
+    fn envelope_mut(&mut self) -> &mut Envelope {
+        &mut self.envelope
+    }
 
     fn title(&self) -> String {
         let what = match self.of {
@@ -231,6 +345,10 @@ const KINDS: &[(&str, Draw)] = &[
     ("knob-undo", printed),
     ("knob-verify", printed),
     (LoadReport::KIND, page::<LoadReport>),
+    (RunsList::KIND, page::<RunsList>),
+    (RunsPrune::KIND, page::<RunsPrune>),
+    ("runs-show", page::<RunsList>),
+    ("runs-verify", page::<RunsList>),
     ("serve-udp", printed),
     (TuneReport::KIND, page::<TuneReport>),
 ];

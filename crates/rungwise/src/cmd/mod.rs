@@ -13,6 +13,7 @@ mod meta;
 mod network;
 mod output;
 mod report;
+mod runs;
 mod serve;
 mod tune;
 mod values;
@@ -91,6 +92,8 @@ pub(crate) enum Verb {
     Jvm(jvm::Args),
     /// Draw a stored document or a run again, in any format.
     Report(report::Args),
+    /// List, show and verify kept runs, and remove old ones.
+    Runs(runs::Args),
     /// Explain a rule, a knob or a probe.
     Explain(explain::Args),
     /// Print the completion script of a shell.
@@ -122,6 +125,7 @@ impl Verb {
             Self::Knob(args) => knob::run(args, global),
             Self::Jvm(args) => jvm::run(args, global),
             Self::Report(args) => report::run(args, global),
+            Self::Runs(args) => runs::run(args, global),
             Self::Explain(args) => explain::run(args, global),
             Self::Completions(args) => meta::completions(args, global),
             Self::Man(args) => meta::man(args, global),

@@ -11,6 +11,7 @@ use rungwise_report::{Block, html, markdown, terminal};
 use serde::Serialize;
 
 use super::documents::Document;
+use super::runs::store::{self, Keep};
 use super::{Color, Format, Global};
 
 /// Columns of the terminal, 100 where there is none.
@@ -69,6 +70,23 @@ impl Global {
             Some("sarif") => Format::Sarif,
             _ => Format::Text,
         })
+    }
+
+    /// Prints the document of a verb, kept in a run folder where that was asked for: `extra` are files beside it.
+    ///
+    /// It is printed also where it cannot be kept, and the error comes after it.
+    pub(crate) fn finish<T: Document>(
+        &self,
+        document: &mut T,
+        keep: Keep,
+        extra: &[(&str, Vec<u8>)],
+    ) -> anyhow::Result<()> {
+        let kept = keep.keep.then(|| store::keep(document, extra, self));
+        self.draw(document)?;
+        if let Some(path) = kept.transpose()? {
+            self.say(&format!("kept: rungwise report {}", path.display()));
+        }
+        Ok(())
     }
 
     /// Prints a document in the format that was asked for.

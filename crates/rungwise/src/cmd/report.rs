@@ -7,6 +7,7 @@ use rungwise_model::Exit;
 
 use super::Global;
 use super::documents::Stored;
+use super::runs::store::DOCUMENT;
 
 /// Draw a stored document or a run again, in any format.
 ///
@@ -29,10 +30,8 @@ pub(super) fn document(of: &Path, runs: &Path) -> anyhow::Result<PathBuf> {
     if of.to_str() == Some("-") {
         return Ok("/dev/stdin".into());
     }
-    let by_id = runs.join(of);
-    let folder = [of, &by_id].into_iter().find(|path| files::is_folder(path));
-    if let Some(folder) = folder {
-        let path = folder.join("measurements.json");
+    if let Ok(folder) = super::runs::resolve(of, runs) {
+        let path = folder.join(DOCUMENT);
         anyhow::ensure!(
             files::exists(&path),
             "cannot draw {}: it has no measurements.json, so it is no folder of a finished run; name a run of `rungwise runs list`, \

@@ -27,6 +27,7 @@ mod plants;
 mod program;
 mod resume;
 mod run;
+mod runs;
 mod threads;
 mod traffic;
 mod trust;

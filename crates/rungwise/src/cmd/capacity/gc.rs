@@ -10,6 +10,7 @@ use rungwise_model::{Exit, units};
 
 use super::asked;
 use crate::cmd::documents::Document as _;
+use crate::cmd::runs::store::Keep;
 use crate::cmd::{Global, jvm, output};
 use crate::problem::Problem;
 
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     /// Mean young pause, such as 40ms.
     #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "from")]
     pause: Option<Duration>,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
@@ -61,7 +64,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         (Some(per_request), Some(rate), Some(eden)) => of_load(args, per_request, rate, eden)?,
         _ => of_log(args)?,
     };
-    let report = CapacityGcReport {
+    let mut report = CapacityGcReport {
         envelope: output::envelope(CapacityGcReport::KIND, started, Exit::Done),
         target: told.target,
         notes: told.prediction.notes,
@@ -71,7 +74,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         next: told.prediction.next,
         what_if: told.prediction.what_if,
     };
-    global.draw(&report)?;
+    global.finish(&mut report, args.keep, &[])?;
     Ok(Exit::Done)
 }
 

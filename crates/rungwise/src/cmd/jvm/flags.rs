@@ -19,6 +19,7 @@ use rungwise_report::check as page;
 use super::target::{self, Target};
 use crate::cmd::check::{self, FailOn};
 use crate::cmd::documents::Document as _;
+use crate::cmd::runs::store::Keep;
 use crate::cmd::{Global, output};
 
 /// The judgement of options whose acceptance depends on what is not read here.
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     /// Least outcome that ends with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 /// A JDK, and its update where that is told of one up to 8.
@@ -110,8 +113,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let exit = check::exit(&findings, args.fail_on);
     let envelope = output::envelope(JvmFlagsReport::KIND, started, exit);
     let moved = args.to.map(|to| moved(&case, to));
-    let report = report(envelope, &target, &case, findings, moved);
-    global.draw(&report)?;
+    let mut report = report(envelope, &target, &case, findings, moved);
+    global.finish(&mut report, args.keep, &[])?;
     Ok(exit)
 }
 

@@ -14,6 +14,7 @@ use rungwise_threaddump::{Parser, Summary, evidence, summary};
 use super::input::{self, Part};
 use crate::cmd::check::{self, FailOn};
 use crate::cmd::documents::Document as _;
+use crate::cmd::runs::store::Keep;
 use crate::cmd::{Global, output};
 use crate::problem::Problem;
 
@@ -34,10 +35,12 @@ pub(crate) struct Args {
     /// Least outcome that ends with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
-    show(&args.files, args.fail_on, global)
+    show(&args.files, args.fail_on, args.keep, global)
 }
 
 /// Whether a file, or one in this folder, holds thread dumps: by what it says, not by its name. Where it cannot be read,
@@ -69,13 +72,18 @@ fn begins_with_dump(part: &Part) -> anyhow::Result<bool> {
 }
 
 /// Reads the dumps and prints what they say.
-pub(crate) fn show(paths: &[PathBuf], fail_on: FailOn, global: &Global) -> anyhow::Result<Exit> {
+pub(crate) fn show(
+    paths: &[PathBuf],
+    fail_on: FailOn,
+    keep: Keep,
+    global: &Global,
+) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
     let target = named(paths);
     let (summary, account, mut notes) = summed(paths)?;
     let findings = rungwise_rules::judge_dumps(&evidence(&summary));
     notes.extend(summary.notes);
-    let report = ThreadsReport {
+    let mut report = ThreadsReport {
         envelope: output::envelope(ThreadsReport::KIND, started, exit(&findings, fail_on)),
         target,
         notes,
@@ -87,7 +95,7 @@ pub(crate) fn show(paths: &[PathBuf], fail_on: FailOn, global: &Global) -> anyho
         carriers: summary.carriers,
         findings,
     };
-    global.draw(&report)?;
+    global.finish(&mut report, keep, &[])?;
     Ok(report.envelope.exit)
 }
 

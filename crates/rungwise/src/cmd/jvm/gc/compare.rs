@@ -12,6 +12,7 @@ use rungwise_report::gc::compare::{self as page, Changed, Side};
 
 use super::read;
 use crate::cmd::documents::Document as _;
+use crate::cmd::runs::store::Keep;
 use crate::cmd::{Global, output};
 use crate::problem::Problem;
 
@@ -19,13 +20,14 @@ use crate::problem::Problem;
 pub(crate) fn show(
     [before, after]: [&[PathBuf]; 2],
     started: String,
+    keep: Keep,
     global: &Global,
 ) -> anyhow::Result<Exit> {
     let (before, after) = (Half::read(before)?, Half::read(after)?);
     let (a, b) = (before.side(), after.side());
     let (options, mixed) = changed(&before, &after);
     let clauses = page::clauses(&a, &b, &options);
-    let report = CompareReport {
+    let mut report = CompareReport {
         sentence: clauses.join("; "),
         metrics: page::metrics(&a, &b, &options),
         before: before.name(),
@@ -39,7 +41,7 @@ pub(crate) fn show(
         before_logs: before.stored(),
         after_logs: after.stored(),
     };
-    global.draw(&report)?;
+    global.finish(&mut report, keep, &[])?;
     Ok(Exit::Done)
 }
 

@@ -20,6 +20,7 @@ use rungwise_model::{Envelope, Exit, keys, units};
 use super::input::{self, Part};
 use crate::cmd::check::{self, FailOn};
 use crate::cmd::documents::Document as _;
+use crate::cmd::runs::store::Keep;
 use crate::cmd::{Global, output};
 use crate::problem::Problem;
 use set::{Ordered, Signs};
@@ -50,6 +51,8 @@ pub(crate) struct Args {
     /// End --follow after this time, such as 10m.
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration, requires = "follow")]
     length: Option<Duration>,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 /// Requests per second, of which there are some.
@@ -70,7 +73,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
                 "--follow reads one log; run it once for each, or give the files without it"
             )
         }
-        files => show(files, args.asked(), args.fail_on, global),
+        files => show(files, args.asked(), args.fail_on, args.keep, global),
     }
 }
 
@@ -139,6 +142,7 @@ pub(crate) fn show(
     paths: &[PathBuf],
     asked: Asked,
     fail_on: FailOn,
+    keep: Keep,
     global: &Global,
 ) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
@@ -148,8 +152,8 @@ pub(crate) fn show(
         .collect();
     let target = names.join(", ");
     let log = read(paths, asked.slo, &mut |_| {})?;
-    let report = judged_log(log, &target, started, asked, fail_on)?;
-    global.draw(&report)?;
+    let mut report = judged_log(log, &target, started, asked, fail_on)?;
+    global.finish(&mut report, keep, &[])?;
     Ok(report.envelope.exit)
 }
 
