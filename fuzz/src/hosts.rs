@@ -54,6 +54,9 @@ fn judged(evidence: &Evidence) {
     let report = CheckReport {
         envelope: Envelope {
             schema: 1,
+            document: None,
+            run: None,
+            written_on: None,
             tool: Tool {
                 version: String::new(),
             },

@@ -17,7 +17,7 @@ use std::os::unix::fs::{
     DirBuilderExt as _, FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
 };
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, Result};
 
@@ -404,6 +404,16 @@ pub fn remove_folder(dir: &Path) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(Error::file("remove folder", dir)),
     }
+}
+
+/// How long ago a file was changed; zero where the clock says that it will be.
+pub fn age(path: &Path) -> io::Result<Duration> {
+    Ok(modified(path)?.elapsed().unwrap_or_default())
+}
+
+/// Gives a file or a folder another name in the same file system, in one step.
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    fs::rename(from, to).map_err(Error::file("rename", from))
 }
 
 /// Names in a directory, sorted.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Envelope;
 use crate::evidence::{Missing, Reading, Subject, Unit};
+use crate::readings::Readings;
 
 /// What came of a rule.
 #[derive(
@@ -466,4 +467,7 @@ pub struct CheckReport {
     /// What the pictures and tables of the page show of the host; empty in documents of before it was told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<Table>,
+    /// What was read of the host and shown on the page; empty in documents written before it was recorded.
+    #[serde(default, skip_serializing_if = "Readings::is_empty")]
+    pub readings: Readings,
 }

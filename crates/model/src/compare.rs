@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Envelope;
 use crate::check::Outcome;
+use crate::gc::Run;
 
 /// What became of one metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -92,12 +93,40 @@ pub struct NotCompared {
     pub reason: String,
 }
 
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Of {
+    /// Captures of two hosts.
+    Hosts,
+    /// GC logs.
+    GcLogs,
+    /// Two documents of `load`.
+    Loads,
+    /// Two documents of `tune`.
+    Tunes,
+    /// Two documents of `check`.
+    Checks,
+}
+
+/// A GC log of one side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedLog {
+    /// Its name.
+    pub name: String,
+    /// The run that the log covers the longest time of.
+    pub run: Run,
+}
+
 /// The document of `compare`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CompareReport {
     /// Common fields.
     #[serde(flatten)]
     pub envelope: Envelope,
+    /// What is compared; absent in documents written before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Of>,
     /// The first side.
     pub before: String,
     /// The second side.
@@ -113,4 +142,13 @@ pub struct CompareReport {
     pub findings: Vec<RuleDifference>,
     /// What could be read on one side only.
     pub not_compared: Vec<NotCompared>,
+    /// Of GC logs, the clauses of the sentence: the headline first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clauses: Vec<String>,
+    /// Of GC logs, those of the first side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before_logs: Vec<ComparedLog>,
+    /// Those of the second side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after_logs: Vec<ComparedLog>,
 }

@@ -14,6 +14,9 @@ pub struct Jdk {
     /// Its version, where the process or the log told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The update of a JDK up to 8, where it is known: 504 of `1.8.0_504`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update: Option<u32>,
     /// The release whose table of flags was used; another one where this JDK has none of its own.
     pub table: u8,
     /// The JVM that was asked for the table.

@@ -20,6 +20,7 @@ pub mod kernel;
 pub mod keys;
 pub mod load;
 pub mod machine;
+pub mod readings;
 pub mod threads;
 pub mod tune;
 pub mod units;

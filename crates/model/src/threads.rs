@@ -17,6 +17,9 @@ pub struct ThreadsReport {
     /// Common fields.
     #[serde(flatten)]
     pub envelope: Envelope,
+    /// What was judged, as it was named; empty in documents written before it was recorded.
+    #[serde(default)]
+    pub target: String,
     /// What the reader should know of the files and of how they were read.
     pub notes: Vec<String>,
     /// What became of every line of the files.

@@ -35,7 +35,7 @@ pub fn json(document: &impl serde::Serialize) -> Result<String, Error> {
 
 /// JSON with the control characters beyond ASCII escaped as well: they may stand in it raw (RFC 8259, section 7),
 /// and a terminal that shows the document obeys them. Outside of strings there are none.
-fn without_orders(json: String) -> String {
+pub fn without_orders(json: String) -> String {
     let order = |c: char| ('\u{7f}'..='\u{9f}').contains(&c);
     if !json.contains(order) {
         return json;

@@ -2,6 +2,7 @@
 //! and the account of the lines.
 
 use rungwise_model::check::{CheckReport, Outcome};
+use rungwise_model::readings::Readings;
 use rungwise_model::threads::{Dump, Lock, ThreadsReport};
 
 use crate::block::{
@@ -62,6 +63,7 @@ pub fn checked(report: &ThreadsReport, target: &str) -> CheckReport {
         standing: None,
         resources: Vec::new(),
         tables: Vec::new(),
+        readings: Readings::default(),
     }
 }
 

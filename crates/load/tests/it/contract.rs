@@ -16,6 +16,9 @@ fn a_measurement_fits_the_schema_of_its_document() {
     let report = LoadReport {
         envelope: Envelope {
             schema: SCHEMA_VERSION,
+            document: None,
+            run: None,
+            written_on: None,
             tool: Tool {
                 version: "0.0.0".to_owned(),
             },

@@ -93,6 +93,9 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
     .collect()
 }
 
+/// Keys of which the page shows the raw line.
+pub(super) const QUOTED: &[&Key] = &[&keys::STACK_SAMPLES];
+
 /// How many there are, and what it cost to take them.
 fn samples(evidence: &Evidence) -> Option<String> {
     let taken = evidence.host(&keys::STACK_SAMPLES).ok()?;

@@ -120,6 +120,8 @@ pub(super) fn passed(report: &CheckReport) -> Vec<Block> {
 mod tests {
     use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
 
+    use rungwise_model::readings::Readings;
+
     use super::*;
 
     #[test]
@@ -140,6 +142,9 @@ mod tests {
             taken: None,
             envelope: Envelope {
                 schema: SCHEMA_VERSION,
+                document: None,
+                run: None,
+                written_on: None,
                 tool: Tool {
                     version: String::new(),
                 },
@@ -155,6 +160,7 @@ mod tests {
             standing: None,
             resources: Vec::new(),
             tables: Vec::new(),
+            readings: Readings::default(),
         };
         let blocks = undecided(&report);
         let lines = blocks.iter().find_map(|block| match block {

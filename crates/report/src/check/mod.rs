@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 use rungwise_model::check::{self, CheckReport, Finding, Grade, Outcome, Standing};
 use rungwise_model::evidence::{Evidence, Subject};
 use rungwise_model::keys;
+use rungwise_model::readings::Readings;
 
 use crate::block::{Block, Mark, Tone, Verdict};
 use crate::numbers;
@@ -53,6 +54,11 @@ pub fn blocks(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Vec
     blocks.extend(scheduling::blocks(evidence));
     blocks.extend(kernel::blocks(evidence));
     blocks
+}
+
+/// What a document carries so that the page can be drawn from it alone.
+pub fn readings(evidence: &Evidence) -> Readings {
+    Readings::of(evidence, kernel::QUOTED)
 }
 
 /// The numbers of the page's tables and pictures, in the order of the page.
@@ -271,6 +277,9 @@ mod tests {
         let report = CheckReport {
             envelope: Envelope {
                 schema: SCHEMA_VERSION,
+                document: None,
+                run: None,
+                written_on: None,
                 tool: Tool {
                     version: String::new(),
                 },
@@ -291,6 +300,7 @@ mod tests {
             standing: None,
             resources: Vec::new(),
             tables: Vec::new(),
+            readings: Readings::default(),
         };
         let told = verdict(&report, &Evidence::over(10.0), &[]);
         assert!(

@@ -11,6 +11,7 @@ mod pictures;
 
 use rungwise_model::check::{CheckReport, Finding, Outcome};
 use rungwise_model::gc::{GcReport, Run, RunSums};
+use rungwise_model::readings::Readings;
 
 use crate::block::{Block, Cell, Column, Mark, Table, Tile, Tone, Verdict};
 use crate::check;
@@ -59,6 +60,7 @@ pub fn checked(report: &GcReport, target: &str) -> CheckReport {
         standing: None,
         resources: Vec::new(),
         tables: Vec::new(),
+        readings: Readings::default(),
     }
 }
 

@@ -17,12 +17,14 @@ use rungwise_model::kernel::Answer;
 use rungwise_model::keys;
 use rungwise_probes::capture::{Process, Raw, Reply};
 use rungwise_probes::{Capture, bundle};
-use rungwise_report::{check, sarif};
+use rungwise_report::check;
 use rungwise_rules::Rule;
 
 use super::capture::Looking;
+use super::documents::Document as _;
 use super::network::Network;
-use super::{Format, Global, jvm, output};
+use super::runs::store::Keep;
+use super::{Global, jvm, output};
 use crate::problem::Problem;
 
 /// Find the bottleneck: judge this host, a process on it, a capture of another, a GC log, or thread dumps.
@@ -57,6 +59,8 @@ pub(crate) struct Args {
     /// Least outcome that ends with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 /// Standard input as a file.
@@ -83,11 +87,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         let paths = &[path.to_owned()];
         if jvm::threads::is_dump(path) {
             args.stands_alone(path, "thread dumps")?;
-            return jvm::threads::show(paths, args.fail_on, global);
+            return jvm::threads::show(paths, args.fail_on, args.keep, global);
         }
         if jvm::gc::is_log(path) {
             args.stands_alone(path, "a GC log")?;
-            return jvm::gc::show(paths, jvm::gc::Asked::default(), args.fail_on, global);
+            return jvm::gc::show(
+                paths,
+                jvm::gc::Asked::default(),
+                args.fail_on,
+                args.keep,
+                global,
+            );
         }
     }
     let started = clock::utc_now();
@@ -157,8 +167,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
             exit => exit,
         }
     };
-    let report = CheckReport {
-        envelope: output::envelope(started, exit),
+    let mut report = CheckReport {
+        envelope: output::envelope(CheckReport::KIND, started, exit),
         target,
         host: capture.machine.hostname.clone(),
         taken: capture.taken.clone(),
@@ -167,16 +177,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         standing: Some(standing),
         resources,
         tables: check::tables(&evidence),
+        readings: check::readings(&evidence),
     };
-    let about = about();
-    if global.format() == Format::Sarif {
-        global.emit(&sarif::render(&report, &about)?)?;
-        return Ok(exit);
-    }
-    let title = format!("Check of {}", report.target);
-    global.show(&title, &report, || {
-        check::blocks(&report, &evidence, &about)
-    })?;
+    global.finish(&mut report, args.keep, &[])?;
     Ok(exit)
 }
 

@@ -8,11 +8,13 @@ use rungwise_host::clock;
 use rungwise_host::recorded::Recorded;
 use rungwise_knobs::{Context, KNOBS};
 use rungwise_model::check::Finding;
-use rungwise_model::compare::CompareReport;
+use rungwise_model::compare::{CompareReport, Of};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::{Exit, keys};
 use rungwise_report::compare::{self, Side};
 
+use super::documents::Document as _;
+use super::runs::store::Keep;
 use super::{Global, check, jvm, output};
 
 /// What differs between two hosts, and which differences rules care about; or what a change did, by GC logs.
@@ -27,6 +29,8 @@ pub(crate) struct Args {
     before: PathBuf,
     /// The capture or the logs to compare it with.
     after: PathBuf,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 /// One captured host, judged.
@@ -121,7 +125,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     }
     let none = |paths: &[PathBuf]| paths.iter().find(|path| !jvm::gc::is_log(path)).cloned();
     match (none(&before), none(&after)) {
-        (None, None) => return jvm::gc::compare::show([&before, &after], started, global),
+        (None, None) => {
+            return jvm::gc::compare::show([&before, &after], started, args.keep, global);
+        }
         (Some(_), Some(_)) => {}
         (None, Some(other)) => anyhow::bail!(unlike(&args.before, &other)),
         (Some(other), None) => anyhow::bail!(unlike(&args.after, &other)),
@@ -130,8 +136,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let mut knobs = before.knobs();
     knobs.extend(after.knobs());
     let all = compare::differences(&before.side(), &after.side(), &check::about(), &knobs);
-    let report = CompareReport {
-        envelope: output::envelope(started, Exit::Done),
+    let mut report = CompareReport {
+        envelope: output::envelope(CompareReport::KIND, started, Exit::Done),
         sentence: compare::sentence(&before.name, &after.name, &all),
         before: before.name,
         after: after.name,
@@ -139,9 +145,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         metrics: all.metrics,
         findings: all.findings,
         not_compared: all.not_compared,
+        of: Some(Of::Hosts),
+        clauses: Vec::new(),
+        before_logs: Vec::new(),
+        after_logs: Vec::new(),
     };
-    global.show("Comparison of two hosts", &report, || {
-        compare::blocks(&report)
-    })?;
+    global.finish(&mut report, args.keep, &[])?;
     Ok(Exit::Done)
 }

@@ -1,14 +1,16 @@
 //! `rungwise explain`: what is known of a rule, a knob, a probe or a workload, from the registries that the program itself uses.
 
+use rungwise_host::clock;
 use rungwise_jvm::JUDGEMENTS;
 use rungwise_knobs::KNOBS;
 use rungwise_load::WORKLOADS;
-use rungwise_model::Exit;
+use rungwise_model::{Envelope, Exit};
 use rungwise_probes::PROBES;
 use rungwise_rules::RULES;
 use rungwise_rules::change::CHANGES;
+use serde::Serialize;
 
-use super::{Format, Global};
+use super::{Format, Global, output};
 
 /// Explain a rule, a knob, a probe or a workload by its id.
 #[derive(Debug, clap::Args)]
@@ -18,10 +20,24 @@ pub(crate) struct Args {
     id: String,
 }
 
+/// What is known of an id.
+#[derive(Serialize)]
+struct Explained {
+    #[serde(flatten)]
+    envelope: Envelope,
+    id: String,
+    kind: &'static str,
+    /// Markdown.
+    page: String,
+    /// What the verb prints for people: the page.
+    text: String,
+}
+
 /// Least likeness of an id that is offered for a slip; the same as for knobs alone.
 const LIKE: f64 = 0.8;
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
+    let started = clock::utc_now();
     let id = args.id.as_str();
     let Some((kind, page)) = page(id) else {
         let near = ids()
@@ -38,8 +54,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         anyhow::bail!("cannot explain '{id}': no rule, knob, probe or workload has this id{near}");
     };
     if global.format() == Format::Json {
-        let document = serde_json::json!({ "id": id, "kind": kind, "page": page });
-        global.emit(&format!("{document:#}\n"))?;
+        let document = Explained {
+            envelope: output::envelope("explain", started, Exit::Done),
+            id: id.to_owned(),
+            kind,
+            text: page.clone(),
+            page,
+        };
+        global.emit(&rungwise_report::json(&document)?)?;
     } else {
         global.emit(&page)?;
     }

@@ -22,8 +22,11 @@ use rungwise_model::kernel::{Answer, Endpoint, Question};
 use rungwise_model::load::{LoadReport, Second};
 use rungwise_model::machine::CpuWindow;
 use rungwise_model::{Exit, units};
-use rungwise_report::{load, numbers};
+use rungwise_report::numbers;
+use rungwise_stats::histogram::{self, Entry};
 
+use super::documents::Document as _;
+use super::runs::store;
 use super::serve::xdp_device;
 use super::values::{self, Pins};
 use super::{Global, output};
@@ -118,6 +121,9 @@ struct Udp {
     /// looked for by the socket that the target names.
     #[arg(long, value_name = "PID,...", value_delimiter = ',')]
     server_pid: Vec<u32>,
+    /// Keep no run folder: the document and the latencies go to --runs otherwise.
+    #[arg(long)]
+    no_keep: bool,
     /// Number the run's requests from this seed [default: random].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -197,7 +203,7 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
         }
     };
     judge(&mut completed, cpu.as_ref(), &server, Reach::of(&sources));
-    report(&workload, completed, started, global)
+    report(&workload, completed, started, args.no_keep, global)
 }
 
 /// Where the server is, as far as its CPU time goes.
@@ -273,20 +279,40 @@ fn report(
     workload: &Workload,
     completed: Completed,
     started: String,
+    no_keep: bool,
     global: &Global,
 ) -> anyhow::Result<Exit> {
+    let seconds = completed.measurement.window_s;
+    let entry = |name: &str, histogram| Entry {
+        name: name.to_owned(),
+        histogram,
+        seconds,
+    };
+    let latency = histogram::log(
+        "latency in nanoseconds, corrected from the intended start, uncorrected from the send",
+        &[
+            entry("corrected", completed.corrected),
+            entry("uncorrected", completed.uncorrected),
+        ],
+    );
     let exit = if completed.measurement.client.certified {
         Exit::Done
     } else {
         Exit::Inconclusive
     };
-    let report = LoadReport {
-        envelope: output::envelope(started, exit),
+    let mut report = LoadReport {
+        envelope: output::envelope(LoadReport::KIND, started, exit),
         target: workload.target.to_string(),
         measurement: completed.measurement,
     };
-    let title = format!("Load of {}", report.target);
-    global.show(&title, &report, || load::blocks(&report))?;
+    let kept = (!no_keep).then(|| store::keep(&mut report, &[("latency.hdr", latency)], global));
+    global.draw(&report)?;
+    match kept {
+        Some(Ok(path)) => global.say(&format!("kept: rungwise report {}", path.display())),
+        // The measurement was made and printed; that it is not kept does not spoil it.
+        Some(Err(error)) => global.say(&format!("rungwise: {error:#}")),
+        None => {}
+    }
     Ok(exit)
 }
 

@@ -8,7 +8,7 @@ use rungwise_model::Exit;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
-use super::{Cli, Global, knob, serve};
+use super::{Cli, Global, knob, runs, serve};
 
 /// Print the completion script of a shell.
 #[derive(Debug, clap::Args)]
@@ -50,6 +50,7 @@ pub(crate) fn schemas(global: &Global) -> anyhow::Result<Exit> {
     let all: BTreeMap<_, _> = knob::schemas()
         .into_iter()
         .chain(serve::schemas())
+        .chain(runs::schemas())
         .collect();
     global.emit(&rungwise_report::json(&all)?)?;
     Ok(Exit::Done)

@@ -4,6 +4,7 @@ mod capacity;
 mod capture;
 mod check;
 mod compare;
+mod documents;
 mod explain;
 mod jvm;
 mod knob;
@@ -12,6 +13,7 @@ mod meta;
 mod network;
 mod output;
 mod report;
+mod runs;
 mod serve;
 mod tune;
 mod values;
@@ -88,8 +90,10 @@ pub(crate) enum Verb {
     Capacity(capacity::Args),
     /// Judge a JVM: its flags, its GC logs, its thread dumps.
     Jvm(jvm::Args),
-    /// Show the report of a run again, in any format.
+    /// Draw a stored document or a run again, in any format.
     Report(report::Args),
+    /// List, show and verify kept runs, and remove old ones.
+    Runs(runs::Args),
     /// Explain a rule, a knob or a probe.
     Explain(explain::Args),
     /// Print the completion script of a shell.
@@ -103,7 +107,7 @@ pub(crate) enum Verb {
 
 impl Verb {
     pub(crate) fn run(&self, global: &Global) -> anyhow::Result<Exit> {
-        if global.format() == Format::Sarif && !matches!(self, Self::Check(_)) {
+        if global.format() == Format::Sarif && !matches!(self, Self::Check(_) | Self::Report(_)) {
             anyhow::bail!(
                 "only the findings of `rungwise check` can be written as SARIF; use --format json"
             );
@@ -121,6 +125,7 @@ impl Verb {
             Self::Knob(args) => knob::run(args, global),
             Self::Jvm(args) => jvm::run(args, global),
             Self::Report(args) => report::run(args, global),
+            Self::Runs(args) => runs::run(args, global),
             Self::Explain(args) => explain::run(args, global),
             Self::Completions(args) => meta::completions(args, global),
             Self::Man(args) => meta::man(args, global),

@@ -4,12 +4,14 @@ use std::io::{ErrorKind, IsTerminal, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use rungwise_host::{clock, environment, files};
-use rungwise_model::tune::TuneReport;
+use rungwise_host::live::Live;
+use rungwise_host::{clock, environment, files, machine};
 use rungwise_model::{Envelope, Exit, SCHEMA_VERSION, Tool};
 use rungwise_report::{Block, html, markdown, terminal};
 use serde::Serialize;
 
+use super::documents::Document;
+use super::runs::store::{self, Keep};
 use super::{Color, Format, Global};
 
 /// Columns of the terminal, 100 where there is none.
@@ -19,10 +21,13 @@ pub(crate) fn width() -> usize {
         .map_or(100, |(width, _)| usize::from(width.0).max(40))
 }
 
-/// What a document starts with that is finished now.
-pub(crate) fn envelope(started: String, exit: Exit) -> Envelope {
+/// What a document of that kind starts with that is finished now.
+pub(crate) fn envelope(kind: &str, started: String, exit: Exit) -> Envelope {
     Envelope {
         schema: SCHEMA_VERSION,
+        document: Some(kind.to_owned()),
+        run: None,
+        written_on: Some(machine::fingerprint(&Live)),
         tool: Tool {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
@@ -31,13 +36,6 @@ pub(crate) fn envelope(started: String, exit: Exit) -> Envelope {
         finished: clock::utc_now(),
         exit,
     }
-}
-
-/// Prints a tune report in the format that was asked for.
-pub(crate) fn tune(report: &TuneReport, global: &Global) -> anyhow::Result<()> {
-    global.show(&report.title, report, || {
-        rungwise_report::tune::blocks(report)
-    })
 }
 
 /// Free bytes that must be there before the work begins. A capture of a large machine is below it.
@@ -74,8 +72,33 @@ impl Global {
         })
     }
 
+    /// Prints the document of a verb, kept in a run folder where that was asked for: `extra` are files beside it.
+    ///
+    /// It is printed also where it cannot be kept, and the error comes after it.
+    pub(crate) fn finish<T: Document>(
+        &self,
+        document: &mut T,
+        keep: Keep,
+        extra: &[(&str, Vec<u8>)],
+    ) -> anyhow::Result<()> {
+        let kept = keep.keep.then(|| store::keep(document, extra, self));
+        self.draw(document)?;
+        if let Some(path) = kept.transpose()? {
+            self.say(&format!("kept: rungwise report {}", path.display()));
+        }
+        Ok(())
+    }
+
+    /// Prints a document in the format that was asked for.
+    pub(crate) fn draw<T: Document>(&self, document: &T) -> anyhow::Result<()> {
+        if self.format() == Format::Sarif {
+            return self.emit(&document.sarif()?);
+        }
+        self.show(&document.title(), document, || document.blocks())
+    }
+
     /// Prints `report` in the format that was asked for: the document itself, or `blocks` of it as a page.
-    pub(crate) fn show(
+    fn show(
         &self,
         title: &str,
         report: &impl Serialize,

@@ -183,7 +183,7 @@ fn serve_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     } else {
         Exit::Done
     };
-    let envelope = output::envelope(started, exit);
+    let envelope = output::envelope("serve-udp", started, exit);
     global.emit(&match global.format() {
         Format::Json => json(envelope, address, &read_backs, &counters)?,
         _ => text(&counters),
@@ -304,6 +304,8 @@ pub(crate) fn schemas() -> [(&'static str, serde_json::Value); 1] {
 struct Document<'a> {
     #[serde(flatten)]
     envelope: Envelope,
+    /// What the verb prints for people.
+    text: String,
     /// Where it listened.
     address: SocketAddr,
     /// What was asked for and what the kernel granted.
@@ -399,6 +401,7 @@ fn json(
 ) -> anyhow::Result<String> {
     let document = Document {
         envelope,
+        text: text(counters),
         address,
         switches: read_backs
             .iter()

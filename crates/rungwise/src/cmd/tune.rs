@@ -3,7 +3,6 @@
 mod dry_run;
 mod finish;
 mod live;
-mod sums;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +25,7 @@ use rungwise_knobs::recovery;
 use rungwise_model::Exit;
 
 use super::capture::Looking;
+use super::runs::sums;
 use super::{Global, knob};
 use crate::problem::{Problem, words};
 use finish::Ending;

@@ -307,6 +307,8 @@ fn a_killed_load_by_af_xdp_leaves_no_program_on_the_device() {
         "load",
         "udp",
         &target,
+        // It runs in the folder of the sources.
+        "--no-keep",
         "--threads",
         "1",
         "--af-xdp",

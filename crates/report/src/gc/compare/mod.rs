@@ -61,6 +61,11 @@ pub struct Changed {
     pub after: Option<String>,
 }
 
+/// The time that the log covers, where it has a clock.
+fn seconds(run: &Run) -> Option<f64> {
+    run.seconds.filter(|seconds| *seconds > 0.0)
+}
+
 impl Log<'_> {
     fn throughput(&self) -> Option<f64> {
         self.run.throughput.as_ref().map(|share| share.whole)
@@ -79,7 +84,7 @@ impl Log<'_> {
     }
 
     fn seconds(&self) -> Option<f64> {
-        self.run.seconds.filter(|seconds| *seconds > 0.0)
+        seconds(self.run)
     }
 
     /// For each GiB allocated, what comes so often or long in the run.

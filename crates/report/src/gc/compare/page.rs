@@ -1,8 +1,8 @@
 //! The comparison as blocks: the sentence, the pauses of both sides on one scale, and what differs.
 
-use rungwise_model::compare::{CompareReport, Metric};
+use rungwise_model::compare::{CompareReport, ComparedLog, Metric};
 
-use super::{Log, Side, millis};
+use super::{millis, seconds};
 use crate::block::{Block, Cell, Chart, Column, Dots, Mark, Plot, Table, Tone, Verdict};
 use crate::gc::{pictures, section};
 use crate::numbers::{self, ABSENT};
@@ -10,12 +10,9 @@ use crate::scale::Unit;
 use crate::tune::moment;
 
 /// The whole report. Of the clauses of its sentence the first is the headline.
-pub fn blocks(
-    report: &CompareReport,
-    clauses: &[String],
-    before: &Side<'_>,
-    after: &Side<'_>,
-) -> Vec<Block> {
+pub fn blocks(report: &CompareReport) -> Vec<Block> {
+    let (before, after) = (&report.before_logs[..], &report.after_logs[..]);
+    let clauses = &report.clauses;
     let (headline, details) = clauses.split_at(clauses.len().min(1));
     let same = report.metrics.is_empty();
     let (symbol, word, tone) = if same {
@@ -63,8 +60,8 @@ pub fn blocks(
     blocks
 }
 
-fn unchanged(before: &Side<'_>, after: &Side<'_>) -> &'static str {
-    let told = |side: &Side<'_>| side.logs.iter().any(|log| log.run.jvm.flags.is_some());
+fn unchanged(before: &[ComparedLog], after: &[ComparedLog]) -> &'static str {
+    let told = |side: &[ComparedLog]| side.iter().any(|log| log.run.jvm.flags.is_some());
     if told(before) && told(after) {
         "Both sides tell of the same options, collector and JVM."
     } else {
@@ -73,8 +70,8 @@ fn unchanged(before: &Side<'_>, after: &Side<'_>) -> &'static str {
     }
 }
 
-fn sureness(before: &Side<'_>, after: &Side<'_>) -> String {
-    let how = match (before.logs.len(), after.logs.len()) {
+fn sureness(before: &[ComparedLog], after: &[ComparedLog]) -> String {
+    let how = match (before.len(), after.len()) {
         (1, 1) => {
             "by batches of each log: what differs from run to run is not in it; several logs of each side tell that. Where there is \
              none, the row says why: a maximum tells nothing of the next run's"
@@ -121,19 +118,19 @@ fn table(caption: String, metrics: &[&Metric], measured: bool) -> Table {
 }
 
 /// The pauses of the first log of each side: one scale for their length, one axis from the beginning of each log.
-fn scatters(before: &Side<'_>, after: &Side<'_>) -> Vec<Block> {
+fn scatters(before: &[ComparedLog], after: &[ComparedLog]) -> Vec<Block> {
     let sides = [
         ("gc-pauses-before", "Before", before),
         ("gc-pauses-after", "After", after),
     ];
     let known = sides.iter().filter_map(|(id, word, side)| {
-        let log = side.logs.first().filter(|log| log.seconds().is_some())?;
+        let log = side.first().filter(|log| seconds(&log.run).is_some())?;
         let title = title(word, log);
-        let (series, data) = pictures::since_began(log.run, &title);
+        let (series, data) = pictures::since_began(&log.run, &title);
         (!series.is_empty()).then_some((*id, title, log, series, data))
     });
     let known: Vec<_> = known.collect();
-    let seconds = known.iter().filter_map(|(_, _, log, ..)| log.seconds());
+    let seconds = known.iter().filter_map(|(_, _, log, ..)| seconds(&log.run));
     let until_s = seconds.fold(0.0, f64::max);
     let all = known.iter().flat_map(|(_, _, _, series, _)| series);
     let values: Vec<f64> = all
@@ -169,7 +166,7 @@ fn scatters(before: &Side<'_>, after: &Side<'_>) -> Vec<Block> {
     blocks
 }
 
-fn title(word: &str, log: &Log<'_>) -> String {
+fn title(word: &str, log: &ComparedLog) -> String {
     let all = &log.run.pauses.all;
     format!(
         "{word}: {} pauses, half of them at most {}, the longest {}",

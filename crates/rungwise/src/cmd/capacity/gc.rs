@@ -7,9 +7,10 @@ use rungwise_gclog::predict::{self, Given, Plain, Prediction, Watch};
 use rungwise_host::clock;
 use rungwise_model::capacity::{CapacityGcReport, Estimate, Layout, Load};
 use rungwise_model::{Exit, units};
-use rungwise_report::capacity as page;
 
 use super::asked;
+use crate::cmd::documents::Document as _;
+use crate::cmd::runs::store::Keep;
 use crate::cmd::{Global, jvm, output};
 use crate::problem::Problem;
 
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     /// Mean young pause, such as 40ms.
     #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "from")]
     pause: Option<Duration>,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
@@ -61,8 +64,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         (Some(per_request), Some(rate), Some(eden)) => of_load(args, per_request, rate, eden)?,
         _ => of_log(args)?,
     };
-    let report = CapacityGcReport {
-        envelope: output::envelope(started, Exit::Done),
+    let mut report = CapacityGcReport {
+        envelope: output::envelope(CapacityGcReport::KIND, started, Exit::Done),
         target: told.target,
         notes: told.prediction.notes,
         load: told.load,
@@ -71,8 +74,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         next: told.prediction.next,
         what_if: told.prediction.what_if,
     };
-    let title = format!("Collections of {}", report.target);
-    global.show(&title, &report, || page::blocks(&report))?;
+    global.finish(&mut report, args.keep, &[])?;
     Ok(Exit::Done)
 }
 

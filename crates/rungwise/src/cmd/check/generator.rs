@@ -295,6 +295,9 @@ mod tests {
         let report = LoadReport {
             envelope: Envelope {
                 schema: SCHEMA_VERSION,
+                document: None,
+                run: None,
+                written_on: None,
                 tool: Tool {
                     version: "0.1.0".to_owned(),
                 },

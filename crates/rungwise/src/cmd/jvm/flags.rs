@@ -11,12 +11,15 @@ use rungwise_model::evidence::Evidence;
 use rungwise_model::jvm_flags::{
     FlagRelease, Jdk, JvmFlagsReport, JvmOption, MigrationReport, MigrationStep, Surroundings,
 };
+use rungwise_model::readings::Readings;
 use rungwise_model::{Envelope, Exit, units};
 use rungwise_report::block::{Block, Mark, Tone, Verdict};
 use rungwise_report::check as page;
 
 use super::target::{self, Target};
 use crate::cmd::check::{self, FailOn};
+use crate::cmd::documents::Document as _;
+use crate::cmd::runs::store::Keep;
 use crate::cmd::{Global, output};
 
 /// The judgement of options whose acceptance depends on what is not read here.
@@ -51,6 +54,8 @@ pub(crate) struct Args {
     /// Least outcome that ends with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 /// A JDK, and its update where that is told of one up to 8.
@@ -106,11 +111,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         findings.retain(|finding| finding.rule != NOT_JUDGED);
     }
     let exit = check::exit(&findings, args.fail_on);
-    let envelope = output::envelope(started, exit);
+    let envelope = output::envelope(JvmFlagsReport::KIND, started, exit);
     let moved = args.to.map(|to| moved(&case, to));
-    let report = report(envelope, &target, &case, findings, moved);
-    let title = format!("JVM flags of {}", report.target);
-    global.show(&title, &report, || blocks(&report, &case))?;
+    let mut report = report(envelope, &target, &case, findings, moved);
+    global.finish(&mut report, args.keep, &[])?;
     Ok(exit)
 }
 
@@ -171,6 +175,7 @@ fn report(
         jdk: Jdk {
             release: case.release.0,
             version: target.version.clone(),
+            update: case.update,
             table: table.release.0,
             table_source: table.source.to_owned(),
         },
@@ -185,10 +190,11 @@ fn report(
     }
 }
 
-fn blocks(report: &JvmFlagsReport, case: &Case) -> Vec<Block> {
-    let mut blocks = vec![Block::Verdict(verdict(report, case))];
+/// The page.
+pub(crate) fn blocks(report: &JvmFlagsReport) -> Vec<Block> {
+    let mut blocks = vec![Block::Verdict(verdict(report))];
     if let Some(migration) = &report.migration {
-        blocks.extend(migrated(report, migration, case));
+        blocks.extend(migrated(report, migration));
     }
     // The cards of `check`, without a host to show.
     let checked = CheckReport {
@@ -201,6 +207,7 @@ fn blocks(report: &JvmFlagsReport, case: &Case) -> Vec<Block> {
         standing: None,
         resources: Vec::new(),
         tables: Vec::new(),
+        readings: Readings::default(),
     };
     let mut ours = false;
     for block in page::blocks(&checked, &Evidence::default(), &about()) {
@@ -255,7 +262,8 @@ fn about() -> Vec<page::About> {
         .collect()
 }
 
-fn verdict(report: &JvmFlagsReport, case: &Case) -> Verdict {
+fn verdict(report: &JvmFlagsReport) -> Verdict {
+    let release = Release(report.jdk.release);
     let of = |outcome| {
         report
             .findings
@@ -266,39 +274,42 @@ fn verdict(report: &JvmFlagsReport, case: &Case) -> Verdict {
     let (mark, sentence) = match (of(Outcome::Act).next(), Start::of(&report.findings)) {
         (Some(first), _) => (("✗", "act", Tone::Bad), first.sentence.clone()),
         (None, Start::Unknown(options)) => {
-            let sentence = if case.release.is_known() {
+            let sentence = if release.is_known() {
                 format!(
                     "{} accepts all options that could be judged; not judged: {}",
-                    case.release,
+                    release,
                     options.join(", ")
                 )
             } else {
                 format!(
                     "{} was not asked; the nearest older release that was, {}, accepts these options",
-                    case.release,
-                    case.release.table().release
+                    release,
+                    release.table().release
                 )
             };
             (("?", "not judged in full", Tone::Doubt), sentence)
         }
         (None, _) => {
-            let sentence = format!("{} accepts these options", case.release);
+            let sentence = format!("{release} accepts these options");
             (("✓", "nothing to act on", Tone::Good), sentence)
         }
     };
-    let mut context = vec![report.target.clone(), case.release.to_string()];
+    let mut context = vec![report.target.clone(), release.to_string()];
     // What came with a later update, an older one does not know.
-    let table = case.release.table().update();
-    context.extend(case.update.zip(table).and_then(|(own, table)| {
+    let table = release.table().update();
+    context.extend(report.jdk.update.zip(table).and_then(|(own, table)| {
         (own < table).then(|| {
             format!(
                 "judged by the options of {}u{table}, this JVM is {}u{own}",
-                case.release.0, case.release.0
+                release.0, release.0
             )
         })
     }));
-    let machine = case.machine;
-    let memory = [("memory", machine.memory), ("limit", machine.limit)];
+    let machine = report.surroundings;
+    let memory = [
+        ("memory", machine.memory_bytes),
+        ("limit", machine.limit_bytes),
+    ];
     context.extend(
         memory
             .into_iter()
@@ -330,12 +341,9 @@ fn verdict(report: &JvmFlagsReport, case: &Case) -> Verdict {
 }
 
 /// The new command line as a diff, with the reason of each change and what is left to say of it.
-fn migrated(report: &JvmFlagsReport, migration: &MigrationReport, case: &Case) -> Vec<Block> {
-    let to = Release(migration.to);
-    let mut blocks = vec![section(
-        "migration",
-        format!("From {} to {to}", case.release),
-    )];
+fn migrated(report: &JvmFlagsReport, migration: &MigrationReport) -> Vec<Block> {
+    let (from, to) = (Release(report.jdk.release), Release(migration.to));
+    let mut blocks = vec![section("migration", format!("From {from} to {to}"))];
     if migration.steps.is_empty() {
         blocks.push(Block::Prose(format!("{to} takes every option as it is.")));
     } else {

@@ -1,6 +1,6 @@
 //! `rungwise jvm`: what there is to say of a JVM, one file per question.
 
-mod flags;
+pub(super) mod flags;
 pub(super) mod gc;
 mod input;
 mod target;

@@ -9,12 +9,13 @@ use rungwise_model::check::{Finding, Outcome};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::gc::Account;
 use rungwise_model::threads::ThreadsReport;
-use rungwise_report::{sarif, threads as page};
 use rungwise_threaddump::{Parser, Summary, evidence, summary};
 
 use super::input::{self, Part};
 use crate::cmd::check::{self, FailOn};
-use crate::cmd::{Format, Global, output};
+use crate::cmd::documents::Document as _;
+use crate::cmd::runs::store::Keep;
+use crate::cmd::{Global, output};
 use crate::problem::Problem;
 
 /// Bytes that are looked at to find out whether a file holds thread dumps.
@@ -34,10 +35,12 @@ pub(crate) struct Args {
     /// Least outcome that ends with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
-    show(&args.files, args.fail_on, global)
+    show(&args.files, args.fail_on, args.keep, global)
 }
 
 /// Whether a file, or one in this folder, holds thread dumps: by what it says, not by its name. Where it cannot be read,
@@ -69,14 +72,20 @@ fn begins_with_dump(part: &Part) -> anyhow::Result<bool> {
 }
 
 /// Reads the dumps and prints what they say.
-pub(crate) fn show(paths: &[PathBuf], fail_on: FailOn, global: &Global) -> anyhow::Result<Exit> {
+pub(crate) fn show(
+    paths: &[PathBuf],
+    fail_on: FailOn,
+    keep: Keep,
+    global: &Global,
+) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
     let target = named(paths);
     let (summary, account, mut notes) = summed(paths)?;
     let findings = rungwise_rules::judge_dumps(&evidence(&summary));
     notes.extend(summary.notes);
-    let report = ThreadsReport {
-        envelope: output::envelope(started, exit(&findings, fail_on)),
+    let mut report = ThreadsReport {
+        envelope: output::envelope(ThreadsReport::KIND, started, exit(&findings, fail_on)),
+        target,
         notes,
         account,
         dumps: summary.dumps,
@@ -86,7 +95,7 @@ pub(crate) fn show(paths: &[PathBuf], fail_on: FailOn, global: &Global) -> anyho
         carriers: summary.carriers,
         findings,
     };
-    put(&report, &target, global)?;
+    global.finish(&mut report, keep, &[])?;
     Ok(report.envelope.exit)
 }
 
@@ -188,16 +197,6 @@ fn read(part: &Part, parser: &mut Parser, notes: &mut Vec<String>) -> anyhow::Re
         broken.map(|why| format!("{}: {why}; what comes after is missing here", part.name)),
     );
     Ok(())
-}
-
-/// Prints the document in the format that was asked for.
-fn put(report: &ThreadsReport, target: &str, global: &Global) -> anyhow::Result<()> {
-    if global.format() == Format::Sarif {
-        let checked = page::checked(report, target);
-        return global.emit(&sarif::render(&checked, &check::about())?);
-    }
-    let title = format!("Thread dumps {target}");
-    global.show(&title, report, || page::blocks(report, target))
 }
 
 /// What was found where a dump should be.

@@ -36,8 +36,8 @@ use self::asked::{Aftermath, Asked};
 use self::stored::Kind;
 use self::undone::{Undone, UndoneJournal};
 use super::meta::schema;
-use super::{Format, Global, output};
-use crate::problem::{Problem, words};
+use super::{Format, Global};
+use crate::problem::Problem;
 
 /// How long `list --why` looks at this host.
 const LOOK: Duration = Duration::from_secs(5);
@@ -168,6 +168,8 @@ struct OptionalWishes {
 struct Document<T: Serialize> {
     #[serde(flatten)]
     envelope: Envelope,
+    /// What the verb prints for people.
+    text: String,
     #[serde(flatten)]
     body: T,
 }
@@ -309,7 +311,7 @@ impl Work<'_> {
             self.global
                 .say(&format!("left out: {}: {}", left.what, left.why));
         }
-        self.emit(Exit::Done, export, &text)
+        self.emit("knob-export", Exit::Done, export, &text)
     }
 
     fn plan(&self, wishes: &Wishes) -> anyhow::Result<Exit> {
@@ -323,10 +325,10 @@ impl Work<'_> {
             .is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
         if stored && self.global.format != Some(Format::Json) {
             self.global.say(text.trim_end());
-            self.put(&self.json(Exit::Done, plans)?)?;
+            self.put(&self.json("knob-plan", Exit::Done, plans, &text)?)?;
             return Ok(Exit::Done);
         }
-        self.emit(Exit::Done, plans, &text)
+        self.emit("knob-plan", Exit::Done, plans, &text)
     }
 
     fn apply(
@@ -411,7 +413,7 @@ impl Work<'_> {
             left_out,
             aftermath,
         };
-        let told = self.emit(Exit::Done, applied, &text);
+        let told = self.emit("knob-apply", Exit::Done, applied, &text);
         if changes == 0 {
             return told;
         }
@@ -508,7 +510,7 @@ impl Work<'_> {
             };
             Exit::Done
         };
-        self.emit(exit, verified, &text)
+        self.emit("knob-verify", exit, verified, &text)
     }
 
     fn undo(&self, journal: Option<&Path>, abandon: bool) -> anyhow::Result<Exit> {
@@ -557,7 +559,7 @@ impl Work<'_> {
         if journals.is_empty() {
             text.push_str("nothing to undo\n");
         }
-        self.emit(exit, Undone { journals }, &text)
+        self.emit("knob-undo", exit, Undone { journals }, &text)
     }
 
     /// The state folder, which need not exist.
@@ -576,29 +578,6 @@ impl Work<'_> {
         })?;
         let lock = own(&dir, self.global)?;
         Ok((dir, lock))
-    }
-
-    fn emit(&self, exit: Exit, body: impl Serialize, text: &str) -> anyhow::Result<Exit> {
-        let text = match self.global.format() {
-            Format::Json => self.json(exit, body)?,
-            Format::Text | Format::Markdown | Format::Html | Format::Sarif => text.to_owned(),
-        };
-        self.put(&text)?;
-        Ok(exit)
-    }
-
-    /// Prints or writes a result.
-    fn put(&self, text: &str) -> anyhow::Result<()> {
-        let put = self.global.emit(text);
-        if self.global.output.is_none() {
-            return put;
-        }
-        put.map_err(|error| anyhow::anyhow!("{}; name another file with -o", words(&error)))
-    }
-
-    fn json(&self, exit: Exit, body: impl Serialize) -> anyhow::Result<String> {
-        let envelope = output::envelope(self.started.clone(), exit);
-        Ok(rungwise_report::json(&Document { envelope, body })?)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `knob list` and `knob show`: how knobs stand here, and which a finding asks for.
+//! `knob list` and `knob show`: how knobs stand here, and which a finding asks for; and how all documents of the verb are printed.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +11,9 @@ use rungwise_model::check::Outcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Device, LOOK, Work, asked, cpus, problem};
+use super::{Device, Document, LOOK, Work, asked, cpus, problem};
+use crate::cmd::{Format, output};
+use crate::problem::words;
 
 /// How a knob stands here; of `knob show`.
 #[derive(Serialize, JsonSchema)]
@@ -69,7 +71,7 @@ impl Work<'_> {
         if device.device.is_none() {
             text.push_str("\nname a device with --device to see the knobs of a device\n");
         }
-        self.emit(Exit::Done, KnobList { knobs }, &text)
+        self.emit("knob-list", Exit::Done, KnobList { knobs }, &text)
     }
 
     /// All knobs, first those that findings ask for, the severest finding first.
@@ -131,7 +133,7 @@ impl Work<'_> {
             knobs,
             not_asked_for,
         };
-        self.emit(Exit::Done, reasons, &text)
+        self.emit("knob-list-why", Exit::Done, reasons, &text)
     }
 
     pub(super) fn show(&self, id: &str, device: &Device) -> anyhow::Result<Exit> {
@@ -151,7 +153,50 @@ impl Work<'_> {
         for Reading { source, value } in &state.readings {
             let _ = writeln!(text, "    {source}: {value}");
         }
-        self.emit(Exit::Done, state, &text)
+        self.emit("knob-show", Exit::Done, state, &text)
+    }
+}
+
+impl Work<'_> {
+    /// Prints what came of a verb: the document, or its text.
+    pub(super) fn emit(
+        &self,
+        kind: &str,
+        exit: Exit,
+        body: impl Serialize,
+        text: &str,
+    ) -> anyhow::Result<Exit> {
+        let text = match self.global.format() {
+            Format::Json => self.json(kind, exit, body, text)?,
+            Format::Text | Format::Markdown | Format::Html | Format::Sarif => text.to_owned(),
+        };
+        self.put(&text)?;
+        Ok(exit)
+    }
+
+    /// Prints or writes a result.
+    pub(super) fn put(&self, text: &str) -> anyhow::Result<()> {
+        let put = self.global.emit(text);
+        if self.global.output.is_none() {
+            return put;
+        }
+        put.map_err(|error| anyhow::anyhow!("{}; name another file with -o", words(&error)))
+    }
+
+    /// The document of that kind.
+    pub(super) fn json(
+        &self,
+        kind: &str,
+        exit: Exit,
+        body: impl Serialize,
+        text: &str,
+    ) -> anyhow::Result<String> {
+        let envelope = output::envelope(kind, self.started.clone(), exit);
+        Ok(rungwise_report::json(&Document {
+            envelope,
+            text: text.to_owned(),
+            body,
+        })?)
     }
 }
 

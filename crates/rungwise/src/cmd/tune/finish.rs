@@ -9,12 +9,13 @@ use rungwise_experiment::ladder::Climbed;
 use rungwise_experiment::record::RunFolder;
 use rungwise_experiment::stage::Setting;
 use rungwise_host::live::Live;
-use rungwise_host::{files, machine};
-use rungwise_model::Exit;
+use rungwise_host::machine;
 use rungwise_model::tune::{TuneReport, Verdict};
-use rungwise_report::{html, numbers};
+use rungwise_model::{Envelope, Exit};
+use rungwise_report::numbers;
 
-use super::sums;
+use crate::cmd::documents::Document as _;
+use crate::cmd::runs::store;
 use crate::cmd::{Global, output};
 
 /// Everything a report is made from.
@@ -53,36 +54,19 @@ impl Ending<'_> {
         let found = serde_json::to_value(&self.found).context("cannot write the manifest")?;
         let seed = self.design.judging.seed;
         let report = self.report(exit);
-        let blocks = rungwise_report::tune::blocks(&report);
-        let page = html::page(&report.title, &blocks);
-        let json = rungwise_report::json(&report)?;
-        let manifest = serde_json::json!({
-            "what": "tune",
+        let latency = RunFolder::latency(path)
+            .with_context(|| format!("cannot merge the latencies of {}", path.display()))?;
+        let more = serde_json::json!({
             "scenario": report.scenario,
-            "envelope": report.envelope,
             "machine": report.machine,
             "design": "design.json",
             "seed": seed,
             "knobs": { "found": found, "before": before, "after": after },
             "method": report.method,
         });
-        let manifest = serde_json::to_vec_pretty(&manifest).context("cannot write the manifest")?;
-        let latency = RunFolder::latency(path)
-            .with_context(|| format!("cannot merge the latencies of {}", path.display()))?;
-        let written = [
-            ("latency.hdr", latency.as_slice()),
-            ("manifest.json", manifest.as_slice()),
-            ("measurements.json", json.as_bytes()),
-            ("report.html", page.as_bytes()),
-        ];
-        for (name, bytes) in written {
-            files::replace(&path.join(name), bytes).with_context(|| {
-                format!("cannot write {name} of the run folder {}", path.display())
-            })?;
-        }
-        sums::write(path)?;
+        store::write(path, &report, &[("latency.hdr", latency)], more)?;
 
-        output::tune(&report, global)?;
+        global.draw(&report)?;
         global.say(&format!("report: {}", path.join("report.html").display()));
         Ok(())
     }
@@ -104,7 +88,13 @@ impl Ending<'_> {
         method.extend(self.blueprint.caveat());
         let cut = self.climbed.verdict.is_none();
         TuneReport {
-            envelope: output::envelope(self.started, exit),
+            envelope: Envelope {
+                run: self
+                    .path
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned()),
+                ..output::envelope(TuneReport::KIND, self.started, exit)
+            },
             scenario: self.design.scenario.clone(),
             title: self.design.title.clone(),
             verdict: self.climbed.verdict.unwrap_or(Verdict::Inconclusive),

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use rungwise_gclog::{Event, Kind, Turns};
 use rungwise_jvm::{CommandLine, Origin, Setting};
 use rungwise_model::Exit;
-use rungwise_model::compare::CompareReport;
+use rungwise_model::compare::{CompareReport, ComparedLog, Of};
 use rungwise_model::gc::Run;
 use rungwise_report::gc::compare::{self as page, Changed, Side};
 
 use super::read;
+use crate::cmd::documents::Document as _;
+use crate::cmd::runs::store::Keep;
 use crate::cmd::{Global, output};
 use crate::problem::Problem;
 
@@ -18,13 +20,14 @@ use crate::problem::Problem;
 pub(crate) fn show(
     [before, after]: [&[PathBuf]; 2],
     started: String,
+    keep: Keep,
     global: &Global,
 ) -> anyhow::Result<Exit> {
     let (before, after) = (Half::read(before)?, Half::read(after)?);
     let (a, b) = (before.side(), after.side());
     let (options, mixed) = changed(&before, &after);
     let clauses = page::clauses(&a, &b, &options);
-    let report = CompareReport {
+    let mut report = CompareReport {
         sentence: clauses.join("; "),
         metrics: page::metrics(&a, &b, &options),
         before: before.name(),
@@ -32,11 +35,13 @@ pub(crate) fn show(
         notes: before.notes().chain(after.notes()).chain(mixed).collect(),
         findings: Vec::new(),
         not_compared: Vec::new(),
-        envelope: output::envelope(started, Exit::Done),
+        envelope: output::envelope(CompareReport::KIND, started, Exit::Done),
+        of: Some(Of::GcLogs),
+        clauses,
+        before_logs: before.stored(),
+        after_logs: after.stored(),
     };
-    global.show("Comparison of GC logs", &report, || {
-        page::blocks(&report, &clauses, &a, &b)
-    })?;
+    global.finish(&mut report, keep, &[])?;
     Ok(Exit::Done)
 }
 
@@ -66,6 +71,15 @@ impl Half {
     fn name(&self) -> String {
         let names: Vec<&str> = self.logs.iter().map(|log| &*log.name).collect();
         names.join(", ")
+    }
+
+    /// What the page shows of its logs.
+    fn stored(&self) -> Vec<ComparedLog> {
+        let stored = self.logs.iter().map(|log| ComparedLog {
+            name: log.name.clone(),
+            run: log.run.clone(),
+        });
+        stored.collect()
     }
 
     fn notes(&self) -> impl Iterator<Item = String> {

@@ -18,7 +18,8 @@ use rungwise_model::gc::Run;
 use rungwise_model::gc_follow::{Collection, FollowLine, Standing};
 use rungwise_report::gc::follow as page;
 
-use super::{Args, Asked, Reading, compare, input, judged, judged_log, put};
+use super::{Args, Asked, Reading, compare, input, judged, judged_log};
+use crate::cmd::runs::store;
 use crate::cmd::{Format, Global};
 use crate::problem::Problem;
 
@@ -95,9 +96,13 @@ pub(super) fn run(path: &Path, args: &Args, global: &Global) -> anyhow::Result<E
     let log = reading.finish(parts, &mut |names, event| screen.event(names, event))?;
     screen.print();
     let target = path.display().to_string();
-    let report = judged_log(log, &target, started, args.asked(), args.fail_on)?;
+    let mut report = judged_log(log, &target, started, args.asked(), args.fail_on)?;
     let exit = report.envelope.exit;
     if screen.is_json() && global.output.is_none() {
+        if args.keep.keep {
+            let path = store::keep(&mut report, &[], global)?;
+            global.say(&format!("kept: rungwise report {}", path.display()));
+        }
         let line = serde_json::to_string(&FollowLine::Report(Box::new(report)))?;
         global.emit(&(line + "\n"))?;
     } else {
@@ -105,7 +110,7 @@ pub(super) fn run(path: &Path, args: &Args, global: &Global) -> anyhow::Result<E
         if global.format() == Format::Text && global.output.is_none() && !global.quiet {
             global.emit("\n")?;
         }
-        put(&report, &target, global)?;
+        global.finish(&mut report, args.keep, &[])?;
     }
     Ok(exit)
 }

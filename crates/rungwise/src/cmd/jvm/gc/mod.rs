@@ -16,11 +16,12 @@ use rungwise_model::check::Finding;
 use rungwise_model::evidence::{Kind, Origin, Subject};
 use rungwise_model::gc::{self, GcReport, LogFile, Slo};
 use rungwise_model::{Envelope, Exit, keys, units};
-use rungwise_report::{gc as page, sarif};
 
 use super::input::{self, Part};
 use crate::cmd::check::{self, FailOn};
-use crate::cmd::{Format, Global, output};
+use crate::cmd::documents::Document as _;
+use crate::cmd::runs::store::Keep;
+use crate::cmd::{Global, output};
 use crate::problem::Problem;
 use set::{Ordered, Signs};
 
@@ -50,6 +51,8 @@ pub(crate) struct Args {
     /// End --follow after this time, such as 10m.
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration, requires = "follow")]
     length: Option<Duration>,
+    #[command(flatten)]
+    keep: Keep,
 }
 
 /// Requests per second, of which there are some.
@@ -70,7 +73,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
                 "--follow reads one log; run it once for each, or give the files without it"
             )
         }
-        files => show(files, args.asked(), args.fail_on, global),
+        files => show(files, args.asked(), args.fail_on, args.keep, global),
     }
 }
 
@@ -139,6 +142,7 @@ pub(crate) fn show(
     paths: &[PathBuf],
     asked: Asked,
     fail_on: FailOn,
+    keep: Keep,
     global: &Global,
 ) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
@@ -148,8 +152,8 @@ pub(crate) fn show(
         .collect();
     let target = names.join(", ");
     let log = read(paths, asked.slo, &mut |_| {})?;
-    let report = judged_log(log, &target, started, asked, fail_on)?;
-    put(&report, &target, global)?;
+    let mut report = judged_log(log, &target, started, asked, fail_on)?;
+    global.finish(&mut report, keep, &[])?;
     Ok(report.envelope.exit)
 }
 
@@ -166,20 +170,8 @@ fn judged_log(
     if !found.is_empty() && log.quote()? {
         found = judged(&log.summary, asked);
     }
-    let envelope = output::envelope(started, exit(&log, &found, fail_on));
+    let envelope = output::envelope(GcReport::KIND, started, exit(&log, &found, fail_on));
     Ok(log.report(target, envelope, found))
-}
-
-/// Prints the document in the format that was asked for.
-fn put(report: &GcReport, target: &str, global: &Global) -> anyhow::Result<()> {
-    if global.format() == Format::Sarif {
-        return global.emit(&sarif::render(
-            &page::checked(report, target),
-            &check::about(),
-        )?);
-    }
-    let title = format!("GC log {target}");
-    global.show(&title, report, || page::blocks(report, target))
 }
 
 /// What the rules say that read GC logs; the others lack everything here.

@@ -1,0 +1,140 @@
+//! Documents stand alone: `rungwise report` draws each of them as its verb did, byte for byte, and refuses what is none.
+
+use crate::run::Bench;
+
+const FORMATS: [&str; 3] = ["text", "markdown", "html"];
+
+/// A file of the repository.
+fn repository(path: &str) -> String {
+    format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The verbs that work on files, on files of the repository.
+fn of_files() -> Vec<Vec<String>> {
+    let log = |name: &str| repository(&format!("crates/gclog/pairs/{name}.log.gz"));
+    let dump = |name: &str| repository(&format!("crates/threaddump/corpus/{name}"));
+    let host = |name: &str| repository(&format!("cases/{name}"));
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let options = "-Xmx4g -XX:+UseConcMarkSweepGC -XX:MaxPermSize=1g";
+    vec![
+        words(&["jvm", "gc", &log("g1-base"), "--slo", "20ms"]),
+        words(&["check", &log("cms-base")]),
+        words(&["jvm", "threads", &dump("jifa_jstack_11_with_deadlocks.log")]),
+        words(&["jvm", "flags", "--for", options, "--jdk", "8u181"]),
+        words(&["jvm", "flags", "--for", options, "--jdk", "8", "--to", "21"]),
+        words(&["check", &host("healthy")]),
+        words(&["check", &host("two-node-82599")]),
+        words(&["check", &host("conntrack-full-gateway")]),
+        words(&["compare", &log("g1-base"), &log("g1-heap-288m")]),
+        words(&["compare", &host("two-node-82599"), &host("healthy")]),
+        words(&["capacity", "gc", "--from", &log("g1-base")]),
+        words(&["knob", "show", "net.rp_filter"]),
+        words(&["explain", "udp-socket-lock"]),
+    ]
+}
+
+/// A page may show when it was made, to the second: it is made anew where the clock has moved on since its document.
+fn same_page(bench: &Bench, verb: &[&str], format: &str) {
+    let mut pages = (String::new(), String::new());
+    for _ in 0..5 {
+        bench.run(&[verb, &["-q", "-o", "doc.json"]].concat());
+        let page = bench.run(&[verb, &["-q", "--format", format]].concat());
+        let again = bench.run(&["report", "doc.json", "-q", "--format", format]);
+        pages = (page.stdout, again.expect(0).stdout);
+        assert!(!pages.0.is_empty(), "{verb:?}: {}", page.stderr);
+        if pages.0 == pages.1 {
+            return;
+        }
+    }
+    assert_eq!(pages.0, pages.1, "{verb:?} as {format}");
+}
+
+#[test]
+fn every_document_of_files_gives_the_page_that_its_verb_gave() {
+    let bench = Bench::new();
+    for verb in of_files() {
+        let verb: Vec<&str> = verb.iter().map(String::as_str).collect();
+        for format in FORMATS {
+            same_page(&bench, &verb, format);
+        }
+        let stored = std::fs::read_to_string(bench.path("doc.json")).unwrap();
+        let again = bench.run(&["report", "doc.json", "--format", "json"]);
+        assert_eq!(again.expect(0).stdout, stored, "{verb:?}");
+        let document: serde_json::Value = serde_json::from_str(&stored).unwrap();
+        assert!(document["document"].is_string(), "{verb:?}");
+        assert!(document["written_on"]["kernel"].is_string(), "{verb:?}");
+    }
+}
+
+#[test]
+fn findings_of_a_stored_document_can_be_written_as_sarif() {
+    let bench = Bench::new();
+    let host = repository("cases/two-node-82599");
+    let sarif = bench.run(&["check", &host, "--format", "sarif"]);
+    bench.run(&["check", &host, "-o", "doc.json"]);
+    let again = bench.run(&["report", "doc.json", "--format", "sarif"]);
+    let results = |text: &str| -> serde_json::Value {
+        let mut document: serde_json::Value = serde_json::from_str(text).unwrap();
+        document["runs"][0]["results"].take()
+    };
+    assert_eq!(results(&again.expect(0).stdout), results(&sarif.stdout));
+    bench.run(&["explain", "udp", "--format", "json", "-o", "udp.json"]);
+    let none = bench.run(&["report", "udp.json", "--format", "sarif"]);
+    none.expect(2).says(&["SARIF", "explain"]);
+}
+
+#[test]
+fn what_is_no_document_is_refused_in_one_line_with_a_remedy() {
+    let bench = Bench::new();
+    let host = repository("cases/healthy");
+    bench.run(&["check", &host, "-o", "whole.json"]);
+    let whole = std::fs::read_to_string(bench.path("whole.json")).unwrap();
+    bench.write("cut.json", &whole[..whole.len() / 2]);
+    let newer = whole.replacen("\"schema\": 1", "\"schema\": 7", 1);
+    bench.write("newer.json", &newer);
+    let damaged = whole.replacen("\"window_s\": ", "\"window_s\": \"x\", \"was\": ", 1);
+    bench.write("damaged.json", &damaged);
+    bench.write(
+        "other.json",
+        "{\"name\": \"package\", \"version\": \"1.0.0\"}",
+    );
+    bench.write("text.json", "it is text\n");
+    bench.write("empty.json", "");
+    let huge = std::fs::File::create(bench.path("huge.json")).unwrap();
+    // Sparse: it takes no room.
+    huge.set_len(1 << 30).unwrap();
+    std::fs::create_dir(bench.path("folder")).unwrap();
+    for (file, parts) in [
+        ("cut.json", ["cut short", "copy it again"]),
+        ("newer.json", ["schema 7", "reads schema 1"]),
+        ("damaged.json", ["it is damaged", "run the verb again"]),
+        ("other.json", ["no schema version", "--format json"]),
+        ("text.json", ["no JSON object", "--format json"]),
+        ("empty.json", ["it is empty", "--format json"]),
+        ("huge.json", ["longer than 256 MiB", "name the document"]),
+        ("folder", ["no measurements.json", "rungwise runs list"]),
+        ("gone.json", ["no such file", "rungwise runs list"]),
+    ] {
+        let ended = bench.run(&["report", file, "--format", "html"]).expect(2);
+        let ended = ended.says(&[file, parts[0], parts[1]]);
+        assert_eq!(ended.stderr.lines().count(), 1, "{file}: {}", ended.stderr);
+        assert!(ended.stdout.is_empty(), "{file}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_document_written_before_documents_named_their_kind_is_drawn_and_says_what_it_lacks() {
+    let bench = Bench::new();
+    let host = repository("cases/healthy");
+    bench.run(&["check", &host, "-o", "new.json"]);
+    let text = std::fs::read_to_string(bench.path("new.json")).unwrap();
+    let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let fields = document.as_object_mut().unwrap();
+    for field in ["document", "written_on", "readings"] {
+        fields.remove(field).unwrap();
+    }
+    bench.write("old.json", &document.to_string());
+    let ended = bench.run(&["report", "old.json"]).expect(0);
+    assert!(ended.stdout.contains("87 passed"), "{}", ended.stdout);
+    ended.says(&["old.json", "lack part of their page", "run the verb again"]);
+}
