@@ -127,6 +127,9 @@ pub struct CompareReport {
     /// What is compared; absent in documents written before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<Of>,
+    /// Of two documents, what the second is against the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<crate::tune::Verdict>,
     /// The first side.
     pub before: String,
     /// The second side.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rungwise_model::check::Outcome;
 use rungwise_model::compare::{CompareReport, Metric, NotCompared, RuleDifference};
+use rungwise_model::tune;
 
 use crate::block::{self, Block, Cell, Column, Mark, Table, Tone};
 use crate::numbers;
@@ -13,7 +14,9 @@ use crate::tune::moment;
 pub fn blocks(report: &CompareReport) -> Vec<Block> {
     let same = report.metrics.is_empty() && report.findings.is_empty();
     let mut blocks = vec![Block::Verdict(block::Verdict {
-        mark: if same {
+        mark: if let Some(verdict) = report.verdict {
+            of_documents(verdict)
+        } else if same {
             Mark {
                 symbol: "=",
                 word: "same",
@@ -34,6 +37,15 @@ pub fn blocks(report: &CompareReport) -> Vec<Block> {
         ],
         caveats: Vec::new(),
     })];
+    blocks.extend(report.notes.iter().map(|note| Block::Notice {
+        tone: Tone::Doubt,
+        text: note.clone(),
+    }));
+    if report.verdict.is_some() && !report.metrics.is_empty() {
+        blocks.push(section("metrics", "What was measured"));
+        blocks.push(Block::Table(measured(&report.metrics)));
+        return blocks;
+    }
     if !report.findings.is_empty() {
         blocks.push(section("findings", "What the rules say of one only"));
         blocks.push(Block::Table(findings(&report.findings)));
@@ -55,6 +67,46 @@ pub fn blocks(report: &CompareReport) -> Vec<Block> {
         blocks.push(Block::List(lacking(&report.not_compared)));
     }
     blocks
+}
+
+fn of_documents(verdict: tune::Verdict) -> Mark {
+    let (symbol, word, tone) = match verdict {
+        tune::Verdict::Better => ("✓", "better", Tone::Good),
+        tune::Verdict::Worse => ("✗", "worse", Tone::Bad),
+        tune::Verdict::Same => ("=", "same", Tone::Quiet),
+        tune::Verdict::Inconclusive => ("?", "inconclusive", Tone::Doubt),
+    };
+    Mark { symbol, word, tone }
+}
+
+/// Each metric of both documents, with its ratio or why there is none.
+fn measured(metrics: &[Metric]) -> Table {
+    let text = |value: &Option<String>| Cell::text(value.as_deref().unwrap_or(numbers::ABSENT));
+    let rows = metrics.iter().map(|metric| {
+        let ratio = metric.ratio.map_or_else(
+            || metric.no_ratio.clone().unwrap_or_default(),
+            |ratio| {
+                let [point, low, high] = [ratio.point, ratio.low, ratio.high].map(numbers::factor);
+                format!("{point} ({low} to {high})")
+            },
+        );
+        vec![
+            Cell::text(&metric.name),
+            text(&metric.before),
+            text(&metric.after),
+            Cell::text(ratio),
+        ]
+    });
+    Table {
+        caption: "Ratios are after over before with a 95 % interval.".to_owned(),
+        columns: vec![
+            Column::words("Metric", "name"),
+            Column::words("Before", "before"),
+            Column::words("After", "after"),
+            Column::words("Ratio", "ratio"),
+        ],
+        rows: rows.collect(),
+    }
 }
 
 /// One line per side and reason: an old capture lacks much for the same one.

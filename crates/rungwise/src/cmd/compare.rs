@@ -1,36 +1,67 @@
 //! `rungwise compare`: what differs between two captured hosts, and which differences rules care about; or between two
 //! GC logs.
 
+mod stored;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rungwise_host::clock;
 use rungwise_host::recorded::Recorded;
+use rungwise_host::{clock, files};
 use rungwise_knobs::{Context, KNOBS};
 use rungwise_model::check::Finding;
 use rungwise_model::compare::{CompareReport, Of};
 use rungwise_model::evidence::Evidence;
+use rungwise_model::tune::Verdict;
 use rungwise_model::{Exit, keys};
 use rungwise_report::compare::{self, Side};
 
-use super::documents::Document as _;
+use super::documents::{Document as _, Stored};
 use super::runs::store::Keep;
-use super::{Global, check, jvm, output};
+use super::{Global, check, jvm, output, report};
 
 /// What differs between two hosts, and which differences rules care about; or what a change did, by GC logs.
 ///
 /// Of hosts, settings only: sysctls, devices and their features, drivers, interrupts, CPUs, memory, firmware, kernel. What is
 /// counted differs between any two looks and is left out. Of GC logs, either side may be several of the same setting with
-/// commas between them: four or more of each tell how much runs differ by themselves. Differences are no failure: the exit
-/// status is 0.
+/// commas between them: four or more of each tell how much runs differ by themselves. Of two documents of load, tune or check, what became
+/// better or worse. Exit status: 0; with --fail-on worse 1 where it is worse, 3 where that cannot be decided.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A capture (`rungwise capture -o before.rungwise`), or a GC log or a folder of one, or several: a.log,b.log.
+    /// A capture (`rungwise capture -o before.rungwise`), or a GC log or a folder of one, or several: a.log,b.log; or a
+    /// document or a run of load, tune or check.
     before: PathBuf,
-    /// The capture or the logs to compare it with.
+    /// The capture, the logs or the document to compare it with.
     after: PathBuf,
+    /// Exit with 1 where the second of two documents is worse than the first: of loads and tunes by an interval, of checks by
+    /// findings to act on that the first did not have.
+    #[arg(long, value_enum)]
+    fail_on: Option<FailOn>,
     #[command(flatten)]
     keep: Keep,
+}
+
+/// What ends with status 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    Worse,
+}
+
+/// The documents of both sides, where both are documents that a verb stored, or runs.
+fn documents(args: &Args, global: &Global) -> anyhow::Result<Option<[Stored; 2]>> {
+    let stored = |path: &Path| -> anyhow::Result<Option<Stored>> {
+        let path = report::document(path, &global.runs).unwrap_or_else(|_| path.to_owned());
+        let first = files::leads_to_plain(&path).then(|| files::read_at_most(&path, 64));
+        let first = first.and_then(Result::ok).unwrap_or_default();
+        // JSON; `{Heap before GC` begins a log of JDK 8.
+        let fields = first.trim_ascii_start().strip_prefix(b"{");
+        let begins = fields.is_some_and(|rest| rest.trim_ascii_start().starts_with(b"\""));
+        begins.then(|| Stored::read(&path)).transpose()
+    };
+    match (stored(&args.before)?, stored(&args.after)?) {
+        (Some(before), Some(after)) => Ok(Some([before, after])),
+        _ => Ok(None),
+    }
 }
 
 /// One captured host, judged.
@@ -94,7 +125,7 @@ impl Host {
 /// Paths with commas between them; one that is there as written is itself.
 fn several(path: &Path) -> Vec<PathBuf> {
     match path.to_str() {
-        Some(text) if text.contains(',') && !rungwise_host::files::exists(path) => {
+        Some(text) if text.contains(',') && !files::exists(path) => {
             let parts = text.split(',').filter(|part| !part.is_empty());
             parts.map(PathBuf::from).collect()
         }
@@ -112,9 +143,28 @@ fn unlike(log: &Path, other: &Path) -> String {
 
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let started = clock::utc_now();
+    if let Some([before, after]) = documents(args, global)? {
+        let names = [&args.before, &args.after].map(|path| path.display().to_string());
+        let [a, b] = &names;
+        let mut report = stored::compare((a, &before), (b, &after), started)?;
+        let exit = match (args.fail_on, report.verdict) {
+            (Some(FailOn::Worse), Some(Verdict::Worse)) => Exit::Failed,
+            (Some(FailOn::Worse), Some(Verdict::Inconclusive)) => Exit::Inconclusive,
+            _ => Exit::Done,
+        };
+        report.envelope.exit = exit;
+        global.finish(&mut report, args.keep, &[])?;
+        return Ok(exit);
+    }
+    anyhow::ensure!(
+        args.fail_on.is_none(),
+        "cannot judge {} and {} with --fail-on: it is for two documents of load, tune or check; leave out --fail-on, or name two of these",
+        args.before.display(),
+        args.after.display()
+    );
     let (before, after) = (several(&args.before), several(&args.after));
     for path in before.iter().chain(&after) {
-        if let Some(why) = rungwise_host::files::why_missing(path) {
+        if let Some(why) = files::why_missing(path) {
             anyhow::bail!(
                 "cannot compare {} with {}: {}: {why}",
                 args.before.display(),
@@ -146,6 +196,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         findings: all.findings,
         not_compared: all.not_compared,
         of: Some(Of::Hosts),
+        verdict: None,
         clauses: Vec::new(),
         before_logs: Vec::new(),
         after_logs: Vec::new(),

@@ -138,3 +138,89 @@ fn a_document_written_before_documents_named_their_kind_is_drawn_and_says_what_i
     assert!(ended.stdout.contains("87 passed"), "{}", ended.stdout);
     ended.says(&["old.json", "lack part of their page", "run the verb again"]);
 }
+
+#[test]
+fn two_checks_are_worse_where_a_new_finding_asks_to_act() {
+    let bench = Bench::new();
+    for name in ["healthy", "two-node-82599"] {
+        let host = repository(&format!("cases/{name}"));
+        bench.run(&["check", &host, "-o", &format!("{name}.json")]);
+    }
+    let compared = |a: &str, b: &str, more: &[&str]| {
+        let (a, b) = (format!("{a}.json"), format!("{b}.json"));
+        bench.run(&[&["compare", &a, &b], more].concat())
+    };
+    let worse = ["--fail-on", "worse"];
+    let ended = compared("healthy", "two-node-82599", &worse).expect(1);
+    ended.says(&["worse", "udp-socket-lock"]);
+    compared("healthy", "two-node-82599", &[]).expect(0);
+    compared("two-node-82599", "healthy", &worse)
+        .expect(0)
+        .says(&["better"]);
+    compared("healthy", "healthy", &worse)
+        .expect(0)
+        .says(&["same"]);
+    bench.write("load.json", &load([1000; 12], true));
+    let other = compared("healthy", "load", &worse).expect(2);
+    other.says(&["of kind check", "of kind load", "one kind"]);
+    let hosts = repository("cases/healthy");
+    bench
+        .run(&["compare", &hosts, &hosts, "--fail-on", "worse"])
+        .expect(2);
+}
+
+/// A document of `load` with so many replies in each second.
+fn load(seconds: [u64; 12], certified: bool) -> String {
+    let received: u64 = seconds.iter().sum();
+    let quantiles =
+        serde_json::json!({"p50": 9.0, "p90": 10.0, "p99": 12.0, "p999": 15.0, "max": 20.0});
+    let seconds = seconds.iter().enumerate().map(|(at, received)| {
+        serde_json::json!({
+            "at_s": at, "sent": received, "received": received, "lost": 0, "p50_us": 9.0, "p99_us": 12.0
+        })
+    });
+    serde_json::json!({
+        "schema": 1, "document": "load", "tool": {"version": "0.1.0"}, "command": ["rungwise"],
+        "started": "2026-01-01T00:00:00Z", "finished": "2026-01-01T00:00:12Z", "exit": 0,
+        "target": "127.0.0.1:9000", "offered_per_s": null, "achieved_per_s": received as f64 / 12.0,
+        "window_s": 12.0, "sent": received, "received": received, "lost": 0, "errors": {},
+        "latency_us": {"corrected": quantiles, "uncorrected": quantiles},
+        "client": {
+            "cpu_us_per_tx": 1.0, "saturated": false, "busy": null, "foreign_cpu": 0.0, "certified": certified,
+            "reasons": if certified { vec![] } else { vec!["foreign CPU"] }, "late_sends": 0.0, "socket_drops": 0
+        },
+        "seconds": seconds.collect::<Vec<_>>()
+    })
+    .to_string()
+}
+
+#[test]
+fn two_loads_are_worse_by_an_interval_and_never_without_a_certificate() {
+    let bench = Bench::new();
+    let around = |rate: u64| std::array::from_fn(|second| rate + [0, 7, 3, 12][second % 4]);
+    bench.write("fast.json", &load(around(1000), true));
+    bench.write("slow.json", &load(around(800), true));
+    bench.write("doubt.json", &load(around(800), false));
+    let compared = |a: &str, b: &str| bench.run(&["compare", a, b, "--fail-on", "worse"]);
+    compared("fast.json", "slow.json")
+        .expect(1)
+        .says(&["worse", "One run each", "not tested"]);
+    compared("slow.json", "fast.json")
+        .expect(0)
+        .says(&["better"]);
+    compared("fast.json", "fast.json").expect(0).says(&["same"]);
+    compared("fast.json", "doubt.json")
+        .expect(3)
+        .says(&["inconclusive", "foreign CPU"]);
+    let json = [
+        "compare",
+        "fast.json",
+        "slow.json",
+        "--keep",
+        "-o",
+        "compared.json",
+    ];
+    bench.run(&json).expect(0);
+    let page = bench.run(&["report", "compared.json"]).expect(0);
+    page.says(&["Ratios are after over before", "p99.9"]);
+}

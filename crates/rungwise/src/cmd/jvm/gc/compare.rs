@@ -37,6 +37,7 @@ pub(crate) fn show(
         not_compared: Vec::new(),
         envelope: output::envelope(CompareReport::KIND, started, Exit::Done),
         of: Some(Of::GcLogs),
+        verdict: None,
         clauses,
         before_logs: before.stored(),
         after_logs: after.stored(),
