@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rungwise_host::Error;
 use rungwise_host::namespace::Namespace;
-use rungwise_host::process::{Attached, Launch, Ready, Service, started_ticks};
+use rungwise_host::process::{Attached, Launch, Ready, Service, Url, started_ticks};
 
 use crate::{eventually, root_or_skip};
 
@@ -206,4 +206,41 @@ fn readiness_is_probed_where_the_service_lives() {
     };
     service.wait_ready(&ready, LONG).unwrap();
     echo.join().unwrap();
+}
+
+#[test]
+fn an_http_answer_is_asked_for_where_the_service_lives_until_it_is_a_good_one() {
+    use std::io::{Read as _, Write as _};
+    if !root_or_skip() {
+        return;
+    }
+    let lab = Namespace::create("http").unwrap();
+    // The test's own socket stands for the service's.
+    let listener = lab
+        .run(|| std::net::TcpListener::bind("127.0.0.1:0"))
+        .unwrap();
+    let url = format!("http://{}/health", listener.local_addr().unwrap());
+    let answers = std::thread::spawn(move || {
+        for answer in ["503 Starting", "500 Broken", "204 No Content"] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 512];
+            let length = stream.read(&mut request).unwrap();
+            assert!(request[..length].starts_with(b"GET /health HTTP/1.1"));
+            write!(stream, "HTTP/1.1 {answer}\r\n\r\n").unwrap();
+        }
+    });
+    let service = Service::start(&Launch {
+        namespace: Some(&lab),
+        ..shell("exec sleep 60")
+    })
+    .unwrap();
+    let ready = Ready::Http(Url::parse(&url).unwrap());
+    service.wait_ready(&ready, LONG).unwrap();
+    answers.join().unwrap();
+    // The listener is gone.
+    let error = service
+        .wait_ready(&ready, Duration::from_millis(120))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains(&url) && error.contains("refused"), "{error}");
 }
