@@ -24,11 +24,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, NotReady, Result};
 use crate::namespace::{Namespace, setns};
 use crate::{clock, wait};
 
 mod kin;
+mod listening;
 mod ready;
 
 pub(crate) use kin::end_all;
@@ -65,6 +66,7 @@ const QUOTED_LINES: usize = 12;
 #[derive(Debug)]
 pub struct Service {
     program: String,
+    command: String,
     child: Child,
     pidfd: OwnedFd,
     output: Arc<Output>,
@@ -188,6 +190,7 @@ impl Service {
         match watched {
             Ok(pidfd) => Ok(Self {
                 program: format!("{program} (pid {pid})"),
+                command: shown(&launch.argv),
                 child,
                 pidfd,
                 output,
@@ -234,12 +237,18 @@ impl Service {
         match sign {
             Sign::Line(line) => Ok(Some(line)),
             Sign::Seen => Ok(None),
-            Sign::Missed(last) => Err(Error::NotReady {
-                program: self.program.clone(),
-                within_s: within.as_secs_f64(),
-                awaited: ready.awaited(last.as_deref()),
-                stderr: self.last_words(),
-            }),
+            Sign::Missed(last) => {
+                let listening = self.inside(|| self.listening());
+                Err(Error::NotReady(Box::new(NotReady {
+                    program: self.program.clone(),
+                    within_s: within.as_secs_f64(),
+                    awaited: ready.awaited(last.as_deref()),
+                    command: self.command.clone(),
+                    listens: listening::in_words(&listening),
+                    remedy: ready.remedy(&listening.unwrap_or_default()),
+                    stderr: self.last_words(),
+                })))
+            }
         }
     }
 
@@ -408,6 +417,16 @@ impl Service {
                 return Ok(Sign::Missed(None));
             }
         }
+    }
+
+    /// The sockets that it has open and takes work by. In a namespace of its own all are the service's, whoever of it
+    /// left its group.
+    fn listening(&self) -> io::Result<Vec<listening::Listening>> {
+        if self.namespace.is_some() {
+            return listening::of(|_| true);
+        }
+        let members = family(self.pid())?;
+        listening::of(|pid| members.contains(&pid))
     }
 
     /// Runs a probe in the service's network namespace, on a thread of its own.
@@ -667,6 +686,25 @@ pub(crate) fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<(
 /// next real step will say what is wrong.
 fn running(pidfd: BorrowedFd<'_>) -> bool {
     !wait::readable(pidfd, Duration::ZERO).unwrap_or(false)
+}
+
+/// A command line as a message shows it: words with white space in quotes, and cut where a class path makes it too
+/// long to read.
+fn shown(argv: &[String]) -> String {
+    /// A guess: some twenty lines of a terminal.
+    const MOST: usize = 1600;
+    let word = |word: &String| {
+        if word.is_empty() || word.contains(char::is_whitespace) {
+            format!("'{word}'")
+        } else {
+            word.clone()
+        }
+    };
+    let line = argv.iter().map(word).collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line,
+    }
 }
 
 /// Signals a process group. That it is gone already is the wanted state.

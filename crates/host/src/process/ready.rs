@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use super::PROBE_EVERY;
+use super::listening::Listening;
 
 /// Longest that one HTTP answer may take: a guess. The first request to a JVM can take seconds, and an attempt that is
 /// given up starts the work anew.
@@ -54,6 +55,30 @@ impl Ready {
         match last {
             Some(last) if !last.is_empty() => format!("{missed} (last attempt: {last})"),
             _ => missed,
+        }
+    }
+
+    /// What to do about a service that did not become ready so and listens on these.
+    pub(super) fn remedy(&self, listening: &[Listening]) -> String {
+        let (protocol, address) = match self {
+            Self::Line(_) | Self::Log(_) => {
+                return "correct the line that is awaited, or allow more time with ready_within"
+                    .to_owned();
+            }
+            Self::Alive(_) => return "see its output and its log".to_owned(),
+            Self::Udp { address, .. } => ("udp", *address),
+            Self::Tcp(address) => ("tcp", *address),
+            Self::Http(url) => ("tcp", url.address),
+        };
+        if listening.iter().any(|one| one.serves(protocol, address)) {
+            "it listens there and does not answer: see its log, or allow more time with ready_within"
+                .to_owned()
+        } else if listening.is_empty() {
+            "see its output and its log, or allow more time with ready_within".to_owned()
+        } else {
+            format!(
+                "have it listen on {protocol} {address}, or correct the address at which the scenario expects it"
+            )
         }
     }
 
