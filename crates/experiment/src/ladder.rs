@@ -5,6 +5,7 @@
 //! are tried again together with it; a bundle that is kept is then pruned: each earlier member is taken out
 //! again where the others are better without it.
 
+use rungwise_knobs::Scope;
 use rungwise_model::tune::{AaCheck, Delta, Outcome, Reference, Run, Rung, RungLatency, Verdict};
 use rungwise_stats::decide::Call;
 use rungwise_stats::interval::median_interval;
@@ -103,11 +104,20 @@ impl<'a> Climb<'a> {
         self.overall(&start)
     }
 
-    /// The starting configuration, as far as it can be had here; what cannot is said.
+    /// The starting configuration, brought up as one: the service runs for the first time with all of it, since its
+    /// command line may be complete only then. Knobs that cannot be had here are left out, and that is said.
     fn start(&mut self) -> Result<Variant, Error> {
-        let mut start = Variant::default();
+        let whole = Variant::default().with(&self.design.baseline);
+        match self.stage.try_out(&whole) {
+            Ok(()) => return Ok(whole),
+            Err(StageError::Unavailable(_)) => {}
+            Err(other) => return Err(other.into()),
+        }
+        let (switches, knobs): (Vec<_>, Vec<_>) = (self.design.baseline.iter().cloned())
+            .partition(|(setting, _)| is_switch(&setting.knob));
+        let mut start = Variant::default().with(&switches);
         self.stage.try_out(&start)?;
-        for (setting, value) in &self.design.baseline {
+        for (setting, value) in knobs {
             let with = start.with(&[(setting.clone(), value.clone())]);
             match self.stage.try_out(&with) {
                 Ok(()) => start = with,
@@ -118,6 +128,9 @@ impl<'a> Climb<'a> {
                 Err(other) => return Err(other.into()),
             }
         }
+        // The service that runs now was started before those knobs were set; many hold only for what starts after them.
+        self.stage.restart()?;
+        self.stage.try_out(&start)?;
         Ok(start)
     }
 
@@ -643,6 +656,11 @@ fn back(set: &[(Setting, String)], before: &Variant, after: &Variant) -> Vec<(St
             (setting.knob.clone(), value.to_owned())
         })
         .collect()
+}
+
+/// A switch of the service: no knob of the machine, or one that is declared as the service's.
+fn is_switch(knob: &str) -> bool {
+    rungwise_knobs::find(knob).map_or(true, |knob| knob.scope == Scope::Service)
 }
 
 pub(crate) fn named(set: &[(Setting, String)]) -> Vec<(String, String)> {

@@ -119,14 +119,25 @@ pub type Switches = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 pub struct Started {
     /// Program and arguments, with placeholders.
     pub command: Vec<String>,
-    /// It is ready once it has printed a line that begins so; where absent, once it answers a request.
-    pub ready_line: Option<String>,
+    /// How it shows that it is ready; where absent, it answers a request.
+    pub ready: Option<ReadyBy>,
     /// How long it may take until it is ready.
     pub ready_within: Duration,
     /// How long it may take to end after SIGTERM.
     pub stop_within: Duration,
     /// What rungs can switch in the command line.
     pub switches: Switches,
+}
+
+/// How the author of a scenario recognises a service that can take work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadyBy {
+    /// It has printed a line on standard output that begins so.
+    Line(String),
+    /// It accepts a connection at this address and port, with placeholders.
+    Tcp(String),
+    /// It answers at this URL with a status of 200 to 399, with placeholders.
+    Http(String),
 }
 
 impl Started {

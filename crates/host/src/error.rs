@@ -48,23 +48,34 @@ pub enum Error {
         stderr: String,
     },
     /// The service runs but did not become ready in time.
-    #[error(
-        "{program} was not ready within {within_s} s: {awaited}{}; check its command line or allow more time",
-        quoted(stderr)
-    )]
-    NotReady {
-        /// First word of its command line and its pid.
-        program: String,
-        /// How long was waited, seconds.
-        within_s: f64,
-        /// What did not come.
-        awaited: String,
-        /// The end of its standard error (or output, if that is empty).
-        stderr: String,
-    },
+    #[error(transparent)]
+    NotReady(Box<NotReady>),
     /// Another instance works on the same state.
     #[error(transparent)]
     Held(#[from] Held),
+}
+
+/// What is known of a service that did not become ready.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{program} was not ready within {within_s} s: {awaited}; it was started as: {command}; {listens}{}; {remedy}",
+    quoted(stderr)
+)]
+pub struct NotReady {
+    /// First word of its command line and its pid.
+    pub program: String,
+    /// How long was waited, seconds.
+    pub within_s: f64,
+    /// What did not come.
+    pub awaited: String,
+    /// Its command line.
+    pub command: String,
+    /// What it listens on instead, in words.
+    pub listens: String,
+    /// The end of its standard error (or output, if that is empty).
+    pub stderr: String,
+    /// What the user can do.
+    pub remedy: String,
 }
 
 impl Error {

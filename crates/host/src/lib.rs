@@ -41,7 +41,7 @@ pub mod veth;
 mod wait;
 
 pub use audit::AuditRule;
-pub use error::{Error, Result};
+pub use error::{Error, NotReady, Result};
 pub use mount::{MountOption, Mounted};
 pub use setting::DeviceSetting;
 

@@ -17,7 +17,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, Read};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
@@ -25,14 +24,17 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, NotReady, Result};
 use crate::namespace::{Namespace, setns};
 use crate::{clock, wait};
 
 mod kin;
+mod listening;
+mod ready;
 
 pub(crate) use kin::end_all;
 pub use kin::{Group, family};
+pub use ready::{Ready, Url};
 
 /// How a service is started.
 #[derive(Clone, Debug, Default)]
@@ -47,38 +49,6 @@ pub struct Launch<'a> {
     pub directory: Option<PathBuf>,
     /// Bytes of standard output that are kept for [`Service::printed`], beside the last lines.
     pub keep: usize,
-}
-
-/// How a service shows that it can take work.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ready {
-    /// A line on standard output that begins so.
-    Line(String),
-    /// A line on standard output or error that contains this.
-    Log(String),
-    /// Any reply to this request, which is sent again every 50 ms.
-    Udp {
-        /// Where to.
-        address: SocketAddr,
-        /// The datagram.
-        request: Vec<u8>,
-    },
-    /// An accepted connection.
-    Tcp(SocketAddr),
-    /// Not ended after this time; the weakest sign.
-    Alive(Duration),
-}
-
-impl Ready {
-    fn awaited(&self) -> String {
-        match self {
-            Self::Line(prefix) => format!("no line on stdout began with '{prefix}'"),
-            Self::Log(text) => format!("no line of output contained '{text}'"),
-            Self::Udp { address, .. } => format!("no reply came from udp {address}"),
-            Self::Tcp(address) => format!("no connection to tcp {address} was accepted"),
-            Self::Alive(time) => format!("it was to live for {} s", time.as_secs_f64()),
-        }
-    }
 }
 
 /// Between two probes of readiness.
@@ -96,6 +66,7 @@ const QUOTED_LINES: usize = 12;
 #[derive(Debug)]
 pub struct Service {
     program: String,
+    command: String,
     child: Child,
     pidfd: OwnedFd,
     output: Arc<Output>,
@@ -109,8 +80,8 @@ enum Sign {
     Line(String),
     /// It came.
     Seen,
-    /// It did not come.
-    Missed,
+    /// It did not come; what the last probe gave instead.
+    Missed(Option<String>),
 }
 
 /// Descriptors of the namespaces that the child enters.
@@ -219,6 +190,7 @@ impl Service {
         match watched {
             Ok(pidfd) => Ok(Self {
                 program: format!("{program} (pid {pid})"),
+                command: shown(&launch.argv),
                 child,
                 pidfd,
                 output,
@@ -246,10 +218,9 @@ impl Service {
                 stream == Stream::Stdout && line.starts_with(prefix)
             }),
             Ready::Log(text) => self.wait_line(deadline, |_, line| line.contains(text)),
-            Ready::Udp { address, request } => {
-                self.probe(deadline, || self.udp_reply(*address, request))
+            Ready::Udp { .. } | Ready::Tcp(_) | Ready::Http(_) => {
+                self.probe(deadline, |left| self.inside(|| ready.attempt(left)))
             }
-            Ready::Tcp(address) => self.probe(deadline, || self.tcp_accepts(*address)),
             Ready::Alive(time) => {
                 // A process that ends within the time ends the wait.
                 self.ended_within(*time)?;
@@ -266,12 +237,18 @@ impl Service {
         match sign {
             Sign::Line(line) => Ok(Some(line)),
             Sign::Seen => Ok(None),
-            Sign::Missed => Err(Error::NotReady {
-                program: self.program.clone(),
-                within_s: within.as_secs_f64(),
-                awaited: ready.awaited(),
-                stderr: self.last_words(),
-            }),
+            Sign::Missed(last) => {
+                let listening = self.inside(|| self.listening());
+                Err(Error::NotReady(Box::new(NotReady {
+                    program: self.program.clone(),
+                    within_s: within.as_secs_f64(),
+                    awaited: ready.awaited(last.as_deref()),
+                    command: self.command.clone(),
+                    listens: listening::in_words(&listening),
+                    remedy: ready.remedy(&listening.unwrap_or_default()),
+                    stderr: self.last_words(),
+                })))
+            }
         }
     }
 
@@ -399,10 +376,10 @@ impl Service {
                 // An ending process closes its files a moment before its end can be seen.
                 drop(output);
                 wait::readable(self.pidfd.as_fd(), GRACE)?;
-                return Ok(Sign::Missed);
+                return Ok(Sign::Missed(None));
             }
             if left.is_zero() {
-                return Ok(Sign::Missed);
+                return Ok(Sign::Missed(None));
             }
             // Woken by each line; by the clock to see an end that left the pipes open.
             output = self
@@ -412,51 +389,44 @@ impl Service {
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
             if output.count == seen && !self.alive() {
-                return Ok(Sign::Missed);
+                return Ok(Sign::Missed(None));
             }
         }
     }
 
-    fn probe(&self, deadline: Instant, ready: impl Fn() -> io::Result<bool>) -> io::Result<Sign> {
+    /// `attempt` gets the time that is left, and gives nothing where the service is ready, else what came instead.
+    fn probe(
+        &self,
+        deadline: Instant,
+        attempt: impl Fn(Duration) -> io::Result<Option<String>>,
+    ) -> io::Result<Sign> {
         loop {
-            let next = Instant::now() + PROBE_EVERY;
-            if ready()? {
+            let now = Instant::now();
+            let Some(missed) = attempt(deadline.saturating_duration_since(now))? else {
                 return Ok(Sign::Seen);
-            }
+            };
             if Instant::now() >= deadline {
-                return Ok(Sign::Missed);
+                return Ok(Sign::Missed(Some(missed)));
             }
             // Not a sleep: the end of the process ends it.
+            let next = now + PROBE_EVERY;
             if wait::readable(
                 self.pidfd.as_fd(),
                 next.saturating_duration_since(Instant::now()),
             )? {
-                return Ok(Sign::Missed);
+                return Ok(Sign::Missed(None));
             }
         }
     }
 
-    fn udp_reply(&self, address: SocketAddr, request: &[u8]) -> io::Result<bool> {
-        let request = request.to_owned();
-        self.inside(move || {
-            let any: SocketAddr = if address.is_ipv4() {
-                ([0; 4], 0).into()
-            } else {
-                ([0_u16; 8], 0).into()
-            };
-            let socket = UdpSocket::bind(any)?;
-            socket.connect(address)?;
-            socket.set_read_timeout(Some(PROBE_EVERY))?;
-            // Refused until the port is open; that is the question, not an error.
-            Ok(socket
-                .send(&request)
-                .and_then(|_| socket.recv(&mut [0; 1]))
-                .is_ok())
-        })
-    }
-
-    fn tcp_accepts(&self, address: SocketAddr) -> io::Result<bool> {
-        self.inside(move || Ok(TcpStream::connect_timeout(&address, PROBE_EVERY).is_ok()))
+    /// The sockets that it has open and takes work by. In a namespace of its own all are the service's, whoever of it
+    /// left its group.
+    fn listening(&self) -> io::Result<Vec<listening::Listening>> {
+        if self.namespace.is_some() {
+            return listening::of(|_| true);
+        }
+        let members = family(self.pid())?;
+        listening::of(|pid| members.contains(&pid))
     }
 
     /// Runs a probe in the service's network namespace, on a thread of its own.
@@ -716,6 +686,25 @@ pub(crate) fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<(
 /// next real step will say what is wrong.
 fn running(pidfd: BorrowedFd<'_>) -> bool {
     !wait::readable(pidfd, Duration::ZERO).unwrap_or(false)
+}
+
+/// A command line as a message shows it: words with white space in quotes, and cut where a class path makes it too
+/// long to read.
+fn shown(argv: &[String]) -> String {
+    /// A guess: some twenty lines of a terminal.
+    const MOST: usize = 1600;
+    let word = |word: &String| {
+        if word.is_empty() || word.contains(char::is_whitespace) {
+            format!("'{word}'")
+        } else {
+            word.clone()
+        }
+    };
+    let line = argv.iter().map(word).collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line,
+    }
 }
 
 /// Signals a process group. That it is gone already is the wanted state.

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use rungwise_host::files;
-use rungwise_host::process::Ready;
+use rungwise_host::process::{Ready, Url};
 use rungwise_load::dns;
 use rungwise_load::udp::{Arrival, Payload, Stop, Workload, XdpDevice};
 
 use super::program::Program;
 use super::topology::Wanted;
-use crate::scenario::{self, Places, Request, Scenario, Service, Topology, Udp, fill};
+use crate::scenario::{self, Places, ReadyBy, Request, Scenario, Service, Topology, Udp, fill};
 use crate::stage::Setting;
 
 /// What the machine and the user allow.
@@ -46,6 +46,8 @@ pub struct Blueprint {
     pub places: Places,
     /// What loads the service.
     pub load: Load,
+    /// How a service that is started shows that it can take work.
+    pub(crate) ready: Ready,
     /// CPUs that may be used.
     pub cpus: Vec<usize>,
 }
@@ -91,7 +93,9 @@ impl Blueprint {
                 measure: scenario.measure,
             })),
         };
+        let ready = ready(&scenario.service, &load, &places)?;
         Ok(Self {
+            ready,
             topology,
             service: scenario.service.clone(),
             places,
@@ -148,31 +152,38 @@ impl Blueprint {
             Service::Running { pid } => format!("process {pid}, which runs already"),
         }
     }
+}
 
-    /// The line its author named, else any reply to a request of the workload.
-    pub(super) fn ready(&self) -> Ready {
-        if let Service::Started(started) = &self.service
-            && let Some(line) = &started.ready_line
-        {
-            return Ready::Line(line.clone());
-        }
-        let workload = match &self.load {
-            Load::Udp(workload) => workload,
-            Load::Program(program) => return Ready::Tcp(program.target),
-        };
-        let request = match &workload.payload {
-            Payload::Sequenced { size } => vec![0; *size],
-            Payload::Opaque(bytes) => bytes.clone(),
-            Payload::Dns(queries) => queries
-                .first()
-                .map(|query| query.wire().to_vec())
-                .unwrap_or_default(),
-        };
-        Ready::Udp {
-            address: workload.target,
-            request,
-        }
+/// The sign that its author named, else any reply to a request of the workload.
+fn ready(service: &Service, load: &Load, places: &Places) -> Result<Ready, Unbuildable> {
+    if let Service::Started(started) = service
+        && let Some(by) = &started.ready
+    {
+        return Ok(match by {
+            ReadyBy::Line(line) => Ready::Line(line.clone()),
+            ReadyBy::Tcp(address) => Ready::Tcp(target(address, places)?),
+            ReadyBy::Http(url) => {
+                let url = fill(url, places).map_err(|error| Unbuildable(error.to_string()))?;
+                Ready::Http(Url::parse(&url).map_err(Unbuildable)?)
+            }
+        });
     }
+    let workload = match load {
+        Load::Udp(workload) => workload,
+        Load::Program(program) => return Ok(Ready::Tcp(program.target)),
+    };
+    let request = match &workload.payload {
+        Payload::Sequenced { size } => vec![0; *size],
+        Payload::Opaque(bytes) => bytes.clone(),
+        Payload::Dns(queries) => queries
+            .first()
+            .map(|query| query.wire().to_vec())
+            .unwrap_or_default(),
+    };
+    Ok(Ready::Udp {
+        address: workload.target,
+        request,
+    })
 }
 
 /// The address that a template names here.
@@ -180,7 +191,7 @@ fn target(template: &str, places: &Places) -> Result<SocketAddr, Unbuildable> {
     let target = fill(template, places).map_err(|error| Unbuildable(error.to_string()))?;
     target.parse().map_err(|_| {
         Unbuildable(format!(
-            "cannot load '{target}': it is no address with a port; write 127.0.0.1:53 or [::1]:53"
+            "cannot reach '{target}': it is no address with a port; write 127.0.0.1:53 or [::1]:53"
         ))
     })
 }

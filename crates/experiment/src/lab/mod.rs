@@ -80,7 +80,11 @@ impl Lab {
         };
         let topology = Topology::build(&blueprint.topology)?;
         let knobs = Knobs::open(&topology, state_dir, &blueprint.cpus)?;
-        let running = Running::new(blueprint.service.clone(), places.clone(), blueprint.ready());
+        let running = Running::new(
+            blueprint.service.clone(),
+            places.clone(),
+            blueprint.ready.clone(),
+        );
         Ok(Self {
             running,
             knobs,

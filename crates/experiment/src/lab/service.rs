@@ -86,6 +86,10 @@ impl Running {
                 Err(error) if error.is_precondition() => {
                     return Err(StageError::Precondition(error.to_string()));
                 }
+                Err(error @ rungwise_host::Error::Died { .. }) => {
+                    let why = format!("{error}: {}", argv.join(" "));
+                    return Err(StageError::ServiceFailed(why));
+                }
                 Err(error) => return Err(StageError::ServiceFailed(error.to_string())),
             }
         };

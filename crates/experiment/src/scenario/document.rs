@@ -106,6 +106,10 @@ pub(super) struct ServiceTable {
     pub pid: Option<At<u32>>,
     /// It is ready once it has printed a line that begins with this on standard output. Default: once it answers a request.
     pub ready_line: Option<At<String>>,
+    /// It is ready once it accepts a TCP connection here: `{server}:8080`.
+    pub ready_tcp: Option<At<String>>,
+    /// It is ready once it answers a request for this with a status of 200 to 399: `http://{server}:8080/health`.
+    pub ready_http: Option<At<String>>,
     /// How long it may take until it is ready. Default 10s.
     pub ready_within: Option<At<String>>,
     /// How long it may take to end after SIGTERM, before SIGKILL. Default 2s.

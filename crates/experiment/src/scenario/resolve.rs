@@ -11,11 +11,15 @@ mod workload;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use rungwise_host::process::Url;
+
 use super::document::{At, Document, ServiceTable, TopologyKind};
 use super::kinds::Kind;
 use super::known::Named;
 use super::problem::{Collector, Problem};
-use super::{Count, OFF, Places, SCHEMA, Scenario, Service, Started, Topology, Workload, fill};
+use super::{
+    Count, OFF, Places, ReadyBy, SCHEMA, Scenario, Service, Started, Topology, Workload, fill,
+};
 use crate::design::Design;
 
 /// Turns a document into a scenario; what is wrong goes to `problems`.
@@ -137,6 +141,8 @@ impl Reader<'_, '_> {
                 }
                 for (key, text) in [
                     ("ready_line", &service.ready_line),
+                    ("ready_tcp", &service.ready_tcp),
+                    ("ready_http", &service.ready_http),
                     ("ready_within", &service.ready_within),
                     ("stop_within", &service.stop_within),
                 ] {
@@ -193,7 +199,7 @@ impl Reader<'_, '_> {
         }
         Started {
             command,
-            ready_line: service.ready_line.as_ref().map(|line| line.get().clone()),
+            ready: self.ready(service),
             ready_within: self.duration(
                 service.ready_within.as_ref(),
                 "service.ready_within",
@@ -202,6 +208,62 @@ impl Reader<'_, '_> {
             stop_within: self.duration(service.stop_within.as_ref(), "service.stop_within", 2_000),
             switches,
         }
+    }
+
+    /// The one sign of readiness that the file names.
+    fn ready(&mut self, service: &ServiceTable) -> Option<ReadyBy> {
+        let ServiceTable {
+            ready_line: line,
+            ready_tcp: tcp,
+            ready_http: http,
+            ..
+        } = service;
+        if let Some(tcp) = tcp {
+            self.address(tcp, "service.ready_tcp");
+        }
+        if let Some(http) = http {
+            self.url(http, "service.ready_http");
+        }
+        let given = [
+            ("ready_line", line),
+            ("ready_tcp", tcp),
+            ("ready_http", http),
+        ];
+        let given: Vec<_> = given
+            .into_iter()
+            .filter_map(|(key, text)| Some((key, text.as_ref()?)))
+            .collect();
+        if let [others @ .., (_, last)] = &given[..]
+            && !others.is_empty()
+        {
+            let named: Vec<String> = given.iter().map(|(key, _)| format!("'{key}'")).collect();
+            let message = format!(
+                "a service is ready by one sign, and the file names {}; keep the one that comes last when it starts",
+                named.join(" and ")
+            );
+            self.problems.add(last.span(), "service", message);
+        }
+        let text = |at: &At<String>| at.get().clone();
+        (line.as_ref().map(|line| ReadyBy::Line(text(line))))
+            .or(tcp.as_ref().map(|tcp| ReadyBy::Tcp(text(tcp))))
+            .or(http.as_ref().map(|http| ReadyBy::Http(text(http))))
+    }
+
+    fn url(&mut self, url: &At<String>, key: &str) {
+        let filled: Result<Vec<String>, _> = SAMPLES
+            .iter()
+            .map(|address| fill(url.get(), &sample_places(address)))
+            .collect();
+        let why = match filled {
+            Err(error) => error.to_string(),
+            Ok(filled) if filled.iter().any(|url| Url::parse(url).is_ok()) => return,
+            // The template as it is written, where it is the same for each address.
+            Ok(filled) => match Url::parse(&filled[0]) {
+                Err(why) => why,
+                Ok(_) => return,
+            },
+        };
+        self.problems.add(url.span(), key, why);
     }
 
     fn templates(&mut self, parts: &[At<String>], key: &str) -> Vec<String> {
@@ -278,6 +340,9 @@ impl Reader<'_, '_> {
         }
     }
 }
+
+/// An address of each family, for either may take the place of a placeholder.
+pub(super) const SAMPLES: [&str; 2] = ["192.0.2.1", "2001:db8::1"];
 
 /// Stand-ins from the blocks for documentation (RFC 5737, RFC 3849): enough to see whether a template can be filled.
 pub(super) fn sample_places(address: &str) -> Places {

@@ -9,6 +9,7 @@ use crate::stage::{Side, Traffic};
 use rungwise_load::udp::XdpMode;
 
 mod command;
+mod service;
 
 const MINIMAL: &str = r#"schema = 1
 name = "mine"

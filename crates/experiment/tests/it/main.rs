@@ -236,6 +236,38 @@ fn a_service_that_refuses_faster_is_not_kept_unless_the_guard_allows_it() {
 }
 
 #[test]
+fn the_start_is_brought_up_as_one() {
+    let mut design = design(vec![step("good")]);
+    let baseline = ["app.config", "net.gro", "net.rp_filter"];
+    design.baseline = baseline.map(|id| (setting(id), "on".to_owned())).to_vec();
+    let mut stage = Simulated::new(30);
+    run(&design, &mut stage);
+    assert_eq!(stage.tried[0], "app.config,net.gro,net.rp_filter");
+    assert_eq!(stage.restarts, 0);
+
+    // A knob that cannot be had is left out; the service never runs without its own switch, and starts again at the end,
+    // when all that holds for it is set.
+    let mut stage = Simulated::new(31).unavailable("net.gro", "no device");
+    let climbed = run(&design, &mut stage);
+    assert_eq!(
+        stage.tried[..5],
+        [
+            "app.config,net.gro,net.rp_filter",
+            "app.config",
+            "app.config,net.gro",
+            "app.config,net.rp_filter",
+            "app.config,net.rp_filter"
+        ]
+    );
+    assert_eq!(stage.restarts, 1);
+    let lost = climbed.could_not.join("\n");
+    assert!(
+        lost.contains("the start without net.gro = on: no device"),
+        "{lost}"
+    );
+}
+
+#[test]
 fn a_guard_rail_broken_from_the_start_still_forbids_worse() {
     let mut design = design(vec![step("lossier")]);
     design.baseline = vec![(setting("old"), "on".to_owned())];

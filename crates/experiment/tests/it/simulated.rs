@@ -22,6 +22,8 @@ pub(crate) struct Simulated {
     /// Looks at the machine that find it busy before one finds it quiet.
     pub(crate) loud: usize,
     pub(crate) restarts: usize,
+    /// What was set up, in order: the knobs of each variant.
+    pub(crate) tried: Vec<String>,
     disturb_every: usize,
     interrupt_after: usize,
     by_call: bool,
@@ -115,6 +117,8 @@ impl Simulated {
 
 impl Stage for Simulated {
     fn try_out(&mut self, variant: &Variant) -> Result<(), StageError> {
+        let knobs: Vec<&str> = variant.settings.keys().map(|s| s.knob.as_str()).collect();
+        self.tried.push(knobs.join(","));
         for setting in variant.settings.keys() {
             if let Some(why) = self.unavailable.get(&setting.knob) {
                 return Err(StageError::Unavailable(why.clone()));

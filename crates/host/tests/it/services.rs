@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rungwise_host::Error;
 use rungwise_host::namespace::Namespace;
-use rungwise_host::process::{Attached, Launch, Ready, Service, started_ticks};
+use rungwise_host::process::{Attached, Launch, Ready, Service, Url, started_ticks};
 
 use crate::{eventually, root_or_skip};
 
@@ -62,12 +62,50 @@ fn one_that_says_nothing_is_not_ready_in_time() {
         },
     ] {
         let error = service.wait_ready(&ready, within).unwrap_err();
-        assert!(matches!(error, Error::NotReady { .. }), "{error}");
+        assert!(matches!(error, Error::NotReady(_)), "{error}");
     }
     assert_eq!(
         service.wait_ready(&Ready::Alive(within), LONG).unwrap(),
         None
     );
+}
+
+#[test]
+fn one_that_listens_elsewhere_is_shown_with_its_command_line_its_output_and_its_ports() {
+    // A child of the service has the socket; a free port is looked for first, and nothing listens on the awaited one.
+    let script = "import os, socket, time\n\
+        s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\n\
+        u = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); u.bind(('::1', 0))\n\
+        print('port', s.getsockname()[1], u.getsockname()[1], flush=True)\n\
+        time.sleep(60)";
+    let service = Service::start(&shell(&format!("python3 -c \"{script}\" & wait"))).unwrap();
+    let line = service
+        .wait_ready(&Ready::Line("port ".to_owned()), LONG)
+        .unwrap()
+        .unwrap();
+    let ports: Vec<&str> = line.split(' ').skip(1).collect();
+    let error = service
+        .wait_ready(
+            &Ready::Tcp(([127, 0, 0, 1], 9).into()),
+            Duration::from_millis(120),
+        )
+        .unwrap_err()
+        .to_string();
+    for words in [
+        "no connection to tcp 127.0.0.1:9 was accepted",
+        "refused",
+        "it was started as: /bin/sh -c 'python3 -c",
+        &format!("tcp 127.0.0.1:{} (python3, pid ", ports[0]),
+        &format!("udp [::1]:{} (python3, pid ", ports[1]),
+        &line,
+        "have it listen on tcp 127.0.0.1:9",
+    ] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    // What others have open is not the service's.
+    let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = format!("127.0.0.1:{} ", own.local_addr().unwrap().port());
+    assert!(!error.contains(&own), "{error}");
 }
 
 #[test]
@@ -206,4 +244,41 @@ fn readiness_is_probed_where_the_service_lives() {
     };
     service.wait_ready(&ready, LONG).unwrap();
     echo.join().unwrap();
+}
+
+#[test]
+fn an_http_answer_is_asked_for_where_the_service_lives_until_it_is_a_good_one() {
+    use std::io::{Read as _, Write as _};
+    if !root_or_skip() {
+        return;
+    }
+    let lab = Namespace::create("http").unwrap();
+    // The test's own socket stands for the service's.
+    let listener = lab
+        .run(|| std::net::TcpListener::bind("127.0.0.1:0"))
+        .unwrap();
+    let url = format!("http://{}/health", listener.local_addr().unwrap());
+    let answers = std::thread::spawn(move || {
+        for answer in ["503 Starting", "500 Broken", "204 No Content"] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 512];
+            let length = stream.read(&mut request).unwrap();
+            assert!(request[..length].starts_with(b"GET /health HTTP/1.1"));
+            write!(stream, "HTTP/1.1 {answer}\r\n\r\n").unwrap();
+        }
+    });
+    let service = Service::start(&Launch {
+        namespace: Some(&lab),
+        ..shell("exec sleep 60")
+    })
+    .unwrap();
+    let ready = Ready::Http(Url::parse(&url).unwrap());
+    service.wait_ready(&ready, LONG).unwrap();
+    answers.join().unwrap();
+    // The listener is gone.
+    let error = service
+        .wait_ready(&ready, Duration::from_millis(120))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains(&url) && error.contains("refused"), "{error}");
 }

@@ -189,7 +189,39 @@ fn a_service_that_never_answers_is_a_missing_precondition() {
     bench
         .run(&["tune", scenario.to_str().unwrap()])
         .expect(4)
-        .says(&["sleep", "no reply"]);
+        .says(&[
+            "no reply came from udp 10.77.0.1:9000",
+            "it was started as: sleep 60",
+            "it listens on no TCP or UDP port",
+            "ready_within",
+        ]);
+    before.assert_unchanged();
+}
+
+#[test]
+fn a_service_that_listens_elsewhere_is_shown_with_what_was_run_and_where_it_listens() {
+    let bench = Bench::new();
+    let elsewhere = SMALL
+        .replace(
+            "\"{server}:9000\", \"--workers\"",
+            "\"{server}:9001\", \"--workers\"",
+        )
+        .replace(
+            "ready_line = \"ready udp\"",
+            "ready_http = \"http://{server}:9000/\"\nready_within = \"500ms\"",
+        );
+    let scenario = bench.write("elsewhere.toml", &elsewhere);
+    let before = Machine::now();
+    bench
+        .run(&["tune", scenario.to_str().unwrap()])
+        .expect(4)
+        .says(&[
+            "no answer with status 200 to 399 came from http://10.77.0.1:9000/",
+            "serve udp --listen 10.77.0.1:9001",
+            "it listens on udp 10.77.0.1:9001 (rungwise, pid ",
+            "its last words:\npmtudisc",
+            "have it listen on tcp 10.77.0.1:9000",
+        ]);
     before.assert_unchanged();
 }
 

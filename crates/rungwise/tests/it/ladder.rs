@@ -143,6 +143,34 @@ set = { "app.taken" = "on" }
     assert!(starts.matches("taken").count() > 3, "{starts}");
 }
 
+#[test]
+fn a_service_whose_command_is_complete_only_with_the_baseline_starts_with_it() {
+    let bench = Bench::new();
+    // Without the switch it listens elsewhere: 127.0.0.1:7777.
+    bench.write("service.sh", "echo \"$*\" >> starts\nexec \"$@\"\n");
+    let scenario = small_with(
+        r#"["sh", "service.sh", "{rungwise}", "serve", "udp"]"#,
+        "\"app.listen\" = { here = [\"--listen\", \"{server}:9000\"] }\n",
+    )
+    .replace("ready_line = \"ready udp\"", "ready_within = \"2s\"")
+        + r#"
+[baseline]
+set = { "app.listen" = "here", "net.gro" = "on", "net.rp_filter" = "1" }
+
+[[rungs]]
+id = "net.rps_cpus"
+set = { "net.rps_cpus" = "all" }
+"#;
+    let scenario = bench.write("complete.toml", &scenario);
+    let (_, report) = climbed(&bench, &scenario);
+    assert!(halves(row(&report, "net.rps_cpus")).count() > 0);
+    let starts = std::fs::read_to_string(bench.path("starts")).unwrap();
+    assert!(!starts.is_empty());
+    for start in starts.lines() {
+        assert!(start.ends_with("--listen 10.77.0.1:9000"), "{starts}");
+    }
+}
+
 /// A server in a network namespace of its own, with loopback alone, that nobody stops but the test.
 struct Server(Child);
 

@@ -4,12 +4,16 @@ use std::net::SocketAddr;
 
 use super::super::document::At;
 use super::super::fill;
-use super::{Reader, sample_places};
+use super::{Reader, SAMPLES, sample_places};
 
 impl Reader<'_, '_> {
     pub(in super::super) fn target(&mut self, target: &At<String>) {
-        // An address of either family may take the place of a placeholder.
-        let filled: Result<Vec<String>, _> = ["192.0.2.1", "2001:db8::1"]
+        self.address(target, "workload.target");
+    }
+
+    /// Notes it where a template gives no address and port.
+    pub(super) fn address(&mut self, target: &At<String>, key: &str) {
+        let filled: Result<Vec<String>, _> = SAMPLES
             .iter()
             .map(|address| fill(target.get(), &sample_places(address)))
             .collect();
@@ -21,6 +25,6 @@ impl Reader<'_, '_> {
                 target.get()
             ),
         };
-        self.problems.add(target.span(), "workload.target", why);
+        self.problems.add(target.span(), key, why);
     }
 }
