@@ -1,7 +1,7 @@
 //! What a GC log tells: the document of `jvm gc`.
 //!
 //! A log may hold several runs of a JVM. Time does not go on from one to the next, so every statistic is of one
-//! [`Run`]; the sums over all runs stand beside them. What the log does not tell is null, never zero. Milliseconds are
+//! [`Run`]; the sums over all runs stand beside them. What the log does not show is null, never zero. Milliseconds are
 //! nanoseconds of the log divided by a million: nothing is lost below a hundred days.
 
 use std::collections::BTreeMap;
@@ -359,7 +359,7 @@ pub struct Pauses {
     pub all: Spread,
     /// Those within another pause, such as the young collection before a remark.
     pub nested: Total,
-    /// Those whose duration the log does not tell.
+    /// Those whose duration the log does not show.
     pub unfinished: u64,
     /// By name as printed, with its cause; nested ones included.
     pub by_type: BTreeMap<String, Spread>,

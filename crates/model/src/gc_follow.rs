@@ -31,7 +31,7 @@ pub struct Collection {
     pub source: Option<String>,
     /// Line of the log, from 1; lines are counted through all files.
     pub line: u64,
-    /// When it began, seconds of uptime; null where the log does not tell.
+    /// When it began, seconds of uptime; null where the log does not show.
     pub at_s: Option<f64>,
     /// When it began, RFC 3339 in UTC; null where the log has no dates.
     pub at: Option<String>,
@@ -70,6 +70,6 @@ pub struct Standing {
     pub longest_ms: Option<f64>,
     /// Their share of the time; null while the run has told of no pause.
     pub share: Option<f64>,
-    /// Allocation; null where the log does not tell.
+    /// Allocation; null where the log does not show.
     pub allocation_bytes_per_s: Option<f64>,
 }

@@ -236,9 +236,8 @@ fn certificate(client: &ClientHealth) -> String {
 }
 
 fn none_given() -> Absence {
-    Absence::because("it stands in the report of the load generator, and none was given").remedy(
-        "give it: rungwise load udp ... --format json -o load.json, then rungwise check --load load.json",
-    )
+    Absence::because("needs the report of the load generator")
+        .remedy("run `rungwise load udp ... -o load.json`, then `rungwise check --load load.json`")
 }
 
 fn no_table() -> Absence {
@@ -433,7 +432,7 @@ mod tests {
     #[test]
     fn without_a_report_every_key_says_how_to_give_one() {
         for (reply, word) in [
-            (None, "none was given"),
+            (None, "report of the load"),
             (
                 Some(Reply::Failed("the generator died".to_owned())),
                 "the generator died",

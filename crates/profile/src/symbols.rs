@@ -1,8 +1,8 @@
 //! The names of the kernel's functions.
 //!
 //! The kernel prints its 100,000 symbols anew for each reader, which costs it more than a window of samples does. So
-//! the list is read once, when the window is over and the addresses are known; that it will name anything is found
-//! out before, by its beginning.
+//! the list is read once, when the window is over and the addresses are known; that it will name anything is known
+//! before, by its beginning.
 
 use std::io::{self, BufReader};
 

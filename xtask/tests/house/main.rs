@@ -12,6 +12,7 @@ mod docs;
 mod new;
 mod registries;
 mod sources;
+mod words;
 
 use xtask::tree::Tree;
 

@@ -122,7 +122,7 @@ fn name(collector: Option<Collector>) -> Result<&'static str, Error> {
         Some(Collector::GenerationalShenandoah) => Err(generational("generational Shenandoah")),
         Some(Collector::Epsilon) => Err(Error::TooLittle("Epsilon never collects".to_owned())),
         _ => Err(Error::TooLittle(
-            "the log does not tell which collector wrote it, or of no collection".to_owned(),
+            "the log does not show which collector wrote it, or of no collection".to_owned(),
         )),
     }
 }
@@ -165,7 +165,7 @@ fn what_if(change: &Change, cycles: &Cycles, layout: &Layout) -> Result<WhatIf, 
         };
     } else if change.heap.is_some() {
         return Err(Error::TooLittle(
-            "the log does not tell the size of the heap that it was written with; say it with --heap".to_owned(),
+            "the log does not show the size of the heap that it was written with; say it with --heap".to_owned(),
         ));
     }
     let longer = room.scaled(1.0 / (at - left) / change.rate);

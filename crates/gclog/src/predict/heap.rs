@@ -1,4 +1,4 @@
-//! Logs that tell the heap and not its generations, as `-Xlog:gc` and `-verbose:gc` print them: how often young collections come,
+//! Logs that contain the heap but not its generations, as `-Xlog:gc` and `-verbose:gc` print them: how often young collections come,
 //! how long they take, and what is allocated. How long objects live is not in them, and so nothing that follows sizes.
 
 use rungwise_model::capacity::{Estimate, Figure, Layout, Quantity, WhatIf};

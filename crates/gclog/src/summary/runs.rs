@@ -37,7 +37,7 @@ impl Runs {
         }
     }
 
-    /// Runs so far of which nobody told who wrote them are of this writer.
+    /// Runs so far whose JVM is not named are of this one.
     pub(super) fn name(&mut self, source: &str) {
         for told in &mut self.told {
             let known = &mut told.run.source;

@@ -96,7 +96,7 @@ fn intervals_hold_on_logs_that_were_held_back() {
 }
 
 /// Made after that: 53 of 62 at first. All but one of the others were of G1, whose threshold was taken for that of the next collection,
-/// and whose survivor ratio for the usual one where the log does not tell its options.
+/// and whose survivor ratio for the usual one where the log does not show its options.
 #[test]
 fn intervals_hold_on_a_second_set() {
     let (serial, parallel) = ("second-serial-base", "second-parallel-base");

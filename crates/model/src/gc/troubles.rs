@@ -13,7 +13,7 @@ pub struct Troubles {
     /// `promotion failed`.
     pub promotion_failed: Trouble,
     /// Share of the old generation in use as a promotion failed, with what had been promoted by then: the least of all of them;
-    /// null where none failed, or the log does not tell.
+    /// null where none failed, or the log does not show.
     pub promotion_failed_at: Option<f64>,
     /// `concurrent mode failure`.
     pub concurrent_mode_failure: Trouble,

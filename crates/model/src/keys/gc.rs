@@ -1,6 +1,6 @@
 //! Keys: what a GC log tells of each run of a JVM.
 //!
-//! The subject is always a run: `jvm/1` is the first one in the log. What the log does not tell is absent, with what to
+//! The subject is always a run: `jvm/1` is the first one in the log. What the log does not show is absent, with what to
 //! add to the command line. A count is of the whole run; a count that is zero was looked for and not found.
 
 keys! { GC;
@@ -47,7 +47,7 @@ keys! { GC;
     GC_FULLS_EXPLICIT = "gc.fulls_explicit", Count, Jvm, "Full collections that System.gc() asked for";
     GC_FULLS_INSPECTION = "gc.fulls_inspection", Count, Jvm, "Full collections that a tool asked for: heap dump, heap inspection, diagnostic command";
     GC_FULLS_METADATA = "gc.fulls_metadata", Count, Jvm, "Full collections because of metaspace or the permanent generation";
-    GC_FULLS_UNTOLD = "gc.fulls_untold", Count, Jvm, "Full collections whose cause the log does not tell";
+    GC_FULLS_UNTOLD = "gc.fulls_untold", Count, Jvm, "Full collections whose cause the log does not show";
     GC_HEAP_CAPACITY = "gc.heap_capacity", Bytes, Jvm, "Capacity of the heap, last seen";
     GC_HEAP_MAX = "gc.heap_max", Bytes, Jvm, "Largest heap that the JVM may have, from the header; else the largest capacity seen";
     GC_HEAP_RESIZES = "gc.heap_resizes", Count, Jvm, "Changes of the heap's capacity by a twentieth and more, later than five minutes after the JVM or the log began; with Parallel of the old generation's";

@@ -98,7 +98,7 @@ fn turning(turn: &Turn) -> Turning {
     };
     let from = match &turn.from {
         Some(from) => format!("now {}", once(from)),
-        None => "now not known".to_owned(),
+        None => "current value unknown".to_owned(),
     };
     Turning {
         knob,

@@ -204,7 +204,7 @@ fn tiles(report: &GcReport, run: &Run) -> Vec<Tile> {
                 || {
                     let timed = run.seconds.is_some_and(|seconds| seconds > 0.0);
                     let why = match (known, timed) {
-                        (true, true) => "the log is one pause long",
+                        (true, true) => "the log contains a single pause",
                         (true, false) => "the log has no clock",
                         (false, _) => "the log tells of no pause",
                     };

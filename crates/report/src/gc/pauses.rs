@@ -49,7 +49,7 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
         }
         if pauses.unfinished > 0 {
             blocks.push(Block::Prose(format!(
-                "Of {} pauses the log does not tell how long they took.",
+                "Of {} pauses the log does not show how long they took.",
                 numbers::count(pauses.unfinished)
             )));
         }
@@ -307,7 +307,7 @@ fn safepoints(all: &Safepoints) -> Block {
 
 fn concurrent(all: &[(&String, &Concurrent)]) -> Table {
     let rows = all.iter().take(ROWS).map(|(name, phase)| {
-        // Those whose length the log does not tell are counted, and in no sum.
+        // Those whose length the log does not show are counted, and in no sum.
         let timed = phase.time.count > 0;
         let count = phase.time.count + phase.unfinished;
         vec![

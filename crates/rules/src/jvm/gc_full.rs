@@ -194,7 +194,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .watch(format!("{what}: System.gc() asks for them"))
             .refuted_by("full collections of another cause in a longer log"),
         Why::Untold => {
-            let sentence = format!("{what}; for what they came, the log does not tell");
+            let sentence = format!("{what}; for what they came, the log does not show");
             let finding = if longest.value > line || share.is_some_and(|share| share > SHARE.value)
             {
                 run.act(sentence)

@@ -145,7 +145,7 @@ fn cause(run: &Run<'_>, longest: f64, took: &str) -> Finding {
     }
     let sentence = match run.told(&keys::GC_REMARK_RESCAN) {
         Some(_) => format!("the longest remark took {took}, and no part of it took most"),
-        None => format!("the longest remark took {took}, and the log does not tell for what"),
+        None => format!("the longest remark took {took}, and the log does not show for what"),
     };
     run.watch(sentence)
         .confidence(Grade::Low)
@@ -179,7 +179,7 @@ fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
         run.told(&keys::GC_REMARK_YOUNG_SHARE),
     ) else {
         let sentence = format!(
-            "the longest remark took {took}, {why}; the log does not tell how full the young generation was"
+            "the longest remark took {took}, {why}; the log does not show how full the young generation was"
         );
         return run
             .watch(sentence)
@@ -280,7 +280,7 @@ fn predicted(run: &Run<'_>, longest: f64, rescan: f64, young: f64) -> Gain {
         basis: if most.is_some() {
             "shares of one remark: at best no rescanning is left, at worst that of the survivors"
         } else {
-            "shares of one remark; what a young collection leaves, the log does not tell"
+            "shares of one remark; what a young collection leaves, the log does not show"
         },
     }
 }

@@ -95,7 +95,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         } else {
             Grade::Low
         })
-        .expect("a heap that stays as it is; what one change costs, the log does not tell apart from its pause")
+        .expect("a heap that stays as it is; what one change costs, the log does not separate from its pause")
         .refuted_by("collections as long, and as many, with a heap that stays as it is");
     let finding = run.cite(finding, &[&keys::GC_HEAP_RESIZES, &keys::GC_HEAP_MAX]);
     let most = run

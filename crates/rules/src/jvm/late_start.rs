@@ -49,7 +49,7 @@ pub(super) fn reserve(run: &Run<'_>) -> f64 {
 }
 
 /// Cycles of G1 begin above what promotion meanwhile and the reserve leave. None where they do not,
-/// where the log does not tell, where the young generation is fixed, and where no start is early enough. Reads
+/// where the log does not show, where the young generation is fixed, and where no start is early enough. Reads
 /// `gc.collector`, `gc.concurrent_aborted`, `gc.cycle_length`, `gc.cycle_occupancy`, `gc.flags`, `gc.fulls_explicit`,
 /// `gc.heap_max`, `gc.live_share`, `gc.promotion_peak` and `gc.promotion_rate`.
 pub(super) fn late(run: &Run<'_>) -> Option<Late> {

@@ -267,7 +267,7 @@ impl<'e> Run<'e> {
     }
 
     /// A heap that is half free when an old collection is done, and has at least twice the room; within three quarters of the
-    /// memory, where that is told. None where the log does not tell, or the memory does not hold it. Reads `gc.heap_max`,
+    /// memory, where that is told. None where the log does not show, or the memory does not hold it. Reads `gc.heap_max`,
     /// `gc.live`, `gc.live_peak`, `gc.live_source` and `gc.memory`.
     pub(super) fn larger(&self) -> Option<Larger> {
         let (heap, live) = (self.told(&keys::GC_HEAP_MAX)?, self.told(&keys::GC_LIVE)?);

@@ -214,7 +214,7 @@ struct Watch {
 impl Watch {
     fn start(looking: &Looking) -> Self {
         let off = if looking.no_stacks {
-            Some("switched off by --no-stacks; leave it away")
+            Some("switched off by --no-stacks; remove it")
         } else if looking.window.is_zero() {
             Some("a single look has no time to sample; look for some seconds: --for 10s")
         } else {

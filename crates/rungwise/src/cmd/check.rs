@@ -34,7 +34,7 @@ use crate::problem::Problem;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// What to judge instead of this host: a capture (`rungwise capture -o host.rungwise`), a GC log, or a thread dump;
-    /// which one it is, is found out.
+    /// the type is detected.
     #[arg(conflicts_with_all = ["window", "pid", "no_stacks", "hz"])]
     target: Option<PathBuf>,
     #[command(flatten)]
@@ -256,7 +256,7 @@ pub(super) fn evidence(capture: &Capture, target: &str) -> anyhow::Result<Eviden
     Ok(evidence)
 }
 
-/// What kind of file it is, is found out and never asked.
+/// The type of the file is detected and never asked for.
 pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
     if let Some(why) = files::why_missing(path) {
         anyhow::bail!("cannot judge {}: {why}", path.display());

@@ -170,7 +170,7 @@ pub(super) fn sizes(
         .or(given.young.map(|young| young * usual / (usual + 2.0)))
     else {
         return Err(Error::TooLittle(
-            "the log does not tell how large the young generation is; say it with --eden, and --survivor-space for a survivor space"
+            "the log does not show how large the young generation is; say it with --eden, and --survivor-space for a survivor space"
                 .to_owned(),
         ));
     };

@@ -223,7 +223,7 @@ impl Model<'_> {
         let mut notes = Vec::new();
         if self.supposed {
             notes.push(
-                "the log does not tell the size of a survivor space; it is supposed to be what the JVM takes by default, and \
+                "the log does not show the size of a survivor space; it is supposed to be what the JVM takes by default, and \
                  --survivor-space says otherwise"
                     .to_owned(),
             );

@@ -1,7 +1,7 @@
 //! Statistics as evidence: the `gc.*` keys of each run, every number with the line it comes from.
 //!
 //! A mean comes from many lines; it cites one that a reader can start from, and says which one that is: the last, the
-//! longest, the first. What the log does not tell is absent, with what to add to the command line of the JVM.
+//! longest, the first. What the log does not show is absent, with what to add to the command line of the JVM.
 
 mod heap;
 mod pauses;
@@ -58,7 +58,7 @@ fn tells_collections(run: &gc::Run) -> bool {
     pauses.all.count + pauses.nested.count + pauses.unfinished > 0 || !run.concurrent.is_empty()
 }
 
-/// The log tells of collections and of none of their pauses. Each collector stops threads, so the log does not print them:
+/// The log contains collections but not their pauses. Each collector stops threads, so the log does not print them:
 /// under `-Xlog:gc` ZGC tells its cycles alone, under `-Xlog:gc+start` any collector the beginnings alone.
 pub(super) fn hides_pauses(run: &gc::Run) -> bool {
     let pauses = &run.pauses;

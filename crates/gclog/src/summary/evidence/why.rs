@@ -54,29 +54,29 @@ impl Why {
     fn reason(self) -> &'static str {
         match self {
             Self::Ages => "the log holds no age tables",
-            Self::Alone => "the log holds one pause and nothing before or after it",
-            Self::Capacity => "the log does not tell this capacity",
-            Self::Cause => "the log does not tell why collections came",
-            Self::Clock => "the lines of the log have no time, or all the same",
+            Self::Alone => "the log contains a single pause",
+            Self::Capacity => "the log does not contain this capacity",
+            Self::Cause => "the log does not contain the causes of collections",
+            Self::Clock => "the lines of the log have no timestamps, or all the same one",
             Self::Cpu => "no pause of 50 ms and more with a CPU line",
             Self::Cycle => "no concurrent cycle in the log",
             Self::FewRemarks => {
-                "fewer than five remarks that tell what lay in the young generation, or it was always the same"
+                "fewer than five remarks with the size of the young generation, or it was always the same"
             }
-            Self::FreeLists => "the log does not tell of free lists",
-            Self::Goal => "nobody told how long a pause may be",
-            Self::Header => "the log does not tell it",
-            Self::HiddenPauses => "the log tells of collections, and of none of their pauses",
-            Self::Humongous => "the log does not tell of humongous objects",
-            Self::HumongousSizes => "the log does not tell how large humongous objects are",
-            Self::Live => "no collection of the old generation that tells what is left",
+            Self::FreeLists => "the log does not contain free lists",
+            Self::Goal => "no limit for pauses is given",
+            Self::Header => "not in the log",
+            Self::HiddenPauses => "the log contains collections but not their pauses",
+            Self::Humongous => "the log does not contain humongous objects",
+            Self::HumongousSizes => "the log does not contain the sizes of humongous objects",
+            Self::Live => "no collection of the old generation with the size after it",
             Self::LiveYet => {
-                "the log ends before a collection or cycle of the old generation has told what it leaves"
+                "the log ends before the first collection or cycle of the old generation does"
             }
-            Self::LiveSlope => "too few old collections at different times to tell a growth",
-            Self::Metaspace => "the log does not tell of metaspace",
+            Self::LiveSlope => "too few old collections at different times to measure growth",
+            Self::Metaspace => "the log does not contain metaspace sizes",
             Self::MetaspaceSlope => {
-                "too few collections in the second half of the run that tell of metaspace"
+                "too few collections with metaspace sizes in the second half of the run"
             }
             Self::NoCpu => {
                 "ZGC and Shenandoah print no CPU time of their pauses, whatever is logged"
@@ -85,32 +85,30 @@ impl Why {
             Self::NoRemark => "the log holds no remark of CMS or G1",
             Self::NoYoung => "too few young collections in the log",
             Self::Nothing => "the log holds no collection",
-            Self::OldIntervals => {
-                "fewer than two old collections in the log of which it tells when they began"
-            }
+            Self::OldIntervals => "fewer than two old collections with a start time in the log",
             Self::OldSizes | Self::OldYet => {
-                "no old collection tells what lay in the old generation before and after it"
+                "no old collection shows the size of the old generation before and after it"
             }
-            Self::OldUntold => "G1 before JDK 9 does not tell what lies in old regions",
-            Self::Phases => "the log does not tell the parts of this pause",
-            Self::Promotion => "no young collection tells what it promoted",
-            Self::RemarkYoung => "the remark does not tell what lay in the young generation",
-            Self::Reaching => "the log does not tell how long it took to stop the threads",
-            Self::Requests => "nobody told how many requests the service answered",
+            Self::OldUntold => "G1 before JDK 9 does not log the size of old regions",
+            Self::Phases => "the log does not contain the phases of this pause",
+            Self::Promotion => "no young collection shows how much it promoted",
+            Self::RemarkYoung => "the remark does not show the size of the young generation",
+            Self::Reaching => "the log does not contain the time to safepoint",
+            Self::Requests => "the request rate is unknown",
             Self::Resizes => {
-                "no collection tells the capacity of the heap, or of the old generation with Parallel"
+                "no collection shows the capacity of the heap (with Parallel: of the old generation)"
             }
             Self::Safepoints => "the log holds no safepoints",
-            Self::Sizes => "too few collections that tell the heap before and after",
-            Self::Span => "no span of ten seconds between collections of which it is known",
+            Self::Sizes => "too few collections with the heap size before and after",
+            Self::Span => "no ten seconds between collections for which it is known",
             Self::YoungCost => {
-                "fewer than five young collections that tell the size of the young generation, or it was always the same"
+                "fewer than five young collections with the size of the young generation, or it was always the same"
             }
             Self::Survivors => {
-                "fewer than three young collections tell how full a survivor space is, or the collector has none of a fixed size"
+                "fewer than three young collections with the occupancy of a survivor space, or the collector has no survivor space of fixed size"
             }
-            Self::UntimedPauses => "pauses begin in the log, and of none it tells how long it took",
-            Self::YoungSizes => "no collection tells what lay in the young generation",
+            Self::UntimedPauses => "the log contains starts of pauses but no durations",
+            Self::YoungSizes => "no collection shows the size of the young generation",
         }
     }
 
@@ -137,9 +135,9 @@ impl Why {
             | Self::Span
             | Self::YoungCost => "read a longer log",
             Self::FreeLists => "with CMS, add -XX:PrintFLSStatistics=1",
-            Self::Goal => "give --slo, such as --slo 200ms",
+            Self::Goal => "pass --slo, for example --slo 200ms",
             Self::Header => {
-                "read the log from its beginning, where JDK 8 and later tell it; add -Xlog:gc*,gc+init,arguments (JDK 8: no option)"
+                "include the start of the log, where JDK 8 and later write it; add -Xlog:gc*,gc+init,arguments (JDK 8: no option)"
             }
             Self::HiddenPauses => "add -Xlog:gc*, or gc+phases (JDK 8: -XX:+PrintGCDetails)",
             Self::Humongous => "with G1, add -Xlog:gc+heap",
@@ -154,24 +152,22 @@ impl Why {
                 "read a longer log; add -Xlog:gc+metaspace (JDK 8: -XX:+PrintHeapAtGC)"
             }
             Self::Nothing => {
-                "see that it is a GC log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails), and read a longer log"
+                "check that it is a GC log; add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails), and read a longer log"
             }
-            Self::NoCpu => {
-                "look at the CPUs of the machine at the times of long pauses: rungwise check"
-            }
+            Self::NoCpu => "run `rungwise check` on the machine while pauses are long",
             Self::Phases => "add -Xlog:gc+phases=debug (JDK 8: -XX:+PrintGCDetails)",
             Self::Promotion | Self::Resizes => "add -Xlog:gc* (JDK 8: -XX:+PrintGCDetails)",
             Self::RemarkYoung => "with CMS, add -XX:+PrintGCDetails",
             Self::Reaching | Self::Safepoints => {
                 "add -Xlog:safepoint (JDK 8: -XX:+PrintGCApplicationStoppedTime)"
             }
-            Self::Requests => "give --rate, such as --rate 500/s",
-            Self::OldUntold => "no option of it does; a newer JDK tells it with -Xlog:gc+heap",
+            Self::Requests => "pass --rate, for example --rate 500/s",
+            Self::OldUntold => "use JDK 9 or later with -Xlog:gc+heap; no option of JDK 8 logs it",
             Self::OldSizes | Self::Survivors => {
                 "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintHeapAtGC)"
             }
             Self::UntimedPauses => {
-                "add -Xlog:gc*, and see that the lines are whole (JDK 8: -XX:+PrintGCDetails)"
+                "add -Xlog:gc*, and check that no line is cut (JDK 8: -XX:+PrintGCDetails)"
             }
             Self::YoungSizes => "add -Xlog:gc+heap=debug (JDK 8: -XX:+PrintGCDetails)",
         }
@@ -221,7 +217,7 @@ mod tests {
         let (_, header) = Why::Header.words();
         assert_eq!(
             for_log(header, Some(false)),
-            "read the log from its beginning, where JDK 8 and later tell it"
+            "include the start of the log, where JDK 8 and later write it"
         );
         let (_, cause) = Why::Cause.words();
         assert_eq!(for_log(cause, Some(true)), "add -Xlog:gc");

@@ -606,7 +606,7 @@ fn metric(group: &str, name: &str, [before, after]: [Option<String>; 2]) -> Opti
     })
 }
 
-/// What both sides tell of their JVMs and machines, where it is not the same. What one log does not tell is no difference.
+/// What both sides tell of their JVMs and machines, where it is not the same. What one log does not show is no difference.
 fn of_the_jvm(before: &Side<'_>, after: &Side<'_>) -> Vec<Metric> {
     type Fact = fn(&Jvm) -> Option<String>;
     let facts: [(&str, Fact); 6] = [

@@ -36,13 +36,13 @@ pub(crate) struct Args {
     /// Requests that the log was written under, all together.
     #[arg(long, value_name = "COUNT", requires = "from", conflicts_with = "rate")]
     requests: Option<u64>,
-    /// Size of Eden; with a log, where the log does not tell it.
+    /// Size of Eden; with a log, where the log does not show it.
     #[arg(long, value_name = "SIZE", value_parser = asked::size, required_unless_present = "from")]
     eden: Option<f64>,
-    /// Size of the heap; with a log, where the log does not tell it.
+    /// Size of the heap; with a log, where the log does not show it.
     #[arg(long, value_name = "SIZE", value_parser = asked::size)]
     heap: Option<f64>,
-    /// Size of one survivor space, where the log does not tell it.
+    /// Size of one survivor space, where the log does not show it.
     #[arg(long, value_name = "SIZE", value_parser = asked::size, requires = "from")]
     survivor_space: Option<f64>,
     /// Bytes that live for long.

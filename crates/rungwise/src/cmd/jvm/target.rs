@@ -31,7 +31,7 @@ pub(super) struct Target {
     pub(super) machine: Machine,
 }
 
-/// What kind of target it is, is found out: a number is a process, a file that is there is a log, all else is text.
+/// The kind of target is detected: a number is a process, a file that is there is a log, all else is text.
 ///
 /// A launcher that `reads_files` puts the words of argument files in their place; that of JDK 8 does not.
 pub(super) fn open(text: &str, reads_files: bool) -> anyhow::Result<Target> {

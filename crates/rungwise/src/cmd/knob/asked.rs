@@ -1,6 +1,6 @@
 //! What a check asks for: its findings as wishes, and each wish with the finding behind it.
 //!
-//! A plan from a check holds what findings ask for with a value, and nothing else: what a person has to choose, what
+//! A plan from a check holds what findings ask for with a value, and nothing else: what needs a choice, what
 //! belongs to the service and what cannot be planned here is listed with the reason.
 
 use std::cmp::{Ordering, Reverse};

@@ -483,7 +483,7 @@ impl Work<'_> {
                     known = false;
                     let who = match plan.service().next() {
                         Some(_) => "known to the service alone",
-                        None => "known to whoever did it alone",
+                        None => "cannot be verified automatically",
                     };
                     verified.not_verified.push(format!("{}: {who}", plan.knob));
                 }

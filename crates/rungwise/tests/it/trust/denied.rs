@@ -253,7 +253,7 @@ fn a_network_namespace_is_judged_as_what_it_is() {
     let bench = Bench::new();
     let text = told(check(&bench, &["unshare", "--net"]).arg("--no-stacks"));
     expect_lack(&text, "irq-rate-high", "matched", "look from the host");
-    expect_lack(&text, "fib-double", "--no-stacks", "leave it away");
+    expect_lack(&text, "fib-double", "--no-stacks", "remove it");
 }
 
 /// Runs the rest of its words after `prepare`, in namespaces of their own.
