@@ -12,8 +12,10 @@ use tempfile::TempDir;
 use crate::error::{Error, Result};
 use crate::files;
 
-/// What the names of all such folders begin with; nobody gives such a name to a folder to be kept.
+/// Prefix of the names; distinctive, since folders with it are removed.
 const PREFIX: &str = ".rungwise-scratch-";
+/// Other runs that sweep at the same moment may take so many folders away before each is locked; a guess.
+const TRIES: usize = 16;
 
 /// A temporary folder, empty at first, removed with all that is in it when this is dropped.
 #[derive(Debug)]
@@ -33,19 +35,24 @@ impl Scratch {
 
     fn create_in(parent: &Path) -> Result<Self> {
         sweep(parent);
-        loop {
+        for _ in 0..TRIES {
             let dir = tempfile::Builder::new()
                 .prefix(PREFIX)
                 .permissions(fs::Permissions::from_mode(0o755))
                 .tempdir_in(parent)
                 .map_err(Error::file("create a temporary folder in", parent))?;
-            // Another run may sweep it before it is locked; then it is not there any more.
+            // Another run may sweep it before it is locked; then it does not exist any more.
             if let Some(lock) = locked(dir.path())
                 && dir.path().exists()
             {
                 return Ok(Self { dir, _lock: lock });
             }
         }
+        Err(Error::Missing {
+            tried: format!("lock a temporary folder in {}", parent.display()),
+            why: "its file system refuses flock(2)".to_owned(),
+            remedy: "set TMPDIR to a folder on a local file system".to_owned(),
+        })
     }
 
     /// The path of a file or folder in it.
@@ -60,7 +67,7 @@ fn locked(dir: &Path) -> Option<File> {
     file.try_lock().is_ok().then_some(file)
 }
 
-/// Removes the folders that nobody holds. One that cannot be removed stays for the system to clean up.
+/// Removes the unlocked folders. One that cannot be removed stays for the system to clean up.
 fn sweep(parent: &Path) {
     for name in files::folders(parent).unwrap_or_default() {
         let dir = parent.join(&name);
@@ -78,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_swept_once_nobody_holds_it_and_not_before() {
+    fn an_unlocked_folder_is_swept_and_a_locked_one_is_not() {
         let parent = tempfile::tempdir().unwrap();
         let held = Scratch::create_in(parent.path()).unwrap();
         fs::write(held.join("output"), "kept").unwrap();

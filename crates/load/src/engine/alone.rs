@@ -44,7 +44,7 @@ pub enum Reply {
 pub enum Failure {
     /// Nothing came in time.
     Silent,
-    /// Nobody listens.
+    /// The target refuses connections.
     Refused,
     /// The kernel did not take the request.
     NotSent,

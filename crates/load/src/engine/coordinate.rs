@@ -38,7 +38,7 @@ const OTHER_FILES: u64 = 64;
 pub(super) struct Shared {
     /// Leave at once.
     stop: AtomicBool,
-    /// Requests of the window that nobody has claimed yet, in a closed loop with a count.
+    /// Requests of the window not yet claimed by a thread, in a closed loop with a count.
     budget: AtomicU64,
     progress: Vec<Progress>,
 }

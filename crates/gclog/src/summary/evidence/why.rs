@@ -57,7 +57,7 @@ impl Why {
             Self::Alone => "the log contains a single pause",
             Self::Capacity => "the log does not contain this capacity",
             Self::Cause => "the log does not contain the causes of collections",
-            Self::Clock => "the lines of the log have no timestamps, or all the same one",
+            Self::Clock => "the log lacks timestamps, or all are equal",
             Self::Cpu => "no pause of 50 ms and more with a CPU line",
             Self::Cycle => "no concurrent cycle in the log",
             Self::FewRemarks => {
