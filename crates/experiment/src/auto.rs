@@ -522,7 +522,7 @@ fn wish(turn: &Turn, auto: &Auto) -> Result<String, String> {
             )),
             // One way to switch it is no choice.
             (None, Some(only), None) => Ok(only.clone()),
-            (None, ..) => Err("the finding leaves the value to a person".to_owned()),
+            (None, ..) => Err("the finding leaves the value to you".to_owned()),
         };
     }
     let knob = rungwise_knobs::find(&turn.id).map_err(|error| error.to_string())?;
@@ -563,10 +563,10 @@ fn wish(turn: &Turn, auto: &Auto) -> Result<String, String> {
     }
     turn.to
         .clone()
-        .ok_or_else(|| "the finding leaves the value to a person".to_owned())
+        .ok_or_else(|| "the finding leaves the value to you".to_owned())
 }
 
-/// A rule that reads how threads fight for a lock asks for this knob, so the CPU cost alone says nothing of it.
+/// A rule that reads how threads contend for a lock asks for this knob, so the CPU cost alone says nothing of it.
 fn is_about_locks(knob: &str) -> bool {
     rungwise_rules::RULES.iter().any(|rule| {
         rule.knobs.contains(&knob) && rule.needs.iter().any(|key| key.id.starts_with("lock."))

@@ -253,7 +253,7 @@ impl Measured {
             let mut judgement = decide::judge_cost_only(&judging.rules(), cost);
             if judgement.call == Call::MorePairs {
                 judgement.call = Call::Inconclusive;
-                "no quiet pairs, and the CPU cost alone does not tell"
+                "no quiet pairs, and the CPU cost alone does not decide"
                     .clone_into(&mut judgement.reason);
             }
             return self.finish(judgement, true, judging);
@@ -264,7 +264,7 @@ impl Measured {
             "and too few pairs were left to judge even the CPU cost"
         };
         let reason = format!(
-            "{} of {} pairs saw too much foreign load or were not certified, {why}",
+            "{} of {} pairs had too much foreign load or were not certified, {why}",
             self.discarded(),
             self.pairs.len()
         );
@@ -509,14 +509,14 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
     for (half, run) in [("A", &pair.a), ("B", &pair.b)] {
         if run.cpu.foreign > judging.discard_above {
             return Some(format!(
-                "half {half} saw {:.1} % foreign CPU, more than {:.1} %",
+                "half {half}: {:.1} % foreign CPU (limit {:.1} %)",
                 run.cpu.foreign * 100.0,
                 judging.discard_above * 100.0
             ));
         }
         if let Err(reasons) = &run.certified {
             return Some(format!(
-                "half {half} was not certified: {}",
+                "half {half}: not certified: {}",
                 reasons.join("; ")
             ));
         }
@@ -540,9 +540,7 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
                 Guard::Other { name, .. } => name,
                 _ => "p99",
             };
-            return Some(format!(
-                "half {half} does not say the {name} that is guarded"
-            ));
+            return Some(format!("half {half} lacks the guarded metric {name}"));
         }
     }
     None

@@ -118,7 +118,7 @@ pub struct Step {
     pub bundle_with: Vec<String>,
     /// Its traffic, the scenario's unless it says otherwise.
     pub traffic: Traffic,
-    /// Its CPU cost says nothing because threads fight for a lock: never judged by cost only.
+    /// Its CPU cost says nothing because threads contend for a lock: never judged by cost only.
     pub shared_lock: bool,
     /// What it holds for.
     pub label: Option<String>,
@@ -129,7 +129,7 @@ pub struct Step {
     pub asked: Option<rungwise_model::tune::Asked>,
 }
 
-/// How rungs are found while the ladder is climbed. Which they will be is not known before the first run; how many
+/// How rungs are found while the ladder is climbed. Which they will be is unknown before the first run; how many
 /// there can be is, and the chance of a wrong call is shared out over that many.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Auto {

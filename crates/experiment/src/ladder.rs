@@ -202,7 +202,7 @@ impl<'a> Climb<'a> {
             let mut last = compared.pairs.iter().rev();
             let last = last.find_map(|pair| pair.discarded.as_deref());
             let why = format!(
-                "{} of {} pairs saw too much foreign load or were not certified, the last: {}",
+                "{} of {} pairs had too much foreign load or were not certified, the last: {}",
                 compared.discarded(),
                 compared.pairs.len(),
                 last.unwrap_or("no reason was kept")
@@ -216,7 +216,7 @@ impl<'a> Climb<'a> {
                 ..AaCheck::default()
             };
         }
-        let mut rung = self.row(&START, "start", "the starting configuration", &compared);
+        let mut rung = self.row(&START, "start", "initial configuration", &compared);
         rung.outcome = Outcome::Observed;
         rung.reason = format!(
             "measured against itself: {}; smallest effect that {} pairs can show here: {}",
@@ -366,7 +366,7 @@ impl<'a> Climb<'a> {
         }
         // No id of a scenario holds a '+', so none is taken for this one.
         let id = format!("{bundle}-{}", member.id);
-        let title = format!("{}: taken out of the bundle again", member.title);
+        let title = format!("{}: removed from the bundle", member.title);
         let mut rung = self.judge(member, &id, &title, before, &after)?;
         rung.reference = None;
         rung.sign_differs = false;
@@ -533,7 +533,7 @@ impl<'a> Climb<'a> {
         let mut rung = self.row(
             &START,
             "overall",
-            "the last configuration against the first",
+            "final vs. initial configuration",
             &compared,
         );
         rung.outcome = Outcome::Observed;

@@ -1,4 +1,4 @@
-//! The SMBIOS table: memory modules and the channels they sit on, as the firmware tells.
+//! The SMBIOS table: memory modules and the channels they sit on, as the firmware reports.
 //!
 //! A table is a row of structures: type, length, handle, fields, then strings up to a double zero (DMTF DSP0134,
 //! SMBIOS 3.7, sections 6.1 and 7.18). The kernel hands it out as `/sys/firmware/dmi/tables/DMI`, to root only.

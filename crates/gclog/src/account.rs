@@ -65,7 +65,7 @@ pub(crate) enum Read {
 }
 
 impl Read {
-    /// What is not known here is of no use: the tags say that nothing else is asked for under them.
+    /// What is unknown here is of no use: the tags say that nothing else is asked for under them.
     pub(crate) fn or_ignored(self) -> Self {
         if self == Self::Unknown {
             Self::Ignored

@@ -350,7 +350,7 @@ fn between(began: &Reading, ended: &Reading, sources: &[CpuSource]) -> CpuWindow
     let mut idle_s = 0.0;
     let mut per_cpu = Vec::with_capacity(ended.cpus.len());
     for (cpu, after) in &ended.cpus {
-        // A CPU that came online in the window has no beginning: what it did is not known, so it counts as idle.
+        // A CPU that came online in the window has no beginning: what it did is unknown, so it counts as idle.
         let known = began.cpus.get(cpu);
         let (split, idle) = known.map_or((IDLE, 1.0), |before| split(before, after, seconds));
         per_cpu.push(split);

@@ -32,7 +32,7 @@ pub struct Signs<'a> {
 pub struct Shown<'a> {
     /// Its number; none for what CPUs send each other.
     pub number: Option<u32>,
-    /// Chip that delivers it: `PCI-MSIX-0000:00:03.0`; empty where that is not known.
+    /// Chip that delivers it: `PCI-MSIX-0000:00:03.0`; empty where that is unknown.
     pub chip: &'a str,
     /// Names of its handlers, comma between them where the line is shared.
     pub name: &'a str,

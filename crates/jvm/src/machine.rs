@@ -1,11 +1,11 @@
 //! What the JVM runs on, as far as it is known: how much memory and how many CPUs it may use.
 
-/// Limits of the JVM's surroundings; what is not known is `None`.
+/// Limits of the JVM's surroundings; what is unknown is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Machine {
     /// Memory of the machine, bytes.
     pub memory: Option<u64>,
-    /// Limit of the control group (`memory.max`), bytes. `None` where there is none or it is not known.
+    /// Limit of the control group (`memory.max`), bytes. `None` where there is none or it is unknown.
     pub limit: Option<u64>,
     /// CPUs that the JVM sees: those of its affinity, or fewer by the quota of its control group.
     pub cpus: Option<f64>,

@@ -66,7 +66,7 @@ pub enum Kind {
     Refused,
 }
 
-/// Least and largest value; `None` where there is no such bound or it is not known.
+/// Least and largest value; `None` where there is no such bound or it is unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// Least.

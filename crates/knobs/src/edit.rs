@@ -425,13 +425,13 @@ fn active_inactive(active: bool) -> &'static str {
 }
 
 fn by_a_person() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "a person does this")
+    io::Error::new(io::ErrorKind::Unsupported, "it must be done by hand")
 }
 
 fn not_a_service() -> io::Error {
     io::Error::new(
         io::ErrorKind::Unsupported,
-        "a switch of the service is set by whoever starts the service",
+        "a switch of the service is set when the service is started",
     )
 }
 

@@ -164,7 +164,7 @@ impl<L: Log> Keeper<L> {
         if !by_hand.is_empty() {
             return Err(Error::NotSettable {
                 knob: crate::find(&plan.knob)?.id,
-                why: format!("a person does it: {}", by_hand.join("; ")),
+                why: format!("done by hand: {}", by_hand.join("; ")),
             });
         }
         let intents = intents(places, plan)?;

@@ -239,7 +239,7 @@ fn room(answer: &io::Error) -> &'static str {
 /// What is missing. A file is read before it is written, so at the write it is the value.
 fn absence(tried: &str) -> &'static str {
     if tried.starts_with("write") {
-        "the kernel has nothing of that name there, or the file is gone"
+        "the kernel has no such name there, or the file is gone"
     } else {
         "it does not exist there; the kernel or device lacks it, \
          or it belongs to the whole host and is not visible in this network namespace"
@@ -258,7 +258,7 @@ fn hint(knob: &str, tried: &str, answer: &io::Error) -> &'static str {
         Some(EOVERFLOW) => {
             "; the mask names a CPU that does not exist, see /sys/devices/system/cpu/possible"
         }
-        Some(EOPNOTSUPP) if tried.starts_with("read") => "; the driver does not tell it",
+        Some(EOPNOTSUPP) if tried.starts_with("read") => "; the driver does not report it",
         Some(EOPNOTSUPP) if knob == "net.threaded_napi" => {
             "; the driver cannot do it, or not in the device's present state: threaded NAPI needs GRO (net.gro)"
         }

@@ -177,7 +177,7 @@ pub struct Reading {
 /// How a knob stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Current {
-    /// In the words of a wish where one fits; else why it is not known.
+    /// In the words of a wish where one fits; else why it is unknown.
     pub value: Result<String, String>,
     /// What it rests on.
     pub readings: Vec<Reading>,

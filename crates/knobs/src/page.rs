@@ -46,7 +46,7 @@ impl Knob {
             let _ = write!(text, "\nBy hand, for `{wish}` ({place}):\n\n    {step}\n");
             if step.contains("EACH") {
                 text.push_str(
-                    "\nThe line with EACH stands once for each CPU; `rungwise knob plan` writes them out.\n",
+                    "\nThe line with EACH appears once for each CPU; `rungwise knob plan` writes them out.\n",
                 );
             }
         }

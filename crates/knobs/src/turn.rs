@@ -70,7 +70,7 @@ impl Turn {
             }
             Self::Own { read, .. } | Self::Shown(read) => read(context),
             Self::Boot => booted(knob, context),
-            Self::Unseen => Ok(Current::unknown("nothing tells; ask whoever set it up")),
+            Self::Unseen => Ok(Current::unknown("unknown; ask the administrator")),
         }
     }
 

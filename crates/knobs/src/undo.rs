@@ -266,7 +266,7 @@ pub(crate) fn ifindex(host: &dyn Host, device: &str) -> Option<u32> {
     host.text(Path::new(&path)).ok()?.parse().ok()
 }
 
-/// The device with this index, if there is one. Without a view of all devices that is not known.
+/// The device with this index, if there is one. Without a view of all devices that is unknown.
 fn name_of(host: &dyn Host, index: u32) -> io::Result<Option<String>> {
     let names = host.list(Path::new("/sys/class/net"))?;
     Ok(names

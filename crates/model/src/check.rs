@@ -72,7 +72,7 @@ pub struct Turn {
     /// The device, disk or control group, for a knob of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// How it stands; null where that is not known.
+    /// How it stands; null where that is unknown.
     pub from: Option<String>,
     /// The wish, in the knob's own words; null where it is for a person to choose.
     pub to: Option<String>,
@@ -186,7 +186,7 @@ impl Finding {
     /// Cannot tell.
     pub fn undecided(missing: Vec<Lack>) -> Self {
         let sentence = missing.first().map_or_else(String::new, |lack| {
-            format!("{} is not known: {}", lack.key, lack.reason)
+            format!("{} is unknown: {}", lack.key, lack.reason)
         });
         Self {
             missing,
@@ -330,7 +330,7 @@ pub struct Column {
     pub unit: Option<Unit>,
 }
 
-/// A value in a [`Table`]; what is not known is null there, never zero.
+/// A value in a [`Table`]; what is unknown is null there, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Scalar {

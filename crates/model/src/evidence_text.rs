@@ -8,7 +8,7 @@ pub fn value(reading: &Reading) -> String {
         Value::Number(number) => number_of(reading.key.unit, *number),
         Value::Text(text) if text.is_empty() => "none".to_owned(),
         Value::Text(text) => text.clone(),
-        Value::Absent(why) => format!("not known: {}", why.reason),
+        Value::Absent(why) => format!("unknown: {}", why.reason),
     }
 }
 

@@ -49,7 +49,7 @@ pub struct FlagRelease {
     pub default: Option<String>,
 }
 
-/// What the JVM runs on; null where it is not known.
+/// What the JVM runs on; null where it is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Surroundings {
     /// Memory of the machine.

@@ -89,8 +89,8 @@ pub struct ClientHealth {
     /// CPU time of the server as a fraction of the CPUs it may use; absent where nobody named the server.
     #[serde(default)]
     pub server_busy: Option<f64>,
-    /// Idle share of the CPUs that generator and server both run on; absent where they share none, or where it is not
-    /// known.
+    /// Idle share of the CPUs that generator and server both run on; absent where they share none, or where it is
+    /// unknown.
     #[serde(default)]
     pub shared_idle: Option<f64>,
     /// Busy CPU of neither generator nor server, as a fraction of all CPUs; absent where it cannot be read.

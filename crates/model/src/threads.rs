@@ -289,6 +289,6 @@ pub struct Carriers {
     pub unstarted: u64,
     /// Virtual threads in the last dump that lists them; null where none does.
     pub virtual_threads: Option<u64>,
-    /// Where a virtual thread stands that keeps its carrier.
+    /// Frame where a virtual thread keeps its carrier.
     pub at: Option<String>,
 }

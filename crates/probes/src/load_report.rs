@@ -27,7 +27,7 @@ const ANSWER: &str = "load";
 /// `load-report`
 pub(crate) static PROBE: Probe = Probe {
     id: "load-report",
-    summary: "what the load generator told of itself: was it the limit",
+    summary: "the load generator's own health: was it the limit",
     cost: Cost::Free,
     needs: &[],
     sources: &[],
@@ -210,9 +210,7 @@ fn at_low_load(load: &GeneratorReport) -> Result<f64, Absence> {
         return absent("it takes the latency at a lower rate too, and none was given".to_owned());
     };
     let Some(per_s) = load.achieved_per_s else {
-        return absent(
-            "the load report does not tell how many replies came in a second".to_owned(),
-        );
+        return absent("the load report lacks the reply rate".to_owned());
     };
     if light.achieved_per_s > LIGHT * per_s {
         return absent(format!(
@@ -248,17 +246,17 @@ fn no_table() -> Absence {
 }
 
 fn latencies_alone() -> Absence {
-    Absence::because("a table of percentiles tells latencies and nothing of the generator")
+    Absence::because("a table of percentiles contains latencies but no generator health")
         .remedy("measure with `rungwise load`, or look at the generator's CPU and sockets by hand")
 }
 
 fn no_reply() -> Absence {
-    Absence::because("the load received no reply, so it says nothing of whose limit it met")
+    Absence::because("the load received no reply, so the limit is unknown")
         .remedy("measure again, and check that the server answers")
 }
 
 fn older() -> Absence {
-    Absence::because("the load report was written by a version that did not tell it")
+    Absence::because("the load report comes from a version that did not record it")
         .remedy("measure again with this version")
 }
 
@@ -391,8 +389,8 @@ mod tests {
             "of 100 requests 70 within 1.000 ms, 100 within 44.200 ms"
         );
         for (key, why) in [
-            (&keys::CLIENT_BUSY, "nothing of the generator"),
-            (&keys::CLIENT_CERTIFIED, "nothing of the generator"),
+            (&keys::CLIENT_BUSY, "no generator health"),
+            (&keys::CLIENT_CERTIFIED, "no generator health"),
             (&keys::LATENCY_LOW_LOAD, "none was given"),
         ] {
             let missing = evidence.missing(key, &Subject::host());

@@ -87,7 +87,7 @@ fn when(source: &Source) -> &'static str {
     match (source.what, source.when) {
         (_, When::Begin) => "once, at the begin",
         (_, When::Once) => "once, at the end",
-        (What::Running(_), _) => "at each look after the first",
+        (What::Running(_), _) => "at each sample after the first",
         (_, When::Ends) => "at both ends of the window",
         (_, When::Often) => "some twenty times, in between",
         (_, When::Each) => "four times: at both ends and between",

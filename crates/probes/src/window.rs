@@ -270,7 +270,7 @@ fn refusal(what: &str, failed: &str) -> Absence {
         "EAFNOSUPPORT" => Absence::because(format!("{what}: netlink sockets are refused here"))
             .remedy("run outside the sandbox that refuses them"),
         "EOPNOTSUPP" | "EINVAL" => Absence::because(format!(
-            "{what}: the device or kernel does not tell ({failed})"
+            "{what}: not reported by the device or kernel ({failed})"
         )),
         // A reason may end in what helps, after a semicolon. It is a sentence of its own then, the same for many files.
         other => match other.rsplit_once("; ") {
@@ -299,7 +299,7 @@ pub(crate) fn misplaced(asked: &str, found: &Answer) -> Absence {
         Answer::Events(_) => "kernel events",
         Answer::Tlb(_) => "misses of the TLB",
         Answer::Settings(_) => "values that knobs set",
-        Answer::Load(_) => "what a load generator told of itself",
+        Answer::Load(_) => "a load generator's own health",
     };
     Absence::because(format!(
         "under \"{asked}\" the capture holds {kind} instead"

@@ -19,7 +19,7 @@ pub enum Error {
     NotPermitted {
         /// Verb and object.
         tried: String,
-        /// Value of the sysctl, or why it is not known.
+        /// Value of the sysctl, or why it is unknown.
         paranoid: String,
     },
     /// Samples could be taken, but nobody could say of what.
@@ -28,7 +28,7 @@ pub enum Error {
          is {restrict}); run as root, and where it is 2, set it to 1"
     )]
     Nameless {
-        /// Value of the sysctl, or why it is not known.
+        /// Value of the sysctl, or why it is unknown.
         restrict: String,
     },
     /// The kernel was built without it.
@@ -89,7 +89,7 @@ impl Error {
                 tried,
                 why: "this kernel has no perf_event_open (CONFIG_PERF_EVENTS)".to_owned(),
             },
-            // No such event or PMU, no interrupt to sample with, or flags that are not known.
+            // No such event or PMU, no interrupt to sample with, or flags that are unknown.
             Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO | libc::EINVAL) => {
                 Self::NotOffered { tried, source }
             }

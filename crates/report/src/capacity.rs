@@ -93,7 +93,7 @@ fn verdict(report: &CapacityGcReport) -> Verdict {
         }
     }
     if sentences.is_empty() {
-        sentences.push("of this collector little can be told".to_owned());
+        sentences.push("little can be predicted for this collector".to_owned());
     }
     let mut context = vec![report.target.clone()];
     context.extend(report.layout.collector.clone());
@@ -162,7 +162,7 @@ fn asked(now: &[Figure], what_if: &WhatIf) -> Vec<String> {
     }
     if !missed.is_empty() {
         sentences.push(format!(
-            "not told here, since the model is off by more than {} on the log itself: {}",
+            "left out, since the model is off by more than {} on the log itself: {}",
             numbers::factor(MISSES),
             missed.join(", ")
         ));

@@ -108,7 +108,7 @@ fn verdict(report: &ThreadsReport, target: &str) -> Verdict {
         }
         Some(first) => (("•", "watch", Tone::Doubt), first.sentence.clone()),
         None if undecided == report.findings.len() => (
-            ("?", "not known", Tone::Doubt),
+            ("?", "unknown", Tone::Doubt),
             "the dumps do not show what threads wait for".to_owned(),
         ),
         None => match unseen.and_then(|finding| finding.missing.first()) {
@@ -318,7 +318,7 @@ fn doing_title(report: &ThreadsReport) -> String {
     let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
     let most = shares.iter().copied().fold(0.0, f64::max);
     match shares[..] {
-        [] => "The dumps do not tell what threads wait for".to_owned(),
+        [] => "The dumps do not show what threads wait for".to_owned(),
         [_] => format!(
             "{} of the threads with something to do wait for a lock",
             numbers::share(most)
@@ -487,7 +487,7 @@ fn stuck(report: &ThreadsReport) -> Vec<Block> {
         ]
     });
     let mut blocks = vec![
-        section("stuck", "Threads that stand still"),
+        section("stuck", "Stuck threads"),
         Block::Prose(
             "They have the same stack in the last dumps, and run, wait for a lock, or hold one that others wait for. A thread that \
              waits for something else may rightly do so for ever, so it is not here."

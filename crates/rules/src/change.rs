@@ -13,7 +13,7 @@ use crate::measure::{self, Measure, Worse};
 use crate::{Doc, RULES, Rule, Threshold};
 
 const NOISE: Threshold = Threshold {
-    name: "difference that counts, as a share of the number before, where its course is not known",
+    name: "difference that counts, as a share of the number before, where its course is unknown",
     value: 0.1,
     origin: "own guess; where the parts of the window are known, their spread is the measure",
 };

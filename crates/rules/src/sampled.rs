@@ -22,7 +22,7 @@ pub(crate) const SAMPLES: Threshold = Threshold {
 pub(crate) const BUSY: Threshold = Threshold {
     name: "busiest CPU, busy",
     value: 0.5,
-    origin: "own guess: below half load, a few percent of CPU time are nobody's bottleneck",
+    origin: "own guess: below half load, a few percent of CPU time are no bottleneck",
 };
 
 /// A share of samples that is worth a look.
@@ -104,7 +104,7 @@ impl<'a> Sampled<'a> {
             Finding::act(subject, sentence).severity(severity(self.share.value))
         } else {
             let spare = format!(
-                "{sentence}; it costs nobody now, since the busiest CPU ({}) is only {} busy",
+                "{sentence}; no cost now: the busiest CPU ({}) is only {} busy",
                 cpu.name(),
                 say::percent(busy.value)
             );

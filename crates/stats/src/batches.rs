@@ -123,7 +123,7 @@ fn log_quantile(values: &[f64], p: f64, alpha: f64) -> Option<Interval> {
     let error = Mean::of(&shares)?.relative_error.max(least);
     let reach = (student_t(1.0 - alpha / 2.0, BATCHES - 1) * error).exp();
     let with_beyond = |number: f64| sorted.get((count - 1.0 - number).max(0.0) as usize);
-    // With none beyond it the upper end is not known.
+    // With none beyond it the upper end is unknown.
     let few = (share * count / reach).floor();
     let high = with_beyond(few).filter(|_| few >= 1.0)?;
     let low = with_beyond((share * count * reach).ceil())?;

@@ -12,7 +12,7 @@ use crate::graph::Graph;
 
 /// Stuck threads that are told.
 const MOST: usize = 100;
-/// Dumps whose JVM is not known by an address are compared with so many JVMs and forms, the newest: files hold a few, and what is
+/// Dumps whose JVM is unknown by an address are compared with so many JVMs and forms, the newest: files hold a few, and what is
 /// made to be slow may hold thousands.
 const RECENT: usize = 64;
 /// Threads with a number that a JVM has before any application; fewer join no dumps.

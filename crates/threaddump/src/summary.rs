@@ -15,7 +15,7 @@ use crate::{classes, course, frame, heat, pools, shared};
 pub struct Summary {
     /// In the order of their time.
     pub dumps: Vec<threads::Dump>,
-    /// Threads that stand still from dump to dump.
+    /// Stuck threads from dump to dump.
     pub stuck: Vec<Stuck>,
     /// What threads wait for that no thread owns, in the last dump of each JVM.
     pub waits: Vec<SharedWait>,

@@ -49,9 +49,7 @@ pub enum FillError {
         near: String,
     },
     /// There is no device to stand for.
-    #[error(
-        "'{{device}}' stands for nothing here: the server's end has no network device of its own"
-    )]
+    #[error("'{{device}}' has no value here: the server's end has no network device of its own")]
     NoDevice,
     /// A brace without its partner.
     #[error("a '{0}' without its partner; write '{0}{0}' where the brace means itself")]

@@ -68,7 +68,7 @@ impl Cycles {
             seen.old.left().and_then(|left| left.mean()),
         ) else {
             return Err(Error::TooLittle(format!(
-                "the log tells of fewer than {FEWEST} cycles of {name} with their sizes"
+                "the log contains fewer than {FEWEST} cycles of {name} with their sizes"
             )));
         };
         if at <= left {
@@ -98,7 +98,7 @@ impl Cycles {
             estimate: Some(self.interval),
             because: Some("nine in ten of the log's intervals".to_owned()),
         };
-        // Under -Xlog:gc ZGC prints no pause, and no pause is not known to be none.
+        // Under -Xlog:gc ZGC prints no pause, and no pause is unknown to be none.
         let share = (seen.pauses_s > 0.0).then(|| seen.pauses_s / seen.seconds());
         vec![interval, self.pauses(share)]
     }

@@ -21,7 +21,7 @@ pub(super) fn predict(
     let blocks = &seen.by_heap;
     let (Some(allocation), sum) = (blocks.ratio(|b| b.allocated, |b| b.seconds), blocks.sum())
     else {
-        return Err(Error::TooLittle("the log tells of no sizes".to_owned()));
+        return Err(Error::TooLittle("the log contains no sizes".to_owned()));
     };
     if allocation.point <= 0.0 {
         return Err(Error::TooLittle("the log shows no allocation".to_owned()));
@@ -122,7 +122,7 @@ fn what_if(
     ];
     if let Some((key, _)) = asked.into_iter().find(|(_, asked)| *asked) {
         return Err(Error::TooLittle(format!(
-            "what {key}= does follows the sizes of the generations and how long objects live, and the log tells only the heap; {LOG}"
+            "what {key}= does follows the sizes of the generations and how long objects live, and the log contains only the heap; {LOG}"
         )));
     }
     let allocation = allocation.scaled(change.rate);

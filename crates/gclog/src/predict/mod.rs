@@ -412,7 +412,7 @@ fn next_full(seen: &Seen, live: Option<&LiveSet>) -> Next {
             "none to be expected: the live set does not grow for sure, and the log shows none or one"
         }
         _ => {
-            "unknown: too few old collections to see whether the live set grows; a log of more hours tells"
+            "unknown: too few old collections to see whether the live set grows; use a log of more hours"
         }
     };
     next("full", None, why)

@@ -12,7 +12,7 @@ use crate::summary::slope::Fit;
 use crate::summary::spread::Distribution;
 
 /// Old collections come this many times as far apart as promotion differs between tenths of a log; at least and at most so, and
-/// so where it is not known. From the corpus.
+/// so where it is unknown. From the corpus.
 const UNSTEADY: f64 = 1.5;
 const STEADIEST: f64 = 0.2;
 const UNKNOWN: f64 = 1.0;
@@ -354,7 +354,7 @@ impl Seen {
         unsteady.map_or(UNKNOWN, |unsteady| unsteady.clamp(STEADIEST, UNKNOWN))
     }
 
-    /// Mean seconds from one old collection to the next; where that is not known, of the log for each of them.
+    /// Mean seconds from one old collection to the next; where that is unknown, of the log for each of them.
     pub(super) fn old_seconds(&self) -> Option<f64> {
         let (intervals, starts) = (&self.old.interval, self.old.at_start.count);
         match (intervals.count(), starts) {

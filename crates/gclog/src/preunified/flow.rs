@@ -2,7 +2,7 @@
 //!
 //! From left to right: stamps are kept for the next bracket, brackets open and close, figures and durations go to
 //! whatever is open. Nothing is expected at any place, so that fragments of other threads in between do no harm. Where
-//! a fragment is not known, reading goes on at the next thing that cannot be anything else.
+//! a fragment is unknown, reading goes on at the next thing that cannot be anything else.
 
 use std::cell::OnceCell;
 
@@ -26,7 +26,7 @@ pub(super) enum Step {
     Rest,
     /// A duration stands here that cannot be read.
     Damaged,
-    /// It is not known.
+    /// It is unknown.
     Strange,
 }
 

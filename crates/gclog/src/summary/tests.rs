@@ -313,7 +313,7 @@ fn a_young_cycle_within_a_major_one_is_counted_once() {
     let run = log.run();
     assert_eq!(run.old.cycles, 1);
     assert_eq!(run.live.unwrap().samples, 1);
-    // From the end of the major one to the next; what came meanwhile is not known.
+    // From the end of the major one to the next; what came meanwhile is unknown.
     assert_eq!(run.allocation.unwrap().bytes, 40 * MIB);
 }
 

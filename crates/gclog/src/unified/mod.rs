@@ -102,7 +102,7 @@ impl Unified {
     }
 
     /// Reads a line that is nothing else: a message without decorations, or one behind a text that something else
-    /// has put before it: a wrapper that is not known, or output of the application without a line end.
+    /// has put before it: a wrapper that is unknown, or output of the application without a line end.
     pub(crate) fn undecorated(
         &mut self,
         context: &mut Context<'_>,

@@ -164,7 +164,7 @@ fn behind_element(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// `web-1  | `: the name is filled up with blanks, of which there is one at least. One that begins with a capital or a digit is
-/// not known: JVMs before JDK 9 begin half of their lines so.
+/// unknown: JVMs before JDK 9 begin half of their lines so.
 fn of_compose<'a>(text: &'a [u8], from: &mut Vec<u8>) -> Option<&'a [u8]> {
     let name = text
         .iter()

@@ -116,7 +116,7 @@ mod tests {
     fn the_kernels_own_choice_is_known() {
         assert!(is_default(&setting::fill(&[0, 1, 2, 3], 128), 4));
         assert!(!is_default(&setting::fill(&[0, 1], 128), 4));
-        assert!(!is_default(&[0, 1], 0), "rings are not known");
+        assert!(!is_default(&[0, 1], 0), "rings are unknown");
     }
 
     #[test]

@@ -209,7 +209,8 @@ fn gc_log_missing(case: &Case) -> Vec<Finding> {
     {
         return clear("a GC log is written");
     }
-    let finding = watch_all("no GC log is written: what the next long pause was, nobody will know");
+    let finding =
+        watch_all("no GC log is written: the cause of the next long pause will be unknown");
     let finding = if case.release <= Release(8) {
         let options = [
             "-Xloggc:gc.log",

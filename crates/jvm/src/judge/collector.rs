@@ -144,7 +144,7 @@ pub(super) const TWO_COLLECTORS: Judgement = Judgement {
         `UseEpsilonGC` switched on. HotSpot ends with `Multiple garbage collectors selected`, JDK 8 with `Conflicting collector \
         combinations`.",
     remedy: "Keep one. Look for the other in `JAVA_TOOL_OPTIONS` and start scripts.",
-    wrong: "`UseParNewGC` with `UseConcMarkSweepGC` and `UseParallelOldGC` with `UseParallelGC` are one choice and are not told.",
+    wrong: "`UseParNewGC` with `UseConcMarkSweepGC` and `UseParallelOldGC` with `UseParallelGC` are one choice and are not reported.",
     sources: "HotSpot `share/gc/shared/gcConfig.cpp`; JDK 8 `Arguments::check_gc_consistency`; tried on the JVMs of the tables.",
     judge: two_collectors,
 };
@@ -194,7 +194,7 @@ pub(super) const OF_ANOTHER_COLLECTOR: Judgement = Judgement {
     looks_for: "Flags whose name belongs to one collector (`CMS...`, `G1...`, `Z...`, `Shenandoah...`) while another one is chosen \
         or is the default of this JDK.",
     remedy: "Take the flag out, or choose its collector.",
-    wrong: "The default collector depends on the machine; where that is not known, two CPUs and 2 GB are taken for granted.",
+    wrong: "The default collector depends on the machine; where that is unknown, two CPUs and 2 GB are assumed.",
     sources: "The names of the flags; `share/gc/*/*_globals.hpp` of HotSpot.",
     judge: of_another,
 };
@@ -305,7 +305,7 @@ fn young_size_fixed(case: &Case) -> Vec<Finding> {
         |goal| format!("the goal {}", goal.written),
     );
     let sentence = format!(
-        "{} fixes the young generation: G1 cannot resize it to keep {told}",
+        "{} fixes the young generation: G1 cannot resize it to meet {told}",
         given.written
     );
     let confidence = if goal.is_some() {

@@ -16,7 +16,7 @@ pub(super) const SIZES_CONTRADICT: Judgement = Judgement {
         `SoftMaxHeapSize` above `-Xmx`, `MinHeapFreeRatio` above `MaxHeapFreeRatio` and the same two of metaspace, given or by default (40 and 70); with G1 \
         `G1NewSizePercent` above `G1MaxNewSizePercent`, `MaxGCPauseMillis` not below `GCPauseIntervalMillis`, up to JDK 17 \
         `ConcGCThreads` above `ParallelGCThreads`; on JDK 8 `InitialTenuringThreshold` above `MaxTenuringThreshold`.",
-    remedy: "Decide which of the two is meant; where nobody knows, the bound: the smaller size is set to it.",
+    remedy: "Decide which of the two is meant; if unknown, keep the bound: the smaller size is set to it.",
     wrong: "Values that an argument file overrides are not seen.",
     sources: "HotSpot `share/gc/shared/gcArguments.cpp`, `genArguments.cpp`; tried on the JVMs of the tables.",
     judge: sizes_contradict,
@@ -293,7 +293,7 @@ fn without_effect(case: &Case) -> Vec<Finding> {
 
 pub(super) const OVERRIDDEN: Judgement = Judgement {
     id: "jvm-flag-given-twice",
-    summary: "An option that stands there again later, so that the first one does not count",
+    summary: "An option that is repeated later, so that the first one has no effect",
     looks_for: "Flags that are set more than once. HotSpot takes the last one without a word.",
     remedy: "Keep one. With different values, find out which one its author meant: scripts and `JAVA_TOOL_OPTIONS` add options.",
     wrong: "Start scripts append defaults and overrides on purpose.",

@@ -152,7 +152,7 @@ pub(super) const UNKNOWN: Judgement = Judgement {
         it under `-XX:+IgnoreUnrecognizedVMOptions`.",
     remedy: "Correct the name; the nearest one that this JDK has is offered.",
     wrong: "Flags of other JVMs (OpenJ9, GraalVM, Zing), of debug builds, of other CPUs than x86-64 and of releases between those \
-        of the tables are not known here.",
+        of the tables are unknown here.",
     sources: TABLES,
     judge: unknown,
 };
@@ -232,7 +232,7 @@ pub(super) const IGNORED: Judgement = Judgement {
     looks_for: "Flags of which this JDK says `Ignoring option ...; support was removed in ...`. It starts, and the next release or \
         the one after it will not.",
     remedy: "Write what takes its place, or take it out.",
-    wrong: "What the flag was for may still be wanted: the page of the release that removed it tells how it is done now.",
+    wrong: "What the flag was for may still be wanted: the release notes of the version that removed it describe the replacement.",
     sources: TABLES,
     judge: ignored,
 };
@@ -515,11 +515,11 @@ fn old_fraction(case: &Case, text: &str) -> Option<String> {
 
 pub(super) const UNSEEN: Judgement = Judgement {
     id: "jvm-options-unseen",
-    summary: "Options that stand in a file and were not read, or a JDK that no table is of",
+    summary: "Options in a file that was not read, or a JDK that no table is of",
     looks_for: "`@file`, `-XX:Flags=` and `-XX:VMOptionsFile=`, and releases without a table of their own.",
     remedy: "Give the contents of the file in its place; ask the JVM itself with `-XX:+PrintFlagsFinal`.",
     wrong: "Options may also come from environment variables and from a JDK_JAVA_OPTIONS that is not seen here.",
-    sources: "`java` of JDK 9 and newer, command-line argument files; a JDK 7 was not to be had when the tables were made.",
+    sources: "`java` of JDK 9 and newer, command-line argument files; no JDK 7 was available when the tables were made.",
     judge: unseen,
 };
 

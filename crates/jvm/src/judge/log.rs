@@ -43,7 +43,7 @@ const DECORATORS: [&str; 25] = [
 
 const OPTIONS: [&str; 3] = ["filecount", "filesize", "foldmultilines"];
 
-/// Why the JVM does not start with `-Xlog:` and this; `None` where it does, or where that is not known.
+/// Why the JVM does not start with `-Xlog:` and this; `None` where it does, or where that is unknown.
 pub(super) fn why(release: Release, text: &str) -> Option<String> {
     // A file name in quotes may hold a colon.
     let quote = text.find('"');
@@ -166,7 +166,7 @@ fn of_selection(release: Release, selection: &str) -> Option<String> {
     let mut seen: Vec<&str> = Vec::new();
     for tag in tags.split('+') {
         if seen.contains(&tag) {
-            return Some(format!("the tag {tag} stands twice in '{selection}'"));
+            return Some(format!("the tag {tag} appears twice in '{selection}'"));
         }
         seen.push(tag);
         if !is_tag(release, tag) {
@@ -222,7 +222,7 @@ mod tests {
             ("gc*+heap", "'gc*' is no tag"),
             ("gc,,safepoint", "'' is no tag"),
             ("gc*,", "'' is no tag"),
-            ("gc+heap+gc", "stands twice"),
+            ("gc+heap+gc", "appears twice"),
             ("gc:file=x.log:time,foo", "'foo' is no decoration"),
             ("gc:stdout:none,time", "'none' is no decoration"),
             ("gc:file=x.log:time:foo=1", "'foo' is not an option"),

@@ -35,7 +35,7 @@ fn heap_exceeds_memory(case: &Case) -> Vec<Finding> {
     let Some((room, what)) = case.machine.room() else {
         return undecided(
             "memory",
-            "the memory of the machine that runs it is not known",
+            "the memory of the machine that runs it is unknown",
             "give --memory, or look at a running process by its pid",
         );
     };
@@ -228,7 +228,7 @@ fn too_many_threads(case: &Case) -> Vec<Finding> {
     let Some(cpus) = case.machine.cpus.or(asked) else {
         return undecided(
             "cpus",
-            "the CPUs of the machine that runs it are not known",
+            "the CPUs of the machine that runs it are unknown",
             "give --cpus, or look at a running process by its pid",
         );
     };

@@ -300,7 +300,7 @@ pub(super) fn unknown(case: &Case, given: &Given) -> Option<String> {
             name if CHECKED.contains(&name) && !is_default(case, setting) => {
                 "the JVM checks it against other flags or the processor"
             }
-            name if is_odd_text(case, name) => "what it takes is not known here",
+            name if is_odd_text(case, name) => "what it takes is unknown here",
             "SurvivorRatio" if !old && number > Some(most_ratio(case)) => {
                 "its limit depends on the heap and the collector"
             }
@@ -408,7 +408,7 @@ const TEXTS: &[&str] = &[
     "StartFlightRecording",
 ];
 
-/// A flag of this JDK with a text that is not known here.
+/// A flag of this JDK with a text that is unknown here.
 fn is_odd_text(case: &Case, name: &str) -> bool {
     let flag = case.table().find(name).filter(|flag| flag.is_alive());
     let is_text = flag.is_some_and(|flag| matches!(flag.value, Type::Text | Type::List));

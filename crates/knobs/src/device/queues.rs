@@ -73,7 +73,8 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     };
     let change = if wish == "max" {
         let channels = device::details(&KNOB, context)?.channels;
-        let most = channels.ok_or_else(|| KNOB.bad_wish(wish, "the driver does not tell"))?;
+        let most = channels
+            .ok_or_else(|| KNOB.bad_wish(wish, "the driver does not report its largest count"))?;
         all(
             most.max_rx.into(),
             most.max_tx.into(),

@@ -76,5 +76,5 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     for path in queues {
         draft = draft.file(context.place, path, &share);
     }
-    Ok(draft.note("flows that nobody has read yet go where net.rps_cpus sends them"))
+    Ok(draft.note("flows without a reader yet follow net.rps_cpus"))
 }

@@ -40,8 +40,9 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     let wish = match wish {
         "max" => {
             let ring = device::details(&KNOB, context)?.ring;
-            let ring = ring
-                .ok_or_else(|| KNOB.bad_wish(wish, "the driver does not tell its largest sizes"))?;
+            let ring = ring.ok_or_else(|| {
+                KNOB.bad_wish(wish, "the driver does not report its maximum sizes")
+            })?;
             &format!("rx={} tx={}", ring.max_rx, ring.max_tx)
         }
         wish => wish,

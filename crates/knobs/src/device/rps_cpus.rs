@@ -18,7 +18,7 @@ pub(crate) static KNOB: Knob = Knob {
         helps: "When a device has fewer receive queues than the machine has CPUs, softirq time sits on a few of \
                 them, and the packets end in different sockets.",
         costs: "Interrupts between CPUs and a second queue per packet. With one socket behind it all it collapses: \
-                the CPUs fight for the socket's lock (270 k to 17 k transactions/s in the reference case), so it \
+                the CPUs contend for the socket's lock (270 k to 17 k transactions/s in the reference case), so it \
                 is judged together with SO_REUSEPORT. Where each CPU has a queue of its own it only costs.",
         undone: "The former mask of every queue is written back.",
         sources: "Documentation/networking/scaling.rst (Linux); the UDP ladder of the reference case (20 cores, \

@@ -17,7 +17,7 @@ const MOUNT: Knob = Knob {
 /// `disk.discard`
 pub(crate) static DISCARD: Knob = Knob {
     id: "disk.discard",
-    summary: "whether deleted blocks are told to the disk at once or once a week",
+    summary: "whether deleted blocks are trimmed at once or once a week",
     values: "online (with each deletion) or periodic (by fstrim alone)",
     doc: Doc {
         does: "With the mount option discard every deletion sends commands to the disk; fstrim does it in one go. The \

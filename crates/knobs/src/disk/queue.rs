@@ -42,7 +42,7 @@ pub(crate) static QUEUE_DEPTH: Knob = Knob {
     doc: Doc {
         does: "So many commands are outstanding at the device; the rest waits in the scheduler.",
         helps: "When aqu-sz stays at it and the array behind has many disks.",
-        costs: "An array that is overrun answers all of them late. The driver may take less than asked, which is told.",
+        costs: "An array that is overrun answers all of them late. The driver may take less than requested; the result is shown.",
         undone: PUT_BACK,
         sources: "Documentation/scsi/scsi_mid_low_api.rst (Linux); the reference case of the bank gives the command only.",
     },

@@ -63,7 +63,7 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
             "    - name: {}\n      when: {OTHERS}\n      ansible.builtin.fail:\n        msg: {}\n",
             quoted(name),
             quoted(&format!(
-                "cannot add to the kernel command line: which tool does it here is not known; all else is done. Add these words \
+                "cannot add to the kernel command line: which tool does it here is unknown; all else is done. Add these words \
                  with the tool of this distribution: {words}"
             )),
         );

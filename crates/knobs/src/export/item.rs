@@ -95,7 +95,7 @@ impl Item {
             } => Self::Boot { text: text.clone() },
             Edit::ByHand { way, text } => Self::Fleeting {
                 what: format!("{}: {text}", way.place()),
-                why: "a person does it".to_owned(),
+                why: "done by hand".to_owned(),
             },
             Edit::Affinity { .. } => fleeting(
                 edit,

@@ -20,7 +20,7 @@ pub(crate) static KNOB: Knob = Knob {
         does: "A driver may publish a mask per interrupt; to follow it is to write it to the interrupt's affinity. \
                irqbalance once did (-h exact) and no longer does. Interrupts without a hint stay.",
         helps: "When the hints are spread over all cores and irqbalance kept all queues on one node.",
-        costs: "irqbalance moves them again unless it is told not to (net.irqbalance_stop).",
+        costs: "irqbalance moves them again unless irqbalance is stopped (net.irqbalance_stop).",
         undone: "The former list of every interrupt is written back.",
         sources: "irqbalance issues 171, 234 and 311; the reference case applies it together with receive steering.",
     },

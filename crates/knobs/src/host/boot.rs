@@ -172,7 +172,7 @@ pub(crate) static NOHZ: Knob = Knob {
     summary: "no timer tick on idle CPUs",
     values: "on or off",
     doc: Doc {
-        does: "An idle CPU is not woken for a tick that nobody needs.",
+        does: "An idle CPU is not woken for unneeded ticks.",
         helps: "When idle CPUs still take hundreds of timer interrupts per second; distributions have it on.",
         costs: "A little latency at waking up.",
         undone: BACK_AT_BOOT,

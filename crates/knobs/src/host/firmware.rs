@@ -8,7 +8,7 @@ use crate::turn::Turn;
 
 const SETUP: &str = "it is a setting of the firmware; change it in the setup at the next maintenance, then measure \
                      anew";
-const PURCHASE: &str = "it is hardware; plan it with whoever buys it";
+const PURCHASE: &str = "it is hardware; plan it with the purchase";
 const BACK_IN_SETUP: &str = "The former choice is made again in the firmware's setup.";
 const REFERENCE: &str = "The reference case of the bank (Kunpeng 920), table of BIOS settings; it gives the direction \
                          and no figure.";
@@ -100,7 +100,7 @@ pub(crate) static NIC_QUEUES: Knob = Knob {
 /// `bios.numa`
 pub(crate) static NUMA: Knob = Knob {
     id: "bios.numa",
-    summary: "whether the system is told which memory is near which CPUs",
+    summary: "whether the firmware describes which memory is near which CPUs",
     values: "on",
     doc: Doc {
         does: "Without it, addresses are dealt round the sockets and the kernel sees one node.",

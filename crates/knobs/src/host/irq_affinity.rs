@@ -26,7 +26,7 @@ pub(crate) static KNOB: Knob = Knob {
         helps: "When the interrupts of a device sit on one CPU or one NUMA node, and that CPU or node is full, while \
                 others idle.",
         costs: "Packets are handled far from the device's memory where they leave its node. irqbalance overwrites it \
-                within 10 s unless it is told not to (net.irqbalance_stop). Managed interrupts refuse. A write acts \
+                within 10 s unless irqbalance is stopped (net.irqbalance_stop). Managed interrupts refuse. A write acts \
                 with the next interrupt, so it cannot be judged within a moment.",
         undone: "The former list of every interrupt is written back; one that irqbalance moved meanwhile is left to it \
                  and named.",

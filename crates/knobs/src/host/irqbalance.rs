@@ -15,7 +15,7 @@ pub(crate) static KNOB: Knob = Knob {
     id: "net.irqbalance_stop",
     risk: Risk::Disruptive,
     summary: "the daemon that moves interrupts between CPUs",
-    values: "stop, run, or ban (which a person does)",
+    values: "stop, run, or ban (by hand)",
     doc: Doc {
         does: "irqbalance looks every 10 seconds at the load of interrupts and rewrites their affinity, also what \
                was set by hand. stop ends it until the next boot, run starts it; ban keeps it from the interrupts of one \

@@ -14,7 +14,7 @@ pub(crate) static KNOB: Knob = Knob {
     values: "PID:NUMBER for a process that runs, such as 4242:65536",
     doc: Doc {
         does: "Sets the limit that holds (RLIMIT_NOFILE, soft). The hard limit is raised only where it is below.",
-        helps: "When a process has used more than four fifths of its limit, or its log tells of EMFILE or \"too many open \
+        helps: "When a process has used more than four fifths of its limit, or its log shows EMFILE or \"too many open \
                 files\".",
         costs: "Memory of the kernel per open file. A program that uses select(2) breaks above 1024 of them.",
         undone: "Both limits are set to what they were, unless somebody has set them anew or the process has ended. Files that \

@@ -10,7 +10,7 @@ pub(crate) static NFT_RULES: Knob = Knob {
     id: "net.nft_rules",
     risk: Risk::Disruptive,
     settable: Settable::No(
-        "rules belong to whoever answers for the firewall; rungwise reads them and never writes them",
+        "rules belong to the firewall's owner; rungwise reads them and never writes them",
     ),
     summary: "the order and shape of firewall rules",
     values: "sets, or order",

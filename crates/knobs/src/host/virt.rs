@@ -5,7 +5,7 @@ use crate::knob::{COMMON, Doc, Knob, Risk, Settable};
 use crate::target::{Form, Target};
 use crate::turn::Turn;
 
-const ON_THE_HOST: &str = "it is set on the host of the virtual machine, by whoever runs that host";
+const ON_THE_HOST: &str = "it is set on the hypervisor, by its administrator";
 
 /// Longest polling that is accepted, ns: a guess, fifty times what guests start with.
 const LONGEST_POLL: u64 = 10_000_000;

@@ -45,7 +45,7 @@ pub(crate) static IPFRAG: Knob = Knob {
     doc: Doc {
         does: "Above it, new fragments are dropped until others are whole or too old.",
         helps: "When ReasmFails grows. First look why there are fragments at all: an MTU that differs on the way.",
-        costs: "Memory that whoever sends fragments can fill.",
+        costs: "Memory that any sender of fragments can fill.",
         undone: PUT_BACK,
         sources: "Documentation/networking/ip-sysctl.rst (Linux); bpftune's fragment tuner.",
     },

@@ -167,7 +167,7 @@ pub(crate) static MODERATE_RCVBUF: Knob = Knob {
 /// `tcp.mtu_probing`
 pub(crate) static MTU_PROBING: Knob = Knob {
     id: "tcp.mtu_probing",
-    summary: "finds the size that fits the path when nobody reports that packets are too large",
+    summary: "finds the size that fits the path when no router reports oversized packets",
     values: "0 (off), 1 (once a black hole is suspected) or 2 (always)",
     doc: Doc {
         does: "TCP tries smaller segments when full ones vanish, and larger ones later.",
@@ -214,7 +214,7 @@ pub(crate) static NOTSENT_LOWAT: Knob = Knob {
     summary: "bytes not yet sent above which a socket is no longer writable",
     values: "a size such as 128KiB; 4294967295B is no limit",
     doc: Doc {
-        does: "A program that waits to write is told to wait while more than this is queued unsent.",
+        does: "A program that waits to write keeps waiting while more than this is queued unsent.",
         helps: "Where streams share a connection and the urgent ones wait behind megabytes already handed over.",
         costs: "More wake-ups of the program.",
         undone: PUT_BACK,

@@ -94,7 +94,7 @@ pub(crate) static GC_LOG: Knob = Knob {
     summary: "a GC log, without which nothing is known of the collector",
     values: "PATH of the file",
     doc: Doc {
-        does: "From JDK 9 on a JVM that runs begins a log when jcmd tells it to. JDK 8 needs options at its start.",
+        does: "From JDK 9 on a running JVM starts a log on a jcmd command. JDK 8 needs options at its start.",
         helps: "When the collector is suspected and there is no log: `rungwise jvm gc PATH` reads it.",
         costs: "Some megabytes a day. It ends with the JVM; the options keep it.",
         undone: "jcmd PID VM.log disable ends every log of that JVM, also those of its options; `output=PATH what=all=off` this one.",
@@ -121,7 +121,7 @@ pub(crate) static HEAP_DUMP: Knob = Knob {
         does: "HeapDumpOnOutOfMemoryError and HeapDumpPath are manageable: jcmd sets both in a JVM that runs.",
         helps: "On, when a heap grows without end and nobody knows with what. Off, where a dump as large as the heap fills the disk \
                 or holds up the restart.",
-        costs: "A dump takes as much disk as the heap, and the JVM stands still while it writes.",
+        costs: "A dump takes as much disk as the heap, and the JVM is stopped while it writes.",
         undone: "The former values are set in the same way.",
         sources: "The jcmd command, VM.set_flag; src/hotspot/share/runtime/globals.hpp (manageable); the reference case of the proxy.",
     },

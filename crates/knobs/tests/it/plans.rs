@@ -414,7 +414,7 @@ net.rfs = 5000
   namespace server: /sys/class/net/veth0/queues/rx-1/rps_flow_cnt
     - 0
     + 2500
-  note: flows that nobody has read yet go where net.rps_cpus sends them
+  note: flows without a reader yet follow net.rps_cpus
 ";
     assert_eq!(diff, expected);
 }

@@ -27,7 +27,7 @@ const LOOK_NS: u64 = 20_000_000;
 const SILENCE_NS: u64 = SECOND;
 /// And after this many timeouts and requests, unless it refuses.
 const SILENT_TIMEOUTS: u64 = 3;
-/// More of the window than this share unseen, and the CPU time of its requests is not known; own guess, since the window's
+/// More of the window than this share unseen, and the CPU time of its requests is unknown; own guess, since the window's
 /// other errors are of a few percent too.
 const MISSED: f64 = 0.1;
 /// Files that a process has open beside the sockets: epoll, standard streams, what the caller holds; a guess.

@@ -20,7 +20,7 @@ pub const FOREIGN: f64 = 0.05;
 pub struct Surroundings {
     /// Busy CPU of neither generator nor server during the window, as a fraction of all CPUs.
     pub foreign_cpu: Option<f64>,
-    /// Why that is not known although it should be, and what would help; absent where it is, or where somebody else judges it.
+    /// Why that is unknown although it should be, and what would help; absent where it is, or where somebody else judges it.
     pub foreign_hidden: Option<&'static str>,
     /// CPU seconds of the server during the window, over window times CPUs that it may use.
     pub server_busy: Option<f64>,

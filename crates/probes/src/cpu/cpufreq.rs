@@ -82,7 +82,7 @@ fn positive(number: f64) -> Result<f64, Absence> {
         Ok(number)
     } else {
         Err(Absence::because(
-            "the frequency driver does not tell the highest frequency",
+            "the frequency driver does not report the highest frequency",
         ))
     }
 }

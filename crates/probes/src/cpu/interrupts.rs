@@ -103,7 +103,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// Interrupts by what stands before the colon, or why their number is not known.
+/// Interrupts by what stands before the colon, or why their number is unknown.
 type Totals<'a> = BTreeMap<&'a str, Result<Rate, Absence>>;
 
 fn numbered<'t, 'a>(table: &'t Interrupts<'a>) -> impl Iterator<Item = (u32, &'t Interrupt<'a>)> {

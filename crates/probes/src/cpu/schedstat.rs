@@ -96,7 +96,7 @@ fn without(why: Absence) -> Absence {
         return Absence::because(format!(
             "this kernel has no {SCHEDSTAT} (CONFIG_SCHEDSTATS)"
         ))
-        .remedy("name a process, whose threads tell: --pid PID");
+        .remedy("name a process to read its threads: --pid PID");
     }
     why
 }

@@ -72,7 +72,7 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 On x86 the `hypervisor` flag of the CPU decides. On other platforms a guest is known by its firmware's or \
-device tree's words only, and where neither can be read the answer is not known. A container shows itself by \
+device tree's words only, and where neither can be read the answer is unknown. A container shows itself by \
 the files of its engine or by the control group of process 1; with a cgroup namespace of its own and neither \
 Docker nor Podman it may stay hidden. The environment of process 1 would tell more and is not read, since \
 secrets live there. Sources: arch/x86/kernel/cpu/hypervisor.c of Linux 6.18; systemd src/basic/virt.c.",
@@ -137,7 +137,7 @@ fn hypervisor(window: &Window<'_>, info: Option<&CpuInfo>) -> Result<(String, Or
         None if guest_by_name => Ok((firmware.clone(), Origin::new(PRODUCT, firmware))),
         None if known => Ok((String::new(), Origin::new(PRODUCT, firmware))),
         None => Err(Absence::because(
-            "neither the CPU nor the firmware tells whether this is a guest",
+            "neither the CPU nor the firmware reports whether this is a guest",
         )),
     }
 }

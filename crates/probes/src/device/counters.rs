@@ -115,7 +115,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             per_interrupt(device, packets, taken, evidence);
         }
     }
-    let none = Absence::because("no device tells it");
+    let none = Absence::because("no device reports it");
     enter::unless_told(evidence, PROBE.yields, &none, DEV);
 }
 

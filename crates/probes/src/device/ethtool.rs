@@ -53,7 +53,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         told.rings();
         told.rss();
     }
-    let none = Absence::because("no network device has it or tells it");
+    let none = Absence::because("no network device has it or reports it");
     enter::unless_told(evidence, PROBE.yields, &none, "ethtool");
 }
 
@@ -89,7 +89,7 @@ impl Told<'_> {
             Some(other) => Absence::because(format!("{}: {other}", part.said)),
             // Hash fields are not asked for where there is nothing to hash for.
             None if part.name == HASH.name && self.device.rss.is_none() => self.refusal(RSS),
-            None => Absence::because(format!("the driver tells no {}", part.said)),
+            None => Absence::because(format!("the driver reports no {}", part.said)),
         }
     }
 

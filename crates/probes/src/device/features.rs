@@ -30,7 +30,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         Ok(devices) => devices,
         Err(why) => return evidence.absent(PROBE.yields, &why, SOURCE),
     };
-    let none = rungwise_model::evidence::Absence::because("no device tells its features");
+    let none = rungwise_model::evidence::Absence::because("no device reports its features");
     evidence.absent(PROBE.yields, &none, SOURCE);
     for device in devices {
         for (name, (on, fixed)) in &device.features {

@@ -112,7 +112,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let names: BTreeSet<&str> = known.keys().copied().chain(shown).collect();
     let none = match asked {
         Err(why) if names.is_empty() => why,
-        _ => Absence::because("no network device tells it"),
+        _ => Absence::because("no network device reports it"),
     };
     let mut tunnels = Vec::new();
     for name in &names {
@@ -226,7 +226,9 @@ impl<'a> One<'_, 'a> {
     fn node(&self) -> Result<(f64, Origin), Absence> {
         match self.number(NODE) {
             Ok((node, origin)) if node >= 0.0 => Ok((node, origin)),
-            Ok(_) => Err(Absence::because("the firmware does not tell its NUMA node")),
+            Ok(_) => Err(Absence::because(
+                "the firmware does not report its NUMA node",
+            )),
             Err(_) => Err(Absence::because("it has no NUMA node of its own")),
         }
     }

@@ -39,7 +39,7 @@ pub(crate) static PROBE: Probe = Probe {
 Read are rx_missed_errors and rx_fifo_errors of the kernel, and of the driver's statistics those called \
 rx_missed*, rx_no_buffer*, rx_fifo*, rx_no_dma_resources*, *out_of_buffer and *hw_drop_overruns, per queue or in \
 all. A name stands for one way to count; where several grew, the largest is told. rx_dropped is not among \
-them: it also counts frames that nobody wanted. The share is that of packets missed in packets missed and \
+them: it also counts frames without a receiver. The share is that of packets missed in packets missed and \
 received. Sources: Documentation/networking/statistics.rst and the drivers of Linux 6.18.",
 };
 
@@ -102,7 +102,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
     let none = window
         .unlisted(STATISTICS[0])
-        .unwrap_or_else(|| Absence::because("no device tells counters of packets that it missed"));
+        .unwrap_or_else(|| Absence::because("no device counts packets that it missed"));
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
 

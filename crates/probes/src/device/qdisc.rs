@@ -89,7 +89,7 @@ fn tell_course(course: &[(f64, &Qdisc)], subject: &Subject, evidence: &mut Evide
     let looks: Vec<String> = backlog.iter().map(ToString::to_string).collect();
     let origin = Origin::new(
         SOURCE,
-        format!("backlog in packets at the looks: {}", looks.join(", ")),
+        format!("backlog in packets per sample: {}", looks.join(", ")),
     );
     let median = rates::median(&backlog);
     evidence.series(

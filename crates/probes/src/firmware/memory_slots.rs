@@ -51,7 +51,7 @@ fn channels(window: &Window<'_>) -> Result<(smbios::Channels, String), Absence> 
     let channels = smbios::channels(&slots).ok_or_else(|| {
         let first = &slots[0];
         Absence::because(format!(
-            "the names of the {} memory slots do not tell their channels ('{}' on '{}', ...)",
+            "the names of the {} memory slots do not show their channels ('{}' on '{}', ...)",
             slots.len(),
             first.device,
             first.bank

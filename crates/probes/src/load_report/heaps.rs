@@ -40,7 +40,7 @@ pub(super) fn share(rows: &[(f64, u64)]) -> Result<(f64, String), Absence> {
         if hidden > HIDDEN {
             let (from, to) = place;
             return Err(Absence::because(format!(
-                "{}, and the rows do not tell how many of the others took {from} to {to} ms",
+                "{}, and the rows do not show how many of the others took {from} to {to} ms",
                 table.around(place)
             ))
             .remedy("print more rows for each half that is left, as HistogramLogProcessor does with -percentilesOutputTicksPerHalf 50"));

@@ -67,7 +67,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// Why misses of the TLB are not known.
+/// Why misses of the TLB are unknown.
 fn uncounted(window: &Window<'_>) -> Absence {
     // The CPU's own counters: `cpu` on x86, `cpu_core` and `cpu_atom` on its hybrids, `armv8_pmuv3_0` on ARM.
     let counters = window.matching(COUNTERS).into_iter().any(|(_, stars)| {

@@ -69,9 +69,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             .iter()
             .map(|name| {
                 let number = fields::number(text, name).map(|number| number as f64);
-                number.ok_or_else(|| {
-                    Absence::because(format!("{PATH} of this kernel does not tell {name}"))
-                })
+                number
+                    .ok_or_else(|| Absence::because(format!("{PATH} of this kernel lacks {name}")))
             })
             .collect();
         let value = numbers.and_then(|numbers| {

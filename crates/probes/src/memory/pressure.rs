@@ -92,7 +92,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
                     evidence.number(key, Subject::host(), stall.avg10, origin);
                 }
                 (None, None) => {
-                    let why = Absence::because(format!("{path} does not tell it"));
+                    let why = Absence::because(format!("{path} lacks it"));
                     evidence.absent(&[key], &why, path);
                 }
             }

@@ -29,7 +29,7 @@ pub(crate) fn owners<'a>(window: &Window<'a>) -> Result<&'a BTreeMap<u64, Owner>
     }
 }
 
-/// Yields `name pid` as the owner of the socket, or why it is not known.
+/// Yields `name pid` as the owner of the socket, or why it is unknown.
 pub(super) fn owner(
     evidence: &mut Evidence,
     key: &'static Key,

@@ -31,7 +31,7 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 Permissive costs as much as enforcing: every decision is made, none is obeyed. Containers usually hide \
-/sys/fs/selinux; /proc/filesystems still tells that SELinux is active, and then the mode is not known. A miss \
+/sys/fs/selinux; /proc/filesystems still tells that SELinux is active, and then the mode is unknown. A miss \
 of the access vector cache computes a decision from the policy; a steady rate of them means that the cache \
 (/sys/fs/selinux/avc/cache_threshold) is too small. Source: security/selinux/selinuxfs.c of Linux 6.18.",
 };

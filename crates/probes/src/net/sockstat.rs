@@ -71,7 +71,7 @@ fn used(
         Err(why) => return evidence.absent(&[key], &why, SOCKSTAT),
     };
     let Some(last) = course.last() else {
-        let why = Absence::because(format!("{SOCKSTAT} tells no memory of {protocol}"));
+        let why = Absence::because(format!("{SOCKSTAT} shows no memory of {protocol}"));
         return evidence.absent(&[key], &why, SOCKSTAT);
     };
     evidence.series(

@@ -219,7 +219,7 @@ fn sockets(subject: &Subject, address: &Address<'_>, seconds: f64, evidence: &mu
         origin.clone(),
     );
     let Some(smallest) = memories.iter().map(|memory| memory.rcvbuf).min() else {
-        let why = Absence::because("the kernel tells no memory of these sockets");
+        let why = Absence::because("the kernel reports no memory of these sockets");
         for key in [
             &keys::UDP_DROPPING_SOCKETS,
             &keys::UDP_RCVBUF,
@@ -310,7 +310,7 @@ fn readers(
         .filter_map(|(pid, threads)| largest_delay(window, *pid, *threads))
         .collect();
     if pids.is_empty() || delays.len() < pids.len() {
-        let why = Absence::because("the run delay of the threads that read it is not known")
+        let why = Absence::because("the run delay of the threads that read it is unknown")
             .remedy("name the process: --pid PID");
         return enter::absent(
             evidence,

@@ -28,7 +28,7 @@ const TICK: f64 = 0.01;
 
 /// No process was named.
 fn unnamed() -> Absence {
-    Absence::because("no process was named")
+    Absence::because("needs a process")
         .remedy("look again at one: rungwise check --pid PID, or capture with it")
 }
 

@@ -201,7 +201,7 @@ fn settings(window: &Window<'_>, evidence: &mut Evidence, thread: &Thread<'_>, s
     let text = window.text(&path);
     let allowed = match text.clone() {
         Ok(text) => fields::value(text, FIELD)
-            .ok_or_else(|| Absence::because(format!("{path} does not tell {FIELD}"))),
+            .ok_or_else(|| Absence::because(format!("{path} lacks {FIELD}"))),
         Err(_) if still => Err(Absence::because(
             "it did not run in the window, so where it may run was not read",
         )),

@@ -68,7 +68,7 @@ fn a_server_that_receives_on_one_of_its_nodes() {
     // Linux 4.6 does not know where an interrupt really goes, and a device that is down has no interrupts.
     assert!(evidence.each_words(&keys::IRQ_EFFECTIVE).is_err());
     assert_eq!(evidence.each(&keys::IRQ_UNMATCHED).unwrap().len(), 1);
-    // It does not account for hard interrupts either: zero since boot is not known, not zero.
+    // It does not account for hard interrupts either: zero since boot is unknown, not zero.
     assert!(evidence.each(&keys::CPU_IRQ).is_err());
 }
 

@@ -498,7 +498,7 @@ fn both_ends_of_a_connection_within_the_host_are_counted_apart() {
         &keys::TCP_BYTES_SENT,
         &connection("127.0.0.1:80>127.0.0.1:40001"),
     );
-    assert!(rate.unwrap_err().why.reason.contains("one look"));
+    assert!(rate.unwrap_err().why.reason.contains("one sample"));
 }
 
 #[test]

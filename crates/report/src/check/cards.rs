@@ -71,12 +71,12 @@ fn notes(finding: &Finding) -> Vec<String> {
 fn estimated(estimate: &Estimate) -> String {
     // From a doubling on, people think in factors.
     let shown = |gain: f64| match gain {
-        gain if gain.abs() < 5e-4 => "nothing".to_owned(),
-        _ if estimate.high >= 1.0 => numbers::factor(1.0 + gain),
+        gain if estimate.high >= 1.0 => numbers::factor(1.0 + gain),
+        gain if gain.abs() < 5e-4 => "no change".to_owned(),
         gain => numbers::change(gain),
     };
     format!(
-        "estimated, not measured: {} to {}; {}; estimates do not add up",
+        "estimate, not measured: {} to {}; {}; estimates do not add up",
         shown(estimate.low),
         shown(estimate.high),
         estimate.basis

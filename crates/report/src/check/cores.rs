@@ -105,7 +105,7 @@ fn map(evidence: &Evidence) -> Option<Chart> {
         .map(|(node, rows)| MapGroup {
             title: match node {
                 Some(node) if several => node_title(evidence, node),
-                None if several => "node not known".to_owned(),
+                None if several => "node unknown".to_owned(),
                 _ => String::new(),
             },
             rows,

@@ -95,7 +95,7 @@ impl Fact {
         }
     }
 
-    /// The number or the words of this key of the host; nothing where it is not known.
+    /// The number or the words of this key of the host; nothing where it is unknown.
     pub(super) fn of(evidence: &Evidence, name: &str, key: &'static Key) -> Option<Self> {
         let host = Subject::host();
         Some(Self {

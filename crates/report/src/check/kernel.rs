@@ -101,7 +101,7 @@ fn samples(evidence: &Evidence) -> Option<String> {
     let taken = evidence.host(&keys::STACK_SAMPLES).ok()?;
     let told = &taken.reading.origin.line;
     (!told.is_empty()).then(|| {
-        format!("{told}, and some 20 µs of interrupt for each sample, which nobody accounts")
+        format!("{told}, and some 20 µs of interrupt for each sample, which no counter includes")
     })
 }
 

@@ -281,7 +281,7 @@ fn accept_queue(evidence: &Evidence) -> Option<(f64, String)> {
         .max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// `unknown` stations are not known, or only a part of them is.
+/// `unknown` stations are unknown, or only a part of them is.
 fn title(steps: &[Step], unknown: usize) -> String {
     let most = steps
         .iter()

@@ -69,7 +69,7 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
 fn fact(evidence: &Evidence, name: &str, key: &'static Key) -> Fact {
     Fact::of(evidence, name, key).unwrap_or_else(|| {
         let why = evidence.missing(key, &Subject::host()).why.reason;
-        Fact::words(name, format!("not known: {why}"))
+        Fact::words(name, format!("unknown: {why}"))
     })
 }
 
@@ -81,7 +81,7 @@ fn longest(evidence: &Evidence) -> String {
             "" => String::new(),
             remedy => format!("; {remedy}"),
         };
-        return format!("not known: {}{remedy}", missing.why.reason);
+        return format!("unknown: {}{remedy}", missing.why.reason);
     }
     let [cpu] = &look::largest(evidence, key, 1)[..] else {
         return "no task waited".to_owned();
@@ -103,14 +103,14 @@ fn throttled(evidence: &Evidence) -> String {
             let stopped = groups.iter().filter(|(_, share)| share.value > 0.0).count();
             match (stopped, &look::largest(evidence, key, 1)[..]) {
                 (1.., [most]) => format!(
-                    "{}, most of all {}; told by group, not by CPU",
+                    "{}, most of all {}; known by group, not by CPU",
                     numbers::plural(stopped, "control group"),
                     most.name()
                 ),
                 _ => "no control group".to_owned(),
             }
         }
-        Err(missing) => format!("not known: {}", missing.why.reason),
+        Err(missing) => format!("unknown: {}", missing.why.reason),
     }
 }
 
@@ -357,7 +357,7 @@ mod tests {
     fn a_kernel_that_keeps_no_wait_by_cpu_says_so_with_what_helps() {
         let mut evidence = Evidence::over(10.0);
         let why = Absence::because("this kernel has no /proc/schedstat (CONFIG_SCHEDSTATS)")
-            .remedy("name a process, whose threads tell: --pid PID");
+            .remedy("name a process to read its threads: --pid PID");
         evidence.absent(&[&keys::CPU_RUN_DELAY], &why, "/proc/schedstat");
         let said = longest(&evidence);
         assert!(said.contains("CONFIG_SCHEDSTATS"), "{said}");
@@ -416,6 +416,6 @@ mod tests {
         }
         let said = throttled(&evidence);
         assert!(said.contains("most of all /docker/web"), "{said}");
-        assert!(throttled(&Evidence::over(1.0)).starts_with("not known"));
+        assert!(throttled(&Evidence::over(1.0)).starts_with("unknown"));
     }
 }

@@ -487,7 +487,7 @@ fn exact(value: &Value) -> String {
         Value::Number(number) => number.to_string(),
         Value::Text(text) if text.is_empty() => "none".to_owned(),
         Value::Text(text) => text.clone(),
-        Value::Absent(why) => format!("not known: {}", why.reason),
+        Value::Absent(why) => format!("unknown: {}", why.reason),
     }
 }
 

@@ -142,7 +142,7 @@ fn findings(all: &[RuleDifference]) -> Table {
     let word = |outcome| match outcome {
         Outcome::Act => "act",
         Outcome::Watch => "watch",
-        Outcome::Undecided => "not known",
+        Outcome::Undecided => "unknown",
         Outcome::Clear => "clear",
     };
     let rows = all

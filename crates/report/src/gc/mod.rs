@@ -105,8 +105,8 @@ fn verdict(report: &GcReport, target: &str) -> Verdict {
             (("✗", "limit missed", Tone::Bad), sentence)
         }
         (None, None) if report.pauses.count == 0 => (
-            ("?", "not known", Tone::Doubt),
-            "the log tells of no pause".to_owned(),
+            ("?", "unknown", Tone::Doubt),
+            "the log contains no pauses".to_owned(),
         ),
         (None, None) => {
             let free = report.throughput.map_or_else(String::new, |share| {
@@ -176,7 +176,7 @@ fn fine_share(share: f64) -> String {
 
 /// `G1, JDK 17.0.15`; what is not told is not said.
 fn jvm(run: &Run) -> String {
-    let collector = run.jvm.collector.as_deref().unwrap_or("collector not told");
+    let collector = run.jvm.collector.as_deref().unwrap_or("collector unknown");
     match &run.jvm.version {
         Some(version) => format!("{collector}, JVM {version}"),
         None => collector.to_owned(),
@@ -206,7 +206,7 @@ fn tiles(report: &GcReport, run: &Run) -> Vec<Tile> {
                     let why = match (known, timed) {
                         (true, true) => "the log contains a single pause",
                         (true, false) => "the log has no clock",
-                        (false, _) => "the log tells of no pause",
+                        (false, _) => "the log contains no pauses",
                     };
                     why.to_owned()
                 },
@@ -269,7 +269,7 @@ fn tiles(report: &GcReport, run: &Run) -> Vec<Tile> {
                     numbers::count(slo.pauses),
                     millis(slo.limit_ms),
                     if slo.met.is_none() {
-                        "; not known: not all pauses are in the log"
+                        "; unknown: not all pauses are in the log"
                     } else {
                         ""
                     }
@@ -387,7 +387,7 @@ fn about(report: &GcReport, run: Option<&Run>) -> Vec<Block> {
     let mut blocks = vec![section("jvm", "JVM")];
     if known.is_empty() {
         blocks.push(Block::Prose(
-            "The log tells nothing of its JVM: it begins later, or was not asked to (-Xlog:gc+init).".to_owned(),
+            "The log has no JVM header: its start is missing, or -Xlog:gc+init was off.".to_owned(),
         ));
     } else {
         blocks.push(Block::Facts(known));

@@ -33,7 +33,7 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
                 .map(|(name, spread)| (&**name, spread));
             blocks.push(Block::Table(spreads(
                 "Cause",
-                "By cause, of the pauses that tell one.",
+                "By cause, of the pauses that have one.",
                 named,
             )));
         }

@@ -42,7 +42,7 @@ fn station(step: &Step, most: f64) -> Markup {
                         span { b { (numbers::rate(*per_s)) } ", " (numbers::significant(*total)) " in all" }
                     }
                     Loss::Filled(share) => span { (numbers::share(*share)) " filled" },
-                    Loss::Unknown(why) => span { "not known: " (why) },
+                    Loss::Unknown(why) => span { "unknown: " (why) },
                 }
                 @if !step.note.is_empty() { small { (step.note) } }
             }

@@ -1,4 +1,4 @@
-//! Stations of a way, one line each: what was lost there, or why that is not known.
+//! Stations of a way, one line each: what was lost there, or why that is unknown.
 
 use super::text::{Paint, clean, pad, width_of, wrap};
 use crate::block::{Loss, NEARLY_FULL, Steps, Tone};
@@ -32,7 +32,7 @@ pub(super) fn draw(plot: &Steps, width: usize, paint: Paint) -> Vec<String> {
                 };
                 (symbol, tone, format!("{} filled", numbers::share(*share)))
             }
-            Loss::Unknown(why) => ("?", Tone::Doubt, format!("not known: {why}")),
+            Loss::Unknown(why) => ("?", Tone::Doubt, format!("unknown: {why}")),
         };
         let said = if step.note.is_empty() {
             said

@@ -20,8 +20,8 @@ pub(super) fn picture(report: &TuneReport) -> Block {
     let quantity = format!("change of {metric} against the variant without the change");
     let note = match band {
         Some(effect) => format!(
-            "Line: interval; dot: median of the pairs. Of changes within the shaded band, ±{}, this machine's noise hides \
-             more than one in five.",
+            "Line: interval; dot: median of the pairs. Shaded, ±{}: effects too small to detect reliably on this machine \
+             (missed more than 20 % of the time).",
             numbers::share(effect)
         ),
         None => "Line: interval; dot: median of the pairs.".to_owned(),

@@ -48,5 +48,5 @@ fn dumps_that_tell_nothing_are_not_called_good() {
         dump.deadlocks.clear();
     }
     let text = markdown::render(&threads::blocks(&report, "x"));
-    assert!(text.contains("not known"), "{text}");
+    assert!(text.contains("unknown"), "{text}");
 }

@@ -60,7 +60,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .confidence(Grade::High)
                 .cite(inside.reading)
                 .turn_device("cpu.cgroup_freezer", group.name(), "thawed")
-                .refuted_by("somebody paused the group on purpose and nobody waits for it");
+                .refuted_by("the group was paused on purpose and nothing waits for it");
             cite_members(finding, group, evidence)
         })
         .collect();

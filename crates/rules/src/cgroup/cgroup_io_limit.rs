@@ -22,7 +22,7 @@ const USED: Threshold = Threshold {
 const WAITING: Threshold = Threshold {
     name: "share of the window in which a task of the group waits for a disk, where it is known",
     value: 0.05,
-    origin: "own guess, for the guard: a limit that nobody waits for costs nothing",
+    origin: "own guess, for the guard: a limit without waiters costs nothing",
 };
 
 const STUCK: Threshold = Threshold {

@@ -153,7 +153,7 @@ fn judge(evidence: &Evidence) -> Judgement {
 /// How it stood on the other side of a full generator.
 fn beside(server: Option<Quantity<'_>>, room: Option<Quantity<'_>>) -> String {
     let Some(server) = server else {
-        return "and how busy the service was is not known".to_owned();
+        return "and how busy the service was is unknown".to_owned();
     };
     let service = format!(
         "while the service used {} of its CPUs",

@@ -16,7 +16,7 @@ const IDLE: Threshold = Threshold {
 };
 
 const DELAY: Threshold = Threshold {
-    name: "longest run delay of a thread, as a share of the window, below which nobody waits for a CPU",
+    name: "longest run delay of a thread, as a share of the window, below which no thread waits for a CPU",
     value: 0.05,
     origin: "own guess: a wait of a twentieth is not what makes a service slow",
 };
@@ -99,7 +99,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             key: keys::JVM_LOCK_WAITING.id,
             subject: Subject::host(),
             why: Absence::because(format!(
-                "the CPUs are {mean} busy; whether the service waits for its own locks stands in a thread dump only"
+                "the CPUs are {mean} busy; only a thread dump shows whether the service waits for its own locks"
             ))
             .remedy("take three dumps some seconds apart (jcmd PID Thread.print -l), and give them: rungwise check --pid PID --dumps FILE..."),
         });

@@ -14,7 +14,7 @@ use crate::{Doc, Judgement, Rule, Threshold, process, say};
 const WAITS: Threshold = Threshold {
     name: "share of the window spent waiting for a CPU",
     value: 0.10,
-    origin: "own guess, after the USE method: any lasting saturation is worth a look",
+    origin: "own guess, after the USE method: any lasting saturation is worth attention",
 };
 
 const FULL: Threshold = Threshold {
@@ -67,7 +67,7 @@ pub(crate) static RULE: Rule = Rule {
             stolen: the hypervisor's placement (virt.vcpu_pin). A quota: see cfs-throttled. CPUs with time to spare: \
             placement, so pin the threads (cpu.pin_threads), away from CPUs that are full of packets (net.irq_affinity).",
         wrong: "On a machine that others share, the wait is theirs to cause and passes: see noise-gate. A batch job that \
-            waits harms nobody. Without --pid it is not known who waits.",
+            waits harms nobody. Without --pid it is unknown who waits.",
         sources: "Brendan Gregg, Systems Performance, USE method; Documentation/accounting/psi.rst; \
             Documentation/scheduler/sched-stats.rst.",
     },
@@ -192,7 +192,7 @@ fn cause(
     }
     Ok(match thread {
         Some(_) => finding.turn("cpu.pin_threads", "on"),
-        // Whom to pin is not known.
+        // Whom to pin is unknown.
         None => finding.consider("cpu.pin_threads"),
     })
 }

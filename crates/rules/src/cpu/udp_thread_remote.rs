@@ -13,7 +13,7 @@ use crate::{Doc, Judgement, Rule, Threshold, process, say};
 const TRAFFIC: Threshold = Threshold {
     name: "datagrams received per second",
     value: 1000.0,
-    origin: "own guess: below it, a cache miss per datagram is nobody's bottleneck",
+    origin: "own guess: below it, a cache miss per datagram is no bottleneck",
 };
 
 const READER: Threshold = Threshold {
@@ -133,7 +133,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     let pid = Subject::new(Kind::Process, process::pid_of(thread));
     let sentence = format!(
-        "{} of {} of pid {} run on other CPUs than those that receive their packets (worst: {} at {} of the looks)",
+        "{} of {} of pid {} run on other CPUs than those that receive their packets (worst: {} in {} of the samples)",
         away.len(),
         say::count(readers.len() as f64, "UDP reader"),
         pid.name(),

@@ -32,7 +32,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "An interrupt of a network device that is still bound outside its affinity and did not fire in \
                     the window.",
-        hurts: "Nothing by itself. But whoever measures now measures the old placement.",
+        hurts: "Nothing by itself. But a measurement taken now shows the old placement.",
         todo: "Send traffic through the queue, then look again; judge a new affinity only after an interrupt.",
         wrong: "It does not look at interrupts that fired: those go where the kernel bound them.",
         sources: "kernel/irq/migration.c (Linux 6.18); measured: after a write of CPU 1 smp_affinity_list read 1 and \

@@ -22,7 +22,7 @@ const MORE: Threshold = Threshold {
 const PRESSED: Threshold = Threshold {
     name: "softirq time of the CPU that spends most",
     value: 0.3,
-    origin: "own guess: below it, packets are nobody's bottleneck",
+    origin: "own guess: below it, packets are no bottleneck",
 };
 
 const FIRES: Threshold = Threshold {
@@ -165,7 +165,7 @@ fn found(evidence: &Evidence, hints: &Hints<'_>, softirq: Quantity<'_>) -> Findi
         format!(" ({} runs)", balancer.value)
     });
     let sentence = format!(
-        "the driver of {device} would deal its queues over {}, and they use only {}{by}",
+        "{device}: affinity hints for {} are ignored; its interrupts use only {}{by}",
         say::count(hints.would as f64, "CPU"),
         say::the_cpus(&hints.used)
     );

@@ -19,7 +19,7 @@ const UNMATCHED: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "irq-names-unknown",
     topic: "device",
-    summary: "the interrupts of a hardware device cannot be told from others",
+    summary: "the interrupts of a hardware device cannot be identified",
     needs: &[&keys::DEVICE_DRIVER, &keys::DEVICE_UP, &keys::IRQ_UNMATCHED],
     thresholds: &[UNMATCHED],
     knobs: &["net.irq_affinity"],
@@ -43,7 +43,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let findings: Vec<_> = devices
         .into_iter()
         .filter(|(device, unmatched)| {
-            // Where it is not known whether the device is up, it is taken for up.
+            // Where it is unknown whether the device is up, it is taken for up.
             let down = evidence
                 .quantity(&keys::DEVICE_UP, device)
                 .is_ok_and(|up| up.value < 0.5);
@@ -54,7 +54,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .words(&keys::DEVICE_DRIVER, device)
                 .map_or(String::new(), |driver| format!(" (driver {})", driver.value));
             let sentence = format!(
-                "no row of /proc/interrupts could be matched to {}{driver}: where its interrupts go is not known",
+                "no row of /proc/interrupts could be matched to {}{driver}: where its interrupts go is unknown",
                 device.name()
             );
             Finding::watch(device, sentence)

@@ -97,7 +97,7 @@ pub(crate) static RULE: Rule = Rule {
         todo: "More queues, if the driver offers them: they come with interrupts of their own, so look where these went \
                before placing any. The interrupts of the queues on different CPUs; receive steering where there is one \
                queue only; in a guest, ask for a network device with several queues. A UDP service with one socket needs \
-               SO_REUSEPORT before any of it: else the CPUs fight for the socket's lock.",
+               SO_REUSEPORT before any of it: else the CPUs contend for the socket's lock.",
         wrong: "Busy polling moves the work into the process, where it is not seen here. Managed interrupts (NVMe \
                 style, some NICs) refuse to be moved (EIO). Traffic over loopback or a veth without NAPI runs on \
                 the CPU of its sender: it is told apart by packets that no interrupting device delivered. From a \
@@ -210,7 +210,7 @@ fn only_virtual(evidence: &Evidence, taken: f64) -> bool {
 }
 
 /// The device whose receive steering names this CPU alone, for all its queues, and what shows that the packets come
-/// from there: their number, or where that is not known, that steering wakes the CPU.
+/// from there: their number, or where that is unknown, that steering wakes the CPU.
 ///
 /// Wake-ups alone prove nothing either way. A CPU that never gets to the end of its backlog is not woken at all
 /// (`enqueue_to_backlog` in net/core/dev.c): it is at its limit, and the count stands still.

@@ -92,7 +92,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         let full = used.is_some_and(|used| used.value > USE.value);
         let load = match used {
             Some(used) => format!("the link {} used", say::percent(used.value)),
-            None => "the link's use not known".to_owned(),
+            None => "link utilisation unknown".to_owned(),
         };
         let sentence = format!(
             "packets of {} are {:.0} bytes on average at MTU {:.0}, {load}, softirq at most {}",

@@ -24,11 +24,11 @@ const MANAGED: Threshold = Threshold {
 const RATE: Threshold = Threshold {
     name: "packets dropped per second",
     value: 1.0,
-    origin: "own guess: fewer are nobody's bottleneck",
+    origin: "own guess: fewer are no bottleneck",
 };
 
 const WAITING: Threshold = Threshold {
-    name: "packets that wait at every look, in a discipline that holds packets back",
+    name: "packets waiting in every sample, in a discipline that holds packets back",
     value: 1.0,
     origin: "definition: a queue that is never empty",
 };

@@ -116,7 +116,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .confidence(Grade::High)
                 .cite(named.reading)
         } else {
-            let sentence = format!("{sentence}; whether its RSS table names all is not known");
+            let sentence = format!("{sentence}; whether its RSS table names all is unknown");
             Finding::watch(device, sentence).confidence(Grade::Medium)
         };
         let finding = finding

@@ -1,6 +1,6 @@
 //! `rps-needed`: too few hardware queues, no receive steering, and one CPU that pays for it.
 //!
-//! Receive steering (RPS) is the cure that can kill: with one UDP socket behind it, all CPUs fight for that
+//! Receive steering (RPS) is the cure that can kill: with one UDP socket behind it, all CPUs contend for that
 //! socket's lock (270 k to 17 k transactions/s in the reference case), and with `SO_REUSEPORT` it made the
 //! rest of the ladder possible. So it is not asked for while `udp-socket-lock` holds, and where UDP makes up
 //! the traffic it is asked for together with `SO_REUSEPORT`.
@@ -63,7 +63,7 @@ pub(crate) static RULE: Rule = Rule {
                     CPU that takes the packets (irq-one-cpu).",
         hurts: "Softirq work stays on the CPUs that the queues interrupt, and the rest of the machine cannot help.",
         todo: "RPS on the device; RFS where many flows are read by threads on other CPUs. A UDP service with one \
-               socket needs SO_REUSEPORT first: without it, RPS makes the CPUs fight for the socket's lock.",
+               socket needs SO_REUSEPORT first: without it, RPS makes the CPUs contend for the socket's lock.",
         wrong: "Where that CPU still has time, spreading brings nothing: below 80 % it is only worth watching. While \
                 udp-socket-lock holds, RPS makes it worse, and this rule is silent.",
         sources: "Documentation/networking/scaling.rst (Linux); the reference case (20 cores, 82599ES, Linux 4.6.3): \
@@ -121,7 +121,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     if udp_socket_lock::holds(evidence) == Ok(true) {
         return Ok(vec![
             Finding::clear(format!(
-                "{device} has {} for {}, but steering would add to the fight for one UDP socket that goes on now \
+                "{device} has {} for {}, but steering would add to the present contention for one UDP socket \
                  (udp-socket-lock)",
                 say::count(queues.value, "receive queue"),
                 say::count(cpus.value, "CPU")

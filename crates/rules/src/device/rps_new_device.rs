@@ -44,10 +44,10 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &["net.rps_cpus", "net.rps_default_mask", "sock.reuseport"],
     doc: Doc {
         looks_for: "A device that is up and has no RPS mask, while an older device of the same kind and driver has one.",
-        hurts: "Packets of the new device are not steered; nobody notices until it carries the load.",
+        hurts: "Packets of the new device are not steered; this goes unnoticed until it carries the load.",
         todo: "Give it its siblings' mask, and set net.core.rps_default_mask for those to come.",
         wrong: "It may have been left out on purpose, so it is never more than worth watching. Where one UDP socket takes the \
-                packets, steering makes the CPUs fight for its lock, so SO_REUSEPORT comes first.",
+                packets, steering makes the CPUs contend for its lock, so SO_REUSEPORT comes first.",
         sources: "Terway issue 90; Documentation/admin-guide/sysctl/net.rst (rps_default_mask).",
     },
     judge,
@@ -58,7 +58,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     evidence.each(&keys::DEVICE_BORN)?;
     let mut findings = Vec::new();
     for (device, masks) in &devices {
-        // Where it is not known whether the device is up, it is taken for up.
+        // Where it is unknown whether the device is up, it is taken for up.
         let down = evidence
             .quantity(&keys::DEVICE_UP, device)
             .is_ok_and(|up| up.value < 0.5);

@@ -74,7 +74,7 @@ pub(crate) static RULE: Rule = Rule {
                     100 flows are known.",
         hurts: "The CPU of that queue is the ceiling of the device.",
         todo: "Hash UDP by addresses and ports (sdfn); or receive steering, which hashes all four. Where one UDP socket takes \
-               the packets, SO_REUSEPORT comes first: else the CPUs of the queues fight for its lock.",
+               the packets, SO_REUSEPORT comes first: else the CPUs of the queues contend for its lock.",
         wrong: "One flow that carries half of the bytes looks the same; TCP's largest flow is checked, UDP's cannot be. \
                 Clients of an unconnected UDP socket are not counted as flows: where UDP dominates and few flows are \
                 known, it is not decided. With ports hashed, fragments of a datagram may go to another queue.",

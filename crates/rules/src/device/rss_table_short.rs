@@ -190,7 +190,7 @@ fn found(
             .severity(Grade::Low)
             .cite(steered.reading)
     } else if steered.is_none() {
-        let sentence = format!("{sentence}; whether receive steering makes up for it is not known");
+        let sentence = format!("{sentence}; whether receive steering makes up for it is unknown");
         Finding::watch(short.device, sentence)
     } else if softirq.value > PRESSED.value && !quiet && !(limit.is_some() && reaches_all) {
         Finding::act(short.device, sentence).severity(Grade::High)

@@ -24,9 +24,9 @@ const SHORT: Threshold = Threshold {
 };
 
 const TOLD: Threshold = Threshold {
-    name: "softirq time of that CPU from which on it is told",
+    name: "softirq time of that CPU from which on it is reported",
     value: 0.25,
-    origin: "own guess, half of the line of irq-one-cpu; a bank's guest told of it without a figure",
+    origin: "own guess, half of the line of irq-one-cpu; a case without a figure",
 };
 
 /// `softirq-conc-guest`

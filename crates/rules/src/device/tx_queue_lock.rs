@@ -21,7 +21,7 @@ const PER_QUEUE: &[&str] = &["mq", "mqprio", "noqueue"];
 pub(crate) static RULE: Rule = Rule {
     id: "tx-queue-lock",
     topic: "device",
-    summary: "CPUs that send fight for the lock of a transmit queue",
+    summary: "sending CPUs contend for the lock of a transmit queue",
     needs: &[
         &keys::CPU_BUSY,
         &keys::DEVICE_TX_PACKETS,

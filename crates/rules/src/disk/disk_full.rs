@@ -24,7 +24,7 @@ const ROOM: Threshold = Threshold {
 const SOON: Threshold = Threshold {
     name: "seconds until it is full at the pace of the window",
     value: 1800.0,
-    origin: "own guess: half an hour is what a person needs to act",
+    origin: "own guess: half an hour is the time needed to act",
 };
 
 pub(crate) static RULE: Rule = Rule {

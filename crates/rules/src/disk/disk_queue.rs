@@ -30,7 +30,7 @@ const BUSY: Threshold = Threshold {
 const WAITING: Threshold = Threshold {
     name: "share of time in which some task waits for a disk",
     value: 0.10,
-    origin: "own guess, for the guard: a queue that nobody waits for costs nothing",
+    origin: "own guess, for the guard: a queue without waiters costs nothing",
 };
 
 const SERIAL: Threshold = Threshold {

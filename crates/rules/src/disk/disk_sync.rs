@@ -122,7 +122,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     if findings.is_empty() {
         let sentence = format!(
-            "flushes of disks take {} of the time, or nobody waits for them",
+            "flushes of disks take {} of the time, or nothing waits for them",
             say::percent(most)
         );
         findings.push(Finding::clear(sentence).below(most, SHARE.value));
@@ -148,7 +148,7 @@ fn syncing(evidence: &Evidence) -> Vec<Finding> {
     }
     let finding = |(process, share): (&Subject, Quantity<'_>)| {
         let sentence = format!(
-            "{} waits for fsync in {} of the samples, and whoever waits for it does too",
+            "{} waits for fsync in {} of the samples; its callers wait as well",
             called(evidence, process),
             say::percent(share.value)
         );

@@ -30,7 +30,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[MUCH, SHORT],
     knobs: &[],
     doc: Doc {
-        looks_for: "More than 500 KB allocated for each request, where the user tells how many requests came (--rate).",
+        looks_for: "More than 500 KB allocated for each request, where the request rate is known (--rate).",
         hurts: "Allocation drives the young collections: at 500/s, 0.5 MB each fill 15 GB a minute.",
         todo: "A profile of allocations shows where the bytes come from (async-profiler -e alloc, JFR). Usual ones are copies of the \
             message, text made of it for logs, buffers sized for the largest message, and boxed numbers. It holds for every JDK \

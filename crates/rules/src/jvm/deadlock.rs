@@ -104,7 +104,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
     Ok(findings)
 }
 
-/// What the dumps leave unseen, so that no deadlock is not known.
+/// What the dumps leave unseen, so that no deadlock is unknown.
 fn unseen(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Lack>, Missing> {
     let mut lacks = Vec::new();
     let ownerless = evidence.quantity(&keys::THREADS_OWNERLESS, jvm)?;

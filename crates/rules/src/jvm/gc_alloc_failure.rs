@@ -85,18 +85,18 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let too_long = long.filter(|long| *long > line);
     if lost <= SHARE.value && too_long.is_none() {
         let sentence = format!(
-            "{what}: the ordinary trigger, no error, and it needs no action; all pauses take {} of the run",
+            "{what}: the normal trigger, not an error, no action needed; all pauses take {} of the run",
             say::percent(lost)
         );
         return Ok(run.cite(Finding::clear(sentence).below(lost, SHARE.value), &keys));
     }
     let sentence = match too_long {
         Some(long) => format!(
-            "{what}; the trigger is ordinary, but they take up to {} (99th percentile)",
+            "{what}; normal trigger (Eden full), but they take up to {} (99th percentile)",
             seconds(long)
         ),
         None => format!(
-            "{what}; the trigger is ordinary, but all pauses take {} of the run",
+            "{what}; normal trigger (Eden full), but all pauses take {} of the run",
             say::percent(lost)
         ),
     };

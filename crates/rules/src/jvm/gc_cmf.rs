@@ -77,7 +77,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A concurrent mode failure or a failed promotion of CMS, with where its cycles start, how long they take and how \
             much is promoted meanwhile.",
-        hurts: "One thread collects the whole heap while the service stands still, for seconds per GiB.",
+        hurts: "One thread collects the whole heap while the service is stopped, for seconds per GiB.",
         todo: "Start earlier, at a fixed share: -XX:CMSInitiatingOccupancyFraction with -XX:+UseCMSInitiatingOccupancyOnly. The \
             share leaves room for what is promoted in one and a half cycles, for the largest single promotion, because CMS collects the \
             young generation only if that much is free, and a tenth to spare. Where the live set leaves no such \

@@ -19,7 +19,7 @@ const INVERTED: Threshold = Threshold {
 const SERIAL: Threshold = Threshold {
     name: "CPU time over wall time of those pauses, below which a single collecting thread waited",
     value: 0.9,
-    origin: "own guess: one thread gets at most 1, less the steps of 10 ms that times are told in",
+    origin: "own guess: one thread gets at most 1, less the 10 ms resolution of the log",
 };
 
 const SYS: Threshold = Threshold {

@@ -14,7 +14,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const CALLS: Threshold = Threshold {
     name: "full collections that System.gc() asked for, from which on it is no accident",
     value: 2.0,
-    origin: "own guess: one may be a person, or the start",
+    origin: "own guess: one may be manual, or the start",
 };
 
 const COST: Threshold = Threshold {
@@ -95,7 +95,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         return Ok(run
             .cite(run.watch(sentence), &cite)
             .severity(Grade::Low)
-            .refuted_by("a person asked for it"));
+            .refuted_by("it was requested by hand"));
     }
     let whole = run.told(&keys::GC_SECONDS);
     let cost = longest
@@ -120,6 +120,6 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             ),
             _ => String::new(),
         })
-        .refuted_by("the caller is a test, or a person");
+        .refuted_by("the caller is a test, or an operator");
     Ok(run.advise(finding, Goal::ExplicitConcurrent))
 }

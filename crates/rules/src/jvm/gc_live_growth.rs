@@ -27,7 +27,7 @@ const SOON: Threshold = Threshold {
 const SHORT: Threshold = Threshold {
     name: "length of the run in seconds, below which a service still fills its caches",
     value: 3600.0,
-    origin: "own guess; what a service holds after minutes says nothing of what it will hold",
+    origin: "own guess; what a service holds after minutes does not show what it will hold",
 };
 
 const CLOSE: Threshold = Threshold {

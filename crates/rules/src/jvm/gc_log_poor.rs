@@ -54,7 +54,7 @@ pub(crate) static RULE: Rule = Rule {
     judge,
 };
 
-/// What the log may lack, and what is not known then.
+/// What the log may lack, and what is unknown then.
 const ANSWERS: &[(&Key, &str)] = &[
     (&keys::GC_THROUGHPUT, "times"),
     (&keys::GC_ALLOCATION_FAILURES, "causes"),

@@ -101,6 +101,6 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         })
         .confidence(Grade::High)
         .refuted_by(
-            "a person or a tool asked for the collection, or the service was just starting",
+            "the collection was requested by hand or by a tool, or the service was just starting",
         ))
 }

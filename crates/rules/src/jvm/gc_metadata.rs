@@ -156,7 +156,7 @@ fn at_limit(run: &Run<'_>) -> Option<Finding> {
         .act(sentence)
         .severity(Grade::High)
         .confidence(Grade::High)
-        .refuted_by("a log that goes on without such collections: the classes were unloaded");
+        .refuted_by("the log continues without such collections: the classes were unloaded");
     Some(run.cite(
         finding,
         &[

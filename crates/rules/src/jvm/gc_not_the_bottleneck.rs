@@ -76,7 +76,8 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let share = say::percent(lost);
     let clear = |sentence: String| Ok(Finding::clear(sentence).cite(whole.reading));
     if run.is_short() {
-        let sentence = "the log covers the start of a service: its share of pauses tells nothing";
+        let sentence =
+            "the log covers only the start of a service: its share of pauses means little";
         return clear(sentence.to_owned());
     }
     if lost > LITTLE.value {

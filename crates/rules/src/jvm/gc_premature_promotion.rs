@@ -144,7 +144,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
 fn reason(run: &Run<'_>, what: &str) -> Finding {
     if run.told(&keys::GC_AGE_TABLES).unwrap_or(0.0) < 1.0 {
         return run
-            .watch(format!("{what}; without age tables the reason is not known"))
+            .watch(format!("{what}; without age tables the reason is unknown"))
             .confidence(Grade::Low)
             .refuted_by("age tables (-Xlog:gc+age=trace, JDK 8: -XX:+PrintTenuringDistribution) with few bytes at the oldest age");
     }

@@ -57,7 +57,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A remark longer than the pause goal, and the part that took most of it: rescanning with a young generation \
             that is more than half full, references, or class unloading with its tables.",
-        hurts: "All threads stand still meanwhile. In the reference case for 18.18 s, of which rescanning took 18.16 s.",
+        hurts: "All threads are stopped meanwhile. In the reference case for 18.18 s, of which rescanning took 18.16 s.",
         todo: "With CMS and rescanning: -XX:+CMSScavengeBeforeRemark. It pays where a young collection is short: in our lab the \
             remark fell from 315 to 50 ms and the collection before it took 209 to 576 ms, so that the sum did not fall; in the \
             reference case the collection took 67 ms and the remark fell to 126 ms. From JDK 14 on there is no CMS. The remark of \
@@ -65,7 +65,7 @@ pub(crate) static RULE: Rule = Rule {
             them has or needs this option. References that take most: -XX:+ParallelRefProcEnabled where it is not the default.",
         wrong: "Swap, transparent huge pages or too few CPUs make any pause long (gc-cpu-starved). CMS also rescans the cards of the \
             old generation that were written to; an emptied young generation does not change that. Without the phases in the log \
-            the part is not known.",
+            the part is unknown.",
         sources: "The reference case of long connections (18.18 s to 0.126 s, Eden 5,803,756 K to 70,533 K); HotSpot of JDK 8, \
             concurrentMarkSweepGeneration.cpp; JEP 363.",
     },
@@ -221,7 +221,7 @@ fn rescanning(run: &Run<'_>, longest: f64, took: &str, rescan: f64) -> Finding {
         |most| format!("{} to", seconds((longest - most - paid).max(0.0))),
     );
     let expected = format!(
-        "a pause that is {least} {} shorter, the young collection before it reckoned in ({})",
+        "a pause that is {least} {} shorter, the preceding young collection included ({})",
         seconds(longest - gain.best - paid),
         gain.basis
     );

@@ -18,7 +18,7 @@ const OUTSIDE: Threshold = Threshold {
 };
 
 const STOPPED: Threshold = Threshold {
-    name: "share of the run in which threads were stopped so, below which it costs nobody",
+    name: "share of the run in which threads were stopped so, below which it costs nothing",
     value: 0.005,
     origin: "own guess: a tenth of what GCeasy lets collections take",
 };
@@ -88,7 +88,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         .max(reaching_longest);
     let long = longest > run.goal(&LONG);
     let what = format!(
-        "{} of the stopped time was no collection, {} of the run, the longest {}",
+        "non-GC safepoints: {} of stop-the-world time ({} of the run, longest {})",
         say::percent(outside.value),
         say::percent(share),
         seconds(longest)

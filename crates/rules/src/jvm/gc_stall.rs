@@ -20,7 +20,7 @@ const STALLS: Threshold = Threshold {
 };
 
 const FEW: Threshold = Threshold {
-    name: "longest such wait in seconds, below which it is noticed by nobody",
+    name: "longest such wait in seconds, below which it goes unnoticed",
     value: 0.01,
     origin: "own guess; Shenandoah paces for at most 10 ms at a time (ShenandoahPacingMaxDelay)",
 };

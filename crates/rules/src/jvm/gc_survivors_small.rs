@@ -16,7 +16,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const CUT: Threshold = Threshold {
     name: "mean tenuring threshold, of a higher roof, from which down objects hardly age",
     value: 2.5,
-    origin: "own guess: one or two young collections tell little of how long an object lives",
+    origin: "own guess: one or two young collections show little of how long objects live",
 };
 
 const FULL: Threshold = Threshold {

@@ -31,7 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[OLDEST],
     knobs: &[OPTIONS],
     doc: Doc {
-        looks_for: "-XX:MaxTenuringThreshold above 15 in the options that the log tells, or such a roof in its age tables.",
+        looks_for: "-XX:MaxTenuringThreshold above 15 in the options in the log, or such a cap in its age tables.",
         hurts: "Nothing is promoted for its age: survivors are copied in each young collection until they overflow. In the reference \
             case 30 tripled the young pauses to 0.2 s.",
         todo: "JDK 7 takes the value as \"never\", JDK 8 refuses to start with it, later ones take 16 alone: a command line with \

@@ -94,7 +94,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let room = run.told(&keys::GC_EDEN_FREED);
     let sentence = match rate.zip(room) {
         Some((rate, room)) => format!(
-            "{what}: {} fill {} of Eden; twice the room halves that",
+            "{what}: {} fill {} of Eden; twice the Eden halves that",
             flow(rate),
             say::bytes(room)
         ),
@@ -106,13 +106,13 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         run.act(sentence)
     };
     let finding = finding
-        .expect("with twice the room half as many, each as long where as much survives: at most half of that share")
+        .expect("twice the Eden, half as many collections of about the same length: at most half of that share")
         .severity(if share > 2.0 * SHARE.value {
             Grade::High
         } else {
             Grade::Medium
         })
-        .refuted_by("as many with twice the young generation: something else asks for them");
+        .refuted_by("as many with twice the young generation: something else triggers them");
     Ok(run.cite(
         roomier(run, finding),
         &[

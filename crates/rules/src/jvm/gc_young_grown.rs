@@ -25,7 +25,7 @@ const SIZE: Threshold = Threshold {
 };
 
 const FEW: Threshold = Threshold {
-    name: "young collections that it takes to tell a course",
+    name: "young collections needed for a trend",
     value: 20.0,
     origin: "own guess: five in each quarter",
 };
@@ -87,7 +87,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let ends = ends(&pauses.reading.series).zip(ends(&sizes.reading.series));
     let Some(((first, last), (small, large))) = ends.filter(|_| count >= FEW.value) else {
         let sentence = format!(
-            "{}: too few to tell a course",
+            "{}: too few for a trend",
             say::count(count, "young collection")
         );
         return Ok(Finding::clear(sentence).cite(pauses.reading));

@@ -18,7 +18,7 @@ pub(super) const FULL: Threshold = Threshold {
 
 /// First part of the run against the last, below which the live set rose.
 pub(super) const RISEN: Threshold = Threshold {
-    name: "what was alive at first over what is alive in a full heap, below which the rise is told",
+    name: "what was alive at first over what is alive in a full heap, below which the rise is reported",
     value: 0.5,
     origin: "own guess: caches that fill double at most",
 };

@@ -86,7 +86,7 @@ pub(super) enum Goal {
     NoBiasedLocks,
 }
 
-/// The options to add, none where this JVM has none for it or is not known well enough.
+/// The options to add, none where this JVM has none for it or is unknown well enough.
 pub(super) fn options(goal: Goal, jdk: Jdk, collector: Collector) -> Vec<String> {
     let from = |first: u32| jdk.from(first);
     let until = |last: u32| jdk.until(last);
@@ -134,7 +134,7 @@ pub(super) fn options(goal: Goal, jdk: Jdk, collector: Collector) -> Vec<String>
             Goal::PromoteAt(age),
             Collector::Serial | Collector::Parallel | Collector::Cms | Collector::G1,
         ) => vec![format!("-XX:MaxTenuringThreshold={age}")],
-        // Off from JDK 15 on (JEP 374). Only a JDK that takes the option has such locks to take back, also one that is not known.
+        // Off from JDK 15 on (JEP 374). Only a JDK that takes the option has such locks to take back, also one that is unknown.
         (Goal::NoBiasedLocks, _) if !from(15) => one("-XX:-UseBiasedLocking"),
         // From JDK 8 on it is the default.
         (Goal::UnloadClasses, Collector::Cms) if until(7) => one("-XX:+CMSClassUnloadingEnabled"),
@@ -329,7 +329,7 @@ mod tests {
                 "-XX:-G1UseAdaptiveIHOP"
             ]
         );
-        // The release decides, and it is not known.
+        // The release decides, and it is unknown.
         assert!(start(Jdk::default(), Collector::G1).is_empty());
         assert!(start(jdk(21), Collector::Z).is_empty());
     }

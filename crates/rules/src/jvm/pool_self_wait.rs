@@ -13,7 +13,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const ALL: Threshold = Threshold {
     name: "share of the pool's threads that did not move in any dump, where something else may complete their results",
     value: 1.0,
-    origin: "a pool with one thread that goes on still runs its tasks",
+    origin: "a pool with one running thread still runs its tasks",
 };
 
 pub(crate) static RULE: Rule = Rule {

@@ -13,7 +13,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const SHARE: Threshold = Threshold {
     name: "share of the running threads with Java serialization on their stack",
     value: 0.05,
-    origin: "own guess; the reference case of another format tells of 10 to 30 % of the CPU",
+    origin: "own guess; the reference case of another format took 10 to 30 % of the CPU",
 };
 
 const FEW: Threshold = Threshold {
@@ -63,7 +63,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Finding, Missing> {
     let share = evidence.quantity(&keys::THREADS_SERIALIZING, jvm)?;
     let all = say::count(running.value, "running thread");
     if running.value < FEW.value {
-        let sentence = format!("{all} in the dumps: too few to tell what they are busy with");
+        let sentence = format!("{all} in the dumps: too few to show what they are busy with");
         return Ok(Finding::clear(sentence).cite(running.reading));
     }
     let sentence = format!(

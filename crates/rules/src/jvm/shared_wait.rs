@@ -155,7 +155,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
     let groups = evidence.quantity(&keys::THREADS_SHARED_WAITS, jvm)?;
     Ok(vec![match largest {
         Some((wait, share)) => Finding::clear(format!(
-            "{} of the threads with something to do stand at one shared wait, for {}",
+            "{} of the active threads wait at one shared place, for {}",
             say::percent(share),
             wait.what.value
         ))

@@ -18,7 +18,7 @@ const STALLS: Threshold = Threshold {
 const PRESSURE: Threshold = Threshold {
     name: "share of time in which some task waits for memory",
     value: 0.05,
-    origin: "own guess: with less, the stalls cost nobody visible time",
+    origin: "own guess: with less, the stalls cost no visible time",
 };
 
 const RESERVE: Threshold = Threshold {
@@ -85,7 +85,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         let clear = Finding::clear("no allocation had to reclaim").cite(stalls.reading);
         return Ok(vec![clear]);
     }
-    // Without pressure information it is not known whether the stalls cost anybody time.
+    // Without pressure information it is unknown whether the stalls cost anybody time.
     let pressure = pressure?;
     let waits = say::percent(pressure.value);
     if !pressed {

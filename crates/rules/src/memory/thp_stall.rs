@@ -60,7 +60,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             && fallbacks.lasts(|rate| rate > FALLBACKS.value)
         {
             let sentence = format!(
-                "{} huge pages were not to be had, and small ones were taken instead: memory is in pieces",
+                "{} huge page allocations failed and fell back to small pages: memory is fragmented",
                 say::rate(fallbacks.value)
             );
             let watch = Finding::watch(&host, sentence)
@@ -107,6 +107,6 @@ fn judge(evidence: &Evidence) -> Judgement {
         finding = finding.turn("mem.thp", "madvise");
     }
     Ok(vec![finding.refuted_by(
-        "compaction goes on with huge pages at never: somebody else wants large buffers",
+        "compaction continues with huge pages at never: something else allocates large buffers",
     )])
 }

@@ -154,7 +154,7 @@ fn filtered(evidence: &Evidence) -> Result<(&str, Quantity<'_>), Missing> {
         .ok_or_else(|| evidence.missing(&keys::ROUTE_RP_FILTER, &Subject::host()))
 }
 
-/// Hardware devices that are up; 0 where kinds are not known.
+/// Hardware devices that are up; 0 where kinds are unknown.
 fn links(evidence: &Evidence) -> usize {
     evidence
         .each_words(&keys::DEVICE_KIND)

@@ -25,7 +25,7 @@ const SHARE: Threshold = Threshold {
 const FEW: Threshold = Threshold {
     name: "packets dropped per second, where they are much of what arrives",
     value: 10.0,
-    origin: "measured by `cargo xtask faults`: a limit that let 7 % of the requests of redis through dropped 37 packets/s, since nobody sends into a hole",
+    origin: "measured by `cargo xtask faults`: a limit that let 7 % of the requests of redis through dropped 37 packets/s, since clients stop sending when packets are lost",
 };
 
 const MUCH: Threshold = Threshold {

@@ -74,7 +74,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let reuse = evidence
         .words(&keys::SYSCTL_VALUE, &Subject::new(Kind::Setting, TW_REUSE))
         .ok();
-    // Where it is not known: the kernel's default since Linux 4.19.
+    // Where it is unknown: the kernel's default since Linux 4.19.
     let held = reuse.map_or("2", |reuse| reuse.value);
     let loopback = ["127.", "[::1]:", "[::ffff:127."];
     let is_loopback = to.is_some_and(|to| loopback.iter().any(|net| to.value.starts_with(net)));

@@ -9,7 +9,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const DROPS: Threshold = Threshold {
     name: "datagrams dropped at the sockets of the port, per second",
     value: 1.0,
-    origin: "own guess: fewer are nobody's bottleneck",
+    origin: "own guess: fewer are no bottleneck",
 };
 
 const SOCKETS: Threshold = Threshold {

@@ -15,7 +15,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const RATE: Threshold = Threshold {
     name: "packets dropped at the backlog, per second, in each part of the window",
     value: 0.0,
-    origin: "any, if it goes on: a healthy host has none",
+    origin: "any, if it persists: a healthy host has none",
 };
 
 const LIMITED: Threshold = Threshold {

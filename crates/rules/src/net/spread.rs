@@ -1,7 +1,7 @@
 //! More CPUs for the packets, in view of the UDP socket behind them.
 //!
-//! With one UDP socket behind it, a spread makes all CPUs fight for that socket's lock: 270 k to 17 k transactions/s in the
-//! reference case. Before the spread one CPU takes the packets, and there is no fight to be seen, so how the traffic ends is
+//! With one UDP socket behind it, a spread makes all CPUs contend for that socket's lock: 270 k to 17 k transactions/s in the
+//! reference case. Before the spread one CPU takes the packets, and no contention shows, so how the traffic ends is
 //! looked at as well.
 
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ pub(crate) const UDP: Threshold = Threshold {
     origin: "own guess: where most packets are UDP, what UDP's sockets do decides",
 };
 
-/// Nothing known says that more CPUs would fight for one socket.
+/// Nothing known says that more CPUs would contend for one socket.
 pub(crate) fn is_safe(evidence: &Evidence) -> Result<bool, Missing> {
     if udp_socket_lock::holds(evidence) == Ok(true) {
         return Ok(false);
@@ -31,7 +31,7 @@ pub(crate) fn is_safe(evidence: &Evidence) -> Result<bool, Missing> {
     Ok(ports::busiest(evidence)?.sockets.value > 1.5)
 }
 
-/// Asks for `wishes`, knobs of `device` that bring more CPUs to its packets. Where these would fight for one socket, a
+/// Asks for `wishes`, knobs of `device` that bring more CPUs to its packets. Where these would contend for one socket, a
 /// socket per worker is asked for, and the wishes are named for a person; named alone where nobody can tell.
 pub(crate) fn over(
     evidence: &Evidence,
@@ -46,7 +46,7 @@ pub(crate) fn over(
             if let Ok(port) = ports::busiest(evidence) {
                 let _ = write!(
                     finding.sentence,
-                    "; {} is one socket, for which more CPUs would only fight, so not before SO_REUSEPORT",
+                    "; {} is one socket: more CPUs would add contention, so add SO_REUSEPORT first",
                     port.named(evidence)
                 );
                 finding = finding.cite(port.sockets.reading);
@@ -56,7 +56,7 @@ pub(crate) fn over(
         Err(missing) => {
             let _ = write!(
                 finding.sentence,
-                "; that no more than one UDP socket takes the packets is not known ({}), so look before it is spread",
+                "; whether more than one UDP socket takes the packets is unknown ({}): check before spreading",
                 missing.key
             );
         }
@@ -71,22 +71,22 @@ pub(crate) fn over(
 }
 
 /// A remedy that brings more CPUs where several take packets already: only worth watching, and only together with a socket
-/// per worker, while they fight for a socket, or while one CPU takes the packets for one.
+/// per worker, while they contend for a socket, or while one CPU takes the packets for one.
 pub(crate) fn not_alone(evidence: &Evidence, mut finding: Finding) -> Finding {
-    let fight = udp_socket_lock::holds(evidence) == Ok(true);
+    let contended = udp_socket_lock::holds(evidence) == Ok(true);
     let alone = || {
         let cpus = evidence.host(&keys::SOFTIRQ_NET_RX_CPUS);
         cpus.is_ok_and(|cpus| cpus.value < udp_socket_lock::CPUS.value)
     };
-    let would_fight = fight || (alone() && is_safe(evidence) == Ok(false));
-    if !would_fight {
+    let would_contend = contended || (alone() && is_safe(evidence) == Ok(false));
+    if !would_contend {
         return finding;
     }
     finding.outcome = Outcome::Watch;
-    let harder = if fight { " harder" } else { "" };
+    let more = if contended { "more " } else { "" };
     let _ = write!(
         finding.sentence,
-        "; more CPUs would only fight{harder} for the one UDP socket (udp-socket-lock), so not before SO_REUSEPORT"
+        "; spreading now adds {more}contention on the one UDP socket: fix udp-socket-lock first (SO_REUSEPORT)"
     );
     let mut finding = finding.turn("sock.reuseport", "on");
     finding.knobs.rotate_right(1);

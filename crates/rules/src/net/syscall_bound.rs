@@ -73,7 +73,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     let per_call = evidence.host(&keys::SYSCALL_DATAGRAMS_PER_CALL)?;
     let sentence = format!(
-        "{sentence}, {:.2} datagrams of this network namespace per call of the machine",
+        "{sentence}, {:.2} datagrams of this network namespace per call",
         per_call.value
     );
     if per_call.value > MOST.value {
@@ -86,7 +86,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     if per_call.value < LEAST.value {
         return Ok(vec![
             Finding::clear(format!(
-                "{sentence}: most calls are about something else, or about another namespace"
+                "{sentence}: most calls do something else, or belong to another namespace"
             ))
             .below(per_call.value, LEAST.value)
             .cite(rate.reading)

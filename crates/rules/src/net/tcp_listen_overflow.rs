@@ -126,7 +126,7 @@ fn found_at(
     );
     let mut finding = if stuck {
         let sentence = format!(
-            "{sentence}; it is full at every look, so the service accepts too slowly and a longer queue only delays"
+            "{sentence}; it is full in every sample: the service accepts too slowly, and a longer queue only adds delay"
         );
         Finding::act(port, sentence).consider("rpc.threads")
     } else {
@@ -177,7 +177,7 @@ fn found(
         Finding::act(
             port,
             format!(
-                "{what} at every look: nobody accepts, and a longer queue would only fill as well"
+                "{what} at every look: the service accepts no connections, and a longer queue would fill too"
             ),
         )
         .consider("rpc.threads")

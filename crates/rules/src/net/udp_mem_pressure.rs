@@ -15,7 +15,7 @@ const USED: Threshold = Threshold {
 const ALIVE: Threshold = Threshold {
     name: "datagrams received per second",
     value: 1.0,
-    origin: "own guess: memory that is held without traffic is held by sockets that nobody reads",
+    origin: "own guess: memory that is held without traffic is held by unread sockets",
 };
 
 /// `udp-mem-pressure`
@@ -69,7 +69,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let mut finding = if received.value < ALIVE.value {
         Finding::watch(
             &host,
-            format!("{sentence}{refusals}, without traffic: sockets that nobody reads"),
+            format!("{sentence}{refusals}, without traffic: unread sockets"),
         )
     } else {
         Finding::act(&host, format!("{sentence}{refusals}")).severity(if refused.is_some() {

@@ -29,7 +29,7 @@ const MUCH: Threshold = Threshold {
 };
 
 const UNREAD: Threshold = Threshold {
-    name: "the same, as if nobody read",
+    name: "the same, as for an unread socket",
     value: 0.999,
     origin: "all of them are lost where nothing is read; a thousandth is left to other sockets of a quiet host. A guess",
 };
@@ -188,7 +188,7 @@ fn found(
     );
     if starved.is_none() && share.value > UNREAD.value {
         let sentence =
-            format!("{what}, and nothing is read: the service hangs, or nobody wants them");
+            format!("{what}, and nothing is read: the service hangs, or does not want them");
         let finding = graded(Finding::watch(port, sentence), share)
             .confidence(Grade::Medium)
             .cite(share.reading)

@@ -1,6 +1,6 @@
 //! `udp-shared-socket`: several threads read one UDP socket, so every datagram passes one queue.
 //!
-//! Where the fight for that queue shows in samples or in counted contentions, `udp-socket-lock` says so. On few CPUs
+//! Where the contention for that queue shows in samples or in counted contentions, `udp-socket-lock` says so. On few CPUs
 //! it never does: on two, 0.4 % of the datagrams met a taken lock. This rule rests on the arrangement alone, so it only
 //! asks to try. The queue: `sk_receive_queue` and `reader_queue` of net/ipv4/udp.c (Linux 6.18).
 

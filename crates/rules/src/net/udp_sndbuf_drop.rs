@@ -15,7 +15,7 @@ const SHARE: Threshold = Threshold {
 const RATE: Threshold = Threshold {
     name: "datagrams not sent per second",
     value: 1.0,
-    origin: "own guess: fewer are nobody's bottleneck",
+    origin: "own guess: fewer are no bottleneck",
 };
 
 /// `udp-sndbuf-drop`

@@ -1,4 +1,4 @@
-//! `udp-socket-lock`: softirq CPUs fight for the queue of one UDP socket.
+//! `udp-socket-lock`: softirq CPUs contend for the queue of one UDP socket.
 //!
 //! Every datagram is put into the socket's receive queue under a lock. With one socket per port, all CPUs
 //! that take packets meet there; on 20 of them the reference case fell to a sixteenth of its rate. Symbols:
@@ -27,13 +27,13 @@ const RATE: Threshold = Threshold {
 pub(super) const CPUS: Threshold = Threshold {
     name: "CPUs that take packets",
     value: 2.0,
-    origin: "a softirq CPU alone has nobody to fight with but the reader",
+    origin: "a single softirq CPU contends only with the reader",
 };
 
 const OURS: Threshold = Threshold {
     name: "datagrams of this network namespace, as a share of the packets of the machine",
     value: 0.25,
-    origin: "the fight is seen for the whole machine, the socket in one namespace. A datagram counts once below a network card, \
+    origin: "contention is counted for the whole machine, the socket in one namespace. A datagram counts once below a network card, \
              and up to three times on its way through a bridge and a pair of virtual devices, with its answer: a fourth is what is \
              surely left of a load of its own. A guess",
 };
@@ -49,7 +49,7 @@ pub(super) const SOFTIRQ_SAMPLES: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "udp-socket-lock",
     topic: "net",
-    summary: "several CPUs take packets for one UDP socket and fight for its lock",
+    summary: "several CPUs receive packets for one UDP socket and contend for its lock",
     needs: &[
         &keys::CPU_BUSY,
         &keys::LOCK_UDP_CONTENTIONS,
@@ -75,7 +75,7 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "The CPUs wait for each other instead of taking packets; more of them make it worse, not better.",
         todo: "One socket per worker with SO_REUSEPORT (a change of the service). Only then do receive steering, \
                steering by BPF and pinning pay.",
-        wrong: "Samples and contentions are those of the whole machine, so a fight for a socket of another network namespace (a \
+        wrong: "Samples and contentions are those of the whole machine, so contention for a socket of another network namespace (a \
                 container) looks like one for the busiest socket here; the share of the packets tells them apart, unless both \
                 are busy. The kernel counts no datagrams per socket, so the port is a guess (drops, queue, readers). The reader \
                 takes the same lock: with one CPU in NET_RX that is all it is. Guests show \
@@ -197,8 +197,8 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// How many of the packets of the machine are datagrams that arrived in this network namespace; nothing where that is not
-/// known. More than all of them is no error: loopback is counted as well, and one packet may hold several (GRO).
+/// How many of the packets of the machine are datagrams that arrived in this network namespace; nothing where that is
+/// unknown. More than all of them is no error: loopback is counted as well, and one packet may hold several (GRO).
 fn ours(evidence: &Evidence) -> Option<(f64, [Quantity<'_>; 2])> {
     let received = evidence.host(&keys::UDP_RECEIVED).ok()?;
     let dropped = evidence.host(&keys::UDP_RCVBUF_DROPS);
@@ -242,7 +242,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     let (severity, confidence) = spinning.grades(SHARE.value);
     let sentence = format!(
-        "{} CPUs fight for the one socket of {port}: {}",
+        "{} CPUs contend for the one socket of {port}: {}",
         say::whole(seen.cpus.value),
         spinning.described()
     );
@@ -257,10 +257,10 @@ fn judge(evidence: &Evidence) -> Judgement {
                     "only {} of the machine's packets are datagrams of this network namespace",
                     say::percent(*share)
                 ),
-                None => "how many of the machine's packets are datagrams of this network namespace is not known".to_owned(),
+                None => "how many of the machine's packets are datagrams of this network namespace is unknown".to_owned(),
             };
             let sentence = format!(
-                "{sentence}; {why}, so it may be a fight for a socket of another one: check with the --pid of a process there"
+                "{sentence}; {why}, so the contended socket may be in another one: check with the --pid of a process there"
             );
             Finding::watch(seen.port.subject, sentence).confidence(Grade::Low)
         }

@@ -12,7 +12,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const WAITING: Threshold = Threshold {
     name: "share of the busy sessions that wait, lower median of the samples",
     value: 0.25,
-    origin: "own guess: a quarter of the work stands still",
+    origin: "own guess: a quarter of the work is blocked",
 };
 
 const WAITERS: Threshold = Threshold {

@@ -44,7 +44,7 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "More than 100 processes and threads made per second and CPU in most parts of the window, with ended children that used more than a tenth of all CPUs in most parts of it. Where the CPUs have time to spare, it is only watched.",
         hurts: "fork, exec, the loader and exit cost about a millisecond of CPU time each, mostly in the kernel, and empty the caches of those who work.",
         todo: "The finding names the parent. Call the program once for many items, use built-ins of the shell, a long-lived worker instead of a process per request (CGI, xargs -n1, health checks by exec, cron each second).",
-        wrong: "A build machine does this all day and means it. Children that nobody waits for are not counted on any parent.",
+        wrong: "A build machine does this all day and means it. Children that were never waited for are not counted on any parent.",
         sources: "proc(5): processes in /proc/stat, cutime and cstime; kernel/exit.c wait_task_zombie, Linux 6.18.",
     },
     judge,

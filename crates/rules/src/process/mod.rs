@@ -108,7 +108,7 @@ pub(crate) fn threads<'e>(evidence: &'e Evidence, pid: &str) -> Vec<(&'e Subject
     threads
 }
 
-/// `io-worker (812:815)`, or the bare subject where the name is not known.
+/// `io-worker (812:815)`, or the bare subject where the name is unknown.
 pub(crate) fn named(thread: &Subject, evidence: &Evidence) -> String {
     match evidence.words(&keys::SCHED_NAME, thread) {
         Ok(name) => format!("{} ({})", name.value, thread.name()),

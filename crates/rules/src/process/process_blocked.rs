@@ -50,7 +50,7 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "A process whose first thread is in state D in every sample of the window, and that is the judged process, a child of it, answers on a port, or makes no progress at all; or a process of which a thread is in state D in a write in a tenth of the samples.",
         hurts: "The thread does nothing else meanwhile: in an event loop all clients of the process wait.",
         todo: "See where it waits (/proc/PID/stack, named in the finding): fsync and writes wait for a disk, rpc_wait for NFS, percpu_rwsem_wait or freeze for a frozen file system (fsfreeze -u).",
-        wrong: "A backup or another job that reads a disk all the time is in state D in most samples and harms nobody; it is passed over while it progresses.",
+        wrong: "A backup or another job that reads a disk all the time is in state D in most samples and does no harm; it is passed over while it progresses.",
         sources: "proc(5); Brendan Gregg, Linux Load Averages: Solving the Mystery (2017); Documentation/filesystems, freeze_super of fs/super.c, Linux 6.18.",
     },
     judge,

@@ -63,10 +63,10 @@ fn judge(evidence: &Evidence) -> Judgement {
             let (who, state_of) = (called(evidence, process), state.value);
             let sentence = match state_of {
                 "now and then" => format!(
-                    "{who} is stopped by a signal again and again (state T in some samples): whoever waits for it waits that long"
+                    "{who} is stopped by a signal again and again (state T in some samples): its callers wait that long"
                 ),
                 _ => format!(
-                    "{who} is stopped by a signal (state T, {state_of}): whoever waits for it waits for ever"
+                    "{who} is stopped by a signal (state T, {state_of}): its callers wait for ever"
                 ),
             };
             Finding::act(process, sentence)

@@ -35,7 +35,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A process with a tracer (TracerPid in /proc/PID/status) that is the judged process, a child of it, or answers on a port, or whose tracer uses CPU time.",
         hurts: "Each system call of the traced process waits for the tracer. A service under strace loses half to nine tenths of its throughput.",
-        todo: "End the tracer: the finding names its pid. To watch a service under load use perf trace, bpftrace or rungwise itself, which stop nobody.",
+        todo: "End the tracer: the finding names its pid. To watch a service under load use perf trace, bpftrace or rungwise itself, which stop no process.",
         wrong: "A debugger that is attached and idle costs nothing until a breakpoint; sandboxes (gVisor with ptrace, proot) trace by design.",
         sources: "ptrace(2); strace(1), section BUGS; Brendan Gregg, strace wow much syscall (2014).",
     },

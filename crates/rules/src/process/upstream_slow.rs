@@ -28,9 +28,9 @@ const BUSY: Threshold = Threshold {
 };
 
 const ANSWER: Threshold = Threshold {
-    name: "mean time of answers from which on they are told",
+    name: "mean answer time from which on they are reported",
     value: 0.003,
-    origin: "ten times a request to a local service; the kernel tells it in ticks of 4 ms",
+    origin: "ten times a request to a local service; the kernel reports it in ticks of 4 ms",
 };
 
 pub(crate) static RULE: Rule = Rule {

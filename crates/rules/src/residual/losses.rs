@@ -15,7 +15,7 @@ pub(crate) const SHARE: Threshold = Threshold {
 pub(crate) const MUCH: Threshold = Threshold {
     name: "share of the traffic that is much, whatever the rules of the counter say",
     value: 0.05,
-    origin: "own guess: at 5 % a loss costs what a person notices",
+    origin: "own guess: at 5 % a loss has a noticeable cost",
 };
 
 pub(crate) const RATE: Threshold = Threshold {

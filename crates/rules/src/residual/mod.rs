@@ -50,7 +50,7 @@ fn clear(evidence: &Evidence, means: Means, sentence: &str) -> Result<Vec<Findin
     Ok(vec![Finding::clear(sentence.to_owned())])
 }
 
-/// Who used the CPU time: `most by rustc 812 (1.20 CPUs), cc1 813 (0.50 CPUs)`; of what is not known, that it is not.
+/// Who used the CPU time: `most by rustc 812 (1.20 CPUs), cc1 813 (0.50 CPUs)`; of what is unknown, that it is not.
 fn busiest(evidence: &Evidence) -> String {
     /// So many are named.
     const NAMED: usize = 3;

@@ -42,7 +42,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "Waiting beyond its line in the table of resources, in every part of the window, where none of the rules that \
             know causes of it speaks: for CPUs, memory, disks, quotas, locks of the kernel, and requests of clients that nobody works on.",
-        hurts: "A thread that waits answers nobody. The wait is added to every request that the thread serves.",
+        hurts: "A thread that waits answers no requests. The wait is added to every request that the thread serves.",
         todo: "The finding names what is waited for. `rungwise check --pid` of the service says whether its own threads wait.",
         wrong: "Pressure is of the whole machine: those who wait may be a backup or a build, not the service.",
         sources: "Documentation/accounting/psi.rst; Brendan Gregg, \"The USE Method\".",

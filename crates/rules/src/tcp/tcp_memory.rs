@@ -24,7 +24,7 @@ const PRESSED: Threshold = Threshold {
 };
 
 const UNREAD: Threshold = Threshold {
-    name: "bytes that nobody reads, as a share of the memory of all TCP sockets",
+    name: "unread bytes, as a share of the memory of all TCP sockets",
     value: 0.5,
     origin: "own guess: most of it; of the connections only those with the fullest queues are known, so it is a lower bound",
 };
@@ -128,7 +128,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .consider("tcp.mem")
             .consider("tcp.rmem")
             .consider("tcp.wmem")
-            .refuted_by("the memory belongs to a few sockets with long queues (`ss -tm`): nobody reads them"),
+            .refuted_by("the memory belongs to a few sockets with long queues (`ss -tm`): they are not read"),
     ])
 }
 

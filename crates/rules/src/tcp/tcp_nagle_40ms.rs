@@ -11,7 +11,7 @@ use rungwise_model::keys;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const SHARE: Threshold = Threshold {
-    name: "requests in a heap at 38 to 52 or 200 to 210 ms",
+    name: "requests in a cluster at 38 to 52 or 200 to 210 ms",
     value: 0.02,
     origin: "own guess: visible in p99, and more than a scheduler's stray delays",
 };
@@ -29,9 +29,9 @@ const DISK: Threshold = Threshold {
 };
 
 const HELD: Threshold = Threshold {
-    name: "connections whose small segment waits at nearly every look",
+    name: "connections whose small segment waits in nearly every sample",
     value: 1.0,
-    origin: "any: by chance a look meets that state for a round trip, not for three looks of four",
+    origin: "any: by chance a sample meets that state for a round trip, not three samples of four",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -48,7 +48,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[SHARE, CPU, DISK, HELD],
     knobs: &["tcp.nodelay"],
     doc: Doc {
-        looks_for: "Connections that at nearly every look have less than a segment to send, wait for an acknowledgement and have both \
+        looks_for: "Connections that in nearly every sample have less than a segment to send, wait for an acknowledgement and have both \
             windows open. Or more than 2 % of the requests in a heap at 38 to 52 ms or 200 to 210 ms, in the table of percentiles that \
             HdrHistogram prints (wrk2 --latency, given to check --load). A heap is at least twice as dense as the denser of \
             its sides, each half as wide as the heap's place; what that side would put there is taken off, so a broad \
@@ -73,16 +73,15 @@ fn judge(evidence: &Evidence) -> Judgement {
     let heap = evidence.host(&keys::LATENCY_DELAYED_ACK)?;
     let share = say::percent(heap.value);
     if heap.value <= SHARE.value {
-        let sentence = format!(
-            "{share} of the requests stand in a heap where a delayed acknowledgement would put them"
-        );
+        let sentence =
+            format!("{share} of the requests cluster at the length of a delayed acknowledgement");
         let clear = Finding::clear(sentence)
             .below(heap.value, SHARE.value)
             .cite(heap.reading);
         return Ok(vec![clear]);
     }
     let sentence = format!(
-        "{share} of the requests stand in a heap at 40 or 200 ms, as long as a delayed acknowledgement takes"
+        "{share} of the requests cluster at 40 or 200 ms, the length of a delayed acknowledgement"
     );
     let waits = [
         (&keys::PSI_CPU_SOME, CPU, "a CPU"),

@@ -51,7 +51,7 @@ pub(crate) static RULE: Rule = Rule {
         "cpu.cfs_quota",
     ],
     doc: Doc {
-        looks_for: "More than 64 KiB in the receive queue of a connection in the median of the looks, or memory of more than \
+        looks_for: "More than 64 KiB in the receive queue of a connection in the median of the samples, or memory of more than \
             half of its receive buffer; and at every look a queue in which a byte lies for more than 10 ms.",
         hurts: "Each request waits in the kernel before the program even sees it, and soon the window closes and the peer \
             waits too.",

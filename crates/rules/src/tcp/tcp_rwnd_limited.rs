@@ -22,7 +22,7 @@ const LIMITED: Threshold = Threshold {
 const HEAVY: Threshold = Threshold {
     name: "the same, much",
     value: 0.50,
-    origin: "own guess: it stands still more often than not",
+    origin: "own guess: it is stalled more often than not",
 };
 
 const UNREAD: Threshold = Threshold {

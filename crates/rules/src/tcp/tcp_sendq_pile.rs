@@ -11,7 +11,7 @@ use super::connections::{self, CARRIES, FULL, QUEUE_AGE};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const PILE: Threshold = Threshold {
-    name: "send queue as a share of the send buffer, at each look",
+    name: "send queue as a share of the send buffer, in each sample",
     value: 0.50,
     origin: "own guess; the reference RPC case had 27,474 and 65,160 bytes of 64 KiB",
 };
@@ -39,7 +39,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[PILE, LIMITED, FULL, QUEUE_AGE, CARRIES],
     knobs: &["rpc.connections", "tcp.wmem", "tcp.congestion"],
     doc: Doc {
-        looks_for: "A send queue above half of the send buffer at every look, in which a byte waits for more than 10 ms.",
+        looks_for: "A send queue above half of the send buffer in every sample, in which a byte waits for more than 10 ms.",
         hurts: "A reply waits behind all that was written before it. On a connection that many requests share, they wait for \
             each other.",
         todo: "The finding names what holds the data back. The peer's window: see tcp-rwnd-limited. The congestion window: the \
@@ -103,7 +103,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         knobs
             .iter()
             .fold(finding, |finding, knob| finding.consider(knob))
-            .refuted_by("it is a bulk transfer, which nobody waits for byte by byte"),
+            .refuted_by("it is a bulk transfer, where single bytes are not waited for"),
     ])
 }
 

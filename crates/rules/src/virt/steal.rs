@@ -10,7 +10,7 @@ use rungwise_model::keys;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const WARN: Threshold = Threshold {
-    name: "stolen, mean of all CPUs, worth a look",
+    name: "stolen, mean of all CPUs, worth attention",
     value: 0.05,
     origin: "netdata alert 20min_steal_cpu, warning",
 };

@@ -29,13 +29,13 @@ const EXPLAINED: Duration = Duration::from_mins(1);
 /// How a machine is looked at.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Looking {
-    /// Length of the window, at most 24h; `0s` looks once, and then no rate is known.
+    /// Length of the window, at most 24h; `0s` takes one sample, which gives no rates.
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = values::window)]
     pub(crate) window: Duration,
-    /// The process that matters: its threads, sockets, CPUs, limits and control group as well.
+    /// Also judge this process: its threads, sockets, CPUs, limits and control group.
     #[arg(long)]
     pub(crate) pid: Option<u32>,
-    /// Do not sample kernel stacks and count no kernel events.
+    /// Neither sample kernel stacks nor count kernel events.
     #[arg(long)]
     pub(crate) no_stacks: bool,
     /// Stack samples per second and CPU.
@@ -51,7 +51,7 @@ pub(crate) struct Looking {
 pub(crate) struct Args {
     #[command(flatten)]
     looking: Looking,
-    /// Replace addresses and the host name by stand-ins, the same one for the same each time.
+    /// Replace addresses and the host name by pseudonyms; the same one gets the same pseudonym.
     #[arg(long)]
     mask_addresses: bool,
 }

@@ -39,24 +39,24 @@ pub(crate) struct Args {
     target: Option<PathBuf>,
     #[command(flatten)]
     looking: Looking,
-    /// What the load generator said that drove the service meanwhile (`rungwise load udp ... --format json -o load.json`):
+    /// Report of the load generator that drove the service meanwhile (`rungwise load udp ... --format json -o load.json`):
     /// whether the service was the limit, or the generator. Or a table of percentiles that `HdrHistogram` printed
     /// (`wrk2 --latency ... > load.txt`): whether requests wait for delayed acknowledgements.
     #[arg(long, value_name = "REPORT")]
     load: Option<PathBuf>,
-    /// Unit of the values in a table of percentiles where its text does not tell: `HdrHistogram` prints numbers alone, wrk2 and
-    /// vegeta say milliseconds.
+    /// Unit of a table of percentiles that lacks it: `HdrHistogram` prints bare numbers, wrk2 and vegeta print
+    /// milliseconds.
     #[arg(long, value_enum, value_name = "UNIT", requires = "load")]
     load_unit: Option<generator::Unit>,
-    /// What it said when it drove the same service at a tenth of the rate, at any time: whether answers are slower when less is
-    /// asked for.
+    /// Its report from the same service at a tenth of the rate, at any time: whether replies are slower under light
+    /// load.
     #[arg(long, value_name = "REPORT", requires = "load")]
     light_load: Option<PathBuf>,
-    /// Thread dumps of the JVM that is judged, taken meanwhile (`jcmd PID Thread.print -l`, three times): whether it waits for its
+    /// Thread dumps of the judged JVM, taken meanwhile (`jcmd PID Thread.print -l`, three times): whether it waits for its
     /// own locks while the CPUs have time.
     #[arg(long, value_name = "DUMP", num_args = 1..)]
     dumps: Vec<PathBuf>,
-    /// Least outcome that ends with status 1.
+    /// Lowest outcome that exits with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
     #[command(flatten)]
@@ -251,7 +251,7 @@ pub(super) fn evidence(capture: &Capture, target: &str) -> anyhow::Result<Eviden
     let evidence = rungwise_probes::evidence(capture);
     anyhow::ensure!(
         !evidence.is_overfull(),
-        "cannot judge {target}: it tells of more than any machine has; it is damaged or made to fill memory"
+        "cannot judge {target}: it claims more than any machine has; it is damaged or made to fill memory"
     );
     Ok(evidence)
 }

@@ -28,13 +28,13 @@ use super::{Global, check, jvm, output, report};
 /// better or worse. Exit status: 0; with --fail-on worse 1 where it is worse, 3 where that cannot be decided.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A capture (`rungwise capture -o before.rungwise`), or a GC log or a folder of one, or several: a.log,b.log; or a
-    /// document or a run of load, tune or check.
+    /// A capture (`rungwise capture -o before.rungwise`), a GC log, a folder of GC logs, or several (a.log,b.log); or
+    /// a document or run of load, tune or check.
     before: PathBuf,
     /// The capture, the logs or the document to compare it with.
     after: PathBuf,
-    /// Exit with 1 where the second of two documents is worse than the first: of loads and tunes by an interval, of checks by
-    /// findings to act on that the first did not have.
+    /// Exit with 1 if the second document is worse than the first: loads and tunes by their intervals, checks by new
+    /// findings to act on.
     #[arg(long, value_enum)]
     fail_on: Option<FailOn>,
     #[command(flatten)]

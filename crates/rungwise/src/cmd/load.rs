@@ -67,22 +67,22 @@ struct Udp {
     /// Measure exactly N requests instead.
     #[arg(long, value_name = "N", conflicts_with = "duration")]
     count: Option<u64>,
-    /// Load before the window, measured by nobody.
+    /// Warm-up: load before the measured window.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     warmup: Duration,
     /// Generator threads [default: 2, or 1 on a single CPU].
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Sockets, and so source ports, per thread.
+    /// Sockets (source ports) per thread.
     #[arg(long, value_name = "N", default_value_t = 8)]
     sockets: usize,
-    /// Most outstanding requests per socket [default: 16, 1024 in an open loop, 1 with --payload].
+    /// Maximum outstanding requests per socket [default: 16, 1024 in an open loop, 1 with --payload].
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
-    /// Open loop at a constant rate, whatever the server does.
+    /// Open loop at a constant rate, independent of the server.
     #[arg(long, value_name = "RATE", value_parser = units::per_second)]
     rate: Option<f64>,
-    /// Open loop whose rate changes evenly over the window, as in `1k/s..50k/s`.
+    /// Open loop with a linear ramp over the window, as in `1k/s..50k/s`.
     #[arg(long, value_name = "RATE..RATE", value_parser = ramp, conflicts_with = "rate")]
     ramp: Option<Ramp>,
     /// Size of a numbered request; 16 bytes of it are its number.
@@ -91,14 +91,13 @@ struct Udp {
     /// Send the bytes of a file, or `hex:00ff`, and take whatever comes back.
     #[arg(long, value_name = "FILE|hex:BYTES", conflicts_with_all = ["size", "dns"])]
     payload: Option<String>,
-    /// Ask the queries of a file in dnsperf's format, again and again.
+    /// Send the queries of a file in dnsperf's format, repeatedly.
     #[arg(long, value_name = "FILE", conflicts_with = "size")]
     dns: Option<std::path::PathBuf>,
-    /// Most datagrams per system call.
+    /// Maximum datagrams per system call.
     #[arg(long, value_name = "N", default_value_t = 64)]
     batch: usize,
-    /// Send bursts of N datagrams of one flow as one (`UDP_SEGMENT`); only true to life where one peer does
-    /// so.
+    /// Send bursts of N datagrams of one flow as one (`UDP_SEGMENT`); realistic only if single peers send such bursts.
     #[arg(long, value_name = "N")]
     burst: Option<u16>,
     /// A request without a reply is lost after this.
@@ -110,15 +109,15 @@ struct Udp {
     /// Source address.
     #[arg(long, value_name = "IP")]
     source: Option<IpAddr>,
-    /// Never fragment (`IP_PMTUDISC_DO`); spares the choice of an IP identification.
+    /// Never fragment (`IP_PMTUDISC_DO`); skips the IP identification.
     #[arg(long)]
     pmtudisc_do: bool,
     /// Send and receive by DEVICE's queues (`AF_XDP`), past the network stack, instead of by sockets; add `:native` where
     /// the driver can, as on veth. Needs a queue per thread, and root or `CAP_BPF`, `CAP_NET_ADMIN` and `CAP_NET_RAW`.
     #[arg(long, value_name = "DEVICE[:native]", value_parser = xdp_device, conflicts_with = "burst")]
     af_xdp: Option<XdpDevice>,
-    /// The server's processes, if they run here: their CPU time is then not taken for foreign load. Without it they are
-    /// looked for by the socket that the target names.
+    /// The server's processes, if they run here: their CPU time then does not count as foreign load. Default: found by
+    /// the target's socket.
     #[arg(long, value_name = "PID,...", value_delimiter = ',')]
     server_pid: Vec<u32>,
     /// Keep no run folder: the document and the latencies go to --runs otherwise.
@@ -198,7 +197,7 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     let cpu = match meter.window() {
         Ok(cpu) => cpu,
         Err(error) => {
-            global.say(&format!("rungwise: foreign CPU is not known: {error}"));
+            global.say(&format!("rungwise: foreign CPU is unknown: {error}"));
             None
         }
     };

@@ -76,21 +76,21 @@ pub(crate) enum Verb {
     Check(check::Args),
     /// Record what `check` reads, to judge it later, elsewhere, or as a bug report.
     Capture(capture::Args),
-    /// What differs between two hosts, or what a change did, by GC logs.
+    /// Compare two hosts, two GC logs or two stored documents.
     Compare(compare::Args),
     /// Climb a ladder on a service: change one thing at a time, measure in pairs, keep what helps.
     Tune(tune::Args),
     /// Drive a service and measure it.
     Load(load::Args),
-    /// The answering side.
+    /// Run a server to measure against.
     Serve(serve::Args),
     /// Show, plan, apply, verify and undo settings of this host.
     Knob(knob::Args),
-    /// Predict what a load will meet: collections.
+    /// Model the GC frequency of a load.
     Capacity(capacity::Args),
     /// Judge a JVM: its flags, its GC logs, its thread dumps.
     Jvm(jvm::Args),
-    /// Draw a stored document or a run again, in any format.
+    /// Render a stored document or run again, in any format.
     Report(report::Args),
     /// List, show and verify kept runs, and remove old ones.
     Runs(runs::Args),

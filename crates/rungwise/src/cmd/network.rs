@@ -46,7 +46,7 @@ impl Network {
                 unseen: Some((
                     Unseen::All,
                     format!(
-                        "the network namespace of pid {pid} cannot be told ({why}); run as root, in a container with CAP_SYS_PTRACE"
+                        "the network namespace of pid {pid} is unknown ({why}); run as root, in a container with CAP_SYS_PTRACE"
                     ),
                 )),
                 ..Self::default()

@@ -9,7 +9,7 @@ use super::Global;
 use super::documents::Stored;
 use super::runs::store::DOCUMENT;
 
-/// Draw a stored document or a run again, in any format.
+/// Render a stored document or run again, in any format.
 ///
 /// The page is the one that the verb gave, drawn from the document alone: from another machine, another day, without the logs,
 /// captures and dumps that it is about.

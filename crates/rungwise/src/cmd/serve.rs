@@ -60,7 +60,7 @@ struct Udp {
     /// Pin workers to CPUs: LIST as in `0,2-5`, or without it worker i to the i-th allowed CPU.
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "allowed", value_parser = values::pins)]
     pin: Option<Pins>,
-    /// `do` never fragments and spares the choice of an IP identification.
+    /// `do` never fragments and skips the IP identification.
     #[arg(long, value_enum, default_value_t = Discover::Want)]
     pmtudisc: Discover,
     /// How datagrams pass between kernel and worker.
@@ -96,7 +96,7 @@ struct Udp {
     /// Send buffer of each socket.
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     sndbuf: Option<usize>,
-    /// Prefer the socket whose worker's CPU received the datagram (`SO_INCOMING_CPU`).
+    /// Prefer the socket of the CPU that received the datagram (`SO_INCOMING_CPU`).
     #[arg(long)]
     incoming_cpu: bool,
     /// Answer inside the kernel on DEVICE, before any socket; `:native` runs in the driver.
@@ -106,7 +106,7 @@ struct Udp {
     /// `:native` runs in the driver.
     #[arg(long, value_name = "DEVICE[:native]", value_parser = xdp_device, conflicts_with = "xdp_echo")]
     af_xdp: Option<XdpDevice>,
-    /// Go on without a switch that this kernel refuses, and say so.
+    /// Warn and continue without a switch that this kernel refuses.
     #[arg(long)]
     fallback: bool,
     /// Stop after this time.

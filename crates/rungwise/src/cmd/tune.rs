@@ -39,19 +39,19 @@ pub(crate) struct Args {
     /// A scenario file, or the name of a built-in scenario (udp-echo, udp-echo-auto).
     #[arg(required_unless_present = "resume")]
     scenario: Option<String>,
-    /// Shorter runs and a single look at 8 pairs: under 90 s, shows large effects only.
+    /// Shorter runs and a single decision after 8 pairs: under 90 s, shows large effects only.
     #[arg(long)]
     quick: bool,
     /// Print what would be done and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Go on with the interrupted run in this folder.
+    /// Continue the interrupted run in this folder.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["scenario", "quick", "seed", "dry_run"])]
     resume: Option<PathBuf>,
     /// Seed of the pair orders, instead of the scenario's.
     #[arg(long)]
     seed: Option<u64>,
-    /// Stay on loopback even where network namespaces could be made.
+    /// Use loopback even if network namespaces are available.
     #[arg(long)]
     loopback: bool,
 }

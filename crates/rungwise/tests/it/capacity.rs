@@ -127,7 +127,7 @@ fn a_prediction_stands_beside_what_the_same_model_makes_of_the_log() {
         ),
         (
             scavenge,
-            "not told here, since the model is off by more than ×1.50 on the log itself: promotion (×2.73)",
+            "left out, since the model is off by more than ×1.50 on the log itself: promotion (×2.73)",
         ),
         (
             scavenge,

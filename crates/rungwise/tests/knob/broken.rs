@@ -131,7 +131,7 @@ fn a_check_without_findings_asks_for_nothing() {
     let empty = desk.check("empty.json", |check| check["findings"] = json!([]));
     desk.bench
         .run(&["knob", "plan", "--from", &empty])
-        .with(0, &["no finding asks for a knob"]);
+        .with(0, &["no finding recommends a knob"]);
     desk.bench
         .run(&["knob", "apply", "--from", &empty])
         .with(0, &["nothing to change"]);

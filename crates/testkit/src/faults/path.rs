@@ -167,7 +167,7 @@ pub(super) const FULL_NEIGHBOURS: Fault = Fault {
     may: &[
         (
             "neigh-unanswered",
-            "no host has these addresses, so nobody answers",
+            "no host has these addresses, so there are no answers",
         ),
         (
             "udp-sndbuf-drop",

@@ -358,7 +358,7 @@ fn upstream(_: &Path) -> Result<Planted> {
 
 pub(super) const SILENT: Fault = Fault {
     id: "service: upstream that does not answer",
-    planted: "nginx that passes requests on to an address where nobody is, and wrk with 20 connections.",
+    planted: "nginx that passes requests on to an address without a host, and wrk with 20 connections.",
     speaks: &[first("connect-unanswered", "process/*")],
     may: WAITS,
     how: How::Here(silent),

@@ -175,7 +175,7 @@ impl Kind for CommandTable {
                     .problems
                     .add(part.span(), "workload.command", message);
             } else if part.get().contains("{rate}") && table.rate.is_none() {
-                let message = "'{rate}' stands for nothing; give workload.rate";
+                let message = "'{rate}' has no value; set workload.rate";
                 reader
                     .problems
                     .add(part.span(), "workload.command", message);
@@ -286,12 +286,12 @@ fn pick(at: &At<MetricTable>, key: &str, reader: &mut Reader<'_, '_>) -> Option<
         (Some(pointer), None) => (pointer, Pick::pointer(pointer.get())),
         (None, Some(pattern)) => (pattern, Pick::pattern(pattern.get())),
         (Some(_), Some(second)) => {
-            let message = "a number stands in one place: 'pointer' or 'pattern'; take one out";
+            let message = "give either 'pointer' or 'pattern', not both";
             reader.problems.add(second.span(), key, message);
             return None;
         }
         (None, None) => {
-            let message = "say where the number stands: 'pointer' (JSON) or 'pattern' (text)";
+            let message = "say where the number is: 'pointer' (JSON) or 'pattern' (text)";
             reader.problems.add(at.span(), key, message);
             return None;
         }

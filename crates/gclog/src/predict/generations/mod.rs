@@ -66,7 +66,7 @@ struct Model<'a> {
     sizes: Sizes,
     /// A survivor space had to be supposed.
     supposed: bool,
-    /// Parallel moves sizes and threshold; null where it is not known.
+    /// Parallel moves sizes and threshold; null where it is unknown.
     adaptive: Option<bool>,
     /// Share of a survivor space that the collector wants to use.
     target: f64,
@@ -244,7 +244,7 @@ impl<'a> Model<'a> {
         keeps.then_some(u64::from(self.sizes.max_tenuring))
     }
 
-    /// Why it is not known how long objects live, and what would tell it.
+    /// Why it is unknown how long objects live, and what would tell it.
     fn no_ages(&self) -> String {
         if self.collector == Collector::Parallel {
             return "unknown: Parallel prints no age tables, and with adaptive sizing it moves the threshold; how long \
@@ -599,7 +599,7 @@ impl<'a> Model<'a> {
     ) -> Result<Estimate, String> {
         let (Some(trigger), Some(left)) = (self.trigger(sizes), self.left(sizes)) else {
             return Err(
-                "unknown: the log shows no old collection, so it is not known what one leaves; a longer log tells"
+                "unknown: the log shows no old collection, so it is unknown what one leaves; use a longer log"
                     .to_owned(),
             );
         };

@@ -106,8 +106,7 @@ impl Model<'_> {
             );
             if copied && self.curve.is_err() && figure.estimate.is_some() {
                 figure.because = Some(
-                    "the log's own and not reckoned, since nothing tells how long objects live"
-                        .to_owned(),
+                    "taken from the log, not modelled: object lifetimes are unknown".to_owned(),
                 );
                 // Beside itself it would look like a model that is never wrong.
                 figure.estimate = figure.estimate.filter(|_| measured.is_none());
@@ -118,7 +117,7 @@ impl Model<'_> {
                 && olds < FEWEST as u64
             {
                 figure.because = Some(format!(
-                    "the log's own and not reckoned: it holds {olds}, too few to say how far others may be from them"
+                    "taken from the log, not modelled: it holds {olds}, too few to say how far others may be from them"
                 ));
                 figure.estimate = None;
             }

@@ -37,7 +37,7 @@ impl Teller<'_> {
         }
         let whole = heap.parts.get("heap");
         let from = match self.run.jvm.max_heap_bytes {
-            Some(_) => From::words("as the log tells of the JVM"),
+            Some(_) => From::words("from the log's JVM header"),
             None => From::maybe("the largest capacity seen", whole.map(|part| &part.last)),
         };
         let most = self.largest_heap().map(|bytes| bytes as f64);

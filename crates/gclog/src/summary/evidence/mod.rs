@@ -211,7 +211,7 @@ impl Teller<'_> {
 
     fn header(&mut self) {
         let jvm = &self.run.jvm;
-        let from = From::words("as the log tells of the JVM");
+        let from = From::words("from the log's JVM header");
         let why = Why::Header;
         self.text(&keys::GC_VERSION, jvm.version.clone(), from, why);
         self.text(&keys::GC_COLLECTOR, jvm.collector.clone(), from, why);

@@ -60,7 +60,7 @@ impl Pick {
                     .pointer(pointer)
                     .ok_or_else(|| format!("the document has nothing at {pointer}"))?;
                 let number = value.as_f64().or_else(|| text::number(value.as_str()?));
-                number.ok_or_else(|| format!("at {pointer} stands no number, but {value}"))
+                number.ok_or_else(|| format!("at {pointer} is no number, but {value}"))
             }
             Self::Pattern(regex) => {
                 let last = regex.captures_iter(output).last();
@@ -86,7 +86,7 @@ mod tests {
         for (text, why) in [
             ("rate 12", "not one JSON document"),
             ("{}", "nothing at /summary/rate"),
-            (r#"{"summary":{"rate":true}}"#, "stands no number"),
+            (r#"{"summary":{"rate":true}}"#, "is no number"),
         ] {
             let error = number(text).unwrap_err();
             assert!(error.contains(why), "{error}");

@@ -416,7 +416,7 @@ impl Told<'_, '_> {
                 &keys::TCP_RECVQ_SHARE,
                 &keys::TCP_SENDQ_SHARE,
             ] {
-                self.absent(key, "the kernel tells no memory of this socket");
+                self.absent(key, "the kernel reports no memory of this socket");
             }
             return;
         };
@@ -444,10 +444,10 @@ impl Told<'_, '_> {
             .filter_map(|(_, socket)| of(socket))
             .collect();
         if series.is_empty() {
-            return self.absent(key, "the kernel tells no size of the buffer");
+            return self.absent(key, "the kernel reports no buffer size");
         }
         let said: Vec<String> = series.iter().map(|queue| rounded(*queue)).collect();
-        let line = format!("{name} at the looks: {}", said.join(", "));
+        let line = format!("{name} per sample: {}", said.join(", "));
         self.series(key, rates::median(&series), series, line);
     }
 
@@ -606,13 +606,13 @@ impl Told<'_, '_> {
             .iter()
             .map(|(_, info)| info.snd_cwnd.to_string())
             .collect();
-        let line = format!("cwnd at the looks: {}", cwnds.join(", "));
+        let line = format!("cwnd per sample: {}", cwnds.join(", "));
         self.number(key, restarts as f64 / seconds, line);
     }
 }
 
 const ONE_LOOK: &str = "it was seen at one look only, and a rate needs both ends of its window";
-const UNTOLD: &str = "it was seen at one look only, or this kernel's tcp_info is too short to tell";
+const UNTOLD: &str = "it was in one sample only, or this kernel's tcp_info is too short";
 
 fn share_of(part: u32, whole: u32) -> Option<f64> {
     (whole > 0).then(|| f64::from(part) / f64::from(whole))

@@ -38,7 +38,7 @@ impl Listener<'_> {
         let key = &keys::TCP_LISTEN_SOCKET_DROPS;
         let rates = self.rates();
         if rates.is_empty() {
-            let why = "it was seen at one look only, or the kernel tells no drops of it";
+            let why = "it was in one sample only, or the kernel reports no drops of it";
             let origin = Origin::new(SOURCE, "");
             let why = Absence::because(why);
             return enter::absent(evidence, key, subject.clone(), why, origin);

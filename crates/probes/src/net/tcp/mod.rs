@@ -93,7 +93,7 @@ the 50 with the longest queues. Counts are of all sockets. \
 rwnd_limited is the share of the time with data to send (busy_time) in which the peer's window was closed; it is \
 absent where a connection was busy for less than 10 ms of the window. sndbuf_limited misses a send buffer that \
 is far too small: with SO_SNDBUF 4608 it stayed 0 % at 2 MB/s (Linux 6.18), so look at the send queue beside \
-it. Queues are the median of the looks: one full look of four is a burst. On a host with more than 1000 sockets all \
+it. Queues are the median of the samples: one full look of four is a burst. On a host with more than 1000 sockets all \
 are listed at both ends of the window only; between them listeners, and the connections with something in a queue at \
 its begin. Both ends of a connection within the \
 host are sockets of their own. tcp.parallel counts connections between the same two addresses to the same port \

@@ -73,11 +73,7 @@ fn throttling(window: &Window<'_>, evidence: &mut Evidence, group: &Group) {
             return;
         }
     };
-    let why = || {
-        Absence::because(format!(
-            "{path} was reset in the window, or does not tell it"
-        ))
-    };
+    let why = || Absence::because(format!("{path} was reset in the window, or lacks it"));
     let (share, line) = match (rates.get("nr_throttled"), rates.get("nr_periods")) {
         (Some(throttled), Some(periods)) => (
             // A period passes only while the group has something to run.

@@ -130,7 +130,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     of_processes(window, evidence, trees.as_deref());
 }
 
-/// The group of the process lies where no mount shows it: what holds the process back is not known.
+/// The group of the process lies where no mount shows it: what holds the process back is unknown.
 fn out_of_sight(window: &Window<'_>, evidence: &mut Evidence, pid: u32, trees: &[Tree]) {
     let path = MEMBERSHIPS.replace('*', &pid.to_string());
     let Some(group) = window

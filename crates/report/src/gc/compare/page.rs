@@ -63,7 +63,7 @@ pub fn blocks(report: &CompareReport) -> Vec<Block> {
 fn unchanged(before: &[ComparedLog], after: &[ComparedLog]) -> &'static str {
     let told = |side: &[ComparedLog]| side.iter().any(|log| log.run.jvm.flags.is_some());
     if told(before) && told(after) {
-        "Both sides tell of the same options, collector and JVM."
+        "Both sides have the same options, collector and JVM."
     } else {
         "What was changed is not told: a log without the beginning of its JVM names no options (-Xlog:gc+init, or the \
          header of JDK 8)."

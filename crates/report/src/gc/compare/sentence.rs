@@ -44,7 +44,7 @@ pub fn clauses(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<
     // What an option is for is told first, else the kind of pause whose share of the time changed most.
     let asked = meant.and_then(|(_, purpose)| kinds.get(purpose.kind?));
     let Some(&kind) = asked.or(most) else {
-        return vec!["neither side tells of a pause".to_owned()];
+        return vec!["neither side contains a pause".to_owned()];
     };
     let mut told = scavenges
         .filter(|_| kind == "remark")
@@ -521,6 +521,6 @@ fn load(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
             per_second(b)
         )),
         (Some(_), Some(_)) => None,
-        _ => Some("whether the load is the same is not known".to_owned()),
+        _ => Some("whether the load is the same is unknown".to_owned()),
     }
 }

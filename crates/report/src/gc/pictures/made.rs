@@ -211,7 +211,7 @@ pub(super) fn cpu(run: &Run, time: Time) -> Option<Block> {
     Some(Block::Chart(Box::new(Chart {
         id: "gc-cpu-over-time",
         note: format!(
-            "Mean of the pauses of each {step}; logs tell these times in steps of 10 ms."
+            "Mean of the pauses of each {step}; logs record these times in steps of 10 ms."
         ),
         data: Table {
             caption: title.clone(),

@@ -70,7 +70,7 @@ pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
     let longest = millis(safepoints.stopped.longest_ms);
     let title = match &safepoints.reaching {
         Some(reaching) => format!(
-            "Threads took {} at most to stand still; the longest stop was {longest}",
+            "Threads took {} at most to stop; the longest stop was {longest}",
             millis(reaching.longest_ms)
         ),
         None => format!("The longest stop of the threads was {longest}"),

@@ -40,7 +40,7 @@ pub(super) fn own(run: &Run) -> Option<Block> {
     Some(Block::Chart(Box::new(Chart {
         id: "gc-own-sums",
         note: format!(
-            "Since the JVM started, as the last table of the log tells it; phases lie within cycles and within each other.{left}"
+            "Since the JVM started, from the last table of the log; phases lie within cycles and within each other.{left}"
         ),
         data: Table {
             caption: title.clone(),

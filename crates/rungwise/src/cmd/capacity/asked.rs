@@ -100,7 +100,7 @@ fn factor(value: &str, rate: Option<f64>) -> anyhow::Result<f64> {
         })?;
         let Some(rate) = rate else {
             anyhow::bail!(
-                "rate={value} of --what-if: it is not known how many requests the log is of; give it with --rate or --requests, or \
+                "rate={value} of --what-if: it is unknown how many requests the log is of; give it with --rate or --requests, or \
                  ask for a multiple such as rate=x2"
             );
         };

@@ -30,10 +30,10 @@ pub(crate) struct Args {
     /// Bytes that a request allocates, such as 34KiB.
     #[arg(long, value_name = "SIZE", value_parser = asked::size, required_unless_present = "from", conflicts_with = "from")]
     alloc_per_request: Option<f64>,
-    /// Requests per second, such as 500/s; with a log, those that it was written under.
+    /// Requests per second, such as 500/s; with a log, the rate while it was written.
     #[arg(long, value_name = "RATE", value_parser = jvm::gc::request_rate, required_unless_present = "from")]
     rate: Option<f64>,
-    /// Requests that the log was written under, all together.
+    /// Total requests while the log was written.
     #[arg(long, value_name = "COUNT", requires = "from", conflicts_with = "rate")]
     requests: Option<u64>,
     /// Size of Eden; with a log, where the log does not show it.
@@ -45,10 +45,10 @@ pub(crate) struct Args {
     /// Size of one survivor space, where the log does not show it.
     #[arg(long, value_name = "SIZE", value_parser = asked::size, requires = "from")]
     survivor_space: Option<f64>,
-    /// Bytes that live for long.
+    /// Long-lived bytes.
     #[arg(long, value_name = "SIZE", value_parser = asked::size, conflicts_with = "from", requires = "heap")]
     live: Option<f64>,
-    /// Bytes that a young collection leaves alive.
+    /// Bytes that survive a young collection.
     #[arg(long, value_name = "SIZE", value_parser = asked::size, conflicts_with = "from", requires = "live")]
     survivors: Option<f64>,
     /// Mean young pause, such as 40ms.

@@ -16,7 +16,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Question {
-    /// How often collections come, from a load or a GC log; what other sizes would do.
+    /// Model the GC frequency from a load or a GC log, also with other heap sizes.
     Gc(gc::Args),
 }
 

@@ -2,7 +2,7 @@
 //! another tool printed.
 //!
 //! Many documents end in `.json`. One that is not the report of a load says what it is, and how to get one that is. A table
-//! names no unit, and 40 us is as usual a latency as 40 ms is a sickness: where its printer is not known, the unit is
+//! names no unit, and 40 us is as usual a latency as 40 ms is a sickness: where its printer is unknown, the unit is
 //! asked for.
 
 use std::borrow::Cow;
@@ -150,7 +150,7 @@ fn percentiles(text: &str, unit: Option<Unit>) -> Result<Heard, String> {
         [planned, sharp] if !planned.uncorrected && sharp.uncorrected => (planned, sharp),
         tables => {
             return Err(format!(
-                "it holds {} tables, and which of them the host saw is not known; give one",
+                "it holds {} tables, and which one belongs to this host is unknown; keep only that one",
                 tables.len()
             ));
         }

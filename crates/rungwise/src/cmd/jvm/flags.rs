@@ -39,7 +39,7 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     of: String,
-    /// The JDK that runs them: 7, 8, 11, 17, 21, 25, or with its update 8u181; a process and most logs tell it by themselves.
+    /// The JDK that runs them: 7, 8, 11, 17, 21, 25, or with its update 8u181; detected for a process and for most logs.
     #[arg(long, value_name = "RELEASE", value_parser = version)]
     jdk: Option<Version>,
     /// Show the same options for this JDK.
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// CPUs of the machine or container that runs them.
     #[arg(long, value_name = "COUNT")]
     cpus: Option<f64>,
-    /// Least outcome that ends with status 1.
+    /// Lowest outcome that exits with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
     #[command(flatten)]
@@ -89,12 +89,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let target = target::open(&args.of, reads_files)?;
     let told = target.version.as_deref();
     let told = told.and_then(|text| version(text).ok());
-    let Version { release, update } = args.jdk.or(told).with_context(|| {
-        format!(
-            "the JDK of {} is not known; give it with --jdk",
-            target.name
-        )
-    })?;
+    let Version { release, update } = args
+        .jdk
+        .or(told)
+        .with_context(|| format!("the JDK of {} is unknown; give it with --jdk", target.name))?;
     let case = Case {
         release,
         update,

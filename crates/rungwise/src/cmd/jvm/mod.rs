@@ -23,9 +23,9 @@ pub(crate) struct Args {
 enum Question {
     /// Judge the options of a JVM, or move them to another JDK.
     Flags(flags::Args),
-    /// What GC logs say of a JVM: findings, pauses, memory.
+    /// Analyse GC logs: findings, pauses, memory.
     Gc(gc::Args),
-    /// What thread dumps say of a JVM: deadlocks, locks and pools that threads wait for, hot threads.
+    /// Analyse thread dumps: deadlocks, contended locks and pools, hot threads.
     Threads(threads::Args),
 }
 

@@ -21,7 +21,7 @@ use crate::problem::Problem;
 /// Bytes that are looked at to find out whether a file holds thread dumps.
 const LOOK: usize = 1 << 20;
 
-/// What thread dumps say of a JVM: deadlocks, locks and pools that threads wait for, hot threads.
+/// Analyse thread dumps: deadlocks, contended locks and pools, hot threads.
 ///
 /// Reads what jstack, jcmd PID Thread.print and SIGQUIT print, JDK 5 to 25, the files of `Thread.dump_to_file`, and dumps of the management
 /// beans (JMX, Spring Boot Actuator as text and JSON); packed by gzip or zip, or not, also within the output of an
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Files with dumps, a folder of them, or - for standard input; dumps of one JVM are compared.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Least outcome that ends with status 1.
+    /// Lowest outcome that exits with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
     #[command(flatten)]

@@ -116,7 +116,7 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
             };
             let Some(to) = turn.to.as_deref() else {
                 all.left_out
-                    .push(leave("its value is for a person to choose".to_owned()));
+                    .push(leave("its value is your choice".to_owned()));
                 continue;
             };
             // What a finding asks for after a switch of the service may ruin the service without it.
@@ -183,7 +183,7 @@ fn plan(turn: &Turn, to: &str, cpus: &[usize]) -> Result<Plan, String> {
     let plan = knob.plan(&context, to).map_err(|error| error.to_string())?;
     // One thing that only a person can do would make the engine refuse all of them.
     if let Some(text) = plan.by_hand().next() {
-        return Err(format!("a person does it: {text}"));
+        return Err(format!("done by hand: {text}"));
     }
     Ok(plan)
 }

@@ -22,9 +22,9 @@ pub(super) enum Form {
     Tuned,
     /// A unit that sets everything at boot, and drop-ins for control groups.
     Systemd,
-    /// The kernel command line, for GRUB of Debian and its kin; the file names the tools of others.
+    /// The kernel command line, for GRUB of Debian and derivatives; the file names the tools of other distributions.
     Cmdline,
-    /// A playbook of all of these for Debian, Red Hat and their kin; the modules of ansible-core are enough.
+    /// A playbook of all of these for Debian, Red Hat and derivatives; needs only ansible-core.
     Ansible,
 }
 

@@ -46,67 +46,67 @@ const LOOK: Duration = Duration::from_secs(5);
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
-    /// Folder of journals and of the instance lock, instead of `RUNGWISE_STATE` or the usual place.
+    /// Folder of the journals and the instance lock; overrides `RUNGWISE_STATE` and the default.
     #[arg(long, value_name = "DIR", global = true)]
     state: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// All knobs, and how they stand here.
+    /// List all knobs and their current values.
     List {
         #[command(flatten)]
         device: Device,
-        /// First those that a finding asks for, with the value it recommends and the finding.
+        /// Start with the knobs that a finding recommends, with the value and the finding.
         #[arg(long)]
         why: bool,
-        /// Take the findings from a stored check instead of looking at this host for five seconds.
+        /// Take the findings from a stored check instead of checking this host for five seconds.
         #[arg(long, value_name = "CHECK.json", requires = "why")]
         from: Option<PathBuf>,
     },
-    /// One knob: what it does, when it helps, what it costs, how it stands.
+    /// Show one knob: what it does, when it helps, what it costs, its current value.
     Show {
         /// Its id, such as `net.rps_cpus`.
         id: String,
         #[command(flatten)]
         device: Device,
     },
-    /// What would change; changes nothing. `-o FILE.json` stores a plan for `apply`.
+    /// Show what would change, without changing it. `-o FILE.json` stores a plan for `apply`.
     Plan {
         #[command(flatten)]
         wishes: Wishes,
     },
-    /// Change it: all of it or nothing.
+    /// Apply settings: all of them or none.
     Apply {
         #[command(flatten)]
         wishes: Wishes,
-        /// Undo by itself after this time (`10m`), whatever happens to this process.
+        /// Undo automatically after this time (`10m`), whatever happens to this process.
         #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
         deadline: Option<Duration>,
-        /// Only show what would change.
+        /// Show what would change, without changing it.
         #[arg(long)]
         dry_run: bool,
-        /// Length of the looks before and after, which tell whether the symptom of a plan from a check went away;
+        /// Length of the samples before and after, which show whether the symptom of a plan from a check went away;
         /// `0s` for none.
         #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration)]
         evidence_for: Duration,
     },
-    /// Compare with what was wished for; without a wish, with everything that is in force.
+    /// Compare current values with the requested ones; without arguments, with all applied changes.
     Verify {
         #[command(flatten)]
         wishes: OptionalWishes,
     },
-    /// Put back what is in force, the newest first: after `apply`, or after a crash.
+    /// Undo applied changes, the newest first: after `apply`, or after a crash.
     Undo {
-        /// Only this journal.
+        /// Undo only this journal.
         #[arg(long, value_name = "FILE")]
         journal: Option<PathBuf>,
-        /// Accept what cannot be put back as it is, and close the journal.
+        /// Accept what cannot be undone, and close the journal.
         #[arg(long)]
         abandon: bool,
     },
-    /// Print settings in the words of a tool that keeps them over a reboot: those of wishes, of a plan, or of what is in
-    /// force.
+    /// Print settings for a tool that persists them across reboots: requested ones, those of a plan, or the applied
+    /// ones.
     Export {
         /// The tool.
         #[arg(long = "as", value_enum, value_name = "FORM")]
@@ -130,7 +130,7 @@ enum What {
 
 #[derive(Debug, clap::Args)]
 struct Device {
-    /// The network device that knobs of a device turn; for others the disk, mount point or control group.
+    /// The network device of a device knob; for other knobs the disk, mount point or control group.
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
 }
@@ -146,10 +146,10 @@ struct Wishes {
     given: Vec<String>,
     #[command(flatten)]
     device: Device,
-    /// Take the wishes of the findings of a stored check (`rungwise check --format json -o CHECK.json`).
+    /// Take the recommended values from a stored check (`rungwise check --format json -o CHECK.json`).
     #[arg(long, value_name = "CHECK.json", conflicts_with = "wishes")]
     from: Option<PathBuf>,
-    /// With --from: also what is only worth watching.
+    /// With --from: also take the findings to watch.
     #[arg(long, requires = "from")]
     also_watch: bool,
 }
@@ -213,7 +213,7 @@ struct Applied {
 struct Verified {
     /// What does not hold.
     drift: Vec<Drift>,
-    /// What is not known, and why.
+    /// What is unknown, and why.
     not_verified: Vec<String>,
 }
 
@@ -455,7 +455,7 @@ impl Work<'_> {
                         pending.extend(open.recovered.pending);
                     }
                     Some(_) => verified.not_verified.push(format!(
-                        "{journal}: from another boot, nothing of it is in force"
+                        "{journal}: from another boot; none of it is in force"
                     )),
                     None if open.recovered.never_began() => {}
                     None => {
@@ -739,7 +739,7 @@ impl Planned {
         let mut text: String = self.plans.iter().map(Plan::diff).collect();
         asked::tell_left_out(&self.left_out, &mut text);
         if text.is_empty() {
-            text.push_str("no finding asks for a knob\n");
+            text.push_str("no finding recommends a knob\n");
         }
         text
     }

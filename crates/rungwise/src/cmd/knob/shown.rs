@@ -28,7 +28,7 @@ pub(super) struct KnobState {
     shown_only: Option<&'static str>,
     /// In the words of a wish.
     current: Option<String>,
-    /// Why the current value is not known; absent where it is.
+    /// Why the current value is unknown; absent where it is.
     unknown: Option<String>,
     /// What that rests on.
     readings: Vec<Reading>,
@@ -101,7 +101,7 @@ impl Work<'_> {
                     text,
                     "{}{of}: now {}, recommended {}\n    {}: {}",
                     turn.id,
-                    current.as_deref().unwrap_or("not known"),
+                    current.as_deref().unwrap_or("unknown"),
                     turn.to.as_deref().unwrap_or("for you to choose"),
                     finding.rule,
                     finding.sentence
@@ -124,7 +124,7 @@ impl Work<'_> {
             .map(|knob| state_of(knob, &context))
             .collect();
         text.push_str(if knobs.is_empty() {
-            "no finding asks for a knob; how they stand:\n"
+            "no finding recommends a knob; current values:\n"
         } else {
             "\nno finding asks for these:\n"
         });

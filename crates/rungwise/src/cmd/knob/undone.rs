@@ -88,7 +88,7 @@ impl UndoneJournal {
         for damage in &self.damage {
             let _ = writeln!(
                 text,
-                "{journal}: {damage}; a change that it told of may be in force"
+                "{journal}: {damage}; a change that it recorded may be in force"
             );
         }
         if let Some(error) = &self.error {

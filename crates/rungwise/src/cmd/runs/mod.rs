@@ -31,22 +31,22 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// The runs below --runs, newest first.
+    /// List the runs below --runs, newest first.
     List,
-    /// One run: its files, its command line, what came of it.
+    /// Show one run: its files, its command line, its result.
     Show {
         /// Folder or id of the run.
         run: PathBuf,
     },
     /// Compare runs with their checksums, and name each file that is missing, altered or added.
     ///
-    /// Exit status: 0 all are as they were written, 1 a file is missing, altered or added, 3 only unfinished runs, which have
+    /// Exit status: 0 all are unmodified, 1 a file is missing, altered or added, 3 only unfinished runs, which have
     /// no checksums.
     Verify {
         /// Folder or id of the run; all runs below --runs without it.
         run: Option<PathBuf>,
     },
-    /// Remove old runs: complete ones that are as they were written, never another folder.
+    /// Remove old runs: only complete and unmodified ones, never another folder.
     Prune {
         /// Keep the newest N runs.
         #[arg(long, value_name = "N", required_unless_present = "older_than")]

@@ -67,7 +67,7 @@ fn without(capture: &Capture, wanted: &str, instead: Option<&str>) -> Capture {
 
 /// What is wrong with the judgement of `less`, which knows less than a capture in which these rules saw something.
 /// They may act now where they watched, when the graver sickness that they stood back for is out of sight, and on
-/// something else: on the machine where the process is not known.
+/// something else: on the machine where the process is unknown.
 fn wrong(known: &BTreeSet<String>, less: &Capture) -> Vec<String> {
     let findings = judged(less);
     let mut wrong: Vec<String> = acts(&findings)

@@ -138,7 +138,7 @@ fn find_way(workload: &Workload, at: &XdpDevice, probe: &OwnedFd) -> Result<Way,
         return because(
             "reach the target through the device",
             "the route leads elsewhere",
-            "name the device that `ip route get` tells, and a target on another host or in another namespace",
+            "name the device that `ip route get` shows, and a target on another host or in another namespace",
         );
     }
     let (Some(source), Some(next)) = (route.source, route.next) else {

@@ -78,7 +78,7 @@ pub(super) fn route(
     })
 }
 
-/// The Ethernet address of a neighbour, found if it is not known; nothing if it does not tell.
+/// The Ethernet address of a neighbour, found if it is unknown; nothing if it does not tell.
 #[expect(clippy::disallowed_methods, reason = "load owns its clock")]
 pub(super) fn neighbour(netlink: &Netlink, device: u32, ip: IpAddr) -> io::Result<Option<[u8; 6]>> {
     let deadline = Instant::now() + PATIENCE;

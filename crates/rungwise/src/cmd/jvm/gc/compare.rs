@@ -125,7 +125,7 @@ impl Drawn {
         let runs = log.summary.runs.iter().rev().filter(drawn);
         let run = runs.max_by(|a, b| seconds(a).total_cmp(&seconds(b)));
         let run = run.cloned().ok_or_else(|| {
-            let error = anyhow::anyhow!("cannot compare {name}: it tells of no pause");
+            let error = anyhow::anyhow!("cannot compare {name}: it contains no pauses");
             Problem::with(Exit::Precondition, error)
         })?;
         let one = log

@@ -25,27 +25,27 @@ use crate::cmd::{Global, output};
 use crate::problem::Problem;
 use set::{Ordered, Signs};
 
-/// What GC logs say of a JVM: findings, pauses, memory.
+/// Analyse GC logs: findings, pauses, memory.
 ///
 /// Logs of JDK 5 to 25, every collector, whatever it was told to print; packed by gzip or zip, or not. Exit status: 0
 /// nothing to act on, 1 findings at or above --fail-on or a pause beyond --slo, 3 the log holds no pause and no rule could
 /// be decided, 4 it is no GC log.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Log files, a folder of them, or - for standard input; several are read in the order of their time.
+    /// Log files, a folder of them, or - for standard input; several are read in order of time.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// No pause should be longer than this, such as 200ms.
+    /// Longest acceptable pause, such as 200ms.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     slo: Option<Duration>,
-    /// Requests that the service answered meanwhile, such as 500/s: tells what a request allocates.
+    /// Request rate while the log was written, such as 500/s: gives the allocation per request.
     #[arg(long, value_name = "RATE", value_parser = request_rate)]
     rate: Option<f64>,
-    /// Least outcome that ends with status 1.
+    /// Lowest outcome that exits with status 1.
     #[arg(long, value_enum, default_value_t = FailOn::Act)]
     fail_on: FailOn,
-    /// Go on reading while the log is written, through rotations and restarts, and print collections and findings as they
-    /// come; the report comes at the end, by Ctrl-C or --for.
+    /// Keep reading while the log is written, through rotations and restarts, and print collections and findings as
+    /// they appear; the report comes at the end (Ctrl-C or --for).
     #[arg(long)]
     follow: bool,
     /// End --follow after this time, such as 10m.
@@ -442,7 +442,7 @@ fn chosen(paths: &[PathBuf]) -> anyhow::Result<(Ordered<Part>, Vec<String>)> {
     for part in parts {
         if !part.rests() {
             anyhow::bail!(
-                "cannot read {} beside other files: it can be read once only, so its place among them is not known; give it \
+                "cannot read {} beside other files: it can be read once only, so its place among them is unknown; give it \
                  alone",
                 part.name
             );
@@ -490,9 +490,9 @@ fn no_log(files: &[LogFile], account: &Account, epsilon: bool) -> anyhow::Error 
     let broken = files.iter().find_map(|file| file.broken.as_deref());
     let found = match (account.bytes(), account.samples.first()) {
         (0, _) => broken.unwrap_or("it is empty").to_owned(),
-        (bytes, None) => format!("none of its {bytes} bytes tell of a collection"),
+        (bytes, None) => format!("none of its {bytes} bytes belong to a GC event"),
         (_, Some(sample)) => format!(
-            "none of its {} lines tells of a collection; line {} is {}",
+            "none of its {} lines is a GC event; line {} is {}",
             account.lines(),
             sample.line,
             input::quoted(&sample.text)

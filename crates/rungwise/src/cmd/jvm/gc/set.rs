@@ -261,7 +261,7 @@ pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Ordered<T>, Option<Stri
         }
         (None, None) => {
             let note = format!(
-                "not all of the {count} files tell when they were written, so they are read in the order given"
+                "not all of the {count} files contain a date, so they are read in the order given"
             );
             return (as_given(parts), Some(note));
         }
