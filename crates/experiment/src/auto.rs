@@ -140,7 +140,7 @@ impl Climb<'_> {
             };
             if search.rungs == auto.max_rungs {
                 let why = format!(
-                    "{} was asked for by {} and not tried: [auto] max_rungs = {} was reached",
+                    "{} was recommended by {} and not tried: [auto] max_rungs = {} was reached",
                     step.title,
                     step.asked.as_ref().map_or("", |asked| &asked.rule),
                     auto.max_rungs
@@ -324,7 +324,7 @@ impl Climb<'_> {
         match self.look(search, variant) {
             Ok(look) => Ok(Some(look)),
             Err(Error::Stage(StageError::ServiceFailed(why) | StageError::Unavailable(why))) => {
-                let why = format!("a look at the machine with {}: {why}", step.title);
+                let why = format!("capture with {}: {why}", step.title);
                 self.climbed.could_not.push(why);
                 Ok(None)
             }
@@ -558,7 +558,7 @@ fn wish(turn: &Turn, auto: &Auto) -> Result<String, String> {
         && auto.device.as_ref() != Some(device)
     {
         return Err(format!(
-            "it is asked for on {device}, which is not the device of this ladder"
+            "it is recommended for {device}, which is not the device of this ladder"
         ));
     }
     turn.to

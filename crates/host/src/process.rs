@@ -735,7 +735,8 @@ fn told(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("with exit status {code}"),
         (None, Some(libc::SIGKILL)) => {
-            "by signal 9 (SIGKILL: somebody killed it, or the kernel did for want of memory, which dmesg tells)".to_owned()
+            "by signal 9 (SIGKILL: killed by a user, or by the kernel out of memory; see dmesg)"
+                .to_owned()
         }
         (None, Some(signal)) => format!("by signal {signal}"),
         (None, None) => "for an unknown reason".to_owned(),

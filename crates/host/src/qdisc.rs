@@ -75,7 +75,7 @@ pub(crate) fn set_root(device: &str, value: &str) -> io::Result<()> {
     if before.contains(' ') {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("somebody configured {before} at the root of {device}; remove it first"),
+            format!("{device} already has a root qdisc ({before}); remove it first"),
         ));
     }
     if value.contains(' ') {

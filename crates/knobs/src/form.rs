@@ -183,7 +183,7 @@ impl Form {
             },
             Self::Word | Self::Choice if is_name(wish) => Ok(wish.to_owned()),
             Self::Word | Self::Choice => Err("it is not one word".to_owned()),
-            Self::Quota => Err("it is said in CPUs".to_owned()),
+            Self::Quota => Err("it is given in CPUs".to_owned()),
             Self::Limit if wish == "none" => Ok("max".to_owned()),
             Self::Limit => Ok(bytes(wish)?.to_string()),
             Self::Words => {

@@ -113,7 +113,7 @@ impl std::fmt::Display for Left {
         match why {
             Why::Foreign { found } => write!(
                 f,
-                "holds '{found}', which somebody else wrote over our '{ours}'; it was '{before}' before, set it by hand if you want that"
+                "holds '{found}', which replaced our '{ours}' from outside; the original value was '{before}', set it by hand if wanted"
             ),
             Why::Failed { error } => {
                 write!(

@@ -113,6 +113,6 @@ fn no_reply(refused: u64, send_errors: u64) -> &'static str {
         ": the kernel did not send (no route, a firewall rule, or the datagram exceeds the MTU); \
          check the route and the size"
     } else {
-        "; check address and port, a firewall on the way, and that the server answers this payload"
+        "; check address and port, a firewall on the path, and that the server answers this payload"
     }
 }

@@ -114,7 +114,7 @@ pub struct Doing {
     pub waiting: u64,
 }
 
-/// Threads that wait for one another in a circle, which none of them can leave.
+/// Threads that wait for one another in a cycle, which none of them can leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deadlock {
     /// Names of the threads; each waits for what the next one holds, the last for what the first holds.

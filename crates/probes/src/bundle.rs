@@ -174,7 +174,7 @@ fn unpack_within(bytes: &[u8], path: &Path, limit: u64) -> Result<Capture> {
         });
     }
     let head: Head = parsed(bytes)
-        .map_err(|error| not_a_bundle(format!("it is no JSON document of ours: {error}")))?;
+        .map_err(|error| not_a_bundle(format!("it is no JSON document of rungwise: {error}")))?;
     match head.rungwise_capture {
         None => Err(not_a_bundle("it does not say that it is one".to_owned())),
         Some(found) if found > FORMAT => Err(Error::TooNew {
@@ -239,7 +239,7 @@ fn check(capture: Capture, path: &Path) -> Result<Capture> {
         why: why.to_owned(),
     };
     if capture.moments.is_empty() {
-        return Err(wrong("it has no look at the machine"));
+        return Err(wrong("it contains no samples"));
     }
     if let Some(what) = capture
         .moments
@@ -323,7 +323,7 @@ mod tests {
         let packed = pack(&capture()).unwrap();
         assert!(refused(&packed[..packed.len() / 2]).contains("cut short"));
         let none = pack(&Capture::default()).unwrap();
-        assert!(refused(&none).contains("no look"));
+        assert!(refused(&none).contains("no samples"));
     }
 
     #[test]

@@ -307,7 +307,7 @@ impl Groups {
         while let Some((folder, depth)) = waiting.pop_front() {
             if seen == MOST_GROUPS || limited == MOST_LIMITED {
                 let failed = format!(
-                    "below {} more than {seen} control groups were found, and no more were looked at",
+                    "below {} more than {seen} control groups were found; the others were skipped",
                     tree.point
                 );
                 moment

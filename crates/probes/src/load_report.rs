@@ -247,7 +247,7 @@ fn no_table() -> Absence {
 
 fn latencies_alone() -> Absence {
     Absence::because("a table of percentiles contains latencies but no generator health")
-        .remedy("measure with `rungwise load`, or look at the generator's CPU and sockets by hand")
+        .remedy("measure with `rungwise load`, or check the generator's CPU and sockets by hand")
 }
 
 fn no_reply() -> Absence {

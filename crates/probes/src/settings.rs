@@ -26,7 +26,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::SETTING_WANTED,
     ],
     derive,
-    doc: "The state directory is read by whoever runs `check`, and each target of an open journal is read again. \
+    doc: "The state directory is read by the user of `check`, and each target of an open journal is read again. \
           Journals of another user's state directory are not seen.",
 };
 

@@ -178,7 +178,7 @@ impl<'a> Window<'a> {
     fn no_rates(&self, why: Absence) -> Absence {
         if self.moments().len() < 2 {
             return Absence::because(
-                "the window has one look only, and a rate needs both its ends",
+                "the window has one sample only, and a rate needs both its ends",
             )
             .remedy("look for some seconds: --for 10s");
         }
@@ -237,7 +237,7 @@ fn answer_of<'a>(moment: &'a Moment, name: &str) -> Result<&'a Answer, Absence> 
     match moment.answers.get(name) {
         Some(Reply::Answer(answer)) => Ok(answer),
         Some(Reply::Failed(failed)) => Err(refusal(name, failed)),
-        None => Err(Absence::because(format!("{name}: not asked"))),
+        None => Err(Absence::because(format!("{name}: not recorded"))),
     }
 }
 
@@ -304,7 +304,7 @@ pub(crate) fn misplaced(asked: &str, found: &Answer) -> Absence {
     Absence::because(format!(
         "under \"{asked}\" the capture holds {kind} instead"
     ))
-    .remedy("record it anew: rungwise capture")
+    .remedy("record it again with `rungwise capture`")
 }
 
 fn nothing_read() -> Absence {

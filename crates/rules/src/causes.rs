@@ -200,7 +200,7 @@ pub(crate) fn first(findings: &mut Vec<Finding>) {
         .count();
     let mut rest = findings.split_off(acts);
     let mut waiting = std::mem::take(findings);
-    // A finding is placed when none of those that still wait is its cause. What is left in a circle keeps its order.
+    // A finding is placed when none of those that still wait is its cause. What is left in a cycle keeps its order.
     while !waiting.is_empty() {
         let next = waiting
             .iter()

@@ -18,11 +18,11 @@ impl Rule {
             knobs.join(", ")
         };
         let mut page = format!(
-            "# {}\n\n{}\n\n| | |\n|---|---|\n| topic | {} |\n| asks for | {knobs} |\n",
+            "# {}\n\n{}\n\n| | |\n|---|---|\n| topic | {} |\n| recommends | {knobs} |\n",
             self.id, self.summary, self.topic
         );
         sections(&mut page, &self.doc);
-        page += "\n## What it reads\n\n| key | what it says |\n|---|---|\n";
+        page += "\n## What it reads\n\n| key | meaning |\n|---|---|\n";
         for key in self.needs {
             let _ = writeln!(page, "| `{}` | {} |", key.id, key.meaning);
         }
@@ -53,7 +53,7 @@ impl Change {
     /// The page of a judgement of two looks.
     pub fn page(&self) -> String {
         let mut page = format!(
-            "# {}\n\n{}\n\n| | |\n|---|---|\n| topic | change |\n| asks for | none: it judges a turn that was made |\n",
+            "# {}\n\n{}\n\n| | |\n|---|---|\n| topic | change |\n| recommends | none: it judges a turn that was made |\n",
             self.id, self.summary
         );
         sections(&mut page, &self.doc);
@@ -75,7 +75,7 @@ fn sections(page: &mut String, doc: &Doc) {
 }
 
 fn lines(page: &mut String, thresholds: &[Threshold]) {
-    *page += "\n## Lines\n\n| what is compared | line | origin |\n|---|---|---|\n";
+    *page += "\n## Thresholds\n\n| what is compared | threshold | origin |\n|---|---|---|\n";
     for line in thresholds {
         // In the unit of its key, which the name of the line tells.
         let _ = writeln!(page, "| {} | {} | {} |", line.name, line.value, line.origin);

@@ -196,7 +196,7 @@ fn call(
     if good.is_above_zero() && good.point >= smallest {
         (
             Call::Keep,
-            format!("{seen}: better, and by the {wanted} asked for"),
+            format!("{seen}: better, by at least the required {wanted}"),
         )
     } else if good.is_below_zero() {
         (Call::Revert, format!("{seen}: worse"))
@@ -206,7 +206,7 @@ fn call(
         undecided(
             rules,
             pairs,
-            format!("{seen}: better, but less than the {wanted} asked for"),
+            format!("{seen}: better, but by less than the required {wanted}"),
         )
     } else {
         undecided(
@@ -319,7 +319,7 @@ mod tests {
         );
         assert_eq!(short.call, Call::Inconclusive);
         assert!(
-            short.reason.contains("less than the 2 % asked for"),
+            short.reason.contains("less than the required 2 %"),
             "{}",
             short.reason
         );
@@ -400,7 +400,7 @@ mod tests {
         let judgement = judge(&rules(), Direction::HigherIsBetter, &around(0.10, 8), &[]);
         assert_eq!(
             judgement.reason,
-            "+10.5 % (+10.0 % to +11.1 %) over 8 pairs: better, and by the 2 % asked for"
+            "+10.5 % (+10.0 % to +11.1 %) over 8 pairs: better, by at least the required 2 %"
         );
     }
 

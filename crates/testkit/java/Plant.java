@@ -338,7 +338,7 @@ public class Plant {
         until("upgrade-0", 1, WAITS);
     }
 
-    /** Monitors and ReentrantLocks by turns, in a circle. */
+    /** Monitors and ReentrantLocks by turns, in a cycle. */
     static void deadlockMixed() throws Exception {
         int threads = option("threads", 3);
         Object[] monitors = new Object[threads];

@@ -30,7 +30,7 @@ public class Virtual {
         Thread.sleep(500);
     }
 
-    /** Two virtual threads in a circle of monitors. */
+    /** Two virtual threads in a cycle of monitors. */
     static void monitors() throws Exception {
         Object[] locks = {new Object(), new Object()};
         CountDownLatch both = new CountDownLatch(2);

@@ -425,7 +425,7 @@ fn distinct<'d>(dumps: &[&'d Dump]) -> Vec<(&'d Deadlock, &'d Dump, usize)> {
         .collect()
 }
 
-/// Around the circle.
+/// Around the cycle.
 fn told(deadlock: &Deadlock) -> String {
     let threads = &deadlock.threads;
     let links: Vec<String> = threads

@@ -1,6 +1,6 @@
-//! Who waits for what, who holds it, and the circles in that.
+//! Who waits for what, who holds it, and the cycles in that.
 //!
-//! A thread waits for one lock at most, and a lock is held by one thread at most, so every circle is found by following each
+//! A thread waits for one lock at most, and a lock is held by one thread at most, so every cycle is found by following each
 //! thread once. What HotSpot reports itself is compared with that: its report needs `-l` for synchronizers on JDK 25.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -169,10 +169,10 @@ impl<'d> Graph<'d> {
         }
     }
 
-    /// Circles of threads, each with the lock that it waits for.
-    pub(crate) fn circles(&self) -> Vec<Vec<(usize, &Node<'d>)>> {
+    /// Cycles of threads, each with the lock that it waits for.
+    pub(crate) fn cycles(&self) -> Vec<Vec<(usize, &Node<'d>)>> {
         let mut visited = vec![0; self.waits.len()];
-        let mut circles = Vec::new();
+        let mut cycles = Vec::new();
         for start in 0..self.waits.len() {
             let mark = start + 1;
             let mut at = Some(start);
@@ -185,23 +185,23 @@ impl<'d> Graph<'d> {
             if let Some(first) = at
                 && visited[first] == mark
             {
-                circles.push(self.circle(first));
+                cycles.push(self.cycle(first));
             }
         }
-        circles
+        cycles
     }
 
-    fn circle(&self, first: usize) -> Vec<(usize, &Node<'d>)> {
-        let mut circle = Vec::new();
+    fn cycle(&self, first: usize) -> Vec<(usize, &Node<'d>)> {
+        let mut cycle = Vec::new();
         let mut thread = first;
         while let Some(node) = self.waits[thread] {
-            circle.push((thread, &self.nodes[node]));
+            cycle.push((thread, &self.nodes[node]));
             match self.next(thread) {
                 Some(next) if next != first => thread = next,
                 _ => break,
             }
         }
-        circle
+        cycle
     }
 
     /// Waiters of locks whose owner is not told and could be, by another form of dump.
@@ -310,7 +310,7 @@ fn is_stamped(lock: &Lock) -> bool {
     lock.class.contains("StampedLock")
 }
 
-/// What tells a circle from others: the ids of its locks.
+/// What tells a cycle from others: the ids of its locks.
 pub(crate) fn ids<'l>(locks: impl Iterator<Item = &'l Lock>) -> BTreeSet<Arc<str>> {
     locks.map(|lock| Arc::clone(&lock.id)).collect()
 }

@@ -350,7 +350,7 @@ fn sample(line: u64, text: &str) -> Sample {
     }
 }
 
-/// The circles, and what the JVM reports and the stacks do not show.
+/// The cycles, and what the JVM reports and the stacks do not show.
 fn deadlocks(graph: &Graph<'_>) -> Vec<Deadlock> {
     let mut reports: BTreeMap<_, &Reported> = graph
         .dump
@@ -364,18 +364,18 @@ fn deadlocks(graph: &Graph<'_>) -> Vec<Deadlock> {
         .collect();
     let threads = &graph.dump.threads;
     let mut deadlocks = Vec::new();
-    for circle in graph.circles() {
-        let reported = reports.remove(&ids(circle.iter().map(|(_, node)| node.lock)));
-        let waits = circle
+    for cycle in graph.cycles() {
+        let reported = reports.remove(&ids(cycle.iter().map(|(_, node)| node.lock)));
+        let waits = cycle
             .iter()
             .filter_map(|(at, _)| threads[*at].wait.as_ref());
         deadlocks.push(Deadlock {
-            threads: circle.iter().map(|(at, _)| threads[*at].label()).collect(),
-            locks: circle
+            threads: cycle.iter().map(|(at, _)| threads[*at].label()).collect(),
+            locks: cycle
                 .iter()
                 .map(|(_, node)| node.lock.id.to_string())
                 .collect(),
-            classes: circle
+            classes: cycle
                 .iter()
                 .map(|(_, node)| node.lock.class.to_string())
                 .collect(),

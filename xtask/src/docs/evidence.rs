@@ -50,7 +50,7 @@ fn cases(book: &str) -> Result<String> {
 
 /// The knobs that a page names in its table lead to their pages.
 fn with_links(page: String) -> String {
-    let Some((before, rest)) = page.split_once("| asks for | ") else {
+    let Some((before, rest)) = page.split_once("| recommends | ") else {
         return page;
     };
     let (row, after) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -62,7 +62,7 @@ fn with_links(page: String) -> String {
                 &format!("[{0}](../knobs/{0}.md)", knob.id),
             )
         });
-    format!("{before}| asks for | {row}\n{after}")
+    format!("{before}| recommends | {row}\n{after}")
 }
 
 pub(super) fn probes(pages: &mut BTreeMap<String, String>) {

@@ -1,5 +1,5 @@
 //! The stub of a rule: `crates/rules/src/<topic>/<id>.rs`, its casebook, its line in the topic and its place
-//! in the registry. A topic that is not there yet comes along.
+//! in the registry. A topic that does not exist yet comes along.
 
 use anyhow::Result;
 

@@ -59,7 +59,7 @@ pub struct Lab {
 
 /// A program that the lab starts needs so long until the service is under load, whatever it is.
 const WARM: Duration = Duration::from_millis(500);
-const NO_EYES: &str = "this lab cannot look at the machine";
+const NO_EYES: &str = "this lab cannot capture the machine";
 
 /// How long the quiet gate looks at the machine.
 const QUIET_WINDOW: Duration = Duration::from_millis(200);

@@ -82,7 +82,7 @@ fn disagreement(
             if let Some(why) = not_in_a_run(knob) {
                 return at(
                     &name.id_at,
-                    format!("'{id}' is never turned in a run: {why}; say so in 'observe' instead"),
+                    format!("'{id}' is never changed in a run: {why}; use 'observe' instead"),
                 );
             }
             let words = words(knob.values);
@@ -98,10 +98,7 @@ fn disagreement(
                 return at(&name.value_at, wrong.to_string());
             }
             let why = impossible(knob, value, topology, machine)?;
-            at(
-                &name.id_at,
-                format!("{why}; take it out, or say so in 'observe'"),
-            )
+            at(&name.id_at, format!("{why}; remove it, or use 'observe'"))
         }
     }
 }

@@ -557,7 +557,7 @@ fn knobs_are_checked_against_those_that_exist() {
         ("bios.smt", "dealt them out"),
     ] {
         let never = check(with("\"net.gro\" =", &format!("\"{knob}\" =")));
-        for word in ["never turned in a run", why, "'observe'"] {
+        for word in ["never changed in a run", why, "'observe'"] {
             assert!(never.contains(word), "{never}");
         }
     }
@@ -672,7 +672,7 @@ fn a_value_that_its_knob_cannot_have_is_refused_at_its_place() {
         (
             "\"cpu.governor\" = \"performance\"",
             "8:9",
-            ["it does not exist there", "say so in 'observe'"],
+            ["it does not exist there", "use 'observe'"],
         ),
         (
             "\"net.ring\" = \"max\"",

@@ -13,7 +13,7 @@ pub(super) const NEVER_PROMOTED: Judgement = Judgement {
         and newer take 16, as \"never\", and refuse more.",
     remedy: "Set 15 or less. Whether a high threshold helps, the age table tells (`-Xlog:gc+age=trace`, \
         `-XX:+PrintTenuringDistribution` on JDK 8).",
-    wrong: "16 can be meant: a service whose objects all die young or fit the survivors.",
+    wrong: "16 can be intended: a service whose objects all die young or fit the survivors.",
     sources: "HotSpot `markWord.hpp` (`age_bits` = 4) and of JDK 7 `ageTable.cpp`, `arguments.cpp` (no check); bounds as the JVMs of the tables print and enforce them.",
     judge: never_promoted,
 };
@@ -154,7 +154,7 @@ fn huge_pages_late(case: &Case) -> Vec<Finding> {
         .given("UseTransparentHugePages")
         .filter(|_| line.is_on("UseTransparentHugePages"))
     else {
-        return clear("transparent huge pages are not asked for");
+        return clear("transparent huge pages are not requested");
     };
     if line.is_on("AlwaysPreTouch") {
         return clear("the heap is touched before the service starts");
@@ -284,16 +284,16 @@ fn gc_log_unbounded(case: &Case) -> Vec<Finding> {
                     .refuted_by("logrotate or the like takes care of the file"),
             ]
         }
-        None => clear("unified logs rotate by themselves"),
+        None => clear("unified logs rotate automatically"),
     }
 }
 
 pub(super) const HEAP_DUMP_MISSING: Judgement = Judgement {
     id: "heap-dump-on-oom-missing",
-    summary: "An OutOfMemoryError leaves nothing to look at",
+    summary: "An OutOfMemoryError leaves no heap dump",
     looks_for: "`HeapDumpOnOutOfMemoryError` not switched on.",
     remedy: "Add `-XX:+HeapDumpOnOutOfMemoryError -XX:HeapDumpPath=DIR`; the folder needs room for the whole heap.",
-    wrong: "With a very large heap the dump keeps the service down for minutes, and it holds what is secret.",
+    wrong: "With a very large heap the dump keeps the service down for minutes, and it contains secrets.",
     sources: "HotSpot `share/runtime/globals.hpp`: off by default, manageable at run time.",
     judge: heap_dump_missing,
 };
@@ -302,7 +302,7 @@ fn heap_dump_missing(case: &Case) -> Vec<Finding> {
     if case.line.is_on("HeapDumpOnOutOfMemoryError") {
         return clear("an OutOfMemoryError leaves a heap dump");
     }
-    let finding = watch_all("an OutOfMemoryError leaves nothing to look at").severity(Grade::Low);
+    let finding = watch_all("an OutOfMemoryError leaves no heap dump").severity(Grade::Low);
     let finding = match case.line.given("HeapDumpOnOutOfMemoryError") {
         Some(given) => instead(finding, given, TAKE_OUT),
         None => add(finding, "-XX:+HeapDumpOnOutOfMemoryError"),

@@ -16,7 +16,7 @@ pub(super) const SIZES_CONTRADICT: Judgement = Judgement {
         `SoftMaxHeapSize` above `-Xmx`, `MinHeapFreeRatio` above `MaxHeapFreeRatio` and the same two of metaspace, given or by default (40 and 70); with G1 \
         `G1NewSizePercent` above `G1MaxNewSizePercent`, `MaxGCPauseMillis` not below `GCPauseIntervalMillis`, up to JDK 17 \
         `ConcGCThreads` above `ParallelGCThreads`; on JDK 8 `InitialTenuringThreshold` above `MaxTenuringThreshold`.",
-    remedy: "Decide which of the two is meant; if unknown, keep the bound: the smaller size is set to it.",
+    remedy: "Decide which of the two is intended; if unknown, keep the bound: the smaller size is set to it.",
     wrong: "Values that an argument file overrides are not seen.",
     sources: "HotSpot `share/gc/shared/gcArguments.cpp`, `genArguments.cpp`; tried on the JVMs of the tables.",
     judge: sizes_contradict,
@@ -204,7 +204,7 @@ pub(super) const WITHOUT_EFFECT: Judgement = Judgement {
         `MaxRAMPercentage` with `-Xmx`, `InitialRAMPercentage` with `-Xms`, `NewRatio` with `-Xmn`, `HeapDumpPath` without \
         `HeapDumpOnOutOfMemoryError`, log rotation of JDK 8 without `-Xloggc`, `UseStringDeduplication` with a collector that \
         cannot do it, compressed object pointers with ZGC.",
-    remedy: "Take one of the two out, or add what is missing.",
+    remedy: "Remove one of the two, or add the missing option.",
     wrong: "Some such flags are kept on purpose for the day on which the other one goes.",
     sources: "HotSpot `share/runtime/arguments.cpp` (`set_heap_size`), `share/gc/shared/gcCause.hpp`; JEP 192 (string \
         deduplication, G1), JDK 18 release notes (ZGC, Parallel, Serial); ZGC has no compressed object pointers (JEP 333).",
@@ -295,7 +295,7 @@ pub(super) const OVERRIDDEN: Judgement = Judgement {
     id: "jvm-flag-given-twice",
     summary: "An option that is repeated later, so that the first one has no effect",
     looks_for: "Flags that are set more than once. HotSpot takes the last one without a word.",
-    remedy: "Keep one. With different values, find out which one its author meant: scripts and `JAVA_TOOL_OPTIONS` add options.",
+    remedy: "Keep one. With different values, find out which one was intended: scripts and `JAVA_TOOL_OPTIONS` add options.",
     wrong: "Start scripts append defaults and overrides on purpose.",
     sources: "HotSpot reads options in their order: `JAVA_TOOL_OPTIONS`, command line, `_JAVA_OPTIONS`.",
     judge: overridden,

@@ -36,7 +36,7 @@ fn heap_exceeds_memory(case: &Case) -> Vec<Finding> {
         return undecided(
             "memory",
             "the memory of the machine that runs it is unknown",
-            "give --memory, or look at a running process by its pid",
+            "give --memory, or judge a running process by its pid",
         );
     };
     let seen = Line {
@@ -229,7 +229,7 @@ fn too_many_threads(case: &Case) -> Vec<Finding> {
         return undecided(
             "cpus",
             "the CPUs of the machine that runs it are unknown",
-            "give --cpus, or look at a running process by its pid",
+            "give --cpus, or judge a running process by its pid",
         );
     };
     let mut findings = Vec::new();

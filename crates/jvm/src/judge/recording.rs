@@ -32,7 +32,7 @@ fn of_start(release: Release, key: &str, value: &str) -> Taken {
         "delay" | "duration" | "maxage" if !is_span(value) => {
             no(format!("'{value}' is not a time such as 10s or 1h"))
         }
-        "delay" if is_none(value) => Taken::Unknown("a delay of nothing was not asked".to_owned()),
+        "delay" if is_none(value) => Taken::Unknown("a zero delay was not tested".to_owned()),
         "delay" | "duration" if is_short(value) => no(format!("'{value}' is less than 1s")),
         "compress" | "defaultrecording" if release <= Release(11) => {
             no(format!("a recording of {release} has no option '{key}'"))

@@ -170,7 +170,7 @@ impl Context {
             .last();
         let why = match (refuses, words) {
             (Some(refuses), _) => format!("{} refuses it: {refuses}", self.to),
-            (None, Some(words)) => format!("{} does without it; said of it: {words}", self.to),
+            (None, Some(words)) => format!("{} does not have it; reason: {words}", self.to),
             (None, None) => format!(
                 "{} does not know it, and nothing is known that takes its place",
                 self.to

@@ -20,7 +20,7 @@ pub(crate) static KNOB: Knob = Knob {
     values: "a number of CPUs such as 4 or 2.5, or none for no limit",
     doc: Doc {
         does: "In each period (100 ms as a rule) the group's threads may run for the quota together; then all of them \
-               stand still until the next.",
+               stop until the next.",
         helps: "When nr_throttled grows above 1 % of the periods while the host has idle CPU: threads wait although \
                 nobody uses the CPU.",
         costs: "Whoever shares the host was promised what the group now takes. The orchestrator that set the quota \

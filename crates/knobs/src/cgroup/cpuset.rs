@@ -18,7 +18,7 @@ pub(crate) static KNOB: Knob = Knob {
     summary: "CPUs that a container, or any control group, may use",
     values: "all, or a CPU list such as 0-3",
     doc: Doc {
-        does: "Its threads run on these CPUs only, whatever they ask for themselves.",
+        does: "Its threads run on these CPUs only, regardless of their own affinity.",
         helps: "CPUs of its own keep noisy neighbours from its caches, as long as the neighbours are kept off them too.",
         costs: "Its threads cannot use idle CPUs elsewhere. Threads that had pinned themselves to a CPU outside lose \
                 the pin, and undo does not bring it back. The container's runtime may write its own list again.",

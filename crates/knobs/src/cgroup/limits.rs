@@ -26,7 +26,7 @@ pub(crate) static FREEZER: Knob = Knob {
     values: "thawed or frozen",
     doc: Doc {
         does: "Frozen, no thread of the group and of those below it runs; thawed, they go on where they stopped.",
-        helps: "A group that was frozen by mistake, or by somebody who forgot it, works again.",
+        helps: "A group that was frozen by mistake, or forgotten, works again.",
         costs: "Frozen, all clients of the group wait. A group may be frozen on purpose (a snapshot, a paused \
                 container), which thawing it defeats.",
         undone: PUT_BACK,

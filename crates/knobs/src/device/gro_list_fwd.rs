@@ -20,7 +20,7 @@ pub(crate) static KNOB: Knob = Knob {
         does: "Without it, GRO joins UDP only for sockets that ask (UDP_GRO). `list` chains packets of a flow and \
                takes them apart again unchanged; `forwarding` joins them as segments of one large datagram.",
         helps: "On gateways that forward UDP of few flows: QUIC, WireGuard, VXLAN.",
-        costs: "A comparison per packet, and wrong packets where a driver on the way cannot take them apart again.",
+        costs: "A comparison per packet, and wrong packets where a driver on the path cannot split them again.",
         undone: "Both features are switched back, in reverse order.",
         sources: "Documentation/networking/segmentation-offloads.rst; net/ipv4/udp_offload.c (Linux 6.18).",
     },

@@ -35,7 +35,7 @@ pub(crate) static BQL: Knob = Knob {
     summary: "most bytes that may wait in each transmit ring of a device",
     values: "a size, such as 128KiB",
     doc: Doc {
-        does: "Byte queue limits follow by themselves what the device needs to stay busy; limit_max is their roof.",
+        does: "Byte queue limits follow by themselves what the device needs to stay busy; limit_max is their upper limit.",
         helps: "When packets wait in the ring, behind large ones of others, although the qdisc could order them.",
         costs: "Throughput, if the roof is below what the device needs between two interrupts.",
         undone: "The former roof of every queue is written back.",

@@ -18,7 +18,7 @@ pub(crate) static KNOB: Knob = Knob {
         does: "A socket remembers the receive queue of its last packet; each transmit queue names the receive queues \
                that it serves.",
         helps: "With busy-polling threads that own a queue pair each, so that no other thread touches its locks.",
-        costs: "For those sockets net.xps_cpus is not looked at.",
+        costs: "For those sockets net.xps_cpus is ignored.",
         undone: PUT_BACK,
         sources: "Documentation/networking/scaling.rst (Linux).",
     },

@@ -31,7 +31,7 @@ pub(crate) static KNOB: Knob = Knob {
                 by whatever rule, watches of files (-w) and programs with the set-user-ID bit among it. Records of other users, \
                 of logins, and of refusals by SELinux stay. That the rule was added and deleted is recorded, where audit \
                 is on.",
-        undone: "The rule is deleted. One of the same words that somebody loaded meanwhile in its place is not told from it. Where \
+        undone: "The rule is deleted. One of the same words that somebody loaded meanwhile in its place is not distinguished from it. Where \
                  somebody has locked audit since (auditctl -e 2), it stays until the next boot. It goes by itself when the \
                  rules are loaded anew (augenrules --load).",
         sources: "kernel/auditfilter.c and kernel/auditsc.c (Linux 6.18); auditctl(8), augenrules(8).",
@@ -129,7 +129,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
         ));
     }
     if enabled == 0 {
-        draft = draft.note("audit is off, and no rule does anything until somebody switches it on");
+        draft = draft.note("audit is off, and rules have no effect until audit is switched on");
     }
     Ok(draft)
 }

@@ -84,7 +84,7 @@ pub(crate) static HUGEPAGES: Knob = Knob {
     doc: Doc {
         does: "The pages are taken before anything else runs, so that none is missed.",
         helps: "When mem.hugetlb finds fewer than asked because memory is in pieces.",
-        costs: "The memory is lost to everything that does not ask for huge pages.",
+        costs: "The memory is unavailable to programs without huge pages.",
         undone: BACK_AT_BOOT,
         sources: "Documentation/admin-guide/mm/hugetlbpage.rst (Linux).",
     },

@@ -141,7 +141,7 @@ pub(crate) static POWER_POLICY: Knob = Knob {
 /// `bios.prefetch`
 pub(crate) static PREFETCH: Knob = Knob {
     id: "bios.prefetch",
-    summary: "whether the CPU fetches memory before it is asked for",
+    summary: "whether the CPU prefetches memory",
     values: "on, or off",
     doc: Doc {
         does: "The CPU guesses the next cache lines from the last ones.",

@@ -36,7 +36,7 @@ pub(crate) static DROP_CACHES: Knob = Knob {
 pub(crate) static HUGETLB: Knob = Knob {
     id: "mem.hugetlb",
     risk: Risk::Disruptive,
-    summary: "huge pages set aside for programs that ask for them",
+    summary: "huge pages reserved for programs that request them",
     values: "a number of pages of the default huge page size, such as 1024",
     doc: Doc {
         does: "So many huge pages are taken from free memory and kept for mmap(MAP_HUGETLB), shared memory and \

@@ -5,7 +5,7 @@ use crate::knob::{COMMON, Doc, Knob, PUT_BACK, Risk, Settable};
 use crate::target::{Form, Target};
 use crate::turn::Turn;
 
-const STARTED: &str = "a policy of memory is inherited from whoever starts the service, so the service is started \
+const STARTED: &str = "a policy of memory is inherited from the process that starts the service, so the service is started \
                        with it";
 
 /// `numa.balancing`

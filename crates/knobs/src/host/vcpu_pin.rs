@@ -32,7 +32,7 @@ pub(crate) static KNOB: Knob = Knob {
         costs: "Two guests on one CPU slow each other, and a plan of CPUs has to be kept for all guests of the \
                 host: a guest that starts later, or gets another vCPU, is not pinned. The emulator's other threads stay \
                 where they are. Without effect where CPU is idle.",
-        undone: "Each vCPU gets the CPUs back that it had, unless somebody has pinned it anew or it has ended.",
+        undone: "Each vCPU gets the CPUs back that it had, unless it was pinned again or has ended.",
         sources: "sched_setaffinity(2), as by virsh vcpupin --live; libvirt, domain XML, cputune; the \
                   reference case of the bank (161.6 tps on 8 vCPUs, then 11 % more).",
     },

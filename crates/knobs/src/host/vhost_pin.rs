@@ -21,7 +21,7 @@ pub(crate) static KNOB: Knob = Knob {
                vCPUs. It is turned on the host of the guests, not inside one.",
         helps: "When vCPUs are pinned and vhost threads still run on their CPUs.",
         costs: "CPUs that no guest may use. A guest that starts later, or gets another queue, has threads of its own.",
-        undone: "Each thread gets the CPUs back that it had, unless somebody has pinned it anew or it has ended.",
+        undone: "Each thread gets the CPUs back that it had, unless it was pinned again or has ended.",
         sources: "drivers/vhost/vhost.c (Linux 6.18); libvirt, domain XML, emulatorpin (vhost threads follow it).",
     },
     writes: &[Target::Affinity],

@@ -44,7 +44,7 @@ pub(crate) static IPFRAG: Knob = Knob {
     values: "a size, such as 16MiB",
     doc: Doc {
         does: "Above it, new fragments are dropped until others are whole or too old.",
-        helps: "When ReasmFails grows. First look why there are fragments at all: an MTU that differs on the way.",
+        helps: "When ReasmFails grows. First look why there are fragments at all: an MTU that differs on the path.",
         costs: "Memory that any sender of fragments can fill.",
         undone: PUT_BACK,
         sources: "Documentation/networking/ip-sysctl.rst (Linux); bpftune's fragment tuner.",

@@ -41,7 +41,7 @@ pub(crate) static LOCK_SPLIT: Knob = Knob {
 /// `jvm.active_cpus`
 pub(crate) static ACTIVE_CPUS: Knob = Knob {
     id: "jvm.active_cpus",
-    summary: "how many CPUs a JVM reckons with",
+    summary: "how many CPUs a JVM assumes",
     values: "a number, such as 4",
     doc: Doc {
         does: "It sizes the JVM's pools: collector, compiler, common fork-join pool.",
@@ -198,14 +198,14 @@ pub(crate) static LOG_GUARD: Knob = Knob {
 /// `rpc.backlog`
 pub(crate) static BACKLOG: Knob = Knob {
     id: "rpc.backlog",
-    summary: "connections that may wait to be accepted, as the service asks for",
+    summary: "connections that may wait to be accepted, as the service requests",
     values: "a number, such as 4096",
     doc: Doc {
         does: "The service passes it to listen(2); the smaller of it and net.somaxconn acts.",
         helps: "When ListenOverflows grows and the socket's backlog is below net.somaxconn.",
         costs: "A slow acceptor is noticed later.",
         undone: AGAIN,
-        sources: "listen(2); the sysctl alone cannot raise what a program asked for (measured).",
+        sources: "listen(2); the sysctl alone cannot raise the backlog of listen() (measured).",
     },
     by_hand: &[Manual {
         wish: "NUMBER",

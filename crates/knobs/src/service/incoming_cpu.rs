@@ -12,7 +12,7 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Service,
     risk: Risk::Restart,
     settable: Settable::Yes,
-    summary: "each socket of a group asks for the packets of its worker's CPU",
+    summary: "each socket of a group prefers packets of its worker's CPU",
     values: "on or off",
     doc: Doc {
         does: "SO_INCOMING_CPU on a socket of a reuseport group scores it higher for packets that arrive on \

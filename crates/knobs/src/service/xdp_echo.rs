@@ -17,7 +17,7 @@ pub(crate) static KNOB: Knob = Knob {
     doc: Doc {
         does: "A program at the device swaps addresses and ports of each datagram to the service's port and \
                sends the frame back. No socket, no handler, no thread takes part.",
-        helps: "It answers how much of a transaction is the network stack's. No real handler can run there.",
+        helps: "It shows the share of the network stack in a transaction. No real handler can run there.",
         costs: "Payloads are returned as they came. On veth the native mode is slower than the generic one, \
                because a socket buffer has to be turned into a frame.",
         undone: service::RESTARTED,

@@ -60,7 +60,7 @@ fn a_user_is_left_out_of_rules_that_record_and_never_root() {
         ),
         (&behind, 1, "behind one that records"),
         (&rules, 2, "locked until the next boot"),
-        (&rules, 0, "audit is off, and no rule does anything"),
+        (&rules, 0, "audit is off, and rules have no effect"),
     ] {
         let said = said(&audited(rules, enabled), "sec.audit_rules", "", "uid=998");
         assert!(said.contains(words), "{rules:?}, {enabled}: {said}");

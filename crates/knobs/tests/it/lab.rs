@@ -384,7 +384,7 @@ fn vcpus_of_one_process_are_dealt_and_one_that_somebody_pinned_anew_stays_there(
     assert_eq!(after, before);
     let words = contested.left_in_words();
     assert!(
-        words.contains("holds '1', which somebody else wrote over our '0'"),
+        words.contains("holds '1', which replaced our '0'"),
         "{words}"
     );
     assert_eq!(left, ["1", &before[1]]);

@@ -14,7 +14,7 @@ keys! { GROUP;
     CGROUP_MEMORY_SWAP = "cgroup.memory_swap", Bytes, Cgroup, "Memory of the group that lies in swap";
     CGROUP_MEMORY_USED = "cgroup.memory_used", Fraction, Cgroup, "Memory in use as a share of the group's limit, page cache included";
     CGROUP_MEMORY_WAIT = "cgroup.memory_wait", Fraction, Cgroup, "Share of the window in which some task of the group waited for memory (memory.pressure)";
-    CGROUP_OOM_KILLS = "cgroup.oom_kills", Count, Cgroup, "Processes of the group that were killed in the window for want of memory";
+    CGROUP_OOM_KILLS = "cgroup.oom_kills", Count, Cgroup, "Processes of the group that were OOM-killed in the window";
     CGROUP_PIDS = "cgroup.pids", Count, Cgroup, "Threads and processes of the group at the end of the window";
     CGROUP_PIDS_LIMIT = "cgroup.pids_limit", Count, Cgroup, "The most threads and processes that the group may have";
     CGROUP_PIDS_REFUSED = "cgroup.pids_refused", Count, Cgroup, "Threads and processes that the limit of the group refused in the window";

@@ -23,7 +23,7 @@ keys! { MEMORY;
     DISK_USERS = "disk.users", Text, Host, "Processes that read from and write to disks, those with most bytes first";
     DISK_VIRTUAL = "disk.virtual", Count, Disk, "1 for a paravirtual or virtual disk, whose other facts are hearsay";
     DISK_WRITES = "disk.writes", PerSecond, Disk, "Writes completed";
-    MEMORY_ALLOCSTALL = "memory.allocstall", PerSecond, Host, "Allocations that had to reclaim by themselves (allocstall_*)";
+    MEMORY_ALLOCSTALL = "memory.allocstall", PerSecond, Host, "Allocations that had to reclaim memory (allocstall_*)";
     MEMORY_AVAILABLE = "memory.available", Fraction, Host, "MemAvailable as a share of MemTotal";
     MEMORY_CGROUP_RECLAIM = "memory.cgroup_reclaim", PerSecond, Cgroup, "Times the group hit its memory limit (memory.events high and max, or failcnt)";
     MEMORY_COMPACT_STALL = "memory.compact_stall", PerSecond, Host, "Allocations that had to compact";

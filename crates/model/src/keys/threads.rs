@@ -9,7 +9,7 @@ keys! { THREADS;
     THREADS_CARRIER_DUMPS = "threads.carrier_dumps", Count, Dumps, "Printed dumps that threads.carriers_held rests on";
     THREADS_CARRIERS = "threads.carriers", Count, Dumps, "Carriers of virtual threads; 0 where the JVM runs none";
     THREADS_CARRIERS_HELD = "threads.carriers_held", Count, Dumps, "Carriers that have the same virtual thread in all printed dumps and used no CPU time";
-    THREADS_DEADLOCK = "threads.deadlock", Text, Deadlock, "Who waits for what and who holds it, around the circle";
+    THREADS_DEADLOCK = "threads.deadlock", Text, Deadlock, "Who waits for what and who holds it, around the cycle";
     THREADS_DEADLOCK_DUMPS = "threads.deadlock_dumps", Count, Deadlock, "Dumps that show this deadlock";
     THREADS_DEADLOCK_REPORTED = "threads.deadlock_reported", Count, Deadlock, "1 where the JVM itself reports this deadlock, 0 where it was found from who holds what";
     THREADS_DEADLOCKS = "threads.deadlocks", Count, Dumps, "Deadlocks in the dumps";

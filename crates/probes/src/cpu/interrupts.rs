@@ -237,7 +237,7 @@ fn of_devices(
         }
     }
     if !found {
-        let why = Absence::because("no interrupt of a device was there at both ends of the window");
+        let why = Absence::because("no interrupt of a device existed at both ends of the window");
         evidence.absent(&[&keys::IRQ_RATE], &why, INTERRUPTS);
     }
     if !any {

@@ -128,7 +128,7 @@ pub(crate) fn rates_by<'a, K: Ord>(
         };
         let rate = rate(&course).ok_or_else(|| {
             Absence::because(format!(
-                "the counter of interrupt {tag} went back during the window, as when a driver asks for it anew"
+                "the counter of interrupt {tag} went back during the window, as when a driver requests it again"
             ))
         });
         let sum = match (found.remove(&name), rate) {

@@ -51,7 +51,7 @@ is sampled by the timer tick, so short bursts between ticks are booked on what w
 0 for ever, which is taken as not known. Softirqs that ksoftirqd runs count as softirq all the same. User time \
 includes niced tasks and guests. Idle and iowait may shrink by some ticks between two looks and are then taken \
 as unchanged; any other field that shrinks makes the CPU unknown. Steal is told by the hypervisor and is 0 \
-where it does not tell. A container sees all CPUs of its host here, unless lxcfs stands before it. \
+where it is missing. A container sees all CPUs of its host here, unless lxcfs stands before it. \
 `procs_running` counts the reader. \
 Sources: fs/proc/stat.c and kernel/sched/cputime.c of Linux 6.18; proc_stat(5).",
 };

@@ -119,7 +119,7 @@ fn tell_course(course: &[(f64, &Qdisc)], subject: &Subject, evidence: &mut Evide
                 evidence,
                 key,
                 subject,
-                Absence::because("it was seen at one look only"),
+                Absence::because("it was in one sample only"),
             ),
         }
     }
@@ -129,7 +129,7 @@ fn tell_course(course: &[(f64, &Qdisc)], subject: &Subject, evidence: &mut Evide
             evidence,
             key,
             subject,
-            Absence::because("it was seen at one look only"),
+            Absence::because("it was in one sample only"),
         );
     };
     let handed = dropped.delta + sent.delta;

@@ -60,7 +60,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
 fn of_mount(evidence: &mut Evidence, mount: &Mount, filling: Option<&crate::Rate>) {
     let subject = || Subject::new(Kind::Mount, &mount.point);
     let Some(room) = mount.room else {
-        let why = Absence::because(format!("{} is not asked: it may hang", mount.kind))
+        let why = Absence::because(format!("{} is not read: it may hang", mount.kind))
             .remedy("df, where its server is known to answer");
         for key in PROBE.yields {
             let origin = Origin::new("statfs", &mount.kind);

@@ -50,8 +50,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         return evidence.absent(PROBE.yields, &why, IO);
     }
     if window.moments().len() < 2 {
-        let why = Absence::because("the window has one look only, and a rate needs both its ends")
-            .remedy("look for some seconds: --for 10s");
+        let why =
+            Absence::because("the window has one sample only, and a rate needs both its ends")
+                .remedy("look for some seconds: --for 10s");
         return evidence.absent(PROBE.yields, &why, IO);
     }
     let mut users = Vec::new();

@@ -19,7 +19,7 @@ const MEMORY: &str = "/proc/pressure/memory";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-pressure",
-    summary: "time lost for want of CPU, disk or memory (PSI)",
+    summary: "time lost waiting for CPU, disk or memory (PSI)",
     cost: Cost::Free,
     needs: &[],
     sources: &[Source::each(CPU), Source::each(IO), Source::each(MEMORY)],

@@ -17,7 +17,7 @@ const LOADED: &str = "/etc/audit/audit.rules";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "audit",
-    summary: "whether system calls are audited, and what is known of the rules",
+    summary: "whether system calls are audited, and the rules",
     cost: Cost::Free,
     needs: &[Need::Root],
     sources: &[

@@ -100,7 +100,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         if let Some(sum) = Sum::of(named) {
             sum.add(evidence, key, host(), SOURCE);
         } else {
-            let why = Absence::because("it was seen at one look only");
+            let why = Absence::because("it was in one sample only");
             evidence.absent(&[key], &why, SOURCE);
         }
     }

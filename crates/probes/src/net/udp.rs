@@ -263,7 +263,7 @@ fn sockets(subject: &Subject, address: &Address<'_>, seconds: f64, evidence: &mu
             evidence.number(&keys::UDP_SOCKET_DROPS, subject.clone(), per_s, origin);
         }
         _ => {
-            let why = Absence::because("drops need two looks at a socket of a process");
+            let why = Absence::because("drops need two samples of a socket of a process");
             for key in [&keys::UDP_DROPPING_SOCKETS, &keys::UDP_SOCKET_DROPS] {
                 enter::absent(
                     evidence,

@@ -29,13 +29,13 @@ const TICK: f64 = 0.01;
 /// No process was named.
 fn unnamed() -> Absence {
     Absence::because("needs a process")
-        .remedy("look again at one: rungwise check --pid PID, or capture with it")
+        .remedy("run `rungwise check --pid PID`, or capture with --pid")
 }
 
 /// A task was the same at both ends, or why its counters tell nothing.
 fn no_counters(window: &Window<'_>) -> Absence {
     if window.moments().len() < 2 {
-        Absence::because("the window has one look only, and a rate needs both its ends")
+        Absence::because("the window has one sample only, and a rate needs both its ends")
             .remedy("look for some seconds: --for 10s")
     } else {
         Absence::because("it started or ended within the window")

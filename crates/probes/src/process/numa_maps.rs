@@ -33,7 +33,7 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::NUMA_PROCESS_REMOTE],
     derive,
     doc: "\
-Only memory of the process's own counts (heap, stacks, anonymous mappings); pages of files belong to whoever touched \
+Only memory of the process's own counts (heap, stacks, anonymous mappings); pages of files belong to the process that touched \
 them first. Nodes of its threads are those of the CPUs on which threads that used CPU time in the window were seen \
 at its looks. Pages say where memory is, not how often it is used. Reading walks the page tables of the process and \
 holds its mmap lock for reading meanwhile: a process with 64 GiB in small pages is held up in mmap and munmap for \

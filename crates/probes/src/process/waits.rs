@@ -226,7 +226,7 @@ fn files(window: &Window<'_>, evidence: &mut Evidence) {
             let subject = Subject::new(Kind::Process, pid);
             let origin = Origin::new(&source, line);
             if met.samples < FEWEST {
-                let why = Absence::because("it was there for too short a time");
+                let why = Absence::because("it existed for too short a time");
                 enter::absent(evidence, key, subject, why, origin);
             } else {
                 evidence.number(key, subject, count as f64 / met.samples as f64, origin);

@@ -114,11 +114,11 @@ fn one_look_gives_settings_and_says_that_rates_need_two() {
     );
     let listed = story::list(&evidence);
     assert!(
-        listed.contains("memory.swap_in host = not known: the window has one look only"),
+        listed.contains("memory.swap_in host = unknown: the window has one sample only"),
         "{listed}"
     );
     assert!(
-        listed.contains("sched.process_cpu host = not known: the window has one look only"),
+        listed.contains("sched.process_cpu host = unknown: the window has one sample only"),
         "{listed}"
     );
     assert!(listed.contains("psi.memory_some host = 31 %"), "{listed}");
@@ -141,7 +141,7 @@ fn a_later_process_with_the_same_id_is_another_one() {
         "{listed}"
     );
     assert!(
-        listed.contains("sched.process_cpu host = not known"),
+        listed.contains("sched.process_cpu host = unknown"),
         "{listed}"
     );
 }

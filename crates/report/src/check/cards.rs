@@ -166,7 +166,7 @@ mod tests {
             let basis = "the reference case".to_owned();
             estimated(&Estimate { low, high, basis })
         };
-        assert!(estimate(0.0, 148.0).contains("nothing to ×149"));
+        assert!(estimate(0.0, 148.0).contains("×1.00 to ×149"));
         assert!(estimate(0.02, 0.11).contains("+2.0"));
     }
 

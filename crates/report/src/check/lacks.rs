@@ -61,7 +61,7 @@ pub(super) fn undecided(report: &CheckReport) -> Vec<Block> {
         Block::List(lines),
         Block::Long {
             brief: String::new(),
-            summary: "Each rule with what it lacks".to_owned(),
+            summary: "Missing evidence by rule".to_owned(),
             blocks: vec![Block::Table(table)],
         },
     ]

@@ -72,7 +72,7 @@ const STATIONS: &[Station] = &[
     },
     Station {
         title: "Sending queue",
-        counts: "dropped by the queueing discipline on the way out",
+        counts: "dropped by the transmit queueing discipline",
         keys: &[&keys::QDISC_DROPPED],
     },
 ];
@@ -85,7 +85,7 @@ const QUEUES: [(&Key, &str); 2] = [
 
 pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
     let mut blocks = vec![
-        section("losses", "The way of a packet"),
+        section("losses", "Packet path"),
         Block::Chart(Box::new(way(evidence))),
     ];
     blocks.extend(reasons(evidence).map(|reasons| Block::Long {
@@ -134,7 +134,7 @@ fn way(evidence: &Evidence) -> Chart {
     Chart {
         id: "loss-ladder",
         title,
-        note: "From the wire to the application; the last station is the way out.".to_owned(),
+        note: "From the wire to the application; the last stage is transmit.".to_owned(),
         plot: Plot::Steps(Steps { quantity, steps }),
         data,
     }

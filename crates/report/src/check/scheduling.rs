@@ -153,7 +153,7 @@ fn cpus(evidence: &Evidence) -> Option<Table> {
         .find(|subjects| !subjects.is_empty())?;
     table(
         evidence,
-        "CPUs that tasks waited for; waited: share of the time that tasks wanted the CPU in which it had another one",
+        "CPUs that tasks waited for; waited: share of runnable time spent waiting for a CPU",
         "CPU",
         None,
         &[

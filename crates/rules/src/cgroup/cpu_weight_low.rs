@@ -45,7 +45,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A control group with less than half of the default CPU weight of which a process, or with version 2 any task, \
             waits for a CPU in more than 20 % of most parts of the window, or in more than 2 % and for more than half as long as it runs.",
-        hurts: "On a CPU that others fill, the group runs only for its share of the weights. With shares of 2 it stands still for \
+        hurts: "On a CPU that others fill, the group runs only for its share of the weights. With shares of 2 it is stopped for \
             hundreds of milliseconds at a time.",
         todo: "Give the group the default weight (cpu.cgroup_weight=1; systemd CPUWeight=100, Kubernetes: a CPU request), or give \
             the neighbour less.",

@@ -49,7 +49,7 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "Work per packet that never pays.",
         todo: "GRO off on that device, if it carries nothing but such datagrams.",
         wrong: "Never on hosts that receive TCP, forward, bridge, or end tunnels (VXLAN, WireGuard): all of these are \
-                looked for. A QUIC server with UDP_GRO cannot be told from outside, so confidence is never high. On \
+                looked for. A QUIC server with UDP_GRO cannot be recognised from outside, so confidence is never high. On \
                 veth GRO off also takes NAPI away, and threaded NAPI then fails.",
         sources: "The reference case: 5,050 k to 5,180 k transactions/s; net/ipv4/udp_offload.c, drivers/net/veth.c \
                   (Linux 6.18).",

@@ -101,7 +101,7 @@ pub(crate) static RULE: Rule = Rule {
         wrong: "Busy polling moves the work into the process, where it is not seen here. Managed interrupts (NVMe \
                 style, some NICs) refuse to be moved (EIO). Traffic over loopback or a veth without NAPI runs on \
                 the CPU of its sender: it is told apart by packets that no interrupting device delivered. From a \
-                network namespace the interrupts of the host's cards cannot be told: where all devices are virtual and \
+                network namespace the interrupts of the host's cards cannot be identified: where all devices are virtual and \
                 their packets are those of the CPU, nothing in the namespace is at fault, and the host may still be.",
         sources: "Documentation/networking/scaling.rst (Linux); Terway issue 90; redpanda issue 10444; a bank's \
                   guest with a single queue, where spreading brought nothing because softirq was not the limit.",

@@ -31,7 +31,7 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "Bandwidth grows with the channels in use: half of them, half the bandwidth. Latency under load rises with it.",
         todo: "Spread the modules over all channels, one per channel, same size and rank; buy what is missing.",
         wrong: "A service that does not come near the memory bandwidth notices nothing; nothing here measures that. Some \
-            firmware names slots so that the channel cannot be told. A guest has synthetic tables, so in a guest the rule \
+            firmware names slots without their channel. A guest has synthetic tables, so in a guest the rule \
             is undecided.",
         sources: "PerfSpect (memory insight); the reference bank host, section on memory: Kunpeng 920 runs 2933 MT/s with \
             one module per channel and 2666 MT/s with two; DMTF DSP0134 (SMBIOS), type 17.",

@@ -22,7 +22,7 @@ const MUCH: Threshold = Threshold {
 };
 
 const FEW: Threshold = Threshold {
-    name: "threads that wait for one pool, below which it is a chance",
+    name: "threads that wait for one pool, below which it may be chance",
     value: 3.0,
     origin: "as for locks: ThreadLogic calls three blocked threads contention",
 };

@@ -1,6 +1,6 @@
-//! `deadlock`: threads wait for one another in a circle.
+//! `deadlock`: threads wait for one another in a cycle.
 //!
-//! The JVM looks for circles itself, through monitors always and through `ReentrantLock` where it was asked for ownable
+//! The JVM looks for cycles itself, through monitors always and through `ReentrantLock` where it was asked for ownable
 //! synchronizers; ours are found from who holds what, so that a dump cut before its report still tells.
 
 use rungwise_model::check::{Finding, Grade, Lack};
@@ -10,7 +10,7 @@ use rungwise_model::keys;
 use super::dumps::{self, Wait};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
-const CIRCLES: Threshold = Threshold {
+const CYCLES: Threshold = Threshold {
     name: "deadlocks",
     value: 1.0,
     origin: "one is one too many: these threads never go on",
@@ -25,7 +25,7 @@ const READERS: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "deadlock",
     topic: "jvm",
-    summary: "threads wait for one another in a circle, for ever",
+    summary: "threads wait for one another in a cycle, for ever",
     needs: &[
         &keys::THREADS_DEADLOCK,
         &keys::THREADS_DEADLOCK_DUMPS,
@@ -45,10 +45,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::THREADS_BUSINESS,
         &keys::THREADS_WAIT_HOLDERS,
     ],
-    thresholds: &[CIRCLES, READERS],
+    thresholds: &[CYCLES, READERS],
     knobs: &["app.lock_split"],
     doc: Doc {
-        looks_for: "A circle of threads in a thread dump, each waiting for a lock that the next one holds: monitors of synchronized, \
+        looks_for: "A cycle of threads in a thread dump, each waiting for a lock that the next one holds: monitors of synchronized, \
             ReentrantLock and its like where the dump has their owners, and the initialisation of classes, which the JVM calls RUNNABLE and never \
             reports. What the JVM reports itself counts too. Also threads that wait for a read-write lock which readers hold, while another \
             thread waits for a lock of theirs: if that one is a reader, it is a deadlock.",
@@ -58,7 +58,7 @@ pub(crate) static RULE: Rule = Rule {
             take the second one with tryLock and a time limit. The frames of both threads say where the locks are taken. Classes that initialise \
             each other: load one of them first, or move what they need into a third. A reader that needs the write lock must give back \
             the read lock first.",
-        wrong: "Files of Thread.dump_to_file hold threads written one after the other, so that a circle may be put together from two \
+        wrong: "Files of Thread.dump_to_file hold threads written one after the other, so that a cycle may be put together from two \
             moments; it is real if the next dump shows it again. Without -l (jstack, jcmd Thread.print) nothing is known of who \
             holds a ReentrantLock: the rule is then undecided where threads wait for one. No dump records readers, owners of a StampedLock, \
             or the owner of a ReentrantLock that a virtual thread waits for: then it names a possible deadlock. Printed dumps leave out \
@@ -75,7 +75,7 @@ fn judge(evidence: &Evidence) -> Judgement {
 fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
     let deadlocks = evidence.quantity(&keys::THREADS_DEADLOCKS, jvm)?;
     let possible = possible(evidence, jvm)?;
-    if deadlocks.value < CIRCLES.value {
+    if deadlocks.value < CYCLES.value {
         if !possible.is_empty() {
             return Ok(possible);
         }
@@ -83,19 +83,19 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing> {
         if !lacks.is_empty() {
             return Ok(vec![Finding::undecided(lacks)]);
         }
-        let sentence = "the threads that wait for locks do not wait for one another in a circle";
+        let sentence = "the threads that wait for locks do not wait for one another in a cycle";
         return Ok(vec![
             Finding::clear(sentence)
-                .below(deadlocks.value, CIRCLES.value)
+                .below(deadlocks.value, CYCLES.value)
                 .cite(deadlocks.reading),
         ]);
     }
     let of_jvm = format!("{}:", jvm.name());
-    let circles = evidence.each_words(&keys::THREADS_DEADLOCK)?;
-    let mut findings = circles
+    let cycles = evidence.each_words(&keys::THREADS_DEADLOCK)?;
+    let mut findings = cycles
         .into_iter()
         .filter(|(subject, _)| subject.name().starts_with(&of_jvm))
-        .map(|(subject, _)| circle(evidence, jvm, subject))
+        .map(|(subject, _)| cycle(evidence, jvm, subject))
         .collect::<Result<Vec<_>, _>>()?;
     if findings.is_empty() {
         return Err(evidence.missing(&keys::THREADS_DEADLOCK, jvm));
@@ -157,7 +157,7 @@ fn possible(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing>
     }
     let unrecorded = evidence.quantity(&keys::THREADS_UNRECORDED, jvm)?;
     let locks = evidence.quantity(&keys::THREADS_UNRECORDED_LOCKS, jvm)?;
-    // A circle needs two of them; several waiters of one lock are a queue.
+    // A cycle needs two of them; several waiters of one lock are a queue.
     if findings.is_empty() && unrecorded.value > 1.0 && locks.value > 1.0 {
         let sentence = format!(
             "possible deadlock: {} for {} whose owners no dump records",
@@ -227,7 +227,7 @@ fn by_readers(evidence: &Evidence, wait: &Wait<'_>) -> Result<Option<Finding>, M
     ))
 }
 
-fn circle(evidence: &Evidence, jvm: &Subject, subject: &Subject) -> Result<Finding, Missing> {
+fn cycle(evidence: &Evidence, jvm: &Subject, subject: &Subject) -> Result<Finding, Missing> {
     let told = evidence.words(&keys::THREADS_DEADLOCK, subject)?;
     let seen = evidence.quantity(&keys::THREADS_DEADLOCK_DUMPS, subject)?;
     let reported = evidence.quantity(&keys::THREADS_DEADLOCK_REPORTED, subject)?;

@@ -43,7 +43,7 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "Collections because Eden was full (Allocation Failure, G1 Evacuation Pause), and whether they take more than 5 % \
             of the run or longer than a pause may be.",
-        hurts: "Mostly not at all: it is the ordinary trigger of a young collection, and a log without it is that of an idle service.",
+        hurts: "Mostly not at all: it is the normal trigger of a young collection, and a log without it is that of an idle service.",
         todo: "Clear: nothing; neither another collector nor another heap removes a trigger that has to be. Found: gc-young-frequent \
             and gc-young-long say which of the two it is and what helps.",
         wrong: "Full collections of the Serial collector carry the same cause; gc-full counts those. Many of them are no sign either: \
@@ -92,11 +92,11 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     }
     let sentence = match too_long {
         Some(long) => format!(
-            "{what}; normal trigger (Eden full), but they take up to {} (99th percentile)",
+            "{what}; normal trigger, but they take up to {} (99th percentile)",
             seconds(long)
         ),
         None => format!(
-            "{what}; normal trigger (Eden full), but all pauses take {} of the run",
+            "{what}; normal trigger, but all pauses take {} of the run",
             say::percent(lost)
         ),
     };

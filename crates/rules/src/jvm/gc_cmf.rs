@@ -26,7 +26,7 @@ const LIVE: Threshold = Threshold {
 };
 
 const PIECES: Threshold = Threshold {
-    name: "largest free block as a share of what is free, below which the old generation is in pieces",
+    name: "largest free block as a share of what is free, below which the old generation is fragmented",
     value: 0.1,
     origin: "own guess: an array of a tenth of the free room finds none",
 };
@@ -192,7 +192,7 @@ fn no_start_helps(run: &Run<'_>, what: &str) -> Option<Finding> {
     }
     let largest = told(&keys::GC_FREE_LARGEST).filter(|largest| *largest < PIECES.value)?;
     let sentence = format!(
-        "{what}: the old generation is in pieces, its largest free block is {} of what is free; a collector that moves objects together as it goes, as G1 does, leaves none",
+        "{what}: the old generation is fragmented: its largest free block is {} of what is free; a collector that moves objects together as it goes, as G1 does, leaves none",
         say::percent(largest)
     );
     let refuted = "failures just after a full collection, which leaves one piece";

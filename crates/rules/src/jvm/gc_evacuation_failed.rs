@@ -172,7 +172,7 @@ fn remedy(run: &Run<'_>, what: &str, troubles: f64) -> Finding {
     let part = pauses.map(|pauses| asked / pauses);
     if let Some(part) = part.filter(|part| *part > BROUGHT && asked >= FEW) {
         let sentence = format!(
-            "{what}; humongous objects asked for {} of the pauses: see gc-humongous",
+            "{what}; humongous objects triggered {} of the pauses: see gc-humongous",
             say::percent(part.min(1.0))
         );
         // What to do about them is the other rule's matter.

@@ -12,7 +12,7 @@ use super::run::{Collector, LONG, OPTIONS, Run, each, seconds};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const CALLS: Threshold = Threshold {
-    name: "full collections that System.gc() asked for, from which on it is no accident",
+    name: "full collections that System.gc() requested, from which on it is systematic",
     value: 2.0,
     origin: "own guess: one may be manual, or the start",
 };

@@ -166,7 +166,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
                 None => run
                     .grow(
                         run.act(sentence),
-                        "as many times fewer of them where they come for want of it",
+                        "proportionally fewer where lack of room triggers them",
                     )
                     .refuted_by(
                         "room that old collections leave, and full collections all the same",
@@ -191,10 +191,10 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             .watch(format!("{what}: metaspace reached its mark"))
             .refuted_by("full collections of another cause in a longer log"),
         Why::Explicit => run
-            .watch(format!("{what}: System.gc() asks for them"))
+            .watch(format!("{what}: System.gc() requests them"))
             .refuted_by("full collections of another cause in a longer log"),
         Why::Untold => {
-            let sentence = format!("{what}; for what they came, the log does not show");
+            let sentence = format!("{what}; the log does not show their cause");
             let finding = if longest.value > line || share.is_some_and(|share| share > SHARE.value)
             {
                 run.act(sentence)
@@ -204,7 +204,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
             finding.refuted_by("a log with causes (-XX:+PrintGCCause from JDK 7u40 on) that names System.gc() or a tool")
         }
         Why::Inspection => run
-            .watch(format!("{what}: a tool asks for them, nothing to tune"))
+            .watch(format!("{what}: a tool requests them, nothing to tune"))
             .refuted_by("full collections at times when no tool looks"),
     };
     let finding = run.cite(

@@ -131,7 +131,7 @@ fn beyond(run: &Run<'_>, heap: f64, memory: f64) -> Finding {
     if let Some(live) = live {
         let live = say::bytes(live);
         return finding(format!(
-            "{sentence}; {live} are live, so it wants the memory"
+            "{sentence}; {live} are live, so it needs the memory"
         ));
     }
     let mib = |bytes: f64| (bytes / (1024.0 * 1024.0)).floor().max(1.0) as u64;

@@ -18,7 +18,7 @@ const SHARE: Threshold = Threshold {
 };
 
 const BROUGHT: Threshold = Threshold {
-    name: "share of the collections that a humongous allocation asked for",
+    name: "share of the collections that a humongous allocation triggered",
     value: 0.1,
     origin: "own guess; garbagecat warns at any",
 };
@@ -90,7 +90,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     let part = (brought.value / pauses.value.max(1.0)).clamp(0.0, 1.0);
     let share = run.told(&keys::GC_HUMONGOUS_SHARE);
     let mut what = format!(
-        "humongous allocations asked for {} ({} of the pauses)",
+        "humongous allocations triggered {} ({} of the pauses)",
         say::count(brought.value, "collection"),
         say::percent(part)
     );

@@ -13,15 +13,15 @@ use super::run::{OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const OFTEN: Threshold = Threshold {
-    name: "seconds between old collections of a full heap, below which it hurts now",
+    name: "seconds between old collections of a full heap, below which it has a cost now",
     value: 60.0,
     origin: "jifa's line for full collections",
 };
 
 const SOON: Threshold = Threshold {
-    name: "days until the room is full, below which somebody should look now",
+    name: "days until the room is full, below which action is due",
     value: 7.0,
-    origin: "own guess: services are deployed anew each week or so",
+    origin: "own guess: services are redeployed about weekly",
 };
 
 const SHORT: Threshold = Threshold {
@@ -42,7 +42,7 @@ const HOUR: f64 = 3600.0;
 pub(crate) static RULE: Rule = Rule {
     id: "gc-live-growth",
     topic: "jvm",
-    summary: "what is alive in the heap grows, or fills it",
+    summary: "the live set grows, or fills the heap",
     needs: &[
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,

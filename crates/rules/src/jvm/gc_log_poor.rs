@@ -84,7 +84,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         lacks.push("age tables");
     }
     if lacks.is_empty() {
-        let sentence = "the log holds what the rules ask for";
+        let sentence = "the log contains what the rules need";
         return Ok(Finding::clear(sentence).cite(youngs.reading));
     }
     // Of a collector without generations, or of a quiet JVM, there may be none.

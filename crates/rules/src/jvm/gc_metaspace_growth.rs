@@ -25,9 +25,9 @@ const SETTLED: Threshold = Threshold {
 };
 
 const SOON: Threshold = Threshold {
-    name: "days until the limit is reached, below which somebody should look now",
+    name: "days until the limit is reached, below which action is due",
     value: 7.0,
-    origin: "own guess: services are deployed anew each week or so",
+    origin: "own guess: services are redeployed about weekly",
 };
 
 const NEAR: Threshold = Threshold {

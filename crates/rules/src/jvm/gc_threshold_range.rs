@@ -36,7 +36,7 @@ pub(crate) static RULE: Rule = Rule {
             case 30 tripled the young pauses to 0.2 s.",
         todo: "JDK 7 takes the value as \"never\", JDK 8 refuses to start with it, later ones take 16 alone: a command line with \
             it does not survive the way to JDK 8. -XX:MaxTenuringThreshold=15, with any collector that has ages (Serial, Parallel, CMS, G1; JDK 7 to 25).",
-        wrong: "16 can be meant, for a service whose objects all die young; from JDK 9 on it says \"never\", and is a watch.",
+        wrong: "16 can be intended, for a service whose objects all die young; from JDK 9 on it says \"never\", and is a watch.",
         sources: "The reference case of long connections; HotSpot markWord.hpp (age_bits = 4).",
     },
     judge,

@@ -106,7 +106,7 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         Collector::Z | Collector::Shenandoah | Collector::Cms | Collector::G1
     );
     let beside = if concurrent {
-        "; what it takes beside the service no pause shows"
+        "; its concurrent CPU cost does not show in pauses"
     } else {
         ""
     };

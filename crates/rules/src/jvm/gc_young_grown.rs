@@ -21,7 +21,7 @@ const GROWN: Threshold = Threshold {
 const SIZE: Threshold = Threshold {
     name: "young generation of the last quarter over that of the first, below which the size is not the reason",
     value: 1.2,
-    origin: "own guess: less than the sizes move by themselves",
+    origin: "own guess: less than the sizes normally vary",
 };
 
 const FEW: Threshold = Threshold {
@@ -65,7 +65,7 @@ pub(crate) static RULE: Rule = Rule {
             With G1 (8 to 25) lower -XX:MaxGCPauseMillis and leave -Xmn out: it shrinks the young generation until pauses keep \
             the goal. On 17, 21 and 25 ZGC and Shenandoah copy beside the service and have no such pause. Between two runs \
             rungwise compare tells the same.",
-        wrong: "More load makes more survive as well, whatever the size; then pauses grow where the size stands still. G1 lets the \
+        wrong: "More load makes more survive as well, whatever the size; then pauses grow at constant size. G1 lets the \
             young generation grow on purpose as long as pauses keep its goal: below the goal it is worth knowing only.",
         sources: "The reference case of long connections (7 to 12 GiB, pauses tripled to 0.2 s); HotSpot Garbage Collection Tuning \
             Guide on ergonomics.",

@@ -39,7 +39,7 @@ pub(super) const OLD: Threshold = Threshold {
 
 /// Growth over the run that matters.
 pub(super) const GROWN: Threshold = Threshold {
-    name: "growth over the run as a share of the live set, below which it is no matter",
+    name: "growth over the run as a share of the live set, below which it does not matter",
     value: 0.05,
     origin: "own guess: caches and sessions move as much",
 };

@@ -23,7 +23,7 @@ const MUCH: Threshold = Threshold {
 };
 
 const FEW: Threshold = Threshold {
-    name: "threads that wait for one lock, below which it is a chance",
+    name: "threads that wait for one lock, below which it may be chance",
     value: 3.0,
     origin: "ThreadLogic calls three blocked threads contention",
 };

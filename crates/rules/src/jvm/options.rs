@@ -180,7 +180,7 @@ pub(super) fn newer(goal: Goal, jdk: Jdk, collector: Collector) -> &'static str 
              (21: -XX:+UseZGC -XX:+ZGenerational, 25: -XX:+UseZGC) marks beside the service; none needs the option"
         }
         (Goal::ParallelReferences, Collector::Cms) => {
-            "CMS is gone since JDK 14. G1 and Parallel of 17, 21 and 25 process references with several threads by themselves"
+            "CMS is gone since JDK 14. G1 and Parallel of 17, 21 and 25 process references with several threads by default"
         }
         (Goal::StartCyclesAt(_), Collector::Cms) => {
             "CMS is gone since JDK 14. G1 of 17, 21 and 25 moves its start by itself (-XX:InitiatingHeapOccupancyPercent is \

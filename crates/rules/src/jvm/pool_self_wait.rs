@@ -93,7 +93,7 @@ fn of_jvm(evidence: &Evidence, jvm: &Subject) -> Result<Finding, Missing> {
             .confidence(Grade::Low)
             .cite(pool.reading)
             .cite(others.reading)
-            .refuted_by("the results come from those threads: look at what they do"));
+            .refuted_by("the results come from those threads: inspect what they do"));
     }
     if !stands && needs.value < 1.0 {
         let sentence = format!(

@@ -57,9 +57,9 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "Threads that wait at one place for what no thread owns: a permit of a Semaphore, a CountDownLatch, a CyclicBarrier, a \
             Phaser, an Exchanger, the result of a task, a future, room in a full queue, a condition. The wait must last: for \
             permits and full queues as many threads wait in every dump, for the others the same threads did not move (same stack, same cpu=).",
-        hurts: "These threads do nothing. Behind a permit or a full queue, requests are as slow as whoever has to give it; behind a \
+        hurts: "These threads do nothing. Behind a permit or a full queue, requests are as slow as the thread that releases it; behind a \
             latch or a future that nobody completes they hang for ever.",
-        todo: "Find who has to release it. A permit: the threads past acquire are named; look at what they do, and release in a finally. \
+        todo: "Find who has to release it. A permit: the threads past acquire are named; inspect what they do, and release in a finally. \
             A latch or a future: search for what counts it down or completes it; often an exception ended that thread first, so \
             complete exceptionally and wait with a time limit. A full queue: look at its consumers. Then raise the limit, if it is one.",
         wrong: "A limit may be meant (a bulkhead): then the wait is its price. One dump cannot show that a wait lasts, so the rule then only \

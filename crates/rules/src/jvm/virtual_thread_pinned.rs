@@ -43,7 +43,7 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "There are as many carriers as CPUs. While waiting virtual threads keep them, no other virtual thread runs: requests wait \
             with idle CPUs. If what the pinned ones wait for has to come from a virtual thread, it is a deadlock.",
         todo: "Take ReentrantLock instead of synchronized around calls that wait (database, HTTP, sleep), or run JDK 24 or later, where \
-            synchronized no longer pins. -Djdk.tracePinnedThreads=full (until JDK 23) prints the stack of each. For a circle of \
+            synchronized no longer pins. -Djdk.tracePinnedThreads=full (until JDK 23) prints the stack of each. For a cycle of \
             monitors between virtual threads, take the locks in one order.",
         wrong: "A virtual thread that calls native code pins its carrier in any release. Carriers that wait in a blocking read of a file are \
             pinned and not lost. One printed dump cannot show that a carrier does not get on.",

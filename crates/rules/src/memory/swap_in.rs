@@ -123,6 +123,6 @@ fn judge(evidence: &Evidence) -> Judgement {
         .consider("mem.min_free_kbytes");
     }
     Ok(vec![finding.refuted_by(
-        "the reads stop by themselves within a minute, or swap lies in compressed memory",
+        "the reads stop within a minute, or swap is in compressed memory",
     )])
 }

@@ -67,7 +67,7 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .severity(Grade::Low)
                 .cite(fallbacks.reading)
                 .cite(stalls.reading)
-                .refuted_by("the program that asks for them is a short one");
+                .refuted_by("the program that requests them is short-lived");
             return Ok(vec![watch]);
         }
         let clear = Finding::clear(format!("{rate} allocations had to compact"))
@@ -78,12 +78,12 @@ fn judge(evidence: &Evidence) -> Judgement {
     let mode = evidence.words(&keys::MEMORY_THP, &host)?;
     if mode.value == "never" {
         let sentence = format!(
-            "{rate} allocations had to compact, though huge pages are off: some device or slab wants large buffers"
+            "{rate} allocations had to compact, though huge pages are off: some device or slab needs large buffers"
         );
         let watch = Finding::watch(&host, sentence)
             .cite(stalls.reading)
             .cite(mode.reading)
-            .refuted_by("compaction stops when the service does, which then asks for the large buffers itself");
+            .refuted_by("compaction stops when the service does, which then requests the large buffers itself");
         return Ok(vec![watch]);
     }
     let defrag = evidence.words(&keys::MEMORY_THP_DEFRAG, &host)?;

@@ -9,7 +9,7 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const GIVEN_UP: Threshold = Threshold {
     name: "neighbours given up per second",
     value: 0.1,
-    origin: "own guess: the kernel gives up after three questions, a second apart: at this rate somebody keeps trying",
+    origin: "own guess: the kernel gives up after three requests, a second apart: at this rate something keeps trying",
 };
 
 /// `neigh-unanswered`

@@ -37,7 +37,7 @@ pub(crate) static RULE: Rule = Rule {
         todo: "The hash over addresses and ports sends each flow to one socket: with few flows (one proxy, one load generator) some \
                sockets get several and others none. Open more flows at the client, or choose the socket by another rule \
                (sock.reuseport_bpf).",
-        wrong: "A worker that stands still (garbage collection, a lock, a stopped thread) drops the same way with even traffic: \
+        wrong: "A stopped worker (garbage collection, a lock, a stopped thread) drops the same way with even traffic: \
                 look at its thread first.",
         sources: "reuseport_select_sock in net/core/sock_reuseport.c (Linux 6.18); socket(7).",
     },

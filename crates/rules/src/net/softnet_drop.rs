@@ -25,13 +25,13 @@ const LIMITED: Threshold = Threshold {
 };
 
 const LONGER: Threshold = Threshold {
-    name: "backlog asked for, against the present one",
+    name: "recommended backlog, relative to the present one",
     value: 5.0,
     origin: "common practice: 1000 to 5000",
 };
 
 const LONGEST: Threshold = Threshold {
-    name: "longest backlog that is asked for",
+    name: "longest recommended backlog",
     value: 30_000.0,
     origin: "the end of common practice; at 100,000 packets/s the last of them waits for 0.3 s",
 };

@@ -32,7 +32,7 @@ const STEAL: Threshold = Threshold {
 };
 
 const PACKETS: Threshold = Threshold {
-    name: "largest budget that is asked for, packets",
+    name: "largest recommended budget, packets",
     value: 1200.0,
     origin: "own guess: twice the kernel's 300, twice over",
 };

@@ -40,7 +40,7 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "The client believes in a connection that the server forgot, and waits a second or more.",
         todo: "For bursts: a longer queue, by the service's own listen() and by net.core.somaxconn, whichever is \
                smaller. A queue that stays full means that nobody accepts: look at the acceptor first.",
-        wrong: "An acceptor that stands still (garbage collection, a lock, no CPU) fills any queue: then a longer one \
+        wrong: "A stopped acceptor (garbage collection, a lock, no CPU) fills any queue: then a longer one \
                 only delays. The queue is looked at four times in a window and may be empty by then.",
         sources: "tcp_conn_request and tcp_v4_syn_recv_sock (Linux 6.18); pcp's tcplistenoverflows; netdata's \
                   tcp_listen; listen(2).",
@@ -77,7 +77,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(vec![
         Finding::act(
             &Subject::host(),
-            format!("{dropped}; no queue was full when looked at, so it comes in bursts"),
+            format!("{dropped}; no queue was full when sampled, so it comes in bursts"),
         )
         .confidence(Grade::Medium)
         .cite(overflows.reading)

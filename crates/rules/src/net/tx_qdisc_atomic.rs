@@ -24,7 +24,7 @@ const WAITING: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "tx-qdisc-atomic",
     topic: "net",
-    summary: "taking uncontended locks on the way out costs time",
+    summary: "uncontended locks on transmit cost time",
     needs: &[
         &keys::STACK_SAMPLES,
         &keys::STACK_XMIT_LOCK,

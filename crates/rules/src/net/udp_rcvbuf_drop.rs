@@ -53,7 +53,7 @@ const CHARGE: Threshold = Threshold {
 };
 
 const LARGEST: Threshold = Threshold {
-    name: "largest buffer asked for, bytes",
+    name: "largest recommended buffer, bytes",
     value: 67_108_864.0,
     origin: "own guess: more is a queue and no buffer; what waits in it is late",
 };
@@ -85,7 +85,7 @@ pub(crate) static RULE: Rule = Rule {
                (up to net.core.rmem_max) or gets net.core.rmem_default when it starts. Otherwise a quicker reader: \
                batches (recvmmsg), or one socket per thread.",
         wrong: "A reader that is blocked, or that waits for a CPU, loses whatever the buffer: more buffer only delays. \
-                Run delay is checked where threads were looked at; a reader blocked in something else cannot be told \
+                Run delay is checked where threads were sampled; a reader blocked in something else cannot be distinguished \
                 from a slow one, unless nothing at all is read: a service that hangs or a socket that is forgotten, \
                 which is only watched. A size is asked for only where a sysctl decides it: a buffer that the service chose \
                 itself is the service's to enlarge.",
@@ -195,7 +195,7 @@ fn found(
             .cite(received.reading)
             .cite(dropped.reading);
         return Ok(finding.refuted_by(
-            "Udp InDatagrams grows: somebody reads, and `strace -e trace=network -f -p PID` shows who",
+            "Udp InDatagrams grows: some process reads, and `strace -e trace=network -f -p PID` shows who",
         ));
     }
     let sentence = match starved {

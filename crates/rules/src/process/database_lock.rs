@@ -43,7 +43,7 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "Two and more client sessions of a PostgreSQL server whose process title ends in waiting, in most samples, and that are a quarter of its busy sessions or more; or two and more in a tenth of many samples.",
         hurts: "Sessions that update the same row run one after the other, whatever the CPUs and disks can do. A forgotten transaction (idle in transaction) stops all that need its rows.",
         todo: "SELECT pid, wait_event, pg_blocking_pids(pid), query FROM pg_stat_activity WHERE wait_event_type = 'Lock'. Shorten transactions, update hot rows last, batch counters, set idle_in_transaction_session_timeout and lock_timeout.",
-        wrong: "A migration that waits for its table lock, and the sessions behind it, pass by themselves. With update_process_title = off nothing is seen.",
+        wrong: "A migration that waits for its table lock, and the sessions behind it, end without action. With update_process_title = off nothing is seen.",
         sources: "PostgreSQL 15, 28.1 Standard Unix Tools, 53.12 pg_locks; ProcSleep of src/backend/storage/lmgr/proc.c.",
     },
     judge,

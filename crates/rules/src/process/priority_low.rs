@@ -43,7 +43,7 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "A process that answers on a port, or the judged process with its children, that runs under SCHED_IDLE, SCHED_BATCH or a nice value of 5 and more, and waits for a CPU in more than 10 % of the window, or in more than 1 % of it and for more than half as long as it runs.",
         hurts: "At nice 19 a process gets 1.5 % of a CPU for which one process of normal priority competes; SCHED_IDLE gets less.",
         todo: "renice -n 0 -p PID and chrt --other -p 0 PID now; Nice= and CPUSchedulingPolicy= of its unit for good.",
-        wrong: "The priority may be meant so: a batch service beside one that matters.",
+        wrong: "The priority may be intended: a batch service beside one that matters.",
         sources: "sched(7), setpriority(2), systemd.exec(5); sched_prio_to_weight of kernel/sched/core.c, Linux 6.18.",
     },
     judge,

@@ -49,7 +49,7 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "A process under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE that uses more than a quarter of a CPU in most parts of the window; from 0.05 CPUs on if a service waits for a CPU half as long as it runs, else it is watched where tasks wait. Threads of the kernel are left out.",
         hurts: "Ordinary tasks on its CPU wait up to 95 % of the time, and those that were queued there before it started are moved late.",
         todo: "Find out why it needs real-time priority: chrt -p PID shows it, chrt --other -p 0 PID ends it. If it needs it, give it a CPU of its own (isolcpus, cpuset) and the service the others.",
-        wrong: "On a machine with isolated CPUs, or in audio and telephony, this is meant so; without waiting tasks it is only watched.",
+        wrong: "On a machine with isolated CPUs, or in audio and telephony, this is intended; without waiting tasks it is only watched.",
         sources: "sched(7); Documentation/scheduler/sched-rt-group.rst; kernel/sched/deadline.c (fair server), Linux 6.18.",
     },
     judge,

@@ -16,7 +16,7 @@ const LATE: Threshold = Threshold {
 };
 
 const LONG: Threshold = Threshold {
-    name: "time from which on the request may be one that is meant to wait",
+    name: "time from which on the request may be a long poll",
     value: 5.0,
     origin: "own guess: long polling holds requests for 5 s and more",
 };

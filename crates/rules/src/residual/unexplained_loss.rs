@@ -36,7 +36,7 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "A counter of losses or failures that grew by at least one per second and by at least 0.5 % of the traffic which \
             passes there, and that no rule answers for. A counter that rules answer for is told where it is 5 % or more of the \
             traffic and none of them speaks. The losses of devices, backlogs and queues count as well.",
-        hurts: "What is lost is asked for again after a timeout, or never answered.",
+        hurts: "Lost data is requested again after a timeout, or never answered.",
         todo: "The finding names the counter and what it counts. Its place in the kernel says which stage refuses: \
             Documentation/networking/snmp_counter.rst.",
         wrong: "A scanner, a misconfigured peer or a health check makes errors that harm nobody. Errors of a device in another \

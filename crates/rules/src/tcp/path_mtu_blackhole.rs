@@ -28,7 +28,7 @@ const SHARE: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "path-mtu-blackhole",
     topic: "tcp",
-    summary: "full-sized segments are lost on the way: a path MTU black hole",
+    summary: "full-sized segments are lost on the path: a path MTU black hole",
     needs: &[
         &keys::TCP_ESTABLISHED,
         &keys::TCP_STALLED_FULL,

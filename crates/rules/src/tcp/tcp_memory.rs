@@ -48,7 +48,7 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "Under pressure the kernel shrinks windows and buffers of all connections, and at the limit it drops what \
             arrives.",
         todo: "If the connections are many by design, raise tcp.mem, or give each less (tcp.rmem, tcp.wmem). If a few hold the \
-            memory, see why nobody reads them (tcp-recvq-pile).",
+            memory, see why they are unread (tcp-recvq-pile).",
         wrong: "Idle sockets with data that nobody will ever read (a leak) fill the memory too, and a higher limit then only \
             delays the end: where such sockets hold most of it, no limit is asked for.",
         sources: "netdata alert tcp_memory (80 %, 90 %); Documentation/networking/ip-sysctl.rst (tcp_mem); net/core/sock.c.",

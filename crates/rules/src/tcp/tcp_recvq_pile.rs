@@ -114,7 +114,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     );
     let moves = rate.value > 0.0;
     if !moves {
-        sentence += "; it may be meant so";
+        sentence += "; it may be intended";
     }
     let mut finding = if moves {
         Finding::act(connection, sentence).severity(Grade::Medium)

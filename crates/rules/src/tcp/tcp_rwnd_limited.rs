@@ -62,8 +62,8 @@ pub(crate) static RULE: Rule = Rule {
     doc: Doc {
         looks_for: "A connection that sends, and whose peer's window was closed in more than 10 % of the time in which it had \
             data to send; one that waited for less than 1 % of the window is watched.",
-        hurts: "The sender stands still although CPU and network have time. With one connection for all requests, they all \
-            stand still together.",
+        hurts: "The sender is stalled although CPU and network are idle. With one connection for all requests, all of \
+            them stall.",
         todo: "Look at the receive queue at the other end. Full: the application does not read fast enough, and a larger buffer \
             only delays; give it more connections and I/O threads. Empty: the window is too small for the path; raise \
             tcp.rmem there, up to twice rate times round trip.",
@@ -129,10 +129,10 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
         Closed::Unread(None) => sentence += ": the window is closed, so the peer does not read",
         Closed::Small => sentence += ": the peer reads at once, so its buffer is too small",
-        Closed::Unknown => sentence += ": look at the receive queue at the other end",
+        Closed::Unknown => sentence += ": check the receive queue at the other end",
     }
     if !moves {
-        sentence += "; nothing moves, which may be meant so";
+        sentence += "; nothing moves, which may be intended";
     }
     let busy = evidence.quantity(&keys::TCP_BUSY, connection).ok();
     let shortly = busy.is_some_and(|busy| busy.value * share.value < WAITED.value);

@@ -124,6 +124,6 @@ fn judge(evidence: &Evidence) -> Judgement {
         finding = finding.turn(knob, wish);
     }
     Ok(vec![finding.refuted_by(
-        "somebody switched it off for a reason that still holds",
+        "it was switched off for a reason that still holds",
     )])
 }

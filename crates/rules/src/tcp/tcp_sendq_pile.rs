@@ -44,7 +44,7 @@ pub(crate) static RULE: Rule = Rule {
             each other.",
         todo: "The finding names what holds the data back. The peer's window: see tcp-rwnd-limited. The congestion window: the \
             path, or the algorithm (tcp.congestion). One connection for many requests: more connections.",
-        wrong: "A bulk transfer fills its queue always, and rightly; without a latency goal it cannot be told from an RPC, so \
+        wrong: "A bulk transfer fills its queue always, and rightly; without a latency goal it looks like an RPC, so \
             this never asks to act. A queue that leaves within 10 ms is in motion.",
         sources: "The reference RPC case (send queues of 27,474 and 65,160 bytes before the buffer was raised).",
     },

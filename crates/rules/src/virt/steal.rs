@@ -16,7 +16,7 @@ const WARN: Threshold = Threshold {
 };
 
 const CRITICAL: Threshold = Threshold {
-    name: "stolen, mean of all CPUs or one CPU, sick",
+    name: "stolen, mean of all CPUs or one CPU, harmful",
     value: 0.10,
     origin: "netdata alert 20min_steal_cpu, critical",
 };

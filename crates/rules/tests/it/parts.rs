@@ -16,7 +16,7 @@ const FALSE_ALARM: &str = "false alarm";
 /// Numbers of two near misses lie no further apart than this share: each within a tenth of the line between them.
 const APART: f64 = 0.2;
 
-/// Rules whose line is no number: a word, a place in a list, a circle.
+/// Rules whose line is no number: a word, a place in a list, a cycle.
 const OF_WORDS: &[&str] = &[
     "deadlock",
     "gc-log-poor",

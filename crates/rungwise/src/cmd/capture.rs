@@ -157,7 +157,7 @@ fn process(pid: u32) -> anyhow::Result<Process> {
     let name = Live
         .text(Path::new(&format!("/proc/{pid}/comm")))
         .map_err(|_| {
-            let why = anyhow::anyhow!("cannot look at pid {pid}: there is no such process");
+            let why = anyhow::anyhow!("cannot capture pid {pid}: no such process");
             Problem::with(Exit::Precondition, why)
         })?;
     let stat = Live.text(Path::new(&format!("/proc/{pid}/stat")));

@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         let capture = args.looking.look(&network, &interrupt, global)?;
         if let Some(process) = capture.process.as_ref().filter(|process| ended(process)) {
             let why = anyhow::anyhow!(
-                "cannot judge pid {} ({}): it ended while it was looked at; look for a shorter time with --for, or at the host without --pid",
+                "cannot judge pid {} ({}): it ended during the window; use a shorter --for, or judge the host without --pid",
                 process.pid,
                 process.name
             );
@@ -192,7 +192,7 @@ impl Args {
         ] {
             anyhow::ensure!(
                 !given,
-                "cannot judge {} with {option}: it is {kind}, which tells of no host; leave {option} away, or name a capture that \
+                "cannot judge {} with {option}: it is {kind}, which contains no host; remove {option}, or name a capture that \
                  was taken meanwhile",
                 path.display()
             );
@@ -279,8 +279,8 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
         if !files::leads_to_plain(path) {
             // What came through a pipe is gone, so what else it was cannot be found out.
             return anyhow::anyhow!(
-                "{error}; it came through a pipe, by which a GC log is judged by `rungwise jvm gc -` and a thread dump by \
-                 `rungwise jvm threads -`"
+                "{error}; standard input is a pipe; use `rungwise jvm gc -` for a GC log and `rungwise jvm threads -` \
+                 for a thread dump"
             );
         }
         let first = files::read_at_most(path, 32).unwrap_or_default();
@@ -296,7 +296,7 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
                 anyhow::Error::new(error).context(format!("cannot judge {}", path.display()))
             }
             None => anyhow::Error::new(error).context(format!(
-                "cannot judge {}, which looks neither like a GC log nor like a thread dump",
+                "cannot judge {}, which is neither a GC log nor a thread dump",
                 path.display()
             )),
         }

@@ -377,7 +377,7 @@ impl Udp {
     fn read_payload(&self) -> anyhow::Result<Payload> {
         if let Some(path) = &self.dns {
             let queries = dns::parse(&files::read(path)?)
-                .with_context(|| format!("cannot ask the queries of {}", path.display()))?;
+                .with_context(|| format!("cannot send the queries of {}", path.display()))?;
             return Ok(Payload::Dns(queries));
         }
         let Some(payload) = &self.payload else {

@@ -55,7 +55,7 @@ pub(crate) fn keep(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         .find(|other| files::create_new(other, bytes).is_ok());
     Err(match kept {
         Some(other) => anyhow::anyhow!("{error}; the result is in {} instead", other.display()),
-        None => anyhow::anyhow!("{error}; the result is lost, because no other folder takes it"),
+        None => anyhow::anyhow!("{error}; the result is lost, because no other folder is writable"),
     })
 }
 
@@ -152,7 +152,7 @@ impl Global {
         let read = environment::argv().iter().filter(named).count() > 1;
         anyhow::ensure!(
             !read,
-            "cannot write the result to {}: it is what is to be read; name another file with -o",
+            "cannot write the result to {}: it is the input file; name another file with -o",
             path.display()
         );
         Ok(())

@@ -133,7 +133,7 @@ fn a_report_never_takes_the_place_of_what_it_is_about() {
     ] {
         let ended = bench.run(arguments).expect(2);
         assert!(
-            ended.stderr.contains("it is what is to be read"),
+            ended.stderr.contains("it is the input file"),
             "{}",
             ended.stderr
         );

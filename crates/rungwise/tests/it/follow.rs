@@ -443,7 +443,7 @@ fn it_ends_by_itself_after_the_time_that_was_given_and_says_when_there_was_nothi
         .says(&["empty.log", "it is empty"]);
     timed("later.log")
         .expect(4)
-        .says(&["later.log", "it is not there yet"]);
+        .says(&["later.log", "it does not exist yet"]);
     timed("no/such.log").expect(2).says(&["cannot watch no"]);
     timed(".").expect(2).says(&["it is a folder"]);
     std::fs::write(bench.path("gc.log.gz"), [0x1f, 0x8b, 8, 0, 0]).unwrap();

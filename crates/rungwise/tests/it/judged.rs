@@ -479,8 +479,8 @@ fn a_look_that_saw_little_is_not_called_good() {
 fn a_gain_is_estimated_from_the_stage_of_the_reference_case_that_a_host_is_at() {
     let bench = Bench::new();
     for (name, gain) in [
-        (CONCENTRATED, "nothing to ×9.40;"),
-        ("two-node-82599-steered", "nothing to ×149;"),
+        (CONCENTRATED, "×1.00 to ×9.40;"),
+        ("two-node-82599-steered", "×1.00 to ×149;"),
     ] {
         let text = judged(&bench, name, "text").stdout;
         assert!(text.contains(gain), "{name}: {text}");

@@ -164,8 +164,8 @@ fn findings_that_ask_for_what_is_not_there_are_left_out_with_the_reason() {
             0,
             &[
                 "- 0\n    + 2",
-                "not planned: sock.reuseport, asked for by udp-socket-lock",
-                "not planned: net.no_such_knob, asked for by another-rule: no knob is called",
+                "not planned: sock.reuseport, recommended by udp-socket-lock",
+                "not planned: net.no_such_knob, recommended by another-rule: no knob is called",
                 "nosuchdev0",
                 "a severer finding asks for 2 instead of much",
             ],
@@ -192,8 +192,8 @@ fn steering_that_is_asked_for_together_with_a_switch_of_the_service_is_not_plann
         desk.bench.run(&["knob", command, "--from", &check]).with(
             0,
             &[
-                "not planned: sock.reuseport, asked for by rps-needed",
-                "not planned: net.rps_cpus, asked for by rps-needed: rps-needed asks for it only together with sock.reuseport",
+                "not planned: sock.reuseport, recommended by rps-needed",
+                "not planned: net.rps_cpus, recommended by rps-needed: rps-needed asks for it only together with sock.reuseport",
             ],
         );
     }
@@ -212,7 +212,7 @@ fn a_check_or_a_plan_of_another_host_is_for_that_host() {
         &[
             "cannot plan from",
             "host 'elsewhere'",
-            "plan where it was looked at",
+            "plan on the host that was checked",
         ],
     );
     let plan = desk.plan("plan.json", |plan| plan["host"] = json!("elsewhere"));

@@ -590,7 +590,7 @@ fn what_a_check_asks_for_is_planned_applied_looked_at_again_and_exported() {
             0,
             &[
                 "net.rp_filter of lo: now 0, recommended 2\n    fib-double",
-                "no finding asks for these:\nknob  ",
+                "no finding recommends these:\nknob  ",
                 "mem.swappiness",
             ],
         );

@@ -78,7 +78,7 @@ impl Config {
         let refuse = |what: String| Err(Error::Config(what));
         if !(1..=1024).contains(&self.workers) {
             return refuse(format!(
-                "{} workers asked for; choose 1 to 1024",
+                "{} workers requested; choose 1 to 1024",
                 self.workers
             ));
         }
@@ -86,7 +86,7 @@ impl Config {
             && !(1..=1024).contains(&datagrams)
         {
             return refuse(format!(
-                "a batch of {datagrams} asked for; choose 1 to 1024"
+                "a batch of {datagrams} requested; choose 1 to 1024"
             ));
         }
         if self.steering != Steering::FlowHash && !self.reuseport {
@@ -120,7 +120,7 @@ impl Config {
         if self.af_xdp.is_some() {
             if self.listen.ip().is_unspecified() {
                 return refuse(
-                    "AF_XDP takes datagrams before the host has looked at their address; name the one to answer"
+                    "AF_XDP takes datagrams before the host checks their address; name the one to answer"
                         .to_owned(),
                 );
             }

@@ -159,9 +159,9 @@ const WAITS: &[(&str, &str)] = &[
         "syscall-bound",
         "the client asks as fast as the machine lets it",
     ),
-    ("tcp-listen-overflow", "nobody accepts"),
-    ("tcp-recvq-pile", "nobody reads"),
-    ("tcp-rwnd-limited", "nobody reads"),
+    ("tcp-listen-overflow", "connections are not accepted"),
+    ("tcp-recvq-pile", "the socket is not read"),
+    ("tcp-rwnd-limited", "the socket is not read"),
 ];
 
 fn stopped(_: &Path) -> Result<Planted> {

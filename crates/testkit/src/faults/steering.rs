@@ -15,7 +15,7 @@ use super::{Fault, How, Result, acts};
 const SENDING: usize = 1;
 
 /// Why drops at the socket belong to a flood.
-const UNREAD: &str = "nobody reads the socket that is flooded";
+const UNREAD: &str = "the flooded socket is not read";
 
 pub(super) const ONE_CPU: Fault = Fault {
     id: "steering to one CPU",

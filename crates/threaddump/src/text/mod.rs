@@ -99,9 +99,9 @@ enum Place {
     Stacks,
     Synchronizers,
     /// In a report of a deadlock: who waits for what.
-    Circle,
+    Cycle,
     /// The stacks of its threads, which stand in the dump already.
-    CircleStacks,
+    CycleStacks,
 }
 
 impl Reader {
@@ -169,7 +169,7 @@ impl Reader {
             if self.dumps.is_empty() {
                 self.open(number, Form::Print, None);
             }
-            self.place = Place::Circle;
+            self.place = Place::Cycle;
             self.current = None;
             self.dump()?.reported.push(Reported {
                 line: number,
@@ -182,8 +182,8 @@ impl Reader {
             return Some(Read::Understood);
         }
         match self.place {
-            Place::Circle => self.circle(number, text),
-            Place::CircleStacks
+            Place::Cycle => self.cycle(number, text),
+            Place::CycleStacks
                 if text.starts_with("at ") || text.starts_with("- ") || text.ends_with("\":") =>
             {
                 Some(Read::Understood)
@@ -192,9 +192,9 @@ impl Reader {
         }
     }
 
-    fn circle(&mut self, number: u64, text: &str) -> Option<Read> {
+    fn cycle(&mut self, number: u64, text: &str) -> Option<Read> {
         if text.starts_with("Java stack information") {
-            self.place = Place::CircleStacks;
+            self.place = Place::CycleStacks;
             return Some(Read::Understood);
         }
         let name = text

@@ -160,7 +160,7 @@ impl Reader<'_, '_> {
         }
         // A value that was refused for its shape has left the set and has its own problem.
         if rung.set.is_empty() && !self.problems.mentions(&format!("{key}.set")) {
-            let message = "the rung changes nothing; say what it does in 'set', or why it is not run in 'observe'";
+            let message = "the rung changes nothing; give the change in 'set', or the reason to skip it in 'observe'";
             self.problems.add(at.span(), key, message);
         }
         match (branch, limit) {

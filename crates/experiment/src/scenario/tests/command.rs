@@ -80,7 +80,7 @@ fn a_program_that_cannot_be_read_is_refused_at_its_place() {
             "there is no reader 'wrrk'; did you mean 'wrk'?",
         ),
         (", reader = \"wrk\"", "", "say what the program prints"),
-        ("{seconds}", "{rate}", "give workload.rate"),
+        ("{seconds}", "{rate}", "set workload.rate"),
         ("{seconds}", "{minutes}", "unknown placeholder '{minutes}'"),
         (
             "command = [\"wrk\", ",

@@ -124,7 +124,7 @@ impl<'a> Model<'a> {
         ) else {
             let blocks = seen.blocks.settled().len();
             return Err(Error::TooLittle(format!(
-                "the log tells of {blocks} young collections in a row with a time and the sizes of both generations; a prediction \
+                "the log contains {blocks} young collections in a row with a time and the sizes of both generations; a prediction \
                  takes {FEWEST}, and -Xlog:gc*,gc+age=trace (JDK 8: -XX:+PrintGCDetails -XX:+PrintTenuringDistribution)"
             )));
         };

@@ -140,8 +140,8 @@ pub static LOSSES: &[Loss] = losses! {
         TCPAbortFailed Opens "resets that could not be sent",
         TCPMemoryPressures Segments "times TCP came under memory pressure",
         TCPRcvCollapsed Segments "segments merged for lack of receive buffer",
-        TCPMD5NotFound Segments "segments without the MD5 signature that is asked for",
-        TCPMD5Unexpected Segments "segments with an MD5 signature that is not asked for",
+        TCPMD5NotFound Segments "segments without the MD5 signature that is required",
+        TCPMD5Unexpected Segments "segments with an MD5 signature that is not expected",
         TCPMD5Failure Segments "segments with a wrong MD5 signature",
         TCPBacklogDrop Segments "segments dropped at a full socket backlog",
         PFMemallocDrop Segments "segments dropped for lack of memory",
@@ -168,7 +168,7 @@ pub static LOSSES: &[Loss] = losses! {
         TCPSpuriousRtxHostQueues Segments "retransmissions of segments that had not left this host yet",
         TCPAOBad Segments "segments with a wrong TCP-AO signature",
         TCPAOKeyNotFound Segments "segments with an unknown TCP-AO key",
-        TCPAORequired Segments "segments without the TCP-AO signature that is asked for",
+        TCPAORequired Segments "segments without the TCP-AO signature that is required",
         TCPAODroppedIcmps Segments "ICMP messages dropped by TCP-AO",
     ;
     MPTcpExt:

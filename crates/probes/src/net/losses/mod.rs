@@ -216,7 +216,7 @@ const COLUMNS: [Column; 4] = [
     ("tx_errors", "packets that could not be sent", |device| {
         device.tx_errors
     }),
-    ("tx_dropped", "packets dropped on the way out", |device| {
+    ("tx_dropped", "packets dropped on transmit", |device| {
         device.tx_dropped
     }),
 ];

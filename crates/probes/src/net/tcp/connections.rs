@@ -611,7 +611,7 @@ impl Told<'_, '_> {
     }
 }
 
-const ONE_LOOK: &str = "it was seen at one look only, and a rate needs both ends of its window";
+const ONE_LOOK: &str = "it was in one sample only, and a rate needs both ends of its window";
 const UNTOLD: &str = "it was in one sample only, or this kernel's tcp_info is too short";
 
 fn share_of(part: u32, whole: u32) -> Option<f64> {

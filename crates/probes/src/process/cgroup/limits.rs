@@ -154,7 +154,7 @@ impl Limit {
 /// The limit of which most is used.
 fn tightest(window: &Window<'_>, evidence: &mut Evidence, group: &Group, limits: &[Limit]) {
     let mut most: Option<(f64, &Limit, Rate, String)> = None;
-    let mut why = Absence::because("the group has not asked that disk for anything");
+    let mut why = Absence::because("the group has not used that disk");
     for limit in limits {
         let rate = match rate(window, group, limit) {
             Ok(Some(found)) => found,

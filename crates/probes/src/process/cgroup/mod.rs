@@ -289,11 +289,11 @@ fn none(
     let source = "control groups";
     if looked_at == 0 && window.texts(groups::OWN_MOUNTS).is_err() {
         let why = Absence::because("this capture does not hold the limits of control groups")
-            .remedy("record it anew: rungwise capture");
+            .remedy("record it again with `rungwise capture`");
         evidence.absent(keys, &why, source);
         return evidence.absent(zeros, &why, source);
     }
-    let line = format!("{what} (groups looked at: {looked_at})");
+    let line = format!("{what} (groups read: {looked_at})");
     evidence.absent(keys, &Absence::none(&line), source);
     for key in zeros {
         let subject = Subject::new(Kind::Cgroup, "/");

@@ -65,7 +65,7 @@ fn unchanged(before: &[ComparedLog], after: &[ComparedLog]) -> &'static str {
     if told(before) && told(after) {
         "Both sides have the same options, collector and JVM."
     } else {
-        "What was changed is not told: a log without the beginning of its JVM names no options (-Xlog:gc+init, or the \
+        "The changed options are unknown: a log without its JVM header names no options (-Xlog:gc+init, or the \
          header of JDK 8)."
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn change(text: &str, rate: Option<f64>) -> anyhow::Result<Change> {
         };
         let (key, value) = (key.trim(), value.trim());
         if seen.contains(&key) {
-            anyhow::bail!("'{key}' is given twice in --what-if");
+            anyhow::bail!("'{key}' appears twice in --what-if");
         }
         seen.push(key);
         let positive = || {

@@ -61,7 +61,7 @@ impl Heard {
     pub(super) fn beside(&mut self, light: &Heard, path: &Path) -> anyhow::Result<()> {
         let Some(achieved_per_s) = light.report.achieved_per_s else {
             anyhow::bail!(
-                "cannot take {} as a lighter load: a table of percentiles does not tell how many replies came in a second; give \
+                "cannot take {} as a lighter load: a table of percentiles lacks the reply rate; give \
                  the whole output of wrk2, or the report of `rungwise load`",
                 path.display()
             );

@@ -376,7 +376,7 @@ fn migrated(report: &JvmFlagsReport, migration: &MigrationReport) -> Vec<Block> 
         .map(|finding| format!("{} ({})", finding.sentence, finding.rule))
         .collect();
     if !left.is_empty() {
-        blocks.push(Block::Prose(format!("Still to be said of it on {to}:")));
+        blocks.push(Block::Prose(format!("Remaining findings on {to}:")));
         blocks.push(Block::List(left));
     }
     blocks

@@ -164,7 +164,7 @@ fn unpacked(mut reader: Box<dyn BufRead>) -> anyhow::Result<Text> {
     }
     if let Some((_, program)) = OTHERS.iter().find(|(magic, _)| first.starts_with(magic)) {
         anyhow::bail!(
-            "it is packed in a way that is not read here; unpack it with {program} and give the text, as a file or as -"
+            "unsupported compression; unpack it with {program} and pass the text, as a file or as -"
         );
     }
     Ok(Text {

@@ -62,7 +62,7 @@ pub(super) fn stored(path: &Path) -> anyhow::Result<Vec<Finding>> {
     let here = machine::fingerprint(&Live).hostname;
     anyhow::ensure!(
         report.host.is_empty() || report.host == here,
-        "cannot plan from {}: it judged the host '{}', and this is '{here}'; plan where it was looked at",
+        "cannot plan from {}: it judged the host '{}', and this is '{here}'; plan on the host that was checked",
         path.display(),
         report.host
     );
@@ -139,7 +139,7 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
             match before {
                 Some((_, _, same)) if *same == to => {}
                 Some((_, _, other)) => {
-                    let why = format!("a severer finding asks for {other} instead of {to}");
+                    let why = format!("a more severe finding recommends {other} instead of {to}");
                     all.left_out.push(leave(why));
                     continue;
                 }
@@ -191,7 +191,7 @@ fn plan(turn: &Turn, to: &str, cpus: &[usize]) -> Result<Plan, String> {
 /// What is not planned, for people.
 pub(super) fn tell_left_out(left_out: &[LeftOut], text: &mut String) {
     for LeftOut { knob, rule, why } in left_out {
-        let _ = writeln!(text, "not planned: {knob}, asked for by {rule}: {why}");
+        let _ = writeln!(text, "not planned: {knob}, recommended by {rule}: {why}");
     }
 }
 
@@ -339,7 +339,7 @@ mod tests {
         assert!(all.plans.is_empty());
         let whys: Vec<&str> = all.left_out.iter().map(|left| left.why.as_str()).collect();
         assert!(whys[0].contains("switch of the service"), "{whys:?}");
-        assert!(whys[1].contains("person to choose"), "{whys:?}");
+        assert!(whys[1].contains("your choice"), "{whys:?}");
         assert!(!whys[2].is_empty(), "{whys:?}");
     }
 

@@ -432,7 +432,7 @@ impl Work<'_> {
             Ok(after) => Ok(asked::aftermath(asked, before, &after)),
             Err(error) if interrupt.raised() => Err(error),
             Err(error) => {
-                self.global.say(&format!("cannot look again: {error:#}"));
+                self.global.say(&format!("cannot sample again: {error:#}"));
                 Ok(Vec::new())
             }
         }

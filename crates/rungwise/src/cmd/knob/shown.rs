@@ -126,7 +126,7 @@ impl Work<'_> {
         text.push_str(if knobs.is_empty() {
             "no finding recommends a knob; current values:\n"
         } else {
-            "\nno finding asks for these:\n"
+            "\nno finding recommends these:\n"
         });
         text.push_str(&lines(&not_asked_for));
         let reasons = Reasons {

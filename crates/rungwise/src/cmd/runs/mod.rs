@@ -375,7 +375,7 @@ fn remove(path: &Path, id: &str, runs: &Path) -> anyhow::Result<()> {
     // A run that was resumed meanwhile has no checksums any more, and is given back.
     if !files::exists(&gone.join(sums::SUMS)) {
         files::rename(&gone, path)?;
-        anyhow::bail!("it was resumed meanwhile");
+        anyhow::bail!("another process resumed it meanwhile");
     }
     Ok(files::remove_folder(&gone)?)
 }

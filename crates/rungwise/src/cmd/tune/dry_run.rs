@@ -40,7 +40,7 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
     let each = blueprint.warmup_s() + blueprint.measured_s();
     writeln!(
         text,
-        "pairs    looks at {looks}; {each:.2} s a run, two runs a pair, {compared} comparisons: {:.0} s of load if all of them take {most} pairs; discarded pairs, restarts of the service and waiting for quiet come on top",
+        "pairs    decisions after {looks}; {each:.2} s a run, two runs a pair, {compared} comparisons: {:.0} s of load if all of them take {most} pairs; discarded pairs, restarts of the service and waiting for quiet come on top",
         2.0 * each * f64::from(most) * compared as f64
     )?;
     if !design.baseline.is_empty() {
@@ -64,7 +64,7 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
         let switches: Vec<&str> = auto.switches.keys().map(String::as_str).collect();
         writeln!(
             text,
-            "         what the rules ask for of the machine, and of these switches: {}",
+            "         what the rules recommend for the machine, and of these switches: {}",
             if switches.is_empty() {
                 "none".to_owned()
             } else {

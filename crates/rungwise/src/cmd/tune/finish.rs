@@ -141,7 +141,7 @@ fn judging(design: &Design) -> Vec<String> {
         .collect();
     let found = design.auto.as_ref().map(|auto| {
         format!(
-            "rungs asked for by findings under load, in the order of their evidence, each from a look of {:.1} s (look-NN.rungwise in the run folder: `rungwise check` judges it again); at most {} rungs and {} bundles of {}; every decision is in plan.jsonl",
+            "rungs recommended by findings under load, in the order of their evidence, each from a capture of {:.1} s (look-NN.rungwise in the run folder: `rungwise check` judges it again); at most {} rungs and {} bundles of {}; every decision is in plan.jsonl",
             auto.look_s,
             auto.max_rungs,
             Auto::BUNDLES,
@@ -154,7 +154,7 @@ fn judging(design: &Design) -> Vec<String> {
             judging.seed
         ),
         format!(
-            "looks at {} pairs; chance of any wrong call over the whole ladder at most {}, split evenly over {} comparisons and their looks, so every interval is one of {:.3} %; BCa interval of the median log ratio, never narrower than its t interval",
+            "decisions after {} pairs; chance of any wrong call over the whole ladder at most {}, split evenly over {} comparisons and their decision points, so every interval is one of {:.3} %; BCa interval of the median log ratio, never narrower than its t interval",
             judging
                 .looks
                 .iter()

@@ -64,7 +64,7 @@ pub(super) fn run(path: &Path, args: &Args, global: &Global) -> anyhow::Result<E
             Ok(Next::Anew) => {
                 let name = source.name();
                 if !reading.files.is_empty() {
-                    global.say(&format!("rungwise: {name} begins anew"));
+                    global.say(&format!("rungwise: {name} starts over"));
                 }
                 reading.begin(&name, None, &mut |names, event| screen.event(names, event));
                 continue;
@@ -86,7 +86,7 @@ pub(super) fn run(path: &Path, args: &Args, global: &Global) -> anyhow::Result<E
         break;
     }
     if reading.files.is_empty() {
-        let error = anyhow::anyhow!("cannot judge {}: it is not there yet", source.name());
+        let error = anyhow::anyhow!("cannot judge {}: it does not exist yet", source.name());
         return Err(Problem::with(Exit::Precondition, error));
     }
     let parts = match source.again() {
