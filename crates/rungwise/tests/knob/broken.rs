@@ -167,7 +167,7 @@ fn findings_that_ask_for_what_is_not_there_are_left_out_with_the_reason() {
                 "not planned: sock.reuseport, recommended by udp-socket-lock",
                 "not planned: net.no_such_knob, recommended by another-rule: no knob is called",
                 "nosuchdev0",
-                "a severer finding asks for 2 instead of much",
+                "a more severe finding recommends 2 instead of much",
             ],
         );
     }

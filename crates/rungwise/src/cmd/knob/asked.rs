@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(all.plans.len(), 1, "{:?}", all.left_out);
         assert_eq!(all.asked.len(), 2);
         assert_eq!(all.left_out.len(), 1);
-        assert!(all.left_out[0].why.contains("asks for 600"));
+        assert!(all.left_out[0].why.contains("recommends 600"));
     }
 
     #[test]
