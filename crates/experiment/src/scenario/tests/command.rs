@@ -90,7 +90,7 @@ fn a_program_that_cannot_be_read_is_refused_at_its_place() {
         (
             "reader = \"wrk\"",
             "metrics = { jobs = { } }",
-            "say where the number stands",
+            "say where the number is",
         ),
         (
             "reader = \"wrk\"",
