@@ -258,7 +258,8 @@ impl<'h> Reader<'h> {
                         moment.answers.insert(name, Reply::Answer(answer));
                     }
                 }
-                What::Ask(_) | What::Running(_) | What::Groups => {}
+                What::Groups => self.groups.sample(self.host, &mut moment),
+                What::Ask(_) | What::Running(_) => {}
             }
         }
         moment
@@ -276,6 +277,12 @@ impl<'h> Reader<'h> {
         let owners = self.host.owners_of(&sought).unwrap_or_default();
         let pids = owners.values().map(|owner| owner.pid).collect();
         self.chosen.service = process::services_at(first, &pids);
+        for pid in &self.chosen.service {
+            let path = format!("/proc/{pid}/cgroup");
+            if let Some(Raw::Text(text)) = raw(self.host.read(Path::new(&path)), Form::Text, true) {
+                self.groups.choose(&text, first);
+            }
+        }
     }
 
     /// Adds who has the sockets open that are told, and what is read of those processes.

@@ -5,7 +5,7 @@
 //! most machines these are few: a quota of none needs no counter. Walk and list are bounded, and what is cut is said.
 //! Source: kernel/cgroup/cgroup.c, Linux 6.18; Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::Path;
 
@@ -29,6 +29,9 @@ const MOST_GROUPS: usize = 1500;
 
 /// Groups of one tree whose counters are read.
 const MOST_LIMITED: usize = 500;
+
+/// Freezers that are sampled: of eight services, in groups four levels deep.
+const MOST_FREEZERS: usize = 32;
 
 /// No runtime nests deeper: a container in a pod in a class in a slice in a container makes ten.
 const DEEPEST: usize = 24;
@@ -121,7 +124,7 @@ pub(crate) const LIMITS: &[Limits] = &[
     ),
     v2(
         "freezer",
-        &[("cgroup.freeze", |text| text.trim() == "1")],
+        &[("cgroup.freeze", is_frozen)],
         &[("cgroup.events", Often::Ends)],
     ),
     v1(
@@ -163,12 +166,13 @@ pub(crate) const LIMITS: &[Limits] = &[
         &[("pids.max", is_not_max)],
         &[("pids.current", Often::Last), ("pids.events", Often::Ends)],
     ),
-    v1(
-        "freezer",
-        &[("freezer.state", |text| text.trim() != "THAWED")],
-        &[],
-    ),
+    v1("freezer", &[("freezer.state", is_frozen)], &[]),
 ];
+
+/// Of `freezer.state` (version 1) or `cgroup.freeze` (version 2): the processes of the group are stopped, or are about to be.
+pub(crate) fn is_frozen(text: &str) -> bool {
+    ["FROZEN", "FREEZING", "1"].contains(&text.trim())
+}
 
 fn is_not_max(text: &str) -> bool {
     text.split_whitespace()
@@ -224,6 +228,8 @@ pub(crate) struct Groups {
     refused: BTreeMap<String, Raw>,
     /// Some group is limited in more than its number of processes, as nearly every service is by systemd.
     wants_members: bool,
+    /// Freezers of the groups that a service is in, read at every sample.
+    freezers: BTreeSet<String>,
 }
 
 /// In which groups a process is.
@@ -268,6 +274,45 @@ impl Groups {
         }
         if self.wants_members && matches!(look, Look::Last | Look::Only) {
             members(host, moment);
+        }
+    }
+
+    /// Chooses the freezers to sample: of the groups that the process of this `/proc/PID/cgroup` is in, and of those above.
+    pub(crate) fn choose(&mut self, membership: &str, first: &Moment) {
+        // No tree of version 1 has a controller of this name, which leaves the tree of version 2.
+        for (controller, file) in [("freezer", "freezer.state"), ("none", "cgroup.freeze")] {
+            let Some(group) = cgroup::membership(membership, controller) else {
+                continue;
+            };
+            let above: Vec<&str> = Path::new(group.path)
+                .ancestors()
+                .filter_map(Path::to_str)
+                .filter(|path| path.len() > 1)
+                .collect();
+            for path in first.files.keys() {
+                let folder = path
+                    .strip_suffix(file)
+                    .and_then(|path| path.strip_suffix('/'));
+                let is_above =
+                    folder.is_some_and(|folder| above.iter().any(|name| folder.ends_with(name)));
+                if is_above && self.freezers.len() < MOST_FREEZERS {
+                    self.freezers.insert(path.clone());
+                }
+            }
+        }
+    }
+
+    /// Reads the chosen freezers. One that is closed now is read at the end as well, with the members of its group.
+    pub(crate) fn sample(&mut self, host: &dyn Host, moment: &mut Moment) {
+        for path in &self.freezers {
+            let Some(raw) = raw(host.read(Path::new(path)), Form::Text, true) else {
+                continue;
+            };
+            if matches!(&raw, Raw::Text(text) if is_frozen(text)) {
+                self.wants_members = true;
+            }
+            moment.files.insert(path.clone(), raw);
+            self.counters.insert(path.clone(), Often::Last);
         }
     }
 

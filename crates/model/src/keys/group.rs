@@ -3,7 +3,8 @@
 keys! { GROUP;
     CGROUP_CPU_RAN = "cgroup.cpu_ran", Fraction, Cgroup, "Share of the window in which the process that cgroup.cpu_wait is about ran on a CPU";
     CGROUP_CPU_WAIT = "cgroup.cpu_wait", Fraction, Cgroup, "Share of the window in which the busiest process of the group, or some task of it, waited for a CPU";
-    CGROUP_FROZEN = "cgroup.frozen", Count, Cgroup, "Processes of a group that is frozen; 0 for the root where no group is";
+    CGROUP_FROZEN = "cgroup.frozen", Count, Cgroup, "Processes of a group that was frozen in some sample; 0 for the root where no group was";
+    CGROUP_FROZEN_SHARE = "cgroup.frozen_share", Fraction, Cgroup, "Share of the samples in which the group was frozen; 0 for the root where no group was";
     CGROUP_IO_LIMIT = "cgroup.io_limit", Text, Cgroup, "The limit on reads and writes of which the group uses most";
     CGROUP_IO_USED = "cgroup.io_used", Fraction, Cgroup, "What the group read or wrote as a share of that limit";
     CGROUP_IO_WAIT = "cgroup.io_wait", Fraction, Cgroup, "Share of the window in which some task of the group waited for a disk (io.pressure)";

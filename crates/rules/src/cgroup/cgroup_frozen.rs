@@ -16,22 +16,30 @@ const INSIDE: Threshold = Threshold {
     origin: "by definition: a frozen process does nothing",
 };
 
+const ALWAYS: Threshold = Threshold {
+    name: "share of samples in which a group that stays frozen is frozen",
+    value: 1.0,
+    origin: "by definition: less means that it was thawed in between",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "cgroup-frozen",
     topic: "cgroup",
     summary: "a control group is frozen: its processes do not run",
     needs: &[
         &keys::CGROUP_FROZEN,
+        &keys::CGROUP_FROZEN_SHARE,
         &keys::CGROUP_MEMBERS,
         &keys::CGROUP_OWN,
     ],
-    thresholds: &[INSIDE],
+    thresholds: &[INSIDE, ALWAYS],
     knobs: &["cpu.cgroup_freezer"],
     doc: Doc {
         looks_for: "A control group that is frozen and contains processes.",
         hurts: "No thread of the group runs. Connections are still accepted by the kernel until the listen queue is full, \
             so clients wait and time out.",
-        todo: "Thaw the group (cpu.cgroup_freezer=thawed; `docker unpause`, `systemctl thaw`), and find out who froze it.",
+        todo: "Thaw the group (cpu.cgroup_freezer=thawed; `docker unpause`, `systemctl thaw`), and find out who froze it. \
+            A group that is frozen time and again belongs to a tool: backups and snapshots pause containers, and so do CRIU and batch schedulers.",
         wrong: "A container that somebody paused on purpose is frozen as well.",
         sources: "Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst; Documentation/admin-guide/cgroup-v2.rst \
             (cgroup.freeze).",
@@ -46,21 +54,32 @@ fn judge(evidence: &Evidence) -> Judgement {
         .filter(|(_, inside)| inside.value > INSIDE.value);
     let mut findings: Vec<Finding> = frozen
         .map(|(group, inside)| {
-            let sentence = format!(
-                "{} is frozen: {}",
-                who(group, evidence),
-                if inside.value > 1.0 {
-                    format!("its {} processes do not run", say::whole(inside.value))
-                } else {
-                    "its process does not run".to_owned()
+            let who = who(group, evidence);
+            let run = if inside.value > 1.0 {
+                format!("its {} processes do not run", say::whole(inside.value))
+            } else {
+                "its process does not run".to_owned()
+            };
+            let share = evidence.quantity(&keys::CGROUP_FROZEN_SHARE, group).ok();
+            // Thawing helps a group that stays frozen; one that is frozen time and again is frozen by somebody.
+            let finding = match share.filter(|share| share.value < ALWAYS.value) {
+                None => Finding::act(group, format!("{who} is frozen: {run}"))
+                    .severity(Grade::High)
+                    .turn_device("cpu.cgroup_freezer", group.name(), "thawed"),
+                Some(share) => {
+                    let part = say::percent(share.value);
+                    let sentence = format!(
+                        "{who} is frozen time and again, in {part} of the samples, and meanwhile {run}"
+                    );
+                    Finding::act(group, sentence)
+                        .severity(Grade::Medium)
+                        .cite(share.reading)
                 }
-            );
-            let finding = Finding::act(group, sentence)
-                .severity(Grade::High)
+            };
+            let finding = finding
                 .confidence(Grade::High)
                 .cite(inside.reading)
-                .turn_device("cpu.cgroup_freezer", group.name(), "thawed")
-                .refuted_by("the group was paused on purpose and nothing waits for it");
+                .refuted_by("somebody paused the group on purpose and nobody waits for it");
             cite_members(finding, group, evidence)
         })
         .collect();

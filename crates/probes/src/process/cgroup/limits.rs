@@ -9,6 +9,8 @@ use rungwise_model::keys;
 
 use super::members::members;
 use super::{Group, groups, none, number, waited};
+use crate::groups::is_frozen;
+use crate::window::text_of;
 use crate::{Rate, Window, enter};
 
 /// Groups that are limited.
@@ -309,24 +311,38 @@ fn frozen(
     evidence: &mut Evidence,
     trees: &[Tree],
 ) -> Vec<(Group, &'static str)> {
-    let mut frozen = Vec::new();
+    let mut found = Vec::new();
+    let moments = window.often();
     for (unified, file) in [(false, "freezer.state"), (true, "cgroup.freeze")] {
         for group in groups(window, trees, unified, "freezer", file) {
             let path = group.file(file);
-            let text = window.text(&path).unwrap_or_default().trim();
-            if !["FROZEN", "FREEZING", "1"].contains(&text) {
+            let states = moments
+                .iter()
+                .filter_map(|moment| text_of(moment, &path).ok());
+            let (mut frozen, mut samples) = (0_u32, 0_u32);
+            for state in states {
+                samples += 1;
+                frozen += u32::from(is_frozen(state));
+            }
+            if frozen == 0 {
                 continue;
             }
             let inside = members(window, &group, "freezer").len();
-            let (key, origin) = (&keys::CGROUP_FROZEN, Origin::new(&path, text));
-            evidence.number(key, group.subject(), inside as f64, origin);
-            frozen.push((group, "freezer"));
+            // Freezers are sampled only where a service is inside.
+            let inside = if samples > 2 { inside.max(1) } else { inside };
+            let line = format!("frozen in {frozen} of {samples} samples");
+            let subject = || group.subject();
+            let share = f64::from(frozen) / f64::from(samples);
+            let origin = || Origin::new(&path, &line);
+            evidence.number(&keys::CGROUP_FROZEN, subject(), inside as f64, origin());
+            evidence.number(&keys::CGROUP_FROZEN_SHARE, subject(), share, origin());
+            found.push((group, "freezer"));
         }
     }
-    if frozen.is_empty() {
-        let keys = (&[][..], &[&keys::CGROUP_FROZEN][..]);
+    if found.is_empty() {
+        let zeros = [&keys::CGROUP_FROZEN, &keys::CGROUP_FROZEN_SHARE];
         let files = ["freezer.state", "cgroup.freeze"];
-        none(window, evidence, keys, ("no frozen group", &files));
+        none(window, evidence, (&[], &zeros), ("no frozen group", &files));
     }
-    frozen
+    found
 }

@@ -42,11 +42,16 @@ pub(crate) static PROBE: Probe = Probe {
             what: What::Groups,
             when: When::Each,
         },
+        Source {
+            what: What::Groups,
+            when: When::Often,
+        },
     ],
     yields: &[
         &keys::CGROUP_CPU_RAN,
         &keys::CGROUP_CPU_WAIT,
         &keys::CGROUP_FROZEN,
+        &keys::CGROUP_FROZEN_SHARE,
         &keys::CGROUP_IO_LIMIT,
         &keys::CGROUP_IO_USED,
         &keys::CGROUP_IO_WAIT,
@@ -74,7 +79,8 @@ pub(crate) static PROBE: Probe = Probe {
 The trees are taken from `/proc/self/mountinfo`, and from that of the first process where this namespace has none, so any \
 layout is seen: version 1, version 2, both. Each tree is walked once at the begin of the window, up to 1,500 groups and 24 \
 levels; what was cut is said. Of each group the settings are read, and counters only of those that a setting limits: a \
-group without a quota needs no count of its throttling. The groups of all processes are read where some group is limited. A group that is limited after the first look is not seen. \
+group without a quota needs no count of its throttling. The groups of all processes are read where some group is limited. A group that is limited after the first look is not seen. The freezers above \
+services are read in every sample: a group that is frozen for 10 ms of each second may still be missed. \
 Where no group is limited, the root stands for all with zero. A group is held back by the limits of the groups above it as \
 well. Throttled time adds up over CPUs, so its share of the window may exceed one. A burst \
 allowance (`cpu.max.burst`) is not read. Memory: how often the limit was hit is `high` and `max` of `memory.events.local` \
