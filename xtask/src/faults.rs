@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use self::host::Programs;
+use self::host::{Pace, Programs};
 use self::kinds::{Kinds, Layer};
 use self::plan::{Plan, Wanted, What};
 use self::score::{Harm, Said, Score};
@@ -134,6 +134,10 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
             .canonicalize()
             .with_context(|| format!("cannot find {}", rungwise.display()))?,
         rehearses: options.rehearse,
+        pace: match options.random {
+            Some(_) => Pace::ORDINARY,
+            None => Pace::SHORT,
+        },
         xtask: std::env::current_exe().context("cannot find our own program")?,
     };
     let command = command_line(options, seed);

@@ -18,14 +18,11 @@ use crate::packages;
 
 /// Seconds of load before the fault, with it, and after it.
 const BEFORE: f64 = 3.0;
-const DURING: f64 = 10.0;
 const AFTER: f64 = 2.0;
 /// With the advice taken.
 const CURED: f64 = 4.0;
 /// The load runs so long before `check` begins.
 const SETTLES: Duration = Duration::from_millis(1500);
-/// Window of `check`.
-const WINDOW: &str = "5s";
 /// A script that takes longer hangs: initdb on a busy machine is the slowest.
 const SCRIPT: Duration = Duration::from_secs(40);
 /// `check` that takes longer hangs. On a machine whose CPUs the fault has taken, it is slow.
@@ -127,6 +124,30 @@ pub struct Programs {
     pub xtask: PathBuf,
     /// Nobody is judged: a moment of little load, to see whether the scripts work here.
     pub rehearses: bool,
+    /// How long the load lasts with the fault, and the window of `check`.
+    pub pace: Pace,
+}
+
+/// How long one looks at a fault.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Seconds of load.
+    during: f64,
+    /// Window of `check`.
+    window: &'static str,
+}
+
+impl Pace {
+    /// As users look: the default window. Faults that come every few seconds are met in it.
+    pub const ORDINARY: Self = Self {
+        during: 15.0,
+        window: "10s",
+    };
+    /// Enough for faults that are there all the time.
+    pub const SHORT: Self = Self {
+        during: 10.0,
+        window: "5s",
+    };
 }
 
 /// Makes the trial.
@@ -220,7 +241,7 @@ impl Trial<'_> {
         let during = if self.programs.rehearses {
             AFTER
         } else {
-            DURING
+            self.programs.pace.during
         };
         let mut load = self.start_load(&pressed, during)?;
         self.shell.interrupted.sleep(SETTLES)?;
@@ -369,7 +390,7 @@ impl Trial<'_> {
                 "--format",
                 "json",
                 "--for",
-                WINDOW,
+                self.programs.pace.window,
             ])
             .current_dir(&self.shell.folder);
         if let Some(pid) = pid {

@@ -39,6 +39,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::IP_REASSEMBLY_FAILED,
         &keys::IP_RECEIVED,
         &keys::IP_REVERSE_PATH,
+        &keys::TCP_CONNECTS,
         &keys::TCP_DUPLICATES_REPORTED,
         &keys::TCP_LISTEN_DROPS,
         &keys::TCP_LISTEN_OVERFLOWS,
@@ -124,6 +125,7 @@ static SUMS: &[(&Key, &[Name])] = &[
         &keys::TCP_DUPLICATES_REPORTED,
         &[("TcpExt", "TCPDSACKRecv"), ("TcpExt", "TCPDSACKOfoRecv")],
     ),
+    (&keys::TCP_CONNECTS, &[("Tcp", "ActiveOpens")]),
     (
         &keys::TCP_OPENED,
         &[("Tcp", "PassiveOpens"), ("Tcp", "ActiveOpens")],

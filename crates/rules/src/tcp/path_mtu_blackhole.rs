@@ -1,4 +1,4 @@
-//! `path-mtu-blackhole`: full-sized segments do not reach the peer, and no ICMP message says so.
+//! `path-mtu-blackhole`: large segments do not reach the peer, and no ICMP message says so.
 
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Subject};
@@ -7,9 +7,9 @@ use rungwise_model::keys;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const STALLED: Threshold = Threshold {
-    name: "connections that stall on full-sized segments",
+    name: "connections that stall on large segments",
     value: 1.0,
-    origin: "any: the handshake and a request came through, and no full segment in three timeouts in a row",
+    origin: "any: the handshake and a request came through, and no large segment in two timeouts in a row",
 };
 
 const SEVERAL: Threshold = Threshold {
@@ -24,26 +24,33 @@ const SHARE: Threshold = Threshold {
     origin: "own guess: of thousands of peers some vanish at any time",
 };
 
+const OPENING: Threshold = Threshold {
+    name: "segments that open connections, as a share of those sent again, from which on segments of any size are lost",
+    value: 0.05,
+    origin: "own guess: a black hole lets every small segment pass, and another destination may be down meanwhile",
+};
+
 /// `path-mtu-blackhole`
 pub(crate) static RULE: Rule = Rule {
     id: "path-mtu-blackhole",
     topic: "tcp",
-    summary: "full-sized segments are lost on the path: a path MTU black hole",
+    summary: "large segments are lost on the path: a path MTU black hole",
     needs: &[
         &keys::TCP_ESTABLISHED,
         &keys::TCP_STALLED_FULL,
         &keys::TCP_STALLED_FULL_WHO,
+        &keys::TCP_SYN_RETRANS_SHARE,
     ],
-    thresholds: &[STALLED, SEVERAL, SHARE],
+    thresholds: &[STALLED, SEVERAL, SHARE, OPENING],
     knobs: &["tcp.mtu_probing", "net.mtu"],
     doc: Doc {
-        looks_for: "Connections whose peer sends, that have never had a full-sized segment acknowledged, and that stand after three \
-            retransmission timeouts in a row or more.",
+        looks_for: "Connections whose peer sends, that have never had a large segment (536 bytes and more) acknowledged, and that \
+            stand after two retransmission timeouts in a row or more, where segments that open connections are not lost as well.",
         hurts: "Small replies arrive, large ones never do: each such connection hangs until it times out.",
         todo: "Let the kernel find the size that passes (tcp.mtu_probing=1). Better: let ICMP \"fragmentation needed\" \
             through, or set the MTU of the device, or clamp the MSS, to what the tunnel on the way takes.",
         wrong: "A peer that vanishes right after its first request looks the same for one connection; so \
-            one or two, or fewer than 1 % of all, are only worth watching.",
+            one or two, or fewer than 1 % of all, are only worth watching. So are those of a path that loses segments of any size.",
         sources: "RFC 4821, RFC 2923; tcp_mtu_probing in net/ipv4/tcp_timer.c (Linux 6.18). Planted: a hop that drops packets above 1000 \
             bytes; all replies of 20 KB hung, replies of 100 bytes took 0.1 ms.",
     },
@@ -54,7 +61,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let stalled = evidence.host(&keys::TCP_STALLED_FULL)?;
     if stalled.value < STALLED.value {
         return Ok(vec![
-            Finding::clear("no connection stalls on full-sized segments")
+            Finding::clear("no connection stalls on large segments")
                 .below(stalled.value, STALLED.value)
                 .cite(stalled.reading),
         ]);
@@ -66,14 +73,17 @@ fn judge(evidence: &Evidence) -> Judgement {
         "stall"
     };
     let sentence = format!(
-        "full-sized segments do not arrive, small ones do: {} {verb}, such as {}",
+        "large segments do not arrive, small ones do: {} {verb}, such as {}",
         say::count(stalled.value, "connection"),
         who.value
     );
     let established = evidence.host(&keys::TCP_ESTABLISHED)?;
     let many = stalled.value >= SEVERAL.value && stalled.value > SHARE.value * established.value;
+    let opening = evidence
+        .host(&keys::TCP_SYN_RETRANS_SHARE)
+        .is_ok_and(|share| share.value > OPENING.value);
     Ok(vec![
-        if many {
+        if many && !opening {
             Finding::act(&Subject::host(), sentence)
                 .severity(Grade::High)
                 .confidence(Grade::High)

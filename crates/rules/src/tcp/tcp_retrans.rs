@@ -57,6 +57,12 @@ const RTO: Threshold = Threshold {
     origin: "own guess: the timeout is two hundred round trips there",
 };
 
+const OWN: Threshold = Threshold {
+    name: "connections that this host opens, per segment sent again to open one, below which those are answers to clients",
+    value: 0.1,
+    origin: "a SYN is sent again six times at most (tcp_syn_retries), so fewer connections than a sixth cannot account for them",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "tcp-retrans",
     topic: "tcp",
@@ -66,6 +72,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DEVICE_TX_PACKETS,
         &keys::LOSS_RATE,
         &keys::TCP_CONGESTION,
+        &keys::TCP_CONNECTS,
         &keys::TCP_ESTABLISHED,
         &keys::TCP_LISTEN_OVERFLOWS,
         &keys::TCP_LOST_RETRANSMIT,
@@ -76,13 +83,13 @@ pub(crate) static RULE: Rule = Rule {
         &keys::TCP_TIMEOUTS,
         &keys::TCP_ZERO_WINDOW_PROBES,
     ],
-    thresholds: &[AGAIN, MUCH, SEGMENTS, STALLS, TIMEOUTS, NEAR, RTO],
+    thresholds: &[AGAIN, MUCH, SEGMENTS, STALLS, TIMEOUTS, NEAR, RTO, OWN],
     knobs: &["net.ring", "tcp.congestion", "tcp.rto_min"],
     doc: Doc {
         looks_for: "More than 0.5 % of the segments sent again, in most parts of the window, with timeouts or lost \
             retransmissions or without probes of closed windows; or timeouts of established connections, of 200 ms each, that make up more \
             than 1 % of their time. Where what opens connections and gets no answer makes up all but \
-            0.5 %, it is only watched.",
+            0.5 %, it is only watched, unless they are answers to clients (SYN-ACK) and more than 2 % of all.",
         hurts: "What is sent again comes at least a round trip late, after a timeout 200 ms. The sender slows down as well.",
         todo: "Find where it is lost: this host's ring (nic-ring-drop, net.ring), the peer's, or the switch between. Timeouts in \
             a network of microseconds: a shorter least timeout (tcp.rto_min). Loss on a long path that is not \
@@ -224,16 +231,35 @@ fn unanswered(evidence: &Evidence, again: f64) -> Option<Finding> {
     if again * (1.0 - opening.value) > AGAIN.value {
         return None;
     }
-    let why = match evidence.host(&keys::TCP_LISTEN_OVERFLOWS) {
-        Ok(full) if full.value > 0.0 => {
-            "an accept queue of this host is full (tcp-listen-overflow)"
-        }
-        _ => "a peer's accept queue is full, a firewall drops them, or the peer is not there",
+    let overflows = evidence
+        .host(&keys::TCP_LISTEN_OVERFLOWS)
+        .is_ok_and(|full| full.value > 0.0);
+    let resent = pick::loss_rate(evidence, "TcpExt:TCPSynRetrans");
+    // A full accept queue makes this host send its answers again as well, and loses nothing on the way.
+    let to_clients = !overflows
+        && again > MUCH.value
+        && resent * evidence.seconds() >= SEGMENTS.value
+        && evidence
+            .host(&keys::TCP_CONNECTS)
+            .is_ok_and(|connects| connects.value < OWN.value * resent);
+    let (share, opening_share) = (say::percent(again), say::percent(opening.value));
+    if to_clients {
+        let sentence = format!(
+            "{share} of the TCP segments were sent again, {opening_share} of them to answer clients that connect (SYN-ACK): the path \
+             between them and this host loses packets, or nobody is behind what asks (a SYN flood)"
+        );
+        let finding = Finding::act(&Subject::host(), sentence)
+            .severity(Grade::High)
+            .cite(opening.reading);
+        return Some(finding.refuted_by("a capture at a client shows that the answers arrive"));
+    }
+    let why = if overflows {
+        "an accept queue of this host is full (tcp-listen-overflow)"
+    } else {
+        "a peer's accept queue is full, a firewall drops them, or the peer is not there"
     };
     let sentence = format!(
-        "{} of the TCP segments were sent again, {} of them to open connections: {why}",
-        say::percent(again),
-        say::percent(opening.value)
+        "{share} of the TCP segments were sent again, {opening_share} of them to open connections: {why}"
     );
     let finding = Finding::watch(&Subject::host(), sentence)
         .severity(Grade::Medium)

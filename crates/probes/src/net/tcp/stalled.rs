@@ -1,6 +1,6 @@
-//! Connections that send again and again and make no progress: the peer is gone, or full-sized segments do not arrive.
+//! Connections that send again and again and make no progress: the peer is gone, or large segments do not arrive.
 //!
-//! A connection whose handshake and request came through, and whose peer has never acknowledged one segment of full size,
+//! A connection whose handshake and request came through, and whose peer has never acknowledged one large segment,
 //! meets a link with a smaller MTU whose ICMP messages are lost: a black hole. Where the peer shows no sign of life on any
 //! connection, it may as well be gone. Source: `tcp_retransmit_timer` in `net/ipv4/tcp_timer.c` (Linux 6.18), RFC 4821.
 
@@ -16,8 +16,11 @@ use super::{Look, SOURCE, state};
 /// Timeouts in a row from which on a connection is stalled: 1.4 s at least (200, 400 and 800 ms).
 const IN_A_ROW: u8 = 3;
 
-/// The same on full-sized segments to a peer that is there: nothing else explains a second timeout. Clients give up after a second.
-const IN_A_ROW_FULL: u8 = 2;
+/// The same on large segments to a peer that is there: nothing else explains a second timeout. Clients give up after a second.
+const IN_A_ROW_LARGE: u8 = 2;
+
+/// Bytes from which on a segment is large: what IPv4 carries everywhere (RFC 879), so no link drops less for its size.
+const LARGE: u64 = 536;
 
 /// Connections that are named.
 const NAMED: usize = 1;
@@ -39,10 +42,10 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
         })
         .filter_map(|socket| Some((socket, socket.info.as_ref()?)))
         .filter(|(_, info)| {
-            info.retransmits >= IN_A_ROW_FULL && info.probes == 0 && info.unacked > 0
+            info.retransmits >= IN_A_ROW_LARGE && info.probes == 0 && info.unacked > 0
         })
         .collect();
-    let (mut gone, mut full) = (Vec::new(), Vec::new());
+    let (mut gone, mut large) = (Vec::new(), Vec::new());
     if !suspects.is_empty() {
         let first = looks.first().map_or(&[][..], |(_, first)| first);
         let earlier = Earlier::of(first);
@@ -54,42 +57,49 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
             }
             // A connection that was made within the window has a peer that is there.
             let new = before.is_none() && looks.len() > 1;
-            if never_full(socket, info) && (new || alive.contains(&socket.remote.address)) {
-                full.push((socket, info));
+            if never_large(socket, info) && (new || alive.contains(&socket.remote.address)) {
+                large.push((socket, info));
             } else if info.retransmits >= IN_A_ROW {
                 gone.push((socket, info));
             }
         }
     }
-    let all = gone.len() + full.len();
+    let all = gone.len() + large.len();
     let line = format!(
-        "{all} of {} sockets with {IN_A_ROW} timeouts in a row or more and no progress, {} of them on full-sized segments (there {IN_A_ROW_FULL})",
+        "{all} of {} sockets with {IN_A_ROW} timeouts in a row or more and no progress, {} of them on large segments (there {IN_A_ROW_LARGE})",
         last.len(),
-        full.len()
+        large.len()
     );
     let origin = Origin::new(SOURCE, line);
     let host = Subject::host;
     evidence.number(&keys::TCP_STALLED, host(), all as f64, origin.clone());
-    let number = full.len() as f64;
+    let number = large.len() as f64;
     evidence.number(&keys::TCP_STALLED_FULL, host(), number, origin.clone());
     evidence.text(&keys::TCP_STALLED_WHO, host(), names(&gone), origin.clone());
-    evidence.text(&keys::TCP_STALLED_FULL_WHO, host(), names(&full), origin);
+    evidence.text(&keys::TCP_STALLED_FULL_WHO, host(), names(&large), origin);
 }
 
-/// The peer sent something and has not acknowledged as much as one segment of full size, and one waits for that.
-fn never_full(socket: &TcpSocket, info: &TcpInfo) -> bool {
-    let size = u64::from(info.snd_mss);
+/// The peer sent something and has not acknowledged as much as one large segment, and one waits for that.
+fn never_large(socket: &TcpSocket, info: &TcpInfo) -> bool {
+    let segment = segment(socket, info);
     info.bytes_received.is_some_and(|bytes| bytes > 0)
-        && info.bytes_acked.is_some_and(|bytes| bytes < size)
-        && u64::from(socket.wqueue) >= size
-        && size > 0
+        && info.bytes_acked.is_some_and(|bytes| bytes < segment)
+        && segment >= LARGE
+}
+
+/// Bytes of the first segment that waits: a full one, or all that is there.
+fn segment(socket: &TcpSocket, info: &TcpInfo) -> u64 {
+    u64::from(info.snd_mss.min(socket.wqueue))
 }
 
 fn names(sockets: &[(&TcpSocket, &TcpInfo)]) -> String {
     let name = |(socket, info): &(&TcpSocket, &TcpInfo)| {
         format!(
-            "{}>{} (segments of {} bytes, {} timeouts in a row)",
-            socket.local, socket.remote, info.snd_mss, info.retransmits
+            "{}>{} (a segment of {} bytes, {} timeouts in a row)",
+            socket.local,
+            socket.remote,
+            segment(socket, info),
+            info.retransmits
         )
     };
     let names: Vec<String> = sockets.iter().take(NAMED).map(name).collect();
@@ -158,7 +168,7 @@ mod tests {
         socket
     }
 
-    /// Stalled connections, and those of them that stall on full-sized segments.
+    /// Stalled connections, and those of them that stall on large segments.
     fn counted(first: &[TcpSocket], last: &[TcpSocket]) -> (f64, f64) {
         let mut evidence = Evidence::over(3.0);
         add(&[(0.0, first), (3.0, last)], &mut evidence);
@@ -167,10 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn a_new_connection_without_a_full_segment_meets_a_black_hole() {
+    fn a_new_connection_without_a_large_segment_meets_a_black_hole() {
         assert_eq!(counted(&[], &[socket(5, |_, _| {})]), (1.0, 1.0));
         let small = socket(5, |socket, _| socket.wqueue = 100);
         assert_eq!(counted(&[], &[small]), (1.0, 0.0));
+        let one_reply = socket(5, |socket, _| socket.wqueue = 1100);
+        assert_eq!(counted(&[], &[one_reply]), (1.0, 1.0));
         let long_lived = socket(5, |_, info| info.bytes_acked = Some(9000));
         assert_eq!(counted(&[], &[long_lived]), (1.0, 0.0));
     }
