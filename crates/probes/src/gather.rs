@@ -4,6 +4,7 @@
 //! but the sources named by the probes is read. What cannot be read is kept with its reason.
 
 mod chosen;
+mod sample;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,6 +17,7 @@ use rungwise_host::{Host, files, machine};
 use rungwise_model::kernel::{Answer, Question};
 
 use self::chosen::{Chosen, MOST_WAITING};
+use self::sample::places;
 use crate::capture::{Capture, Moment, Process, Raw, Reply};
 use crate::groups::Groups;
 use crate::probe::{Source, What, When};
@@ -23,12 +25,6 @@ use crate::{PROBES, Window, net, process};
 
 /// Looks per window, both ends included: three parts, so that what lasts can be told from what happened once.
 pub const LOOKS: u32 = 4;
-
-/// Samples between each two looks: what lasts for a tenth of the time is seen by nine in ten windows.
-const SAMPLES: u32 = 7;
-
-/// TCP sockets up to which they are sampled, at 1 us each.
-const SAMPLED_SOCKETS: usize = 300;
 
 /// Suffix of a pattern whose files are not text; they are kept as lower-case hex.
 const HEX: &str = "#hex";
@@ -129,18 +125,6 @@ pub fn gather(
     capture
 }
 
-/// When samples are taken, as shares of the time from one look to the next.
-///
-/// Not evenly: what recurs, a stop of a part of each second say, would meet all of them or none. Multiples of the golden ratio
-/// lie everywhere.
-fn places(part: u32) -> impl Iterator<Item = f64> {
-    const GOLDEN: f64 = 0.618_033_988_749_895;
-    (0..SAMPLES).map(move |number| {
-        let shift = (f64::from(part * SAMPLES + number) * GOLDEN).fract();
-        (f64::from(number) + 0.1 + 0.8 * shift) / f64::from(SAMPLES)
-    })
-}
-
 /// Reads a machine, look after look.
 struct Reader<'h> {
     host: &'h dyn Host,
@@ -157,6 +141,8 @@ struct Reader<'h> {
     groups: Groups,
     /// There are few enough sockets to list them often.
     samples_sockets: bool,
+    /// DNS queries that wait.
+    queries: process::dns::Running,
 }
 
 /// Names in a folder by its path.
@@ -175,6 +161,7 @@ impl<'h> Reader<'h> {
             kept: BTreeMap::new(),
             groups: Groups::default(),
             samples_sockets: false,
+            queries: process::dns::Running::default(),
         }
     }
 
@@ -233,56 +220,6 @@ impl<'h> Reader<'h> {
             }
         }
         moment
-    }
-
-    /// What changes within milliseconds, of the few processes that serve clients.
-    fn sample(&mut self, at_s: f64) -> Moment {
-        let mut moment = Moment {
-            at_s,
-            ..Moment::default()
-        };
-        let sources: BTreeSet<What> = PROBES
-            .iter()
-            .flat_map(|probe| probe.sources)
-            .filter(|source| source.when == When::Often)
-            .map(|source| source.what)
-            .collect();
-        self.folders.clear();
-        for what in sources {
-            match what {
-                What::Files(pattern) => self.read_all(pattern, true, &mut moment),
-                What::Ask(question) if self.samples_sockets => {
-                    // One that fails fails at the looks as well, which say why.
-                    if let Ok(answer) = self.host.ask(question) {
-                        let name = name(question).to_owned();
-                        moment.answers.insert(name, Reply::Answer(answer));
-                    }
-                }
-                What::Groups => self.groups.sample(self.host, &mut moment),
-                What::Ask(_) | What::Running(_) => {}
-            }
-        }
-        moment
-    }
-
-    /// Finds the processes that serve clients, by the connections of the first look.
-    fn choose_services(&mut self, first: &Moment) {
-        let Some(Reply::Answer(Answer::Tcp(sockets))) = first.answers.get(name(Question::Tcp))
-        else {
-            return;
-        };
-        self.samples_sockets = sockets.len() <= SAMPLED_SOCKETS;
-        let sought = process::of_services(sockets);
-        // Without owners nothing is sampled of processes; the looks say what may not be seen.
-        let owners = self.host.owners_of(&sought).unwrap_or_default();
-        let pids = owners.values().map(|owner| owner.pid).collect();
-        self.chosen.service = process::services_at(first, &pids);
-        for pid in &self.chosen.service {
-            let path = format!("/proc/{pid}/cgroup");
-            if let Some(Raw::Text(text)) = raw(self.host.read(Path::new(&path)), Form::Text, true) {
-                self.groups.choose(&text, first);
-            }
-        }
     }
 
     /// Adds who has the sockets open that are told, and what is read of those processes.

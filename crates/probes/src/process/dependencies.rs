@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rungwise_formats::syscall;
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
-use rungwise_model::kernel::{Answer, Endpoint, TcpSocket, UdpSocket};
+use rungwise_model::kernel::{Answer, Endpoint, TcpSocket};
 use rungwise_model::keys;
 
+use super::dns::{self, Query};
 use super::waits::median;
 use crate::capture::Reply;
 use crate::net::port;
@@ -37,9 +38,6 @@ const FEWEST_ANSWERS: usize = 4;
 /// Processes that are looked for, by kind of wait.
 const MOST: usize = 16;
 
-/// Port of DNS.
-const DNS: u16 = 53;
-
 /// States of `include/net/tcp_states.h`.
 const ESTABLISHED: u8 = 1;
 const SYN_SENT: u8 = 2;
@@ -56,6 +54,7 @@ pub(crate) static PROBE: Probe = Probe {
         Source::ask(Question::Tcp, When::Each),
         Source::ask(Question::Tcp, When::Often),
         Source::ask(Question::Udp, When::Each),
+        Source::ask(Question::Udp, When::Often),
         Source::ask(Question::Owners, When::Once),
     ],
     yields: &[
@@ -179,8 +178,7 @@ struct Waits<'a> {
     looks: Vec<Sample<'a>>,
     /// Of the looks and the samples between them: what lasts for milliseconds.
     samples: Vec<Sample<'a>>,
-    /// Sockets to port 53 that were there in more than one sample; whether in all of them.
-    resolving: Vec<(&'a UdpSocket, bool)>,
+    resolving: Vec<Query<'a>>,
 }
 
 fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
@@ -199,33 +197,8 @@ fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
     Ok(Waits {
         looks,
         samples: sampled.collect(),
-        resolving: resolving(window),
+        resolving: dns::queries(window),
     })
-}
-
-fn resolving<'a>(window: &Window<'a>) -> Vec<(&'a UdpSocket, bool)> {
-    let answers = window.answers("udp").unwrap_or_default();
-    let looks: Vec<HashMap<u64, &UdpSocket>> = answers
-        .into_iter()
-        .filter_map(|(_, answer)| match answer {
-            Answer::Udp(sockets) => {
-                let queries = sockets.iter().filter(|socket| socket.remote.port == DNS);
-                Some(queries.map(|socket| (socket.inode, socket)).collect())
-            }
-            _ => None,
-        })
-        .collect();
-    let Some((last, before)) = looks.split_last() else {
-        return Vec::new();
-    };
-    let kept = |inode: &u64| looks.iter().filter(|look| look.contains_key(inode)).count();
-    let mut found: BTreeMap<u64, (&UdpSocket, bool)> = BTreeMap::new();
-    for (inode, socket) in last.iter().chain(before.iter().flatten()) {
-        if kept(inode) > 1 && socket.rqueue == 0 {
-            found.insert(*inode, (*socket, kept(inode) == looks.len()));
-        }
-    }
-    found.into_values().collect()
 }
 
 impl<'a> Waits<'a> {
@@ -383,8 +356,13 @@ pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
             .map(|socket| socket.inode),
     );
     inodes.extend(waits.unread().iter().take(MOST).map(|socket| socket.inode));
-    let resolving = waits.resolving.iter().take(MOST);
-    inodes.extend(resolving.map(|(socket, _)| socket.inode));
+    let known = dns::owners(window);
+    let resolving = waits.resolving.iter().map(|query| query.socket.inode);
+    inodes.extend(
+        resolving
+            .filter(|inode| !known.contains_key(inode))
+            .take(MOST),
+    );
     inodes.remove(&0);
     inodes
 }
@@ -397,9 +375,13 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let samples = waits.samples.len() as f64;
     let origin = Origin::new(SOURCE, format!("{samples} samples"));
     evidence.number(&keys::DEPENDENCY_SAMPLES, Subject::host(), samples, origin);
+    let earlier = dns::owners(window);
     let owner = |inode: u64| -> Option<u32> {
-        let owners = port::owners(window).ok()?;
-        owners.get(&inode).map(|owner| owner.pid)
+        let found = port::owners(window)
+            .ok()
+            .and_then(|owners| owners.get(&inode));
+        let owner = found.or_else(|| earlier.get(&inode).copied())?;
+        Some(owner.pid)
     };
     clients(evidence, &waits, &owner);
     upstreams(evidence, &waits, &owner);
@@ -428,8 +410,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let unanswered = waits
         .resolving
         .iter()
-        .filter(|(socket, always)| !always || owner(socket.inode).is_some_and(polls));
-    let to = |(socket, _): &(&UdpSocket, bool)| (socket.inode, socket.remote.to_string());
+        .filter(|query| !query.always || owner(query.socket.inode).is_some_and(polls));
+    let to = |query: &Query<'_>| (query.socket.inode, query.socket.remote.to_string());
     let keys = (&keys::DEPENDENCY_RESOLVING, &keys::DEPENDENCY_RESOLVER);
     count(evidence, keys, &owner, unanswered.map(to), "UDP to port 53");
     unread(evidence, &waits, &owner);

@@ -4,6 +4,7 @@ pub(crate) mod cgroup;
 mod chosen;
 pub(crate) mod dependencies;
 pub(crate) mod descriptors;
+pub(crate) mod dns;
 pub(crate) mod limits;
 pub(crate) mod numa_maps;
 pub(crate) mod processes;

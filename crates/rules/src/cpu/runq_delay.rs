@@ -5,7 +5,7 @@
 //! the rule asks why: the CPUs are full, the hypervisor took them, a quota did, or they are badly shared out.
 
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::{Evidence, Quantity, Subject};
+use rungwise_model::evidence::{Evidence, Kind, Quantity, Subject};
 use rungwise_model::keys;
 
 use super::group;
@@ -52,6 +52,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CPU_BUSY_MEAN,
         &keys::CPU_SOFTIRQ,
         &keys::CPU_STEAL_MEAN,
+        &keys::PROCESS_TRACER,
         &keys::PSI_CPU_SOME,
         &keys::SCHED_LAST_CPU,
         &keys::SCHED_NAME,
@@ -170,6 +171,18 @@ fn cause(
         return Ok(Finding::act(subject, sentence)
             .cite(steal.reading)
             .consider("virt.vcpu_pin"));
+    }
+    let tracer = thread.and_then(|thread| {
+        let process = Subject::new(Kind::Process, process::pid_of(thread));
+        let tracer = evidence.words(&keys::PROCESS_TRACER, &process).ok()?;
+        (!tracer.value.is_empty()).then_some(tracer)
+    });
+    if let Some(tracer) = tracer {
+        let sentence = format!(
+            "{who}; {} traces the process, which waits at each system call",
+            tracer.value
+        );
+        return Ok(Finding::watch(subject, sentence).cite(tracer.reading));
     }
     let busy = evidence.host(&keys::CPU_BUSY_MEAN)?;
     let mean = say::percent(busy.value);

@@ -198,10 +198,19 @@ fn found(
             "Udp InDatagrams grows: some process reads, and `strace -e trace=network -f -p PID` shows who",
         ));
     }
+    // Of what arrives, not of what is read: most may be lost.
+    let held = buffer.map_or(f64::INFINITY, |buffer| {
+        buffer.value / CHARGE.value / (received.value + dropped.value)
+    });
+    let small = matches!(size, Some(Size::Own)) && held < HOLD.value;
     let sentence = match starved {
         Some(delay) => format!(
             "{what}, and the reader waits for a CPU {} of the time, for which no buffer makes up",
             say::percent(delay.value)
+        ),
+        None if small => format!(
+            "{what}: the buffer holds {:.1} ms of what arrives",
+            held * 1e3
         ),
         None if steady => format!("{what}: the reader is slower than the traffic"),
         None => what,
@@ -233,6 +242,12 @@ fn found(
     };
     if starved.is_none() && !steady {
         finding = larger(finding);
+    }
+    if small {
+        // A quicker reader makes up for no buffer of a few datagrams, and no knob changes what the service asks for.
+        return Ok(finding.refuted_by(
+            "with a buffer for 50 ms of the traffic (SO_RCVBUF), as many datagrams are dropped",
+        ));
     }
     if shared {
         finding = finding.turn("sock.reuseport", "on");

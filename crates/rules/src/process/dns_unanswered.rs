@@ -10,7 +10,7 @@ use super::called;
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const RESOLVING: Threshold = Threshold {
-    name: "queries that were there in two samples",
+    name: "queries without an answer for half a second",
     value: 1.0,
     origin: "a resolver answers in milliseconds; glibc waits 5 s before it asks the next server (resolv.conf(5))",
 };
@@ -28,7 +28,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[RESOLVING],
     knobs: &[],
     doc: Doc {
-        looks_for: "A UDP socket connected to port 53 that came within the window and was still there in the next sample.",
+        looks_for: "A UDP socket connected to port 53 that came within the window and was still there half a second later.",
         hurts: "Each lookup takes 5 s and more. Threads that resolve names block meanwhile.",
         todo: "Ask the server that is named: dig @SERVER example.org. Remove it from /etc/resolv.conf, or set options timeout:1 attempts:2 rotate; run a local cache (unbound, systemd-resolved, nscd).",
         wrong: "A resolver that keeps its sockets open for seconds (c-ares, a forwarder) may have one that comes within the window and stays.",
@@ -49,7 +49,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         }
         let server = evidence.words(&keys::DEPENDENCY_RESOLVER, process)?;
         let sentence = format!(
-            "{} gets no answer from the DNS server {}: {} open from one sample to the next",
+            "{} waits for the DNS server {}: {} without an answer for half a second and more",
             called(evidence, process),
             server.value,
             say::count(number.value, "query").replace("querys", "queries")
@@ -62,7 +62,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
     }
     if findings.is_empty() {
-        let sentence = "no DNS query stayed unanswered from one sample to the next";
+        let sentence = "no DNS query stayed unanswered for half a second";
         findings.push(Finding::clear(sentence).cite(samples.reading));
     }
     Ok(findings)

@@ -1,0 +1,103 @@
+//! Samples between the looks: what changes within milliseconds.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rungwise_model::kernel::{Answer, Question, UdpSocket};
+
+use super::{Form, Reader, name, raw};
+use crate::capture::{Moment, Raw, Reply};
+use crate::probe::{What, When};
+use crate::{PROBES, process};
+
+/// Samples between each two looks: what lasts for a tenth of the time is seen by nine in ten windows.
+const SAMPLES: u32 = 7;
+
+/// Sockets up to which they are sampled, at 1 us each.
+const SAMPLED_SOCKETS: usize = 300;
+
+/// When samples are taken, as shares of the time from one look to the next.
+///
+/// Not evenly: what recurs, a stop of a part of each second say, would meet all of them or none. Multiples of the golden ratio
+/// lie everywhere.
+pub(super) fn places(part: u32) -> impl Iterator<Item = f64> {
+    const GOLDEN: f64 = 0.618_033_988_749_895;
+    (0..SAMPLES).map(move |number| {
+        let shift = (f64::from(part * SAMPLES + number) * GOLDEN).fract();
+        (f64::from(number) + 0.1 + 0.8 * shift) / f64::from(SAMPLES)
+    })
+}
+
+impl Reader<'_> {
+    /// What changes within milliseconds, of the few processes that serve clients.
+    pub(super) fn sample(&mut self, at_s: f64) -> Moment {
+        let mut moment = Moment {
+            at_s,
+            ..Moment::default()
+        };
+        let sources: BTreeSet<What> = PROBES
+            .iter()
+            .flat_map(|probe| probe.sources)
+            .filter(|source| source.when == When::Often)
+            .map(|source| source.what)
+            .collect();
+        self.folders.clear();
+        for what in sources {
+            match what {
+                What::Files(pattern) => self.read_all(pattern, true, &mut moment),
+                What::Ask(question) if self.samples_sockets => {
+                    // One that fails fails at the looks as well, which say why.
+                    if let Ok(mut answer) = self.host.ask(question) {
+                        if let Answer::Udp(sockets) = &mut answer {
+                            self.queries_in(sockets, &mut moment);
+                        }
+                        let name = name(question).to_owned();
+                        moment.answers.insert(name, Reply::Answer(answer));
+                    }
+                }
+                What::Groups => self.groups.sample(self.host, &mut moment),
+                What::Ask(_) | What::Running(_) => {}
+            }
+        }
+        moment
+    }
+
+    /// Keeps of the sockets those that wait for DNS, and adds whose they are: most are gone when the window ends.
+    fn queries_in(&mut self, sockets: &mut Vec<UdpSocket>, moment: &mut Moment) {
+        let sought = self.queries.sample(sockets);
+        if sought.is_empty() {
+            return;
+        }
+        // One that fails fails at the end as well, which says why.
+        if let Ok(owners) = self.host.owners_of(&sought) {
+            let reply = Reply::Answer(Answer::Owners(owners));
+            moment
+                .answers
+                .insert(name(Question::Owners).to_owned(), reply);
+        }
+    }
+
+    /// Finds the processes that serve clients, by the connections of the first look.
+    pub(super) fn choose_services(&mut self, first: &Moment) {
+        let Some(Reply::Answer(Answer::Tcp(sockets))) = first.answers.get(name(Question::Tcp))
+        else {
+            return;
+        };
+        let datagram = match first.answers.get(name(Question::Udp)) {
+            Some(Reply::Answer(Answer::Udp(sockets))) => sockets.len(),
+            _ => 0,
+        };
+        self.samples_sockets = sockets.len() + datagram <= SAMPLED_SOCKETS;
+        let sought = process::of_services(sockets);
+        // Without owners nothing is sampled of processes; the looks say what may not be seen.
+        let owners = self.host.owners_of(&sought).unwrap_or_default();
+        let pids = owners.values().map(|owner| owner.pid).collect();
+        self.chosen.service = process::services_at(first, &pids);
+        for pid in &self.chosen.service {
+            let path = format!("/proc/{pid}/cgroup");
+            if let Some(Raw::Text(text)) = raw(self.host.read(Path::new(&path)), Form::Text, true) {
+                self.groups.choose(&text, first);
+            }
+        }
+    }
+}
