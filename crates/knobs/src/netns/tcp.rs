@@ -171,8 +171,8 @@ pub(crate) static MTU_PROBING: Knob = Knob {
     values: "0 (off), 1 (once a black hole is suspected) or 2 (always)",
     doc: Doc {
         does: "TCP tries smaller segments when full ones vanish, and larger ones later.",
-        helps: "2, where large segments are sent again and again: an MTU that some hop does not have. 1 acts after three timeouts of each \
-               connection, when clients have given up.",
+        helps: "1, where large segments are sent again and again, because of an MTU that some hop does not have, and clients wait: each new \
+               connection stalls for 6.6 s first, with 2 as well (measured, Linux 6.18).",
         costs: "A slower start behind such a hop. The right cure is the right MTU.",
         undone: PUT_BACK,
         sources: IP_SYSCTL,

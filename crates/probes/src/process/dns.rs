@@ -1,7 +1,7 @@
 //! DNS queries that wait: sockets of resolvers that stay open because no answer comes.
 //!
 //! The resolver of the C library opens a UDP socket for each query and closes it with the answer. So a socket to port 53 that came
-//! within the window and is still there half a second later waits for one. Sources: `__res_context_send` of resolv/res_send.c,
+//! within the window and is still there half a second later waits for one. Sources: `__res_context_send` of `resolv/res_send.c`,
 //! glibc 2.36; resolv.conf(5).
 
 use std::collections::{BTreeMap, BTreeSet};
