@@ -27,6 +27,9 @@ enum Chore {
         /// Only look whether the packages are there; install nothing.
         #[arg(long)]
         no_install: bool,
+        /// Only tests that need no root, no packages and no JVM: of every crate below the binary, and its recorded hosts.
+        #[arg(long, conflicts_with = "no_install")]
+        fast: bool,
         /// Handed on to `cargo test --workspace`.
         #[arg(last = true)]
         args: Vec<String>,
@@ -86,7 +89,12 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let tree = cli.root.map_or_else(Tree::ours, Tree::at);
     let result = match cli.chore {
-        Chore::Test { no_install, args } => xtask::test::run(&tree, no_install, &args),
+        Chore::Test {
+            fast: true, args, ..
+        } => xtask::test::fast(&tree, &args),
+        Chore::Test {
+            no_install, args, ..
+        } => xtask::test::run(&tree, no_install, &args),
         Chore::Docs { check } => xtask::docs::run(&tree, check),
         Chore::New { kind, id, scope } => xtask::new::run(&tree, kind, &id, scope),
         Chore::Prune {

@@ -3,7 +3,8 @@
 //! The lock is a flock(2) on the folder itself, which the kernel releases however the process ends. Unlike a process id in the
 //! name, it also holds for a process of another PID namespace that shares the temporary folder.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -30,10 +31,10 @@ impl Scratch {
     ///
     /// Users of other ids can read it: services give up root.
     pub fn create() -> Result<Self> {
-        Self::create_in(&std::env::temp_dir())
+        Self::create_in(&std::env::temp_dir(), locked)
     }
 
-    fn create_in(parent: &Path) -> Result<Self> {
+    fn create_in(parent: &Path, lock: fn(&Path) -> io::Result<Option<File>>) -> Result<Self> {
         sweep(parent);
         for _ in 0..TRIES {
             let dir = tempfile::Builder::new()
@@ -41,18 +42,16 @@ impl Scratch {
                 .permissions(fs::Permissions::from_mode(0o755))
                 .tempdir_in(parent)
                 .map_err(Error::file("create a temporary folder in", parent))?;
-            // Another run may sweep it before it is locked; then it does not exist any more.
-            if let Some(lock) = locked(dir.path())
-                && dir.path().exists()
-            {
-                return Ok(Self { dir, _lock: lock });
+            match lock(dir.path()) {
+                Ok(Some(lock)) if dir.path().exists() => return Ok(Self { dir, _lock: lock }),
+                // Another run sweeps it before it is locked, or has done so.
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(unlocked(parent, &format!("flock(2): {error}"))),
             }
         }
-        Err(Error::Missing {
-            tried: format!("lock a temporary folder in {}", parent.display()),
-            why: "its file system refuses flock(2)".to_owned(),
-            remedy: "set TMPDIR to a folder on a local file system".to_owned(),
-        })
+        let why = format!("other runs took {TRIES} folders away before they were locked");
+        Err(unlocked(parent, &why))
     }
 
     /// The path of a file or folder in it.
@@ -61,10 +60,22 @@ impl Scratch {
     }
 }
 
+fn unlocked(parent: &Path, why: &str) -> Error {
+    Error::Missing {
+        tried: format!("lock a temporary folder in {}", parent.display()),
+        why: why.to_owned(),
+        remedy: "set TMPDIR to a folder on a local file system".to_owned(),
+    }
+}
+
 /// The open folder, if its lock was free.
-fn locked(dir: &Path) -> Option<File> {
-    let file = File::open(dir).ok()?;
-    file.try_lock().is_ok().then_some(file)
+fn locked(dir: &Path) -> io::Result<Option<File>> {
+    let file = File::open(dir)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 /// Removes the unlocked folders. One that cannot be removed stays for the system to clean up.
@@ -74,7 +85,7 @@ fn sweep(parent: &Path) {
         let is_ours = || {
             fs::symlink_metadata(&dir).is_ok_and(|about| files::not_ours_alone(&about).is_none())
         };
-        if name.starts_with(PREFIX) && is_ours() && locked(&dir).is_some() {
+        if name.starts_with(PREFIX) && is_ours() && matches!(locked(&dir), Ok(Some(_))) {
             let _ = files::remove_folder(&dir);
         }
     }
@@ -85,15 +96,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_folder_that_cannot_be_locked_is_an_error_with_its_reason() {
+        let parent = tempfile::tempdir().unwrap();
+        let no_locks = |_: &Path| Err(io::Error::from_raw_os_error(37));
+        let error = Scratch::create_in(parent.path(), no_locks).unwrap_err();
+        assert!(error.to_string().contains("No locks available"), "{error}");
+        let taken = |_: &Path| Ok(None);
+        let error = Scratch::create_in(parent.path(), taken).unwrap_err();
+        assert!(error.to_string().contains("other runs took 16"), "{error}");
+        assert_eq!(files::folders(parent.path()).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
     fn an_unlocked_folder_is_swept_and_a_locked_one_is_not() {
         let parent = tempfile::tempdir().unwrap();
-        let held = Scratch::create_in(parent.path()).unwrap();
+        let held = Scratch::create_in(parent.path(), locked).unwrap();
         fs::write(held.join("output"), "kept").unwrap();
         let killed = parent.path().join(".rungwise-scratch-1234/service");
         fs::create_dir_all(&killed).unwrap();
         let strangers = parent.path().join("rungwise-1234");
         fs::create_dir(&strangers).unwrap();
-        let next = Scratch::create_in(parent.path()).unwrap();
+        let next = Scratch::create_in(parent.path(), locked).unwrap();
         assert!(!killed.exists() && !killed.parent().unwrap().exists());
         assert!(strangers.exists() && held.join("output").exists());
         let (first, second) = (held.join(""), next.join(""));

@@ -45,6 +45,7 @@ pub static RULES: &[&Rule] = &[
     &cgroup::cgroup_pids_limit::RULE,
     &cpu::client_bound::RULE,
     &process::clients_unread::RULE,
+    &cpu::clock_slow::RULE,
     &tcp::connect_refused::RULE,
     &process::connect_unanswered::RULE,
     &jvm::connection_pool_exhausted::RULE,

@@ -209,6 +209,7 @@ mod tests {
 
     /// Rules about words or a setting, or about what is lacking.
     const OUTCOME_ONLY: &[&str] = &[
+        "clock-slow",
         "gc-log-poor",
         "gc-not-the-bottleneck",
         "irq-affinity-reverted",

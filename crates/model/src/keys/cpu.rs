@@ -42,6 +42,8 @@ keys! { CPU;
     IRQ_NAME = "irq.name", Text, Irq, "Name in /proc/interrupts";
     IRQ_RATE = "irq.rate", PerSecond, Irq, "Interrupts";
     IRQ_UNMATCHED = "irq.unmatched", Count, Device, "1 if no interrupt could be matched to this device, although it is up and its bus has interrupts; else 0";
+    KERNEL_CLOCKSOURCE = "kernel.clocksource", Text, Host, "Clock from which the kernel reads the time";
+    KERNEL_CLOCKSOURCES = "kernel.clocksources", Text, Host, "Clocks that it may be switched to";
     KERNEL_CMDLINE = "kernel.cmdline", Text, Host, "Kernel command line";
     KERNEL_ISOLATED = "kernel.isolated", Text, Host, "CPUs kept out of scheduling by isolcpus";
     KERNEL_MITIGATIONS = "kernel.mitigations", Text, Host, "Mitigations in force that cost at each system call, by vulnerability";

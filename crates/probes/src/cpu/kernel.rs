@@ -1,4 +1,4 @@
-//! The kernel: its release, its command line, CPUs kept out of scheduling, mitigations that cost.
+//! The kernel: its release, its command line, its clock, CPUs kept out of scheduling, mitigations that cost.
 //!
 //! Source: drivers/base/cpu.c, arch/x86/kernel/cpu/bugs.c, arch/arm64/kernel/proton-pack.c, Linux 6.18.
 
@@ -11,21 +11,27 @@ use crate::{Cost, Probe, Source, Window};
 const CMDLINE: &str = "/proc/cmdline";
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
+const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 const VULNERABILITIES: &str = "/sys/devices/system/cpu/vulnerabilities/*";
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "kernel",
-    summary: "kernel release, command line, isolated CPUs, mitigations that cost at each system call",
+    summary: "kernel release, command line, clock, isolated CPUs, mitigations that cost at each system call",
     cost: Cost::Free,
     needs: &[],
     sources: &[
         Source::once(CMDLINE),
         Source::once(RELEASE),
         Source::once(ISOLATED),
+        Source::once(CLOCK),
+        Source::once(CLOCKS),
         Source::once(VULNERABILITIES),
     ],
     yields: &[
+        &keys::KERNEL_CLOCKSOURCE,
+        &keys::KERNEL_CLOCKSOURCES,
         &keys::KERNEL_CMDLINE,
         &keys::KERNEL_ISOLATED,
         &keys::KERNEL_MITIGATIONS,
@@ -71,6 +77,8 @@ static CHEAP: &[&str] = &[
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     for (key, path) in [
+        (&keys::KERNEL_CLOCKSOURCE, CLOCK),
+        (&keys::KERNEL_CLOCKSOURCES, CLOCKS),
         (&keys::KERNEL_CMDLINE, CMDLINE),
         (&keys::KERNEL_ISOLATED, ISOLATED),
         (&keys::KERNEL_RELEASE, RELEASE),

@@ -2,6 +2,7 @@
 
 pub(crate) mod cfs_throttled;
 pub(crate) mod client_bound;
+pub(crate) mod clock_slow;
 pub(crate) mod cstate_latency;
 pub(crate) mod freq_low;
 pub(crate) mod group;
