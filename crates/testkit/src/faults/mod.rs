@@ -122,12 +122,6 @@ pub struct Cure {
 /// What the test applies.
 pub const CURES: &[Cure] = &[
     Cure {
-        fault: "path MTU black hole",
-        rule: "path-mtu-blackhole",
-        knob: "tcp.mtu_probing",
-        of_machine: false,
-    },
-    Cure {
         fault: "full neighbour table",
         rule: "neigh-full",
         knob: "net.neigh_gc",
