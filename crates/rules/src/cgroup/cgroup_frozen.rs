@@ -79,7 +79,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             let finding = finding
                 .confidence(Grade::High)
                 .cite(inside.reading)
-                .refuted_by("somebody paused the group on purpose and nobody waits for it");
+                .refuted_by("the group was paused on purpose, and no client waits for it");
             cite_members(finding, group, evidence)
         })
         .collect();

@@ -68,6 +68,7 @@ pub(crate) static RULE: Rule = Rule {
     topic: "tcp",
     summary: "TCP sends much again",
     needs: &[
+        &keys::DEPENDENCY_CONNECTING,
         &keys::DEVICE_MISSED,
         &keys::DEVICE_TX_PACKETS,
         &keys::LOSS_RATE,
@@ -235,8 +236,10 @@ fn unanswered(evidence: &Evidence, again: f64) -> Option<Finding> {
         .host(&keys::TCP_LISTEN_OVERFLOWS)
         .is_ok_and(|full| full.value > 0.0);
     let resent = pick::loss_rate(evidence, "TcpExt:TCPSynRetrans");
-    // A full accept queue makes this host send its answers again as well, and loses nothing on the way.
+    // A full accept queue makes this host send its answers again as well, and loses nothing on the way. Attempts of its own may have
+    // begun before the window.
     let to_clients = !overflows
+        && evidence.each(&keys::DEPENDENCY_CONNECTING).is_err()
         && again > MUCH.value
         && resent * evidence.seconds() >= SEGMENTS.value
         && evidence
@@ -246,7 +249,7 @@ fn unanswered(evidence: &Evidence, again: f64) -> Option<Finding> {
     if to_clients {
         let sentence = format!(
             "{share} of the TCP segments were sent again, {opening_share} of them to answer clients that connect (SYN-ACK): the path \
-             between them and this host loses packets, or nobody is behind what asks (a SYN flood)"
+             between them and this host loses packets, or the requests are a SYN flood"
         );
         let finding = Finding::act(&Subject::host(), sentence)
             .severity(Grade::High)
