@@ -60,6 +60,17 @@ pub fn writes(text: &str) -> bool {
     number.is_some_and(|number| WRITE.contains(&number))
 }
 
+/// A kernel function in which a thread waits that wants to change a frozen file system (`sb_start_write` of include/linux/fs.h): of Linux
+/// 5.7 and later, of 4.9 and later, and of those before.
+pub fn waits_for_thaw(function: &str) -> bool {
+    [
+        "percpu_rwsem_wait",
+        "__percpu_down_read",
+        "__sb_start_write",
+    ]
+    .contains(&function.trim())
+}
+
 /// The thread sleeps in poll(2) or ppoll(2) of one descriptor, as the resolver of glibc does (`resolv/res_send.c`).
 pub fn polls_one(text: &str) -> bool {
     // poll: x86-64. ppoll: x86-64; arm64, riscv64 and loongarch64. poll: s390x, ppc64.

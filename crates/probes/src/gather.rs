@@ -90,13 +90,14 @@ pub fn gather(
         let part = window / (LOOKS - 1);
         for number in 1..LOOKS {
             let mut goes_on = true;
-            for place in places(number) {
+            let glances = moments.last().map_or(1, |look| reader.glances(look));
+            for (place, depth) in places(number, glances) {
                 let due = part * (number - 1) + part.mul_f64(place);
                 goes_on = wait(due.saturating_sub(since()));
                 if !goes_on {
                     break;
                 }
-                samples.push(reader.sample(since().as_secs_f64()));
+                samples.push(reader.sample(since().as_secs_f64(), depth));
             }
             let due = window * number / (LOOKS - 1);
             let goes_on = goes_on && wait(due.saturating_sub(since()));

@@ -175,6 +175,15 @@ const CAUSES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "upstream-pool-full",
+        &[
+            "clients-unread",
+            "tcp-listen-overflow",
+            "threads-grow",
+            "upstream-slow",
+        ],
+    ),
+    (
         "upstream-slow",
         &["clients-unread", "tcp-listen-overflow", "threads-grow"],
     ),

@@ -159,6 +159,12 @@ fn few(
     chosen
 }
 
+/// Threads of these processes together at this look.
+pub(crate) fn threads_of(moment: &Moment, processes: &BTreeSet<u32>) -> u64 {
+    let of = stats(moment).filter(|(pid, _)| processes.contains(pid));
+    of.map(|(_, stat)| stat.threads).sum()
+}
+
 /// Processes of `PostgreSQL` at this look.
 pub(crate) fn postgres_at(moment: &Moment) -> BTreeSet<u32> {
     stats(moment)

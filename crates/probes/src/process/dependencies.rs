@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rungwise_formats::syscall;
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
-use rungwise_model::kernel::{Answer, Endpoint, TcpSocket};
+use rungwise_model::kernel::{Answer, Endpoint, TcpInfo, TcpSocket};
 use rungwise_model::keys;
 
 use super::dns::{self, Query};
@@ -25,6 +25,10 @@ const SOURCE: &str = "sock_diag (ss -tinp)";
 
 /// Milliseconds from which on an answer is late: forty times a request to a local service, and longer than a disk write.
 const LATE_MS: u32 = 20;
+
+/// Until then a request that was lost is not sent again, and one that arrived may not be acknowledged: a retransmission takes 200 ms and
+/// more, and a kernel that delays its acknowledgement some 40 ms (`TCP_RTO_MIN` and `TCP_DELACK_MIN` of include/net/tcp.h).
+const SURELY_ACKNOWLEDGED_MS: u32 = 100;
 
 /// An answer of so long ago is none of this window.
 const RECENT_MS: u32 = 5_000;
@@ -76,7 +80,7 @@ pub(crate) static PROBE: Probe = Probe {
     doc: "\
 A client connection is one to a port that is listened on here; an upstream connection is any other. A request is late if it has \
 been open for more than 20 ms. Of requests that were answered within the last 5 s, the time between last data out and last data in is the time \
-of the answer; the kernel counts it in ticks, so only means of at least 4 responses and 2 ms are reported. Upstream requests count once the peer's kernel has acknowledged them, so a lossy path is \
+of the answer; the kernel counts it in ticks, so only means of at least 4 responses and 2 ms are reported. Upstream requests older than 100 ms count once the peer's kernel has acknowledged them, so a lossy path is \
 not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
 next, an attempt as well if its server is tried in most samples and reached in none; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
 of its process sleeps in poll(2) of one descriptor, as the resolver of glibc does. \
@@ -153,22 +157,41 @@ impl<'a> Sample<'a> {
         // One is the SYN.
         let has_sent = info.bytes_acked.unwrap_or(0) > 1;
         // Before the first data both times are those of the handshake, which may be the same millisecond.
-        let (owes, awaits) = match (has_received, has_sent) {
-            (true, true) => (received < sent, sent < received),
-            (has_received, has_sent) => (has_received, has_sent),
+        let owes = if has_received && has_sent {
+            received < sent
+        } else {
+            has_received
         };
+        let awaits = awaits_answer(info);
+        // A request that the peer's kernel has not acknowledged may be lost; one that is lost is sent again.
+        let arrived = socket.wqueue == 0 || info.retransmits == 0 && sent < SURELY_ACKNOWLEDGED_MS;
         if serves && owes && received >= LATE_MS {
             self.owed.push((socket.local.port, received, socket));
-        } else if !serves && awaits && sent >= LATE_MS && socket.wqueue == 0 {
+        } else if !serves && awaits && sent >= LATE_MS && arrived {
             self.awaited.push((socket.remote, sent));
         }
         if !serves {
             self.upstream.push((socket.remote, sent, socket));
         }
         // Both are times ago, so the answer took what lies between them. One of long ago says nothing of now.
-        if !serves && has_received && has_sent && received <= sent && sent < RECENT_MS {
+        if !serves && !awaits && has_received && has_sent && sent < RECENT_MS {
             self.answered.push((socket.remote, sent - received, socket));
         }
+    }
+}
+
+/// Whether a client has sent something that its server has not answered.
+///
+/// On a busy connection the next request goes out in the tick (4 ms at 250 Hz) in which the last answer came in. The server
+/// acknowledges it later: by then it is either not acknowledged, or an acknowledgement came after the last data.
+pub(super) fn awaits_answer(info: &TcpInfo) -> bool {
+    let (sent, received) = (info.last_data_sent_ms, info.last_data_recv_ms);
+    let has_received = info.bytes_received.unwrap_or(0) > 0;
+    let has_sent = info.bytes_acked.unwrap_or(0) > 1;
+    match (has_received, has_sent) {
+        (true, true) if sent == received => info.unacked > 0 || info.last_ack_recv_ms < received,
+        (true, true) => sent < received,
+        (_, has_sent) => has_sent,
     }
 }
 

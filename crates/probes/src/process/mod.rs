@@ -7,6 +7,7 @@ pub(crate) mod descriptors;
 pub(crate) mod dns;
 pub(crate) mod limits;
 pub(crate) mod numa_maps;
+pub(crate) mod pools;
 pub(crate) mod processes;
 pub(crate) mod states;
 pub(crate) mod threads;
@@ -14,15 +15,21 @@ pub(crate) mod waits;
 
 pub(crate) use chosen::{
     blocked, busy_between, family_at, near_their_limit, of_services, postgres_at, services_at,
-    services_between,
+    services_between, threads_of,
 };
-pub(crate) use dependencies::sought;
 pub(crate) use processes::STATS;
+
+use std::collections::BTreeSet;
 
 use rungwise_formats::task;
 use rungwise_model::evidence::Absence;
 
 use crate::{Rate, Window};
+
+/// Inodes of the sockets whose processes are looked for.
+pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
+    &dependencies::sought(window) | &pools::sought(window)
+}
 
 /// Seconds per tick of `stat`: `USER_HZ` is 100 on every Linux that runs rungwise.
 const TICK: f64 = 0.01;

@@ -49,6 +49,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::LOCK_DATABASE_WAITING,
         &keys::LOCK_USER_MOVING,
         &keys::LOCK_USER_WAITERS,
+        &keys::PROCESS_FROZEN_FILES,
         &keys::PROCESS_SLEEPS,
         &keys::PROCESS_SYNCING,
         &keys::PROCESS_WRITE_BLOCKED,
@@ -60,7 +61,8 @@ glibc, mutexes of Rust), the sign bit (musl), or a priority-inheriting lock. Wai
 counted; nor are locks whose waiters sleep each on a word of their own (Java, parking_lot). Of command lines, only the activity \
 of PostgreSQL client backends is kept: waiting, idle or busy. Other processes than the judged one and its children are \
 read once, at the end of the window, if one of their sockets waits for them or they are blocked; processes that serve clients \
-over TCP or use 1 % of a CPU are read 21 times in the window (at most 16, with 100 threads together). \
+over TCP or use 1 % of a CPU are read 21 times in the window (at most 16, with 100 threads together), and up to 210 times where they have few \
+threads. \
 Sources: fs/proc/base.c of Linux 6.18; sysdeps/nptl/lowlevellock.h and nptl/pthread_rwlock_common.c of glibc 2.36; \
 src/backend/utils/misc/ps_status.c of PostgreSQL 15.",
 };
@@ -190,25 +192,34 @@ fn files(window: &Window<'_>, evidence: &mut Evidence) {
         samples: usize,
         syncing: usize,
         blocked: usize,
+        frozen: usize,
     }
     let mut processes: BTreeMap<u32, Met> = BTreeMap::new();
     for moment in &window.capture().samples {
-        let mut now: BTreeMap<u32, (bool, bool)> = BTreeMap::new();
+        let mut now: BTreeMap<u32, (bool, bool, bool)> = BTreeMap::new();
         for (pid, tid, text) in of_threads(moment, "syscall") {
             let stat = moment.files.get(&format!("/proc/{pid}/task/{tid}/stat"));
             let sleeps = |raw: &Raw| match raw {
                 Raw::Text(text) => task::stat(text).is_some_and(|stat| stat.state == 'D'),
                 Raw::Failed { .. } => false,
             };
-            let (syncs, is_blocked) = now.entry(pid).or_default();
+            let wchan = moment.files.get(&format!("/proc/{pid}/task/{tid}/wchan"));
+            let thaws = |raw: &Raw| match raw {
+                Raw::Text(text) => syscall::waits_for_thaw(text),
+                Raw::Failed { .. } => false,
+            };
+            let (syncs, is_blocked, is_frozen) = now.entry(pid).or_default();
             *syncs |= syscall::syncs(text);
-            *is_blocked |= syscall::writes(text) && stat.is_some_and(sleeps);
+            let writes = syscall::writes(text) && stat.is_some_and(sleeps);
+            *is_blocked |= writes;
+            *is_frozen |= writes && wchan.is_some_and(thaws);
         }
-        for (pid, (syncs, is_blocked)) in now {
+        for (pid, (syncs, is_blocked, is_frozen)) in now {
             let met = processes.entry(pid).or_default();
             met.samples += 1;
             met.syncing += usize::from(syncs);
             met.blocked += usize::from(is_blocked);
+            met.frozen += usize::from(is_frozen);
         }
     }
     for (pid, met) in processes {
@@ -219,6 +230,11 @@ fn files(window: &Window<'_>, evidence: &mut Evidence) {
                 &keys::PROCESS_WRITE_BLOCKED,
                 "in state D in a write",
                 met.blocked,
+            ),
+            (
+                &keys::PROCESS_FROZEN_FILES,
+                "in a wait for a frozen file system",
+                met.frozen,
             ),
         ];
         for (key, what, count) in numbers {

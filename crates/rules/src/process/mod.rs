@@ -15,6 +15,7 @@ pub(crate) mod realtime_hog;
 pub(crate) mod tasks_full;
 pub(crate) mod thread_saturated;
 pub(crate) mod threads_grow;
+pub(crate) mod upstream_pool_full;
 pub(crate) mod upstream_slow;
 pub(crate) mod user_lock;
 

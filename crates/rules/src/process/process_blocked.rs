@@ -27,6 +27,12 @@ const WRITES: Threshold = Threshold {
     origin: "measured by `cargo xtask faults --random 26 --seed 707`: a file system that was frozen for 136 ms of each second took p99 from 2 to 157 ms",
 };
 
+const FROZEN: Threshold = Threshold {
+    name: "share of the samples in which a thread waits for a frozen file system",
+    value: 0.0,
+    origin: "by definition: nobody can write to it meanwhile; one met in 200 samples is frozen for 5 ms of each second or more",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "process-blocked",
     topic: "process",
@@ -34,6 +40,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::DEPENDENCY_CLIENTS,
         &keys::PROCESS_BLOCKED,
+        &keys::PROCESS_FROZEN_FILES,
         &keys::PROCESS_SLEEPS,
         &keys::PROCESS_UNREAD,
         &keys::PROCESS_WRITE_BLOCKED,
@@ -44,10 +51,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::TCP_PROCESS,
         &keys::UDP_PROCESS,
     ],
-    thresholds: &[BLOCKED, STUCK, WRITES],
+    thresholds: &[BLOCKED, STUCK, WRITES, FROZEN],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process whose first thread is in state D in every sample of the window, and that is the judged process, a child of it, answers on a port, or makes no progress at all; or a process of which a thread is in state D in a write in a tenth of the samples.",
+        looks_for: "A process whose first thread is in state D in every sample of the window, and that is the judged process, a child of it, answers on a port, or makes no progress at all; or a process of which a thread is in state D in a write in a tenth of the samples, or in any sample where it waits for a frozen file system.",
         hurts: "The thread does nothing else meanwhile: in an event loop all clients of the process wait.",
         todo: "See where it waits (/proc/PID/stack, named in the finding): fsync and writes wait for a disk, rpc_wait for NFS, percpu_rwsem_wait or freeze for a frozen file system (fsfreeze -u).",
         wrong: "A backup or another job that reads a disk all the time is in state D in most samples and does no harm; it is passed over while it progresses.",
@@ -95,6 +102,9 @@ fn judge(evidence: &Evidence) -> Judgement {
         findings.push(finding.refuted_by("/proc/PID/stack shows another place each time"));
     }
     if findings.is_empty() {
+        findings = frozen(evidence);
+    }
+    if findings.is_empty() {
         findings = writers(evidence);
     }
     if findings.is_empty() {
@@ -105,6 +115,32 @@ fn judge(evidence: &Evidence) -> Judgement {
         findings.push(Finding::clear(sentence).below(most, BLOCKED.value));
     }
     Ok(findings)
+}
+
+/// Processes that wait for a file system that is frozen time and again.
+fn frozen(evidence: &Evidence) -> Vec<Finding> {
+    let shares = evidence
+        .each(&keys::PROCESS_FROZEN_FILES)
+        .unwrap_or_default();
+    let met = shares
+        .into_iter()
+        .filter(|(_, share)| share.value > FROZEN.value)
+        .filter(|(process, _)| is_service(evidence, process.name()));
+    let finding = |(process, share): (&Subject, Quantity<'_>)| {
+        let sentence = format!(
+            "{} waits for a frozen file system in {} of the samples: its writes get on only after it is thawed",
+            called(evidence, process),
+            say::percent(share.value)
+        );
+        Finding::act(process, sentence)
+            .severity(Grade::Medium)
+            .confidence(Grade::High)
+            .cite(share.reading)
+            .refuted_by(
+                "nobody calls FIFREEZE (fsfreeze, snapshots of LVM, backups of virtual machines)",
+            )
+    };
+    met.map(finding).collect()
 }
 
 /// Processes that are often held up in a write: by a frozen file system, a journal that commits, too many dirty pages.
