@@ -214,8 +214,7 @@ struct Trial<'run> {
 impl Trial<'_> {
     fn run(&mut self, plan: &HostPlan) -> Result<Tried> {
         let kind = &plan.kind;
-        let no_env = BTreeMap::new();
-        let mut running = self.start_service(&no_env)?;
+        let mut running = self.start_service(&kind.base)?;
         let prepared = self.shell.run("prepare", &self.service.prepare, SCRIPT)?;
         let neighbour = matches!(plan.beside, Beside::Neighbour)
             .then(|| self.shell.run("neighbour", NEIGHBOUR, SCRIPT))
@@ -232,7 +231,7 @@ impl Trial<'_> {
         let planted = if restarts {
             drop(running);
             let planted = self.shell.run("plant", &kind.plant, SCRIPT)?;
-            running = self.start_service(&kind.env)?;
+            running = self.start_service(&kind.env_with_fault())?;
             planted
         } else {
             self.shell.run("plant", &kind.plant, SCRIPT)?
@@ -268,7 +267,7 @@ impl Trial<'_> {
         }
         if restarts || running.has_ended() {
             drop(running);
-            running = self.start_service(&no_env)?;
+            running = self.start_service(&kind.base)?;
         }
         self.shell.interrupted.sleep(Duration::from_millis(300))?;
         let after = self.loaded(&self.load.clone(), AFTER)?;

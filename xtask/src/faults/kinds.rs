@@ -47,7 +47,10 @@ pub struct HostKind {
     /// What the severity chooses.
     #[serde(default)]
     pub params: BTreeMap<String, Range>,
-    /// Variables of the service; where there are any, it is started again with them.
+    /// Variables of the service that it has without the fault as well.
+    #[serde(default)]
+    pub base: BTreeMap<String, String>,
+    /// Variables of the service with the fault, beside those of `base`; where there are any, it is started again with them.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Plants it.
@@ -71,6 +74,13 @@ pub struct HostKind {
 }
 
 impl HostKind {
+    /// Variables of the service while the fault is planted.
+    pub fn env_with_fault(&self) -> BTreeMap<String, String> {
+        let mut env = self.base.clone();
+        env.extend(self.env.clone());
+        env
+    }
+
     /// A load of ordinary size on a service that lacks nothing.
     pub fn is_healthy(&self) -> bool {
         self.aspect == "none"
@@ -432,6 +442,18 @@ mod tests {
         for kind in &kinds.jvm {
             assert_eq!(kind.is_healthy(), kind.expects.is_empty(), "{}", kind.id);
         }
+    }
+
+    #[test]
+    fn a_slow_upstream_is_there_before_its_pool_is_narrowed() {
+        let kinds = Kinds::built_in().unwrap();
+        let is_pool = |kind: &&HostKind| kind.id == "dep-upstream-pool";
+        let pool = kinds.host.iter().find(is_pool).unwrap();
+        assert_eq!(pool.base["APP_DELAY"], "20000");
+        assert_eq!(pool.env.keys().collect::<Vec<_>>(), ["SERVER"]);
+        let both = pool.env_with_fault();
+        assert_eq!(both["APP_DELAY"], "20000");
+        assert_eq!(both["SERVER"], "maxconn ${connections}");
     }
 
     #[test]
