@@ -20,6 +20,8 @@ pub enum Question {
     Tcp,
     /// UDP sockets with memory and drops (`sock_diag`).
     Udp,
+    /// Unix sockets that listen (`sock_diag`).
+    Unix,
     /// Network devices: rtnetlink and ethtool.
     Devices,
     /// Queueing disciplines with their counters (rtnetlink).
@@ -46,6 +48,8 @@ pub enum Answer {
     Tcp(Vec<TcpSocket>),
     /// All UDP sockets.
     Udp(Vec<UdpSocket>),
+    /// All Unix sockets that listen.
+    Unix(Vec<UnixListener>),
     /// All devices.
     Devices(Vec<NetDevice>),
     /// All queueing disciplines.
@@ -270,6 +274,19 @@ pub struct UdpSocket {
     /// Memory and drops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<SocketMemory>,
+}
+
+/// One Unix socket that listens.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnixListener {
+    /// Path, or an abstract name that begins with `@`; empty where it has none.
+    pub name: String,
+    /// Inode of the socket.
+    pub inode: u64,
+    /// Connections that wait to be accepted.
+    pub waiting: u32,
+    /// As many may wait, and one more.
+    pub backlog: u32,
 }
 
 /// Who has a socket open.

@@ -435,6 +435,7 @@ pub fn name(question: Question) -> &'static str {
     match question {
         Question::Tcp => "tcp",
         Question::Udp => "udp",
+        Question::Unix => "unix",
         Question::Devices => "devices",
         Question::Qdiscs => "qdiscs",
         Question::Neighbours => "neighbours",

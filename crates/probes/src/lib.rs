@@ -97,6 +97,7 @@ pub static PROBES: &[&Probe] = &[
     &process::pools::PROBE,
     &net::tcp::PROBE,
     &net::udp::PROBE,
+    &net::unix::PROBE,
     &cpu::virtualisation::PROBE,
 ];
 

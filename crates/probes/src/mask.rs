@@ -179,6 +179,11 @@ impl StandIns {
                     socket.remote.address = self.address(socket.remote.address);
                 }
             }
+            Answer::Unix(listeners) => {
+                for listener in listeners {
+                    listener.name = self.in_text(&listener.name);
+                }
+            }
             Answer::Devices(devices) => {
                 for device in devices {
                     device.name = self.in_text(&device.name);

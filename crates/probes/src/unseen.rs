@@ -30,6 +30,7 @@ impl Unseen {
             Self::All => &[
                 Question::Tcp,
                 Question::Udp,
+                Question::Unix,
                 Question::Devices,
                 Question::Qdiscs,
                 Question::Neighbours,

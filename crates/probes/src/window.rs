@@ -287,6 +287,7 @@ pub(crate) fn misplaced(asked: &str, found: &Answer) -> Absence {
     let kind = match found {
         Answer::Tcp(_) => "TCP sockets",
         Answer::Udp(_) => "UDP sockets",
+        Answer::Unix(_) => "Unix sockets",
         Answer::Devices(_) => "network devices",
         Answer::Qdiscs(_) => "queueing disciplines",
         Answer::Neighbours(_) => "neighbour tables",

@@ -171,6 +171,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("udp-socket-lock", more(&keys::STACK_UDP_LOCK)),
     ("udp-thread-remote", more(&keys::SCHED_REMOTE_SOFTIRQ)),
     ("unexplained-loss", more(&keys::LOSS_SHARE)),
+    ("unix-listen-overflow", more(&keys::UNIX_FULL)),
     ("upstream-pool-full", more(&keys::DEPENDENCY_POOL_QUEUE)),
     ("upstream-slow", more(&keys::DEPENDENCY_WAIT)),
     ("user-lock", more(&keys::LOCK_USER_WAITERS)),

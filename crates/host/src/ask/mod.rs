@@ -11,6 +11,7 @@ mod namespaces;
 mod neighbours;
 mod owners;
 mod sockets;
+mod unix;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,6 +25,7 @@ pub(crate) fn answer(question: Question) -> io::Result<Answer> {
     Ok(match question {
         Question::Tcp => Answer::Tcp(sockets::tcp()?),
         Question::Udp => Answer::Udp(sockets::udp()?),
+        Question::Unix => Answer::Unix(unix::listeners()?),
         Question::Devices => Answer::Devices(devices::devices()?),
         Question::Qdiscs => Answer::Qdiscs(qdisc::list()?),
         Question::Neighbours => Answer::Neighbours(neighbours::tables()?),

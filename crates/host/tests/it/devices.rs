@@ -297,6 +297,7 @@ fn asking_everything_changes_nothing() {
     for question in [
         Question::Tcp,
         Question::Udp,
+        Question::Unix,
         Question::Devices,
         Question::Qdiscs,
         Question::Netfilter,

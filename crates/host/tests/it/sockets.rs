@@ -367,3 +367,25 @@ fn ss_shows_the_same_numbers() {
 fn milliseconds(microseconds: u32) -> String {
     (f64::from(microseconds) / 1000.0).to_string()
 }
+
+#[test]
+fn a_unix_socket_shows_what_waits_to_be_accepted() {
+    use std::os::unix::net::{UnixListener, UnixStream};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    // Once more, with a shorter queue: the standard library asks for a long one.
+    rustix::net::listen(&listener, 1).unwrap();
+    let _waiting = [
+        UnixStream::connect(&path).unwrap(),
+        UnixStream::connect(&path).unwrap(),
+    ];
+    let Answer::Unix(found) = rungwise_host::live::Live.ask(Question::Unix).unwrap() else {
+        panic!("another answer");
+    };
+    let name = path.display().to_string();
+    let found = found.iter().find(|listener| listener.name == name).unwrap();
+    assert_eq!((found.waiting, found.backlog), (2, 1));
+    let inode = std::fs::metadata(format!("/proc/self/fd/{}", listener.as_raw_fd()));
+    assert_eq!(found.inode, inode.unwrap().ino());
+}

@@ -88,6 +88,7 @@ fn userns() {
     for question in [
         Question::Tcp,
         Question::Udp,
+        Question::Unix,
         Question::Devices,
         Question::Qdiscs,
         Question::Owners,

@@ -17,6 +17,7 @@ pub(crate) mod sockstat;
 pub(crate) mod sysctl;
 pub(crate) mod tcp;
 pub(crate) mod udp;
+pub(crate) mod unix;
 
 use std::collections::BTreeSet;
 
@@ -27,7 +28,10 @@ use crate::window::shows;
 /// Inodes of the sockets whose processes the probes tell: the others are not worth the search.
 pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
     let (tcp, udp) = (tcp::sought(window), udp::sought(window));
-    tcp.into_iter().chain(udp).collect()
+    tcp.into_iter()
+        .chain(udp)
+        .chain(unix::sought(window))
+        .collect()
 }
 
 /// The last look found that there is no such file: for a file that a module brings, that the module is not

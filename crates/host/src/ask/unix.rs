@@ -1,0 +1,111 @@
+//! Unix sockets that listen, with what waits in their queues.
+//!
+//! A stream socket of the local machine has no counters at all: a connection that finds the queue full waits, or fails with EAGAIN where the
+//! caller does not block, and nothing is counted. Only the length of the queue shows it.
+//! Source: `linux/unix_diag.h`, `sk_diag_show_rqlen` of net/unix/diag.c, `unix_stream_connect` of `net/unix/af_unix.c`, Linux 6.18.
+
+use std::io;
+
+use rungwise_model::kernel::UnixListener;
+
+use crate::netlink::{DUMP, Message, Request, attributes, number32};
+
+const SOCK_DIAG: isize = libc::NETLINK_SOCK_DIAG as isize;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const UNIX_DIAG_NAME: u16 = 0;
+const UNIX_DIAG_RQLEN: u16 = 4;
+const SHOW_NAME: u32 = 0x01;
+const SHOW_RQLEN: u32 = 0x10;
+/// `TCP_LISTEN` of `net/tcp_states.h`, as Unix sockets have it as well.
+const LISTEN: u8 = 10;
+/// struct `unix_diag_req`.
+const REQUEST: usize = 24;
+/// struct `unix_diag_msg`.
+const FIXED: usize = 16;
+
+/// All that listen in this network namespace.
+pub(super) fn listeners() -> io::Result<Vec<UnixListener>> {
+    let mut fixed = [0; REQUEST];
+    fixed[0] = libc::AF_UNIX as u8;
+    fixed[4..8].copy_from_slice(&(1_u32 << LISTEN).to_ne_bytes());
+    fixed[12..16].copy_from_slice(&(SHOW_NAME | SHOW_RQLEN).to_ne_bytes());
+    let mut request = Request::default();
+    request.message(SOCK_DIAG_BY_FAMILY, DUMP, &fixed);
+    let mut found = Vec::new();
+    let asked = request.each(SOCK_DIAG, |message| found.extend(listener(message)));
+    asked.map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EPROTONOSUPPORT) => io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this kernel does not list Unix sockets (CONFIG_UNIX_DIAG)",
+        ),
+        _ => error,
+    })?;
+    Ok(found)
+}
+
+/// struct `unix_diag_msg`: family, type, state, padding, inode, cookie.
+fn listener(message: &Message<'_>) -> Option<UnixListener> {
+    let fixed = message.fixed(FIXED);
+    if message.kind != SOCK_DIAG_BY_FAMILY || *fixed.get(2)? != LISTEN {
+        return None;
+    }
+    let mut found = UnixListener {
+        inode: number32(fixed, 4)?.into(),
+        ..UnixListener::default()
+    };
+    for (kind, value) in attributes(message.rest(FIXED)) {
+        match kind {
+            UNIX_DIAG_NAME => found.name = name(value),
+            UNIX_DIAG_RQLEN => {
+                found.waiting = number32(value, 0)?;
+                found.backlog = number32(value, 4)?;
+            }
+            _ => {}
+        }
+    }
+    Some(found)
+}
+
+/// A path, or an abstract name with the `@` of ss(8) in the place of the zero byte.
+fn name(bytes: &[u8]) -> String {
+    let (mark, rest) = match bytes {
+        [0, rest @ ..] => ("@", rest),
+        path => ("", path),
+    };
+    let end = rest
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |at| at + 1);
+    let text = String::from_utf8_lossy(&rest[..end]);
+    let plain = text.chars().map(|c| if c.is_control() { '@' } else { c });
+    mark.chars().chain(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::testing;
+
+    #[test]
+    fn a_listener_has_its_name_queue_and_length() {
+        let read = |state: u8, path: &[u8]| {
+            let mut fixed = [0; FIXED];
+            fixed[..3].copy_from_slice(&[libc::AF_UNIX as u8, 1, state]);
+            fixed[4] = 42;
+            let queue: Vec<u8> = [2_u32, 1].into_iter().flat_map(u32::to_ne_bytes).collect();
+            let mut request = Request::default();
+            request
+                .message(SOCK_DIAG_BY_FAMILY, 0, &fixed)
+                .attribute(UNIX_DIAG_NAME, path)
+                .attribute(UNIX_DIAG_RQLEN, &queue);
+            let mut found = Vec::new();
+            testing::receive(&request, |message| found.extend(listener(message)));
+            found
+        };
+        let found = read(LISTEN, b"/run/app.sock\0").pop().unwrap();
+        assert_eq!((found.name.as_str(), found.inode), ("/run/app.sock", 42));
+        assert_eq!((found.waiting, found.backlog), (2, 1));
+        assert_eq!(read(LISTEN, b"\0dbus").pop().unwrap().name, "@dbus");
+        assert!(read(1, b"/run/app.sock\0").is_empty());
+    }
+}

@@ -1,0 +1,162 @@
+//! Unix sockets that listen: connections that wait to be accepted, and how often their queue is full.
+//!
+//! PHP-FPM, uWSGI, Gunicorn and databases on the same machine are reached by Unix sockets. Nothing counts what finds their queue full; so
+//! the queue is sampled. Source: `unix_stream_connect` of `net/unix/af_unix.c`, Linux 6.18.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
+use rungwise_model::kernel::{Answer, Question, UnixListener};
+use rungwise_model::keys;
+
+use super::port;
+use crate::capture::Reply;
+use crate::{Cost, Need, Probe, Source, When, Window, enter};
+
+const SOURCE: &str = "sock_diag (ss -xl)";
+
+/// Listeners told: those that were full most often, then those with the longest queues.
+const MOST: usize = 20;
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "unix-sockets",
+    summary: "Unix sockets that listen, and how full their queues are",
+    cost: Cost::Cheap,
+    needs: &[Need::Root],
+    sources: &[
+        Source::ask(Question::Unix, When::Each),
+        Source::ask(Question::Unix, When::Often),
+        Source::ask(Question::Owners, When::Once),
+    ],
+    yields: &[
+        &keys::UNIX_BACKLOG,
+        &keys::UNIX_FULL,
+        &keys::UNIX_PROCESS,
+        &keys::UNIX_WAITING,
+    ],
+    derive,
+    doc: "\
+Of the Unix sockets that listen in this network namespace: those in which a connection waited in any sample. A queue is full if \
+more wait than its backlog. The next caller then sleeps until there is room, or gets EAGAIN at once where it does not block, as nginx does. Samples \
+between the looks are taken where there are at most 300 sockets of TCP and UDP. Processes of other users are told to root only. \
+Sources: net/unix/af_unix.c and net/unix/diag.c of Linux 6.18; ss(8).",
+};
+
+/// One listener over the window.
+#[derive(Default)]
+struct Course<'a> {
+    waiting: Vec<f64>,
+    full: usize,
+    last: Option<&'a UnixListener>,
+}
+
+impl Course<'_> {
+    fn most(&self) -> f64 {
+        self.waiting.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// Listeners in whose queue something waited, the worst first.
+fn busy<'a>(window: &Window<'a>) -> Vec<Course<'a>> {
+    let mut by_inode: BTreeMap<u64, Course<'a>> = BTreeMap::new();
+    for moment in window.often() {
+        let Some(Reply::Answer(Answer::Unix(listeners))) = moment.answers.get("unix") else {
+            continue;
+        };
+        for listener in listeners {
+            let course = by_inode.entry(listener.inode).or_default();
+            course.waiting.push(f64::from(listener.waiting));
+            course.full += usize::from(listener.waiting > listener.backlog);
+            course.last = Some(listener);
+        }
+    }
+    let mut busy: Vec<_> = by_inode
+        .into_values()
+        .filter(|course| course.most() > 0.0)
+        .collect();
+    busy.sort_by(|a, b| b.full.cmp(&a.full).then(b.most().total_cmp(&a.most())));
+    busy.truncate(MOST);
+    busy
+}
+
+/// Inodes of the sockets whose processes are looked for.
+pub(super) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
+    let busy = busy(window);
+    let last = busy.iter().filter_map(|course| course.last);
+    last.map(|listener| listener.inode).collect()
+}
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    if let Err(why) = window.answers("unix") {
+        return evidence.absent(PROBE.yields, &why, SOURCE);
+    }
+    let owners = port::owners(window);
+    for course in busy(window) {
+        let Some(listener) = course.last else {
+            continue;
+        };
+        let named = if listener.name.is_empty() {
+            format!("inode {}", listener.inode)
+        } else {
+            listener.name.clone()
+        };
+        let subject = || Subject::new(Kind::Port, format!("unix:{named}"));
+        let count = course.waiting.len();
+        let line = format!(
+            "{named}: Recv-Q {:?}, Send-Q {}",
+            course.waiting, listener.backlog
+        );
+        let origin = || Origin::new(SOURCE, line.clone());
+        let mean = course.waiting.iter().sum::<f64>() / count as f64;
+        let full = course.full as f64 / count as f64;
+        let backlog = f64::from(listener.backlog);
+        evidence.number(&keys::UNIX_BACKLOG, subject(), backlog, origin());
+        evidence.number(&keys::UNIX_FULL, subject(), full, origin());
+        evidence.number(&keys::UNIX_WAITING, subject(), mean, origin());
+        let owner = owners.as_ref().ok();
+        if let Some(owner) = owner.and_then(|owners| owners.get(&listener.inode)) {
+            let name = format!("{} {}", owner.name, owner.pid);
+            evidence.text(&keys::UNIX_PROCESS, subject(), name, origin());
+        }
+    }
+    let none = Absence::none("no connection waits at a Unix socket");
+    enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Capture, Moment};
+
+    fn moment(at_s: f64, waiting: u32) -> Moment {
+        let listener = |inode, waiting| UnixListener {
+            name: format!("/run/{inode}.sock"),
+            inode,
+            waiting,
+            backlog: 4,
+        };
+        let answer = Answer::Unix(vec![listener(7, waiting), listener(8, 0)]);
+        Moment {
+            at_s,
+            answers: [("unix".to_owned(), Reply::Answer(answer))].into(),
+            ..Moment::default()
+        }
+    }
+
+    #[test]
+    fn a_queue_is_full_where_more_wait_than_its_backlog() {
+        let capture = Capture {
+            moments: vec![moment(0.0, 0), moment(4.0, 4)],
+            samples: vec![moment(1.0, 5), moment(2.0, 5)],
+            ..Capture::default()
+        };
+        let mut evidence = Evidence::over(4.0);
+        derive(&Window::of(&capture), &mut evidence);
+        let subject = Subject::new(Kind::Port, "unix:/run/7.sock");
+        let number = |key| evidence.quantity(key, &subject).unwrap().value;
+        assert_eq!(number(&keys::UNIX_FULL), 0.5);
+        assert_eq!(number(&keys::UNIX_WAITING), 3.5);
+        assert_eq!(evidence.each(&keys::UNIX_FULL).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,105 @@
+//! `unix-listen-overflow`: connections find the queue of a Unix socket full.
+//!
+//! A proxy that reaches its application by a Unix socket, as nginx reaches PHP-FPM or Gunicorn, gets EAGAIN at once where the queue is full
+//! and answers 502; a caller that blocks sleeps. The kernel counts neither (`unix_stream_connect` of `net/unix/af_unix.c`, Linux 6.18).
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const FULL: Threshold = Threshold {
+    name: "share of the samples in which the queue is full",
+    value: 0.02,
+    origin: "own guess: two of a hundred callers, and more than one of 25 samples",
+};
+
+const PILE: Threshold = Threshold {
+    name: "connections that wait to be accepted, mean, from which on the acceptor is late",
+    value: 1.0,
+    origin: "by definition: one waits at any time",
+};
+
+/// `unix-listen-overflow`
+pub(crate) static RULE: Rule = Rule {
+    id: "unix-listen-overflow",
+    topic: "net",
+    summary: "the accept queue of a Unix socket is full",
+    needs: &[
+        &keys::UNIX_BACKLOG,
+        &keys::UNIX_FULL,
+        &keys::UNIX_PROCESS,
+        &keys::UNIX_WAITING,
+    ],
+    thresholds: &[FULL, PILE],
+    knobs: &["net.somaxconn", "rpc.backlog", "rpc.threads"],
+    doc: Doc {
+        looks_for: "A Unix socket that listens and has more connections in its queue than its backlog in 2 % of the samples, or one connection and more on average.",
+        hurts: "A caller that does not block, such as nginx, gets EAGAIN and answers 502 at once; all others wait. Nothing is counted, and the application sees nothing of it.",
+        todo: "If the application keeps up otherwise, a longer queue for bursts: listen.backlog of PHP-FPM, --backlog of Gunicorn, listen of uWSGI, and net.core.somaxconn, whichever is smaller. A queue that stays full needs more workers or faster ones.",
+        wrong: "A stopped or busy acceptor fills any queue: a longer one only delays. The queue is sampled, so a burst of milliseconds may pass between two samples.",
+        sources: "unix_stream_connect and unix_recvq_full of net/unix/af_unix.c, Linux 6.18; unix(7), listen(2); php-fpm.conf, listen.backlog.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let full = match evidence.each(&keys::UNIX_FULL) {
+        Ok(full) => full,
+        Err(missing) if missing.why.is_none => Vec::new(),
+        Err(missing) => return Err(missing.into()),
+    };
+    let mut findings = Vec::new();
+    let mut most = 0.0_f64;
+    for (socket, share) in full {
+        most = most.max(share.value);
+        let (Ok(waiting), Ok(backlog)) = (
+            evidence.quantity(&keys::UNIX_WAITING, socket),
+            evidence.quantity(&keys::UNIX_BACKLOG, socket),
+        ) else {
+            continue;
+        };
+        let whose = evidence
+            .words(&keys::UNIX_PROCESS, socket)
+            .map_or(String::new(), |owner| format!(" of {}", owner.value));
+        let overflows = share.value >= FULL.value;
+        if !overflows && waiting.value < PILE.value {
+            continue;
+        }
+        let finding = if overflows {
+            let sentence = format!(
+                "the accept queue of {}{whose} (backlog {}) is full in {} of the samples: callers that do not block, such as nginx, fail with EAGAIN",
+                socket.name(),
+                say::whole(backlog.value),
+                say::percent(share.value)
+            );
+            Finding::act(socket, sentence)
+                .severity(Grade::High)
+                .consider("rpc.backlog")
+                .consider("net.somaxconn")
+        } else {
+            let sentence = format!(
+                "{:.1} connections wait to be accepted at {}{whose} (mean; backlog {})",
+                waiting.value,
+                socket.name(),
+                say::whole(backlog.value)
+            );
+            Finding::watch(socket, sentence).severity(Grade::Medium)
+        };
+        findings.push(
+            finding
+                .confidence(Grade::High)
+                .consider("rpc.threads")
+                .cite(share.reading)
+                .cite(waiting.reading)
+                .cite(backlog.reading)
+                .refuted_by("the error log of the proxy shows no EAGAIN (11: Resource temporarily unavailable)"),
+        );
+    }
+    if findings.is_empty() {
+        let clear = Finding::clear("no queue of a Unix socket is full");
+        findings.push(clear.below(most, FULL.value));
+    }
+    Ok(findings)
+}
