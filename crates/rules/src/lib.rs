@@ -12,6 +12,7 @@ mod disk;
 mod firmware;
 mod jvm;
 mod measure;
+pub mod measured;
 mod memory;
 mod net;
 mod numa;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::change::{CHANGES, Change};
 use crate::resources::Means;
 use crate::rule::{Doc, Rule, Threshold};
-use crate::{residual, resources};
+use crate::{measured, residual, resources};
 
 impl Rule {
     /// The rule's page as Markdown, with the five headings of the house style.
@@ -30,6 +30,7 @@ impl Rule {
         if let Some(means) = residual::means_of(self.id) {
             gauges(&mut page, means);
         }
+        page += &measured::section(&measured::of(self.id));
         page
     }
 }

@@ -6,8 +6,8 @@ use rungwise_knobs::KNOBS;
 use rungwise_load::WORKLOADS;
 use rungwise_model::{Envelope, Exit};
 use rungwise_probes::PROBES;
-use rungwise_rules::RULES;
 use rungwise_rules::change::CHANGES;
+use rungwise_rules::{RULES, measured};
 use serde::Serialize;
 
 use super::{Format, Global, output};
@@ -31,6 +31,42 @@ struct Explained {
     page: String,
     /// What the verb prints for people: the page.
     text: String,
+    /// Of a rule: at which parameters planted faults hurt, and from where on the rule names them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    measured: Vec<Curve>,
+}
+
+/// One kind of fault in one service. Parameters are `name=value`, separated by spaces.
+#[derive(Serialize)]
+struct Curve {
+    fault: String,
+    about: String,
+    r#in: String,
+    harmless_up_to: Option<String>,
+    weak_from: Option<String>,
+    hurts_from: Option<String>,
+    watch_from: Option<String>,
+    act_from: Option<String>,
+    trials: usize,
+    source: String,
+}
+
+impl From<measured::Measured> for Curve {
+    fn from(row: measured::Measured) -> Self {
+        let params = |point: Option<measured::Point>| point.map(|point| point.params);
+        Self {
+            source: row.source(),
+            fault: row.kind,
+            about: row.about,
+            r#in: row.place,
+            harmless_up_to: params(row.harmless),
+            weak_from: params(row.weak),
+            hurts_from: params(row.hurts),
+            watch_from: params(row.watch),
+            act_from: params(row.act),
+            trials: row.trials,
+        }
+    }
 }
 
 /// Least likeness of an id that is offered for a slip; the same as for knobs alone.
@@ -60,6 +96,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
             kind,
             text: page.clone(),
             page,
+            measured: measured::of(id).into_iter().map(Curve::from).collect(),
         };
         global.emit(&rungwise_report::json(&document)?)?;
     } else {
@@ -103,6 +140,24 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn what_was_measured_of_a_rule_is_on_its_page_and_in_its_document() {
+        let rows = RULES.iter().flat_map(|rule| measured::of(rule.id));
+        let mut count = 0;
+        for row in rows {
+            count += 1;
+            let (_, page) = page(&row.rule).unwrap();
+            let sentence = row.sentence();
+            assert!(page.contains(&sentence), "{}: {sentence}", row.rule);
+            let hurts = row.hurts.clone().map(|point| point.params);
+            let curve = serde_json::to_value(Curve::from(row.clone())).unwrap();
+            assert_eq!(curve["fault"], row.kind.as_str());
+            assert_eq!(curve["hurts_from"], serde_json::json!(hurts));
+            assert!(page.contains(curve["source"].as_str().unwrap()));
+        }
+        assert!(count > 0, "no curve is embedded");
+    }
 
     #[test]
     fn one_id_means_one_thing() {
