@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use self::host::{Pace, Programs};
+use self::kept::Trial;
 use self::kinds::{Kinds, Layer};
 use self::plan::{Plan, Wanted, What};
 use self::score::{Harm, Said, Score};
@@ -28,6 +29,7 @@ pub mod bench;
 pub mod client;
 pub mod host;
 pub mod jvm;
+pub mod kept;
 pub mod kinds;
 pub mod plan;
 pub mod score;
@@ -67,10 +69,13 @@ pub struct Options {
     /// Plant each kind for a moment under little load and print what confirms it; nobody is judged.
     #[arg(long, conflicts_with = "write")]
     rehearse: bool,
-    /// Write the page docs/truth.md of these trials.
+    /// Keep these trials in place of those that were kept, and write the page docs/truth.md and the curves of rules of them.
     #[arg(long)]
     write: bool,
-    /// Plant nothing; take the trials of an earlier run from the lines that it left. May be repeated.
+    /// With --write: add these trials to those that were kept.
+    #[arg(long, requires = "write")]
+    append: bool,
+    /// Plant nothing; take the trials of an earlier run from the lines that it left, or kept trials. May be repeated.
     #[arg(long, value_name = "FILE", requires = "write", conflicts_with_all = ["random", "kind", "layer", "severity", "rehearse"])]
     from: Vec<PathBuf>,
     /// Only look whether the packages are there; install nothing.
@@ -92,9 +97,13 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if !options.from.is_empty() {
-        let (rows, commands) = recorded(&options.from)?;
+        let mut trials = Vec::new();
+        for file in &options.from {
+            trials.extend(kept::read(file)?);
+        }
+        let rows: Vec<Row> = trials.iter().map(|trial| trial.row.clone()).collect();
         print!("{}", table::totals(&rows));
-        tree.write("docs/truth.md", &table::page(&rows, &kinds, &commands))?;
+        kept::write(tree, &kinds, trials, options.append)?;
         return Ok(ExitCode::SUCCESS);
     }
     let wanted = Wanted {
@@ -134,9 +143,10 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
             .canonicalize()
             .with_context(|| format!("cannot find {}", rungwise.display()))?,
         rehearses: options.rehearse,
-        pace: match options.random {
-            Some(_) => Pace::ORDINARY,
-            None => Pace::SHORT,
+        pace: if options.random.is_some() {
+            Pace::ORDINARY
+        } else {
+            Pace::SHORT
         },
         xtask: std::env::current_exe().context("cannot find our own program")?,
     };
@@ -154,6 +164,8 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         .context("cannot create the lines for analysis")?;
     let mut jvms = jvm::Jvms::new(tree);
     let mut rows = Vec::new();
+    let mut trials = Vec::new();
+    let day = kept::day(None)?;
     for plan in &plans {
         let tried = match &plan.what {
             What::Host(host) => host::run(host, plan.number, &kinds, &programs, &interrupted).map(|tried| {
@@ -209,39 +221,21 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         };
         println!("{}", row.line());
         let line = json!({
-            "command": command, "number": plan.number, "kind": row.id, "place": row.place, "severity": row.severity, "harm": harm,
+            "command": command, "day": day, "number": plan.number, "kind": row.id, "place": row.place, "severity": row.severity, "harm": harm,
             "measured": row.measured, "said": row.said, "score": score, "cured": row.cured, "void": void, "expects": plan.expects(), "facts": facts,
             "standing": document["standing"], "findings": document["findings"], "resources": document["resources"],
         });
         writeln!(lines, "{line}").context("cannot write the lines for analysis")?;
+        trials.push(Trial::of(&line, &day)?);
         rows.push(row);
     }
     print!("{}", table::totals(&rows));
     eprintln!("xtask: rules and values of each trial: {LINES}/{name}");
     if options.write {
-        tree.write("docs/truth.md", &table::page(&rows, &kinds, &[command]))?;
+        kept::write(tree, &kinds, trials, options.append)?;
     }
     let denied = rows.iter().any(|row| row.score == Score::Denied);
     Ok(ExitCode::from(u8::from(denied)))
-}
-
-/// The trials of earlier runs, with their commands.
-fn recorded(files: &[PathBuf]) -> Result<(Vec<Row>, Vec<String>)> {
-    let (mut rows, mut commands) = (Vec::new(), Vec::new());
-    for file in files {
-        let text = std::fs::read_to_string(file)
-            .with_context(|| format!("cannot read {}", file.display()))?;
-        for (number, line) in (1..).zip(text.lines()) {
-            let at = || format!("{}:{number}: cannot read the trial", file.display());
-            let line: Value = serde_json::from_str(line).with_context(at)?;
-            let command = line["command"].as_str().with_context(at)?.to_owned();
-            if !commands.contains(&command) {
-                commands.push(command);
-            }
-            rows.push(serde_json::from_value(line).with_context(at)?);
-        }
-    }
-    Ok((rows, commands))
 }
 
 /// Drives a service as an order says and prints what was seen, for `faults`.

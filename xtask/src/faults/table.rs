@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use rungwise_rules::measured::{Measured, Point};
 use serde::{Deserialize, Serialize};
 
 use super::host::Tried;
+use super::kept::{self, Trial};
 use super::kinds::Kinds;
 use super::score::{Harm, Score, lost};
 
@@ -30,12 +32,13 @@ pub struct Row {
     /// What that is worth.
     pub score: Score,
     /// What came of its advice, and whether half of the harm went.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cured: Option<(String, bool)>,
 }
 
 impl Row {
-    fn is_jvm(&self) -> bool {
+    /// Of a JVM problem.
+    pub fn is_jvm(&self) -> bool {
         self.id.starts_with("jvm-")
     }
 
@@ -176,13 +179,19 @@ fn or_none(text: &str) -> &str {
 }
 
 /// The page docs/truth.md, of one run or of several.
-pub fn page(rows: &[Row], kinds: &Kinds, commands: &[String]) -> String {
+pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
+    let (drawn, asked): (Vec<&Trial>, Vec<&Trial>) =
+        trials.iter().partition(|trial| trial.is_drawn());
+    let rows: Vec<Row> = drawn.iter().map(|trial| trial.row.clone()).collect();
     let mut page =
         "# Truth as a number\n\nWritten by `cargo xtask faults --write`, of the trials of:\n\n"
             .to_owned();
-    for command in commands {
-        let _ = writeln!(page, "    {command}");
+    commands(&mut page, &drawn);
+    if !asked.is_empty() {
+        page += "\nTrials of chosen kinds count only where harm begins, not in shares:\n\n";
+        commands(&mut page, &asked);
     }
+    page += "\n[trials.jsonl](../crates/rules/data/trials.jsonl) contains all trials with their parameters, one per line.\n";
     page += "\n\
          Each trial plants a fault in a service under an ordinary load (20 to 60 % of one CPU), confirms it by other means, and asks\n\
          `rungwise check`, `jvm threads` or `jvm gc`. Kind, severity, service, load and what runs beside follow from the seed. Harm is what a\n\
@@ -222,6 +231,7 @@ pub fn page(rows: &[Row], kinds: &Kinds, commands: &[String]) -> String {
             .collect();
         let _ = writeln!(page, "| {kind} | {} |", course.join(", "));
     }
+    begins(&mut page, trials, kinds);
     page += "\n## What fell short\n\n| score | kind | in | severity | load | said first |\n|---|---|---|--:|---|---|\n";
     let short = [Score::Denied, Score::Missed, Score::Named, Score::FalseAct];
     for score in short {
@@ -256,7 +266,7 @@ pub fn page(rows: &[Row], kinds: &Kinds, commands: &[String]) -> String {
     let jvm = jvm.map(|kind| (&kind.id, &kind.about, &kind.expects));
     for (id, about, expects) in host
         .chain(jvm)
-        .filter(|(id, _, _)| by_kind.contains_key(*id))
+        .filter(|(id, _, _)| trials.iter().any(|trial| trial.row.id == **id))
     {
         let _ = write!(page, "- **{id}**: {about}");
         if !expects.is_empty() {
@@ -265,6 +275,49 @@ pub fn page(rows: &[Row], kinds: &Kinds, commands: &[String]) -> String {
         page += "\n";
     }
     page
+}
+
+/// Each command once, with its day.
+fn commands(page: &mut String, trials: &[&Trial]) {
+    let mut seen = BTreeSet::new();
+    for trial in trials {
+        let command = (&trial.command, &trial.day);
+        if seen.insert(command) {
+            let (command, day) = command;
+            let _ = writeln!(page, "    {command}    # {day}");
+        }
+    }
+}
+
+/// Where harm begins and where findings do, a line per kind.
+fn begins(page: &mut String, trials: &[Trial], kinds: &Kinds) {
+    *page += "\n## Where harm begins\n\n\
+        Parameters of the most severe trial that was harmless, and of the least severe one that was weak, that hurt, and in which a rule that\n\
+        names the kind said to watch or to act. Only trials with nothing beside. `rungwise explain RULE` shows the same for each rule.\n\n\
+        | kind | trials | harmless up to | weak from | hurts from | watch from | act from |\n|---|--:|---|---|---|---|---|\n";
+    for (kind, expects, curves) in kept::by_kind(trials, kinds) {
+        let curves: Vec<Measured> = curves
+            .iter()
+            .filter_map(|curve| curve.measured(&expects))
+            .collect();
+        let count: usize = curves.iter().map(|curve| curve.trials).sum();
+        let cell = |of: fn(&Measured) -> &Option<Point>| {
+            let points = curves.iter().filter_map(|curve| {
+                let params = &of(curve).as_ref()?.params;
+                let params = if params.is_empty() { "always" } else { params };
+                Some(format!("{}: {params}", curve.place))
+            });
+            points.collect::<Vec<_>>().join("; ")
+        };
+        let cells = [
+            cell(|curve| &curve.harmless),
+            cell(|curve| &curve.weak),
+            cell(|curve| &curve.hurts),
+            cell(|curve| &curve.watch),
+            cell(|curve| &curve.act),
+        ];
+        let _ = writeln!(page, "| {kind} | {count} | {} |", cells.join(" | "));
+    }
 }
 
 fn third(severity: f64) -> &'static str {
@@ -294,6 +347,7 @@ fn table(page: &mut String, title: &str, groups: &BTreeMap<String, Vec<&Row>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::faults::kept::tests::trial;
 
     fn row(id: &str, severity: f64, harm: Harm, score: Score) -> Row {
         Row {
@@ -330,17 +384,54 @@ mod tests {
     #[test]
     fn the_page_has_a_row_per_kind_and_per_third() {
         let kinds = Kinds::built_in().unwrap();
-        let rows = [
-            row("cpu-stopped", 0.9, Harm::Hurts, Score::First),
-            row("cpu-stopped", 0.1, Harm::Harmless, Score::Quiet),
+        let trials = [
+            trial("cpu-stopped", 0.9, Harm::Hurts, Score::First),
+            trial("cpu-stopped", 0.1, Harm::Harmless, Score::Quiet),
         ];
-        let commands = ["cargo xtask faults --random 2 --seed 1".to_owned()];
-        let page = page(&rows, &kinds, &commands);
-        assert!(page.contains("    cargo xtask faults --random 2 --seed 1\n"));
+        let page = page(&trials, &kinds);
+        let command = "    cargo xtask faults --random 2 --seed 1    # 2026-11-25\n";
+        assert_eq!(page.matches(command).count(), 1, "{page}");
         let course = "| cpu-stopped | 0.10 quiet, 0.90 first |";
         assert!(page.contains(course), "{page}");
         assert!(page.contains("| 0 to 0.33 | 1 |"));
         assert!(page.contains("- **cpu-stopped**: "));
+    }
+
+    #[test]
+    fn trials_of_chosen_kinds_count_for_curves_alone() {
+        let kinds = Kinds::built_in().unwrap();
+        let drawn = trial("net-loss-random", 0.1, Harm::Harmless, Score::Quiet);
+        let mut asked = trial("net-loss-random", 0.9, Harm::Hurts, Score::Denied);
+        asked.command = "cargo xtask faults --steps 2 --seed 1 --kind net-loss-random".to_owned();
+        let page = page(&[drawn, asked], &kinds);
+        assert!(
+            page.contains("**host**, 1 trials: of 0 that hurt"),
+            "{page}"
+        );
+        assert!(
+            page.contains("| net-loss-random | 2 | redis: perten=100 |"),
+            "{page}"
+        );
+        assert!(page.contains("    cargo xtask faults --steps 2"), "{page}");
+    }
+
+    #[test]
+    fn the_page_shows_where_harm_begins_a_line_per_kind() {
+        let kinds = Kinds::built_in().unwrap();
+        let loss = |severity, harm| trial("net-loss-random", severity, harm, Score::Quiet);
+        let mut named = loss(0.7, Harm::Hurts);
+        named.acts.push("tcp-retrans".to_owned());
+        let mut other = loss(0.3, Harm::Harmless);
+        other.row.place = "nginx".to_owned();
+        let trials = [
+            loss(0.1, Harm::Harmless),
+            loss(0.5, Harm::Weak),
+            named,
+            other,
+        ];
+        let page = page(&trials, &kinds);
+        let line = "| net-loss-random | 4 | nginx: perten=300; redis: perten=100 | redis: perten=500 | redis: perten=700 |  | redis: perten=700 |\n";
+        assert!(page.contains(line), "{page}");
     }
 
     #[test]

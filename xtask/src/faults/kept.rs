@@ -1,0 +1,472 @@
+//! Trials that are kept: one line of `crates/rules/data/trials.jsonl` each, from which docs/truth.md and the curves of rules are made.
+//!
+//! A curve is taken of trials with nothing beside the fault: harm of a second fault is not harm of the first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use rungwise_rules::measured::{COLUMNS, Measured, Point};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::kinds::Kinds;
+use super::known_rules;
+use super::score::{Harm, Said, Score, Seen};
+use super::table::{self, Row};
+use crate::tree::Tree;
+
+/// Trials, a line each.
+pub const TRIALS: &str = "crates/rules/data/trials.jsonl";
+/// What `rungwise explain` shows of them.
+pub const CURVES: &str = "crates/rules/data/measured.tsv";
+/// The page.
+pub const PAGE: &str = "docs/truth.md";
+/// Characters of a finding's sentence that are kept.
+const SENTENCE: usize = 160;
+
+/// A trial that was made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Trial {
+    /// The command of the run.
+    pub command: String,
+    /// Its day.
+    pub day: String,
+    /// `host` or `jvm`.
+    pub layer: String,
+    /// What tables show.
+    #[serde(flatten)]
+    pub row: Row,
+    /// Drawn values, of a second fault as well.
+    pub params: BTreeMap<String, String>,
+    /// From 0, the lightest ordinary load, to 1, the heaviest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
+    /// What the load measured before the fault, with it, and after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Seen>,
+    /// See `before`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<Seen>,
+    /// See `before`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Seen>,
+    /// Rules to act on, first things first.
+    pub acts: Vec<String>,
+    /// Rules to watch.
+    pub watches: Vec<String>,
+}
+
+impl Trial {
+    /// Of a line in target/faults or of one that was kept; `day` is for lines without one.
+    pub fn of(line: &Value, day: &str) -> Result<Self> {
+        let Some(facts) = line.get("facts") else {
+            return Ok(serde_json::from_value(line.clone())?);
+        };
+        let seen = |name: &str| {
+            let seen = serde_json::from_value::<Option<Seen>>(facts[name].clone());
+            seen.ok().flatten().map(rounded)
+        };
+        let mut row: Row = serde_json::from_value(line.clone())?;
+        row.severity = round(row.severity, 3);
+        row.said = row.said.chars().take(SENTENCE).collect();
+        let said = Said::of(line);
+        let params = facts.get("params").cloned().unwrap_or_default();
+        let layer = if row.is_jvm() { "jvm" } else { "host" };
+        Ok(Self {
+            command: line["command"].as_str().context("no command")?.to_owned(),
+            day: line["day"].as_str().unwrap_or(day).to_owned(),
+            layer: layer.to_owned(),
+            params: serde_json::from_value::<Option<_>>(params)?.unwrap_or_default(),
+            load: facts["load"].as_f64().map(|load| round(load, 2)),
+            before: seen("without"),
+            with: seen("with"),
+            after: seen("after"),
+            acts: once(said.acts),
+            watches: once(said.watches),
+            row,
+        })
+    }
+
+    /// All of it was drawn. Kinds, severities and curves that were asked for tell of those and count for no share of all faults.
+    pub fn is_drawn(&self) -> bool {
+        let asked = [" --kind ", " --severity "];
+        let drawn = self.command.contains(" --random ");
+        drawn && !asked.iter().any(|option| self.command.contains(option))
+    }
+
+    /// A judged trial with nothing beside the fault.
+    fn is_of_curve(&self) -> bool {
+        let place = &self.row.place;
+        let beside = self.layer == "host" && place.contains(' ');
+        !beside && self.row.score != Score::Void
+    }
+}
+
+fn round(value: f64, digits: i32) -> f64 {
+    let scale = 10_f64.powi(digits);
+    (value * scale).round() / scale
+}
+
+fn rounded(seen: Seen) -> Seen {
+    Seen {
+        rate: round(seen.rate, 1),
+        errors: round(seen.errors, 4),
+        p50_ms: round(seen.p50_ms, 3),
+        p99_ms: round(seen.p99_ms, 3),
+    }
+}
+
+fn once(rules: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let first = |rule: &String| seen.insert(rule.clone());
+    rules.into_iter().filter(first).collect()
+}
+
+/// The trials in a file, of target/faults or kept.
+pub fn read(file: &Path) -> Result<Vec<Trial>> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let day = day(Some(file))?;
+    (1..)
+        .zip(text.lines())
+        .map(|(number, line)| {
+            let trial = serde_json::from_str(line).map_err(anyhow::Error::from);
+            trial
+                .and_then(|line| Trial::of(&line, &day))
+                .with_context(|| format!("{}:{number}: cannot read the trial", file.display()))
+        })
+        .collect()
+}
+
+/// Today, or the day on which a file was last written.
+pub fn day(file: Option<&Path>) -> Result<String> {
+    let mut command = Command::new("date");
+    command.args(["--utc", "+%F"]);
+    if let Some(file) = file {
+        command.arg("--reference").arg(file);
+    }
+    let output = command.output().context("cannot run date")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("cannot read the day: {}", said.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Writes trials, curves and page. With `append`, kept trials stay; one that was read again replaces itself.
+pub fn write(tree: &Tree, kinds: &Kinds, trials: Vec<Trial>, append: bool) -> Result<()> {
+    let mut kept = if append && tree.join(TRIALS).exists() {
+        read(&tree.join(TRIALS))?
+    } else {
+        Vec::new()
+    };
+    for trial in trials {
+        let same = |old: &&mut Trial| {
+            (&old.command, &old.day, old.row.number)
+                == (&trial.command, &trial.day, trial.row.number)
+        };
+        match kept.iter_mut().find(same) {
+            Some(old) => *old = trial,
+            None => kept.push(trial),
+        }
+    }
+    let mut lines = String::new();
+    for trial in &kept {
+        lines += &serde_json::to_string(trial).context("cannot write a trial")?;
+        lines.push('\n');
+    }
+    tree.write(TRIALS, &lines)?;
+    tree.write(CURVES, &curves(&kept, kinds, &known_rules()))?;
+    tree.write(PAGE, &table::page(&kept, kinds))
+}
+
+/// The table of curves, a row per rule that exists, kind and place.
+pub fn curves(trials: &[Trial], kinds: &Kinds, known: &BTreeSet<String>) -> String {
+    let mut rows: Vec<Measured> = by_kind(trials, kinds)
+        .into_iter()
+        .flat_map(|(_, expects, curves)| {
+            let rules = expects.into_iter().filter(|rule| known.contains(rule));
+            rules
+                .flat_map(|rule| {
+                    let rules = [rule];
+                    curves
+                        .iter()
+                        .filter_map(|curve| curve.measured(&rules))
+                        .collect::<Vec<_>>()
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    rows.sort_by(|a, b| (&a.rule, &a.kind, &a.place).cmp(&(&b.rule, &b.kind, &b.place)));
+    let rows: String = rows.iter().map(|row| row.row() + "\n").collect();
+    format!("{COLUMNS}\n{rows}")
+}
+
+/// Kinds that some rule names, each with its curves, a place each, of all its rules.
+pub fn by_kind<'a>(
+    trials: &'a [Trial],
+    kinds: &'a Kinds,
+) -> Vec<(&'a str, Vec<String>, Vec<Curve<'a>>)> {
+    let host = kinds.host.iter();
+    let host = host.map(|kind| (&kind.id, &kind.about, &kind.expects, &kind.params));
+    let jvm = kinds.jvm.iter();
+    let jvm = jvm.map(|kind| (&kind.id, &kind.about, &kind.expects, &kind.params));
+    let mut found = Vec::new();
+    for (id, about, expects, params) in host.chain(jvm) {
+        let mut places: BTreeMap<&str, Vec<&Trial>> = BTreeMap::new();
+        for trial in trials.iter().filter(|trial| trial.row.id == *id) {
+            if trial.is_of_curve() {
+                places.entry(&trial.row.place).or_default().push(trial);
+            }
+        }
+        if expects.is_empty() || places.is_empty() {
+            continue;
+        }
+        let curves = places.into_values().map(|mut trials| {
+            trials.sort_by(|a, b| a.row.severity.total_cmp(&b.row.severity));
+            let params = params.keys().map(String::as_str).collect();
+            Curve {
+                about,
+                params,
+                trials,
+            }
+        });
+        found.push((id.as_str(), expects.clone(), curves.collect()));
+    }
+    found.sort_by_key(|(id, _, _)| *id);
+    found
+}
+
+/// Trials of one kind in one place, by severity; there is at least one.
+#[derive(Debug)]
+pub struct Curve<'a> {
+    about: &'a str,
+    params: Vec<&'a str>,
+    trials: Vec<&'a Trial>,
+}
+
+impl Curve<'_> {
+    /// Where harm begins and where one of these rules does.
+    pub fn measured(&self, rules: &[String]) -> Option<Measured> {
+        let first = |is: &dyn Fn(&Trial) -> bool| {
+            let found = self.trials.iter().find(|trial| is(trial));
+            found.map(|trial| self.point(trial))
+        };
+        let harm = |harm: Harm| first(&|trial| trial.row.harm == harm);
+        let says = |said: &[String]| said.iter().any(|rule| rules.contains(rule));
+        let mut harmless = self.trials.iter().rev();
+        let harmless = harmless.find(|trial| trial.row.harm == Harm::Harmless);
+        let (hurts, act) = (harm(Harm::Hurts), first(&|trial| says(&trial.acts)));
+        let below = |point: &Point, other: &Option<Point>| {
+            let other = other.as_ref();
+            other.is_none_or(|other| point.severity < other.severity)
+        };
+        let days = || self.trials.iter().map(|trial| &trial.day);
+        let any = self.trials.first()?;
+        Some(Measured {
+            rule: rules.join(", "),
+            kind: any.row.id.clone(),
+            place: any.row.place.clone(),
+            about: self.about.to_owned(),
+            harmless: harmless.map(|trial| self.point(trial)),
+            weak: harm(Harm::Weak).filter(|point| below(point, &hurts)),
+            watch: first(&|trial| says(&trial.watches)).filter(|point| below(point, &act)),
+            hurts,
+            act,
+            trials: self.trials.len(),
+            from: days().min()?.clone(),
+            to: days().max()?.clone(),
+        })
+    }
+
+    fn point(&self, trial: &Trial) -> Point {
+        let params: Vec<String> = self
+            .params
+            .iter()
+            .filter_map(|name| Some(format!("{name}={}", trial.params.get(*name)?)))
+            .collect();
+        Point {
+            severity: trial.row.severity,
+            params: params.join(" "),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A trial of `perten` in redis.
+    pub(in crate::faults) fn trial(id: &str, severity: f64, harm: Harm, score: Score) -> Trial {
+        Trial {
+            command: "cargo xtask faults --random 2 --seed 1".to_owned(),
+            day: "2026-11-25".to_owned(),
+            layer: "host".to_owned(),
+            row: Row {
+                number: 1,
+                id: id.to_owned(),
+                place: "redis".to_owned(),
+                severity,
+                harm,
+                measured: String::new(),
+                said: String::new(),
+                score,
+                cured: None,
+            },
+            params: BTreeMap::from([("perten".to_owned(), format!("{:.0}", severity * 1000.0))]),
+            load: None,
+            before: None,
+            with: None,
+            after: None,
+            acts: Vec::new(),
+            watches: Vec::new(),
+        }
+    }
+
+    fn loss(severity: f64, harm: Harm, acts: &[&str], watches: &[&str]) -> Trial {
+        let owned = |rules: &[&str]| rules.iter().map(|&rule| rule.to_owned()).collect();
+        Trial {
+            acts: owned(acts),
+            watches: owned(watches),
+            ..trial("net-loss-random", severity, harm, Score::Quiet)
+        }
+    }
+
+    fn table_of(trials: &[Trial]) -> String {
+        let known = BTreeSet::from(["tcp-retrans".to_owned()]);
+        let kinds = Kinds::built_in().unwrap();
+        let table = curves(trials, &kinds, &known);
+        assert_eq!(table.lines().next(), Some(COLUMNS));
+        table
+    }
+
+    #[test]
+    fn a_curve_has_the_points_where_harm_and_the_rule_begin() {
+        let trials = [
+            loss(0.8, Harm::Hurts, &["tcp-retrans"], &[]),
+            loss(0.1, Harm::Harmless, &[], &[]),
+            loss(0.4, Harm::Weak, &["noise-gate"], &["tcp-retrans"]),
+            loss(0.2, Harm::Harmless, &[], &[]),
+            loss(0.6, Harm::Hurts, &["tcp-retrans"], &[]),
+        ];
+        let table = table_of(&trials);
+        let row = table.lines().nth(1).unwrap();
+        assert!(row.starts_with("tcp-retrans\tnet-loss-random\tredis\t"));
+        assert!(
+            row.ends_with(
+                "\t0.200 perten=200\t0.400 perten=400\t0.600 perten=600\t0.400 perten=400\t0.600 perten=600\t5\t2026-11-25\t2026-11-25"
+            ),
+            "{row}"
+        );
+        assert_eq!(table.lines().count(), 2);
+    }
+
+    #[test]
+    fn what_begins_above_something_worse_is_left_out() {
+        let trials = [
+            loss(0.5, Harm::Hurts, &["tcp-retrans"], &[]),
+            loss(0.7, Harm::Weak, &[], &["tcp-retrans"]),
+        ];
+        let table = table_of(&trials);
+        assert!(
+            table.contains("\t\t\t0.500 perten=500\t\t0.500 perten=500\t2\t"),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn void_trials_and_those_with_something_beside_are_of_no_curve() {
+        let mut beside = loss(0.8, Harm::Hurts, &[], &[]);
+        beside.row.place = "redis beside a neighbour".to_owned();
+        let mut void = loss(0.8, Harm::Hurts, &[], &[]);
+        void.row.score = Score::Void;
+        assert_eq!(table_of(&[beside, void]).lines().count(), 1);
+    }
+
+    #[test]
+    fn rules_that_do_not_exist_have_no_curve() {
+        let kinds = Kinds::built_in().unwrap();
+        let trials = [loss(0.8, Harm::Hurts, &[], &[])];
+        assert_eq!(curves(&trials, &kinds, &BTreeSet::new()).lines().count(), 1);
+    }
+
+    fn line() -> Value {
+        let seen =
+            json!({"rate": 1769.04, "errors": 0.0, "p50_ms": 0.098_023, "p99_ms": 0.678_628});
+        json!({
+            "command": "cargo xtask faults", "number": 3, "kind": "net-loss-random", "place": "redis", "severity": 0.123_456,
+            "harm": "hurts", "measured": "lost 0 %", "said": "s".repeat(300), "score": "first", "cured": null,
+            "facts": {"load": 0.268_78, "params": {"perten": "61"}, "without": seen, "with": seen, "after": seen},
+            "findings": [
+                {"rule": "tcp-retrans", "outcome": "act", "sentence": "s"},
+                {"rule": "tcp-retrans", "outcome": "act", "sentence": "s"},
+                {"rule": "noise-gate", "outcome": "watch", "sentence": "s"},
+            ],
+        })
+    }
+
+    #[test]
+    fn a_line_is_kept_short_with_parameters_loads_and_rules() {
+        let trial = Trial::of(&line(), "2026-11-25").unwrap();
+        assert_eq!(trial.params["perten"], "61");
+        assert_eq!(trial.acts, ["tcp-retrans"]);
+        assert_eq!(trial.watches, ["noise-gate"]);
+        assert_eq!(trial.day, "2026-11-25");
+        let text = serde_json::to_string(&trial).unwrap();
+        assert!(text.contains(r#""severity":0.123,"#), "{text}");
+        assert!(
+            text.contains(r#""with":{"rate":1769.0,"errors":0.0,"p50_ms":0.098,"p99_ms":0.679}"#),
+            "{text}"
+        );
+        assert!(text.len() < 900, "{text}");
+        // A kept line is read as it was written, whatever the day.
+        let again = Trial::of(&serde_json::from_str(&text).unwrap(), "2027-01-01").unwrap();
+        assert_eq!(serde_json::to_string(&again).unwrap(), text);
+    }
+
+    #[test]
+    fn a_trial_that_failed_has_no_facts_and_is_kept() {
+        let mut line = line();
+        line["facts"] = Value::Null;
+        line["score"] = json!("void");
+        let trial = Trial::of(&line, "2026-11-25").unwrap();
+        assert!(trial.params.is_empty() && trial.with.is_none());
+    }
+
+    #[test]
+    fn written_trials_replace_the_kept_ones_or_join_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = Tree::at(folder.path());
+        let kinds = Kinds::built_in().unwrap();
+        let numbered = |number| {
+            let mut trial = loss(0.5, Harm::Hurts, &["tcp-retrans"], &[]);
+            trial.row.number = number;
+            trial
+        };
+        let kept = || tree.read(TRIALS).unwrap().lines().count();
+        write(&tree, &kinds, vec![numbered(1), numbered(2)], false).unwrap();
+        assert_eq!(kept(), 2);
+        write(&tree, &kinds, vec![numbered(2), numbered(3)], true).unwrap();
+        assert_eq!(kept(), 3);
+        assert_eq!(tree.read(CURVES).unwrap().lines().count(), 2);
+        assert!(tree.read(PAGE).unwrap().contains("3 trials"));
+        write(&tree, &kinds, vec![numbered(1)], false).unwrap();
+        assert_eq!(kept(), 1);
+    }
+
+    #[test]
+    fn curves_and_page_are_those_of_the_kept_trials() {
+        let tree = Tree::ours();
+        let kinds = Kinds::built_in().unwrap();
+        let trials = read(&tree.join(TRIALS)).unwrap();
+        let remedy = format!("run `cargo xtask faults --write --from {TRIALS}`");
+        let curves = curves(&trials, &kinds, &known_rules());
+        assert!(tree.read(CURVES).unwrap() == curves, "{CURVES}: {remedy}");
+        let page = table::page(&trials, &kinds);
+        assert!(tree.read(PAGE).unwrap() == page, "{PAGE}: {remedy}");
+    }
+}
