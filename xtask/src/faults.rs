@@ -51,6 +51,9 @@ pub struct Options {
     /// Draw so many trials instead of the small fixed set.
     #[arg(long, value_name = "N")]
     random: Option<usize>,
+    /// Measure a curve: so many trials of each kind, at evenly spaced severities, in the first of its places with nothing beside.
+    #[arg(long, value_name = "N", requires = "kind", conflicts_with_all = ["random", "severity", "rehearse"], value_parser = clap::value_parser!(u16).range(2..))]
+    steps: Option<u16>,
     /// Where the draw begins; default: drawn from the clock and printed.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -76,7 +79,7 @@ pub struct Options {
     #[arg(long, requires = "write")]
     append: bool,
     /// Plant nothing; take the trials of an earlier run from the lines that it left, or kept trials. May be repeated.
-    #[arg(long, value_name = "FILE", requires = "write", conflicts_with_all = ["random", "kind", "layer", "severity", "rehearse"])]
+    #[arg(long, value_name = "FILE", requires = "write", conflicts_with_all = ["random", "steps", "kind", "layer", "severity", "rehearse"])]
     from: Vec<PathBuf>,
     /// Only look whether the packages are there; install nothing.
     #[arg(long)]
@@ -115,9 +118,10 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         clock.map_or(1, |time| time.as_secs())
     });
-    let plans = match options.random {
-        Some(count) => Plan::random(&kinds, &wanted, count, seed),
-        None => Plan::fixed(&kinds, &wanted),
+    let plans = match (options.random, options.steps) {
+        (Some(count), _) => Plan::random(&kinds, &wanted, count, seed),
+        (None, Some(count)) => Plan::steps(&kinds, &wanted, count, seed),
+        (None, None) => Plan::fixed(&kinds, &wanted),
     };
     let Some(rungwise) = options.rungwise.clone().or_else(|| built(tree)) else {
         eprintln!(
@@ -143,7 +147,7 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
             .canonicalize()
             .with_context(|| format!("cannot find {}", rungwise.display()))?,
         rehearses: options.rehearse,
-        pace: if options.random.is_some() {
+        pace: if options.random.is_some() || options.steps.is_some() {
             Pace::ORDINARY
         } else {
             Pace::SHORT
@@ -157,9 +161,11 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
     let folder = tree.join(LINES);
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
-    let name = options
-        .random
-        .map_or_else(|| "fixed.jsonl".to_owned(), |_| format!("{seed}.jsonl"));
+    let name = match (options.random, options.steps) {
+        (Some(_), _) => format!("{seed}.jsonl"),
+        (None, Some(_)) => format!("steps-{seed}.jsonl"),
+        (None, None) => "fixed.jsonl".to_owned(),
+    };
     let mut lines = std::fs::File::create(folder.join(&name))
         .context("cannot create the lines for analysis")?;
     let mut jvms = jvm::Jvms::new(tree);
@@ -250,6 +256,9 @@ fn command_line(options: &Options, seed: u64) -> String {
     let mut command = "cargo xtask faults".to_owned();
     if let Some(count) = options.random {
         let _ = write!(command, " --random {count} --seed {seed}");
+    }
+    if let Some(count) = options.steps {
+        let _ = write!(command, " --steps {count} --seed {seed}");
     }
     for id in &options.kind {
         let _ = write!(command, " --kind {id}");

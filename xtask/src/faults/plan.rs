@@ -31,6 +31,25 @@ pub enum What {
     Jvm(Box<JvmPlan>),
 }
 
+impl What {
+    /// The first place, a middling load, nothing beside.
+    fn simplify(&mut self, severity: f64) {
+        match self {
+            Self::Host(plan) => {
+                plan.service.clone_from(&plan.kind.services[0]);
+                plan.beside = Beside::Nothing;
+                plan.params = at(&plan.kind.params, severity);
+                plan.load = 0.5;
+            }
+            Self::Jvm(plan) => {
+                plan.jdk = plan.kind.jdks[0];
+                let first = plan.kind.collectors.first();
+                plan.collector = first.cloned().unwrap_or_default();
+            }
+        }
+    }
+}
+
 /// A host fault with all that was drawn.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
@@ -112,11 +131,7 @@ impl Plan {
             .zip(quick)
             .map(|(number, kind)| {
                 let mut what = drawn(kinds, &kind, severity, &mut draw);
-                if let What::Host(plan) = &mut what {
-                    plan.service.clone_from(&plan.kind.services[0]);
-                    plan.beside = Beside::Nothing;
-                    plan.load = 0.5;
-                }
+                what.simplify(severity);
                 Self {
                     number,
                     severity,
@@ -124,6 +139,33 @@ impl Plan {
                 }
             })
             .collect()
+    }
+
+    /// `count` trials of each kind at evenly spaced severities, in the first of its places, with nothing beside. The order is drawn, so
+    /// that a machine that becomes slower with time makes no curve.
+    pub fn steps(kinds: &Kinds, wanted: &Wanted, count: u16, seed: u64) -> Vec<Self> {
+        let mut draw = Draw::seeded(seed);
+        let last = f64::from(count.saturating_sub(1).max(1));
+        let mut left = Vec::new();
+        for kind in wanted.of(kinds) {
+            left.extend((0..count).map(|step| (kind.clone(), f64::from(step) / last)));
+        }
+        let mut plans = Vec::new();
+        while !left.is_empty() {
+            let at = (draw.unit() * left.len() as f64) as usize;
+            let (kind, severity) = left.swap_remove(at.min(left.len() - 1));
+            let mut what = drawn(kinds, &kind, severity, &mut draw);
+            what.simplify(severity);
+            if let What::Host(plan) = &mut what {
+                plan.with_pid = false;
+            }
+            plans.push(Self {
+                number: plans.len() + 1,
+                severity,
+                what,
+            });
+        }
+        plans
     }
 
     /// Name of the kind.
@@ -271,6 +313,7 @@ fn beside(kinds: &Kinds, kind: &HostKind, service: &String, draw: &mut Draw) -> 
             && other.resource != kind.resource
             && !other.is_healthy()
             && other.env.is_empty()
+            && other.base.is_empty()
             && other.pressed.is_empty()
             && other.load.is_empty()
             && other
@@ -341,6 +384,39 @@ mod tests {
             }
         }
         assert!(seen > 10, "{seen}");
+    }
+
+    #[test]
+    fn steps_are_evenly_spaced_in_one_place_and_a_drawn_order() {
+        let kinds = Kinds::built_in().unwrap();
+        let wanted = Wanted {
+            ids: vec!["cpu-all-busy".to_owned(), "jvm-heap-small".to_owned()],
+            ..Wanted::default()
+        };
+        let plans = Plan::steps(&kinds, &wanted, 5, 4);
+        let severities = |id: &str| -> Vec<f64> {
+            let of = plans.iter().filter(|plan| plan.id() == id);
+            of.map(|plan| plan.severity).collect()
+        };
+        for id in &wanted.ids {
+            let drawn = severities(id);
+            let mut sorted = drawn.clone();
+            sorted.sort_by(f64::total_cmp);
+            assert_eq!(sorted, [0.0, 0.25, 0.5, 0.75, 1.0]);
+            assert_ne!(sorted, drawn, "{id}");
+        }
+        let numbers: Vec<usize> = plans.iter().map(|plan| plan.number).collect();
+        assert_eq!(numbers, (1..=10).collect::<Vec<_>>());
+        for plan in &plans {
+            match &plan.what {
+                What::Host(host) => {
+                    assert_eq!(host.service, "redis");
+                    assert!(matches!(host.beside, Beside::Nothing));
+                    assert_eq!(host.params.len(), 1, "{:?}", host.params);
+                }
+                What::Jvm(jvm) => assert_eq!(jvm.jdk, jvm.kind.jdks[0]),
+            }
+        }
     }
 
     #[test]
