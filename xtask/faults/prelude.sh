@@ -90,3 +90,21 @@ disk() {
 }
 loop() { findmnt --noheadings --output SOURCE "$TMP/disk"; }
 loopno() { findmnt --noheadings --output MAJ:MIN "$TMP/disk" | tr -d ' '; }
+
+# unix_app BACKLOG: an application of two processes on a Unix socket, 5 ms for each request.
+unix_app() {
+    perl -MIO::Socket::UNIX -MTime::HiRes=sleep -e '
+        my ($path, $backlog) = @ARGV;
+        unlink $path;
+        umask 0;
+        my $socket = IO::Socket::UNIX->new(Local => $path, Listen => $backlog) or die "$path: $!";
+        fork;
+        while (1) {
+            my $client = $socket->accept or next;
+            sysread $client, my $request, 4096;
+            sleep 0.005;
+            syswrite $client, "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nok\n";
+            close $client;
+        }' "$TMP/app.sock" "$1" &
+    until [ -S "$TMP/app.sock" ]; do sleep 0.02; done
+}

@@ -94,6 +94,7 @@ pub static PROBES: &[&Probe] = &[
     &firmware::iommu::PROBE,
     &memory::huge_pages::PROBE,
     &process::dependencies::PROBE,
+    &process::restarts::PROBE,
     &process::pools::PROBE,
     &net::tcp::PROBE,
     &net::udp::PROBE,

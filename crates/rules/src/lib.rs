@@ -138,6 +138,7 @@ pub static RULES: &[&Rule] = &[
     &security::sec_audit_hot::RULE,
     &security::selinux_hot::RULE,
     &jvm::serialize_hot::RULE,
+    &process::service_restarts::RULE,
     &jvm::shared_wait::RULE,
     &net::slab_hot::RULE,
     &firmware::smt_off::RULE,

@@ -132,6 +132,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("sec-audit-hot", more(&keys::STACK_AUDIT)),
     ("selinux-hot", more(&keys::STACK_SELINUX)),
     ("serialize-hot", more(&keys::THREADS_SERIALIZING)),
+    ("service-restarts", more(&keys::LISTEN_CHANGES)),
     ("shared-wait", more(&keys::THREADS_WAIT_STILL)),
     ("slab-hot", more(&keys::STACK_SLAB)),
     ("smt-off", more(&keys::CPU_BUSY)),

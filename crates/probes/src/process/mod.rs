@@ -9,6 +9,7 @@ pub(crate) mod limits;
 pub(crate) mod numa_maps;
 pub(crate) mod pools;
 pub(crate) mod processes;
+pub(crate) mod restarts;
 pub(crate) mod states;
 pub(crate) mod threads;
 pub(crate) mod waits;
@@ -28,7 +29,10 @@ use crate::{Rate, Window};
 
 /// Inodes of the sockets whose processes are looked for.
 pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
-    &dependencies::sought(window) | &pools::sought(window)
+    let mut sought = dependencies::sought(window);
+    sought.extend(pools::sought(window));
+    sought.extend(restarts::sought(window));
+    sought
 }
 
 /// Seconds per tick of `stat`: `USER_HZ` is 100 on every Linux that runs rungwise.

@@ -12,6 +12,7 @@ pub(crate) mod process_blocked;
 pub(crate) mod process_stopped;
 pub(crate) mod process_traced;
 pub(crate) mod realtime_hog;
+pub(crate) mod service_restarts;
 pub(crate) mod tasks_full;
 pub(crate) mod thread_saturated;
 pub(crate) mod threads_grow;

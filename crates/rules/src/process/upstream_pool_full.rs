@@ -63,7 +63,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     let full = match evidence.each(&keys::DEPENDENCY_POOL_FULL) {
         Ok(full) => full,
         Err(Missing { why, .. }) if why.is_none => Vec::new(),
-        Err(missing) => return Err(missing.into()),
+        Err(missing) => return Err(missing),
     };
     let mut findings = Vec::new();
     let mut most = 0.0_f64;

@@ -8,6 +8,7 @@
 //!     cpu.busy cpu/1-19 = 4%                            # a range of CPUs or nodes
 //!     irq.device irq/41 = "eth0"
 //!     stack.samples host = absent "not permitted"
+//!     qdisc.dropped host = none "this host has no network device"
 //!     ```
 //!     ```outcome
 //!     act cpu/0 high medium: net.irq_affinity, net.rps_cpus@eth0=all
@@ -163,6 +164,9 @@ fn subjects(text: &str) -> Result<Vec<Subject>, String> {
 fn value(unit: Unit, text: &str) -> Result<(Value, Vec<f64>), String> {
     if let Some(why) = text.strip_prefix("absent ") {
         return Ok((Value::Absent(Absence::because(quoted(why)?)), Vec::new()));
+    }
+    if let Some(why) = text.strip_prefix("none ") {
+        return Ok((Value::Absent(Absence::none(quoted(why)?)), Vec::new()));
     }
     if unit == Unit::Text {
         return Ok((Value::Text(quoted(text)?.to_owned()), Vec::new()));

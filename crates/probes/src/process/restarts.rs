@@ -1,0 +1,166 @@
+//! Services that start again and again: ports whose listening socket is another one than before, or that nobody listens on for a while.
+//!
+//! A process that crashes and is started anew, by systemd, Kubernetes or a shell loop, refuses its clients in between and loses what it had in
+//! work. It looks healthy whenever it is looked at: only its listening socket shows that it is not the one of a moment ago.
+//! Source: `inet_csk_listen_start` of net/ipv4/inet_connection_sock.c, Linux 6.18.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
+use rungwise_model::kernel::{Answer, Question};
+use rungwise_model::keys;
+
+use crate::capture::Reply;
+use crate::net::port;
+use crate::{Cost, Need, Probe, Source, When, Window, enter};
+
+const SOURCE: &str = "sock_diag (ss -tlne)";
+
+/// `TCP_LISTEN` of `include/net/tcp_states.h`.
+const LISTEN: u8 = 10;
+
+/// Ports told: those whose socket changed most often.
+const MOST: usize = 20;
+
+/// The probe.
+pub(crate) static PROBE: Probe = Probe {
+    id: "tcp-listener-changes",
+    summary: "ports whose listening socket is replaced, as when a service starts again",
+    cost: Cost::Cheap,
+    needs: &[Need::Root],
+    sources: &[
+        Source::ask(Question::Tcp, When::Each),
+        Source::ask(Question::Tcp, When::Often),
+        Source::ask(Question::Owners, When::Once),
+    ],
+    yields: &[
+        &keys::LISTEN_CHANGES,
+        &keys::LISTEN_GAP,
+        &keys::LISTEN_PROCESS,
+    ],
+    derive,
+    doc: "\
+A change is a sample in which none of the sockets that listened on a port before listens there any more, and another does. The gap is the \
+share of the samples, from the first in which the port was listened on to the last, in which nobody listened. A reload that keeps its sockets, or \
+that hands over with SO_REUSEPORT while both are open, is no change. Samples between the looks are taken where there are at most 300 sockets; \
+a restart between two samples shows as a change without a gap. Sources: net/ipv4/inet_connection_sock.c of Linux 6.18; ss(8).",
+};
+
+/// The sockets that listen on a port, sample by sample, by inode.
+fn listeners(window: &Window<'_>) -> BTreeMap<u16, Vec<BTreeSet<u64>>> {
+    let mut ports: BTreeMap<u16, Vec<BTreeSet<u64>>> = BTreeMap::new();
+    let mut number = 0;
+    for moment in window.often() {
+        let Some(Reply::Answer(Answer::Tcp(sockets))) = moment.answers.get("tcp") else {
+            continue;
+        };
+        for socket in sockets.iter().filter(|socket| socket.state == LISTEN) {
+            let samples = ports.entry(socket.local.port).or_default();
+            samples.resize_with(number + 1, BTreeSet::new);
+            samples[number].insert(socket.inode);
+        }
+        number += 1;
+    }
+    ports
+}
+
+/// Ports whose listening socket was replaced: changes, samples without one, samples, inodes at the end.
+fn changed(window: &Window<'_>) -> Vec<(usize, usize, usize, u16, BTreeSet<u64>)> {
+    let ports = listeners(window).into_iter();
+    let mut changed: Vec<_> = ports
+        .filter_map(|(port, samples)| {
+            let first = samples.iter().position(|sockets| !sockets.is_empty())?;
+            let mut known = &samples[first];
+            let (mut changes, mut without) = (0, 0);
+            for sockets in &samples[first + 1..] {
+                if sockets.is_empty() {
+                    without += 1;
+                    continue;
+                }
+                changes += usize::from(known.is_disjoint(sockets));
+                known = sockets;
+            }
+            let count = samples.len() - first;
+            (changes > 0).then(|| (changes, without, count, port, known.clone()))
+        })
+        .collect();
+    changed.sort_by_key(|(changes, _, _, port, _)| (std::cmp::Reverse(*changes), *port));
+    changed.truncate(MOST);
+    changed
+}
+
+/// Inodes of the sockets whose processes are looked for.
+pub(super) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
+    let changed = changed(window).into_iter();
+    changed.flat_map(|(.., inodes)| inodes).collect()
+}
+
+fn derive(window: &Window<'_>, evidence: &mut Evidence) {
+    if let Err(why) = window.answers("tcp") {
+        return evidence.absent(PROBE.yields, &why, SOURCE);
+    }
+    let owners = port::owners(window).ok();
+    for (changes, without, count, number, inodes) in changed(window) {
+        let subject = || Subject::new(Kind::Port, format!("tcp:{number}"));
+        let line = format!(
+            "port {number}: another listening socket {changes} times, none in {without} of {count} samples"
+        );
+        let origin = || Origin::new(SOURCE, line.clone());
+        evidence.number(&keys::LISTEN_CHANGES, subject(), changes as f64, origin());
+        let gap = without as f64 / count as f64;
+        evidence.number(&keys::LISTEN_GAP, subject(), gap, origin());
+        let owner = inodes.iter().find_map(|inode| owners?.get(inode));
+        if let Some(owner) = owner {
+            let name = format!("{} {}", owner.name, owner.pid);
+            evidence.text(&keys::LISTEN_PROCESS, subject(), name, origin());
+        }
+    }
+    let why = match window.moments().len() {
+        0 | 1 => Absence::because("the window has one sample only").remedy("--for 10s"),
+        _ => Absence::none("every port kept its listening socket"),
+    };
+    enter::unless_told(evidence, PROBE.yields, &why, SOURCE);
+}
+
+#[cfg(test)]
+mod tests {
+    use rungwise_model::kernel::{Endpoint, TcpSocket};
+
+    use super::*;
+    use crate::capture::{Capture, Moment};
+
+    fn changes(samples: &[&[u64]]) -> Option<(f64, f64)> {
+        let listener = |inode: &u64| TcpSocket {
+            local: Endpoint::new([0, 0, 0, 0].into(), 80),
+            state: LISTEN,
+            inode: *inode,
+            ..TcpSocket::default()
+        };
+        let moments = samples.iter().enumerate().map(|(at, inodes)| {
+            let answer = Answer::Tcp(inodes.iter().map(listener).collect());
+            Moment {
+                at_s: at as f64,
+                answers: [("tcp".to_owned(), Reply::Answer(answer))].into(),
+                ..Moment::default()
+            }
+        });
+        let capture = Capture {
+            moments: moments.collect(),
+            ..Capture::default()
+        };
+        let mut evidence = Evidence::over(4.0);
+        derive(&Window::of(&capture), &mut evidence);
+        let port = Subject::new(Kind::Port, "tcp:80");
+        let number = |key| evidence.quantity(key, &port).ok().map(|found| found.value);
+        Some((number(&keys::LISTEN_CHANGES)?, number(&keys::LISTEN_GAP)?))
+    }
+
+    #[test]
+    fn a_port_with_another_socket_than_before_has_changed_hands() {
+        assert_eq!(changes(&[&[1], &[], &[2], &[3]]), Some((2.0, 0.25)));
+        // It stays, is handed over, or ends.
+        assert_eq!(changes(&[&[1], &[1], &[1]]), None);
+        assert_eq!(changes(&[&[1], &[1, 2], &[2]]), None);
+        assert_eq!(changes(&[&[1], &[1], &[]]), None);
+    }
+}

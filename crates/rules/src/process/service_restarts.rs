@@ -1,0 +1,100 @@
+//! `service-restarts`: a service starts again and again.
+//!
+//! Between an end and the next start nobody listens on its port, so its clients are refused, and what was in work is lost. A supervisor that
+//! starts it at once hides it from everybody who looks at a list of processes.
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::Evidence;
+use rungwise_model::keys;
+
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const AGAIN: Threshold = Threshold {
+    name: "times in a window that another socket listens on the port",
+    value: 2.0,
+    origin: "own guess: one change is a deployment, two in a window of seconds are a loop",
+};
+
+const ONCE: Threshold = Threshold {
+    name: "the same, from which on it is watched",
+    value: 1.0,
+    origin: "by definition: another socket listens than before",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "service-restarts",
+    topic: "process",
+    summary: "a service starts again and again, or has just started again",
+    needs: &[
+        &keys::LISTEN_CHANGES,
+        &keys::LISTEN_GAP,
+        &keys::LISTEN_PROCESS,
+    ],
+    thresholds: &[AGAIN, ONCE],
+    knobs: &[],
+    doc: Doc {
+        looks_for: "A TCP port on which another socket listens than before: twice in the window or more, or once after a time in which nobody listened. Once without such a time is watched.",
+        hurts: "Connections are refused while nobody listens, requests in work are lost, caches are cold, and a JVM starts without compiled code.",
+        todo: "Find out why it ends: journalctl -u UNIT, the last lines of its log, dmesg for \"Out of memory\" or \"segfault\", coredumpctl, the exit code in `systemctl status` or `kubectl describe pod`.",
+        wrong: "A deployment or a restart on purpose is one change; whoever made it knows. A program that opens a port for each job, as passive FTP does, rarely gets the same port twice.",
+        sources: "inet_csk_listen_start of net/ipv4/inet_connection_sock.c, Linux 6.18; systemd.service(5), Restart=.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let changes = match evidence.each(&keys::LISTEN_CHANGES) {
+        Ok(changes) => changes,
+        Err(missing) if missing.why.is_none => Vec::new(),
+        Err(missing) => return Err(missing),
+    };
+    let mut findings = Vec::new();
+    for (port, times) in changes {
+        if times.value < ONCE.value {
+            continue;
+        }
+        let who = evidence
+            .words(&keys::LISTEN_PROCESS, port)
+            .map_or(String::new(), |owner| format!(", now {}", owner.value));
+        let gap = evidence.quantity(&keys::LISTEN_GAP, port).ok();
+        let refused = gap
+            .filter(|gap| gap.value > 0.0)
+            .map_or(String::new(), |gap| {
+                format!(
+                    "; nobody listened in {} of the samples",
+                    say::percent(gap.value)
+                )
+            });
+        let number = port.name().trim_start_matches("tcp:");
+        let again = times.value >= AGAIN.value;
+        let often = if again {
+            format!(" {} times", say::whole(times.value))
+        } else {
+            String::new()
+        };
+        let sentence = format!(
+            "the service on port {number} started again{often} in the window{who}{refused}"
+        );
+        let finding = if again {
+            Finding::act(port, sentence).severity(Grade::High)
+        } else if refused.is_empty() {
+            Finding::watch(port, sentence).severity(Grade::Medium)
+        } else {
+            Finding::act(port, sentence).severity(Grade::Medium)
+        };
+        let finding = finding
+            .confidence(Grade::High)
+            .cite(times.reading)
+            .refuted_by(
+                "the process on the port has the start time that it had an hour ago (ps -o lstart)",
+            );
+        findings.push(match gap {
+            Some(gap) => finding.cite(gap.reading),
+            None => finding,
+        });
+    }
+    if findings.is_empty() {
+        let clear = Finding::clear("every TCP port kept the socket that listens on it");
+        findings.push(clear.below(0.0, AGAIN.value));
+    }
+    Ok(findings)
+}
