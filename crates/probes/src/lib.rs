@@ -39,6 +39,7 @@ use rungwise_model::evidence::Evidence;
 /// All probes, sorted by id.
 pub static PROBES: &[&Probe] = &[
     &net::audit::PROBE,
+    &disk::errors::PROBE,
     &device::ethtool::PROBE,
     &device::features::PROBE,
     &cpu::irq_balancer::PROBE,

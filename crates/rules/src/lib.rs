@@ -57,6 +57,7 @@ pub static RULES: &[&Rule] = &[
     &jvm::deadlock::RULE,
     &process::descriptors_full::RULE,
     &memory::direct_reclaim::RULE,
+    &disk::disk_errors::RULE,
     &disk::disk_full::RULE,
     &disk::disk_queue::RULE,
     &disk::disk_readahead::RULE,

@@ -59,6 +59,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("deadlock", more(&keys::THREADS_DEADLOCKS)),
     ("descriptors-full", more(&keys::PROCESS_DESCRIPTORS)),
     ("direct-reclaim", more(&keys::MEMORY_ALLOCSTALL)),
+    ("disk-errors", more(&keys::DISK_ERRORS)),
     ("disk-full", less(&keys::MOUNT_AVAILABLE)),
     ("disk-queue", more(&keys::DISK_QUEUE)),
     ("disk-readahead", more(&keys::DISK_READ_AHEAD)),

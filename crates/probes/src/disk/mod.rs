@@ -1,6 +1,7 @@
 //! Block devices: what they do, and how their queues are set.
 
 pub(crate) mod diskstats;
+pub(crate) mod errors;
 pub(crate) mod mounts;
 pub(crate) mod queue;
 pub(crate) mod users;

@@ -1,5 +1,6 @@
 //! Block devices.
 
+pub(crate) mod disk_errors;
 pub(crate) mod disk_full;
 pub(crate) mod disk_queue;
 pub(crate) mod disk_readahead;

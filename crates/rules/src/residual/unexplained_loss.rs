@@ -21,6 +21,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CGROUP_PIDS_REFUSED,
         &keys::CONNTRACK_DROPPED,
         &keys::CPU_STEAL_MEAN,
+        &keys::DISK_ERRORS,
         &keys::LOSS_COUNTERS,
         &keys::LOSS_RATE,
         &keys::LOSS_SHARE,

@@ -135,7 +135,7 @@ pub(crate) static ROWS: &[Row] = &[
             ..full(&keys::DISK_BUSY, 0.95, DISK_CAUSES)
         }],
         saturation: &[waited(&keys::PSI_IO_FULL, 0.20, DISK_CAUSES)],
-        errors: &[],
+        errors: &[lost(&keys::DISK_ERRORS, 1.0, &["disk-errors"])],
     },
     Row {
         id: "mounts",
