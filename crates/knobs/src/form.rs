@@ -60,6 +60,8 @@ pub enum Form {
     Word,
     /// One of these words, which the file does not list.
     OneOf(&'static [&'static str]),
+    /// Whether a control group of version 1 is frozen. `FREEZING` is frozen, with threads that have not stopped yet.
+    Freezer,
     /// One word of several that the file offers, the chosen one in brackets: `always [madvise] never`.
     Choice,
 }
@@ -91,6 +93,7 @@ impl Form {
             Self::PowerOfTwo => rounded(value).is_some(),
             Self::Word | Self::Choice => is_name(value.trim()),
             Self::OneOf(words) => words.contains(&value.trim()),
+            Self::Freezer => ["THAWED", "FROZEN"].contains(&value.trim()),
             Self::Limit => value.trim() == "max" || value.trim().parse::<u64>().is_ok(),
             Self::WakeUp => value.trim() == NO_TIME || value.trim().parse::<u32>().is_ok(),
             Self::Quota => {
@@ -120,6 +123,8 @@ impl Form {
                 .split_whitespace()
                 .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
                 .map_or_else(|| text.into(), Cow::from),
+            // The kernel takes no `FREEZING`, and shows it for a moment after `FROZEN` was written.
+            Self::Freezer if text.trim() == "FREEZING" => "FROZEN".into(),
             _ => text.into(),
         }
     }
@@ -172,6 +177,8 @@ impl Form {
                 0 => Ok(NO_TIME.to_owned()),
                 time => within(time, 1, LONGEST_WAKE_UP, "us"),
             },
+            Self::Freezer if ["THAWED", "FROZEN"].contains(&wish) => Ok(wish.to_owned()),
+            Self::Freezer => Err("it is not THAWED or FROZEN".to_owned()),
             Self::OneOf(words) if words.contains(&wish) => Ok(wish.to_owned()),
             Self::OneOf(words) => Err(format!("it is not {}", words.join(" or "))),
             Self::Switch => match wish {
@@ -235,11 +242,12 @@ mod tests {
 
     use super::*;
 
-    const FORMS: [Form; 14] = [
+    const FORMS: [Form; 15] = [
         Form::Limit,
         Form::Quota,
         Form::WakeUp,
         Form::OneOf(&["on", "off"]),
+        Form::Freezer,
         Form::Mask,
         Form::CpuList,
         Form::PowerOfTwo,
@@ -263,6 +271,9 @@ mod tests {
         assert!(!Form::Words.same("4096", "4096 1"));
         assert!(Form::Choice.same("always [madvise] never", "madvise"));
         assert!(!Form::Choice.same("always [madvise] never", "always"));
+        assert!(
+            Form::Freezer.same("FREEZING\n", "FROZEN") && !Form::Freezer.same("FREEZING", "THAWED")
+        );
     }
 
     #[test]

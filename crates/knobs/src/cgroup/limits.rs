@@ -35,10 +35,7 @@ pub(crate) static FREEZER: Knob = Knob {
     by_hand: &[],
     writes: &[
         Target::File("/sys/fs/cgroup/**/cgroup.freeze", Form::Switch),
-        Target::File(
-            "/sys/fs/cgroup/**/freezer.state",
-            Form::OneOf(&["THAWED", "FROZEN", "FREEZING"]),
-        ),
+        Target::File("/sys/fs/cgroup/**/freezer.state", Form::Freezer),
     ],
     turn: Turn::Own {
         read: read_freezer,
