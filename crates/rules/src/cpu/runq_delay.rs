@@ -66,7 +66,8 @@ pub(crate) static RULE: Rule = Rule {
         hurts: "The wait is added to every answer, and a thread that holds a lock while it waits makes others wait too.",
         todo: "Depends on the cause, which the finding names. CPUs full: less work or more CPUs, no setting helps. Time \
             stolen: the hypervisor's placement (virt.vcpu_pin). A quota: see cfs-throttled. CPUs with time to spare: \
-            placement, so pin the threads (cpu.pin_threads), away from CPUs that are full of packets (net.irq_affinity).",
+            a mask or a weight that keeps the threads from them (affinity-narrow, cpu-weight-low), or placement: pin the threads \
+            (cpu.pin_threads), away from CPUs that are full of packets (net.irq_affinity).",
         wrong: "On a machine that others share, the wait is theirs to cause and passes: see noise-gate. A batch job that \
             waits harms nobody. Without --pid it is unknown who waits.",
         sources: "Brendan Gregg, Systems Performance, USE method; Documentation/accounting/psi.rst; \
@@ -203,9 +204,6 @@ fn cause(
     if let Some(softirq) = softirq.filter(|share| share.value > SOFTIRQ.value) {
         finding = finding.cite(softirq.reading).consider("net.irq_affinity");
     }
-    Ok(match thread {
-        Some(_) => finding.turn("cpu.pin_threads", "on"),
-        // Whom to pin is unknown.
-        None => finding.consider("cpu.pin_threads"),
-    })
+    // Which CPUs have room for whom is unknown, and a thread that is confined to a full CPU stays there when pinned.
+    Ok(finding.consider("cpu.pin_threads"))
 }

@@ -228,6 +228,8 @@ fn found(
         finding = finding.cite(cited.reading);
     }
     let larger = |finding: Finding| match (buffer, size) {
+        // A reader that loses all the time is late with any buffer.
+        (Some(_), Some(Size::Host(..))) if steady => finding.consider("net.rmem_max"),
         (Some(buffer), Some(Size::Host(part, now))) => {
             let wanted = room(buffer.value, received.value);
             let finding = finding.cite(now.reading);
@@ -249,10 +251,11 @@ fn found(
             "with a buffer for 50 ms of the traffic (SO_RCVBUF), as many datagrams are dropped",
         ));
     }
+    // Both help a reader that spends its time in system calls, and none that waits for something else.
     if shared {
-        finding = finding.turn("sock.reuseport", "on");
+        finding = finding.consider("sock.reuseport");
     }
-    finding = finding.turn("sock.recvmmsg", "32");
+    finding = finding.consider("sock.recvmmsg");
     if starved.is_none() && steady {
         finding = larger(finding);
     }

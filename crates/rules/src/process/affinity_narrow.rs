@@ -47,7 +47,9 @@ pub(crate) static RULE: Rule = Rule {
         looks_for: "Processes that may run on a part of the CPUs only, use most of these, wait for them in more than 10 % of the window, while the CPUs that they may not use are less than 70 % busy.",
         hurts: "The service queues for a part of the machine. Each request waits, although CPUs are free.",
         todo: "Widen the mask: taskset -acp LIST PID, CPUAffinity= of its unit, cpuset.cpus of its group, worker_cpu_affinity of nginx, cpu-map of haproxy.",
-        wrong: "The other CPUs may be reserved on purpose: isolated, or another service's. One pinned process alone on its CPU does not wait and is not found.",
+        wrong: "The other CPUs may be reserved on purpose: isolated, or another service's. One pinned process alone on its CPU does not wait and is not found. \
+            The cpuset of a control group narrows the mask as well, and is not read: then cpu.pin_threads does not take effect, as `knob apply` \
+            says, and virt.container_cpuset of the group is what to widen.",
         sources: "sched_setaffinity(2), taskset(1), cpuset(7); Documentation/scheduler/sched-stats.rst.",
     },
     judge,
