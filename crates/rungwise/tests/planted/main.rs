@@ -12,13 +12,16 @@
 #[path = "../it/run.rs"]
 mod run;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::{Duration, Instant};
 
 use rungwise_host::privilege::{self, Privilege};
 use rungwise_model::check::Outcome;
-use rungwise_testkit::faults::{CURES, Cure, FAULTS, Fault, How, Planted, Result, Says, page};
+use rungwise_testkit::faults::{
+    By, CURES, Cure, FAULTS, Fault, How, Planted, Result, Says, UNAPPLIED, page,
+};
 use serde_json::Value;
 
 use run::{Bench, Ended, Machine, binary};
@@ -101,11 +104,10 @@ fn stubborn(
     for attempt in 1..=ATTEMPTS {
         attempts = attempt;
         wrong = match plant(binary()) {
-            Ok(planted) => {
-                let mut wrong = judged(bench, fault, &planted);
-                let cures = CURES.iter().filter(|cure| cure.fault == fault.id);
+            Ok(mut planted) => {
+                let (findings, mut wrong) = judged(bench, fault, &planted);
                 if wrong.is_empty() {
-                    wrong.extend(cures.filter_map(|cure| uncured(bench, cure, &planted)));
+                    wrong = advised(bench, fault, &mut planted, &findings);
                 }
                 wrong
             }
@@ -139,10 +141,9 @@ fn until_idle(patience: Duration) {
     }
 }
 
-/// What is wrong with what `check` says.
-fn judged(bench: &Bench, fault: &Fault, planted: &Planted) -> Vec<String> {
-    let report = checked(bench, planted);
-    let findings = report["findings"].as_array().unwrap();
+/// What `check` says, and what is wrong with it.
+fn judged(bench: &Bench, fault: &Fault, planted: &Planted) -> (Vec<Value>, Vec<String>) {
+    let findings = found(bench, planted);
     let said = |rule: &str| {
         let of = findings.iter().filter(|finding| finding["rule"] == rule);
         of.map(told).collect::<Vec<_>>().join("; ")
@@ -200,61 +201,192 @@ fn judged(bench: &Bench, fault: &Fault, planted: &Planted) -> Vec<String> {
     }) {
         eprintln!("  {}", told(finding));
     }
+    (findings, wrong)
+}
+
+/// A value that a finding asks for.
+struct Advice<'f> {
+    finding: &'f Value,
+    knob: &'f str,
+    to: &'f str,
+    device: Option<&'f str>,
+}
+
+/// The values that the rules of a fault ask for. A rule that the fault must bring to watch may ask for one as well.
+fn advice<'f>(fault: &Fault, findings: &'f [Value]) -> Vec<Advice<'f>> {
+    let speaks = |finding: &&Value| {
+        let of_rule = |says: &&Says| finding["rule"] == says.rule;
+        let says = fault.speaks.iter().find(of_rule);
+        says.is_some_and(|says| {
+            let outcome = outcome(finding);
+            outcome == Outcome::Act || outcome == says.outcome
+        })
+    };
+    let mut all = Vec::new();
+    for finding in findings.iter().filter(speaks) {
+        for turn in finding["knobs"].as_array().unwrap() {
+            let knob = turn["id"].as_str().unwrap();
+            let device = turn["device"].as_str();
+            // Without a value it is a hint, and the value is up to the reader.
+            if let Some(to) = turn["to"].as_str() {
+                all.push(Advice {
+                    finding,
+                    knob,
+                    to,
+                    device,
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Takes the advice; what is wrong where it does not cure, or is in no list.
+fn advised(bench: &Bench, fault: &Fault, planted: &mut Planted, findings: &[Value]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let given = advice(fault, findings);
+    for advice in &given {
+        let rule = &advice.finding["rule"];
+        let turn = format!(
+            "{}: {} advises {}={}",
+            fault.id,
+            rule.as_str().unwrap(),
+            advice.knob,
+            advice.to
+        );
+        let cured = CURES.iter().any(|cure| {
+            cure.fault == fault.id && rule == cure.rule && cure.knobs.contains(&advice.knob)
+        });
+        let unapplied = UNAPPLIED.iter().find(|unapplied| {
+            unapplied.fault == fault.id && rule == unapplied.rule && unapplied.knob == advice.knob
+        });
+        match unapplied {
+            Some(unapplied) => eprintln!("  {turn}, not applied: {}", unapplied.why),
+            None if cured => {}
+            None => wrong.push(format!(
+                "{turn}, which is neither applied nor listed with a reason in UNAPPLIED: {}",
+                told(advice.finding)
+            )),
+        }
+    }
+    let pid = planted.pid;
+    for cure in CURES.iter().filter(|cure| cure.fault == fault.id) {
+        let of_cure = |advice: &&Advice<'_>| {
+            let Advice { finding, knob, .. } = advice;
+            let subject = finding["subject"].as_str().unwrap();
+            // Not to what else the machine runs: the rule may be right about that, too.
+            let planted = fault
+                .speaks
+                .iter()
+                .any(|says| says.rule == cure.rule && says.is(outcome(finding), subject, pid));
+            finding["rule"] == cure.rule && planted && cure.knobs.contains(knob)
+        };
+        let mut taken: Vec<&Advice<'_>> = given.iter().filter(of_cure).collect();
+        // Of several subjects the first.
+        let first = taken.first().map(|advice| &advice.finding["subject"]);
+        taken.retain(|advice| Some(&advice.finding["subject"]) == first);
+        if taken.len() == cure.knobs.len() {
+            wrong.extend(uncured(bench, cure, planted, &taken).err());
+        } else {
+            let Cure { rule, knobs, .. } = cure;
+            wrong.push(format!(
+                "{}: {rule} does not advise all of {knobs:?}, which CURES lists",
+                fault.id
+            ));
+        }
+    }
     wrong
 }
 
-/// How often is asked after the advice was applied: TCP finds a segment size that passes after five timeouts, some 7 s.
+/// How often is asked after the advice was taken: what was dropped or queued before has to pass.
 const LATER: usize = 8;
 
-/// Applies the advice; what is wrong where the rule acts all the same.
-fn uncured(bench: &Bench, cure: &Cure, planted: &Planted) -> Option<String> {
-    let acts = || {
-        let report = checked(bench, planted);
-        let findings = report["findings"].as_array().unwrap().clone();
-        findings
-            .into_iter()
-            .find(|finding| finding["rule"] == cure.rule && finding["outcome"] == "act")
-    };
-    let before = acts()?;
-    let wish = before["knobs"].as_array().unwrap().iter().find_map(|turn| {
-        (turn["id"] == cure.knob).then(|| {
-            (
-                turn["to"].as_str().unwrap_or_default().to_owned(),
-                turn["device"].as_str().map(str::to_owned),
-            )
-        })
-    });
-    let Some((to, device)) = wish else {
-        return Some(format!("{}: no wish for {}", cure.rule, cure.knob));
-    };
-    let turn = format!("{}={to}", cure.knob);
-    let mut arguments = vec![
-        "knob",
-        "apply",
-        &turn,
-        "--evidence-for",
-        "0s",
-        "--for",
-        "5m",
-    ];
-    if let Some(device) = &device {
+/// Takes the advice and goes back; what is wrong where the rule speaks of the same subject all the same.
+fn uncured(
+    bench: &Bench,
+    cure: &Cure,
+    planted: &mut Planted,
+    taken: &[&Advice<'_>],
+) -> std::result::Result<(), String> {
+    let given = taken[0].finding;
+    let turns = taken
+        .iter()
+        .map(|advice| format!("{}={}", advice.knob, advice.to));
+    let turns: Vec<String> = turns.collect();
+    let mut arguments = vec!["knob", "apply", "--evidence-for", "0s", "--for", "5m"];
+    arguments.extend(turns.iter().map(String::as_str));
+    if let Some(device) = taken.iter().find_map(|advice| advice.device) {
         arguments.extend(["--device", device]);
     }
-    let run = |arguments: &[&str]| {
+    let run = |planted: &Planted, by: By, arguments: &[&str]| {
         let mut command = bench.command(arguments);
-        let output = if cure.of_machine {
+        let output = if by == By::Machine {
             command.output().unwrap()
         } else {
             planted.namespace.run(move || command.output()).unwrap()
         };
-        Ended::from(output).expect(0);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let failed = || format!("{}: {arguments:?}: {stderr}", cure.fault);
+        output.status.success().then_some(()).ok_or_else(failed)
     };
-    // A test that is killed or panics leaves the undoing to `--for`.
-    run(&arguments);
-    let cured = (0..LATER).any(|_| acts().is_none());
-    run(&["knob", "undo"]);
-    eprintln!("  {turn} cures it: {cured}");
-    (!cured).then(|| format!("{}: {turn} does not cure it: {}", cure.fault, told(&before)))
+    for by in cure.by {
+        match by {
+            By::Restart(options) => planted.restart(options).map_err(|why| why.to_string())?,
+            // A test that is killed or panics leaves the undoing to `--for`.
+            By::Namespace | By::Machine => run(planted, *by, &arguments)?,
+        }
+    }
+    let (rule, about) = (&given["rule"], &given["subject"]);
+    let before = cure.harm.map(|key| cited(given, key));
+    let speaks = || {
+        found(bench, planted).into_iter().find(|said| {
+            let as_bad = outcome(said) == Outcome::Act || outcome(said) == outcome(given);
+            // Where several of its kind are as bad as the one before, the rule speaks of the host.
+            let about = said["subject"] == *about || said["subject"] == "host";
+            let speaks = said["rule"] == *rule && about && as_bad;
+            let halved = |key| before.is_some_and(|before| cited(said, key) <= before / 2.0);
+            speaks && !cure.harm.is_some_and(halved)
+        })
+    };
+    // A test that fails in between undoes what it applied to the machine all the same.
+    let asked = catch_unwind(AssertUnwindSafe(|| {
+        let mut said = None;
+        let _ = (0..LATER).any(|_| {
+            said = speaks();
+            said.is_none()
+        });
+        said
+    }));
+    for by in cure.by.iter().filter(|by| !matches!(by, By::Restart(_))) {
+        run(planted, *by, &["knob", "undo"])?;
+    }
+    let said = asked.unwrap_or_else(|panic| resume_unwind(panic));
+    let turns = turns.join(" ");
+    eprintln!("  {turns} cures it: {}", said.is_none());
+    match said {
+        None => Ok(()),
+        Some(said) => Err(format!(
+            "{}: {turns} does not cure it: {}",
+            cure.fault,
+            told(&said)
+        )),
+    }
+}
+
+/// The sum of the readings of this key, a rate or a share, that a finding cites.
+fn cited(finding: &Value, key: &str) -> f64 {
+    let lines = finding["evidence"].as_array().unwrap();
+    let value = |line: &Value| {
+        // `raw line (key subject = value)`
+        let line = line["line"].as_str().unwrap();
+        let (subject, value) = line.rsplit_once(" = ")?;
+        let of_key = subject.rsplit_once(" (")?.1.starts_with(&format!("{key} "));
+        let number = value.split(['/', ' ', ')']).next()?;
+        of_key.then(|| number.parse::<f64>().ok()).flatten()
+    };
+    let values: Vec<f64> = lines.iter().filter_map(value).collect();
+    assert!(!values.is_empty(), "no {key} in {finding}");
+    values.iter().sum()
 }
 
 fn told(finding: &Value) -> String {
@@ -275,6 +407,14 @@ fn outcome(finding: &Value) -> Outcome {
 fn topic(rule: &str) -> &'static str {
     let of = rungwise_rules::RULES.iter().find(|known| known.id == rule);
     of.unwrap_or_else(|| panic!("no rule {rule}")).topic
+}
+
+/// The findings of `check`, run inside.
+fn found(bench: &Bench, planted: &Planted) -> Vec<Value> {
+    checked(bench, planted)["findings"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 /// The document of `check`, run inside.
@@ -308,13 +448,24 @@ fn checked(bench: &Bench, planted: &Planted) -> Value {
 
 #[test]
 fn every_rule_of_the_table_exists_and_the_page_is_fresh() {
-    for cure in CURES {
-        topic(cure.rule);
-        assert!(
-            FAULTS.iter().any(|fault| fault.id == cure.fault),
-            "{cure:?}"
-        );
+    let cures = CURES.iter().flat_map(|cure| {
+        let knobs = cure.knobs.iter();
+        knobs.map(|knob| (cure.fault, cure.rule, *knob))
+    });
+    let unapplied = UNAPPLIED
+        .iter()
+        .map(|advice| (advice.fault, advice.rule, advice.knob));
+    let mut listed: Vec<_> = cures.chain(unapplied).collect();
+    for (fault, rule, knob) in &listed {
+        let rule = rungwise_rules::RULES.iter().find(|known| known.id == *rule);
+        let gives = rule.is_some_and(|rule| rule.knobs.contains(knob));
+        let planted = FAULTS.iter().any(|known| known.id == *fault);
+        assert!(gives && planted, "{fault}: {rule:?} {knob}");
     }
+    let all = listed.len();
+    listed.sort_unstable();
+    listed.dedup();
+    assert_eq!(listed.len(), all, "an advice is listed twice");
     for fault in FAULTS {
         let may = fault.may.iter().map(|(rule, _)| rule);
         for rule in fault.speaks.iter().map(|says| &says.rule).chain(may) {

@@ -69,6 +69,23 @@ fn neighbour(program: &Path) -> Result<Planted> {
         .keep(client))
 }
 
+pub(super) const AFFINITY: Fault = Fault {
+    id: "narrow CPU affinity",
+    planted: "Two processes that always have work and may run on CPU 0 alone; the other CPUs are idle.",
+    speaks: &[acts("affinity-narrow", "process/PID")],
+    may: &[("runq-delay", "the two wait for a CPU")],
+    how: How::Here(affinity),
+};
+
+fn affinity(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let pinned = [spinner(Some(&[0]))?, spinner(Some(&[0]))?];
+    Ok(Planted::in_namespace(server)
+        .suffered_by(pinned[0].pid())
+        .keep(pinned)
+        .keep(client))
+}
+
 pub(super) const NOISE: Fault = Fault {
     id: "noisy machine",
     planted: "Twice as many spinning processes as CPUs.",

@@ -32,8 +32,18 @@ pub struct Planted {
     pub pid: Option<u32>,
     /// The latencies of its traffic, for `--load`.
     pub load: Option<NamedTempFile>,
+    /// The service that can start again with other options.
+    served: Option<Served>,
     /// Traffic, services, groups and the other namespace; ended in this order, before the namespace.
     held: Vec<Box<dyn Held>>,
+}
+
+/// A `serve udp` and how it was started.
+#[derive(Debug)]
+struct Served {
+    program: PathBuf,
+    options: Vec<String>,
+    service: Option<Service>,
 }
 
 /// Something that ends when dropped.
@@ -48,6 +58,7 @@ impl Planted {
             namespace,
             pid: None,
             load: None,
+            served: None,
             held: Vec::new(),
         }
     }
@@ -64,6 +75,45 @@ impl Planted {
         file.write_all(table.as_bytes())?;
         self.load = Some(file);
         Ok(self)
+    }
+
+    /// Starts `serve udp` in this namespace, so that [`Planted::restart`] can start it again.
+    pub(super) fn serving(mut self, program: &Path, options: &[&str]) -> Result<Self> {
+        self.served = Some(Served {
+            program: program.to_owned(),
+            options: options.iter().map(ToString::to_string).collect(),
+            service: Some(serve_udp(program, &self.namespace, options)?),
+        });
+        Ok(self)
+    }
+
+    /// The service of [`Planted::serving`] is what suffers.
+    pub(super) fn suffered_by_its_service(mut self) -> Self {
+        let served = self.served.as_ref();
+        self.pid = served.and_then(|served| Some(served.service.as_ref()?.pid()));
+        self
+    }
+
+    /// Starts the service again with these options beside those that it had.
+    pub fn restart(&mut self, more: &[&str]) -> Result<()> {
+        let served = self
+            .served
+            .as_mut()
+            .ok_or("this fault has no service to start again")?;
+        // The port is free once it has ended.
+        drop(served.service.take());
+        let options = served
+            .options
+            .iter()
+            .map(String::as_str)
+            .chain(more.iter().copied());
+        let options: Vec<&str> = options.collect();
+        let service = serve_udp(&served.program, &self.namespace, &options)?;
+        if self.pid.is_some() {
+            self.pid = Some(service.pid());
+        }
+        served.service = Some(service);
+        Ok(())
     }
 
     /// Keeps `what` until the end.

@@ -6,6 +6,7 @@
 //! of it. What two CPUs or this kernel cannot show is in the list as well, with the reason and with what is
 //! judged in its place, so that a hole is seen and not forgotten.
 
+mod advice;
 mod cpu;
 mod group;
 mod lab;
@@ -23,6 +24,7 @@ use std::path::Path;
 
 use rungwise_model::check::Outcome;
 
+pub use advice::{By, CURES, Cure, UNAPPLIED, Unapplied};
 pub use lab::Planted;
 
 /// Why a fault could not be planted, in words for whoever runs the tests.
@@ -106,39 +108,11 @@ pub enum How {
     },
 }
 
-/// Advice that is applied to a planted fault and must cure it.
-#[derive(Clone, Copy, Debug)]
-pub struct Cure {
-    /// The fault.
-    pub fault: &'static str,
-    /// The rule that gives the advice; it acts before, and no longer afterwards.
-    pub rule: &'static str,
-    /// The knob, which is turned to what the finding wishes.
-    pub knob: &'static str,
-    /// It is a setting of the machine and not of the fault's namespace.
-    pub of_machine: bool,
-}
-
-/// What the test applies.
-pub const CURES: &[Cure] = &[
-    Cure {
-        fault: "full neighbour table",
-        rule: "neigh-full",
-        knob: "net.neigh_gc",
-        of_machine: true,
-    },
-    Cure {
-        fault: "asymmetric route",
-        rule: "rp-filter-drop",
-        knob: "net.rp_filter",
-        of_machine: false,
-    },
-];
-
 /// All of them; the healthy one first, then by what is sick.
 pub const FAULTS: &[Fault] = &[
     udp::HEALTHY,
     udp::TINY_BUFFER,
+    udp::BURST,
     udp::SLOW_READER,
     udp::SHARED_SOCKET,
     udp::FOUGHT_FOR_SOCKET,
@@ -149,6 +123,7 @@ pub const FAULTS: &[Fault] = &[
     tcp::DELAYED_ACK,
     tcp::HELD_BACK,
     steering::ONE_CPU,
+    steering::ONE_CPU_GROUP,
     steering::BACKLOG,
     steering::MANY_RULES,
     steering::SOURCE_CHECK,
@@ -167,6 +142,7 @@ pub const FAULTS: &[Fault] = &[
     path::REORDERING,
     cpu::QUOTA,
     cpu::NEIGHBOUR,
+    cpu::AFFINITY,
     cpu::NOISE,
     cpu::STEAL,
     group::QUOTA_ABOVE,
@@ -267,13 +243,7 @@ pub fn page() -> String {
         for (rule, why) in fault.may {
             let _ = writeln!(page, "- {rule}: {why}");
         }
-        for cure in CURES.iter().filter(|cure| cure.fault == fault.id) {
-            let _ = writeln!(
-                page,
-                "\nThe test applies the advice of {} ({}), and the rule must no longer act.",
-                cure.rule, cure.knob
-            );
-        }
+        advice::describe(&mut page, fault.id);
     }
     page
 }

@@ -233,17 +233,18 @@ fn one_thread(_: &Path) -> Result<Planted> {
 
 pub(super) const DESCRIPTORS: Fault = Fault {
     id: "service: descriptors used up",
-    planted: "nginx with one worker that may open 64 files, and wrk with 200 connections.",
-    speaks: &[first("descriptors-full", "process/*")],
+    planted: "nginx with one worker that may open 64 files (a soft limit, as raising a hard one needs CAP_SYS_RESOURCE), and wrk with \
+              200 connections.",
+    speaks: &[first("descriptors-full", "process/PID")],
     may: WAITS,
     how: How::Here(descriptors),
 };
 
 fn descriptors(_: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
-    let (master, folder) = nginx(&server, &[], (1, "worker_rlimit_nofile 64;", HELLO))?;
+    let (master, folder) = nginx(&server, &["prlimit", "--nofile=64:1024"], (1, "", HELLO))?;
     let load = wrk(&client, 200)?;
-    let pid = master.pid();
+    let pid = *workers(&master)?.first().ok_or("nginx has no worker")?;
     Ok(Planted::in_namespace(server)
         .suffered_by(pid)
         .keep(load)

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rungwise_host::Host as _;
 use rungwise_host::namespace::Namespace;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::lab::{DEVICE, Lab, Planted, load_udp, run, serve_udp, service_address};
 use super::traffic::{Pace, datagrams};
@@ -38,13 +40,35 @@ fn one_cpu(_: &Path) -> Result<Planted> {
     let lab = Lab::new()?;
     run(&lab.server, NFT, filter())?;
     lab.steer("1")?;
-    flooded(lab)
+    flooded(lab, 1)
 }
 
-/// Datagrams from CPU 1 to a socket that nobody reads: the sender shares its CPU with no reader, and what the other
+pub(super) const ONE_CPU_GROUP: Fault = Fault {
+    id: "steering to one CPU, two sockets",
+    planted: "The same, and two sockets (SO_REUSEPORT) take the datagrams, so that more CPUs do not contend for one.",
+    speaks: &[acts("irq-one-cpu", "cpu/0")],
+    may: ONE_CPU.may,
+    how: How::Here(one_cpu_group),
+};
+
+fn one_cpu_group(_: &Path) -> Result<Planted> {
+    let lab = Lab::new()?;
+    run(&lab.server, NFT, filter())?;
+    lab.steer("1")?;
+    flooded(lab, 2)
+}
+
+/// Datagrams from CPU 1 to so many sockets that nobody reads: the sender shares its CPU with no reader, and what the other
 /// CPU does is softirqs alone.
-fn flooded(Lab { server, client }: Lab) -> Result<Planted> {
-    let socket = server.run(|| UdpSocket::bind(service_address()))?;
+fn flooded(Lab { server, client }: Lab, sockets: usize) -> Result<Planted> {
+    let bind = move |_| -> std::io::Result<OwnedFd> {
+        let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+        let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+        sockopt::set_socket_reuseport(&socket, sockets > 1)?;
+        rustix::net::bind(&socket, &service_address())?;
+        Ok(socket)
+    };
+    let socket = server.run(move || (0..sockets).map(bind).collect::<std::io::Result<Vec<_>>>())?;
     let traffic = datagrams(&client, service_address(), 64, Pace::Flood, Some(SENDING))?;
     Ok(Planted::in_namespace(server)
         .keep(traffic)
@@ -54,8 +78,8 @@ fn flooded(Lab { server, client }: Lab) -> Result<Planted> {
 
 pub(super) const BACKLOG: Fault = Fault {
     id: "backlog drops",
-    planted: "Receive steering names CPU 0 alone, and CPU 1 hands packets over quicker than it takes them, in bursts as long as its time \
-              slices, and the backlog overflows. (Its length is a setting of the whole machine and stays as it is.)",
+    planted: "Receive steering names CPU 0 alone, and CPU 1 hands packets for two sockets over quicker than it takes them, in bursts \
+              as long as its time slices, and the backlog overflows. (Its length is a setting of the whole machine and stays as it is.)",
     speaks: &[acts("softnet-drop", "cpu/0")],
     may: &[
         (
@@ -74,7 +98,7 @@ pub(super) const BACKLOG: Fault = Fault {
 fn backlog(_: &Path) -> Result<Planted> {
     let lab = Lab::new()?;
     lab.steer("1")?;
-    flooded(lab)
+    flooded(lab, 2)
 }
 
 pub(super) const MANY_RULES: Fault = Fault {
@@ -88,7 +112,7 @@ pub(super) const MANY_RULES: Fault = Fault {
 fn many_rules(_: &Path) -> Result<Planted> {
     let lab = Lab::new()?;
     run(&lab.server, NFT, filter())?;
-    flooded(lab)
+    flooded(lab, 1)
 }
 
 /// Reads rules from its standard input.
@@ -129,7 +153,7 @@ fn source_check(_: &Path) -> Result<Planted> {
         let _ = writeln!(rules, "rule add from 192.0.2.{uplink} lookup main");
     }
     run(&lab.server, &["ip", "-batch", "-"], rules)?;
-    flooded(lab)
+    flooded(lab, 1)
 }
 
 pub(super) const FULL_CONNTRACK: Fault = Fault {

@@ -75,6 +75,8 @@ pub(super) enum Pace {
     Flood,
     /// That many in a row, and again after a millisecond.
     Bursts(usize),
+    /// That many system calls of 64 datagrams each, and again after most of a second.
+    Rare(usize),
 }
 
 /// Datagrams from `flows` ports to `to`, sent from `cpu` alone where one is named. Replies are let go.
@@ -90,7 +92,7 @@ pub(super) fn datagrams(
             .map(|_| {
                 let socket = UdpSocket::bind("0.0.0.0:0")?;
                 socket.set_nonblocking(true)?;
-                if let Pace::Flood = pace {
+                if let Pace::Flood | Pace::Rare(_) = pace {
                     send_together(&socket)?;
                 }
                 Ok(socket)
@@ -100,6 +102,7 @@ pub(super) fn datagrams(
     let (calls, bytes, pause) = match pace {
         Pace::Flood => (flows, DATAGRAM * TOGETHER, Duration::ZERO),
         Pace::Bursts(count) => (count, DATAGRAM, Duration::from_millis(1)),
+        Pace::Rare(count) => (count, DATAGRAM * TOGETHER, Duration::from_millis(700)),
     };
     let block = vec![0; bytes];
     let mut reply = [0; DATAGRAM];

@@ -59,6 +59,22 @@ fn tiny_buffer(program: &Path) -> Result<Planted> {
         .keep(client))
 }
 
+pub(super) const BURST: Fault = Fault {
+    id: "burst beyond the receive buffer",
+    planted: "An echo service with a receive buffer as the kernel gives it, which holds some 250 datagrams, and bursts of 768 with 0.7 s \
+              between them.",
+    speaks: &[acts("udp-rcvbuf-drop", "port/udp/10.78.0.1:9000")],
+    may: &[],
+    how: How::Here(burst),
+};
+
+fn burst(program: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let planted = Planted::in_namespace(server).serving(program, &["--pin=0"])?;
+    let traffic = datagrams(&client, service_address(), 1, Pace::Rare(12), Some(1))?;
+    Ok(planted.keep(traffic).keep(client))
+}
+
 pub(super) const SLOW_READER: Fault = Fault {
     id: "receive-buffer drops",
     planted: "A receive buffer as the kernel gives it, four datagrams a millisecond, and a reader that does something \
@@ -103,17 +119,13 @@ pub(super) const SHARED_SOCKET: Fault = Fault {
 
 fn shared_socket(program: &Path) -> Result<Planted> {
     let Lab { server, client } = Lab::new()?;
-    let service = serve_udp(program, &server, &["--workers", "2"])?;
+    let planted = Planted::in_namespace(server).serving(program, &["--workers", "2"])?;
     let load = load_udp(
         program,
         &client,
         &["--threads", "2", "--pin", "--sockets", "8", "--depth", "8"],
     )?;
-    Ok(Planted::in_namespace(server)
-        .suffered_by(service.pid())
-        .keep(load)
-        .keep(service)
-        .keep(client))
+    Ok(planted.suffered_by_its_service().keep(load).keep(client))
 }
 
 pub(super) const FOUGHT_FOR_SOCKET: Fault = Fault {
