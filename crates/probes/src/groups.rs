@@ -167,6 +167,16 @@ pub(crate) const LIMITS: &[Limits] = &[
         &[("pids.current", Often::Last), ("pids.events", Often::Ends)],
     ),
     v1("freezer", &[("freezer.state", is_frozen)], &[]),
+    v2(
+        "cpuset",
+        &[("cpuset.cpus", is_said)],
+        &[("cpuset.cpus.effective", Often::Last)],
+    ),
+    v1(
+        "cpuset",
+        &[("cpuset.cpus", is_said)],
+        &[("cpuset.effective_cpus", Often::Last)],
+    ),
 ];
 
 /// Of `freezer.state` (version 1) or `cgroup.freeze` (version 2): the processes of the group are stopped, or are about to be.
@@ -226,7 +236,8 @@ pub(crate) struct Groups {
     counters: BTreeMap<String, Often>,
     /// How many forks were refused in each group, at the first look.
     refused: BTreeMap<String, Raw>,
-    /// Some group is limited in more than its number of processes, as nearly every service is by systemd.
+    /// Some group is limited in more than its number of processes, as nearly every service is by systemd, and its CPUs, which each
+    /// process tells by itself.
     wants_members: bool,
     /// Freezers of the groups that a service is in, read at every sample.
     freezers: BTreeSet<String>,
@@ -394,7 +405,7 @@ impl Groups {
             moment.files.insert(path, raw);
         }
         if is_limited {
-            self.wants_members |= limits.controller != "pids";
+            self.wants_members |= !["pids", "cpuset"].contains(&limits.controller);
             let settings = limits.settings.iter().map(|(file, _)| (*file, Often::Last));
             for (file, often) in settings.chain(limits.counters.iter().copied()) {
                 self.counters.insert(format!("{folder}/{file}"), often);

@@ -63,6 +63,7 @@ pub static PROBES: &[&Probe] = &[
     &net::protocols::PROBE,
     &net::sockstat::PROBE,
     &process::processes::PROBE,
+    &process::cpusets::PROBE,
     &process::descriptors::PROBE,
     &disk::users::PROBE,
     &process::limits::PROBE,

@@ -9,6 +9,7 @@
 
 mod arrows;
 mod docs;
+mod licences;
 mod new;
 mod registries;
 mod sources;

@@ -30,6 +30,8 @@ keys! { PROCESS;
     PROCESS_BUSIEST_NAME = "process.busiest_name", Text, Process, "Name and id of its busiest thread";
     PROCESS_BUSIEST_THREAD = "process.busiest_thread", Fraction, Process, "CPU time of its busiest thread as a share of the window";
     PROCESS_CHILDREN_CPU = "process.children_cpu", Ratio, Process, "CPU time of its children that ended in the window, in CPUs";
+    PROCESS_CPUSET = "process.cpuset", Text, Process, "CPUs that the cpuset of its control group leaves it";
+    PROCESS_CPUSET_GROUP = "process.cpuset_group", Text, Process, "That group";
     PROCESS_DESCRIPTORS = "process.descriptors", Fraction, Process, "Open file descriptors as a share of its limit (RLIMIT_NOFILE)";
     PROCESS_DESCRIPTOR_LIMIT = "process.descriptor_limit", Count, Process, "Its limit of open file descriptors";
     PROCESS_FROZEN_FILES = "process.frozen_files", Fraction, Process, "Share of the samples in which one of its threads waited, in a system call that changes a file, for a frozen file system to be thawed";

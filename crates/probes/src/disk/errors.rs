@@ -1,32 +1,33 @@
-//! Errors that file systems and disks have counted: ext4, btrfs, arrays of md, SCSI.
+//! Errors that file systems have counted, and arrays that lack a member: ext4, btrfs, md.
 //!
 //! The block layer itself counts no failed request. ext4 counts errors that it found since the last fsck, btrfs counts by kind and device, md
-//! counts the members that an array lacks, and the SCSI layer counts requests that ended in an error. Where none of these is there (xfs on NVMe,
-//! say) errors are in the kernel's log alone.
-//! Sources: fs/ext4/sysfs.c, fs/btrfs/sysfs.c, drivers/md/md.c, `drivers/scsi/scsi_sysfs.c`, Linux 6.18.
+//! counts the members that an array lacks. Where none of these is there (xfs on an SSD, say) errors are in the kernel's log alone. `ioerr_cnt`
+//! of SCSI is no such count: `scsi_complete` adds to it for each command with a result, among them those of media that are absent.
+//! Sources: fs/ext4/sysfs.c, fs/btrfs/sysfs.c, drivers/md/md.c, Linux 6.18.
 
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
 
 use crate::{Cost, Probe, Source, Window, enter};
 
+/// How many kinds of file systems there are: it shows that this probe looked, where nothing that counts is found.
+const KINDS: &str = "/sys/fs";
 const EXT4: &str = "/sys/fs/ext4/*/errors_count";
 const EXT4_LAST: &str = "/sys/fs/ext4/*/last_error_func";
 const BTRFS: &str = "/sys/fs/btrfs/*/devinfo/*/error_stats";
 const DEGRADED: &str = "/sys/block/*/md/degraded";
-const SCSI: &str = "/sys/block/*/device/ioerr_cnt";
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "disk-errors",
-    summary: "errors counted by ext4, btrfs, md and SCSI",
+    summary: "errors counted by ext4 and btrfs, and arrays of md that lack a member",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
+        Source::once("/sys/fs#count"),
         Source::ends(EXT4),
         Source::once(EXT4_LAST),
         Source::ends(BTRFS),
-        Source::ends(SCSI),
         Source::once(DEGRADED),
     ],
     yields: &[
@@ -37,27 +38,23 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 ext4 keeps its count over reboots until e2fsck clears it; the function that found the last error is cited. The five counters of btrfs (write, \
-read, flush, corruption, generation) are added up and kept until `btrfs device stats --reset`. The count of SCSI begins at boot and has requests in it that a disk \
-does not support, so of SCSI only what grows in the window is told. Disks and file systems that count nothing (NVMe, virtio, xfs) are not seen \
-here: look for \"I/O error\" in dmesg. Sources: fs/ext4/sysfs.c, fs/btrfs/sysfs.c, drivers/md/md.c and drivers/scsi/scsi_sysfs.c of Linux 6.18.",
+read, flush, corruption, generation) are added up and kept until `btrfs device stats --reset`. The count of SCSI is not read: it has every command in it that did not end well, \
+polls of an empty drive and questions of smartctl included. File systems that count nothing, such as xfs, are not seen \
+here: look for \"I/O error\" in dmesg. Sources: fs/ext4/sysfs.c, fs/btrfs/sysfs.c, drivers/md/md.c of Linux 6.18.",
 };
 
-/// One number of a file: decimal, hexadecimal with `0x`, or the sum of the last words of its lines.
+/// One number of a file, or the sum of the last words of its lines.
 fn count(text: &str) -> Option<f64> {
-    let number = |word: &str| match word.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => word.parse().ok(),
-    };
     let words = text
         .lines()
         .filter_map(|line| line.split_ascii_whitespace().last());
-    let numbers: Option<Vec<u64>> = words.map(number).collect();
+    let numbers: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
     let numbers = numbers.filter(|numbers| !numbers.is_empty())?;
     Some(numbers.iter().map(|number| *number as f64).sum())
 }
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
-    for (pattern, keeps) in [(EXT4, true), (BTRFS, true), (SCSI, false)] {
+    for pattern in [EXT4, BTRFS] {
         for (path, stars) in window.matching(pattern) {
             let Some(name) = stars.last() else { continue };
             let name = match pattern {
@@ -83,20 +80,15 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             let origin = || Origin::new(path, format!("{now}{seen}"));
             let texts = window.texts(path).unwrap_or_default();
             let before = texts.first().filter(|_| texts.len() > 1);
-            match before.and_then(|(_, text)| count(text)) {
-                Some(before) => {
-                    let key = &keys::DISK_ERRORS;
-                    evidence.number(key, subject(), (now - before).max(0.0), origin());
-                }
-                None => {
-                    let why = Absence::because("the window has one sample only");
-                    let why = why.remedy("--for 10s");
-                    enter::absent(evidence, &keys::DISK_ERRORS, subject(), why, origin());
-                }
+            if let Some(before) = before.and_then(|(_, text)| count(text)) {
+                let key = &keys::DISK_ERRORS;
+                evidence.number(key, subject(), (now - before).max(0.0), origin());
+            } else {
+                let why = Absence::because("the window has one sample only");
+                let why = why.remedy("--for 10s");
+                enter::absent(evidence, &keys::DISK_ERRORS, subject(), why, origin());
             }
-            if keeps {
-                evidence.number(&keys::DISK_ERRORS_KEPT, subject(), now, origin());
-            }
+            evidence.number(&keys::DISK_ERRORS_KEPT, subject(), now, origin());
         }
     }
     for (path, stars) in window.matching(DEGRADED) {
@@ -109,8 +101,12 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             evidence.number(&keys::DISK_DEGRADED, subject, missing, origin);
         }
     }
-    let none = Absence::none("no disk and no file system here counts errors");
-    enter::unless_told(evidence, PROBE.yields, &none, EXT4);
+    // An older capture did not look.
+    let why = match window.text(KINDS) {
+        Ok(_) => Absence::none("no disk and no file system here counts errors"),
+        Err(why) => why,
+    };
+    enter::unless_told(evidence, PROBE.yields, &why, EXT4);
 }
 
 #[cfg(test)]
@@ -119,9 +115,8 @@ mod tests {
     use crate::capture::{Capture, Moment, Raw};
 
     #[test]
-    fn counters_are_decimal_hexadecimal_or_a_list() {
+    fn a_counter_is_one_number_or_a_list() {
         assert_eq!(count("3\n"), Some(3.0));
-        assert_eq!(count("0x1f\n"), Some(31.0));
         let btrfs =
             "write_errs 0\nread_errs 2\nflush_errs 0\ncorruption_errs 5\ngeneration_errs 0\n";
         assert_eq!(count(btrfs), Some(7.0));
@@ -137,6 +132,7 @@ mod tests {
                 ("/sys/fs/ext4/sda1/errors_count", errors),
                 ("/sys/fs/ext4/sda1/last_error_func", "ext4_lookup\n"),
                 ("/sys/block/md0/md/degraded", "1\n"),
+                (KINDS, "9"),
             ]
             .map(|(path, text)| (path.to_owned(), Raw::Text(text.to_owned())))
             .into(),
@@ -150,10 +146,10 @@ mod tests {
         derive(&Window::of(&capture), &mut evidence);
         let number = |key, disk: &str| {
             let subject = Subject::new(Kind::Disk, disk);
-            evidence.quantity(key, &subject).unwrap().value
+            evidence.quantity(key, &subject).unwrap().value as i64
         };
-        assert_eq!(number(&keys::DISK_ERRORS, "sda1"), 3.0);
-        assert_eq!(number(&keys::DISK_ERRORS_KEPT, "sda1"), 5.0);
-        assert_eq!(number(&keys::DISK_DEGRADED, "md0"), 1.0);
+        assert_eq!(number(&keys::DISK_ERRORS, "sda1"), 3);
+        assert_eq!(number(&keys::DISK_ERRORS_KEPT, "sda1"), 5);
+        assert_eq!(number(&keys::DISK_DEGRADED, "md0"), 1);
     }
 }

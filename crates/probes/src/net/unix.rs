@@ -154,9 +154,9 @@ mod tests {
         let mut evidence = Evidence::over(4.0);
         derive(&Window::of(&capture), &mut evidence);
         let subject = Subject::new(Kind::Port, "unix:/run/7.sock");
-        let number = |key| evidence.quantity(key, &subject).unwrap().value;
-        assert_eq!(number(&keys::UNIX_FULL), 0.5);
-        assert_eq!(number(&keys::UNIX_WAITING), 3.5);
+        let tenths = |key| (10.0 * evidence.quantity(key, &subject).unwrap().value) as i64;
+        assert_eq!(tenths(&keys::UNIX_FULL), 5);
+        assert_eq!(tenths(&keys::UNIX_WAITING), 35);
         assert_eq!(evidence.each(&keys::UNIX_FULL).unwrap().len(), 1);
     }
 }

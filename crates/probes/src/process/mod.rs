@@ -2,6 +2,7 @@
 
 pub(crate) mod cgroup;
 mod chosen;
+pub(crate) mod cpusets;
 pub(crate) mod dependencies;
 pub(crate) mod descriptors;
 pub(crate) mod dns;

@@ -117,18 +117,23 @@ fn owes_answer(info: &TcpInfo) -> bool {
     }
 }
 
+/// All samples; none where they are too few for a share: then there may be 100,000 sockets in each.
 fn samples<'a>(window: &Window<'a>) -> Vec<Sample<'a>> {
     let moments = window.often().into_iter();
-    let sampled = moments.filter_map(|moment| match moment.answers.get("tcp")? {
-        Reply::Answer(Answer::Tcp(sockets)) => Some(Sample::of(sockets)),
+    let sockets = moments.filter_map(|moment| match moment.answers.get("tcp")? {
+        Reply::Answer(Answer::Tcp(sockets)) => Some(sockets),
         Reply::Answer(_) | Reply::Failed(_) => None,
     });
-    sampled.collect()
+    let sockets: Vec<_> = sockets.collect();
+    if sockets.len() < FEWEST {
+        return Vec::new();
+    }
+    sockets.into_iter().map(|one| Sample::of(one)).collect()
 }
 
 /// Servers whose connections all have a request open in a part of the samples, with that part; the most of them first.
 fn full(samples: &[Sample<'_>]) -> Vec<(f64, Endpoint)> {
-    let Some(last) = samples.last().filter(|_| samples.len() >= FEWEST) else {
+    let Some(last) = samples.last() else {
         return Vec::new();
     };
     let mut servers: Vec<(f64, Endpoint)> = last
@@ -165,17 +170,15 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         return evidence.absent(PROBE.yields, &why, SOURCE);
     }
     let samples = samples(window);
-    if samples.len() < FEWEST {
+    let Some(last) = samples.last() else {
         let why = format!(
-            "sockets were read {} times, and {FEWEST} are needed",
-            samples.len()
+            "sockets were read fewer than {FEWEST} times: the window is one moment, or there are more than 300 of them"
         );
-        let why = Absence::because(why).remedy("--for 10s, on a host with fewer sockets");
+        let why = Absence::because(why).remedy("--for 10s");
         return evidence.absent(PROBE.yields, &why, SOURCE);
-    }
+    };
     let owners = port::owners(window).ok();
     let owner = |socket: &TcpSocket| Some(owners?.get(&socket.inode)?.pid);
-    let last = &samples[samples.len() - 1];
     let pid_to: BTreeMap<Endpoint, u32> = (last.socket_to.iter())
         .filter_map(|(server, socket)| Some((*server, owner(socket)?)))
         .collect();

@@ -2,7 +2,7 @@
 //!
 //! A process that crashes and is started anew, by systemd, Kubernetes or a shell loop, refuses its clients in between and loses what it had in
 //! work. It looks healthy whenever it is looked at: only its listening socket shows that it is not the one of a moment ago.
-//! Source: `inet_csk_listen_start` of net/ipv4/inet_connection_sock.c, Linux 6.18.
+//! Source: `inet_csk_listen_start` of `net/ipv4/inet_connection_sock.c`, Linux 6.18.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -38,11 +38,11 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[NEW, KEPT, LACKS],
     knobs: &[],
     doc: Doc {
-        looks_for: "Counters of ext4, btrfs and SCSI that grow in the window, arrays of md that are degraded; errors of ext4 and btrfs from before are watched.",
+        looks_for: "Counters of ext4 and btrfs that grow in the window, arrays of md that are degraded; errors of ext4 and btrfs from before are watched.",
         hurts: "A failing disk tries again for seconds, so every request on it waits. ext4 may turn read-only, and writes then fail. A degraded array is slower and has nothing left to lose.",
         todo: "Read dmesg and `smartctl -a`, save the data, replace the disk. Check the file system offline (e2fsck -f, which also clears the count), or `btrfs scrub`; of an array, add the missing member (mdadm --add).",
-        wrong: "Errors from before may be of a fault that is cured: e2fsck or `btrfs device stats --reset` clears them. SCSI counts requests that a disk does not support.",
-        sources: "fs/ext4/sysfs.c, fs/btrfs/sysfs.c, drivers/md/md.c, drivers/scsi/scsi_sysfs.c, Linux 6.18; Documentation/ABI/testing/sysfs-fs-ext4.",
+        wrong: "Errors from before may be of a fault that is cured: e2fsck or `btrfs device stats --reset` clears them.",
+        sources: "fs/ext4/sysfs.c, fs/btrfs/sysfs.c, drivers/md/md.c, Linux 6.18; Documentation/ABI/testing/sysfs-fs-ext4.",
     },
     judge,
 };

@@ -38,18 +38,20 @@ pub(crate) static RULE: Rule = Rule {
         &keys::CPU_ONLINE,
         &keys::PROCESS_ALLOWED,
         &keys::PROCESS_BUSIEST_DELAY,
+        &keys::PROCESS_CPUSET,
+        &keys::PROCESS_CPUSET_GROUP,
         &keys::SCHED_PROCESS_CPU,
         &keys::SCHED_PROCESS_NAME,
     ],
     thresholds: &[WAITS, USED, IDLE],
-    knobs: &["cpu.pin_threads"],
+    knobs: &["cpu.pin_threads", "virt.container_cpuset"],
     doc: Doc {
         looks_for: "Processes that may run on a part of the CPUs only, use most of these, wait for them in more than 10 % of the window, while the CPUs that they may not use are less than 70 % busy.",
         hurts: "The service queues for a part of the machine. Each request waits, although CPUs are free.",
         todo: "Widen the mask: taskset -acp LIST PID, CPUAffinity= of its unit, cpuset.cpus of its group, worker_cpu_affinity of nginx, cpu-map of haproxy.",
         wrong: "The other CPUs may be reserved on purpose: isolated, or another service's. One pinned process alone on its CPU does not wait and is not found. \
-            The cpuset of a control group narrows the mask as well, and is not read: then cpu.pin_threads does not take effect, as `knob apply` \
-            says, and virt.container_cpuset of the group is what to widen.",
+            The cpuset of a group above that of the process narrows the mask as well; then a wider one of its own group does not take effect, as `knob apply` \
+            says.",
         sources: "sched_setaffinity(2), taskset(1), cpuset(7); Documentation/scheduler/sched-stats.rst.",
     },
     judge,
@@ -143,11 +145,21 @@ fn judge(evidence: &Evidence) -> Judgement {
         if let Ok(mask) = evidence.words(&keys::PROCESS_ALLOWED, process) {
             finding = finding.cite(mask.reading);
         }
-        findings.push(
-            finding
-                .turn("cpu.pin_threads", wish)
-                .refuted_by("the wait stays after `taskset -acp` gave it all CPUs"),
-        );
+        // No mask reaches beyond the cpuset of the group.
+        let cpuset = evidence.words(&keys::PROCESS_CPUSET, process).ok();
+        let narrow = cpuset.filter(|cpuset| !all.is_subset(&say::parse_cpus(cpuset.value)));
+        let group = evidence.words(&keys::PROCESS_CPUSET_GROUP, process).ok();
+        let finding = match (narrow, group) {
+            (Some(cpuset), Some(group)) => finding.cite(cpuset.reading).turn_device(
+                "virt.container_cpuset",
+                group.value,
+                "all",
+            ),
+            _ => finding.turn("cpu.pin_threads", wish),
+        };
+        findings.push(finding.refuted_by(
+            "the wait stays after it was given all CPUs (taskset -acp, or the cpuset of its group)",
+        ));
     }
     if findings.is_empty() {
         let sentence = format!(

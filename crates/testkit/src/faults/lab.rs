@@ -9,7 +9,7 @@ use std::time::Duration;
 use rungwise_host::namespace::Namespace;
 use rungwise_host::process::{Launch, Ready, Service};
 use rungwise_host::{Host as _, files, live::Live};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 
 use super::Result;
 use crate::Pair;
@@ -357,6 +357,54 @@ impl Drop for Small {
             removed.is_ok() || std::thread::panicking(),
             "cannot remove {}: {done:?} {removed:?}",
             self.point.display()
+        );
+    }
+}
+
+/// A small ext4 file system on a loop device; unmounted when dropped.
+#[derive(Debug)]
+pub(super) struct Loop {
+    /// Name of its device, as `loop0`.
+    pub(super) device: String,
+    folder: TempDir,
+}
+
+impl Loop {
+    /// Of 16 MiB.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the programs they need"
+    )]
+    pub(super) fn new() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let script = "truncate -s 16M disk && mkfs.ext4 -q -F disk && mkdir at && mount -o loop disk at && findmnt --noheadings --output SOURCE at";
+        let done = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(folder.path())
+            .output()?;
+        if !done.status.success() {
+            return Err(format!("mount: {}", String::from_utf8_lossy(&done.stderr)).into());
+        }
+        let source = String::from_utf8_lossy(&done.stdout);
+        let device = source.trim().trim_start_matches("/dev/").to_owned();
+        Ok(Self { device, folder })
+    }
+}
+
+impl Drop for Loop {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the programs they need"
+    )]
+    fn drop(&mut self) {
+        let done = Command::new("umount")
+            .arg(self.folder.path().join("at"))
+            .output();
+        let gone = done.as_ref().is_ok_and(|done| done.status.success());
+        assert!(
+            gone || std::thread::panicking(),
+            "cannot unmount {}: {done:?}",
+            self.device
         );
     }
 }

@@ -154,6 +154,7 @@ pub const FAULTS: &[Fault] = &[
     group::IO,
     room::FULL,
     room::INODES,
+    room::ERRORS,
     process::HEALTHY,
     process::ONE_THREAD,
     process::STOPPED,
@@ -165,6 +166,8 @@ pub const FAULTS: &[Fault] = &[
     process::ROW,
     process::UPSTREAM,
     process::SILENT,
+    process::UNIX,
+    process::RESTARTS,
 ];
 
 /// The page of `docs/`: rule by fault, and how each fault is planted.

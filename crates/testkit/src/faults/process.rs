@@ -529,3 +529,45 @@ fn healthy(_: &Path) -> Result<Planted> {
         .keep((master, folder))
         .keep(client))
 }
+
+pub(super) const UNIX: Fault = Fault {
+    id: "full queue of a Unix socket",
+    planted: "An application that takes a connection from its Unix socket every 20 ms, with room for one more, and six callers.",
+    speaks: &[first("unix-listen-overflow", "port/unix:*")],
+    may: WAITS,
+    how: How::Here(unix),
+};
+
+fn unix(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let folder = tempfile::tempdir()?;
+    let script = "use IO::Socket::UNIX; use Time::HiRes 'sleep'; my $path = $ARGV[0]; \
+        my $queue = IO::Socket::UNIX->new(Local => $path, Listen => 1) or die; \
+        for (1 .. 6) { if (fork == 0) { my $parent = getppid; \
+            while (getppid == $parent) { my $caller = IO::Socket::UNIX->new(Peer => $path); sysread $caller, my $answer, 9 if $caller } exit } } \
+        while (1) { my $caller = $queue->accept or next; sleep 0.02; syswrite $caller, 'done'; close $caller }";
+    let path = folder.path().join("app.sock");
+    let path = path.to_str().ok_or("the path is no text")?.to_owned();
+    let application = start(&server, &["perl", "-e", script, &path])?;
+    Ok(Planted::in_namespace(server)
+        .keep(application)
+        .keep(folder)
+        .keep(client))
+}
+
+pub(super) const RESTARTS: Fault = Fault {
+    id: "service that starts again and again",
+    planted: "A service that listens for 300 ms, and is not there for the next 100 ms.",
+    speaks: &[first("service-restarts", "port/tcp:9000")],
+    may: WAITS,
+    how: How::Here(restarts),
+};
+
+fn restarts(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let script = "use IO::Socket::INET; use Time::HiRes 'sleep'; while (1) { \
+        my $socket = IO::Socket::INET->new(LocalPort => 9000, Listen => 5, ReuseAddr => 1) or die; \
+        sleep 0.3; close $socket; sleep 0.1 }";
+    let service = start(&server, &["perl", "-e", script])?;
+    Ok(Planted::in_namespace(server).keep(service).keep(client))
+}

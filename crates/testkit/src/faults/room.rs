@@ -1,4 +1,4 @@
-//! File systems without room: bytes, inodes.
+//! File systems without room, bytes or inodes, and with errors.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests make and remove the files that they need"
@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::lab::{Lab, Planted, Small};
+use super::lab::{Lab, Loop, Planted, Small, shell_in};
 use super::{Fault, How, Result, acts};
 
 pub(super) const FULL: Fault = Fault {
@@ -48,4 +48,26 @@ fn inodes(_: &Path) -> Result<Planted> {
         }
     }
     Ok(Planted::in_namespace(server).keep(small).keep(client))
+}
+
+pub(super) const ERRORS: Fault = Fault {
+    id: "file system that finds errors",
+    planted: "An ext4 file system on a loop device that is told to count an error, ten times a second.",
+    speaks: &[acts("disk-errors", "disk/loop*")],
+    may: &[],
+    how: How::Here(errors),
+};
+
+fn errors(_: &Path) -> Result<Planted> {
+    let disk = Loop::new()?;
+    let Lab { server, client } = Lab::new()?;
+    let script = format!(
+        "while echo 1 > /sys/fs/ext4/{}/trigger_fs_error; do sleep 0.1; done",
+        disk.device
+    );
+    let trigger = shell_in(&[], &script)?;
+    Ok(Planted::in_namespace(server)
+        .keep(trigger)
+        .keep(disk)
+        .keep(client))
 }
