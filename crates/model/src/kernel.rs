@@ -253,6 +253,9 @@ pub struct TcpInfo {
     pub probes: u8,
     #[serde(default)]
     pub last_ack_recv_ms: u32,
+    /// Segments with data among `segs_in`; captures of older versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_segs_in: Option<u32>,
     /// Path MTU as the kernel knows it.
     #[serde(default)]
     pub pmtu: u32,

@@ -264,6 +264,7 @@ fn tcp_info(value: &[u8]) -> Option<TcpInfo> {
         bytes_received: long(128),
         segs_out: word(136),
         segs_in: word(140),
+        data_segs_in: word(152),
         notsent_bytes: word(144),
         busy_time: long(168),
         rwnd_limited: long(176),

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rungwise_formats::syscall;
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
-use rungwise_model::kernel::{Answer, Endpoint, TcpInfo, TcpSocket};
+use rungwise_model::kernel::{Answer, Endpoint, TcpSocket};
 use rungwise_model::keys;
 
 use super::dns::{self, Query};
+use super::exchange::{self, Courses, ESTABLISHED, LISTEN, awaits, both, listening};
 use super::waits::median;
-use crate::capture::Reply;
 use crate::net::port;
 use crate::window::misplaced;
 use crate::{Cost, Need, Probe, Source, When, Window, enter};
@@ -43,10 +43,8 @@ const FEWEST_ANSWERS: usize = 4;
 const MOST: usize = 16;
 
 /// States of `include/net/tcp_states.h`.
-const ESTABLISHED: u8 = 1;
 const SYN_SENT: u8 = 2;
 const CLOSE_WAIT: u8 = 8;
-const LISTEN: u8 = 10;
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
@@ -80,7 +78,7 @@ pub(crate) static PROBE: Probe = Probe {
     doc: "\
 A client connection is one to a port that is listened on here; an upstream connection is any other. A request is late if it has \
 been open for more than 20 ms. Of requests that were answered within the last 5 s, the time between last data out and last data in is the time \
-of the answer; the kernel counts it in ticks, so only means of at least 4 responses and 2 ms are reported. Upstream requests older than 100 ms count once the peer's kernel has acknowledged them, so a lossy path is \
+of the answer; within one tick the acknowledgements tell which data came last. The kernel counts it in ticks, so only means of at least 4 responses and 2 ms are reported. Upstream requests older than 100 ms count once the peer's kernel has acknowledged them, so a lossy path is \
 not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
 next, an attempt as well if its server is tried in most samples and reached in none; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
 of its process sleeps in poll(2) of one descriptor, as the resolver of glibc does. \
@@ -108,12 +106,8 @@ struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    fn of(sockets: &'a [TcpSocket]) -> Self {
-        let listening: HashSet<u16> = sockets
-            .iter()
-            .filter(|socket| socket.state == LISTEN)
-            .map(|socket| socket.local.port)
-            .collect();
+    fn of(sockets: &'a [TcpSocket], courses: &Courses) -> Self {
+        let listening = listening(sockets);
         let mut sample = Self {
             owed: Vec::new(),
             served: Vec::new(),
@@ -138,7 +132,7 @@ impl<'a> Sample<'a> {
                     if serves && socket.rqueue > 1 {
                         sample.unread.insert(ends, socket);
                     }
-                    sample.open(serves, socket);
+                    sample.open(serves, socket, courses);
                 }
                 _ => {}
             }
@@ -147,22 +141,14 @@ impl<'a> Sample<'a> {
     }
 
     /// Enters a connection with an open request.
-    fn open(&mut self, serves: bool, socket: &'a TcpSocket) {
+    fn open(&mut self, serves: bool, socket: &'a TcpSocket, courses: &Courses) {
         let Some(info) = &socket.info else { return };
         if serves {
             self.served.push((socket.local.port, socket));
         }
         let (sent, received) = (info.last_data_sent_ms, info.last_data_recv_ms);
-        let has_received = info.bytes_received.unwrap_or(0) > 0;
-        // One is the SYN.
-        let has_sent = info.bytes_acked.unwrap_or(0) > 1;
-        // Before the first data both times are those of the handshake, which may be the same millisecond.
-        let owes = if has_received && has_sent {
-            received < sent
-        } else {
-            has_received
-        };
-        let awaits = awaits_answer(info);
+        let (has_received, has_sent) = both(info);
+        let (owes, awaits) = (courses.owes(socket), awaits(info));
         // A request that the peer's kernel has not acknowledged may be lost; one that is lost is sent again.
         let arrived = socket.wqueue == 0 || info.retransmits == 0 && sent < SURELY_ACKNOWLEDGED_MS;
         if serves && owes && received >= LATE_MS {
@@ -180,21 +166,6 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Whether a client has sent something that its server has not answered.
-///
-/// On a busy connection the next request goes out in the tick (4 ms at 250 Hz) in which the last answer came in. The server
-/// acknowledges it later: by then it is either not acknowledged, or an acknowledgement came after the last data.
-pub(super) fn awaits_answer(info: &TcpInfo) -> bool {
-    let (sent, received) = (info.last_data_sent_ms, info.last_data_recv_ms);
-    let has_received = info.bytes_received.unwrap_or(0) > 0;
-    let has_sent = info.bytes_acked.unwrap_or(0) > 1;
-    match (has_received, has_sent) {
-        (true, true) if sent == received => info.unacked > 0 || info.last_ack_recv_ms < received,
-        (true, true) => sent < received,
-        (_, has_sent) => has_sent,
-    }
-}
-
 /// What waits at the end of the window, with its course over the samples.
 struct Waits<'a> {
     /// Of the looks, where all sockets are listed and the attempts to connect are far enough apart.
@@ -205,21 +176,20 @@ struct Waits<'a> {
 }
 
 fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
+    let all = exchange::sockets(window);
+    let courses = Courses::of(&all);
     let mut looks = Vec::new();
     for (_, answer) in window.answers("tcp")? {
         match answer {
-            Answer::Tcp(sockets) => looks.push(Sample::of(sockets)),
+            Answer::Tcp(sockets) => looks.push(Sample::of(sockets, &courses)),
             other => return Err(misplaced("tcp", other)),
         }
     }
-    let sampled = window.often().into_iter();
-    let sampled = sampled.filter_map(|moment| match moment.answers.get("tcp")? {
-        Reply::Answer(Answer::Tcp(sockets)) => Some(Sample::of(sockets)),
-        Reply::Answer(_) | Reply::Failed(_) => None,
-    });
+    let samples = all.into_iter();
+    let samples = samples.map(|sockets| Sample::of(sockets, &courses));
     Ok(Waits {
         looks,
-        samples: sampled.collect(),
+        samples: samples.collect(),
         resolving: dns::queries(window),
     })
 }

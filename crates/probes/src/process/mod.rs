@@ -6,6 +6,7 @@ pub(crate) mod cpusets;
 pub(crate) mod dependencies;
 pub(crate) mod descriptors;
 pub(crate) mod dns;
+mod exchange;
 pub(crate) mod limits;
 pub(crate) mod numa_maps;
 pub(crate) mod pools;

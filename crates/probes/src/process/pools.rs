@@ -6,14 +6,14 @@
 //! another server has open requests too, but has them as well while a connection is free.
 //! Sources: `tcp_get_info` of net/ipv4/tcp.c, Linux 6.18; Little's law.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
-use rungwise_model::kernel::{Answer, Endpoint, Question, TcpInfo, TcpSocket};
+use rungwise_model::kernel::{Endpoint, Question, TcpSocket};
 use rungwise_model::keys;
 
-use super::dependencies::awaits_answer;
-use crate::capture::Reply;
+use super::exchange::{self, Courses, ESTABLISHED, awaits, listening};
+use super::waits::median;
 use crate::net::port;
 use crate::{Cost, Need, Probe, Source, When, Window, enter};
 
@@ -26,9 +26,12 @@ const FULL: f64 = 0.2;
 /// Servers and listening ports whose processes are looked for.
 const MOST: usize = 16;
 
-/// States of `include/net/tcp_states.h`.
-const ESTABLISHED: u8 = 1;
-const LISTEN: u8 = 10;
+/// Samples in which a connection is seen that is kept.
+const KEPT: usize = 3;
+/// Median age of the open requests, in milliseconds, from which on the server is slow, or means to hold them: rule `upstream-slow`.
+const SOON_MS: f64 = 1_000.0;
+/// A request of a client that is older may be a long poll.
+const LONG_MS: u32 = 5_000;
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
@@ -50,99 +53,119 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Of each process with client connections and connections to other servers: the server whose connections all have a request open in \
-most samples (a fifth of them at least), and how many requests of clients are open beyond those that were passed on, in these samples and in the others. A request is open \
+Of each process with client connections and a pool of connections to another server: how often all of the pool have a request open (a fifth of \
+the samples at least), and how many requests of clients are open beyond those that were passed on, then and in the other samples. A pool is a set of connections that are there in three samples and more, \
+on each of which data went both ways, whose number stays the same while they are all in use, and whose requests are answered within a second. A request is open \
 if the last data on the connection is the request. Times are counted in ticks (4 ms at 250 Hz); within one tick the acknowledgements \
-decide: the server has not yet acknowledged the request, or the client acknowledged the last answer together with its next request. \
+decide. Connections of several processes to one server count together, under the process that one of them belongs to. \
 On a host with more than 300 sockets they are read at the looks only, which are too few for a share. \
 Sources: net/ipv4/tcp.c of Linux 6.18; ss(8).",
 };
 
 /// What one sample shows.
 struct Sample<'a> {
-    /// Connections to a server, and those of them with an open request.
-    servers: BTreeMap<Endpoint, (usize, usize)>,
+    /// Connections to each server.
+    servers: BTreeMap<Endpoint, Connections<'a>>,
     /// Requests of clients that are open, by local port.
     open: BTreeMap<u16, usize>,
-    /// A socket for each server and for each local port with clients.
-    socket_to: BTreeMap<Endpoint, &'a TcpSocket>,
+    /// A socket for each local port with clients.
     socket_of: BTreeMap<u16, &'a TcpSocket>,
 }
 
+/// Connections to one server.
+#[derive(Default)]
+struct Connections<'a> {
+    all: Vec<&'a TcpSocket>,
+    /// Milliseconds since the open requests among them were sent.
+    open_ms: Vec<f64>,
+}
+
+impl Connections<'_> {
+    fn are_full(&self) -> bool {
+        self.all.len() == self.open_ms.len()
+    }
+}
+
 impl<'a> Sample<'a> {
-    fn of(sockets: &'a [TcpSocket]) -> Self {
-        let listening: HashSet<u16> = sockets
-            .iter()
-            .filter(|socket| socket.state == LISTEN)
-            .map(|socket| socket.local.port)
-            .collect();
+    fn of(sockets: &'a [TcpSocket], courses: &Courses) -> Self {
+        let listening = listening(sockets);
         let mut sample = Self {
             servers: BTreeMap::new(),
             open: BTreeMap::new(),
-            socket_to: BTreeMap::new(),
             socket_of: BTreeMap::new(),
         };
-        for socket in sockets.iter().filter(|socket| socket.state == ESTABLISHED) {
+        // A connection without an inode waits to be accepted.
+        let connections = sockets
+            .iter()
+            .filter(|socket| socket.state == ESTABLISHED && socket.inode != 0);
+        for socket in connections {
             let Some(info) = &socket.info else { continue };
             if listening.contains(&socket.local.port) {
                 let port = socket.local.port;
-                *sample.open.entry(port).or_default() += usize::from(owes_answer(info));
+                // A client that only sends waits for no answer, and one that waits for long is meant to.
+                let is_open = courses.exchanges(socket)
+                    && courses.owes(socket)
+                    && info.last_data_recv_ms < LONG_MS;
+                *sample.open.entry(port).or_default() += usize::from(is_open);
                 sample.socket_of.insert(port, socket);
             } else {
-                let (all, busy) = sample.servers.entry(socket.remote).or_default();
-                *all += 1;
-                *busy += usize::from(awaits_answer(info));
-                sample.socket_to.insert(socket.remote, socket);
+                let to = sample.servers.entry(socket.remote).or_default();
+                to.all.push(socket);
+                if awaits(info) {
+                    to.open_ms.push(f64::from(info.last_data_sent_ms));
+                }
             }
         }
         sample
     }
 
-    /// All connections to this server have a request open; none where there is no connection.
-    fn is_full(&self, server: Endpoint) -> Option<bool> {
-        self.servers.get(&server).map(|(all, busy)| all == busy)
-    }
-}
-
-/// Whether a server has received something that it has not answered. A client on a busy connection acknowledges the answer with its
-/// next request; one that has nothing more to ask does it later, on its own.
-fn owes_answer(info: &TcpInfo) -> bool {
-    let (sent, received) = (info.last_data_sent_ms, info.last_data_recv_ms);
-    let has_received = info.bytes_received.unwrap_or(0) > 0;
-    let has_sent = info.bytes_acked.unwrap_or(0) > 1;
-    match (has_received, has_sent) {
-        (true, true) if sent == received => info.unacked == 0 && info.last_ack_recv_ms >= received,
-        (true, true) => received < sent,
-        (has_received, _) => has_received,
+    /// All connections to this server have a request open.
+    fn is_full(&self, server: Endpoint) -> bool {
+        self.servers.get(&server).is_some_and(Connections::are_full)
     }
 }
 
 /// All samples; none where they are too few for a share: then there may be 100,000 sockets in each.
-fn samples<'a>(window: &Window<'a>) -> Vec<Sample<'a>> {
-    let moments = window.often().into_iter();
-    let sockets = moments.filter_map(|moment| match moment.answers.get("tcp")? {
-        Reply::Answer(Answer::Tcp(sockets)) => Some(sockets),
-        Reply::Answer(_) | Reply::Failed(_) => None,
-    });
-    let sockets: Vec<_> = sockets.collect();
+fn samples<'a>(window: &Window<'a>) -> (Vec<Sample<'a>>, Courses) {
+    let sockets = exchange::sockets(window);
     if sockets.len() < FEWEST {
-        return Vec::new();
+        return Default::default();
     }
-    sockets.into_iter().map(|one| Sample::of(one)).collect()
+    let courses = Courses::of(&sockets);
+    let samples = sockets.into_iter();
+    let samples = samples.map(|one| Sample::of(one, &courses)).collect();
+    (samples, courses)
 }
 
-/// Servers whose connections all have a request open in a part of the samples, with that part; the most of them first.
-fn full(samples: &[Sample<'_>]) -> Vec<(f64, Endpoint)> {
+/// Servers that a pool leads to whose connections all have a request open in a part of the samples, with that part; the most of them
+/// first.
+///
+/// A pool has the same connections in several samples, on each of which data went both ways, and no more of them while requests wait. A
+/// connection for each request is no pool, nor is one on which a server holds a request for long, or that only sends.
+fn full(samples: &[Sample<'_>], courses: &Courses) -> Vec<(f64, Endpoint)> {
     let Some(last) = samples.last() else {
         return Vec::new();
+    };
+    let is_pool = |server: &Endpoint| {
+        let kept = |socket: &&TcpSocket| courses.seen(socket) >= KEPT && courses.exchanges(socket);
+        let of = |sample: &'_ Sample<'_>| sample.servers.get(server).map_or(0, |to| to.all.len());
+        let most = samples.iter().map(of).max().unwrap_or(0);
+        let full = || samples.iter().filter(|sample| sample.is_full(*server));
+        let at_most = full().filter(|sample| of(sample) == most).count();
+        let open: Vec<f64> = full()
+            .filter_map(|sample| sample.servers.get(server))
+            .flat_map(|to| to.open_ms.iter().copied())
+            .collect();
+        last.servers[server].all.iter().all(kept)
+            && 10 * at_most >= 9 * full().count()
+            && median(&open) < SOON_MS
     };
     let mut servers: Vec<(f64, Endpoint)> = last
         .servers
         .keys()
+        .filter(|server| is_pool(server))
         .map(|server| {
-            let full = samples
-                .iter()
-                .filter(|sample| sample.is_full(*server) == Some(true));
+            let full = samples.iter().filter(|sample| sample.is_full(*server));
             (full.count() as f64 / samples.len() as f64, *server)
         })
         .filter(|(share, _)| *share >= FULL)
@@ -154,22 +177,24 @@ fn full(samples: &[Sample<'_>]) -> Vec<(f64, Endpoint)> {
 
 /// Inodes of the sockets whose processes are looked for.
 pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
-    let samples = samples(window);
-    let (Some(last), false) = (samples.last(), full(&samples).is_empty()) else {
+    let (samples, courses) = samples(window);
+    let full = full(&samples, &courses);
+    let (Some(last), false) = (samples.last(), full.is_empty()) else {
         return BTreeSet::new();
     };
     // Requests that were passed on to other servers are not in the queue, so their connections count as well.
-    let to = last.socket_to.values().take(4 * MOST);
+    let servers = full.iter().map(|(_, server)| server);
+    let servers = servers.chain(last.servers.keys()).take(4 * MOST);
+    let to = servers.filter_map(|server| last.servers[server].all.first());
     let of = last.socket_of.values().take(MOST);
-    let inodes = to.chain(of).map(|socket| socket.inode);
-    inodes.filter(|inode| *inode != 0).collect()
+    to.chain(of).map(|socket| socket.inode).collect()
 }
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     if let Err(why) = window.answers("tcp") {
         return evidence.absent(PROBE.yields, &why, SOURCE);
     }
-    let samples = samples(window);
+    let (samples, courses) = samples(window);
     let Some(last) = samples.last() else {
         let why = format!(
             "sockets were read fewer than {FEWEST} times: the window is one moment, or there are more than 300 of them"
@@ -179,13 +204,13 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     };
     let owners = port::owners(window).ok();
     let owner = |socket: &TcpSocket| Some(owners?.get(&socket.inode)?.pid);
-    let pid_to: BTreeMap<Endpoint, u32> = (last.socket_to.iter())
-        .filter_map(|(server, socket)| Some((*server, owner(socket)?)))
+    let pid_to: BTreeMap<Endpoint, u32> = (last.servers.iter())
+        .filter_map(|(server, to)| Some((*server, owner(to.all.first()?)?)))
         .collect();
     let pid_of: BTreeMap<u16, u32> = (last.socket_of.iter())
         .filter_map(|(port, socket)| Some((*port, owner(socket)?)))
         .collect();
-    for (share, server) in full(&samples) {
+    for (share, server) in full(&samples, &courses) {
         let Some(pid) = pid_to.get(&server).copied() else {
             continue;
         };
@@ -204,23 +229,21 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
                 .iter()
                 .filter(|(port, _)| pid_of.get(port) == Some(&pid));
             let open: usize = open.map(|(_, open)| open).sum();
-            let busy = sample
-                .servers
-                .iter()
-                .filter(|(to, _)| pid_to.get(to) == Some(&pid));
-            let busy: usize = busy.map(|(_, (_, busy))| busy).sum();
+            let to = sample.servers.iter();
+            let busy = to.filter(|(to, _)| pid_to.get(to) == Some(&pid));
+            let busy: usize = busy.map(|(_, to)| to.open_ms.len()).sum();
             open.saturating_sub(busy) as f64
         };
         let queues = |is_full: bool| -> Vec<f64> {
-            let of = |sample: &&Sample<'_>| (sample.is_full(server) == Some(true)) == is_full;
+            let of = |sample: &&Sample<'_>| sample.is_full(server) == is_full;
             samples.iter().filter(of).map(queue).collect()
         };
         let mean = |queues: &[f64]| queues.iter().sum::<f64>() / queues.len() as f64;
         let (behind, otherwise) = (queues(true), queues(false));
-        let connections = samples
+        let to = samples
             .iter()
             .filter_map(|sample| sample.servers.get(&server));
-        let connections = connections.map(|(all, _)| *all).max().unwrap_or(0);
+        let connections = to.map(|to| to.all.len()).max().unwrap_or(0);
         let line = format!(
             "{server}: a request open on all connections (at most {connections}) in {} of {} samples; \
              client requests not passed on meanwhile {:?}",
@@ -256,84 +279,88 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rungwise_model::kernel::TcpInfo;
 
-    fn info(sent: u32, received: u32, ack: u32, unacked: u32) -> TcpInfo {
-        TcpInfo {
-            last_data_sent_ms: sent,
-            last_data_recv_ms: received,
-            last_ack_recv_ms: ack,
-            unacked,
-            bytes_acked: Some(100),
-            bytes_received: Some(100),
-            ..TcpInfo::default()
-        }
-    }
+    const LISTEN: u8 = 10;
 
-    #[test]
-    fn within_one_tick_acknowledgements_tell_an_open_request() {
-        // Of a client: sent after the last answer; in the same tick and not acknowledged; acknowledged since; answered.
-        assert!(awaits_answer(&info(8, 40, 40, 0)));
-        assert!(awaits_answer(&info(40, 40, 40, 1)));
-        assert!(awaits_answer(&info(60, 60, 20, 0)));
-        assert!(!awaits_answer(&info(60, 60, 60, 0)));
-        assert!(!awaits_answer(&info(60, 40, 40, 0)));
-        // Of a server: the next request acknowledged the answer; nobody did yet; the client did later, with nothing to ask.
-        assert!(owes_answer(&info(60, 60, 60, 0)));
-        assert!(!owes_answer(&info(60, 60, 60, 1)));
-        assert!(!owes_answer(&info(60, 60, 20, 0)));
-        assert!(owes_answer(&info(60, 8, 8, 0)));
-    }
-
-    /// A proxy 10.0.0.1 with clients at port 80 and connections to port 90 of 10.0.0.9.
-    fn socket(clients: bool, number: u16, open: bool) -> TcpSocket {
+    /// A connection of 10.0.0.1 that is seen for the `look`th time: with a client at port 80, or to port 90 of 10.0.0.9.
+    fn socket(look: u64, clients: bool, number: u16, open: bool, answers: bool) -> TcpSocket {
         let (sent, received) = if clients == open { (60, 8) } else { (8, 60) };
         let (local, far) = if clients {
             (80, 5_000 + number)
         } else {
             (6_000 + number, 90)
         };
+        let bytes = 100 + 100 * look;
         TcpSocket {
             local: Endpoint::new([10, 0, 0, 1].into(), local),
             remote: Endpoint::new([10, 0, 0, 9].into(), far),
             state: ESTABLISHED,
             inode: u64::from(local) << 16 | u64::from(far),
-            info: Some(info(sent, received, sent, 0)),
+            info: Some(TcpInfo {
+                last_data_sent_ms: sent,
+                last_data_recv_ms: received,
+                last_ack_recv_ms: sent,
+                bytes_acked: Some(bytes),
+                bytes_received: Some(if answers { bytes } else { 100 }),
+                ..TcpInfo::default()
+            }),
             ..TcpSocket::default()
         }
     }
 
-    fn listener() -> TcpSocket {
-        TcpSocket {
+    /// Ten samples of `connections` to a server, of which `busy` have a request open in the first `full` samples and one is free in the
+    /// others, and of five clients with four requests open.
+    fn shares(connections: u16, full_in: u64, alter: fn(u64, TcpSocket) -> TcpSocket) -> usize {
+        let listener = TcpSocket {
             local: Endpoint::new([0, 0, 0, 0].into(), 80),
             state: LISTEN,
             inode: 1,
             ..TcpSocket::default()
-        }
+        };
+        let looks: Vec<Vec<TcpSocket>> = (0..10)
+            .map(|look| {
+                let open = |number: u16| number > 0 || look < full_in;
+                let to = (0..connections)
+                    .map(|number| alter(look, socket(look, false, number, open(number), true)));
+                let of = (0..5).map(|number| socket(look, true, number, number < 4, true));
+                to.chain(of).chain([listener.clone()]).collect()
+            })
+            .collect();
+        let looks: Vec<&[TcpSocket]> = looks.iter().map(|look| &look[..]).collect();
+        let courses = Courses::of(&looks);
+        let samples: Vec<Sample<'_>> = looks.iter().map(|one| Sample::of(one, &courses)).collect();
+        assert_eq!(samples[9].open.get(&80), Some(&4));
+        full(&samples, &courses).len()
     }
 
     #[test]
-    fn a_server_is_full_where_each_connection_has_a_request_open() {
-        let mut sockets = vec![listener()];
-        sockets.extend((0..2).map(|number| socket(false, number, true)));
-        sockets.extend((0..5).map(|number| socket(true, number, number < 4)));
-        let sample = Sample::of(&sockets);
-        let server = Endpoint::new([10, 0, 0, 9].into(), 90);
-        assert_eq!(sample.is_full(server), Some(true));
-        assert_eq!(sample.open.get(&80), Some(&4));
-        sockets.push(socket(false, 2, false));
-        assert_eq!(Sample::of(&sockets).is_full(server), Some(false));
-        let full_of = |full: usize| {
-            let free = sockets.clone();
-            let busy = &sockets[..sockets.len() - 1];
-            let of = |number| {
-                if number < full {
-                    Sample::of(busy)
-                } else {
-                    Sample::of(&free)
-                }
-            };
-            super::full(&(0..10).map(of).collect::<Vec<_>>()).len()
+    fn a_pool_is_full_where_each_of_its_connections_has_a_request_open() {
+        let as_it_is = |_, socket| socket;
+        assert_eq!(shares(2, 1, as_it_is), 0);
+        assert_eq!(shares(2, 2, as_it_is), 1);
+        assert_eq!(shares(2, 10, as_it_is), 1);
+    }
+
+    #[test]
+    fn what_is_no_pool_is_not_called_full() {
+        // A connection for each request.
+        let new_each_time = |look, mut socket: TcpSocket| {
+            socket.inode += 1_000 * look;
+            socket
         };
-        assert_eq!((full_of(1), full_of(2), full_of(10)), (0, 1, 1));
+        assert_eq!(shares(2, 10, new_each_time), 0);
+        // A request that the server holds for long.
+        let long = |_, mut socket: TcpSocket| {
+            let info = socket.info.as_mut().unwrap();
+            (info.last_data_sent_ms, info.last_data_recv_ms) = (9_000, 30_000);
+            socket
+        };
+        assert_eq!(shares(1, 10, long), 0);
+        // A connection that only sends.
+        let one_way = |look, socket: TcpSocket| {
+            self::socket(look, false, socket.local.port - 6_000, true, false)
+        };
+        assert_eq!(shares(1, 10, one_way), 0);
     }
 }

@@ -28,7 +28,7 @@ const QUEUE: Threshold = Threshold {
 };
 
 const BUSY: Threshold = Threshold {
-    name: "CPUs that the service uses itself, above which its clients may wait for its own work",
+    name: "share of a CPU that its busiest thread uses, above which its clients may wait for its own work",
     value: 0.80,
     origin: "rule thread-saturated",
 };
@@ -44,7 +44,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DEPENDENCY_POOL_OF,
         &keys::DEPENDENCY_POOL_QUEUE,
         &keys::DEPENDENCY_POOL_QUEUE_ELSE,
-        &keys::SCHED_PROCESS_CPU,
+        &keys::PROCESS_BUSIEST_THREAD,
         &keys::SCHED_PROCESS_NAME,
     ],
     thresholds: &[FULL, ALWAYS, QUEUE, BUSY],
@@ -79,7 +79,8 @@ fn judge(evidence: &Evidence) -> Judgement {
         let otherwise = number(&keys::DEPENDENCY_POOL_QUEUE_ELSE);
         let own = share.value < ALWAYS.value
             && otherwise.is_some_and(|other| other.value >= 0.5 * queue.value);
-        let busy = number(&keys::SCHED_PROCESS_CPU).is_some_and(|cpu| cpu.value > BUSY.value);
+        let thread = number(&keys::PROCESS_BUSIEST_THREAD);
+        let busy = thread.is_some_and(|cpu| cpu.value > BUSY.value);
         if share.value < FULL.value || own || busy {
             continue;
         }

@@ -1,0 +1,206 @@
+//! Requests and answers on TCP connections, as `tcp_info` shows them: on which side something is owed.
+//!
+//! The times of the last data sent and received tell it, unless both lie in one tick (4 ms at 250 Hz), as on a busy connection on which the next
+//! request follows the last answer at once. Then acknowledgements tell it. Sources: `tcp_get_info` of net/ipv4/tcp.c, `tcp_ack` of
+//! `net/ipv4/tcp_input.c` (`rcv_tstamp`), Linux 6.18; RFC 1122, 4.2.3.2.
+
+use std::collections::{HashMap, HashSet};
+
+use rungwise_model::kernel::{Answer, TcpInfo, TcpSocket};
+
+use crate::Window;
+use crate::capture::Reply;
+
+/// States of `include/net/tcp_states.h`.
+pub(super) const ESTABLISHED: u8 = 1;
+pub(super) const LISTEN: u8 = 10;
+
+/// An acknowledgement is delayed by 40 to 200 ms (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`). What comes later is a probe of keepalive, which
+/// waits for a second at least.
+const LATEST_ACKNOWLEDGEMENT_MS: u32 = 300;
+
+/// The sockets of each look and of each sample between them.
+pub(super) fn sockets<'a>(window: &Window<'a>) -> Vec<&'a [TcpSocket]> {
+    let moments = window.often().into_iter();
+    let sockets = moments.filter_map(|moment| match moment.answers.get("tcp")? {
+        Reply::Answer(Answer::Tcp(sockets)) => Some(&sockets[..]),
+        Reply::Answer(_) | Reply::Failed(_) => None,
+    });
+    sockets.collect()
+}
+
+/// Ports that are listened on.
+pub(super) fn listening(sockets: &[TcpSocket]) -> HashSet<u16> {
+    let listeners = sockets.iter().filter(|socket| socket.state == LISTEN);
+    listeners.map(|socket| socket.local.port).collect()
+}
+
+/// What a connection did from the first time that it was seen to the last.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    first: TcpInfo,
+    last: TcpInfo,
+    seen: usize,
+}
+
+/// Connections over the window, by inode.
+#[derive(Debug, Default)]
+pub(super) struct Courses(HashMap<u64, Course>);
+
+impl Courses {
+    pub(super) fn of(samples: &[&[TcpSocket]]) -> Self {
+        let mut courses: HashMap<u64, Course> = HashMap::new();
+        for socket in samples.iter().copied().flatten() {
+            let (Some(info), true) = (socket.info, socket.inode != 0) else {
+                continue;
+            };
+            let course = courses.entry(socket.inode).or_insert(Course {
+                first: info,
+                last: info,
+                seen: 0,
+            });
+            course.last = info;
+            course.seen += 1;
+        }
+        Self(courses)
+    }
+
+    /// In how many samples it was there.
+    pub(super) fn seen(&self, socket: &TcpSocket) -> usize {
+        self.0.get(&socket.inode).map_or(0, |course| course.seen)
+    }
+
+    /// Data went both ways on it within the window.
+    pub(super) fn exchanges(&self, socket: &TcpSocket) -> bool {
+        self.0.get(&socket.inode).is_some_and(|course| {
+            let grew = |bytes: fn(&TcpInfo) -> Option<u64>| {
+                bytes(&course.last) > bytes(&course.first) && bytes(&course.first).is_some()
+            };
+            grew(|info| info.bytes_received) && grew(|info| info.bytes_acked)
+        })
+    }
+
+    /// Its peer acknowledges answers together with the next request, as a rule: it has no pause in between. Segments without data are
+    /// acknowledgements alone.
+    fn hurries(&self, socket: &TcpSocket) -> bool {
+        self.0.get(&socket.inode).is_some_and(|course| {
+            let grown = |count: fn(&TcpInfo) -> Option<u32>| {
+                Some(count(&course.last)?.wrapping_sub(count(&course.first)?))
+            };
+            let (all, data) = (grown(|info| info.segs_in), grown(|info| info.data_segs_in));
+            matches!((all, data), (Some(all), Some(data))
+                if data > 0 && 2 * all.saturating_sub(data) < data)
+        })
+    }
+
+    /// A server has received something that it has not answered.
+    pub(super) fn owes(&self, socket: &TcpSocket) -> bool {
+        let Some(info) = &socket.info else {
+            return false;
+        };
+        let (sent, received) = (info.last_data_sent_ms, info.last_data_recv_ms);
+        match both(info) {
+            // The client acknowledged the last answer in this tick: with its next request, or, where it pauses, on its own.
+            (true, true) if sent == received => {
+                info.unacked == 0 && info.last_ack_recv_ms >= received && self.hurries(socket)
+            }
+            (true, true) => received < sent,
+            (has_received, _) => has_received,
+        }
+    }
+}
+
+/// A client has sent something that its server has not answered.
+///
+/// Within one tick: the server acknowledges the next request later than it sent the last answer, so the request is not acknowledged yet, or an
+/// acknowledgement came after the last data.
+pub(super) fn awaits(info: &TcpInfo) -> bool {
+    let (sent, received) = (info.last_data_sent_ms, info.last_data_recv_ms);
+    match both(info) {
+        (true, true) if sent == received => {
+            let later = received.saturating_sub(info.last_ack_recv_ms);
+            info.unacked > 0 || (1..LATEST_ACKNOWLEDGEMENT_MS).contains(&later)
+        }
+        (true, true) => sent < received,
+        (_, has_sent) => has_sent,
+    }
+}
+
+/// Whether data was received, and sent. Before the first data both times are those of the handshake. One byte that was acknowledged is the SYN.
+pub(super) fn both(info: &TcpInfo) -> (bool, bool) {
+    (
+        info.bytes_received.unwrap_or(0) > 0,
+        info.bytes_acked.unwrap_or(0) > 1,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(sent: u32, received: u32, ack: u32, unacked: u32) -> TcpInfo {
+        TcpInfo {
+            last_data_sent_ms: sent,
+            last_data_recv_ms: received,
+            last_ack_recv_ms: ack,
+            unacked,
+            bytes_acked: Some(100),
+            bytes_received: Some(100),
+            ..TcpInfo::default()
+        }
+    }
+
+    #[test]
+    fn within_one_tick_acknowledgements_tell_an_open_request_of_a_client() {
+        // Sent after the last answer; in the same tick and not acknowledged; acknowledged since.
+        assert!(awaits(&info(8, 40, 40, 0)));
+        assert!(awaits(&info(40, 40, 40, 1)));
+        assert!(awaits(&info(60, 60, 20, 0)));
+        // Answered; answered in the same tick; the same, and a probe of keepalive was acknowledged since.
+        assert!(!awaits(&info(60, 40, 40, 0)));
+        assert!(!awaits(&info(60, 60, 60, 0)));
+        assert!(!awaits(&info(2520, 2520, 484, 0)));
+    }
+
+    /// A connection that is seen twice, with so many segments in between, and so many of them with data.
+    fn twice(last: TcpInfo, segments: u32, data: u32) -> (Courses, TcpSocket) {
+        let socket = |info| TcpSocket {
+            inode: 7,
+            state: ESTABLISHED,
+            info: Some(info),
+            ..TcpSocket::default()
+        };
+        let first = TcpInfo {
+            segs_in: Some(10),
+            data_segs_in: Some(5),
+            ..info(8, 8, 8, 0)
+        };
+        let last = TcpInfo {
+            segs_in: Some(10 + segments),
+            data_segs_in: Some(5 + data),
+            bytes_acked: Some(200),
+            bytes_received: Some(200),
+            ..last
+        };
+        let samples = [vec![socket(first)], vec![socket(last)]];
+        let courses = Courses::of(&[&samples[0], &samples[1]]);
+        (courses, socket(last))
+    }
+
+    #[test]
+    fn a_client_that_pauses_acknowledges_the_answer_on_its_own() {
+        let owes = |info, segments, data| {
+            let (courses, socket) = twice(info, segments, data);
+            assert!(courses.exchanges(&socket) && courses.seen(&socket) == 2);
+            courses.owes(&socket)
+        };
+        // The same tick: each answer was acknowledged with the next request, or by a segment of its own.
+        assert!(owes(info(60, 60, 60, 0), 20, 20));
+        assert!(!owes(info(60, 60, 60, 0), 40, 20));
+        // Nobody acknowledged it yet; the client did later.
+        assert!(!owes(info(60, 60, 60, 1), 20, 20));
+        assert!(!owes(info(60, 60, 20, 0), 20, 20));
+        assert!(owes(info(60, 8, 8, 0), 40, 20));
+        assert!(!owes(info(8, 60, 8, 0), 20, 20));
+    }
+}
