@@ -90,7 +90,9 @@ pub fn gather(
         let part = window / (LOOKS - 1);
         for number in 1..LOOKS {
             let mut goes_on = true;
-            let glances = moments.last().map_or(1, |look| reader.glances(look));
+            let glances = moments
+                .last()
+                .map_or(1, |look| reader.glances(look, window));
             for (place, depth) in places(number, glances) {
                 let due = part * (number - 1) + part.mul_f64(place);
                 goes_on = wait(due.saturating_sub(since()));

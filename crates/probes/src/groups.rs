@@ -216,7 +216,8 @@ pub(crate) fn trees<'t>(text: impl Fn(&str) -> Option<&'t str>) -> Vec<Tree> {
     let mut seen: Vec<Tree> = Vec::new();
     for tree in trees {
         let again = |other: &Tree| other.unified == tree.unified && other.options == tree.options;
-        if !seen.iter().any(again) && seen.len() < MOST_TREES {
+        let limits = limits_in(&tree).next().is_some();
+        if limits && !seen.iter().any(again) && seen.len() < MOST_TREES {
             seen.push(tree);
         }
     }
@@ -375,6 +376,8 @@ impl Groups {
             let is_limited = limits
                 .iter()
                 .filter(|limits| self.settings(host, &folder, limits, moment))
+                // Of version 1 each group says its CPUs, and one file is read for it.
+                .filter(|limits| limits.controller != "cpuset")
                 .count()
                 > 0;
             limited += usize::from(is_limited);

@@ -43,6 +43,11 @@ pub fn secrets(capture: &mut Capture) {
         for reply in moment.answers.values_mut() {
             match reply {
                 Reply::Failed(why) => hide(why),
+                Reply::Answer(Answer::Unix(listeners)) => {
+                    for listener in listeners {
+                        hide(&mut listener.name);
+                    }
+                }
                 Reply::Answer(Answer::Owners(owners)) => {
                     for owner in owners.values_mut() {
                         hide(&mut owner.name);
@@ -401,6 +406,12 @@ mod tests {
         let mut moment = Moment::default();
         let text = Raw::Text("0::/token=hunter2\n".to_owned());
         moment.files.insert("/x/token=hunter2".to_owned(), text);
+        let listener = rungwise_model::kernel::UnixListener {
+            name: "/run/token=hunter2".to_owned(),
+            ..rungwise_model::kernel::UnixListener::default()
+        };
+        let answer = Reply::Answer(Answer::Unix(vec![listener]));
+        moment.answers.insert("unix".to_owned(), answer);
         let mut capture = Capture {
             moments: vec![moment],
             ..Capture::default()
@@ -409,7 +420,7 @@ mod tests {
         secrets(&mut capture);
         let all = serde_json::to_string(&capture).unwrap();
         assert!(!all.contains("hunter2"), "{all}");
-        assert_eq!(all.matches(MASKED).count(), 3);
+        assert_eq!(all.matches(MASKED).count(), 4);
     }
 
     #[test]

@@ -159,10 +159,7 @@ const CAUSES: &[(&str, &[&str])] = &[
     ),
     ("reuseport-skew", &["udp-rcvbuf-drop"]),
     ("rp-filter-drop", &["tcp-retrans", "tcp-stalled"]),
-    (
-        "service-restarts",
-        &["connect-refused", "tcp-retrans", "upstream-slow"],
-    ),
+    ("service-restarts", &["connect-refused"]),
     ("softnet-drop", &["tcp-retrans"]),
     ("tcp-listen-overflow", &["tcp-retrans", "tcp-synq-full"]),
     ("tcp-recvq-pile", &["tcp-rwnd-limited"]),

@@ -63,6 +63,10 @@ fn listener(message: &Message<'_>) -> Option<UnixListener> {
             _ => {}
         }
     }
+    // Where nothing waits the name is nobody's business: it may be a path in a home folder.
+    if found.waiting == 0 {
+        found.name.clear();
+    }
     Some(found)
 }
 

@@ -34,7 +34,7 @@ keys! { PROCESS;
     PROCESS_CPUSET_GROUP = "process.cpuset_group", Text, Process, "That group";
     PROCESS_DESCRIPTORS = "process.descriptors", Fraction, Process, "Open file descriptors as a share of its limit (RLIMIT_NOFILE)";
     PROCESS_DESCRIPTOR_LIMIT = "process.descriptor_limit", Count, Process, "Its limit of open file descriptors";
-    PROCESS_FROZEN_FILES = "process.frozen_files", Fraction, Process, "Share of the samples in which one of its threads waited, in a system call that changes a file, for a frozen file system to be thawed";
+    PROCESS_FROZEN_FILES = "process.frozen_files", Count, Process, "Samples in which one of its threads waited, in a system call that changes a file, for a frozen file system to be thawed";
     PROCESS_PARENT = "process.parent", Count, Process, "Pid of its parent";
     PROCESS_SCHEDULING = "process.scheduling", Text, Process, "Scheduling policy and nice value where they are not the usual ones: SCHED_FIFO, SCHED_IDLE, nice 19; else normal";
     PROCESS_SLEEPS = "process.sleeps", Text, Process, "Kernel functions in which its threads sleep, with the number of threads";

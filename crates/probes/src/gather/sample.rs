@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use rungwise_formats::task;
 use rungwise_model::kernel::{Answer, Question, UdpSocket};
@@ -18,8 +19,8 @@ const SERVICE: &str = "{service}";
 /// often: a stop of 14 ms in each second is seen by nineteen in twenty.
 const SAMPLES: u32 = 7;
 
-/// Times that threads are read in a window, at some 25 us each with their system call: half a percent of a CPU in 10 s.
-const THREAD_READS: u64 = 2_000;
+/// Times that threads are read in a second, at some 25 us each with their system call: half a percent of a CPU.
+const THREAD_READS_PER_S: f64 = 200.0;
 
 /// Most glances for each sample: 210 in a window.
 const MOST_GLANCES: u32 = 10;
@@ -35,10 +36,14 @@ const SAMPLED_SOCKETS: usize = 300;
 /// Of `glances` of these each is a sample, and the others are glances at threads and freezers alone.
 pub(super) fn places(part: u32, glances: u32) -> impl Iterator<Item = (f64, Depth)> {
     const GOLDEN: f64 = 0.618_033_988_749_895;
-    let count = SAMPLES * glances.max(1);
+    let glances = glances.max(1);
+    let count = SAMPLES * glances;
     (0..count).map(move |number| {
         let shift = (f64::from(part * count + number) * GOLDEN).fract();
-        let depth = if number % glances.max(1) == 0 {
+        // Which of its glances is the sample: the first of each would come evenly.
+        let group = f64::from(part * SAMPLES + number / glances);
+        let chosen = ((group * GOLDEN).fract() * f64::from(glances)) as u32;
+        let depth = if number % glances == chosen {
             Depth::All
         } else {
             Depth::Threads
@@ -112,12 +117,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Glances for each sample, so that many threads cost no more than few.
-    pub(super) fn glances(&self, look: &Moment) -> u32 {
+    /// Glances for each sample of a window that lasts so long, so that many threads cost no more than few, and a short window no more than a
+    /// long one.
+    pub(super) fn glances(&self, look: &Moment, window: Duration) -> u32 {
         let threads = process::threads_of(look, &self.chosen.service).max(1);
-        // There are three times as many samples as parts of the window.
-        let glances = THREAD_READS / (u64::from(SAMPLES * (LOOKS - 1)) * threads);
-        u32::try_from(glances).map_or(MOST_GLANCES, |glances| glances.clamp(1, MOST_GLANCES))
+        let samples = f64::from(SAMPLES * (LOOKS - 1));
+        let glances = THREAD_READS_PER_S * window.as_secs_f64() / (samples * threads as f64);
+        (glances as u32).clamp(1, MOST_GLANCES)
     }
 
     /// Keeps of the sockets those that wait for DNS, and adds whose they are: most are gone when the window ends.
@@ -155,6 +161,37 @@ impl Reader<'_> {
             let path = format!("/proc/{pid}/cgroup");
             if let Some(Raw::Text(text)) = raw(self.host.read(Path::new(&path)), Form::Text, true) {
                 self.groups.choose(&text, first);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The largest part of a cycle in which no sample lies, of samples in a window of so many cycles.
+    fn gap(glances: u32, cycles: f64) -> f64 {
+        let parts = f64::from(LOOKS - 1);
+        let mut phases: Vec<f64> = (1..LOOKS)
+            .flat_map(|part| places(part, glances).map(move |place| (part, place)))
+            .filter(|(_, (_, depth))| *depth == Depth::All)
+            .map(|(part, (place, _))| (f64::from(part - 1) + place) / parts * cycles)
+            .map(f64::fract)
+            .collect();
+        assert_eq!(phases.len() as u32, SAMPLES * (LOOKS - 1));
+        phases.sort_by(f64::total_cmp);
+        let ends = phases[0] + 1.0 - phases[phases.len() - 1];
+        let between = phases.windows(2).map(|two| two[1] - two[0]);
+        between.fold(ends, f64::max)
+    }
+
+    #[test]
+    fn what_recurs_meets_some_samples_however_many_glances_lie_between() {
+        for glances in [1, 2, 5, 10] {
+            for cycles in [5.0, 10.0, 20.0, 21.0, 42.0] {
+                let gap = gap(glances, cycles);
+                assert!(gap < 0.4, "{glances} glances, {cycles} cycles: {gap}");
             }
         }
     }

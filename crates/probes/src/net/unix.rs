@@ -15,7 +15,7 @@ use crate::{Cost, Need, Probe, Source, When, Window, enter};
 
 const SOURCE: &str = "sock_diag (ss -xl)";
 
-/// Listeners told: those that were full most often, then those with the longest queues.
+/// Listeners kept: those that were full most often, then those with the longest queues.
 const MOST: usize = 20;
 
 /// The probe.
@@ -31,6 +31,7 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     yields: &[
         &keys::UNIX_BACKLOG,
+        &keys::UNIX_CHANGES,
         &keys::UNIX_FULL,
         &keys::UNIX_PROCESS,
         &keys::UNIX_WAITING,
@@ -46,14 +47,14 @@ Sources: net/unix/af_unix.c and net/unix/diag.c of Linux 6.18; ss(8).",
 /// One listener over the window.
 #[derive(Default)]
 struct Course<'a> {
-    waiting: Vec<f64>,
+    waiting: Vec<u32>,
     full: usize,
     last: Option<&'a UnixListener>,
 }
 
 impl Course<'_> {
-    fn most(&self) -> f64 {
-        self.waiting.iter().copied().fold(0.0, f64::max)
+    fn most(&self) -> u32 {
+        self.waiting.iter().copied().max().unwrap_or(0)
     }
 }
 
@@ -66,16 +67,16 @@ fn busy<'a>(window: &Window<'a>) -> Vec<Course<'a>> {
         };
         for listener in listeners {
             let course = by_inode.entry(listener.inode).or_default();
-            course.waiting.push(f64::from(listener.waiting));
+            course.waiting.push(listener.waiting);
             course.full += usize::from(listener.waiting > listener.backlog);
             course.last = Some(listener);
         }
     }
     let mut busy: Vec<_> = by_inode
         .into_values()
-        .filter(|course| course.most() > 0.0)
+        .filter(|course| course.most() > 0)
         .collect();
-    busy.sort_by(|a, b| b.full.cmp(&a.full).then(b.most().total_cmp(&a.most())));
+    busy.sort_by(|a, b| b.full.cmp(&a.full).then(b.most().cmp(&a.most())));
     busy.truncate(MOST);
     busy
 }
@@ -108,10 +109,13 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             course.waiting, listener.backlog
         );
         let origin = || Origin::new(SOURCE, line.clone());
-        let mean = course.waiting.iter().sum::<f64>() / count as f64;
+        let mean = course.waiting.iter().map(|n| f64::from(*n)).sum::<f64>() / count as f64;
         let full = course.full as f64 / count as f64;
         let backlog = f64::from(listener.backlog);
         evidence.number(&keys::UNIX_BACKLOG, subject(), backlog, origin());
+        let changes = course.waiting.windows(2).filter(|two| two[0] != two[1]);
+        let changes = changes.count() as f64;
+        evidence.number(&keys::UNIX_CHANGES, subject(), changes, origin());
         evidence.number(&keys::UNIX_FULL, subject(), full, origin());
         evidence.number(&keys::UNIX_WAITING, subject(), mean, origin());
         let owner = owners.as_ref().ok();

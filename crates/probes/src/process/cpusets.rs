@@ -46,13 +46,15 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             continue;
         }
         let ends = EFFECTIVE.map(|file| format!("{group}/{file}"));
+        // Of groups whose paths end alike, the one nearest to the root is meant.
         let found = files
             .into_iter()
             .flatten()
-            .find_map(|(file, raw)| match raw {
+            .filter_map(|(file, raw)| match raw {
                 Raw::Text(text) if ends.iter().any(|end| file.ends_with(end)) => Some((file, text)),
                 _ => None,
-            });
+            })
+            .min_by_key(|(file, _)| file.len());
         let Some((file, cpus)) = found else { continue };
         let subject = || Subject::new(Kind::Process, pid);
         let origin = || Origin::new(file, cpus.trim());
@@ -73,6 +75,10 @@ mod tests {
         let files = [
             ("/proc/41/cpuset", "/app/web\n"),
             ("/proc/42/cpuset", "/\n"),
+            (
+                "/sys/fs/cgroup/cpuset/a/app/web/cpuset.effective_cpus",
+                "1\n",
+            ),
             ("/sys/fs/cgroup/cpuset/app/web/cpuset.effective_cpus", "0\n"),
         ];
         let files = files.map(|(path, text)| (path.to_owned(), Raw::Text(text.to_owned())));

@@ -15,6 +15,9 @@ use crate::capture::Reply;
 pub(super) const ESTABLISHED: u8 = 1;
 pub(super) const LISTEN: u8 = 10;
 
+/// Sockets up to which their courses are kept, at half a kilobyte each.
+const MOST: usize = 2_000;
+
 /// An acknowledgement is delayed by 40 to 200 ms (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`). What comes later is a probe of keepalive, which
 /// waits for a second at least.
 const LATEST_ACKNOWLEDGEMENT_MS: u32 = 300;
@@ -48,7 +51,11 @@ struct Course {
 pub(super) struct Courses(HashMap<u64, Course>);
 
 impl Courses {
+    /// None where there are so many that they are listed at the looks alone.
     pub(super) fn of(samples: &[&[TcpSocket]]) -> Self {
+        if samples.iter().any(|sockets| sockets.len() > MOST) {
+            return Self::default();
+        }
         let mut courses: HashMap<u64, Course> = HashMap::new();
         for socket in samples.iter().copied().flatten() {
             let (Some(info), true) = (socket.info, socket.inode != 0) else {

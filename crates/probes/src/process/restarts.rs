@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
-use rungwise_model::kernel::{Answer, Question};
+use rungwise_model::kernel::{Answer, Endpoint, Question};
 use rungwise_model::keys;
 
 use crate::capture::Reply;
@@ -43,19 +43,19 @@ pub(crate) static PROBE: Probe = Probe {
 A change is a sample in which none of the sockets that listened on a port before listens there any more, and another does. The gap is the \
 share of the samples, from the first in which the port was listened on to the last, in which nobody listened. A reload that keeps its sockets, or \
 that hands over with SO_REUSEPORT while both are open, is no change. Samples between the looks are taken where there are at most 300 sockets; \
-a restart between two samples shows as a change without a gap. Sources: net/ipv4/inet_connection_sock.c of Linux 6.18; ss(8).",
+a restart between two samples shows as a change without a gap, and so does a hand-over whose overlap lies between two samples. Sources: net/ipv4/inet_connection_sock.c of Linux 6.18; ss(8).",
 };
 
 /// The sockets that listen on a port, sample by sample, by inode.
-fn listeners(window: &Window<'_>) -> BTreeMap<u16, Vec<BTreeSet<u64>>> {
-    let mut ports: BTreeMap<u16, Vec<BTreeSet<u64>>> = BTreeMap::new();
+fn listeners(window: &Window<'_>) -> BTreeMap<Endpoint, Vec<BTreeSet<u64>>> {
+    let mut ports: BTreeMap<Endpoint, Vec<BTreeSet<u64>>> = BTreeMap::new();
     let mut number = 0;
     for moment in window.often() {
         let Some(Reply::Answer(Answer::Tcp(sockets))) = moment.answers.get("tcp") else {
             continue;
         };
         for socket in sockets.iter().filter(|socket| socket.state == LISTEN) {
-            let samples = ports.entry(socket.local.port).or_default();
+            let samples = ports.entry(socket.local).or_default();
             samples.resize_with(number + 1, BTreeSet::new);
             samples[number].insert(socket.inode);
         }
@@ -65,7 +65,7 @@ fn listeners(window: &Window<'_>) -> BTreeMap<u16, Vec<BTreeSet<u64>>> {
 }
 
 /// Ports whose listening socket was replaced: changes, samples without one, samples, inodes at the end.
-fn changed(window: &Window<'_>) -> Vec<(usize, usize, usize, u16, BTreeSet<u64>)> {
+fn changed(window: &Window<'_>) -> Vec<(usize, usize, usize, Endpoint, BTreeSet<u64>)> {
     let ports = listeners(window).into_iter();
     let mut changed: Vec<_> = ports
         .filter_map(|(port, samples)| {
@@ -101,9 +101,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
     let owners = port::owners(window).ok();
     for (changes, without, count, number, inodes) in changed(window) {
-        let subject = || Subject::new(Kind::Port, format!("tcp:{number}"));
+        let subject = || Subject::new(Kind::Port, format!("tcp/{number}"));
         let line = format!(
-            "port {number}: another listening socket {changes} times, none in {without} of {count} samples"
+            "{number}: another listening socket {changes} times, none in {without} of {count} samples"
         );
         let origin = || Origin::new(SOURCE, line.clone());
         evidence.number(&keys::LISTEN_CHANGES, subject(), changes as f64, origin());
@@ -124,7 +124,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
 
 #[cfg(test)]
 mod tests {
-    use rungwise_model::kernel::{Endpoint, TcpSocket};
+    use rungwise_model::kernel::TcpSocket;
 
     use super::*;
     use crate::capture::{Capture, Moment};
@@ -150,7 +150,7 @@ mod tests {
         };
         let mut evidence = Evidence::over(4.0);
         derive(&Window::of(&capture), &mut evidence);
-        let port = Subject::new(Kind::Port, "tcp:80");
+        let port = Subject::new(Kind::Port, "tcp/0.0.0.0:80");
         let number = |key| evidence.quantity(key, &port).ok().map(|found| found.value);
         Some((number(&keys::LISTEN_CHANGES)?, number(&keys::LISTEN_GAP)?))
     }

@@ -231,11 +231,6 @@ fn files(window: &Window<'_>, evidence: &mut Evidence) {
                 "in state D in a write",
                 met.blocked,
             ),
-            (
-                &keys::PROCESS_FROZEN_FILES,
-                "in a wait for a frozen file system",
-                met.frozen,
-            ),
         ];
         for (key, what, count) in numbers {
             let line = format!("{what} in {count} of {} samples", met.samples);
@@ -248,6 +243,18 @@ fn files(window: &Window<'_>, evidence: &mut Evidence) {
                 evidence.number(key, subject, count as f64 / met.samples as f64, origin);
             }
         }
+        let line = format!(
+            "in a wait for a frozen file system in {} of {} samples",
+            met.frozen, met.samples
+        );
+        let subject = Subject::new(Kind::Process, pid);
+        let origin = Origin::new(&source, line);
+        evidence.number(
+            &keys::PROCESS_FROZEN_FILES,
+            subject,
+            met.frozen as f64,
+            origin,
+        );
     }
 }
 

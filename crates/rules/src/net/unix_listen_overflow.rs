@@ -11,14 +11,20 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const FULL: Threshold = Threshold {
     name: "share of the samples in which the queue is full",
-    value: 0.02,
-    origin: "own guess: two of a hundred callers, and more than one of 25 samples",
+    value: 0.05,
+    origin: "own guess: one of twenty callers, and more than one of 25 samples",
 };
 
 const PILE: Threshold = Threshold {
     name: "connections that wait to be accepted, mean, from which on the acceptor is late",
     value: 1.0,
     origin: "by definition: one waits at any time",
+};
+
+const MOVES: Threshold = Threshold {
+    name: "times in the window that the length of the queue changed",
+    value: 2.0,
+    origin: "by definition: connections come and go",
 };
 
 /// `unix-listen-overflow`
@@ -28,17 +34,18 @@ pub(crate) static RULE: Rule = Rule {
     summary: "the accept queue of a Unix socket is full",
     needs: &[
         &keys::UNIX_BACKLOG,
+        &keys::UNIX_CHANGES,
         &keys::UNIX_FULL,
         &keys::UNIX_PROCESS,
         &keys::UNIX_WAITING,
     ],
-    thresholds: &[FULL, PILE],
+    thresholds: &[FULL, PILE, MOVES],
     knobs: &["net.somaxconn", "rpc.backlog", "rpc.threads"],
     doc: Doc {
-        looks_for: "A Unix socket that listens and has more connections in its queue than its backlog in 2 % of the samples, or one connection and more on average.",
+        looks_for: "A Unix socket that listens and has more connections in its queue than its backlog in 5 % of the samples, or one connection and more on average.",
         hurts: "A caller that does not block, such as nginx, gets EAGAIN and answers 502 at once; all others wait. Nothing is counted, and the application sees nothing of it.",
         todo: "If the application keeps up otherwise, a longer queue for bursts: listen.backlog of PHP-FPM, --backlog of Gunicorn, listen of uWSGI, and net.core.somaxconn, whichever is smaller. A queue that stays full needs more workers or faster ones.",
-        wrong: "A stopped or busy acceptor fills any queue: a longer one only delays. The queue is sampled, so a burst of milliseconds may pass between two samples.",
+        wrong: "A stopped or busy acceptor fills any queue: a longer one only delays. A queue that never changes is passed over, since a connection that was left there for good looks the same as an acceptor that hangs. The queue is sampled, so a burst of milliseconds may pass between two samples.",
         sources: "unix_stream_connect and unix_recvq_full of net/unix/af_unix.c, Linux 6.18; unix(7), listen(2); php-fpm.conf, listen.backlog.",
     },
     judge,
@@ -63,8 +70,12 @@ fn judge(evidence: &Evidence) -> Judgement {
         let whose = evidence
             .words(&keys::UNIX_PROCESS, socket)
             .map_or(String::new(), |owner| format!(" of {}", owner.value));
-        let overflows = share.value >= FULL.value;
-        if !overflows && waiting.value < PILE.value {
+        // Where nothing comes and goes, a connection was left there, or nobody accepts any more.
+        let moves = evidence
+            .quantity(&keys::UNIX_CHANGES, socket)
+            .is_ok_and(|changes| changes.value >= MOVES.value);
+        let overflows = share.value >= FULL.value && moves;
+        if !overflows && (waiting.value < PILE.value || !moves) {
             continue;
         }
         let finding = if overflows {

@@ -150,11 +150,10 @@ fn judge(evidence: &Evidence) -> Judgement {
         let narrow = cpuset.filter(|cpuset| !all.is_subset(&say::parse_cpus(cpuset.value)));
         let group = evidence.words(&keys::PROCESS_CPUSET_GROUP, process).ok();
         let finding = match (narrow, group) {
-            (Some(cpuset), Some(group)) => finding.cite(cpuset.reading).turn_device(
-                "virt.container_cpuset",
-                group.value,
-                "all",
-            ),
+            // Whoever set it may have given the other CPUs to another group, so no value is proposed.
+            (Some(cpuset), Some(group)) => finding
+                .cite(cpuset.reading)
+                .consider_device("virt.container_cpuset", group.value),
             _ => finding.turn("cpu.pin_threads", wish),
         };
         findings.push(finding.refuted_by(

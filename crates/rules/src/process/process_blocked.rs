@@ -28,9 +28,9 @@ const WRITES: Threshold = Threshold {
 };
 
 const FROZEN: Threshold = Threshold {
-    name: "share of the samples in which a thread waits for a frozen file system",
-    value: 0.0,
-    origin: "by definition: nobody can write to it meanwhile; one met in 200 samples is frozen for 5 ms of each second or more",
+    name: "samples in which a thread waits for a frozen file system, from which on it is frozen time and again",
+    value: 2.0,
+    origin: "by definition: one may be the snapshot of a backup; two of 200 are 10 ms of each second",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -54,7 +54,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[BLOCKED, STUCK, WRITES, FROZEN],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process whose first thread is in state D in every sample of the window, and that is the judged process, a child of it, answers on a port, or makes no progress at all; or a process of which a thread is in state D in a write in a tenth of the samples, or in any sample where it waits for a frozen file system.",
+        looks_for: "A process whose first thread is in state D in every sample of the window, and that is the judged process, a child of it, answers on a port, or makes no progress at all; or a process of which a thread is in state D in a write in a tenth of the samples, or in two samples for a frozen file system (one is watched).",
         hurts: "The thread does nothing else meanwhile: in an event loop all clients of the process wait.",
         todo: "See where it waits (/proc/PID/stack, named in the finding): fsync and writes wait for a disk, rpc_wait for NFS, percpu_rwsem_wait or freeze for a frozen file system (fsfreeze -u).",
         wrong: "A backup or another job that reads a disk all the time is in state D in most samples and does no harm; it is passed over while it progresses.",
@@ -103,9 +103,9 @@ fn judge(evidence: &Evidence) -> Judgement {
     }
     if findings.is_empty() {
         findings = frozen(evidence);
-    }
-    if findings.is_empty() {
-        findings = writers(evidence);
+        let is_new = |finding: &Finding| findings.iter().all(|one| one.subject != finding.subject);
+        let more: Vec<Finding> = writers(evidence).into_iter().filter(is_new).collect();
+        findings.extend(more);
     }
     if findings.is_empty() {
         let sentence = format!(
@@ -124,18 +124,23 @@ fn frozen(evidence: &Evidence) -> Vec<Finding> {
         .unwrap_or_default();
     let met = shares
         .into_iter()
-        .filter(|(_, share)| share.value > FROZEN.value)
+        .filter(|(_, met)| met.value >= 1.0)
         .filter(|(process, _)| is_service(evidence, process.name()));
-    let finding = |(process, share): (&Subject, Quantity<'_>)| {
+    let finding = |(process, met): (&Subject, Quantity<'_>)| {
         let sentence = format!(
-            "{} waits for a frozen file system in {} of the samples: its writes get on only after it is thawed",
+            "{} waits for a frozen file system in {}: its writes get on only after it is thawed",
             called(evidence, process),
-            say::percent(share.value)
+            say::count(met.value, "sample")
         );
-        Finding::act(process, sentence)
+        let finding = if met.value >= FROZEN.value {
+            Finding::act(process, sentence)
+        } else {
+            Finding::watch(process, sentence)
+        };
+        finding
             .severity(Grade::Medium)
             .confidence(Grade::High)
-            .cite(share.reading)
+            .cite(met.reading)
             .refuted_by(
                 "nobody calls FIFREEZE (fsfreeze, snapshots of LVM, backups of virtual machines)",
             )

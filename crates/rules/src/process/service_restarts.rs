@@ -32,10 +32,10 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[AGAIN, ONCE],
     knobs: &[],
     doc: Doc {
-        looks_for: "A TCP port on which another socket listens than before: twice in the window or more, or once after a time in which nobody listened. Once without such a time is watched.",
+        looks_for: "A TCP address on which another socket listens than before, twice in the window or more, and nobody in between. Once, or without a gap, is watched.",
         hurts: "Connections are refused while nobody listens, requests in work are lost, caches are cold, and a JVM starts without compiled code.",
         todo: "Find out why it ends: journalctl -u UNIT, the last lines of its log, dmesg for \"Out of memory\" or \"segfault\", coredumpctl, the exit code in `systemctl status` or `kubectl describe pod`.",
-        wrong: "A deployment or a restart on purpose is one change; whoever made it knows. A program that opens a port for each job, as passive FTP does, rarely gets the same port twice.",
+        wrong: "A deployment or a restart on purpose is one change. A reload in which the next process takes over the port (SO_REUSEPORT) is a change without a gap. A program that opens a port for each job, as passive FTP does, rarely gets the same port twice.",
         sources: "inet_csk_listen_start of net/ipv4/inet_connection_sock.c, Linux 6.18; systemd.service(5), Restart=.",
     },
     judge,
@@ -60,26 +60,24 @@ fn judge(evidence: &Evidence) -> Judgement {
             .filter(|gap| gap.value > 0.0)
             .map_or(String::new(), |gap| {
                 format!(
-                    "; nobody listened in {} of the samples",
+                    "; no process listened in {} of the samples",
                     say::percent(gap.value)
                 )
             });
-        let number = port.name().trim_start_matches("tcp:");
+        let number = port.name().trim_start_matches("tcp/");
         let again = times.value >= AGAIN.value;
         let often = if again {
             format!(" {} times", say::whole(times.value))
         } else {
             String::new()
         };
-        let sentence = format!(
-            "the service on port {number} started again{often} in the window{who}{refused}"
-        );
-        let finding = if again {
+        let sentence =
+            format!("the service on {number} started again{often} in the window{who}{refused}");
+        // Once is a deployment, and without a gap one process hands over to the next.
+        let finding = if again && !refused.is_empty() {
             Finding::act(port, sentence).severity(Grade::High)
-        } else if refused.is_empty() {
-            Finding::watch(port, sentence).severity(Grade::Medium)
         } else {
-            Finding::act(port, sentence).severity(Grade::Medium)
+            Finding::watch(port, sentence).severity(Grade::Medium)
         };
         let finding = finding
             .confidence(Grade::High)

@@ -346,8 +346,6 @@ const DISK_CAUSES: &[&str] = &[
 
 /// What a request waits for, by a cause that can be named.
 const REQUEST_CAUSES: &[&str] = &[
-    "service-restarts",
-    "unix-listen-overflow",
     "upstream-pool-full",
     "upstream-slow",
     "connect-unanswered",

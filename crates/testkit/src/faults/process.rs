@@ -558,7 +558,7 @@ fn unix(_: &Path) -> Result<Planted> {
 pub(super) const RESTARTS: Fault = Fault {
     id: "service that starts again and again",
     planted: "A service that listens for 300 ms, and is not there for the next 100 ms.",
-    speaks: &[first("service-restarts", "port/tcp:9000")],
+    speaks: &[first("service-restarts", "port/tcp/0.0.0.0:9000")],
     may: WAITS,
     how: How::Here(restarts),
 };
