@@ -89,7 +89,9 @@ fn when(source: &Source) -> &'static str {
         (_, When::Once) => "once, at the end",
         (What::Running(_), _) => "at each sample after the first",
         (_, When::Ends) => "at both ends of the window",
-        (_, When::Often) => "some twenty times, in between",
+        (_, When::Often) => {
+            "twenty times and more, in between; threads of services up to 210 times"
+        }
         (_, When::Each) => "four times: at both ends and between",
     }
 }

@@ -181,7 +181,7 @@ pub static RULES: &[&Rule] = &[
     &cpu::udp_thread_remote::RULE,
     &residual::unexplained_loss::RULE,
     &residual::unexplained_wait::RULE,
-    &net::unix_listen_overflow::RULE,
+    &process::unix_listen_overflow::RULE,
     &process::upstream_pool_full::RULE,
     &process::upstream_slow::RULE,
     &process::user_lock::RULE,

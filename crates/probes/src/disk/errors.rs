@@ -19,7 +19,7 @@ const DEGRADED: &str = "/sys/block/*/md/degraded";
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
-    id: "disk-errors",
+    id: "disk-error-counts",
     summary: "errors counted by ext4 and btrfs, and arrays of md that lack a member",
     cost: Cost::Cheap,
     needs: &[],

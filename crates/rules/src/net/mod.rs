@@ -28,4 +28,3 @@ pub(crate) mod udp_reuseport_hash;
 pub(crate) mod udp_shared_socket;
 pub(crate) mod udp_sndbuf_drop;
 pub(crate) mod udp_socket_lock;
-pub(crate) mod unix_listen_overflow;

@@ -16,6 +16,7 @@ pub(crate) mod service_restarts;
 pub(crate) mod tasks_full;
 pub(crate) mod thread_saturated;
 pub(crate) mod threads_grow;
+pub(crate) mod unix_listen_overflow;
 pub(crate) mod upstream_pool_full;
 pub(crate) mod upstream_slow;
 pub(crate) mod user_lock;
@@ -65,12 +66,14 @@ fn answers(evidence: &Evidence, pid: &str) -> bool {
     })
 }
 
-/// How much the busiest thread of a process waits for a CPU, where that is much: of the window, or of the time that it had work.
-/// A service that works for a tenth of the time and waits as long serves each request twice as late.
+/// How much the busiest thread of a process waits for a CPU, where that is much: more than `line` of the window, or more than
+/// `little` of it and of the time that it had work. A service that works for a tenth of the time and waits as long serves each
+/// request twice as late.
 pub(crate) fn waits_for_cpu<'e>(
     evidence: &'e Evidence,
     process: &Subject,
     line: f64,
+    little: f64,
 ) -> Option<Quantity<'e>> {
     let delay = evidence
         .quantity(&keys::PROCESS_BUSIEST_DELAY, process)
@@ -79,7 +82,7 @@ pub(crate) fn waits_for_cpu<'e>(
         .quantity(&keys::PROCESS_BUSIEST_THREAD, process)
         .ok();
     let as_long = ran.is_some_and(|ran| delay.value >= 0.5 * ran.value);
-    (delay.value > line || delay.value > 0.1 * line && as_long).then_some(delay)
+    (delay.value > line || delay.value > little && as_long).then_some(delay)
 }
 
 /// `redis-server 41`, or `pid 41`.

@@ -27,6 +27,12 @@ const WAITS: Threshold = Threshold {
     origin: "rule runq-delay",
 };
 
+const LITTLE: Threshold = Threshold {
+    name: "share of the window in which a service waits, where it waits for more than half as long as it runs",
+    value: 0.01,
+    origin: "measured by `cargo xtask faults`: a burst of 9 ms delays every request that comes while it lasts",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "realtime-hog",
     topic: "process",
@@ -43,10 +49,10 @@ pub(crate) static RULE: Rule = Rule {
         &keys::TCP_PROCESS,
         &keys::UDP_PROCESS,
     ],
-    thresholds: &[HOGS, SOME, WAITS],
+    thresholds: &[HOGS, SOME, WAITS, LITTLE],
     knobs: &[],
     doc: Doc {
-        looks_for: "A process under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE that uses more than a quarter of a CPU in most parts of the window; from 0.05 CPUs on if a service waits for a CPU half as long as it runs, else it is watched where tasks wait. Threads of the kernel are left out.",
+        looks_for: "A process under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE that uses more than a quarter of a CPU in most parts of the window; from 0.05 CPUs on if a service waits for a CPU in 1 % of the window and half as long as it runs, else it is watched where tasks wait. Threads of the kernel are left out.",
         hurts: "Ordinary tasks on its CPU wait up to 95 % of the time, and those that were queued there before it started are moved late.",
         todo: "Find out why it needs real-time priority: chrt -p PID shows it, chrt --other -p 0 PID ends it. If it needs it, give it a CPU of its own (isolcpus, cpuset) and the service the others.",
         wrong: "On a machine with isolated CPUs, or in audio and telephony, this is intended; without waiting tasks it is only watched.",
@@ -62,7 +68,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         .each(&keys::PROCESS_BUSIEST_DELAY)
         .unwrap_or_default();
     let harmed = delays.iter().find_map(|(process, _)| {
-        waits_for_cpu(evidence, process, WAITS.value)
+        waits_for_cpu(evidence, process, WAITS.value, LITTLE.value)
             .filter(|_| is_service(evidence, process.name()))
     });
     let mut findings = Vec::new();

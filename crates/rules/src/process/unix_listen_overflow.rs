@@ -30,7 +30,7 @@ const MOVES: Threshold = Threshold {
 /// `unix-listen-overflow`
 pub(crate) static RULE: Rule = Rule {
     id: "unix-listen-overflow",
-    topic: "net",
+    topic: "process",
     summary: "the accept queue of a Unix socket is full",
     needs: &[
         &keys::UNIX_BACKLOG,
