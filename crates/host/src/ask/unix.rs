@@ -63,7 +63,7 @@ fn listener(message: &Message<'_>) -> Option<UnixListener> {
             _ => {}
         }
     }
-    // Where nothing waits the name is nobody's business: it may be a path in a home folder.
+    // Where nothing waits the name is not needed, and it may be a path in a home folder.
     if found.waiting == 0 {
         found.name.clear();
     }

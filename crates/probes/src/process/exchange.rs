@@ -204,7 +204,7 @@ mod tests {
         // The same tick: each answer was acknowledged with the next request, or by a segment of its own.
         assert!(owes(info(60, 60, 60, 0), 20, 20));
         assert!(!owes(info(60, 60, 60, 0), 40, 20));
-        // Nobody acknowledged it yet; the client did later.
+        // Not acknowledged yet; acknowledged by the client later.
         assert!(!owes(info(60, 60, 60, 1), 20, 20));
         assert!(!owes(info(60, 60, 20, 0), 20, 20));
         assert!(owes(info(60, 8, 8, 0), 40, 20));

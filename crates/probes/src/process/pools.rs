@@ -278,10 +278,10 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use rungwise_model::kernel::TcpInfo;
 
-    const LISTEN: u8 = 10;
+    use super::super::exchange::LISTEN;
+    use super::*;
 
     /// A connection of 10.0.0.1 that is seen for the `look`th time: with a client at port 80, or to port 90 of 10.0.0.9.
     fn socket(look: u64, clients: bool, number: u16, open: bool, answers: bool) -> TcpSocket {

@@ -1,4 +1,4 @@
-//! Services that start again and again: ports whose listening socket is another one than before, or that nobody listens on for a while.
+//! Services that start again and again: ports whose listening socket is another one than before, or that no socket listens on for a while.
 //!
 //! A process that crashes and is started anew, by systemd, Kubernetes or a shell loop, refuses its clients in between and loses what it had in
 //! work. It looks healthy whenever it is looked at: only its listening socket shows that it is not the one of a moment ago.
@@ -41,7 +41,7 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 A change is a sample in which none of the sockets that listened on a port before listens there any more, and another does. The gap is the \
-share of the samples, from the first in which the port was listened on to the last, in which nobody listened. A reload that keeps its sockets, or \
+share of the samples, from the first in which the port was listened on to the last, in which no socket listened. A reload that keeps its sockets, or \
 that hands over with SO_REUSEPORT while both are open, is no change. Samples between the looks are taken where there are at most 300 sockets; \
 a restart between two samples shows as a change without a gap, and so does a hand-over whose overlap lies between two samples. Sources: net/ipv4/inet_connection_sock.c of Linux 6.18; ss(8).",
 };
@@ -100,10 +100,10 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         return evidence.absent(PROBE.yields, &why, SOURCE);
     }
     let owners = port::owners(window).ok();
-    for (changes, without, count, number, inodes) in changed(window) {
-        let subject = || Subject::new(Kind::Port, format!("tcp/{number}"));
+    for (changes, without, count, address, inodes) in changed(window) {
+        let subject = || Subject::new(Kind::Port, format!("tcp/{address}"));
         let line = format!(
-            "{number}: another listening socket {changes} times, none in {without} of {count} samples"
+            "{address}: another listening socket {changes} times, none in {without} of {count} samples"
         );
         let origin = || Origin::new(SOURCE, line.clone());
         evidence.number(&keys::LISTEN_CHANGES, subject(), changes as f64, origin());

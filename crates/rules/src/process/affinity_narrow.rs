@@ -150,7 +150,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         let narrow = cpuset.filter(|cpuset| !all.is_subset(&say::parse_cpus(cpuset.value)));
         let group = evidence.words(&keys::PROCESS_CPUSET_GROUP, process).ok();
         let finding = match (narrow, group) {
-            // Whoever set it may have given the other CPUs to another group, so no value is proposed.
+            // The other CPUs may belong to another group, so no value is proposed.
             (Some(cpuset), Some(group)) => finding
                 .cite(cpuset.reading)
                 .consider_device("virt.container_cpuset", group.value),

@@ -142,7 +142,7 @@ fn frozen(evidence: &Evidence) -> Vec<Finding> {
             .confidence(Grade::High)
             .cite(met.reading)
             .refuted_by(
-                "nobody calls FIFREEZE (fsfreeze, snapshots of LVM, backups of virtual machines)",
+                "no program calls FIFREEZE (fsfreeze, snapshots of LVM, backups of virtual machines)",
             )
     };
     met.map(finding).collect()

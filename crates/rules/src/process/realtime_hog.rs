@@ -30,7 +30,7 @@ const WAITS: Threshold = Threshold {
 const LITTLE: Threshold = Threshold {
     name: "share of the window in which a service waits, where it waits for more than half as long as it runs",
     value: 0.01,
-    origin: "measured by `cargo xtask faults`: a burst of 9 ms delays every request that comes while it lasts",
+    origin: "own guess: a burst of 9 ms in each 100 delays every request that comes while it lasts, however short the sum",
 };
 
 pub(crate) static RULE: Rule = Rule {

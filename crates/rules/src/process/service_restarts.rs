@@ -1,6 +1,6 @@
 //! `service-restarts`: a service starts again and again.
 //!
-//! Between an end and the next start nobody listens on its port, so its clients are refused, and what was in work is lost. A supervisor that
+//! Between an end and the next start no process listens on its port, so its clients are refused, and what was in work is lost. A supervisor that
 //! starts it at once hides it from everybody who looks at a list of processes.
 use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
@@ -32,8 +32,8 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[AGAIN, ONCE],
     knobs: &[],
     doc: Doc {
-        looks_for: "A TCP address on which another socket listens than before, twice in the window or more, and nobody in between. Once, or without a gap, is watched.",
-        hurts: "Connections are refused while nobody listens, requests in work are lost, caches are cold, and a JVM starts without compiled code.",
+        looks_for: "A TCP address on which another socket listens than before, twice in the window or more, with a time in between in which no socket listened. Once, or without a gap, is watched.",
+        hurts: "Connections are refused in between, requests in work are lost, caches are cold, and a JVM starts without compiled code.",
         todo: "Find out why it ends: journalctl -u UNIT, the last lines of its log, dmesg for \"Out of memory\" or \"segfault\", coredumpctl, the exit code in `systemctl status` or `kubectl describe pod`.",
         wrong: "A deployment or a restart on purpose is one change. A reload in which the next process takes over the port (SO_REUSEPORT) is a change without a gap. A program that opens a port for each job, as passive FTP does, rarely gets the same port twice.",
         sources: "inet_csk_listen_start of net/ipv4/inet_connection_sock.c, Linux 6.18; systemd.service(5), Restart=.",

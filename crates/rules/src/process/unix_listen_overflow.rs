@@ -27,6 +27,12 @@ const MOVES: Threshold = Threshold {
     origin: "by definition: connections come and go",
 };
 
+const LEFT: Threshold = Threshold {
+    name: "connections that wait in a queue that does not change, from which on its acceptor hangs",
+    value: 2.0,
+    origin: "own guess: one may be left over from a program that checked whether the socket is there",
+};
+
 /// `unix-listen-overflow`
 pub(crate) static RULE: Rule = Rule {
     id: "unix-listen-overflow",
@@ -39,13 +45,13 @@ pub(crate) static RULE: Rule = Rule {
         &keys::UNIX_PROCESS,
         &keys::UNIX_WAITING,
     ],
-    thresholds: &[FULL, PILE, MOVES],
+    thresholds: &[FULL, PILE, MOVES, LEFT],
     knobs: &["net.somaxconn", "rpc.backlog", "rpc.threads"],
     doc: Doc {
-        looks_for: "A Unix socket that listens and has more connections in its queue than its backlog in 5 % of the samples, or one connection and more on average.",
+        looks_for: "A Unix socket that listens and has more connections in its queue than its backlog in 5 % of the samples while its length changes. One connection and more on average is watched, and so are two in a queue that does not change.",
         hurts: "A caller that does not block, such as nginx, gets EAGAIN and answers 502 at once; all others wait. Nothing is counted, and the application sees nothing of it.",
         todo: "If the application keeps up otherwise, a longer queue for bursts: listen.backlog of PHP-FPM, --backlog of Gunicorn, listen of uWSGI, and net.core.somaxconn, whichever is smaller. A queue that stays full needs more workers or faster ones.",
-        wrong: "A stopped or busy acceptor fills any queue: a longer one only delays. A queue that never changes is passed over, since a connection that was left there for good looks the same as an acceptor that hangs. The queue is sampled, so a burst of milliseconds may pass between two samples.",
+        wrong: "A stopped or busy acceptor fills any queue: a longer one only delays. A queue that never changes is only watched: connections that were left there look the same as an acceptor that hangs. The queue is sampled, so a burst of milliseconds may pass between two samples.",
         sources: "unix_stream_connect and unix_recvq_full of net/unix/af_unix.c, Linux 6.18; unix(7), listen(2); php-fpm.conf, listen.backlog.",
     },
     judge,
@@ -70,12 +76,13 @@ fn judge(evidence: &Evidence) -> Judgement {
         let whose = evidence
             .words(&keys::UNIX_PROCESS, socket)
             .map_or(String::new(), |owner| format!(" of {}", owner.value));
-        // Where nothing comes and goes, a connection was left there, or nobody accepts any more.
         let moves = evidence
             .quantity(&keys::UNIX_CHANGES, socket)
             .is_ok_and(|changes| changes.value >= MOVES.value);
         let overflows = share.value >= FULL.value && moves;
-        if !overflows && (waiting.value < PILE.value || !moves) {
+        // Where nothing comes and goes, one connection may have been left there; of several, none is accepted any more.
+        let least = if moves { PILE.value } else { LEFT.value };
+        if !overflows && waiting.value < least {
             continue;
         }
         let finding = if overflows {
@@ -90,8 +97,13 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .consider("rpc.backlog")
                 .consider("net.somaxconn")
         } else {
+            let none = if moves {
+                ""
+            } else {
+                ", and none was accepted in the window"
+            };
             let sentence = format!(
-                "{:.1} connections wait to be accepted at {}{whose} (mean; backlog {})",
+                "{:.1} connections wait to be accepted at {}{whose} (mean; backlog {}){none}",
                 waiting.value,
                 socket.name(),
                 say::whole(backlog.value)

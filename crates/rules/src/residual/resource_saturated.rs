@@ -23,7 +23,7 @@ const WAITS: Threshold = Threshold {
 const LITTLE: Threshold = Threshold {
     name: "the same share, where it waits for more than half as long as it runs",
     value: 0.05,
-    origin: "measured by `cargo xtask faults --random 80 --seed 3001`: nginx under SCHED_IDLE waited for 4 % of the window, twice as long as it ran, and its p99 rose from 0.2 to 0.6 ms",
+    origin: "rule priority-low",
 };
 
 pub(crate) static RULE: Rule = Rule {

@@ -135,7 +135,16 @@ fn a_document_written_before_documents_named_their_kind_is_drawn_and_says_what_i
     }
     bench.write("old.json", &document.to_string());
     let ended = bench.run(&["report", "old.json"]).expect(0);
-    assert!(ended.stdout.contains("88 passed"), "{}", ended.stdout);
+    let findings = document["findings"].as_array().unwrap().iter();
+    let clear = findings
+        .filter(|finding| finding["outcome"] == "clear")
+        .count();
+    assert!(clear > 50, "{clear}");
+    assert!(
+        ended.stdout.contains(&format!("{clear} passed")),
+        "{}",
+        ended.stdout
+    );
     ended.says(&["old.json", "lack part of their page", "run the verb again"]);
 }
 
