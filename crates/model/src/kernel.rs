@@ -290,6 +290,9 @@ pub struct UnixListener {
     pub waiting: u32,
     /// As many may wait, and one more.
     pub backlog: u32,
+    /// Inodes of the callers that wait, the first in the queue first; empty where they are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<u32>,
 }
 
 /// Who has a socket open.

@@ -13,11 +13,16 @@ use crate::netlink::{DUMP, Message, Request, attributes, number32};
 const SOCK_DIAG: isize = libc::NETLINK_SOCK_DIAG as isize;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const UNIX_DIAG_NAME: u16 = 0;
+const UNIX_DIAG_ICONS: u16 = 3;
 const UNIX_DIAG_RQLEN: u16 = 4;
 const SHOW_NAME: u32 = 0x01;
+const SHOW_ICONS: u32 = 0x08;
 const SHOW_RQLEN: u32 = 0x10;
 /// `TCP_LISTEN` of `net/tcp_states.h`, as Unix sockets have it as well.
 const LISTEN: u8 = 10;
+/// Listeners whose callers are asked for, and callers up to which they are: the kernel gives no more than a page of them.
+const MOST_LISTENERS: usize = 16;
+const MOST_CALLERS: u32 = 512;
 /// struct `unix_diag_req`.
 const REQUEST: usize = 24;
 /// struct `unix_diag_msg`.
@@ -25,10 +30,8 @@ const FIXED: usize = 16;
 
 /// All that listen in this network namespace.
 pub(super) fn listeners() -> io::Result<Vec<UnixListener>> {
-    let mut fixed = [0; REQUEST];
-    fixed[0] = libc::AF_UNIX as u8;
+    let mut fixed = asked_for(SHOW_NAME | SHOW_RQLEN);
     fixed[4..8].copy_from_slice(&(1_u32 << LISTEN).to_ne_bytes());
-    fixed[12..16].copy_from_slice(&(SHOW_NAME | SHOW_RQLEN).to_ne_bytes());
     let mut request = Request::default();
     request.message(SOCK_DIAG_BY_FAMILY, DUMP, &fixed);
     let mut found = Vec::new();
@@ -40,7 +43,37 @@ pub(super) fn listeners() -> io::Result<Vec<UnixListener>> {
         ),
         _ => error,
     })?;
+    let waited_for = |listener: &&mut UnixListener| (1..=MOST_CALLERS).contains(&listener.waiting);
+    for listener in found.iter_mut().filter(waited_for).take(MOST_LISTENERS) {
+        // Without them the length of the queue has to do.
+        listener.callers = callers(listener.inode).unwrap_or_default();
+    }
     Ok(found)
+}
+
+/// The callers that wait at one listener. They are not part of the dump, which ends at a listener with more of them than fit.
+fn callers(inode: u64) -> io::Result<Vec<u32>> {
+    let mut fixed = asked_for(SHOW_ICONS);
+    fixed[8..12].copy_from_slice(&(inode as u32).to_ne_bytes());
+    // Whatever its cookie.
+    fixed[16..24].fill(0xff);
+    let mut request = Request::default();
+    request.message(SOCK_DIAG_BY_FAMILY, 0, &fixed);
+    let mut callers = Vec::new();
+    request.each(SOCK_DIAG, |message| {
+        let icons = attributes(message.rest(FIXED)).find(|(kind, _)| *kind == UNIX_DIAG_ICONS);
+        let (words, _) = icons.map_or(&[][..], |(_, value)| value).as_chunks();
+        callers.extend(words.iter().copied().map(u32::from_ne_bytes));
+    })?;
+    Ok(callers)
+}
+
+/// The question for these parts of the answer.
+fn asked_for(show: u32) -> [u8; REQUEST] {
+    let mut fixed = [0; REQUEST];
+    fixed[0] = libc::AF_UNIX as u8;
+    fixed[12..16].copy_from_slice(&show.to_ne_bytes());
+    fixed
 }
 
 /// struct `unix_diag_msg`: family, type, state, padding, inode, cookie.
@@ -87,8 +120,29 @@ fn name(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::{UnixListener as Socket, UnixStream};
+
     use super::*;
     use crate::netlink::testing;
+
+    #[test]
+    fn a_queue_of_the_same_length_has_other_callers_after_each_is_accepted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.sock");
+        let socket = Socket::bind(&path).unwrap();
+        let queue = || {
+            let named = |listener: &UnixListener| *listener.name == *path.to_string_lossy();
+            listeners().unwrap().into_iter().find(named).unwrap()
+        };
+        let _first = UnixStream::connect(&path).unwrap();
+        let before = queue();
+        let _second = UnixStream::connect(&path).unwrap();
+        let _accepted = socket.accept().unwrap();
+        let after = queue();
+        assert_eq!((before.waiting, after.waiting), (1, 1));
+        assert_eq!((before.callers.len(), after.callers.len()), (1, 1));
+        assert_ne!(before.callers, after.callers);
+    }
 
     #[test]
     fn a_listener_has_its_name_queue_and_length() {

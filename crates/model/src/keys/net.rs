@@ -110,7 +110,7 @@ keys! { NET;
     UDP_SOCKET_DROPS = "udp.socket_drops", PerSecond, Port, "Datagrams dropped at the sockets of this address";
     UDP_SOCKET_QUEUE = "udp.socket_queue", Fraction, Port, "Fullest receive queue of this address as a share of its buffer";
     UNIX_BACKLOG = "unix.backlog", Count, Port, "Connections that may wait at a Unix socket; one more fits";
-    UNIX_CHANGES = "unix.changes", Count, Port, "Times in the samples that another number of connections waited than before";
+    UNIX_CHANGES = "unix.changes", Count, Port, "Times in the samples that other connections waited than before, or another number";
     UNIX_FULL = "unix.full", Fraction, Port, "Share of the samples in which its accept queue was full";
     UNIX_PROCESS = "unix.process", Text, Port, "Process that listens there: name and pid";
     UNIX_WAITING = "unix.waiting", Count, Port, "Connections that waited to be accepted, mean of the samples";

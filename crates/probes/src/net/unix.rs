@@ -40,7 +40,7 @@ pub(crate) static PROBE: Probe = Probe {
     doc: "\
 Of the Unix sockets that listen in this network namespace: those in which a connection waited in any sample. A queue is full if \
 more wait than its backlog. The next caller then sleeps until there is room, or gets EAGAIN at once where it does not block, as nginx does. Samples \
-between the looks are taken where there are at most 300 sockets of TCP and UDP. Processes of other users are told to root only. \
+between the looks are taken where there are at most 300 sockets of TCP and UDP. Callers in the queue are told apart by their inodes, where at most 512 wait. Processes of other users are told to root only. \
 Sources: net/unix/af_unix.c and net/unix/diag.c of Linux 6.18; ss(8).",
 };
 
@@ -48,11 +48,19 @@ Sources: net/unix/af_unix.c and net/unix/diag.c of Linux 6.18; ss(8).",
 #[derive(Default)]
 struct Course<'a> {
     waiting: Vec<u32>,
+    callers: Vec<&'a [u32]>,
     full: usize,
     last: Option<&'a UnixListener>,
 }
 
 impl Course<'_> {
+    /// Times that another number of connections waited than before, or others.
+    fn changes(&self) -> usize {
+        let longer = self.waiting.windows(2).map(|two| two[0] != two[1]);
+        let others = self.callers.windows(2).map(|two| two[0] != two[1]);
+        longer.zip(others).filter(|(a, b)| *a || *b).count()
+    }
+
     fn most(&self) -> u32 {
         self.waiting.iter().copied().max().unwrap_or(0)
     }
@@ -69,7 +77,11 @@ fn busy<'a>(window: &Window<'a>) -> Vec<Course<'a>> {
             let course = by_inode.entry(listener.inode).or_default();
             course.waiting.push(listener.waiting);
             course.full += usize::from(listener.waiting > listener.backlog);
-            course.last = Some(listener);
+            course.callers.push(&listener.callers);
+            // Its name is known only while something waits.
+            if listener.waiting > 0 {
+                course.last = Some(listener);
+            }
         }
     }
     let mut busy: Vec<_> = by_inode
@@ -113,8 +125,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let full = course.full as f64 / count as f64;
         let backlog = f64::from(listener.backlog);
         evidence.number(&keys::UNIX_BACKLOG, subject(), backlog, origin());
-        let changes = course.waiting.windows(2).filter(|two| two[0] != two[1]);
-        let changes = changes.count() as f64;
+        let changes = course.changes() as f64;
         evidence.number(&keys::UNIX_CHANGES, subject(), changes, origin());
         evidence.number(&keys::UNIX_FULL, subject(), full, origin());
         evidence.number(&keys::UNIX_WAITING, subject(), mean, origin());
@@ -135,10 +146,15 @@ mod tests {
 
     fn moment(at_s: f64, waiting: u32) -> Moment {
         let listener = |inode, waiting| UnixListener {
-            name: format!("/run/{inode}.sock"),
+            name: if waiting > 0 {
+                format!("/run/{inode}.sock")
+            } else {
+                String::new()
+            },
             inode,
             waiting,
             backlog: 4,
+            callers: (0..waiting).map(|caller| caller + at_s as u32).collect(),
         };
         let answer = Answer::Unix(vec![listener(7, waiting), listener(8, 0)]);
         Moment {
@@ -151,7 +167,7 @@ mod tests {
     #[test]
     fn a_queue_is_full_where_more_wait_than_its_backlog() {
         let capture = Capture {
-            moments: vec![moment(0.0, 0), moment(4.0, 4)],
+            moments: vec![moment(0.0, 4), moment(4.0, 0)],
             samples: vec![moment(1.0, 5), moment(2.0, 5)],
             ..Capture::default()
         };
@@ -161,6 +177,8 @@ mod tests {
         let tenths = |key| (10.0 * evidence.quantity(key, &subject).unwrap().value) as i64;
         assert_eq!(tenths(&keys::UNIX_FULL), 5);
         assert_eq!(tenths(&keys::UNIX_WAITING), 35);
+        // Of the two queues of five, the later one has other callers.
+        assert_eq!(tenths(&keys::UNIX_CHANGES), 30);
         assert_eq!(evidence.each(&keys::UNIX_FULL).unwrap().len(), 1);
     }
 }

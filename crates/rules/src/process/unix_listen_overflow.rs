@@ -22,7 +22,7 @@ const PILE: Threshold = Threshold {
 };
 
 const MOVES: Threshold = Threshold {
-    name: "times in the window that the length of the queue changed",
+    name: "times in the window that the queue held other connections than before",
     value: 2.0,
     origin: "by definition: connections come and go",
 };
@@ -48,7 +48,7 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[FULL, PILE, MOVES, LEFT],
     knobs: &["net.somaxconn", "rpc.backlog", "rpc.threads"],
     doc: Doc {
-        looks_for: "A Unix socket that listens and has more connections in its queue than its backlog in 5 % of the samples while its length changes. One connection and more on average is watched, and so are two in a queue that does not change.",
+        looks_for: "A Unix socket that listens and has more connections in its queue than its backlog in 5 % of the samples while others come and go. One connection and more on average is watched, and so are two in a queue that does not change.",
         hurts: "A caller that does not block, such as nginx, gets EAGAIN and answers 502 at once; all others wait. Nothing is counted, and the application sees nothing of it.",
         todo: "If the application keeps up otherwise, a longer queue for bursts: listen.backlog of PHP-FPM, --backlog of Gunicorn, listen of uWSGI, and net.core.somaxconn, whichever is smaller. A queue that stays full needs more workers or faster ones.",
         wrong: "A stopped or busy acceptor fills any queue: a longer one only delays. A queue that never changes is only watched: connections that were left there look the same as an acceptor that hangs. The queue is sampled, so a burst of milliseconds may pass between two samples.",

@@ -190,7 +190,10 @@ fn assert_promised(report: &serde_json::Value) {
 /// The cure of a server with one socket and free threads, step by step, and the rules that ask for each. Where others
 /// use the CPUs as well, the one socket overflows.
 const CURE: [(&str, &[&str]); 3] = [
-    ("sock.reuseport", &["udp-shared-socket", "udp-socket-lock"]),
+    (
+        "sock.reuseport",
+        &["udp-rcvbuf-drop", "udp-shared-socket", "udp-socket-lock"],
+    ),
     (
         "sock.reuseport_bpf",
         &["udp-reader-unbound", "udp-reuseport-hash"],
