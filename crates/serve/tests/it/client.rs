@@ -55,7 +55,13 @@ pub(crate) fn connect_from(from: IpAddr, to: SocketAddr) -> UdpSocket {
 pub(crate) fn ask(socket: &UdpSocket, request: &[u8]) -> Vec<u8> {
     socket.send(request).unwrap();
     let mut reply = vec![0; 65_536];
-    let length = socket.recv(&mut reply).expect("a reply");
+    // A read with a timeout is not started again after a signal: signal(7).
+    let length = loop {
+        match socket.recv(&mut reply) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            received => break received.expect("a reply"),
+        }
+    };
     reply.truncate(length);
     reply
 }
