@@ -24,6 +24,12 @@ const MOST: Threshold = Threshold {
     origin: "definition: one per call; above it, the service moves batches",
 };
 
+const BUSY: Threshold = Threshold {
+    name: "use of that CPU, below which system calls bound nothing",
+    value: 0.80,
+    origin: "rule thread-saturated",
+};
+
 const ENTRY: Threshold = Threshold {
     name: "busy samples in entry and exit of system calls",
     value: 0.05,
@@ -36,15 +42,16 @@ pub(crate) static RULE: Rule = Rule {
     topic: "net",
     summary: "a system call per datagram, at a very high rate",
     needs: &[
+        &keys::CPU_BUSY,
         &keys::KERNEL_MITIGATIONS,
         &keys::STACK_SYSCALL_ENTRY,
         &keys::SYSCALL_DATAGRAMS_PER_CALL,
         &keys::SYSCALL_RATE,
     ],
-    thresholds: &[RATE, LEAST, MOST, ENTRY],
+    thresholds: &[RATE, LEAST, MOST, BUSY, ENTRY],
     knobs: &["sock.recvmmsg", "sock.udp_gro", "cmdline.mitigations"],
     doc: Doc {
-        looks_for: "More than 100,000 system calls/s on one CPU, with about one datagram per call.",
+        looks_for: "More than 100,000 system calls/s on one CPU that is 80 % busy, with about one datagram per call.",
         hurts: "Entry, exit and the walk through the socket layer are paid per datagram.",
         todo: "recvmmsg and sendmmsg, io_uring, or UDP_GRO for bursts of one flow. Switching mitigations off is a \
                decision about security and only for machines with one tenant.",
@@ -91,6 +98,18 @@ fn judge(evidence: &Evidence) -> Judgement {
             .below(per_call.value, LEAST.value)
             .cite(rate.reading)
             .cite(per_call.reading),
+        ]);
+    }
+    // Client and server together may reach the rate on a CPU that has time left.
+    if let Ok(busy) = evidence.quantity(&keys::CPU_BUSY, cpu)
+        && busy.value < BUSY.value
+    {
+        let sentence = format!("{sentence}, and is {} busy", say::percent(busy.value));
+        return Ok(vec![
+            Finding::clear(sentence)
+                .below(busy.value, BUSY.value)
+                .cite(rate.reading)
+                .cite(busy.reading),
         ]);
     }
     let finding = Finding::act(cpu, sentence)

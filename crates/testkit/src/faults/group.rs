@@ -24,10 +24,6 @@ pub(super) const QUOTA_ABOVE: Fault = Fault {
     may: &[
         ("udp-rcvbuf-drop", "a service that is stopped does not read"),
         ("runq-delay", "a service that is stopped waits for a CPU"),
-        (
-            "syscall-bound",
-            "the client sends one datagram per system call, as fast as the machine lets it",
-        ),
     ],
     how: How::Here(quota_above),
 };
