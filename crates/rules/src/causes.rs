@@ -19,11 +19,17 @@ const CAUSES: &[(&str, &[&str])] = &[
     ),
     (
         "cfs-throttled",
-        &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
+        &[
+            "clients-unread",
+            "runq-delay",
+            "tcp-recvq-pile",
+            "udp-rcvbuf-drop",
+        ],
     ),
     (
         "cgroup-frozen",
         &[
+            "clients-unread",
             "tcp-listen-overflow",
             "tcp-recvq-pile",
             "tcp-rwnd-limited",
@@ -63,7 +69,12 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("conntrack-full", &["tcp-retrans"]),
     (
         "cpu-weight-low",
-        &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
+        &[
+            "clients-unread",
+            "runq-delay",
+            "tcp-recvq-pile",
+            "udp-rcvbuf-drop",
+        ],
     ),
     ("database-lock", &["clients-unread", "upstream-slow"]),
     (
@@ -109,7 +120,12 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("path-mtu-blackhole", &["tcp-retrans", "tcp-stalled"]),
     (
         "priority-low",
-        &["runq-delay", "tcp-recvq-pile", "udp-rcvbuf-drop"],
+        &[
+            "clients-unread",
+            "runq-delay",
+            "tcp-recvq-pile",
+            "udp-rcvbuf-drop",
+        ],
     ),
     (
         "process-blocked",
@@ -118,6 +134,7 @@ const CAUSES: &[(&str, &[&str])] = &[
             "tcp-listen-overflow",
             "tcp-recvq-pile",
             "upstream-slow",
+            "user-lock",
         ],
     ),
     (
@@ -155,7 +172,12 @@ const CAUSES: &[(&str, &[&str])] = &[
     ),
     (
         "realtime-hog",
-        &["runq-delay", "tcp-recvq-pile", "thread-saturated"],
+        &[
+            "clients-unread",
+            "runq-delay",
+            "tcp-recvq-pile",
+            "thread-saturated",
+        ],
     ),
     ("reuseport-skew", &["udp-rcvbuf-drop"]),
     ("rp-filter-drop", &["tcp-retrans", "tcp-stalled"]),

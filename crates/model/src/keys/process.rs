@@ -42,6 +42,7 @@ keys! { PROCESS;
     PROCESS_SYNCING = "process.syncing", Fraction, Process, "Share of the samples in which one of its threads waits for fsync(2) or its like";
     PROCESS_THREADS = "process.threads", Count, Process, "Threads";
     PROCESS_THREADS_ADDED = "process.threads_added", Count, Process, "Threads at the end of the window less those at its begin";
+    PROCESS_THREADS_ENDED_CPU = "process.threads_ended_cpu", Ratio, Process, "CPU time of its threads that ended in the window, in CPUs";
     PROCESS_TRACER = "process.tracer", Text, Process, "Process that traces it (ptrace): name and pid";
     PROCESS_UNREAD = "process.unread", Count, Process, "Its connections with data that it has not read, those in its accept queues included, in every sample";
     PROCESS_WRITE_BLOCKED = "process.write_blocked", Fraction, Process, "Share of the samples in which one of its threads was in an uninterruptible wait (state D) in a system call that changes a file, flushes left out";

@@ -33,7 +33,7 @@ const SAMPLED_SOCKETS: usize = 300;
 /// Not evenly: what recurs, a stop of a part of each second say, would meet all of them or none. Multiples of the golden ratio
 /// lie everywhere.
 ///
-/// Of `glances` of these each is a sample, and the others are glances at threads and freezers alone.
+/// Of `glances` of these each is a sample, and the others are glances at threads, freezers and queues of Unix sockets alone.
 pub(super) fn places(part: u32, glances: u32) -> impl Iterator<Item = (f64, Depth)> {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     let glances = glances.max(1);
@@ -60,7 +60,7 @@ pub(super) fn places(part: u32, glances: u32) -> impl Iterator<Item = (f64, Dept
 pub(super) enum Depth {
     /// All that is sampled.
     All,
-    /// Threads of services, and freezers above them.
+    /// Threads of services, freezers above them, and queues of Unix sockets.
     Threads,
 }
 
@@ -83,11 +83,18 @@ impl Reader<'_> {
                 What::Files(pattern) if depth == Depth::All || pattern.contains(SERVICE) => {
                     self.read_all(pattern, true, &mut moment);
                 }
-                What::Ask(question) if self.samples_sockets && depth == Depth::All => {
+                What::Ask(question)
+                    if self.samples_sockets
+                        && (depth == Depth::All || question == Question::Unix) =>
+                {
                     // One that fails fails at the looks as well, which say why.
                     if let Ok(mut answer) = self.host.ask(question) {
                         if let Answer::Udp(sockets) = &mut answer {
                             self.queries_in(sockets, &mut moment);
+                        }
+                        // Those in which nothing waits are known from the looks.
+                        if let Answer::Unix(listeners) = &mut answer {
+                            listeners.retain(|listener| listener.waiting > 0);
                         }
                         let name = name(question).to_owned();
                         moment.answers.insert(name, Reply::Answer(answer));

@@ -39,18 +39,18 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 Of the Unix sockets that listen in this network namespace: those in which a connection waited in any sample. A queue is full if \
-more wait than its backlog. The next caller then sleeps until there is room, or gets EAGAIN at once where it does not block, as nginx does. Samples \
-between the looks are taken where there are at most 300 sockets of TCP and UDP. Callers in the queue are told apart by their inodes, where at most 512 wait. Processes of other users are told to root only. \
+more wait than its backlog. The next caller then sleeps until there is room, or gets EAGAIN at once where it does not block, as nginx does. Up to 210 samples \
+are taken between the looks where there are at most 300 sockets of TCP and UDP. Callers in the queue are told apart by their inodes, where at most 512 wait. Processes of other users are told to root only. \
 Sources: net/unix/af_unix.c and net/unix/diag.c of Linux 6.18; ss(8).",
 };
 
 /// One listener over the window.
-#[derive(Default)]
 struct Course<'a> {
+    /// What waited in each sample, in their order.
     waiting: Vec<u32>,
     callers: Vec<&'a [u32]>,
     full: usize,
-    last: Option<&'a UnixListener>,
+    last: &'a UnixListener,
 }
 
 impl Course<'_> {
@@ -68,26 +68,39 @@ impl Course<'_> {
 
 /// Listeners in whose queue something waited, the worst first.
 fn busy<'a>(window: &Window<'a>) -> Vec<Course<'a>> {
-    let mut by_inode: BTreeMap<u64, Course<'a>> = BTreeMap::new();
-    for moment in window.often() {
-        let Some(Reply::Answer(Answer::Unix(listeners))) = moment.answers.get("unix") else {
-            continue;
-        };
-        for listener in listeners {
-            let course = by_inode.entry(listener.inode).or_default();
-            course.waiting.push(listener.waiting);
-            course.full += usize::from(listener.waiting > listener.backlog);
-            course.callers.push(&listener.callers);
-            // Its name is known only while something waits.
-            if listener.waiting > 0 {
-                course.last = Some(listener);
-            }
-        }
-    }
-    let mut busy: Vec<_> = by_inode
-        .into_values()
-        .filter(|course| course.most() > 0)
+    let samples: Vec<&'a [UnixListener]> = window
+        .often()
+        .into_iter()
+        .filter_map(|moment| match moment.answers.get("unix") {
+            Some(Reply::Answer(Answer::Unix(listeners))) => Some(listeners.as_slice()),
+            _ => None,
+        })
         .collect();
+    let listeners = samples.iter().copied().flatten();
+    let waited = listeners.filter(|listener| listener.waiting > 0);
+    let last: BTreeMap<u64, &'a UnixListener> =
+        waited.map(|listener| (listener.inode, listener)).collect();
+    let course = |last: &'a UnixListener| {
+        let mut course = Course {
+            waiting: Vec::new(),
+            callers: Vec::new(),
+            full: 0,
+            last,
+        };
+        for sample in &samples {
+            let listed = sample.iter().find(|other| other.inode == last.inode);
+            // A sample between the looks lists only those in which something waits.
+            course
+                .waiting
+                .push(listed.map_or(0, |listed| listed.waiting));
+            course
+                .callers
+                .push(listed.map_or(&[], |listed| &listed.callers));
+            course.full += usize::from(listed.is_some_and(|it| it.waiting > it.backlog));
+        }
+        course
+    };
+    let mut busy: Vec<_> = last.into_values().map(course).collect();
     busy.sort_by(|a, b| b.full.cmp(&a.full).then(b.most().cmp(&a.most())));
     busy.truncate(MOST);
     busy
@@ -96,8 +109,7 @@ fn busy<'a>(window: &Window<'a>) -> Vec<Course<'a>> {
 /// Inodes of the sockets whose processes are looked for.
 pub(super) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
     let busy = busy(window);
-    let last = busy.iter().filter_map(|course| course.last);
-    last.map(|listener| listener.inode).collect()
+    busy.iter().map(|course| course.last.inode).collect()
 }
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -106,9 +118,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
     let owners = port::owners(window);
     for course in busy(window) {
-        let Some(listener) = course.last else {
-            continue;
-        };
+        let listener = course.last;
         let named = if listener.name.is_empty() {
             format!("inode {}", listener.inode)
         } else {
@@ -117,8 +127,14 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let subject = || Subject::new(Kind::Port, format!("unix:{named}"));
         let count = course.waiting.len();
         let line = format!(
-            "{named}: Recv-Q {:?}, Send-Q {}",
-            course.waiting, listener.backlog
+            "{named}: Recv-Q above 0 in {} of {count} samples, {} at most, Send-Q {}",
+            course
+                .waiting
+                .iter()
+                .filter(|waiting| **waiting > 0)
+                .count(),
+            course.most(),
+            listener.backlog
         );
         let origin = || Origin::new(SOURCE, line.clone());
         let mean = course.waiting.iter().map(|n| f64::from(*n)).sum::<f64>() / count as f64;

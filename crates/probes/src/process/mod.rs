@@ -12,6 +12,7 @@ pub(crate) mod numa_maps;
 pub(crate) mod pools;
 pub(crate) mod processes;
 pub(crate) mod restarts;
+mod sampled;
 pub(crate) mod states;
 pub(crate) mod threads;
 pub(crate) mod waits;
@@ -27,6 +28,7 @@ use std::collections::BTreeSet;
 use rungwise_formats::task;
 use rungwise_model::evidence::Absence;
 
+use crate::capture::{Moment, Raw};
 use crate::{Rate, Window};
 
 /// Inodes of the sockets whose processes are looked for.
@@ -54,6 +56,24 @@ fn no_counters(window: &Window<'_>) -> Absence {
     } else {
         Absence::because("it started or ended within the window")
     }
+}
+
+/// Files of this name of threads: process, thread and text.
+fn of_threads<'a>(
+    moment: &'a Moment,
+    file: &'static str,
+) -> impl Iterator<Item = (u32, &'a str, &'a str)> {
+    let files = moment.files.range("/proc/".to_owned()..);
+    files
+        .take_while(|(path, _)| path.starts_with("/proc/"))
+        .filter_map(move |(path, raw)| {
+            let rest = path.strip_prefix("/proc/")?.strip_suffix(file)?;
+            let (pid, tid) = rest.strip_suffix('/')?.split_once("/task/")?;
+            match raw {
+                Raw::Text(text) => Some((pid.parse().ok()?, tid, text.trim())),
+                Raw::Failed { .. } => None,
+            }
+        })
 }
 
 /// CPU time in ticks and major faults of the task with this `stat` file. The start is part of the keys: a later task

@@ -10,6 +10,7 @@ use rungwise_model::evidence::{Absence, Evidence, Key, Kind, Origin, Subject};
 use rungwise_model::keys;
 
 use super::processes::{SCHEDSTATS, STATS, STATUSES};
+use super::sampled::{self, Threads};
 use super::{Ran, TICK, chosen, no_counters, run_rates, stat_rates};
 use crate::{Cost, Probe, Rate, Source, Window, enter, window};
 
@@ -28,6 +29,9 @@ const MOST_OF_ONE: f64 = 1.05;
 
 /// Threads more or less from which on a process is listed for them.
 const ADDED: i64 = 16;
+
+/// Share of the time from which on the samples are believed of a thread that is ready to run and does not.
+const STARVED: f64 = 0.5;
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
@@ -59,6 +63,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::PROCESS_STOPPED,
         &keys::PROCESS_THREADS,
         &keys::PROCESS_THREADS_ADDED,
+        &keys::PROCESS_THREADS_ENDED_CPU,
         &keys::PROCESS_TRACER,
         &keys::PROCESS_ZOMBIES,
         &keys::SCHED_PROCESS_NAME,
@@ -90,8 +95,10 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let processes = processes(window);
     let judged = chosen::family(window);
     let zombies = zombies(&processes);
+    let threads = sampled::threads(window);
     for process in listed(&processes, &zombies, &judged) {
         describe(window, evidence, process, &processes, &zombies);
+        of_threads(evidence, process, threads.get(&process.pid));
     }
     let why = window.text(STATS).err();
     let why = why.unwrap_or_else(|| {
@@ -274,6 +281,33 @@ fn describe(
     }
     from_status(window, evidence, process, all);
     busiest(window, evidence, process);
+}
+
+/// What only the samples of its threads show.
+fn of_threads(evidence: &mut Evidence, process: &Process<'_>, threads: Option<&Threads<'_>>) {
+    let subject = || Subject::new(Kind::Process, process.pid);
+    let source = format!("/proc/{}/task/*/{{stat,schedstat}}", process.pid);
+    let key = &keys::PROCESS_THREADS_ENDED_CPU;
+    let alive = threads.and_then(Threads::alive);
+    if let (Some(all), Some(alive)) = (&process.ticks, alive) {
+        let all = all.per_s * TICK;
+        let line = format!("{all:.2} CPUs in all, {alive:.2} by threads that live");
+        let ended = (all - alive).max(0.0);
+        evidence.number(key, subject(), ended, Origin::new(&source, line));
+    } else {
+        let why = Absence::because("its threads were not sampled often enough");
+        enter::absent(evidence, key, subject(), why, Origin::new(&source, ""));
+    }
+    let key = &keys::PROCESS_BUSIEST_DELAY;
+    let starved = threads.and_then(Threads::starved);
+    let Some((share, line)) = starved.filter(|(share, _)| *share > STARVED) else {
+        return;
+    };
+    let counted = evidence.quantity(key, &subject());
+    if counted.is_ok_and(|counted| counted.value >= share) {
+        return;
+    }
+    evidence.number(key, subject(), share, Origin::new(source, line));
 }
 
 /// The policy and nice value where they are unusual; see sched(7).

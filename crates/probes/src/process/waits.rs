@@ -10,7 +10,7 @@ use rungwise_formats::{syscall, task};
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
 
-use super::{chosen, unnamed};
+use super::{chosen, of_threads, unnamed};
 use crate::capture::{Moment, Raw};
 use crate::gather::LOOKS;
 use crate::{Cost, Need, Probe, Source, Window, enter};
@@ -108,24 +108,6 @@ fn samples<'a>(window: &Window<'a>) -> BTreeMap<u32, Vec<(usize, Locks<'a>)>> {
         }
     }
     processes
-}
-
-/// Files of this name of threads: process, thread and text.
-fn of_threads<'a>(
-    moment: &'a Moment,
-    file: &'static str,
-) -> impl Iterator<Item = (u32, &'a str, &'a str)> {
-    let files = moment.files.range("/proc/".to_owned()..);
-    files
-        .take_while(|(path, _)| path.starts_with("/proc/"))
-        .filter_map(move |(path, raw)| {
-            let rest = path.strip_prefix("/proc/")?.strip_suffix(file)?;
-            let (pid, tid) = rest.strip_suffix('/')?.split_once("/task/")?;
-            match raw {
-                Raw::Text(text) => Some((pid.parse().ok()?, tid, text.trim())),
-                Raw::Failed { .. } => None,
-            }
-        })
 }
 
 fn locks(window: &Window<'_>, evidence: &mut Evidence, pid: u32, samples: &[(usize, Locks<'_>)]) {

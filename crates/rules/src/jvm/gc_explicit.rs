@@ -19,8 +19,8 @@ const CALLS: Threshold = Threshold {
 
 const COST: Threshold = Threshold {
     name: "share of the run that these collections take at most, below which they are only watched",
-    value: 0.005,
-    origin: "measured by `cargo xtask faults`: two of 19 ms in 45 s showed in no client's p99",
+    value: 0.05,
+    origin: "measured by `cargo xtask faults --random 22 --seed 4002 --layer jvm`: 89 of at most 16 ms in 45 s, 3 % of it, took p99 to 6.3 ms and no throughput",
 };
 
 const SHORT: Threshold = Threshold {

@@ -1,12 +1,13 @@
-//! `fork-storm`: short-lived processes use the CPUs.
+//! `fork-storm`: short-lived processes or threads use the CPUs.
 //!
 //! A process that lives for a millisecond is in no list: top shows idle processes and busy CPUs. The kernel counts every fork in
-//! /proc/stat, and books the CPU time of an ended child on the parent that waits for it.
+//! /proc/stat, and books the CPU time of an ended child on the parent that waits for it. A thread counts as a fork as well.
+
 use rungwise_model::check::{Finding, Grade};
-use rungwise_model::evidence::Evidence;
+use rungwise_model::evidence::{Evidence, Quantity};
 use rungwise_model::keys;
 
-use super::called;
+use super::{called, is_service};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const MADE: Threshold = Threshold {
@@ -27,23 +28,43 @@ const FULL: Threshold = Threshold {
     origin: "measured by `cargo xtask faults`: redis beside 1,672 forks/s on CPUs that were 58 % busy had a p99 of 0.7 ms in the place of 0.2",
 };
 
+const THREADS: Threshold = Threshold {
+    name: "the same, where they are threads of a service",
+    value: 1000.0,
+    origin: "measured by `cargo xtask faults`: 5,000/s on each of two CPUs took p50 from 0.15 to 3.4 ms; the line is a guess, at some 30 us of CPU time for each",
+};
+
+const ENDED: Threshold = Threshold {
+    name: "share of the CPU time of a process that its ended threads used",
+    value: 0.20,
+    origin: "own guess: threads of a pool live on",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "fork-storm",
     topic: "process",
-    summary: "short-lived processes use the CPUs",
+    summary: "short-lived processes or threads use the CPUs",
     needs: &[
         &keys::CPU_BUSY_MEAN,
         &keys::CPU_ONLINE,
+        &keys::DEPENDENCY_CLIENTS,
         &keys::PROCESS_CHILDREN_CPU,
+        &keys::PROCESS_THREADS_ENDED_CPU,
+        &keys::PROCESS_UNREAD,
+        &keys::SCHED_PROCESS_CPU,
         &keys::SCHED_PROCESS_NAME,
+        &keys::SCHED_THREAD_CPU,
         &keys::TASKS_MADE,
+        &keys::TCP_ACCEPT_BACKLOG,
+        &keys::TCP_PROCESS,
+        &keys::UDP_PROCESS,
     ],
-    thresholds: &[MADE, USED, FULL],
+    thresholds: &[MADE, USED, FULL, THREADS, ENDED],
     knobs: &[],
     doc: Doc {
-        looks_for: "More than 100 processes and threads made per second and CPU in most parts of the window, with ended children that used more than a tenth of all CPUs in most parts of it. Where the CPUs have time to spare, it is only watched.",
-        hurts: "fork, exec, the loader and exit cost about a millisecond of CPU time each, mostly in the kernel, and empty the caches of those who work.",
-        todo: "The finding names the parent. Call the program once for many items, use built-ins of the shell, a long-lived worker instead of a process per request (CGI, xargs -n1, health checks by exec, cron each second).",
+        looks_for: "More than 100 processes and threads made per second and CPU in most parts of the window, with ended children that used more than a tenth of all CPUs in most parts of it. Where the CPUs have time to spare, it is only watched. Or more than 1000 per second and CPU, while a service spends a fifth of its CPU time in threads that end.",
+        hurts: "fork, exec, the loader and exit cost about a millisecond of CPU time each, mostly in the kernel, and empty the caches of those who work. A thread costs some 30 us, and each start and end takes a lock of its process (mmap_lock).",
+        todo: "The finding names the parent. Call the program once for many items, use built-ins of the shell, a long-lived worker instead of a process per request (CGI, xargs -n1, health checks by exec, cron each second). Threads: a pool of them instead of some for each request.",
         wrong: "A build machine does this all day and means it. Children that were never waited for are not counted on any parent.",
         sources: "proc(5): processes in /proc/stat, cutime and cstime; kernel/exit.c wait_task_zombie, Linux 6.18.",
     },
@@ -55,9 +76,8 @@ fn judge(evidence: &Evidence) -> Judgement {
     let online = evidence.host(&keys::CPU_ONLINE)?;
     let cpus = online.value.max(1.0);
     // A child that lived for long and ended brings all its time at once: more than there was, or in one part alone.
-    let steady = |used: &rungwise_model::evidence::Quantity<'_>| {
-        used.lasts(|used| used / cpus > USED.value && used <= 1.1 * cpus)
-    };
+    let steady =
+        |used: &Quantity<'_>| used.lasts(|used| used / cpus > USED.value && used <= 1.1 * cpus);
     let children = evidence.each(&keys::PROCESS_CHILDREN_CPU);
     let most = children
         .unwrap_or_default()
@@ -86,7 +106,38 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .refuted_by("execsnoop shows few processes below it"),
         ]);
     }
+    if let Some(finding) = threads(evidence, &made, cpus) {
+        return Ok(vec![finding]);
+    }
     let sentence = format!("{} processes and threads are made", say::rate(made.value));
     let clear = Finding::clear(sentence).below((made.value / cpus).min(MADE.value), MADE.value);
     Ok(vec![clear.cite(made.reading)])
+}
+
+/// A service that starts and ends threads all the time.
+fn threads(evidence: &Evidence, made: &Quantity<'_>, cpus: f64) -> Option<Finding> {
+    if !made.lasts(|rate| rate / cpus > THREADS.value) {
+        return None;
+    }
+    let ended = evidence.each(&keys::PROCESS_THREADS_ENDED_CPU).ok()?;
+    let of_a_service = ended.into_iter().filter(|(process, used)| {
+        let whole = evidence.quantity(&keys::SCHED_PROCESS_CPU, process);
+        whole.is_ok_and(|whole| used.value >= ENDED.value * whole.value && used.value > 0.0)
+            && is_service(evidence, process.name())
+    });
+    let (process, used) = of_a_service.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?;
+    let sentence = format!(
+        "{} starts and ends threads all the time: {} are made on the machine, its ended threads used {:.2} CPUs",
+        called(evidence, process),
+        say::rate(made.value),
+        used.value
+    );
+    Some(
+        Finding::act(process, sentence)
+            .severity(Grade::High)
+            .confidence(Grade::Medium)
+            .cite(made.reading)
+            .cite(used.reading)
+            .refuted_by("its threads keep their numbers: ls /proc/PID/task, twice"),
+    )
 }

@@ -34,15 +34,27 @@ const SEGMENTS: Threshold = Threshold {
 
 const STALLS: Threshold = Threshold {
     name: "share of the time that connections spend in timeouts of 200 ms",
-    value: 0.01,
-    origin: "definition: one request of a hundred meets a connection that stalls. measured by `cargo xtask faults`: 0.12 % of the segments sent again in \
-        bursts of five, after timeouts, took p99 from 0.15 to 856 ms",
+    value: 0.005,
+    origin: "measured by `cargo xtask faults`: 0.02 % of the segments sent again after 200 ms, in 0.6 % of the time of the connections on both sides of \
+        haproxy, took p99 from 0.4 to 98 ms; 0.12 % in bursts of five from 0.15 to 856 ms",
 };
 
 const TIMEOUTS: Threshold = Threshold {
     name: "timeouts in the window that are watched; from ten on there is something to act on",
     value: 3.0,
     origin: "own guess: one or two are a client that went away",
+};
+
+const SEEN: Threshold = Threshold {
+    name: "connections whose acknowledgement is overdue, mean of the samples",
+    value: 0.04,
+    origin: "definition: met once in 25 samples",
+};
+
+const SLOW: Threshold = Threshold {
+    name: "the same, as a share of what would be met if all that was sent again had waited for 200 ms",
+    value: 0.25,
+    origin: "own guess: few samples meet fewer than there are",
 };
 
 const NEAR: Threshold = Threshold {
@@ -72,11 +84,13 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DEVICE_MISSED,
         &keys::DEVICE_TX_PACKETS,
         &keys::LOSS_RATE,
+        &keys::TCP_ACK_OVERDUE,
+        &keys::TCP_CARRYING,
         &keys::TCP_CONGESTION,
         &keys::TCP_CONNECTS,
-        &keys::TCP_ESTABLISHED,
         &keys::TCP_LISTEN_OVERFLOWS,
         &keys::TCP_LOST_RETRANSMIT,
+        &keys::TCP_OPENED,
         &keys::TCP_RETRANS_BYTES_SHARE,
         &keys::TCP_RETRANS_SHARE,
         &keys::TCP_RTT,
@@ -84,12 +98,14 @@ pub(crate) static RULE: Rule = Rule {
         &keys::TCP_TIMEOUTS,
         &keys::TCP_ZERO_WINDOW_PROBES,
     ],
-    thresholds: &[AGAIN, MUCH, SEGMENTS, STALLS, TIMEOUTS, NEAR, RTO, OWN],
+    thresholds: &[
+        AGAIN, MUCH, SEGMENTS, STALLS, TIMEOUTS, SEEN, SLOW, NEAR, RTO, OWN,
+    ],
     knobs: &["net.ring", "tcp.congestion", "tcp.rto_min"],
     doc: Doc {
         looks_for: "More than 0.5 % of the segments sent again, in most parts of the window, with timeouts or lost \
-            retransmissions or without probes of closed windows; or timeouts of established connections, of 200 ms each, that make up more \
-            than 1 % of their time. Where what opens connections and gets no answer makes up all but \
+            retransmissions or without probes of closed windows; or established connections that wait for a timer of 200 ms in more \
+            than 0.5 % of their time. Where what opens connections and gets no answer makes up all but \
             0.5 %, it is only watched, unless they are answers to clients (SYN-ACK) and more than 2 % of all.",
         hurts: "What is sent again comes at least a round trip late, after a timeout 200 ms. The sender slows down as well.",
         todo: "Find where it is lost: this host's ring (nic-ring-drop, net.ring), the peer's, or the switch between. Timeouts in \
@@ -114,13 +130,13 @@ fn judge(evidence: &Evidence) -> Judgement {
             .below(again.value, AGAIN.value)
             .cite(again.reading)
     };
-    let stalls = stalls(evidence).filter(|share| *share > STALLS.value);
+    let stalls = stalls(evidence).filter(|stalls| stalls.share > STALLS.value);
     let lasts = again.lasts(|share| share > AGAIN.value);
     if !lasts && stalls.is_none() {
         let sentence = format!("{share} of the segments were sent again");
         return Ok(vec![clear(sentence)]);
     }
-    if let (None, Ok(devices)) = (stalls, evidence.each(&keys::DEVICE_TX_PACKETS)) {
+    if let (None, Ok(devices)) = (&stalls, evidence.each(&keys::DEVICE_TX_PACKETS)) {
         let packets: f64 =
             devices.iter().map(|(_, rate)| rate.value).sum::<f64>() * evidence.seconds();
         if again.value * packets < SEGMENTS.value {
@@ -130,7 +146,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             return Ok(vec![clear(sentence)]);
         }
     }
-    if let (None, Some(unanswered)) = (stalls, unanswered(evidence, again.value)) {
+    if let (None, Some(unanswered)) = (&stalls, unanswered(evidence, again.value)) {
         return Ok(vec![unanswered.cite(again.reading)]);
     }
     let timeouts = evidence.host(&keys::TCP_TIMEOUTS)?;
@@ -154,8 +170,8 @@ fn judge(evidence: &Evidence) -> Judgement {
     if timeouts.value > 0.0 {
         let _ = write!(sentence, ", {} after a timeout", say::rate(timeouts.value));
     }
-    if let Some(share) = stalls {
-        let share = say::percent(share);
+    if let Some(stalls) = &stalls {
+        let share = say::percent(stalls.share);
         let _ = write!(sentence, ": connections stall in {share} of the time");
     }
     let worst = pick::largest(evidence, &keys::TCP_RETRANS_BYTES_SHARE)
@@ -170,7 +186,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         );
     }
     let host = Subject::host();
-    let few = !lasts && timeouts.value * evidence.seconds() < SEGMENTS.value;
+    let few = !lasts && stalls.as_ref().is_some_and(|stalls| stalls.few);
     let mut finding = if few {
         Finding::watch(&host, sentence).severity(Grade::Medium)
     } else if far {
@@ -178,7 +194,7 @@ fn judge(evidence: &Evidence) -> Judgement {
         Finding::watch(&host, sentence).severity(Grade::Low)
     } else {
         let much =
-            again.value > MUCH.value || stalls.is_some_and(|share| share > 10.0 * STALLS.value);
+            again.value > MUCH.value || stalls.is_some_and(|it| it.share > 10.0 * STALLS.value);
         Finding::act(&host, sentence).severity(if much { Grade::High } else { Grade::Medium })
     };
     finding = finding
@@ -214,16 +230,40 @@ fn judge(evidence: &Evidence) -> Judgement {
     )])
 }
 
-/// The share of the time that established connections spend in timeouts: each lasts 200 ms at least (`TCP_RTO_MIN`). What opens
+/// The share of the time that connections with traffic wait for a timer of 200 ms (`TCP_RTO_MIN`): by the timeouts that the kernel
+/// counts, or as the samples saw them, for it does not count the probe that repeats a segment which was alone under way. What opens
 /// connections is left out.
-fn stalls(evidence: &Evidence) -> Option<f64> {
+fn stalls(evidence: &Evidence) -> Option<Stalls> {
     let timeouts = evidence.host(&keys::TCP_TIMEOUTS).ok()?.value;
-    let established = evidence.host(&keys::TCP_ESTABLISHED).ok()?.value;
+    let carrying = evidence.host(&keys::TCP_CARRYING).ok()?.value;
     let sent = pick::loss_rate(evidence, "Tcp:RetransSegs")
         - pick::loss_rate(evidence, "TcpExt:TCPSynRetrans");
     let timeouts = timeouts.min(sent.max(0.0));
-    let enough = timeouts * evidence.seconds() >= TIMEOUTS.value;
-    enough.then(|| (timeouts * 0.2 / established.max(1.0)).min(1.0))
+    let overdue = evidence.host(&keys::TCP_ACK_OVERDUE);
+    let overdue = overdue.ok().filter(|overdue| overdue.value >= SEEN.value);
+    // A few samples tell whether what was sent again waited for 200 ms, and counters how often it was.
+    let slow = overdue.is_some_and(|overdue| overdue.value >= SLOW.value * sent * 0.2);
+    let enough = if slow { sent } else { timeouts };
+    let waiting = enough * 0.2;
+    if enough * evidence.seconds() < TIMEOUTS.value {
+        return None;
+    }
+    let stalled = waiting / carrying.max(1.0);
+    // Short connections are more than those that are there at one moment.
+    let opened = evidence.host(&keys::TCP_OPENED).map_or(0.0, |it| it.value);
+    let met = waiting / 0.2 / opened;
+    Some(Stalls {
+        share: stalled.min(met).min(1.0),
+        few: waiting / 0.2 * evidence.seconds() < SEGMENTS.value,
+    })
+}
+
+/// Connections that wait for a timer.
+struct Stalls {
+    /// Share of their time.
+    share: f64,
+    /// So few times that one accident may explain it.
+    few: bool,
 }
 
 /// What is sent again opens connections, all but a share that is nothing to act on: nobody answers, and no path loses data.

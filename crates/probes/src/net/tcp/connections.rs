@@ -152,6 +152,13 @@ pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Eviden
         return;
     };
     let connections = connections(looks);
+    let carrying = connections.iter().filter(|open| open.carries()).count();
+    evidence.number(
+        &keys::TCP_CARRYING,
+        Subject::host(),
+        carrying as f64,
+        Origin::new(SOURCE, format!("{carrying} of {}", connections.len())),
+    );
     flows(window, &connections, evidence);
     let chosen = choose(&connections);
     let courses = courses(looks, &connections, &chosen);

@@ -7,6 +7,7 @@
 mod connections;
 mod held;
 mod listeners;
+mod overdue;
 mod stalled;
 mod totals;
 
@@ -44,6 +45,7 @@ pub(crate) static PROBE: Probe = Probe {
     needs: &[Need::Root],
     sources: &[
         Source::ask(Question::Tcp, When::Each),
+        Source::ask(Question::Tcp, When::Often),
         Source::ask(Question::Udp, When::Each),
         Source::ask(Question::Owners, When::Once),
         Source::once(CONGESTION),
@@ -53,12 +55,14 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::FLOWS_COUNT,
         &keys::FLOWS_LARGEST_SHARE,
         &keys::TCP_ACCEPT_BACKLOG,
+        &keys::TCP_ACK_OVERDUE,
         &keys::TCP_ACCEPT_QUEUE,
         &keys::TCP_BUSY,
         &keys::TCP_BYTES_RECEIVED,
         &keys::TCP_BYTES_SENT,
         &keys::TCP_CWND,
         &keys::TCP_CWND_FULL,
+        &keys::TCP_CARRYING,
         &keys::TCP_ESTABLISHED,
         &keys::TCP_HELD_SMALL,
         &keys::TCP_HELD_SMALL_WHO,
@@ -126,6 +130,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     listeners::add(&looks, evidence);
     stalled::add(&looks, evidence);
     held::add(&looks, evidence);
+    overdue::add(window, evidence);
     connections::add(window, &looks, evidence);
     let none = Absence::none("there is no TCP connection");
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);

@@ -1,0 +1,181 @@
+//! What the samples between the looks show of the threads of a process: who is ready to run and does not, and how much
+//! those ran that live on.
+
+use std::collections::BTreeMap;
+
+use rungwise_formats::task;
+
+use super::of_threads;
+use crate::Window;
+
+/// Fewest samples of a thread that tell how long it is ready to run.
+const FEWEST: usize = 20;
+
+/// The same that tell how much a process ran: its threads are not read where they are very many.
+const FEW: usize = 4;
+
+/// Seconds per nanosecond.
+const NANO: f64 = 1e-9;
+
+/// The threads of one process.
+#[derive(Debug, Default)]
+pub(super) struct Threads<'a> {
+    /// By thread and its start: a later thread may have the same number.
+    by_id: BTreeMap<(&'a str, u64), Thread>,
+    samples: usize,
+}
+
+/// One thread.
+#[derive(Debug, Default)]
+struct Thread {
+    met: usize,
+    last_sample: usize,
+    /// Samples in which it ran or was ready to run.
+    ready: usize,
+    /// Time and nanoseconds it ran, as of the first and the last sample that has both.
+    first: Option<(f64, u64)>,
+    last: Option<(f64, u64)>,
+}
+
+/// A share and how it was counted.
+pub(super) type Share = (f64, String);
+
+/// The threads of each process whose threads were sampled.
+pub(super) fn threads<'a>(window: &Window<'a>) -> BTreeMap<u32, Threads<'a>> {
+    let mut processes: BTreeMap<u32, Threads<'a>> = BTreeMap::new();
+    for moment in window.often() {
+        let mut met: BTreeMap<u32, Vec<(&'a str, u64)>> = BTreeMap::new();
+        for (pid, tid, text) in of_threads(moment, "stat") {
+            let Some(stat) = task::stat(text) else {
+                continue;
+            };
+            let name = (tid, stat.started);
+            let threads = processes.entry(pid).or_default();
+            let thread = threads.by_id.entry(name).or_default();
+            thread.met += 1;
+            thread.last_sample = threads.samples;
+            thread.ready += usize::from(stat.state == 'R');
+            met.entry(pid).or_default().push(name);
+        }
+        for (pid, tid, text) in of_threads(moment, "schedstat") {
+            let (Some(time), Some(threads)) = (task::schedstat(text), processes.get_mut(&pid))
+            else {
+                continue;
+            };
+            let of_thread = met.get(&pid).into_iter().flatten();
+            for name in of_thread.filter(|(other, _)| *other == tid) {
+                if let Some(thread) = threads.by_id.get_mut(name) {
+                    thread.first.get_or_insert((moment.at_s, time.ran_ns));
+                    thread.last = Some((moment.at_s, time.ran_ns));
+                }
+            }
+        }
+        for pid in met.keys() {
+            if let Some(threads) = processes.get_mut(pid) {
+                threads.samples += 1;
+            }
+        }
+    }
+    processes
+}
+
+impl Threads<'_> {
+    /// How long the thread that suffers most is ready to run and does not, as a share of the time. The kernel counts a wait for a CPU
+    /// once it is over, so one of seconds is seen here alone.
+    pub(super) fn starved(&self) -> Option<Share> {
+        let share = |((tid, _), thread): (&(&str, u64), &Thread)| {
+            let ((begin, before), (end, after)) = (thread.first?, thread.last?);
+            let seconds = end - begin;
+            if thread.met < FEWEST || seconds <= 0.0 {
+                return None;
+            }
+            let ready = thread.ready as f64 / thread.met as f64;
+            let ran = after.saturating_sub(before) as f64 * NANO / seconds;
+            let line = format!(
+                "thread {tid} in state R in {} of {} samples, ran {:.1} % of the time",
+                thread.ready,
+                thread.met,
+                ran * 100.0
+            );
+            Some(((ready - ran).max(0.0), line))
+        };
+        let shares = self.by_id.iter().filter_map(share);
+        shares.max_by(|(a, _), (b, _)| a.total_cmp(b))
+    }
+
+    /// CPUs that the threads used which the last sample met: of a process either all threads are sampled or none. With the CPU time of
+    /// the whole process this gives that of the threads that ended.
+    pub(super) fn alive(&self) -> Option<f64> {
+        let last = self.samples.checked_sub(1)?;
+        let alive = || {
+            let all = self.by_id.values();
+            all.filter(|thread| thread.last_sample == last)
+        };
+        if self.samples < FEW {
+            return None;
+        }
+        let began = alive().filter_map(|thread| thread.first).map(|(at, _)| at);
+        let ended = alive().filter_map(|thread| thread.last).map(|(at, _)| at);
+        let seconds = ended.reduce(f64::max)? - began.reduce(f64::min)?;
+        let ran = alive().filter_map(|thread| {
+            let ((_, before), (_, after)) = (thread.first?, thread.last?);
+            Some(after.saturating_sub(before) as f64 * NANO)
+        });
+        (seconds > 0.0).then(|| ran.sum::<f64>() / seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Capture, Moment, Raw};
+
+    /// A process 7 with the threads 7 and those of `more`, in 100 samples of a window of 10 s.
+    fn capture(state: char, ran_ns: u64, more: fn(usize) -> Vec<u32>) -> Capture {
+        let moment = |number: usize| {
+            let mut moment = Moment {
+                at_s: number as f64 / 10.0,
+                ..Moment::default()
+            };
+            let mut put = |tid: u32, state: char, ran_ns: u64| {
+                let columns = "0 ".repeat(49);
+                let stat = format!("{tid} (a) {state} {columns}");
+                let folder = format!("/proc/7/task/{tid}");
+                moment
+                    .files
+                    .insert(format!("{folder}/stat"), Raw::Text(stat));
+                let schedstat = format!("{ran_ns} 0 1");
+                moment
+                    .files
+                    .insert(format!("{folder}/schedstat"), Raw::Text(schedstat));
+            };
+            put(7, state, ran_ns * number as u64 / 100);
+            for tid in more(number) {
+                put(tid, 'S', 0);
+            }
+            moment
+        };
+        Capture {
+            samples: (0..100).map(moment).collect(),
+            ..Capture::default()
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_ready_and_does_not_run_is_starved() {
+        let starved = |state, ran_ns| {
+            let capture = capture(state, ran_ns, |_| Vec::new());
+            threads(&Window::of(&capture))[&7].starved().unwrap().0
+        };
+        assert!(starved('R', 30_000_000) > 0.99);
+        assert!(starved('R', 10_000_000_000) < 0.01);
+        assert!(starved('S', 0) < 0.01);
+    }
+
+    #[test]
+    fn threads_that_live_on_are_told_from_those_that_ended() {
+        let capture = capture('R', 5_000_000_000, |number| vec![1000 + number as u32]);
+        let half = threads(&Window::of(&capture))[&7].alive().unwrap();
+        assert!((half - 0.5).abs() < 0.01, "{half}");
+    }
+}
