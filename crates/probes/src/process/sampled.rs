@@ -8,7 +8,7 @@ use rungwise_formats::task;
 use super::of_threads;
 use crate::Window;
 
-/// Fewest samples of a thread that tell how long it is ready to run.
+/// Fewest samples of a thread that tell how long it waits for a CPU.
 const FEWEST: usize = 20;
 
 /// The same that tell how much a process ran: its threads are not read where they are very many.
@@ -17,11 +17,13 @@ const FEW: usize = 4;
 /// Seconds per nanosecond.
 const NANO: f64 = 1e-9;
 
+/// A thread and its start: a later thread may have the same number.
+type Name<'a> = (&'a str, u64);
+
 /// The threads of one process.
 #[derive(Debug, Default)]
 pub(super) struct Threads<'a> {
-    /// By thread and its start: a later thread may have the same number.
-    by_id: BTreeMap<(&'a str, u64), Thread>,
+    by_id: BTreeMap<Name<'a>, Thread>,
     samples: usize,
 }
 
@@ -30,8 +32,10 @@ pub(super) struct Threads<'a> {
 struct Thread {
     met: usize,
     last_sample: usize,
-    /// Samples in which it ran or was ready to run.
-    ready: usize,
+    /// It ran or was ready to run in the last sample.
+    ready: bool,
+    /// Seconds between two samples that both found it ready, and between which it did not run.
+    starved_s: f64,
     /// Time and nanoseconds it ran, as of the first and the last sample that has both.
     first: Option<(f64, u64)>,
     last: Option<(f64, u64)>,
@@ -44,7 +48,7 @@ pub(super) type Share = (f64, String);
 pub(super) fn threads<'a>(window: &Window<'a>) -> BTreeMap<u32, Threads<'a>> {
     let mut processes: BTreeMap<u32, Threads<'a>> = BTreeMap::new();
     for moment in window.often() {
-        let mut met: BTreeMap<u32, Vec<(&'a str, u64)>> = BTreeMap::new();
+        let mut met: BTreeMap<u32, Vec<(Name<'a>, bool)>> = BTreeMap::new();
         for (pid, tid, text) in of_threads(moment, "stat") {
             let Some(stat) = task::stat(text) else {
                 continue;
@@ -54,8 +58,7 @@ pub(super) fn threads<'a>(window: &Window<'a>) -> BTreeMap<u32, Threads<'a>> {
             let thread = threads.by_id.entry(name).or_default();
             thread.met += 1;
             thread.last_sample = threads.samples;
-            thread.ready += usize::from(stat.state == 'R');
-            met.entry(pid).or_default().push(name);
+            met.entry(pid).or_default().push((name, stat.state == 'R'));
         }
         for (pid, tid, text) in of_threads(moment, "schedstat") {
             let (Some(time), Some(threads)) = (task::schedstat(text), processes.get_mut(&pid))
@@ -63,10 +66,15 @@ pub(super) fn threads<'a>(window: &Window<'a>) -> BTreeMap<u32, Threads<'a>> {
                 continue;
             };
             let of_thread = met.get(&pid).into_iter().flatten();
-            for name in of_thread.filter(|(other, _)| *other == tid) {
+            for (name, ready) in of_thread.filter(|((other, _), _)| *other == tid) {
                 if let Some(thread) = threads.by_id.get_mut(name) {
-                    thread.first.get_or_insert((moment.at_s, time.ran_ns));
-                    thread.last = Some((moment.at_s, time.ran_ns));
+                    let now = (moment.at_s, time.ran_ns);
+                    thread.first.get_or_insert(now);
+                    let (before, ran) = thread.last.replace(now).unwrap_or(now);
+                    if *ready && thread.ready && ran == time.ran_ns {
+                        thread.starved_s += moment.at_s - before;
+                    }
+                    thread.ready = *ready;
                 }
             }
         }
@@ -80,24 +88,18 @@ pub(super) fn threads<'a>(window: &Window<'a>) -> BTreeMap<u32, Threads<'a>> {
 }
 
 impl Threads<'_> {
-    /// How long the thread that suffers most is ready to run and does not, as a share of the time. The kernel counts a wait for a CPU
-    /// once it is over, so one of seconds is seen here alone.
+    /// How long the thread that suffers most is ready to run and does not, as a share of the time; a wait that is shorter than the time
+    /// between two samples is not seen. The kernel counts a wait for a CPU once it is over, so one of seconds is seen here alone.
     pub(super) fn starved(&self) -> Option<Share> {
-        let share = |((tid, _), thread): (&(&str, u64), &Thread)| {
-            let ((begin, before), (end, after)) = (thread.first?, thread.last?);
-            let seconds = end - begin;
-            if thread.met < FEWEST || seconds <= 0.0 {
-                return None;
-            }
-            let ready = thread.ready as f64 / thread.met as f64;
-            let ran = after.saturating_sub(before) as f64 * NANO / seconds;
+        let share = |((tid, _), thread): (&Name<'_>, &Thread)| {
+            let ((begin, _), (end, _)) = (thread.first?, thread.last?);
+            let share = thread.starved_s / (end - begin);
             let line = format!(
-                "thread {tid} in state R in {} of {} samples, ran {:.1} % of the time",
-                thread.ready,
-                thread.met,
-                ran * 100.0
+                "thread {tid} in state R from sample to sample, and without a CPU between, for {:.2} of {:.2} s",
+                thread.starved_s,
+                end - begin
             );
-            Some(((ready - ran).max(0.0), line))
+            (thread.met >= FEWEST && end > begin).then_some((share, line))
         };
         let shares = self.by_id.iter().filter_map(share);
         shares.max_by(|(a, _), (b, _)| a.total_cmp(b))
@@ -167,8 +169,8 @@ mod tests {
             let capture = capture(state, ran_ns, |_| Vec::new());
             threads(&Window::of(&capture))[&7].starved().unwrap().0
         };
-        assert!(starved('R', 30_000_000) > 0.99);
-        assert!(starved('R', 10_000_000_000) < 0.01);
+        assert!(starved('R', 0) > 0.99);
+        assert!(starved('R', 100_000) < 0.01);
         assert!(starved('S', 0) < 0.01);
     }
 

@@ -30,9 +30,6 @@ const MOST_OF_ONE: f64 = 1.05;
 /// Threads more or less from which on a process is listed for them.
 const ADDED: i64 = 16;
 
-/// Share of the time from which on the samples are believed of a thread that is ready to run and does not.
-const STARVED: f64 = 0.5;
-
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-pid-states",
@@ -300,7 +297,7 @@ fn of_threads(evidence: &mut Evidence, process: &Process<'_>, threads: Option<&T
     }
     let key = &keys::PROCESS_BUSIEST_DELAY;
     let starved = threads.and_then(Threads::starved);
-    let Some((share, line)) = starved.filter(|(share, _)| *share > STARVED) else {
+    let Some((share, line)) = starved.filter(|(share, _)| *share > 0.0) else {
         return;
     };
     let counted = evidence.quantity(key, &subject());
