@@ -14,6 +14,9 @@ const FEWEST: usize = 20;
 /// The same that tell how much a process ran: its threads are not read where they are very many.
 const FEW: usize = 4;
 
+/// Threads of a process up to which they are looked at: to read one line of `stat` costs a microsecond.
+const MOST: usize = 128;
+
 /// Seconds per nanosecond.
 const NANO: f64 = 1e-9;
 
@@ -48,8 +51,15 @@ pub(super) type Share = (f64, String);
 pub(super) fn threads<'a>(window: &Window<'a>) -> BTreeMap<u32, Threads<'a>> {
     let mut processes: BTreeMap<u32, Threads<'a>> = BTreeMap::new();
     for moment in window.often() {
+        let mut count: BTreeMap<u32, usize> = BTreeMap::new();
+        for (pid, ..) in of_threads(moment, "stat") {
+            *count.entry(pid).or_default() += 1;
+        }
         let mut met: BTreeMap<u32, Vec<(Name<'a>, bool)>> = BTreeMap::new();
         for (pid, tid, text) in of_threads(moment, "stat") {
+            if count.get(&pid).is_some_and(|count| *count > MOST) {
+                continue;
+            }
             let Some(stat) = task::stat(text) else {
                 continue;
             };

@@ -17,7 +17,7 @@ const CYCLES: Threshold = Threshold {
 };
 
 const READERS: Threshold = Threshold {
-    name: "threads that wait unmoved for a lock that readers hold, from which on it acts",
+    name: "threads that wait unmoved for a lock that readers hold, from which on it acts; in three dumps and more, one is enough",
     value: 3.0,
     origin: "as for locks: ThreadLogic calls three blocked threads contention",
 };
@@ -184,6 +184,7 @@ fn by_readers(evidence: &Evidence, wait: &Wait<'_>) -> Result<Option<Finding>, M
     if behind.is_none() && still.value < 1.0 {
         return Ok(None);
     }
+    let certain = still.value > 0.0 && wait.dumps > 2;
     let threads = threads_wait(wait.count.value);
     let during = if still.value > 0.0 && wait.dumps > 1 {
         format!(
@@ -208,14 +209,13 @@ fn by_readers(evidence: &Evidence, wait: &Wait<'_>) -> Result<Option<Finding>, M
             "{threads} for {}{during}: the readers never give it back, or a thread that waits is a reader itself",
             wait.what.value
         );
-        let finding = if still.value >= READERS.value {
+        let finding = if still.value >= READERS.value || certain {
             Finding::act(wait.subject, sentence).severity(Grade::High)
         } else {
             Finding::watch(wait.subject, sentence).severity(Grade::Medium)
         };
         finding.refuted_by("a later dump shows these threads elsewhere")
     };
-    let certain = still.value > 0.0 && wait.dumps > 2;
     Ok(Some(
         finding
             .confidence(if certain { Grade::High } else { Grade::Medium })
