@@ -154,14 +154,6 @@ fn word(word: &str, example: &str) -> Result<()> {
     Ok(())
 }
 
-/// Adds `mod module;` among the `mod` lines of `text` and `entry` to the slice that `opening` starts, both sorted.
-///
-/// `opening` is the text up to and with the slice's `&[`.
-fn enter(text: &str, module: &str, opening: &str, entry: &str) -> Result<String> {
-    let text = add_mod(text, module)?;
-    add_entry(&text, opening, entry)
-}
-
 /// Adds `mod module;` in order among the `mod` lines, like them public or not.
 fn add_mod(text: &str, module: &str) -> Result<String> {
     let name_of = |line: &str| -> Option<String> {
@@ -203,12 +195,7 @@ fn add_mod(text: &str, module: &str) -> Result<String> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Adds `entry` in order to the slice that `opening` starts.
-fn add_entry(text: &str, opening: &str, entry: &str) -> Result<String> {
-    add_entry_by(text, opening, entry, str::to_owned)
-}
-
-/// The same, in the order of a key of each entry.
+/// Adds `entry` to the slice that `opening` starts, in the order of a key of each entry.
 fn add_entry_by(
     text: &str,
     opening: &str,
@@ -297,6 +284,12 @@ fn id_of(draft: &Draft<'_>, source: &str, entry: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `text` with a `mod` line and an entry, both in order.
+    fn enter(text: &str, module: &str, opening: &str, entry: &str) -> Result<String> {
+        let text = add_mod(text, module)?;
+        add_entry_by(&text, opening, entry, str::to_owned)
+    }
 
     #[test]
     fn an_entry_keeps_mod_lines_and_slice_sorted() {

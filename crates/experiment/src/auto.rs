@@ -24,7 +24,7 @@ use crate::ladder::{Climb, empty};
 use crate::record::{Decision, look_file};
 use crate::scenario::OFF;
 use crate::scenario::known::not_in_a_run;
-use crate::stage::{Setting, Side, StageError, Traffic, Variant};
+use crate::stage::{Changes, Setting, Side, StageError, Variant};
 
 /// Says what a look means.
 pub trait Advice {
@@ -486,7 +486,7 @@ fn asks(finding: &Finding, look: &str, auto: &Auto) -> Vec<Ask> {
                     vec![(server(&turn.id), value.to_owned())]
                 },
                 bundle_with: Vec::new(),
-                traffic: Traffic::default(),
+                workload: Changes::NONE,
                 shared_lock: is_about_locks(&turn.id),
                 label: None,
                 reference: None,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use rungwise_load::Parameters;
 use rungwise_stats::decide::Rules;
 use serde::{Deserialize, Serialize};
 
 pub use crate::metric::Objective;
-use crate::stage::{Setting, Traffic};
+use crate::stage::{Changes, Setting};
 
 /// A limit that a variant must hold, whatever it gains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,8 +117,9 @@ pub struct Step {
     pub set: Vec<(Setting, String)>,
     /// Ids of earlier rungs that are tried again together with this one if they were not kept alone.
     pub bundle_with: Vec<String>,
-    /// Its traffic, the scenario's unless it says otherwise.
-    pub traffic: Traffic,
+    /// What it changes about the workload.
+    #[serde(alias = "traffic")]
+    pub workload: Changes,
     /// Its CPU cost says nothing because threads contend for a lock: never judged by cost only.
     pub shared_lock: bool,
     /// What it holds for.
@@ -169,6 +171,9 @@ pub struct Design {
     pub title: String,
     /// Topology, traffic and machine in words: pairs measured elsewhere cannot be mixed with these.
     pub place: String,
+    /// The traffic; absent from designs of before it was stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<Parameters>,
     /// Runs and looks were cut short for a first impression.
     pub quick: bool,
     /// Some rung starts the service anew with other arguments.

@@ -17,7 +17,7 @@ use crate::auto::{Advice, ByRules};
 use crate::compare::{Compared, Comparison, Observer, compare};
 use crate::design::{Design, Judging, Objective, Part, Step};
 use crate::record::Record;
-use crate::stage::{Setting, Stage, StageError, Traffic, Variant};
+use crate::stage::{Changes, Setting, Stage, StageError, Variant};
 
 /// What is known so far; filled while climbing, so that an early end still has a report.
 #[derive(Debug, Default)]
@@ -269,10 +269,10 @@ impl<'a> Climb<'a> {
         Ok(())
     }
 
-    /// What is kept so far, under the traffic of `step`.
+    /// What is kept so far, under the workload of `step`.
     fn before(&self, step: &Step) -> Variant {
         Variant {
-            traffic: step.traffic.clone(),
+            workload: step.workload.clone(),
             ..self.climbed.final_variant.clone()
         }
     }
@@ -280,7 +280,7 @@ impl<'a> Climb<'a> {
     pub(crate) fn keep(&mut self, id: &str, variant: Variant) {
         self.climbed.kept.push(id.to_owned());
         self.climbed.final_variant = Variant {
-            traffic: Traffic::default(),
+            workload: Changes::NONE,
             ..variant
         };
     }
@@ -633,13 +633,7 @@ static START: Step = Step {
     part: Part::Step,
     set: Vec::new(),
     bundle_with: Vec::new(),
-    traffic: Traffic {
-        burst: None,
-        depth: None,
-        batch: None,
-        connections: None,
-        rate_per_s: None,
-    },
+    workload: Changes::NONE,
     shared_lock: false,
     label: None,
     reference: None,

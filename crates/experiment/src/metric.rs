@@ -2,6 +2,7 @@
 //!
 //! A workload reports some of these, and whatever else its author has it print; a metric is a name, a unit and the way that is better.
 
+use rungwise_load::Parameters;
 use rungwise_model::tune::Run;
 use rungwise_stats::decide::Direction;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,12 @@ pub const OF_CPU: [&str; 3] = [
     "server.cpu_us_per_tx",
     "client.cpu_us_per_tx",
 ];
+
+/// The metrics that a workload may report, those of the CPUs among them.
+pub fn of(workload: &Parameters) -> Vec<&str> {
+    let own = workload.traffic().metrics();
+    own.into_iter().chain(OF_CPU).collect()
+}
 
 /// Metrics of which more is better. Of all others that are known, less is.
 const MORE_IS_BETTER: [&str; 1] = ["rate"];

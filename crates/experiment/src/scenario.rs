@@ -5,32 +5,31 @@
 //! (`resolve`). Each pass notes every problem at its line and column and goes on. [`Scenario::validate`]
 //! compares it with the knobs there are. The page for authors is `docs/scenario.md`.
 
+pub(crate) mod command;
 mod document;
 mod fill;
-pub(crate) mod kinds;
 pub(crate) mod known;
 mod problem;
 mod resolve;
 mod shape;
+mod workload;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
 use rungwise_host::{Host, process};
+use rungwise_load::values::Count;
+use rungwise_load::{Parameters, WORKLOADS, Workload};
 use rungwise_model::tune::Reference;
-use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 pub use fill::{FillError, LOAD_PLACEHOLDERS, PLACEHOLDERS, Places, fill};
-pub use kinds::{Command, Output, Request, Udp};
 pub use problem::{Problem, Problems};
 
 use crate::design::{Auto, Design, Judging, Step};
-use crate::metric;
 use crate::stage::Setting;
 use document::{AUTO, Document};
-use kinds::{CommandTable, Kind, UdpTable};
 use problem::{Collector, did_you_mean};
 
 /// Version of the file format.
@@ -66,7 +65,7 @@ pub struct Scenario {
     /// Where server and client live.
     pub topology: Topology,
     /// The traffic.
-    pub workload: Workload,
+    pub workload: Parameters,
     /// Discarded at the start of every run.
     pub warmup: Duration,
     /// Measured length of every run.
@@ -174,58 +173,6 @@ pub enum Topology {
     },
 }
 
-/// A number that may follow the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
-    /// As many as this, 1 or more.
-    Fixed(u32),
-    /// As many as there are CPUs.
-    Cpus,
-}
-
-impl Count {
-    /// The number on a machine with `cpus` CPUs.
-    pub fn on(self, cpus: usize) -> usize {
-        match self {
-            Self::Fixed(number) => number as usize,
-            Self::Cpus => cpus,
-        }
-    }
-}
-
-/// The traffic, by its kind.
-#[derive(Clone, Debug)]
-pub enum Workload {
-    /// Datagrams by rungwise itself.
-    Udp(Udp),
-    /// A program that loads the service.
-    Command(Command),
-}
-
-impl Workload {
-    /// Address and port of the service, with placeholders.
-    pub fn target(&self) -> &str {
-        match self {
-            Self::Udp(udp) => &udp.target,
-            Self::Command(command) => &command.target,
-        }
-    }
-
-    /// Whether it may report this metric; a program reports what it was asked to print.
-    pub fn reports(&self, metric: &str) -> bool {
-        self.metrics().contains(&metric)
-    }
-
-    /// The metrics that it may report, those of every workload among them.
-    pub fn metrics(&self) -> Vec<&str> {
-        let own: Vec<&str> = match self {
-            Self::Udp(_) => vec!["rate", "loss", "errors", "p50", "p99"],
-            Self::Command(command) => command.output.gives().collect(),
-        };
-        own.into_iter().chain(metric::OF_CPU).collect()
-    }
-}
-
 impl Scenario {
     /// Reads a scenario. `file` is the name used in messages.
     pub fn parse(text: &str, file: &str) -> Result<Self, Problems> {
@@ -274,12 +221,7 @@ impl Scenario {
     pub fn make_quick(&mut self) {
         self.quick = true;
         self.warmup = self.warmup.min(Duration::from_millis(40));
-        // A program needs a while to begin.
-        let short = match self.workload {
-            Workload::Udp(_) => Duration::from_millis(120),
-            Workload::Command(_) => Duration::from_secs(1),
-        };
-        self.measure = self.measure.min(short);
+        self.measure = self.measure.min(self.workload.traffic().kind().quick);
         self.judging.looks.truncate(1);
         if let Some(auto) = &mut self.auto {
             auto.look_s = auto.look_s.min(2.0);
@@ -311,6 +253,7 @@ impl Scenario {
             scenario: self.name.clone(),
             title: self.title.clone(),
             place,
+            workload: Some(self.workload.clone()),
             quick: self.quick,
             restarts: self.restarts(),
             baseline: self.start.set.clone(),
@@ -341,7 +284,9 @@ pub fn builtin(name: &str) -> Option<&'static str> {
 
 /// The JSON schema of the file.
 pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Document<kinds::AnyTable>).to_value()
+    let mut schema = schemars::schema_for!(Document).to_value();
+    workload::close(&mut schema);
+    schema
 }
 
 fn read(text: &str, file: &str, problems: &mut Collector<'_>) -> Option<Scenario> {
@@ -358,22 +303,30 @@ fn read(text: &str, file: &str, problems: &mut Collector<'_>) -> Option<Scenario
     if !mistakes.is_empty() {
         return None;
     }
-    match kind_of(tree.get_ref()) {
-        Some(("command", _)) => resolved::<CommandTable>(tree, auto, file, problems),
-        Some(("udp", _)) => resolved::<UdpTable>(tree, auto, file, problems),
-        Some((word, span)) => {
-            let kinds = || rungwise_load::WORKLOADS.iter().map(|kind| kind.id);
+    let mut schema = schema();
+    if let Some((word, span)) = kind_of(tree.get_ref()) {
+        let Some(kind) = Workload::by_id(word) else {
+            let kinds = || WORKLOADS.iter().map(|kind| kind.id);
             let (listed, near) = (problem::any_of(kinds()), did_you_mean(word, kinds()));
+            let message = format!("'{word}' is not {listed}{near}");
+            problems.add(span, "workload.kind", message);
+            return None;
+        };
+        workload::narrow(&mut schema, kind);
+    }
+    // What is missing or has another type, the schema notices.
+    if !shape::check(&schema, &mut tree, problems) {
+        return None;
+    }
+    let spans = shape::spans(&tree);
+    match <Document as serde::Deserialize>::deserialize(Deserializer::from(tree)) {
+        Ok(document) => resolve::resolve(document, auto, spans, file, problems),
+        Err(error) => {
             problems.add(
-                span,
-                "workload.kind",
-                format!("'{word}' is not {listed}{near}"),
+                error.span().unwrap_or(0..0),
+                "",
+                error.message().trim().to_owned(),
             );
-            None
-        }
-        // What is missing or has another type, the schema notices.
-        None => {
-            shape::check(&schema(), &mut tree, problems);
             None
         }
     }
@@ -388,30 +341,6 @@ fn kind_of<'t>(tree: &'t DeTable<'_>) -> Option<(&'t str, Range<usize>)> {
     match kind.get_ref() {
         DeValue::String(word) => Some((word.as_ref(), kind.span())),
         _ => None,
-    }
-}
-
-/// A file whose workload is of this kind.
-fn resolved<K: Kind>(
-    mut tree: Spanned<DeTable<'_>>,
-    auto: bool,
-    file: &str,
-    problems: &mut Collector<'_>,
-) -> Option<Scenario> {
-    let schema = schemars::schema_for!(Document<K>).to_value();
-    if !shape::check(&schema, &mut tree, problems) {
-        return None;
-    }
-    match <Document<K> as serde::Deserialize>::deserialize(Deserializer::from(tree)) {
-        Ok(document) => resolve::resolve(document, auto, file, problems),
-        Err(error) => {
-            problems.add(
-                error.span().unwrap_or(0..0),
-                "",
-                error.message().trim().to_owned(),
-            );
-            None
-        }
     }
 }
 

@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use rungwise_load::Parameters;
 use rungwise_model::tune::Run;
 use rungwise_probes::Capture;
 use rungwise_stats::histogram::Histogram;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Which end of the topology a setting belongs to. Service switches have no end of their own: `Server`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -39,21 +41,39 @@ pub struct Setting {
     pub side: Side,
 }
 
-/// Changes of the workload that a rung asks for; both halves of its pairs run with them.
+/// Parameters of the workload that a rung changes, by their keys; both halves of its pairs run with them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Traffic {
-    /// Datagrams of one flow sent in one go.
-    pub burst: Option<u16>,
-    /// Outstanding requests per socket.
-    pub depth: Option<usize>,
-    /// Datagrams per system call of the generator.
-    pub batch: Option<usize>,
-    /// Connections that a load program opens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub connections: Option<u32>,
-    /// Requests per second that a load program sends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_per_s: Option<f64>,
+#[serde(from = "BTreeMap<String, Value>")]
+pub struct Changes(BTreeMap<String, Value>);
+
+impl Changes {
+    /// Changes nothing.
+    pub const NONE: Self = Self(BTreeMap::new());
+
+    /// The parameters that are changed.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// These parameters with the changes; why not, where a changed value is not one of its kind.
+    pub fn applied(&self, parameters: &Parameters) -> Result<Parameters, String> {
+        if self.0.is_empty() {
+            return Ok(parameters.clone());
+        }
+        let mut changed = serde_json::to_value(parameters).map_err(|error| error.to_string())?;
+        for (key, value) in &self.0 {
+            changed[key] = value.clone();
+        }
+        serde_json::from_value(changed).map_err(|error| error.to_string())
+    }
+}
+
+impl From<BTreeMap<String, Value>> for Changes {
+    /// Before 0.2 a design listed all that can be changed, and what is not as null.
+    fn from(mut changes: BTreeMap<String, Value>) -> Self {
+        changes.retain(|_, value| !value.is_null());
+        Self(changes)
+    }
 }
 
 /// Everything that distinguishes one half of a pair from the other.
@@ -61,8 +81,8 @@ pub struct Traffic {
 pub struct Variant {
     /// Knob values; a setting that is absent keeps the value the machine had.
     pub settings: BTreeMap<Setting, String>,
-    /// Workload of this comparison.
-    pub traffic: Traffic,
+    /// What is changed about the workload in this comparison.
+    pub workload: Changes,
 }
 
 impl Variant {

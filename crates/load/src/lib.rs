@@ -9,7 +9,9 @@ mod clock;
 pub mod dns;
 pub mod engine;
 mod error;
+pub mod parameters;
+pub mod values;
 pub mod workloads;
 
 pub use error::Error;
-pub use workloads::{WORKLOADS, command, udp};
+pub use workloads::{Parameters, WORKLOADS, Workload, command, udp};

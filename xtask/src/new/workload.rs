@@ -1,61 +1,138 @@
 //! The stub of a workload: `crates/load/src/workloads/<id>.rs`, which drives a server as it is, its `mod` line and its registry
 //! entry: two files.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
-use super::{Draft, STUB, enter, module, word};
+use super::{Draft, STUB, add_mod, module, word};
 
 const LIST: &str = "crates/load/src/workloads/mod.rs";
+
+/// Where the list of kinds begins in it.
+const OPENING: &str = "\nkinds! {";
 
 const WORKLOAD: &str = r#"//! `{ID}`: {STUB}, what this is, the idea, the source.
 //!
 //! As written here it asks a server for a line a request, one at a time on each connection: {STUB}, the protocol. A kind with
 //! many requests under way is an `engine::Kind` with a driver of its own, as `udp` is.
 
+use std::fmt;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use rungwise_model::load::Second;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::engine::alone::{self, Exchange, Failure, Reply};
 use crate::engine::{Completed, Hooks, Plan};
+use crate::parameters::{Contradiction, Driven, Length, Load, Probe, Schedule, Site, Traffic};
 
 pub(super) const WORKLOAD: super::Workload = super::Workload {
     id: "{ID}",
     summary: "{STUB}: what travels",
-    by_hand: false,
+    by_hand: true,
     doc: "{STUB}: who talks to whom, message shapes, connections, arrival schedule, stop rule",
+    metrics: &["rate", "loss", "errors", "p50", "p99", "p99.9", "max"],
+    changes: &["request"],
+    warmup: Duration::from_millis(100),
+    measure: Duration::from_millis(300),
+    quick: Duration::from_millis(120),
 };
+
+/// {STUB}: what travels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
+#[schemars(inline)]
+pub struct Parameters {
+    /// The server: `ADDRESS:PORT` or `NAME:PORT`; in a scenario an address, or `{server}:9000`.
+    pub target: String,
+    /// {STUB}: what the requests of this kind are.
+    #[arg(long, default_value_t = request())]
+    #[serde(default = "request")]
+    pub request: String,
+    /// When requests are sent, by whom, and how long each is waited for.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub schedule: Schedule,
+}
+
+fn request() -> String {
+    "hello".to_owned()
+}
 
 /// Who is asked what, how often, by whom.
 #[derive(Clone, Debug)]
-pub struct Workload {
-    /// Who is asked, when and for how long.
-    pub plan: Plan,
-    /// {STUB}: what the requests of this kind are.
-    pub request: String,
+struct Asking {
+    plan: Plan,
+    request: String,
 }
 
-/// Drives `workload` and measures it; each second of the window goes to `each_second` soon after it has passed.
-pub fn run(
-    workload: &Workload,
-    hooks: &Hooks,
-    each_second: &mut dyn FnMut(&Second),
-) -> Result<Completed, Error> {
-    alone::run(workload, hooks, each_second)
+impl Traffic for Parameters {
+    fn kind(&self) -> &'static super::Workload {
+        &WORKLOAD
+    }
+
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn contradictions(&self) -> Vec<Contradiction> {
+        // {STUB}: which parameters cannot be driven together, and what would be right.
+        self.schedule.contradictions()
+    }
+
+    fn driven(&self) -> Option<&dyn Driven> {
+        Some(self)
+    }
 }
 
-impl Exchange for Workload {
+impl Driven for Parameters {
+    fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    fn prepare(&self, site: &Site<'_>) -> Result<Box<dyn Load>, Error> {
+        Ok(Box::new(Asking {
+            plan: self.schedule.plan(site, &Length::ANY),
+            request: self.request.clone(),
+        }))
+    }
+}
+
+impl Load for Asking {
+    fn probe(&self) -> Probe {
+        Probe::Connection
+    }
+
+    fn run(
+        &self,
+        length: &Length,
+        hooks: &Hooks<'_>,
+        each_second: &mut dyn FnMut(&Second),
+    ) -> Result<Completed, Error> {
+        let mut asking = self.clone();
+        asking.plan.warmup = length.warmup;
+        asking.plan.stop = length.stop;
+        alone::run(&asking, hooks, each_second)
+    }
+}
+
+impl fmt::Display for Asking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "requests to {}, {} threads", self.plan.target, self.plan.threads)
+    }
+}
+
+impl Exchange for Asking {
     type Connection = BufReader<TcpStream>;
 
     fn plan(&self) -> Plan {
         self.plan.clone()
     }
 
-    fn contradiction(&self) -> Option<String> {
-        // {STUB}: which parameters cannot be driven, and what would be right.
-        None
+    fn contradictions(&self) -> Vec<Contradiction> {
+        Vec::new()
     }
 
     fn failures(&self) -> &'static [&'static str] {
@@ -96,10 +173,9 @@ impl Exchange for Workload {
 mod tests {
     use std::net::TcpListener;
     use std::sync::atomic::AtomicBool;
-    use std::time::Duration;
 
     use super::*;
-    use crate::engine::{Arrival, Edge, Stop};
+    use crate::engine::{Edge, Stop};
 
     #[test]
     fn every_request_to_a_server_on_loopback_is_answered() {
@@ -117,24 +193,24 @@ mod tests {
             }
             asked
         });
-        let workload = Workload {
-            plan: Plan {
-                target,
-                threads: 1,
-                pins: None,
-                arrival: Arrival::Closed,
-                timeout: Duration::from_secs(1),
-                warmup: Duration::ZERO,
-                stop: Stop::Count(100),
-            },
-            request: "hello".to_owned(),
+        let written = format!("{{\"target\": \"{target}\", \"threads\": 1}}");
+        let parameters: Parameters = serde_json::from_str(&written).unwrap();
+        let site = Site {
+            target,
+            ..Site::ANY
+        };
+        let load = parameters.prepare(&site).unwrap();
+        let length = Length {
+            stop: Stop::Count(100),
+            ..Length::ANY
         };
         let hooks = Hooks {
             thread_start: &|_| Ok(()),
             window: &|_: Edge| {},
             interrupted: &AtomicBool::new(false),
         };
-        let measured = run(&workload, &hooks, &mut |_| {}).unwrap().measurement;
+        let completed = load.run(&length, &hooks, &mut |_| {}).unwrap();
+        let measured = completed.measurement;
         assert_eq!((measured.sent, measured.received), (100, 100));
         assert_eq!(server.join().unwrap(), 100);
     }
@@ -147,11 +223,38 @@ pub(super) fn write(draft: &mut Draft<'_>, id: &str) -> Result<()> {
     let text = WORKLOAD.replace("{STUB}", STUB).replace("{ID}", id);
     draft.create(format!("crates/load/src/workloads/{module}.rs"), text)?;
     draft.edit(LIST, "", |text| {
-        enter(
-            text,
-            &module,
-            "WORKLOADS: &[&Workload] = &[",
-            &format!("&{module}::WORKLOAD"),
-        )
+        enter_kind(&add_mod(text, &module)?, id, &module)
+    })
+}
+
+/// Adds the line of a kind in order to `kinds!`.
+fn enter_kind(text: &str, id: &str, module: &str) -> Result<String> {
+    let variant: String = id.split('-').map(capitalised).collect();
+    let (before, rest) = text.split_once(OPENING).context("no list of kinds")?;
+    let (inside, after) = rest
+        .split_once("\n}\n")
+        .context("the list of kinds has no end")?;
+    let mut kinds: Vec<String> = Vec::new();
+    let mut kind = String::new();
+    for line in inside.lines().filter(|line| !line.is_empty()) {
+        kind += line;
+        kind.push('\n');
+        if line.ends_with("),") {
+            kinds.push(std::mem::take(&mut kind));
+        }
+    }
+    kinds.push(format!(
+        "    /// {STUB}: what travels.\n    {variant}({module}),\n"
+    ));
+    let name = |kind: &String| kind.lines().last().map(|line| line.trim().to_owned());
+    kinds.sort_by_key(name);
+    let kinds = kinds.concat();
+    Ok(format!("{before}{OPENING}\n{kinds}}}\n{after}"))
+}
+
+fn capitalised(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(chars).collect()
     })
 }

@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rungwise_host::files;
 use rungwise_host::process::{Ready, Url};
-use rungwise_load::dns;
-use rungwise_load::udp::{Arrival, Payload, Stop, Workload, XdpDevice};
+use rungwise_load::Parameters;
+use rungwise_load::parameters::{Load, Probe, Site};
 
 use super::program::Program;
 use super::topology::Wanted;
-use crate::scenario::{self, Places, ReadyBy, Request, Scenario, Service, Topology, Udp, fill};
-use crate::stage::Setting;
+use crate::scenario::command::Output;
+use crate::scenario::{Places, ReadyBy, Scenario, Service, Topology, fill};
+use crate::stage::{Changes, Setting};
 
 /// What the machine and the user allow.
 #[derive(Clone, Debug)]
@@ -28,11 +31,50 @@ pub struct Means {
 
 /// What loads the service; a variant may change a part of it.
 #[derive(Clone, Debug)]
-pub enum Load {
-    /// Datagrams by rungwise itself.
-    Udp(Box<Workload>),
+pub enum Loader {
+    /// rungwise itself.
+    Own(Box<Own>),
     /// A program.
     Program(Box<Program>),
+}
+
+/// Loader by rungwise itself.
+#[derive(Clone, Debug)]
+pub struct Own {
+    /// As the scenario has it.
+    parameters: Parameters,
+    target: SocketAddr,
+    cpus: Vec<usize>,
+    /// The generator's device.
+    device: Option<String>,
+    /// Load before each measured window.
+    pub warmup: Duration,
+    /// Measured length of a run.
+    pub measure: Duration,
+    /// What was made of the parameters so far, by what is changed about them: files are read once.
+    made: Vec<(Changes, Arc<dyn Load>)>,
+}
+
+impl Own {
+    /// The traffic with these changes.
+    pub(super) fn load(&mut self, changes: &Changes) -> Result<Arc<dyn Load>, String> {
+        if let Some((_, load)) = self.made.iter().find(|(made, _)| made == changes) {
+            return Ok(load.clone());
+        }
+        let parameters = changes.applied(&self.parameters)?;
+        let driven = parameters.traffic().driven();
+        let driven = driven.ok_or("a program drives this workload")?;
+        let site = Site {
+            target: self.target,
+            cpus: &self.cpus,
+            device: self.device.as_deref(),
+            read: &|file| files::read(Path::new(file)).map_err(|error| error.to_string()),
+        };
+        let load = driven.prepare(&site).map_err(|error| error.to_string())?;
+        let load: Arc<dyn Load> = Arc::from(load);
+        self.made.push((changes.clone(), load.clone()));
+        Ok(load)
+    }
 }
 
 /// How to build a lab.
@@ -45,7 +87,9 @@ pub struct Blueprint {
     /// What its placeholders stand for.
     pub places: Places,
     /// What loads the service.
-    pub load: Load,
+    pub loader: Loader,
+    /// The traffic in words.
+    words: String,
     /// How a service that is started shows that it can take work.
     pub(crate) ready: Ready,
     /// CPUs that may be used.
@@ -79,68 +123,80 @@ impl Blueprint {
             // Each run has one of its own.
             scratch: "{scratch}".to_owned(),
         };
-        let load = match &scenario.workload {
-            scenario::Workload::Udp(udp) => Load::Udp(Box::new(datagrams(
-                scenario,
-                udp,
-                &places,
-                &topology,
-                &means.cpus,
-            )?)),
-            scenario::Workload::Command(command) => Load::Program(Box::new(Program {
+        let target = target(scenario.workload.traffic().target(), &places)?;
+        let (loader, words, answer) = if let Parameters::Command(command) = &scenario.workload {
+            let program = Program {
                 command: command.clone(),
-                target: target(&command.target, &places)?,
+                output: Output::of(command).map_err(Unbuildable)?,
+                target,
                 measure: scenario.measure,
-            })),
+            };
+            let words = program.to_string();
+            (Loader::Program(Box::new(program)), words, Probe::Connection)
+        } else {
+            let mut own = Own {
+                parameters: scenario.workload.clone(),
+                target,
+                cpus: means.cpus.clone(),
+                device: topology.client_device().map(str::to_owned),
+                warmup: scenario.warmup,
+                measure: scenario.measure,
+                made: Vec::new(),
+            };
+            let load = own.load(&Changes::NONE).map_err(Unbuildable)?;
+            let words = format!("{load}; warm-up {} ms", scenario.warmup.as_millis());
+            (Loader::Own(Box::new(own)), words, load.probe())
         };
-        let ready = ready(&scenario.service, &load, &places)?;
+        let answer = match answer {
+            Probe::Datagram(request) => Ready::Udp {
+                address: target,
+                request,
+            },
+            Probe::Connection => Ready::Tcp(target),
+        };
+        let ready = ready(&scenario.service, answer, &places)?;
         Ok(Self {
             ready,
             topology,
             service: scenario.service.clone(),
             places,
-            load,
+            loader,
+            words,
             cpus: means.cpus.clone(),
         })
     }
 
-    /// Measured seconds of a run; of a run bounded by a count, none are known.
+    /// Measured seconds of a run.
     pub fn measured_s(&self) -> f64 {
-        match &self.load {
-            Load::Udp(workload) => match workload.stop {
-                Stop::After(time) => time.as_secs_f64(),
-                Stop::Count(_) => 0.0,
-            },
-            Load::Program(program) => program.measure.as_secs_f64(),
+        match &self.loader {
+            Loader::Own(own) => own.measure.as_secs_f64(),
+            Loader::Program(program) => program.measure.as_secs_f64(),
         }
     }
 
     /// Seconds of a run before it is measured.
     pub fn warmup_s(&self) -> f64 {
-        match &self.load {
-            Load::Udp(workload) => workload.warmup.as_secs_f64(),
-            Load::Program(_) => 0.0,
+        match &self.loader {
+            Loader::Own(own) => own.warmup.as_secs_f64(),
+            Loader::Program(_) => 0.0,
         }
     }
 
     /// The load program whose own figures the runs have; absent where rungwise sends the requests.
     pub fn figures_of(&self) -> Option<String> {
-        match &self.load {
-            Load::Udp(_) => None,
-            Load::Program(program) => program.command.command.first().cloned(),
+        match &self.loader {
+            Loader::Own(_) => None,
+            Loader::Program(program) => program.command.command.first().cloned(),
         }
     }
 
     /// What the figures of a run cannot mean, where that is known.
     pub fn caveat(&self) -> Option<String> {
-        match &self.load {
-            Load::Udp(_) => None,
-            Load::Program(program) => {
-                let reader = program.command.output.reader?;
-                (!reader.caveat.is_empty())
-                    .then(|| format!("figures of {}: {}", reader.id, reader.caveat))
-            }
-        }
+        let Loader::Program(program) = &self.loader else {
+            return None;
+        };
+        let reader = program.output.reader?;
+        (!reader.caveat.is_empty()).then(|| format!("figures of {}: {}", reader.id, reader.caveat))
     }
 
     /// The command line of the service with these settings, or which process it is.
@@ -154,35 +210,19 @@ impl Blueprint {
     }
 }
 
-/// The sign that its author named, else any reply to a request of the workload.
-fn ready(service: &Service, load: &Load, places: &Places) -> Result<Ready, Unbuildable> {
-    if let Service::Started(started) = service
-        && let Some(by) = &started.ready
-    {
-        return Ok(match by {
-            ReadyBy::Line(line) => Ready::Line(line.clone()),
-            ReadyBy::Tcp(address) => Ready::Tcp(target(address, places)?),
-            ReadyBy::Http(url) => {
-                let url = fill(url, places).map_err(|error| Unbuildable(error.to_string()))?;
-                Ready::Http(Url::parse(&url).map_err(Unbuildable)?)
-            }
-        });
-    }
-    let workload = match load {
-        Load::Udp(workload) => workload,
-        Load::Program(program) => return Ok(Ready::Tcp(program.target)),
+/// The sign that its author named, else `answer`.
+fn ready(service: &Service, answer: Ready, places: &Places) -> Result<Ready, Unbuildable> {
+    let Service::Started(started) = service else {
+        return Ok(answer);
     };
-    let request = match &workload.payload {
-        Payload::Sequenced { size } => vec![0; *size],
-        Payload::Opaque(bytes) => bytes.clone(),
-        Payload::Dns(queries) => queries
-            .first()
-            .map(|query| query.wire().to_vec())
-            .unwrap_or_default(),
-    };
-    Ok(Ready::Udp {
-        address: workload.target,
-        request,
+    Ok(match &started.ready {
+        None => answer,
+        Some(ReadyBy::Line(line)) => Ready::Line(line.clone()),
+        Some(ReadyBy::Tcp(address)) => Ready::Tcp(target(address, places)?),
+        Some(ReadyBy::Http(url)) => {
+            let url = fill(url, places).map_err(|error| Unbuildable(error.to_string()))?;
+            Ready::Http(Url::parse(&url).map_err(Unbuildable)?)
+        }
     })
 }
 
@@ -196,109 +236,13 @@ fn target(template: &str, places: &Places) -> Result<SocketAddr, Unbuildable> {
     })
 }
 
-fn datagrams(
-    scenario: &Scenario,
-    wanted: &Udp,
-    places: &Places,
-    topology: &Wanted,
-    cpus: &[usize],
-) -> Result<Workload, Unbuildable> {
-    let af_xdp = match (wanted.af_xdp, topology.client_device()) {
-        (None, _) => None,
-        (Some(mode), Some(device)) => Some(XdpDevice {
-            device: device.to_owned(),
-            mode,
-        }),
-        (Some(_), None) => {
-            return Err(Unbuildable(
-                "cannot load by AF_XDP: the generator has no device of its own here; use namespaces, name the topology's device, \
-                 or take out workload.af_xdp"
-                    .to_owned(),
-            ));
-        }
-    };
-    let target = target(&wanted.target, places)?;
-    let payload = match &wanted.request {
-        Request::Sized { bytes } => Payload::Sequenced { size: *bytes },
-        Request::Opaque { file } => {
-            let bytes =
-                files::read(Path::new(file)).map_err(|error| Unbuildable(error.to_string()))?;
-            Payload::Opaque(bytes)
-        }
-        Request::Dns { file } => {
-            let text =
-                files::read(Path::new(file)).map_err(|error| Unbuildable(error.to_string()))?;
-            Payload::Dns(
-                dns::parse(&text).map_err(|error| Unbuildable(format!("{file}: {error}")))?,
-            )
-        }
-    };
-    let workload = Workload {
-        warmup: scenario.warmup,
-        stop: Stop::After(scenario.measure),
-        seed: scenario.judging.seed,
-        af_xdp,
-        ..wanted.driven(target, payload, cpus)
-    };
-    workload
-        .check()
-        .map_err(|error| Unbuildable(error.to_string()))?;
-    Ok(workload)
-}
-
 impl fmt::Display for Blueprint {
     /// The traffic in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let workload = match &self.load {
-            Load::Udp(workload) => workload,
-            Load::Program(program) => {
-                return write!(
-                    f,
-                    "{} to {}, {} connections{}, measured {:.1} s a run",
-                    program.command.command.join(" "),
-                    program.target,
-                    program.command.connections,
-                    program
-                        .command
-                        .rate_per_s
-                        .map_or_else(String::new, |rate| format!(", {rate:.0}/s")),
-                    self.measured_s()
-                );
-            }
-        };
-        match &workload.payload {
-            Payload::Sequenced { size } => write!(f, "{size}-byte requests")?,
-            Payload::Opaque(bytes) => write!(f, "a fixed payload of {} bytes", bytes.len())?,
-            Payload::Dns(queries) => write!(f, "{} DNS queries in turn", queries.len())?,
-        }
-        write!(f, " to {}, ", workload.target)?;
-        match workload.arrival {
-            Arrival::Closed => write!(
-                f,
-                "closed loop of {} threads x {} sockets x {} outstanding",
-                workload.threads, workload.sockets, workload.depth
-            )?,
-            Arrival::Constant { per_s } => write!(f, "open loop at {per_s:.0}/s")?,
-            Arrival::Ramp {
-                from_per_s,
-                to_per_s,
-            } => write!(f, "open loop from {from_per_s:.0}/s to {to_per_s:.0}/s")?,
-        }
-        let by = match &workload.af_xdp {
-            Some(at) => format!("by AF_XDP on {}, ", at.device),
-            None => String::new(),
-        };
-        let pinned = if workload.pins.is_some() {
-            "pinned"
-        } else {
-            "not pinned"
-        };
         write!(
             f,
-            ", threads {pinned}, {by}{} datagrams per system call, timeout {} ms; warm-up {} ms, measured {:.0} ms a run",
-            workload.batch,
-            workload.timeout.as_millis(),
-            workload.warmup.as_millis(),
+            "{}, measured {:.0} ms a run",
+            self.words,
             self.measured_s() * 1e3
         )
     }

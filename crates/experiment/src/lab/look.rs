@@ -9,7 +9,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use rungwise_host::Host;
-use rungwise_load::udp::{self, Completed, Edge, Hooks, Workload};
+use rungwise_load::engine::{Completed, Edge, Hooks};
+use rungwise_load::parameters::{Length, Load};
 use rungwise_probes::Capture;
 
 use crate::stage::StageError;
@@ -32,7 +33,7 @@ pub type Looker = dyn FnMut(&Sight<'_>) -> Result<Capture, String>;
 
 /// Calls `look` once the load has warmed up, and ends with the load; `at_edge` is called at both ends of its window.
 pub(super) fn under_load(
-    workload: &Workload,
+    (traffic, length): (&dyn Load, &Length),
     entry: &(dyn Fn(usize) -> io::Result<()> + Sync),
     at_edge: &(dyn Fn(Edge) + Sync),
     interrupted: &AtomicBool,
@@ -48,13 +49,14 @@ pub(super) fn under_load(
                     let _ = warm.send(());
                 }
             };
-            udp::run(
-                workload,
+            traffic.run(
+                length,
                 &Hooks {
                     thread_start: entry,
                     window: &on_edge,
                     interrupted,
                 },
+                &mut |_| {},
             )
         });
         // A load that never warmed up says itself why.

@@ -22,14 +22,15 @@ use rungwise_host::clock;
 use rungwise_host::cpu::{self, CpuSource, EdgeMeter, Owner, Reach};
 use rungwise_host::scratch::Scratch;
 use rungwise_load::Error as LoadError;
-use rungwise_load::udp::{self, Edge, Hooks, Stop, Surroundings, Workload};
+use rungwise_load::engine::{Edge, Hooks, Stop, Surroundings, certify};
+use rungwise_load::parameters::{Length, Load};
 use rungwise_model::load::GeneratorReport;
 use rungwise_model::machine::CpuWindow;
 use rungwise_model::tune::Run;
 use rungwise_probes::{Capture, load_report};
 use rungwise_stats::histogram::Histogram;
 
-pub use self::blueprint::{Blueprint, Load, Means};
+pub use self::blueprint::{Blueprint, Loader, Means, Own};
 pub use self::knobs::Found;
 use self::knobs::Knobs;
 pub use self::look::{Looker, Sight};
@@ -37,7 +38,7 @@ pub use self::program::Program;
 use self::service::Running;
 pub use self::topology::{Topology, Wanted};
 use crate::metric;
-use crate::scenario::{Places, kinds};
+use crate::scenario::Places;
 use crate::stage::{Sample, Stage, StageError, Variant};
 
 /// A service under traffic, and the knobs around it.
@@ -46,7 +47,7 @@ pub struct Lab {
     running: Running,
     knobs: Knobs,
     topology: Topology,
-    load: Load,
+    loader: Loader,
     cpus: usize,
     began: Instant,
     earlier_s: f64,
@@ -89,7 +90,7 @@ impl Lab {
             running,
             knobs,
             topology,
-            load: blueprint.load.clone(),
+            loader: blueprint.loader.clone(),
             places,
             cpus: blueprint.cpus.len(),
             began: clock::now(),
@@ -194,25 +195,20 @@ impl Lab {
     }
 
     /// One run by the generator.
-    fn run_udp(
-        &mut self,
-        workload: &Workload,
-        variant: &Variant,
-        seed: u64,
-    ) -> Result<Sample, StageError> {
+    fn run_own(&mut self, load: &dyn Load, length: &Length) -> Result<Sample, StageError> {
         let at_s = self.elapsed_s();
-        let workload = changed(workload, variant, seed);
         let sources = self.cpu_sources();
         let meter = EdgeMeter::new(&sources);
         let on_edge = |edge: Edge| turn(&meter, edge);
         let thread_start = self.topology.client_entry();
-        let ended = udp::run(
-            &workload,
+        let ended = load.run(
+            length,
             &Hooks {
                 thread_start: &*thread_start,
                 window: &on_edge,
                 interrupted: &self.interrupted,
             },
+            &mut |_| {},
         );
         self.check_interrupt()?;
         // A dead service explains whatever the client saw.
@@ -221,7 +217,7 @@ impl Lab {
         let mut completed = ended.map_err(|error| self.blamed(self.unmeasured(error)))?;
         self.answered = true;
         let cpu = closed(meter)?;
-        udp::certify(
+        certify(
             &mut completed,
             &Surroundings {
                 // Judged by the pair's gate, whose limit is the scenario's; a pair that it refuses may still count by cost.
@@ -236,6 +232,8 @@ impl Lab {
         let client_us = completed.client_cpu_s * 1e6 / arrived;
         let sent = measured.sent.max(1) as f64;
         let latency = measured.latency_us.corrected;
+        let metrics = [("p99.9", latency.p999), ("max", latency.max)];
+        let metrics = metrics.map(|(name, value)| (name.to_owned(), value));
         let certified = if measured.client.certified {
             Ok(())
         } else {
@@ -252,7 +250,7 @@ impl Lab {
                 client_us_per_tx: client_us,
                 p50_us: Some(latency.p50),
                 p99_us: Some(latency.p99),
-                metrics: BTreeMap::new(),
+                metrics: metrics.into(),
                 cpu,
                 certified,
             },
@@ -268,7 +266,7 @@ impl Lab {
         let ran = program.run(
             &self.places,
             &self.scratch,
-            &variant.traffic,
+            &variant.workload,
             self.topology.client_namespace(),
             &service,
             &self.interrupted,
@@ -348,7 +346,7 @@ impl Lab {
             let load = scope.spawn(move || {
                 let _ = began.send(());
                 while !over.load(Ordering::Relaxed) {
-                    match program.run(places, scratch, &variant.traffic, namespace, &[], over) {
+                    match program.run(places, scratch, &variant.workload, namespace, &[], over) {
                         Ok(_) | Err(StageError::Interrupted) => {}
                         Err(error) => return Err(error),
                     }
@@ -391,14 +389,6 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// The traffic of a variant.
-fn changed(workload: &Workload, variant: &Variant, seed: u64) -> Workload {
-    let mut workload = workload.clone();
-    workload.seed = seed;
-    kinds::change(&mut workload, &variant.traffic);
-    workload
-}
-
 impl Stage for Lab {
     fn try_out(&mut self, variant: &Variant) -> Result<(), StageError> {
         self.set_up(variant)
@@ -406,9 +396,22 @@ impl Stage for Lab {
 
     fn run(&mut self, variant: &Variant, seed: u64) -> Result<Sample, StageError> {
         self.set_up(variant)?;
-        match self.load.clone() {
-            Load::Udp(workload) => self.run_udp(&workload, variant, seed),
-            Load::Program(program) => self.run_program(&program, variant),
+        match &mut self.loader {
+            Loader::Own(own) => {
+                let load = own
+                    .load(&variant.workload)
+                    .map_err(StageError::Unavailable)?;
+                let length = Length {
+                    warmup: own.warmup,
+                    stop: Stop::After(own.measure),
+                    seed,
+                };
+                self.run_own(&*load, &length)
+            }
+            Loader::Program(program) => {
+                let program = program.clone();
+                self.run_program(&program, variant)
+            }
         }
     }
 
@@ -422,14 +425,21 @@ impl Stage for Lab {
         self.set_up(variant)?;
         let sources = self.cpu_sources();
         let window = Duration::from_secs_f64(window_s);
-        let workload = match self.load.clone() {
-            Load::Udp(workload) => workload,
-            Load::Program(program) => return self.look_beside(&program, variant, window),
+        let own = match &mut self.loader {
+            Loader::Own(own) => own,
+            Loader::Program(program) => {
+                let program = program.clone();
+                return self.look_beside(&program, variant, window);
+            }
         };
+        let load = own
+            .load(&variant.workload)
+            .map_err(StageError::Unavailable)?;
         // The load outlasts the look, whose ends take their time.
-        let workload = Workload {
+        let length = Length {
+            warmup: own.warmup,
             stop: Stop::After(window + look::MARGIN),
-            ..changed(&workload, variant, seed)
+            seed,
         };
         let Some(looker) = &mut self.looker else {
             return Err(StageError::Broken(NO_EYES.to_owned()));
@@ -443,15 +453,19 @@ impl Stage for Lab {
         let entry = self.topology.client_entry();
         let meter = EdgeMeter::new(&sources);
         let at_edge = |edge: Edge| turn(&meter, edge);
-        let looked = look::under_load(&workload, &*entry, &at_edge, &self.interrupted, || {
-            looker(&sight)
-        });
+        let looked = look::under_load(
+            (&*load, &length),
+            &*entry,
+            &at_edge,
+            &self.interrupted,
+            || looker(&sight),
+        );
         self.check_interrupt()?;
         let alive = self.running.still_alive();
         alive.map_err(|error| self.blamed(error))?;
         let (mut capture, mut completed) = looked.map_err(|error| self.blamed(error))?;
         let cpu = closed(meter)?;
-        udp::certify(&mut completed, &self.surroundings(&cpu, &sources));
+        certify(&mut completed, &self.surroundings(&cpu, &sources));
         load_report::put(&mut capture, GeneratorReport::from(&completed.measurement));
         Ok(capture)
     }

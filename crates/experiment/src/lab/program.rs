@@ -4,6 +4,7 @@
 //! processes it starts and of those that it waited for, counts as the generator's.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -16,11 +17,13 @@ use rungwise_host::namespace::Namespace;
 use rungwise_host::process::{self, Launch, Service};
 use rungwise_host::scratch::Scratch;
 use rungwise_host::{clock, files};
+use rungwise_load::Parameters;
 use rungwise_load::command::Figures;
 use rungwise_model::machine::CpuWindow;
 
-use crate::scenario::{Command, Output, Places};
-use crate::stage::{StageError, Traffic};
+use crate::scenario::Places;
+use crate::scenario::command::{self, Output};
+use crate::stage::{Changes, StageError};
 
 /// Bytes of standard output that are read; what is longer is refused.
 const MOST_OUTPUT: usize = 64 << 20;
@@ -34,8 +37,10 @@ const TICK: f64 = 0.01;
 /// A program and where it runs.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What the scenario says of it.
-    pub command: Command,
+    /// As the scenario has it.
+    pub command: rungwise_load::command::Parameters,
+    /// What its output is.
+    pub output: Output,
     /// The service.
     pub target: SocketAddr,
     /// Measured length of a run.
@@ -70,22 +75,25 @@ impl Program {
         &self,
         places: &Places,
         scratch: &Scratch,
-        traffic: &Traffic,
+        changes: &Changes,
         namespace: Option<&Namespace>,
         service: &[CpuSource],
         interrupted: &AtomicBool,
     ) -> Result<Ran, StageError> {
         let file = OutputFile(scratch.join("output"));
-        let words = self
-            .command
-            .words(
-                places,
-                self.target,
-                traffic,
-                self.measure.as_secs_f64(),
-                &file.0.to_string_lossy(),
-            )
-            .map_err(|error| StageError::Unavailable(error.to_string()))?;
+        let parameters = Parameters::Command(self.command.clone());
+        let Ok(Parameters::Command(changed)) = changes.applied(&parameters) else {
+            let why = "a rung changes the load program to something else";
+            return Err(StageError::Unavailable(why.to_owned()));
+        };
+        let words = command::words(
+            &changed,
+            places,
+            self.target,
+            self.measure.as_secs_f64(),
+            &file.0.to_string_lossy(),
+        )
+        .map_err(|error| StageError::Unavailable(error.to_string()))?;
         let clock = Clock::default();
         let sources: Vec<CpuSource> = service.iter().cloned().chain([clock.source()]).collect();
         let meter = CpuMeter::begin(&sources)?;
@@ -96,7 +104,7 @@ impl Program {
             ..Launch::default()
         })?;
         clock.follow(program.pid());
-        let deadline = clock::now() + self.command.within;
+        let deadline = clock::now() + self.command.within.0;
         while !program.wait_end(PATIENCE)? {
             if interrupted.load(Ordering::Relaxed) {
                 return Err(StageError::Interrupted);
@@ -106,7 +114,7 @@ impl Program {
                 return Err(StageError::Precondition(format!(
                     "the load program has not ended within {} s, and was ended: {}{said}; have it measure for {{seconds}}, or give \
                      it longer with workload.within",
-                    self.command.within.as_secs_f64(),
+                    self.command.within.0.as_secs_f64(),
                     words.join(" ")
                 )));
             }
@@ -123,7 +131,7 @@ impl Program {
                 words.join(" ")
             )));
         }
-        let read = if self.command.writes_output() {
+        let read = if command::writes_output(&self.command) {
             let read = files::read_at_most(&file.0, MOST_FILE + 1).map_err(|error| {
                 StageError::Precondition(format!(
                     "the load program ended well, and its figures cannot be had: {error}; it was: {}{last}",
@@ -147,8 +155,8 @@ impl Program {
         } else {
             printed
         };
-        let (figures, picked) = figures(&self.command.output, &String::from_utf8_lossy(&read))
-            .map_err(|why| {
+        let (figures, picked) =
+            figures(&self.output, &String::from_utf8_lossy(&read)).map_err(|why| {
                 StageError::Precondition(format!(
                     "cannot read what the load program printed: {why}; it was: {}{last}",
                     words.join(" ")
@@ -160,6 +168,18 @@ impl Program {
             cpu,
             client_cpu_s,
         })
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.command.command.join(" ");
+        let (target, connections) = (self.target, self.command.connections);
+        write!(f, "{words} to {target}, {connections} connections")?;
+        match self.command.rate {
+            Some(rate) => write!(f, ", {:.0}/s", rate.0),
+            None => Ok(()),
+        }
     }
 }
 

@@ -7,11 +7,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use rungwise_load::Parameters;
+use rungwise_load::values::Count;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::kinds::Tables;
+use super::workload;
+use crate::stage::Changes;
 
 /// A value that knows where it stands in the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -50,9 +53,7 @@ pub(super) type Settings = BTreeMap<At<String>, At<String>>;
 /// A scenario: a service, the traffic that loads it, the metric that decides, and the changes to try.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[serde(bound = "K: Tables")]
-#[schemars(rename = "Document", bound = "K: Tables")]
-pub(super) struct Document<K: Tables> {
+pub(super) struct Document {
     /// Version of this format: 1.
     pub schema: At<u32>,
     /// Short name: letters, digits, `-`, `_` and `.`.
@@ -61,7 +62,7 @@ pub(super) struct Document<K: Tables> {
     pub title: String,
     pub service: At<ServiceTable>,
     pub topology: Option<At<TopologyTable>>,
-    pub workload: At<K>,
+    pub workload: At<Parameters>,
     #[serde(default)]
     pub objective: ObjectiveTable,
     #[serde(default)]
@@ -70,15 +71,15 @@ pub(super) struct Document<K: Tables> {
     pub baseline: BaselineTable,
     pub auto: Option<At<AutoTable>>,
     /// The changes to try, in order; or `"auto"`: what the rules ask for while the load runs.
-    #[schemars(schema_with = "rungs::<K>")]
-    pub rungs: Vec<At<RungTable<K::Change>>>,
+    #[schemars(schema_with = "rungs")]
+    pub rungs: Vec<At<RungTable>>,
 }
 
 /// The word that stands in for the list of rungs.
 pub(super) const AUTO: &str = "auto";
 
-fn rungs<K: Tables>(generator: &mut SchemaGenerator) -> Schema {
-    let list = generator.subschema_for::<Vec<RungTable<K::Change>>>();
+fn rungs(generator: &mut SchemaGenerator) -> Schema {
+    let list = generator.subschema_for::<Vec<RungTable>>();
     // A pattern, for the word is no alternative to the keys of a rung.
     schemars::json_schema!({ "anyOf": [list, { "type": "string", "pattern": "^auto$" }] })
 }
@@ -139,14 +140,6 @@ pub(super) enum TopologyKind {
     Namespaces,
     /// This host as it is.
     Host,
-}
-
-/// A number, or `{cpus}` for as many as the machine has CPUs.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub(super) enum Count {
-    Number(u32),
-    Text(String),
 }
 
 /// The one metric that decides, and the limits that a change must keep. Default: maximise the rate.
@@ -216,8 +209,7 @@ pub(super) enum End {
 /// One change. It is judged and kept when it helps, unless `branch`, `limit` or `observe` says otherwise.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "RungTable")]
-pub(super) struct RungTable<C> {
+pub(super) struct RungTable {
     /// Name within the file; by custom the id of the knob it turns.
     pub id: At<String>,
     /// The change in words. Default: the id.
@@ -241,8 +233,10 @@ pub(super) struct RungTable<C> {
     pub shared_lock: bool,
     /// What it holds for, where that is less than all traffic: `same-flow bursts`.
     pub label: Option<String>,
-    /// Traffic of its own, for both halves of its pairs.
-    pub workload: Option<C>,
+    /// Parameters of the workload that it changes, for both halves of its pairs.
+    #[serde(default)]
+    #[schemars(schema_with = "workload::changes")]
+    pub workload: Option<At<Changes>>,
     /// What somebody else measured after the same step.
     pub reference: Option<ReferenceTable>,
 }

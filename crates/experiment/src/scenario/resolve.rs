@@ -6,50 +6,49 @@
 mod judging;
 mod ladder;
 mod quantity;
-mod workload;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rungwise_host::process::Url;
+use rungwise_load::Parameters;
+use rungwise_load::values::Count;
 
 use super::document::{At, Document, ServiceTable, TopologyKind};
-use super::kinds::Kind;
 use super::known::Named;
 use super::problem::{Collector, Problem};
-use super::{
-    Count, OFF, Places, ReadyBy, SCHEMA, Scenario, Service, Started, Topology, Workload, fill,
-};
+use super::{OFF, Places, ReadyBy, SCHEMA, Scenario, Service, Started, Topology, fill};
 use crate::design::Design;
 
 /// Turns a document into a scenario; what is wrong goes to `problems`.
-pub(super) fn resolve<K: Kind>(
-    document: Document<K>,
+pub(super) fn resolve(
+    document: Document,
     auto: bool,
+    spans: BTreeMap<String, Range<usize>>,
     file: &str,
     problems: &mut Collector<'_>,
 ) -> Option<Scenario> {
     let mut reader = Reader {
         problems,
+        spans,
         named: Vec::new(),
     };
     reader.identity(&document);
     let service = reader.service(&document.service);
     let topology = reader.topology(&document, service.as_ref());
-    let workload = K::resolve(&document.workload, &mut reader);
+    let workload = document.workload.get().clone();
+    reader.workload(&document);
     let switches = match &service {
         Some(Service::Started(started)) => &started.switches,
         Some(Service::Running { .. }) | None => &BTreeMap::new(),
     };
     let start = reader.start(&document.baseline, switches);
-    let rungs = reader.rungs::<K>(&document.rungs, switches, document.service.get());
+    let rungs = reader.rungs(&document.rungs, switches, document.service.get());
     // What has a wrong value would be refused for it again.
-    if let Some(workload) = &workload
-        && !reader.problems.mentions("workload")
-    {
-        K::drivable(workload, &document, &rungs, &mut reader);
+    if !reader.problems.mentions("workload") {
+        reader.changed(&document, &rungs);
     }
-    let objective = reader.objective(&document.objective, workload.as_ref());
+    let objective = reader.objective(&document.objective, &workload);
     let on_this_host = matches!(topology, Some(Topology::Host { .. }));
     let auto = reader.auto(document.auto.as_ref(), auto, on_this_host, switches);
     let comparisons = match &auto {
@@ -57,15 +56,15 @@ pub(super) fn resolve<K: Kind>(
         None => Design::count_comparisons(&rungs),
     };
     let (warmup, measure, judging) =
-        reader.experiment::<K>(&document.experiment, objective, comparisons);
-    if let Some(Workload::Command(command)) = &workload
-        && command.within <= measure
+        reader.experiment(&document.experiment, &workload, objective, comparisons);
+    if let Parameters::Command(command) = &workload
+        && command.within.0 <= measure
         && !reader.problems.mentions("workload")
     {
         let message = format!(
             "a program that measures for {} s is ended after {} s; give it longer with workload.within",
             measure.as_secs_f64(),
-            command.within.as_secs_f64()
+            command.within.0.as_secs_f64()
         );
         reader
             .problems
@@ -84,7 +83,7 @@ pub(super) fn resolve<K: Kind>(
         title: document.title,
         service: service?,
         topology: topology?,
-        workload: workload?,
+        workload,
         warmup,
         measure,
         start,
@@ -101,11 +100,13 @@ pub(super) fn resolve<K: Kind>(
 /// Reads the values of a document and notes what is wrong with them.
 pub(super) struct Reader<'p, 't> {
     pub(super) problems: &'p mut Collector<'t>,
+    /// Where each value stands, by its path.
+    pub(super) spans: BTreeMap<String, Range<usize>>,
     named: Vec<Named>,
 }
 
 impl Reader<'_, '_> {
-    fn identity<K: Kind>(&mut self, document: &Document<K>) {
+    fn identity(&mut self, document: &Document) {
         if *document.schema.get() != SCHEMA {
             let message = format!("this version of rungwise reads schema {SCHEMA}");
             self.problems.add(document.schema.span(), "schema", message);
@@ -219,7 +220,7 @@ impl Reader<'_, '_> {
             ..
         } = service;
         if let Some(tcp) = tcp {
-            self.address(tcp, "service.ready_tcp");
+            self.address(tcp.get(), "service.ready_tcp");
         }
         if let Some(http) = http {
             self.url(http, "service.ready_http");
@@ -275,11 +276,7 @@ impl Reader<'_, '_> {
         parts.iter().map(|part| part.get().clone()).collect()
     }
 
-    fn topology<K: Kind>(
-        &mut self,
-        document: &Document<K>,
-        service: Option<&Service>,
-    ) -> Option<Topology> {
+    fn topology(&mut self, document: &Document, service: Option<&Service>) -> Option<Topology> {
         let running = matches!(service, Some(Service::Running { .. }));
         let Some(at) = &document.topology else {
             return Some(if running {
@@ -327,6 +324,12 @@ impl Reader<'_, '_> {
             id_at: self.place(id.span(), key),
             value_at: self.place(value.map_or(id.span(), At::span), key),
         });
+    }
+
+    /// Notes a problem of the value with this path, or of `whole` where it is not written.
+    pub(super) fn note(&mut self, path: &str, whole: &Range<usize>, message: impl Into<String>) {
+        let span = self.spans.get(path).unwrap_or(whole).clone();
+        self.problems.add(span, path, message);
     }
 
     /// A problem that others may find here later.

@@ -4,8 +4,11 @@
 //! knows all keys, so walking the tree beside it finds every mistake in one pass and cannot
 //! drift from the types. What is wrong and can be spared is taken out, so that the rest is still read.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 
+use rungwise_load::values;
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -34,6 +37,34 @@ pub(super) fn check(
     walk.readable
 }
 
+/// Where each value stands, by its path: `workload.depth`, `rungs[2].workload`.
+pub(super) fn spans(table: &Spanned<DeTable<'_>>) -> BTreeMap<String, Range<usize>> {
+    fn of_table(table: &DeTable<'_>, path: &str, spans: &mut BTreeMap<String, Range<usize>>) {
+        for (key, value) in table {
+            of_value(value, join(path, key.get_ref()), spans);
+        }
+    }
+    fn of_value(
+        value: &Spanned<DeValue<'_>>,
+        path: String,
+        spans: &mut BTreeMap<String, Range<usize>>,
+    ) {
+        match value.get_ref() {
+            DeValue::Table(table) => of_table(table, &path, spans),
+            DeValue::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    of_value(item, format!("{path}[{index}]"), spans);
+                }
+            }
+            _ => {}
+        }
+        spans.insert(path, value.span());
+    }
+    let mut spans = BTreeMap::new();
+    of_table(table.get_ref(), "", &mut spans);
+    spans
+}
+
 struct Walk<'a, 'p, 't> {
     root: &'a Value,
     problems: &'p mut Collector<'t>,
@@ -41,13 +72,7 @@ struct Walk<'a, 'p, 't> {
 }
 
 impl Walk<'_, '_, '_> {
-    fn table(
-        &mut self,
-        schema: &Value,
-        table: &mut DeTable<'_>,
-        span: std::ops::Range<usize>,
-        path: &str,
-    ) {
+    fn table(&mut self, schema: &Value, table: &mut DeTable<'_>, span: Range<usize>, path: &str) {
         let schema = self.resolve(schema).clone();
         let known = schema.get("properties").and_then(Value::as_object);
         let rest = schema
@@ -92,6 +117,8 @@ impl Walk<'_, '_, '_> {
     /// Answers whether the value may stay.
     fn value(&mut self, schema: &Value, value: &mut Spanned<DeValue<'_>>, path: &str) -> bool {
         let span = value.span();
+        let format = self.resolve(schema).get("format").and_then(Value::as_str);
+        let format = format.map(str::to_owned);
         let options = self.options(schema);
         let words: Vec<String> = options.iter().flat_map(words).collect();
         if !words.is_empty() {
@@ -115,9 +142,9 @@ impl Walk<'_, '_, '_> {
             self.problems.add(span, path, message);
             return false;
         };
-        match value.get_mut() {
+        let fits = match value.get_mut() {
             DeValue::Table(table) => {
-                self.table(schema, table, span, path);
+                self.table(schema, table, span.clone(), path);
                 true
             }
             DeValue::Array(items) => {
@@ -133,11 +160,24 @@ impl Walk<'_, '_, '_> {
                     .is_ok_and(|number| number >= 0 && number <= largest(schema));
                 if !fits {
                     let message = format!("expected a number from 0 to {}", largest(schema));
-                    self.problems.add(span, path, message);
+                    self.problems.add(span.clone(), path, message);
                 }
                 fits
             }
             _ => true,
+        };
+        // Values with a text of their own, such as `20k/s`.
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.as_ref(),
+            DeValue::Integer(number) => number.as_str(),
+            _ => return fits,
+        };
+        match format.and_then(|format| values::check(&format, text)) {
+            Some(why) if fits => {
+                self.problems.add(span, path, why);
+                false
+            }
+            _ => fits,
         }
     }
 

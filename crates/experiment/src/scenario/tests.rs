@@ -5,8 +5,10 @@ use rungwise_host::recorded::Recorded;
 
 use super::*;
 use crate::design::{Guard, Objective, Part};
-use crate::stage::{Side, Traffic};
+use crate::stage::Side;
+use rungwise_load::udp;
 use rungwise_load::udp::XdpMode;
+use rungwise_load::values::XdpPlace;
 
 mod command;
 mod service;
@@ -60,10 +62,10 @@ fn places() -> Places {
     }
 }
 
-fn udp(scenario: &Scenario) -> &Udp {
+fn udp(scenario: &Scenario) -> &udp::Parameters {
     match &scenario.workload {
-        Workload::Udp(udp) => udp,
-        Workload::Command(_) => panic!("not datagrams"),
+        Parameters::Udp(udp) => udp,
+        Parameters::Command(_) => panic!("not datagrams"),
     }
 }
 
@@ -175,7 +177,7 @@ fn a_minimal_file_has_sensible_defaults() {
     assert_eq!(scenario.judging.looks, [8, 16, 24]);
     assert_eq!(scenario.judging.objective, Objective::rate());
     assert_eq!(scenario.measure, Duration::from_millis(300));
-    assert_eq!(udp(&scenario).threads.on(4), 4);
+    assert_eq!(udp(&scenario).schedule.threads.on(4), 4);
     assert_eq!(scenario.rungs[0].title, "net.gro");
     assert_eq!(scenario.rungs[0].set[0].0.side, Side::Server);
 }
@@ -259,7 +261,7 @@ fn each_workload_is_a_kind_of_a_scenario() {
         "test.toml:5:21: workload.kind: 'carrier-pigeon' is not command or udp"
     );
     // Each of them has a table of its own: a key of none is noticed.
-    for kind in rungwise_load::WORKLOADS {
+    for kind in WORKLOADS {
         let text = format!("kind = \"{}\", pigeons = 1", kind.id);
         let message = parse(&with("kind = \"udp\"", &text))
             .unwrap_err()
@@ -408,7 +410,7 @@ fn impossible_services_and_topologies_are_refused() {
         ),
         (
             "[[rungs]]",
-            "[topology]\nkind = \"namespaces\"\nqueues = 0\n[[rungs]]",
+            "[topology]\nkind = \"namespaces\"\nqueues = 5000\n[[rungs]]",
             "from 1 to 4096",
         ),
         (
@@ -419,7 +421,7 @@ fn impossible_services_and_topologies_are_refused() {
         (
             "target = ",
             "dns = \"q\", size = \"20B\", target = ",
-            "take one out",
+            "take 'size' out",
         ),
         ("target = ", "rate = \"0/s\", target = ", "zero"),
         (
@@ -442,11 +444,12 @@ fn impossible_services_and_topologies_are_refused() {
 #[test]
 fn a_generator_without_sockets_sends_no_bursts() {
     let place = |word: &str| with("target = ", &format!("af_xdp = \"{word}\", target = "));
-    let of = |text: &str| udp(&parse(text).unwrap()).af_xdp;
-    assert_eq!(of(&with("target = ", "target = ")), None);
-    assert_eq!(of(&place("native")), Some(XdpMode::Native));
-    assert_eq!(of(&place("generic")), Some(XdpMode::Generic));
-    assert!(problem(&place("fast")).contains("native"));
+    let of = |text: &str| udp(&parse(text).unwrap()).af_xdp.clone();
+    assert_eq!(of(MINIMAL), None);
+    let own = |mode| Some(XdpPlace::Own(mode));
+    assert_eq!(of(&place("native")), own(XdpMode::Native));
+    assert_eq!(of(&place("generic")), own(XdpMode::Generic));
+    assert!(problem(&place("eth0:fast")).contains("native"));
     let bursts = place("native") + "workload = { burst = 2, depth = 4 }\n";
     assert!(problem(&bursts).contains("frame by frame"));
     let bursts = with("target = ", "af_xdp = \"native\", burst = 2, target = ");
@@ -457,15 +460,9 @@ fn a_generator_without_sockets_sends_no_bursts() {
 fn a_request_from_a_file_is_outstanding_alone() {
     let opaque = with("target = ", "payload = \"request.bin\", target = ");
     let workload = udp(&parse(&opaque).unwrap()).clone();
-    assert_eq!(workload.depth, 1);
-    assert_eq!(
-        workload.request,
-        Request::Opaque {
-            file: "request.bin".to_owned()
-        }
-    );
+    assert_eq!(workload.payload.as_deref(), Some("request.bin"));
     let deep = opaque + "workload = { depth = 4 }\n";
-    assert!(problem(&deep).contains("rungs[0].workload: the depth is 4"));
+    assert!(problem(&deep).contains("rungs[0].workload.depth: the depth is 4"));
     let deep = with("target = ", "payload = \"f\", depth = 2, target = ");
     assert!(problem(&deep).contains("use depth 1 and more sockets"));
 }
@@ -475,7 +472,9 @@ fn traffic_that_the_generator_refuses_is_named_before_anything_starts() {
     let shallow = with("target = ", "depth = 8, target = ") + "workload = { burst = 64 }\n";
     let told = problem(&shallow);
     assert!(
-        told.starts_with("test.toml:9:22: rungs[0].workload: the depth 8 is below the burst 64"),
+        told.starts_with(
+            "test.toml:9:22: rungs[0].workload.burst: the depth 8 is below the burst 64"
+        ),
         "{told}"
     );
     // A rung may bring its own depth, and one without bursts.
@@ -490,7 +489,7 @@ fn traffic_that_the_generator_refuses_is_named_before_anything_starts() {
     );
     assert!(problem(&big).contains("does not fit"));
     let many = with("target = ", "burst = 65, target = ");
-    assert!(problem(&many).contains("workload.burst: 65 is not between 1 and 64"));
+    assert!(problem(&many).contains("workload.burst: the burst is 65; it must be 2 to 64"));
 }
 
 #[test]

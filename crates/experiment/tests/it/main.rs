@@ -14,7 +14,7 @@ use rungwise_experiment::compare::{Observer, Progress};
 use rungwise_experiment::design::{Design, Guard, Judging, Objective, Part, Step};
 use rungwise_experiment::ladder::{Climbed, climb};
 use rungwise_experiment::record::{Forget, Record, RunFolder};
-use rungwise_experiment::stage::{Setting, Side, StageError, Traffic};
+use rungwise_experiment::stage::{Changes, Setting, Side, StageError};
 use rungwise_model::tune::{Outcome, Reference, Rung, Verdict};
 use simulated::Simulated;
 
@@ -39,7 +39,7 @@ fn step(id: &str) -> Step {
         part: Part::Step,
         set: vec![(setting(id), "on".to_owned())],
         bundle_with: Vec::new(),
-        traffic: Traffic::default(),
+        workload: Changes::NONE,
         shared_lock: false,
         label: None,
         reference: None,
@@ -53,6 +53,7 @@ pub(crate) fn design(steps: Vec<Step>) -> Design {
         scenario: "simulated".to_owned(),
         title: "a known truth".to_owned(),
         place: "nowhere".to_owned(),
+        workload: None,
         quick: false,
         restarts: false,
         baseline: Vec::new(),
@@ -484,7 +485,10 @@ fn where_rungs_restart_the_service_the_machine_is_checked_with_restarts_too() {
 fn branches_and_limits_never_enter_the_final_configuration() {
     let mut branch = step("burst");
     branch.part = Part::Branch;
-    branch.traffic.burst = Some(16);
+    branch.workload = Changes::from(std::collections::BTreeMap::from([(
+        "burst".to_owned(),
+        16.into(),
+    )]));
     branch.label = Some("same-flow bursts".to_owned());
     let mut limit = step("xdp");
     limit.part = Part::Limit;

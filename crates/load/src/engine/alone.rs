@@ -8,6 +8,7 @@ use rungwise_model::load::Second;
 use super::{Completed, Driver, Hooks, Kind, Ledger, Plan, Tally, Window};
 use crate::Error;
 use crate::clock::{now_ns, sleep_until};
+use crate::parameters::{Contradiction, refused};
 
 /// A workload whose threads have one connection each, and one request under way on it.
 pub trait Exchange: Sync {
@@ -18,7 +19,7 @@ pub trait Exchange: Sync {
     fn plan(&self) -> Plan;
 
     /// What contradicts itself beside the plan, and what would be right.
-    fn contradiction(&self) -> Option<String>;
+    fn contradictions(&self) -> Vec<Contradiction>;
 
     /// Names of the failures that this kind tells apart, for [`Failure::Named`].
     fn failures(&self) -> &'static [&'static str];
@@ -80,13 +81,9 @@ impl<E: Exchange> Kind for Alone<'_, E> {
 
     fn check(&self) -> Result<(), Error> {
         let plan = self.0.plan();
-        match plan.contradiction().or_else(|| self.0.contradiction()) {
-            None => Ok(()),
-            Some(why) => Err(Error::Workload {
-                target: plan.target,
-                why,
-            }),
-        }
+        let mut found = plan.contradictions();
+        found.extend(self.0.contradictions());
+        refused(plan.target, found)
     }
 
     fn files(&self) -> usize {

@@ -28,6 +28,7 @@ pub(crate) use tally::Tally;
 pub(crate) use thread::check;
 
 use crate::Error;
+use crate::parameters::Contradiction;
 
 /// What a workload of any kind says of its load: who is asked, by how many threads, when and for how long.
 #[derive(Clone, Debug)]
@@ -194,55 +195,62 @@ pub(crate) fn run(
 
 impl Plan {
     /// What contradicts itself, and what would be right.
-    pub(crate) fn contradiction(&self) -> Option<String> {
-        if !(1..=1024).contains(&self.threads) {
-            return Some(format!(
-                "the number of threads is {}; it must be 1 to 1024",
-                self.threads
-            ));
-        }
+    pub(crate) fn contradictions(&self) -> Vec<Contradiction> {
+        let day = Duration::from_hours(24);
+        let mut found = Vec::from_iter(Contradiction::outside(
+            &["threads"],
+            "the number of threads",
+            self.threads,
+            (1, 1024),
+        ));
+        let mut wrong = |keys, why| found.push(Contradiction { keys, why });
         if self.target.port() == 0 {
-            return Some("port 0 cannot be asked; give the server's port".to_owned());
+            let why = "port 0 cannot be asked; give the server's port";
+            wrong(&["target"], why.to_owned());
         }
         if self.pins.as_ref().is_some_and(Vec::is_empty) {
-            return Some("there is no CPU to pin to; name at least one".to_owned());
+            let why = "there is no CPU to pin to; name at least one";
+            wrong(&["pin"], why.to_owned());
         }
         let rate = |per_s: f64| per_s.is_finite() && (0.0..=1e9).contains(&per_s);
         match self.arrival {
-            Arrival::Constant { per_s } if !rate(per_s) || per_s <= 0.0 => {
-                return Some(format!(
-                    "the rate is {per_s}/s; it must be above 0 and at most 1e9"
-                ));
-            }
+            Arrival::Constant { per_s } if !rate(per_s) || per_s <= 0.0 => wrong(
+                &["rate"],
+                format!("the rate is {per_s}/s; it must be above 0 and at most 1e9"),
+            ),
             Arrival::Ramp {
                 from_per_s,
                 to_per_s,
-            } if !rate(from_per_s) || !rate(to_per_s) || from_per_s + to_per_s <= 0.0 => {
-                return Some(format!(
+            } if !rate(from_per_s) || !rate(to_per_s) || from_per_s + to_per_s <= 0.0 => wrong(
+                &["ramp"],
+                format!(
                     "the ramp goes from {from_per_s}/s to {to_per_s}/s; its ends must be 0 to 1e9 and not both 0"
-                ));
+                ),
+            ),
+            _ => {}
+        }
+        if self.timeout < Duration::from_millis(1) || self.timeout > day {
+            let why = format!(
+                "the timeout is {:?}; it must be 1 ms to a day",
+                self.timeout
+            );
+            wrong(&["timeout"], why);
+        }
+        if self.warmup > day {
+            let why = format!("the warm-up is {:?}; it must be at most a day", self.warmup);
+            wrong(&[], why);
+        }
+        match self.stop {
+            Stop::Count(0) => wrong(
+                &[],
+                "the count is 0; ask for at least one request".to_owned(),
+            ),
+            Stop::After(length) if length < Duration::from_millis(10) || length > 30 * day => {
+                let why = format!("the window is {length:?}; it must be 10 ms to 30 days");
+                wrong(&[], why);
             }
             _ => {}
         }
-        let day = Duration::from_hours(24);
-        if self.timeout < Duration::from_millis(1) || self.timeout > day {
-            return Some(format!(
-                "the timeout is {:?}; it must be 1 ms to a day",
-                self.timeout
-            ));
-        }
-        if self.warmup > day {
-            return Some(format!(
-                "the warm-up is {:?}; it must be at most a day",
-                self.warmup
-            ));
-        }
-        match self.stop {
-            Stop::Count(0) => Some("the count is 0; ask for at least one request".to_owned()),
-            Stop::After(length) if length < Duration::from_millis(10) || length > 30 * day => Some(
-                format!("the window is {length:?}; it must be 10 ms to 30 days"),
-            ),
-            _ => None,
-        }
+        found
     }
 }

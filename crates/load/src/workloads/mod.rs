@@ -3,6 +3,14 @@
 pub mod command;
 pub mod udp;
 
+use std::time::Duration;
+
+use clap::Subcommand;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::parameters::Traffic;
+
 /// Traffic of one kind, for those who choose one.
 #[derive(Debug)]
 pub struct Workload {
@@ -14,12 +22,59 @@ pub struct Workload {
     pub summary: &'static str,
     /// Markdown: who talks to whom, message shapes, connections, arrival schedule, stop rule.
     pub doc: &'static str,
+    /// Metrics that it reports, those of the CPUs aside, which each has.
+    pub metrics: &'static [&'static str],
+    /// Parameters that a rung of a ladder may change.
+    pub changes: &'static [&'static str],
+    /// Discarded at the start of every run of a ladder, where the scenario does not say.
+    pub warmup: Duration,
+    /// Measured length of every run, where the scenario does not say.
+    pub measure: Duration,
+    /// The same for a first impression.
+    pub quick: Duration,
 }
 
-/// All workloads, sorted by id.
-pub static WORKLOADS: &[&Workload] = &[&command::WORKLOAD, &udp::WORKLOAD];
+/// Makes [`Parameters`] and [`WORKLOADS`] of one line per kind.
+macro_rules! kinds {
+    ($($(#[$attribute:meta])* $kind:ident($module:ident),)+) => {
+        /// Parameters of a workload, by its kind.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, Subcommand)]
+        #[serde(tag = "kind", rename_all = "kebab-case")]
+        pub enum Parameters {
+            $($(#[$attribute])* $kind($module::Parameters),)+
+        }
+
+        /// All workloads, sorted by id.
+        pub static WORKLOADS: &[&Workload] = &[$(&$module::WORKLOAD,)+];
+
+        impl Parameters {
+            /// What all kinds can be asked.
+            pub fn traffic(&self) -> &dyn Traffic {
+                match self {
+                    $(Self::$kind(parameters) => parameters,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Any program that loads the service.
+    #[command(skip)]
+    Command(command),
+    /// UDP requests with one reply each: numbered datagrams that the server echoes, DNS queries, or any payload.
+    ///
+    /// Without --rate or --ramp the loop is closed: threads x sockets x depth requests are always outstanding. Exits with 0 if
+    /// the measurement is certified, 3 if not, 4 if nobody answers.
+    Udp(udp),
+}
 
 impl Workload {
+    /// The kind of this id.
+    pub fn by_id(id: &str) -> Option<&'static Self> {
+        WORKLOADS.iter().copied().find(|kind| kind.id == id)
+    }
+
     /// What `rungwise explain` shows, as Markdown.
     pub fn page(&self) -> String {
         let Self {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rungwise_load::Error;
 use rungwise_load::engine::alone::{self, Exchange, Failure, Reply};
 use rungwise_load::engine::{Arrival, Completed, Edge, Hooks, Plan, Stop};
+use rungwise_load::parameters::Contradiction;
 use rungwise_stats::histogram::Histogram;
 
 /// A byte to a server that answers with a byte: `!` is an error, and silence is silence.
@@ -23,8 +24,8 @@ impl Exchange for Byte {
         self.plan.clone()
     }
 
-    fn contradiction(&self) -> Option<String> {
-        None
+    fn contradictions(&self) -> Vec<Contradiction> {
+        Vec::new()
     }
 
     fn failures(&self) -> &'static [&'static str] {

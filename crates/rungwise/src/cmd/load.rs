@@ -3,21 +3,18 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::IsTerminal as _;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use clap::Subcommand;
+use anyhow::Context as _;
 use rungwise_host::cpu::{self, CpuMeter, CpuSource, EdgeMeter, Owner, Reach};
 use rungwise_host::live::Live;
 use rungwise_host::signals::Interrupt;
 use rungwise_host::{Host, clock, files, machine};
-use rungwise_load::udp::{
-    Arrival, Completed, Edge, FOREIGN, Hooks, Payload, Stop, Surroundings, Workload, XdpDevice,
-    certify, run_watched,
-};
-use rungwise_load::{Error, dns};
+use rungwise_load::engine::{Completed, Edge, FOREIGN, Hooks, Stop, Surroundings, certify};
+use rungwise_load::parameters::{Contradiction, Length, Load, Site};
+use rungwise_load::{Error, Parameters};
 use rungwise_model::kernel::{Answer, Endpoint, Question};
 use rungwise_model::load::{LoadReport, Second};
 use rungwise_model::machine::CpuWindow;
@@ -27,8 +24,7 @@ use rungwise_stats::histogram::{self, Entry};
 
 use super::documents::Document as _;
 use super::runs::store;
-use super::serve::xdp_device;
-use super::values::{self, Pins};
+use super::values;
 use super::{Global, output};
 use crate::problem::Problem;
 
@@ -36,118 +32,79 @@ use crate::problem::Problem;
 const DEFAULT_WINDOW: Duration = Duration::from_secs(10);
 /// A window longer than this is announced: `99h` may have been a slip.
 const EXPLAINED: Duration = Duration::from_mins(1);
-/// Outstanding requests per socket in a closed loop.
-const CLOSED_DEPTH: usize = 16;
-/// And in an open loop, where a slot too few would hold back the schedule.
-const OPEN_DEPTH: usize = 1024;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    parameters: Parameters,
+    #[command(flatten)]
+    run: Run,
 }
 
-#[derive(Debug, Subcommand)]
-enum What {
-    /// UDP requests with one reply each: numbered datagrams that the server echoes, DNS queries, or any
-    /// payload.
-    ///
-    /// Without --rate or --ramp the loop is closed: threads x sockets x depth requests are always
-    /// outstanding. Exits with 0 if the measurement is certified, 3 if not, 4 if nobody answers.
-    Udp(Udp),
-}
-
+/// How one run of any workload is measured.
 #[derive(Debug, clap::Args)]
-struct Udp {
-    /// The server, ADDRESS:PORT or NAME:PORT.
-    target: String,
+#[command(next_help_heading = "Measurement")]
+struct Run {
     /// Length of the measured window [default: 10s].
-    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration, global = true)]
     duration: Option<Duration>,
     /// Measure exactly N requests instead.
-    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    #[arg(long, value_name = "N", conflicts_with = "duration", global = true)]
     count: Option<u64>,
     /// Warm-up: load before the measured window.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, global = true)]
     warmup: Duration,
-    /// Generator threads [default: 2, or 1 on a single CPU].
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// Sockets (source ports) per thread.
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    sockets: usize,
-    /// Maximum outstanding requests per socket [default: 16, 1024 in an open loop, 1 with --payload].
-    #[arg(long, value_name = "N")]
-    depth: Option<usize>,
-    /// Open loop at a constant rate, independent of the server.
-    #[arg(long, value_name = "RATE", value_parser = units::per_second)]
-    rate: Option<f64>,
-    /// Open loop with a linear ramp over the window, as in `1k/s..50k/s`.
-    #[arg(long, value_name = "RATE..RATE", value_parser = ramp, conflicts_with = "rate")]
-    ramp: Option<Ramp>,
-    /// Size of a numbered request; 16 bytes of it are its number.
-    #[arg(long, value_name = "SIZE", default_value = "100B", value_parser = values::size)]
-    size: usize,
-    /// Send the bytes of a file, or `hex:00ff`, and take whatever comes back.
-    #[arg(long, value_name = "FILE|hex:BYTES", conflicts_with_all = ["size", "dns"])]
-    payload: Option<String>,
-    /// Send the queries of a file in dnsperf's format, repeatedly.
-    #[arg(long, value_name = "FILE", conflicts_with = "size")]
-    dns: Option<std::path::PathBuf>,
-    /// Maximum datagrams per system call.
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    batch: usize,
-    /// Send bursts of N datagrams of one flow as one (`UDP_SEGMENT`); realistic only if single peers send such bursts.
-    #[arg(long, value_name = "N")]
-    burst: Option<u16>,
-    /// A request without a reply is lost after this.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
-    timeout: Duration,
-    /// Pin the threads to CPUs: a list as in `0,2-5`, or without it the allowed CPUs in turn.
-    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "allowed", value_parser = values::pins)]
-    pin: Option<Pins>,
-    /// Source address.
-    #[arg(long, value_name = "IP")]
-    source: Option<IpAddr>,
-    /// Never fragment (`IP_PMTUDISC_DO`); skips the IP identification.
-    #[arg(long)]
-    pmtudisc_do: bool,
-    /// Send and receive by DEVICE's queues (`AF_XDP`), past the network stack, instead of by sockets; add `:native` where
-    /// the driver can, as on veth. Needs a queue per thread, and root or `CAP_BPF`, `CAP_NET_ADMIN` and `CAP_NET_RAW`.
-    #[arg(long, value_name = "DEVICE[:native]", value_parser = xdp_device, conflicts_with = "burst")]
-    af_xdp: Option<XdpDevice>,
     /// The server's processes, if they run here: their CPU time then does not count as foreign load. Default: found by
     /// the target's socket.
-    #[arg(long, value_name = "PID,...", value_delimiter = ',')]
+    #[arg(long, value_name = "PID,...", value_delimiter = ',', global = true)]
     server_pid: Vec<u32>,
     /// Keep no run folder: the document and the latencies go to --runs otherwise.
-    #[arg(long)]
+    #[arg(long, global = true)]
     no_keep: bool,
     /// Number the run's requests from this seed [default: random].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", global = true)]
     seed: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Ramp {
-    from_per_s: f64,
-    to_per_s: f64,
-}
-
 pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
-    let What::Udp(udp) = &args.what;
-    load_udp(udp, global)
+    let Args { parameters, run } = args;
+    let traffic = parameters.traffic();
+    let target = values::resolve("load", traffic.target())?;
+    let wrong = traffic.contradictions().into_iter().next();
+    if let Some(Contradiction { why, .. }) = wrong {
+        return Err(problem(Error::Workload { target, why }));
+    }
+    let driven = traffic
+        .driven()
+        .context("this workload is for scenarios only")?;
+    let cpus: Vec<usize> = machine::allowed_cpus()
+        .context("cannot read which CPUs this process may use")?
+        .into_iter()
+        .map(|cpu| cpu as usize)
+        .collect();
+    let site = Site {
+        target,
+        cpus: &cpus,
+        device: None,
+        read: &|file| files::read(Path::new(file)).map_err(|error| error.to_string()),
+    };
+    let load = driven.prepare(&site).map_err(problem)?;
+    measure(&*load, target, run, global)
 }
 
-fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
-    let workload = args.workload()?;
-    workload.check()?;
+fn measure(
+    load: &dyn Load,
+    target: SocketAddr,
+    args: &Run,
+    global: &Global,
+) -> anyhow::Result<Exit> {
+    let length = args.length();
     let interrupt = Interrupt::install()?;
     let started = clock::utc_now();
 
-    let server = match (&args.server_pid[..], is_local(workload.target)) {
+    let server = match (&args.server_pid[..], is_local(target)) {
         ([], false) => Server::Elsewhere,
-        ([], true) => Server::holding(&Live, workload.target),
+        ([], true) => Server::holding(&Live, target),
         (named, _) => Server::Here(named.to_vec()),
     };
     let mut sources = vec![CpuSource::own(Owner::Client)];
@@ -161,12 +118,12 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
     CpuMeter::begin(&sources).map_err(|error| Problem::with(Exit::Precondition, error))?;
     let meter = EdgeMeter::new(&sources);
     let follow = !global.quiet && std::io::stderr().is_terminal();
-    if let Stop::After(length) = workload.stop
-        && length > EXPLAINED
+    if let Stop::After(window) = length.stop
+        && window > EXPLAINED
     {
         global.say(&format!(
             "measuring for {}; Ctrl-C ends it without a result",
-            units::written(length)
+            units::written(window)
         ));
     }
     let mut each_second = |second: &Second| {
@@ -174,8 +131,8 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
             global.say(&line(second));
         }
     };
-    let ended = run_watched(
-        &workload,
+    let ended = load.run(
+        &length,
         &Hooks {
             thread_start: &|_| Ok(()),
             window: &|edge| match edge {
@@ -202,7 +159,7 @@ fn load_udp(args: &Udp, global: &Global) -> anyhow::Result<Exit> {
         }
     };
     judge(&mut completed, cpu.as_ref(), &server, Reach::of(&sources));
-    report(&workload, completed, started, args.no_keep, global)
+    report(target, completed, started, args.no_keep, global)
 }
 
 /// Where the server is, as far as its CPU time goes.
@@ -275,7 +232,7 @@ fn judge(
 }
 
 fn report(
-    workload: &Workload,
+    target: SocketAddr,
     completed: Completed,
     started: String,
     no_keep: bool,
@@ -301,7 +258,7 @@ fn report(
     };
     let mut report = LoadReport {
         envelope: output::envelope(LoadReport::KIND, started, exit),
-        target: workload.target.to_string(),
+        target: target.to_string(),
         measurement: completed.measurement,
     };
     let kept = (!no_keep).then(|| store::keep(&mut report, &[("latency.hdr", latency)], global));
@@ -315,51 +272,9 @@ fn report(
     Ok(exit)
 }
 
-impl Udp {
-    fn workload(&self) -> anyhow::Result<Workload> {
-        let allowed: Vec<usize> = machine::allowed_cpus()
-            .context("cannot read which CPUs this process may use")?
-            .into_iter()
-            .map(|cpu| cpu as usize)
-            .collect();
-        let arrival = match (self.rate, self.ramp) {
-            (Some(per_s), _) => Arrival::Constant { per_s },
-            (
-                None,
-                Some(Ramp {
-                    from_per_s,
-                    to_per_s,
-                }),
-            ) => Arrival::Ramp {
-                from_per_s,
-                to_per_s,
-            },
-            (None, None) => Arrival::Closed,
-        };
-        let payload = self.read_payload()?;
-        let depth = self.depth.unwrap_or(match (&payload, arrival) {
-            (Payload::Opaque(_), _) => 1,
-            // A lost datagram must not keep a whole burst waiting for its timeout.
-            (_, Arrival::Closed) => {
-                CLOSED_DEPTH.max(self.burst.map_or(0, |burst| 2 * usize::from(burst)))
-            }
-            _ => OPEN_DEPTH,
-        });
-        Ok(Workload {
-            target: values::resolve("load", &self.target)?,
-            source: self.source,
-            threads: self.threads.unwrap_or(allowed.len().clamp(1, 2)),
-            sockets: self.sockets,
-            depth,
-            pins: self.pin.as_ref().map(|pins| match pins {
-                Pins::Allowed => allowed,
-                Pins::List(list) => list.clone(),
-            }),
-            arrival,
-            payload,
-            batch: self.batch,
-            burst: self.burst,
-            timeout: self.timeout,
+impl Run {
+    fn length(&self) -> Length {
+        Length {
             warmup: self.warmup,
             stop: match self.count {
                 Some(count) => Stop::Count(count),
@@ -369,24 +284,7 @@ impl Udp {
             seed: self
                 .seed
                 .unwrap_or_else(|| std::hash::RandomState::new().build_hasher().finish()),
-            pmtudisc_do: self.pmtudisc_do,
-            af_xdp: self.af_xdp.clone(),
-        })
-    }
-
-    fn read_payload(&self) -> anyhow::Result<Payload> {
-        if let Some(path) = &self.dns {
-            let queries = dns::parse(&files::read(path)?)
-                .with_context(|| format!("cannot send the queries of {}", path.display()))?;
-            return Ok(Payload::Dns(queries));
         }
-        let Some(payload) = &self.payload else {
-            return Ok(Payload::Sequenced { size: self.size });
-        };
-        Ok(Payload::Opaque(match payload.strip_prefix("hex:") {
-            Some(digits) => unhex(digits)?,
-            None => files::read(Path::new(payload))?,
-        }))
     }
 }
 
@@ -417,41 +315,16 @@ fn line(second: &Second) -> String {
     )
 }
 
-fn ramp(text: &str) -> Result<Ramp, String> {
-    let (from, to) = text
-        .split_once("..")
-        .ok_or_else(|| format!("cannot read '{text}' as a ramp; write it as 1k/s..50k/s"))?;
-    let rate = |text| units::per_second(text).map_err(|error| error.to_string());
-    Ok(Ramp {
-        from_per_s: rate(from)?,
-        to_per_s: rate(to)?,
-    })
-}
-
-fn unhex(digits: &str) -> anyhow::Result<Vec<u8>> {
-    let what = || {
-        format!(
-            "cannot read 'hex:{digits}' as bytes; write two hexadecimal digits per byte, as in hex:00ff"
-        )
-    };
-    if !digits.len().is_multiple_of(2) || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        bail!(what());
-    }
-    (0..digits.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).with_context(what))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Subcommand as _;
     use rungwise_load::WORKLOADS;
     use rungwise_model::machine::CpuSplit;
 
     #[test]
     fn each_workload_is_a_word_of_the_command() {
-        let command = What::augment_subcommands(clap::Command::new("load"));
+        let command = Parameters::augment_subcommands(clap::Command::new("load"));
         let words: Vec<&str> = command
             .get_subcommands()
             .map(clap::Command::get_name)
@@ -459,24 +332,6 @@ mod tests {
         let by_hand = WORKLOADS.iter().filter(|workload| workload.by_hand);
         let ids: Vec<&str> = by_hand.map(|workload| workload.id).collect();
         assert_eq!(words, ids);
-    }
-
-    #[test]
-    fn a_ramp_is_read_or_refused_with_an_example() {
-        let read = ramp("1k/s..50k/s").unwrap();
-        assert_eq!((read.from_per_s, read.to_per_s), (1e3, 5e4));
-        assert!(ramp("1k/s").unwrap_err().contains("1k/s..50k/s"));
-    }
-
-    #[test]
-    fn hexadecimal_payloads_have_whole_bytes() {
-        assert_eq!(unhex("00fF").unwrap(), [0, 255]);
-        for bad in ["0", "0g", "é"] {
-            assert!(
-                unhex(bad).unwrap_err().to_string().contains("hex:00ff"),
-                "{bad}"
-            );
-        }
     }
 
     #[test]

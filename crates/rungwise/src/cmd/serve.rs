@@ -12,10 +12,11 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::{Subcommand, ValueEnum};
 use rungwise_host::clock;
+use rungwise_load::values::{Pins, Size};
 use rungwise_model::{Envelope, Exit, units};
 use rungwise_serve::udp::{
     BusyPoll, Config, Counters, Error, Io, PathMtu, Pin, ReadBack, Server, Steering,
-    WorkerCounters, XdpDevice, XdpMode,
+    WorkerCounters, XdpDevice,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,7 +24,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::meta::schema;
-use super::values::{self, Pins};
+use super::values;
 use super::{Format, Global, output};
 use crate::problem::Problem;
 
@@ -58,8 +59,8 @@ struct Udp {
     #[arg(long, value_enum, default_value_t = Steer::Hash)]
     steer: Steer,
     /// Pin workers to CPUs: LIST as in `0,2-5`, or without it worker i to the i-th allowed CPU.
-    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "allowed", value_parser = values::pins)]
-    pin: Option<Pins>,
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_value_t, default_missing_value = "true")]
+    pin: Pins,
     /// `do` never fragments and skips the IP identification.
     #[arg(long, value_enum, default_value_t = Discover::Want)]
     pmtudisc: Discover,
@@ -91,20 +92,20 @@ struct Udp {
     )]
     busy_poll_budget: u16,
     /// Receive buffer of each socket.
-    #[arg(long, value_name = "SIZE", value_parser = values::size)]
-    rcvbuf: Option<usize>,
+    #[arg(long, value_name = "SIZE")]
+    rcvbuf: Option<Size>,
     /// Send buffer of each socket.
-    #[arg(long, value_name = "SIZE", value_parser = values::size)]
-    sndbuf: Option<usize>,
+    #[arg(long, value_name = "SIZE")]
+    sndbuf: Option<Size>,
     /// Prefer the socket of the CPU that received the datagram (`SO_INCOMING_CPU`).
     #[arg(long)]
     incoming_cpu: bool,
     /// Answer inside the kernel on DEVICE, before any socket; `:native` runs in the driver.
-    #[arg(long, value_name = "DEVICE[:native]", value_parser = xdp_device)]
+    #[arg(long, value_name = "DEVICE[:native]")]
     xdp_echo: Option<XdpDevice>,
     /// Take datagrams from DEVICE's receive queues by `AF_XDP`, worker i from queue i, past the network stack;
     /// `:native` runs in the driver.
-    #[arg(long, value_name = "DEVICE[:native]", value_parser = xdp_device, conflicts_with = "xdp_echo")]
+    #[arg(long, value_name = "DEVICE[:native]", conflicts_with = "xdp_echo")]
     af_xdp: Option<XdpDevice>,
     /// Warn and continue without a switch that this kernel refuses.
     #[arg(long)]
@@ -242,9 +243,9 @@ impl Udp {
                 Steer::Ebpf => Steering::Ebpf { map: Vec::new() },
             },
             pin: match &self.pin {
-                None => Pin::Free,
-                Some(Pins::Allowed) => Pin::Allowed,
-                Some(Pins::List(cpus)) => Pin::Cpus(cpus.clone()),
+                Pins::Off => Pin::Free,
+                Pins::Allowed => Pin::Allowed,
+                Pins::List(cpus) => Pin::Cpus(cpus.clone()),
             },
             path_mtu: match self.pmtudisc {
                 Discover::Do => PathMtu::Do,
@@ -262,8 +263,8 @@ impl Udp {
                 prefer: self.busy_poll_prefer,
                 budget: self.busy_poll_budget,
             }),
-            rcvbuf: self.rcvbuf,
-            sndbuf: self.sndbuf,
+            rcvbuf: self.rcvbuf.map(|size| size.0),
+            sndbuf: self.sndbuf.map(|size| size.0),
             incoming_cpu: self.incoming_cpu,
             xdp_echo: self.xdp_echo.clone(),
             af_xdp: self.af_xdp.clone(),
@@ -271,27 +272,6 @@ impl Udp {
             ..Config::new(self.listen)
         }
     }
-}
-
-/// A device for an XDP program: `eth0` or `eth0:native`.
-pub(super) fn xdp_device(text: &str) -> Result<XdpDevice, String> {
-    let (device, mode) = match text.split_once(':') {
-        None => (text, XdpMode::Generic),
-        Some((device, "generic")) => (device, XdpMode::Generic),
-        Some((device, "native")) => (device, XdpMode::Native),
-        Some((_, other)) => {
-            return Err(format!(
-                "cannot run an XDP program '{other}'; write DEVICE or DEVICE:native"
-            ));
-        }
-    };
-    if device.is_empty() {
-        return Err("the name of the device is missing; write DEVICE or DEVICE:native".to_owned());
-    }
-    Ok(XdpDevice {
-        device: device.to_owned(),
-        mode,
-    })
 }
 
 /// The schema of the document of `rungwise serve udp`.
@@ -505,7 +485,7 @@ mod tests {
             incoming_cpu: true,
             xdp_echo: Some(XdpDevice {
                 device: "veth0".to_owned(),
-                mode: XdpMode::Native,
+                mode: rungwise_serve::udp::XdpMode::Native,
             }),
             fallback: true,
             ..Config::new("[::]:53".parse().unwrap())

@@ -4,6 +4,7 @@ mod dry_run;
 mod finish;
 mod live;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use rungwise_experiment::design::Design;
 use rungwise_experiment::lab::{Blueprint, Lab, Looker, Means};
 use rungwise_experiment::ladder::{Climbed, climb};
 use rungwise_experiment::record::RunFolder;
-use rungwise_experiment::scenario::{self, Request, Scenario, Topology, Workload};
+use rungwise_experiment::scenario::{self, Scenario, Topology};
 use rungwise_experiment::stage::StageError;
 use rungwise_host::live::Live;
 use rungwise_host::lock::InstanceLock;
@@ -261,15 +262,12 @@ fn problem(error: ExperimentError) -> anyhow::Error {
 /// What pairs of one experiment must have in common beside the design of its rungs.
 fn place(blueprint: &Blueprint, scenario: &Scenario) -> anyhow::Result<String> {
     let machine = machine::fingerprint(&Live);
-    let requests = match &scenario.workload {
-        Workload::Udp(udp) => match &udp.request {
-            Request::Sized { .. } => String::new(),
-            Request::Opaque { file } | Request::Dns { file } => {
-                format!("; {file} {}", sums::sum(&files::read(Path::new(file))?))
-            }
-        },
-        Workload::Command(_) => String::new(),
-    };
+    let driven = scenario.workload.traffic().driven();
+    let mut requests = String::new();
+    for file in driven.map_or_else(Vec::new, |driven| driven.files()) {
+        let sum = sums::sum(&files::read(Path::new(file))?);
+        let _ = write!(requests, "; {file} {sum}");
+    }
     Ok(format!(
         "{}; {blueprint}{requests}; {}, {} CPUs, kernel {}",
         blueprint.topology, machine.cpu_model, machine.cpus, machine.kernel
@@ -284,8 +282,13 @@ fn same_experiment(begun: &Design, now: &Design) -> anyhow::Result<()> {
         begun.place,
         now.place
     );
+    // Of before it was stored, the place in words tells the workload.
+    let now = Design {
+        workload: now.workload.clone().filter(|_| begun.workload.is_some()),
+        ..now.clone()
+    };
     anyhow::ensure!(
-        begun == now,
+        *begun == now,
         "cannot resume the run: its design.json and its {SCENARIO_FILE} are not of one experiment; start a new run"
     );
     Ok(())

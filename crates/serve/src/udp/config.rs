@@ -1,6 +1,8 @@
 //! What a server is to be: every switch independent of the others, all of them off or plain by default.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use super::Error;
@@ -156,8 +158,8 @@ pub enum Steering {
     },
 }
 
-impl std::fmt::Display for Steering {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Steering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::FlowHash => "steering by flow hash",
             Self::Cbpf => "CBPF steering by CPU",
@@ -199,8 +201,8 @@ pub enum Io {
     Uring,
 }
 
-impl std::fmt::Display for Io {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Single => f.write_str("single"),
             Self::Batch(datagrams) => write!(f, "batch of {datagrams}"),
@@ -227,6 +229,43 @@ pub struct XdpDevice {
     pub device: String,
     /// Where in the receive path it runs.
     pub mode: XdpMode,
+}
+
+impl FromStr for XdpDevice {
+    type Err = String;
+
+    /// Reads `DEVICE`, `DEVICE:generic` or `DEVICE:native`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (device, mode) = match text.split_once(':') {
+            None => (text, XdpMode::Generic),
+            Some((device, "generic")) => (device, XdpMode::Generic),
+            Some((device, "native")) => (device, XdpMode::Native),
+            Some((_, other)) => {
+                return Err(format!(
+                    "cannot run an XDP program '{other}'; write DEVICE or DEVICE:native"
+                ));
+            }
+        };
+        if device.is_empty() {
+            return Err(
+                "the name of the device is missing; write DEVICE or DEVICE:native".to_owned(),
+            );
+        }
+        Ok(Self {
+            device: device.to_owned(),
+            mode,
+        })
+    }
+}
+
+impl fmt::Display for XdpDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.device)?;
+        match self.mode {
+            XdpMode::Generic => Ok(()),
+            XdpMode::Native => f.write_str(":native"),
+        }
+    }
 }
 
 /// Where in the receive path an XDP program runs.

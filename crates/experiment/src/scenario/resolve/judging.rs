@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use rungwise_load::Parameters;
+use rungwise_load::engine::Arrival;
+use rungwise_load::parameters::Driven;
 use rungwise_model::units;
 use rungwise_stats::decide::Direction;
 use rungwise_stats::interval::FEWEST;
 
-use super::super::Workload;
 use super::super::document::{At, ExperimentTable, ObjectiveTable};
-use super::super::kinds::Kind;
 use super::super::problem::did_you_mean;
 use super::Reader;
 use crate::design::{Guard, Judging, Objective};
@@ -21,7 +22,7 @@ impl Reader<'_, '_> {
     pub(super) fn objective(
         &mut self,
         table: &ObjectiveTable,
-        workload: Option<&Workload>,
+        workload: &Parameters,
     ) -> (Objective, Vec<Guard>) {
         let objective = match (&table.maximise, &table.minimise) {
             (Some(metric), None) => self.metric(metric, Direction::HigherIsBetter, workload),
@@ -35,8 +36,9 @@ impl Reader<'_, '_> {
                 Objective::rate()
             }
         };
-        if let (None, None, Some(workload)) = (&table.maximise, &table.minimise, workload)
-            && !workload.reports("rate")
+        if table.maximise.is_none()
+            && table.minimise.is_none()
+            && !metric::of(workload).contains(&"rate")
             // Where its reader was refused, that is what is wrong.
             && !self.problems.mentions("workload")
         {
@@ -62,7 +64,7 @@ impl Reader<'_, '_> {
         &mut self,
         at: &At<String>,
         direction: Direction,
-        workload: Option<&Workload>,
+        workload: &Parameters,
     ) -> Objective {
         let (name, key, other) = match direction {
             Direction::HigherIsBetter => (at.get(), "objective.maximise", "minimise"),
@@ -76,7 +78,7 @@ impl Reader<'_, '_> {
         } else if metric::better(name).is_some_and(|better| better != direction) {
             let message = format!("that would make it worse; say {other} = \"{name}\"");
             self.problems.add(at.span(), key, message);
-        } else if let Some(workload) = workload.filter(|workload| !workload.reports(name)) {
+        } else if !metric::of(workload).contains(&name.as_str()) {
             self.problems
                 .add(at.span(), key, unreported(name, workload));
         }
@@ -86,9 +88,10 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn experiment<K: Kind>(
+    pub(super) fn experiment(
         &mut self,
         table: &ExperimentTable,
+        workload: &Parameters,
         (objective, guards): (Objective, Vec<Guard>),
         comparisons: usize,
     ) -> (Duration, Duration, Judging) {
@@ -111,7 +114,9 @@ impl Reader<'_, '_> {
             max_discards: table.max_discards.unwrap_or(12),
             seed: table.seed.as_ref().map_or(1, |seed| *seed.get()),
         };
-        let warmup = match (&table.warmup, K::WARMUP_MS) {
+        let kind = workload.traffic().kind();
+        let millis = |time: Duration| time.as_millis() as u64;
+        let warmup = match (&table.warmup, millis(kind.warmup)) {
             (Some(at), 0) => {
                 let message = "this workload has no warm-up of its own; have the program do it";
                 self.problems.add(at.span(), "experiment.warmup", message);
@@ -120,7 +125,11 @@ impl Reader<'_, '_> {
             (None, 0) => Duration::ZERO,
             (at, default) => self.duration(at.as_ref(), "experiment.warmup", default),
         };
-        let measure = self.duration(table.measure.as_ref(), "experiment.measure", K::MEASURE_MS);
+        let measure = self.duration(
+            table.measure.as_ref(),
+            "experiment.measure",
+            millis(kind.measure),
+        );
         (warmup, measure, judging)
     }
 
@@ -163,7 +172,7 @@ impl Reader<'_, '_> {
 
 /// `loss <= 1%`, `errors == 0`, `p99 < 20ms`. An error is a request without a right reply in time: lost, or answered with an
 /// error. A limit that is met exactly is met: no measurement tells the two signs apart.
-fn guard(text: &str, workload: Option<&Workload>) -> Result<Guard, String> {
+fn guard(text: &str, workload: &Parameters) -> Result<Guard, String> {
     let shape = "write a guard as 'loss <= 1%', 'errors == 0' or 'p99 < 20ms'";
     let (metric, limit) = match text.split_once("==") {
         Some((metric, limit)) if limit.trim() == "0" => (metric, "0%"),
@@ -174,9 +183,9 @@ fn guard(text: &str, workload: Option<&Workload>) -> Result<Guard, String> {
         }
     };
     let name = metric.trim();
-    if let Some(workload) = workload.filter(|workload| !workload.reports(name) || name == "rate") {
-        let known = workload.metrics();
-        let known: Vec<&str> = known.into_iter().filter(|known| *known != "rate").collect();
+    let mut known = metric::of(workload);
+    known.retain(|known| *known != "rate");
+    if !known.contains(&name) {
         let near = did_you_mean(name, known.iter().copied());
         return Err(format!(
             "'{name}' cannot be guarded, for this workload does not report it as a limit{near}; it reports {}",
@@ -218,8 +227,8 @@ fn guard(text: &str, workload: Option<&Workload>) -> Result<Guard, String> {
     }
 }
 
-fn unreported(name: &str, workload: &Workload) -> String {
-    let known = workload.metrics();
+fn unreported(name: &str, workload: &Parameters) -> String {
+    let known = metric::of(workload);
     format!(
         "this workload does not report '{name}'{}; it reports {}",
         did_you_mean(name, known.iter().copied()),
@@ -229,11 +238,10 @@ fn unreported(name: &str, workload: &Workload) -> String {
 
 /// A guard that can fail. In a closed loop a request leaves as soon as its slot is free, and what comes after the timeout is
 /// no reply: no latency reaches it.
-fn within_reach(guard: Guard, text: &str, workload: Option<&Workload>) -> Result<Guard, String> {
-    let timeout = match workload {
-        Some(Workload::Udp(udp)) if udp.rate_per_s.is_none() => Some(udp.timeout),
-        _ => None,
-    };
+fn within_reach(guard: Guard, text: &str, workload: &Parameters) -> Result<Guard, String> {
+    let schedule = workload.traffic().driven().map(Driven::schedule);
+    let closed = schedule.filter(|schedule| schedule.arrival() == Arrival::Closed);
+    let timeout = closed.map(|schedule| schedule.timeout.0);
     match (&guard, timeout) {
         (Guard::P99 { at_most_us }, Some(timeout))
             if *at_most_us >= timeout.as_secs_f64() * 1e6 =>

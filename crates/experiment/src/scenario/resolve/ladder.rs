@@ -6,12 +6,11 @@ use rungwise_model::units;
 use super::super::document::{
     At, AutoTable, BaselineTable, End, ReferenceTable, RungTable, ServiceTable, Settings,
 };
-use super::super::kinds::Kind;
 use super::super::problem::{any_of, did_you_mean};
 use super::super::{Start, Switches};
 use super::Reader;
 use crate::design::{Auto, Part, Step};
-use crate::stage::{Setting, Side, Traffic};
+use crate::stage::{Changes, Setting, Side};
 
 /// Ids of the comparisons and rows that no line of the file asks for.
 const OWN_IDS: [&str; 3] = ["aa", "overall", "start"];
@@ -72,9 +71,9 @@ impl Reader<'_, '_> {
         })
     }
 
-    pub(super) fn rungs<K: Kind>(
+    pub(super) fn rungs(
         &mut self,
-        rungs: &[At<RungTable<K::Change>>],
+        rungs: &[At<RungTable>],
         switches: &Switches,
         service: &ServiceTable,
     ) -> Vec<Step> {
@@ -114,10 +113,10 @@ impl Reader<'_, '_> {
                     .iter()
                     .map(|member| member.get().clone())
                     .collect(),
-                traffic: rung
+                workload: rung
                     .workload
                     .as_ref()
-                    .map_or_else(Traffic::default, |table| K::traffic(table, self, &key)),
+                    .map_or(Changes::NONE, |changes| changes.get().clone()),
                 shared_lock: rung.shared_lock,
                 label: rung.label.clone(),
                 reference: rung
@@ -130,7 +129,7 @@ impl Reader<'_, '_> {
         steps
     }
 
-    pub(super) fn part<C>(&mut self, at: &At<RungTable<C>>, key: &str) -> Part {
+    pub(super) fn part(&mut self, at: &At<RungTable>, key: &str) -> Part {
         let rung = at.get();
         let branch = rung.branch.as_ref().filter(|branch| *branch.get());
         let limit = rung.limit.as_ref().filter(|limit| *limit.get());
@@ -170,12 +169,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn bundle<C>(
+    pub(super) fn bundle(
         &mut self,
-        rung: &RungTable<C>,
+        rung: &RungTable,
         part: &Part,
         earlier: &[Step],
-        all: &[At<RungTable<C>>],
+        all: &[At<RungTable>],
         key: &str,
     ) {
         for member in &rung.bundle_with {
@@ -203,7 +202,7 @@ impl Reader<'_, '_> {
     }
 
     /// Service switches of a service that cannot be started anew; by their custom prefix, as no declaration exists.
-    pub(super) fn no_switches<C>(&mut self, rung: &RungTable<C>, key: &str) {
+    pub(super) fn no_switches(&mut self, rung: &RungTable, key: &str) {
         for (id, _) in rung
             .set
             .iter()

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use rungwise_model::units;
 
-use super::super::Count;
-use super::super::document::{At, Count as CountText};
+use rungwise_load::values::Count;
+
+use super::super::document::At;
 use super::Reader;
 
 impl Reader<'_, '_> {
@@ -91,23 +92,17 @@ impl Reader<'_, '_> {
 
     pub(in super::super) fn count(
         &mut self,
-        at: Option<&At<CountText>>,
+        at: Option<&At<Count>>,
         key: &str,
         most: u32,
     ) -> Count {
-        let Some(at) = at else { return Count::Cpus };
-        match at.get() {
-            CountText::Number(number) if (1..=most).contains(number) => {
-                return Count::Fixed(*number);
-            }
-            CountText::Text(text) if text == "{cpus}" => return Count::Cpus,
-            CountText::Number(_) | CountText::Text(_) => {}
+        let count = at.map_or(Count::Cpus, |at| *at.get());
+        if let (Some(at), Count::Fixed(number)) = (at, count)
+            && number > most
+        {
+            let message = format!("write a number from 1 to {most}, or \"{{cpus}}\"");
+            self.problems.add(at.span(), key, message);
         }
-        self.problems.add(
-            at.span(),
-            key,
-            format!("write a number from 1 to {most}, or \"{{cpus}}\""),
-        );
-        Count::Cpus
+        count
     }
 }

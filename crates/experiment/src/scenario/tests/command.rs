@@ -1,6 +1,8 @@
 //! Programs that load the service, as a scenario names them.
 
 use super::*;
+use crate::scenario::command::{words, writes_output};
+use crate::stage::Changes;
 
 const COMMAND: &str = r#"schema = 1
 name = "mine"
@@ -23,21 +25,18 @@ fn a_program_is_told_where_for_how_long_and_by_how_many() {
     let scenario = parse(COMMAND).unwrap();
     assert_eq!(scenario.measure, Duration::from_secs(2));
     assert_eq!(scenario.warmup, Duration::ZERO);
-    let Workload::Command(command) = &scenario.workload else {
+    let changes = Changes::from(BTreeMap::from([("connections".to_owned(), 7.into())]));
+    let Ok(Parameters::Command(program)) = changes.applied(&scenario.workload) else {
         panic!("a program");
     };
     let places = resolve::sample_places("192.0.2.1");
-    let traffic = Traffic {
-        connections: Some(7),
-        ..Traffic::default()
-    };
     let target = "192.0.2.1:80".parse().unwrap();
-    let words = command.words(&places, target, &traffic, 2.0, "/tmp/out");
+    let filled = words(&program, &places, target, 2.0, "/tmp/out");
     assert_eq!(
-        words.unwrap(),
+        filled.unwrap(),
         ["wrk", "-c7", "-d2s", "http://192.0.2.1:80/"]
     );
-    assert!(!command.writes_output());
+    assert!(!writes_output(&program));
 }
 
 #[test]

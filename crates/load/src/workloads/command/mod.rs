@@ -5,8 +5,12 @@
 
 pub mod read;
 
+mod parameters;
 mod pick;
 
+use std::time::Duration;
+
+pub use parameters::{MetricPlace, Parameters};
 pub use pick::{Pick, PickError};
 pub use read::{Figures, READERS, Reader};
 
@@ -24,4 +28,9 @@ pointer or a regular expression. Its CPU time counts as the generator's.
 - **limits**: the figures are the program's own. What they cannot mean is said with the result: a closed loop omits waiting.
 
 In a scenario: `[workload]` with `kind = \"command\"`.",
+    metrics: &[],
+    changes: &["connections", "rate"],
+    warmup: Duration::ZERO,
+    measure: Duration::from_secs(2),
+    quick: Duration::from_secs(1),
 };

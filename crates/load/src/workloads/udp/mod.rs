@@ -8,10 +8,12 @@ mod af_xdp;
 mod batch;
 mod generator;
 mod matching;
+mod parameters;
 mod payload;
 mod slots;
 mod socket;
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use rungwise_model::load::{Second, Transport, TransportKind};
 
 pub use rungwise_serve::udp::{XdpDevice, XdpMode};
 
+pub use parameters::Parameters;
 pub use payload::{HEADER, Payload};
 
 use af_xdp::{Ground, Share};
@@ -31,6 +34,7 @@ pub use crate::engine::{
     Arrival, Completed, DROPS, Edge, FOREIGN, Hooks, LATE, ROOM, SATURATED, SERVER_BUSY, Stop,
     Surroundings, certify,
 };
+use crate::parameters::{Contradiction, Length, Load, Probe, refused};
 
 /// What `rungwise explain udp` shows.
 pub(super) const WORKLOAD: super::Workload = super::Workload {
@@ -45,6 +49,11 @@ pub(super) const WORKLOAD: super::Workload = super::Workload {
 - **told**: rate, latency from the intended and from the real start, losses, late and second replies, CPU per transaction, and whether the generator spoiled the numbers.
 
 In a scenario: `[workload]` with `kind = \"udp\"`. By hand: `rungwise load udp TARGET`.",
+    metrics: &["rate", "loss", "errors", "p50", "p99", "p99.9", "max"],
+    changes: &["batch", "burst", "depth"],
+    warmup: Duration::from_millis(100),
+    measure: Duration::from_millis(300),
+    quick: Duration::from_millis(120),
 };
 
 /// The largest UDP payload, bytes: what IPv4 can carry.
@@ -117,31 +126,42 @@ pub fn run_watched(
 impl Workload {
     /// Refuses what cannot be driven as asked.
     pub fn check(&self) -> Result<(), Error> {
-        match self.contradiction() {
-            None => Ok(()),
-            Some(why) => Err(Error::Workload {
-                target: self.target,
-                why,
-            }),
-        }
+        refused(self.target, self.contradictions())
     }
 
-    fn contradiction(&self) -> Option<String> {
-        let within = |what: &str, value: usize, low: usize, high: usize| {
-            (!(low..=high).contains(&value))
-                .then(|| format!("{what} is {value}; it must be {low} to {high}"))
-        };
+    pub(super) fn contradictions(&self) -> Vec<Contradiction> {
+        let within = Contradiction::outside;
+        let about = |keys, why: Option<String>| why.map(|why| Contradiction { keys, why });
         let sockets = "the number of sockets per thread";
-        self.plan()
-            .contradiction()
-            .or_else(|| within(sockets, self.sockets, 1, LARGEST_DEPTH))
-            .or_else(|| self.too_many_ports())
-            .or_else(|| within("the depth", self.depth, 1, LARGEST_DEPTH))
-            .or_else(|| within("the batch", self.batch, 1, LARGEST_BATCH))
-            .or_else(|| self.wrong_payload())
-            .or_else(|| self.burst.and_then(|burst| self.wrong_burst(burst)))
-            .or_else(|| self.af_xdp.as_ref().and_then(|_| self.not_by_af_xdp()))
-            .or_else(|| self.wrong_source())
+        let mut found = self.plan().contradictions();
+        found.extend(within(
+            &["sockets"],
+            sockets,
+            self.sockets,
+            (1, LARGEST_DEPTH),
+        ));
+        found.extend(within(
+            &["depth"],
+            "the depth",
+            self.depth,
+            (1, LARGEST_DEPTH),
+        ));
+        found.extend(within(
+            &["batch"],
+            "the batch",
+            self.batch,
+            (1, LARGEST_BATCH),
+        ));
+        found.extend(self.wrong_payload());
+        if found.is_empty() {
+            let burst = self.burst.and_then(|burst| self.wrong_burst(burst));
+            let af_xdp = self.af_xdp.as_ref().and_then(|_| self.not_by_af_xdp());
+            found.extend(about(&["sockets", "threads"], self.too_many_ports()));
+            found.extend(about(&["burst", "depth", "size"], burst));
+            found.extend(about(&["burst", "af_xdp"], af_xdp));
+            found.extend(about(&["source"], self.wrong_source()));
+        }
+        found
     }
 
     /// All sockets have one address and ask one target, so each needs a port of its own.
@@ -155,29 +175,40 @@ impl Workload {
         })
     }
 
-    fn wrong_payload(&self) -> Option<String> {
+    fn wrong_payload(&self) -> Option<Contradiction> {
+        let wrong = |keys, why: String| Some(Contradiction { keys, why });
         match &self.payload {
-            Payload::Sequenced { size } if !(HEADER..=LARGEST_PAYLOAD).contains(size) => {
-                Some(format!(
+            Payload::Sequenced { size } if !(HEADER..=LARGEST_PAYLOAD).contains(size) => wrong(
+                &["size"],
+                format!(
                     "the size is {size} bytes; numbered requests have {HEADER} to {LARGEST_PAYLOAD}"
-                ))
-            }
-            Payload::Opaque(bytes) if bytes.len() > LARGEST_PAYLOAD => Some(format!(
-                "the payload has {} bytes; a datagram holds {LARGEST_PAYLOAD}",
-                bytes.len()
-            )),
-            Payload::Opaque(_) if self.depth != 1 => Some(format!(
-                "the depth is {}, but replies to a given payload carry no number, so only one request per socket \
-                 can be told apart; use depth 1 and more sockets",
-                self.depth
-            )),
+                ),
+            ),
+            Payload::Opaque(bytes) if bytes.len() > LARGEST_PAYLOAD => wrong(
+                &["payload"],
+                format!(
+                    "the payload has {} bytes; a datagram holds {LARGEST_PAYLOAD}",
+                    bytes.len()
+                ),
+            ),
+            Payload::Opaque(_) if self.depth != 1 => wrong(
+                &["depth"],
+                format!(
+                    "the depth is {}, but replies to a given payload carry no number, so only one request per socket \
+                     can be told apart; use depth 1 and more sockets",
+                    self.depth
+                ),
+            ),
             Payload::Dns(queries) if queries.is_empty() => {
-                Some("there is no query to ask".to_owned())
+                wrong(&["dns"], "there is no query to ask".to_owned())
             }
-            Payload::Dns(_) if self.depth > LARGEST_DNS_DEPTH => Some(format!(
-                "the depth is {}; the 16-bit id of DNS allows {LARGEST_DNS_DEPTH} per socket, so use more sockets",
-                self.depth
-            )),
+            Payload::Dns(_) if self.depth > LARGEST_DNS_DEPTH => wrong(
+                &["depth"],
+                format!(
+                    "the depth is {}; the 16-bit id of DNS allows {LARGEST_DNS_DEPTH} per socket, so use more sockets",
+                    self.depth
+                ),
+            ),
             _ => None,
         }
     }
@@ -242,6 +273,72 @@ impl Workload {
         (source.is_ipv4() != self.target.is_ipv4()).then(|| {
             format!("the source {source} is of another address family; use one of the target's")
         })
+    }
+}
+
+impl Load for Workload {
+    fn probe(&self) -> Probe {
+        Probe::Datagram(match &self.payload {
+            Payload::Sequenced { size } => vec![0; *size],
+            Payload::Opaque(bytes) => bytes.clone(),
+            Payload::Dns(queries) => {
+                let first = queries.first();
+                first.map(|query| query.wire().to_vec()).unwrap_or_default()
+            }
+        })
+    }
+
+    fn run(
+        &self,
+        length: &Length,
+        hooks: &Hooks<'_>,
+        each_second: &mut dyn FnMut(&Second),
+    ) -> Result<Completed, Error> {
+        let workload = Self {
+            warmup: length.warmup,
+            stop: length.stop,
+            seed: length.seed,
+            ..self.clone()
+        };
+        run_watched(&workload, hooks, each_second)
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.payload {
+            Payload::Sequenced { size } => write!(f, "{size}-byte requests")?,
+            Payload::Opaque(bytes) => write!(f, "a fixed payload of {} bytes", bytes.len())?,
+            Payload::Dns(queries) => write!(f, "{} DNS queries in turn", queries.len())?,
+        }
+        write!(f, " to {}, ", self.target)?;
+        match self.arrival {
+            Arrival::Closed => write!(
+                f,
+                "closed loop of {} threads x {} sockets x {} outstanding",
+                self.threads, self.sockets, self.depth
+            )?,
+            Arrival::Constant { per_s } => write!(f, "open loop at {per_s:.0}/s")?,
+            Arrival::Ramp {
+                from_per_s,
+                to_per_s,
+            } => write!(f, "open loop from {from_per_s:.0}/s to {to_per_s:.0}/s")?,
+        }
+        let by = match &self.af_xdp {
+            Some(at) => format!("by AF_XDP on {}, ", at.device),
+            None => String::new(),
+        };
+        let pinned = if self.pins.is_some() {
+            "pinned"
+        } else {
+            "not pinned"
+        };
+        write!(
+            f,
+            ", threads {pinned}, {by}{} datagrams per system call, timeout {} ms",
+            self.batch,
+            self.timeout.as_millis(),
+        )
     }
 }
 

@@ -1,0 +1,156 @@
+//! The workload of a scenario: its schema by kind, and what only a file can get wrong about it.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use rungwise_load::{Parameters, WORKLOADS, Workload};
+use schemars::{JsonSchema as _, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::document::Document;
+use super::resolve::{Reader, SAMPLES, sample_places};
+use super::{command, fill};
+use crate::design::Step;
+
+/// Where the schema of a document has that of its workload, and that of what a rung changes.
+const WORKLOAD: &str = "/$defs/Parameters";
+const CHANGES: &str = "/$defs/RungTable/properties/workload";
+
+/// What a rung may change, of all kinds.
+pub(super) fn changes(generator: &mut SchemaGenerator) -> Schema {
+    let all = Parameters::json_schema(generator).to_value();
+    let of = |kind: &&Workload| Some(changes_of(kind, option(&all, kind.id)?));
+    let kinds: Vec<Value> = WORKLOADS.iter().filter_map(of).collect();
+    schemars::json_schema!({ "anyOf": kinds })
+}
+
+/// Makes `schema`, which is of a whole document, one of documents with this kind of workload.
+pub(super) fn narrow(schema: &mut Value, kind: &Workload) {
+    let Some(parameters) = schema
+        .pointer(WORKLOAD)
+        .and_then(|all| option(all, kind.id))
+    else {
+        return;
+    };
+    let parameters = parameters.clone();
+    let described = schema
+        .pointer(CHANGES)
+        .and_then(|any| any.get("description"))
+        .cloned();
+    let mut changes = changes_of(kind, &parameters);
+    if let Some(described) = described {
+        changes["description"] = described;
+    }
+    for (place, one) in [(WORKLOAD, parameters), (CHANGES, changes)] {
+        if let Some(all) = schema.pointer_mut(place) {
+            *all = one;
+        }
+    }
+}
+
+/// Refuses keys that no parameter of a kind has. The schema of a type with a flattened part allows them.
+pub(super) fn close(schema: &mut Value) {
+    let options = schema
+        .pointer_mut(WORKLOAD)
+        .and_then(|all| all.get_mut("oneOf"))
+        .and_then(Value::as_array_mut);
+    for option in options.into_iter().flatten() {
+        option["additionalProperties"] = Value::Bool(false);
+    }
+}
+
+/// The schema of a kind among those of all.
+fn option<'s>(all: &'s Value, id: &str) -> Option<&'s Value> {
+    let options = all.get("oneOf")?.as_array()?;
+    options.iter().find(|option| {
+        option
+            .pointer("/properties/kind/const")
+            .and_then(Value::as_str)
+            == Some(id)
+    })
+}
+
+fn changes_of(kind: &Workload, parameters: &Value) -> Value {
+    let all = parameters.get("properties").and_then(Value::as_object);
+    let some: Map<String, Value> = all
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| kind.changes.contains(&key.as_str()))
+        .map(|(key, value)| {
+            let mut value = value.clone();
+            // A change has no default: without it all stays as it is.
+            if let Some(value) = value.as_object_mut() {
+                value.remove("default");
+            }
+            (key.clone(), value)
+        })
+        .collect();
+    json!({ "type": "object", "properties": some, "additionalProperties": false })
+}
+
+impl Reader<'_, '_> {
+    /// Notes what is wrong with the workload of a file.
+    pub(super) fn workload(&mut self, document: &Document) {
+        let parameters = document.workload.get();
+        self.address(parameters.traffic().target(), "workload.target");
+        let whole = document.workload.span();
+        self.contradictions(parameters, "workload", &whole);
+        if let Parameters::Command(command) = parameters {
+            command::check(command, self, &whole);
+        }
+    }
+
+    /// Notes what contradicts itself in parameters; each at the first of its keys that is written below `path`, else at `whole`.
+    fn contradictions(&mut self, parameters: &Parameters, path: &str, whole: &Range<usize>) {
+        for contradiction in parameters.traffic().contradictions() {
+            let written = contradiction.keys.iter().find_map(|key| {
+                let key = format!("{path}.{key}");
+                Some((self.spans.get(&key)?.clone(), key))
+            });
+            let (span, key) = written.unwrap_or_else(|| (whole.clone(), path.to_owned()));
+            self.problems.add(span, key, contradiction.why);
+        }
+    }
+
+    /// Notes which rungs cannot be driven with what they change about the workload.
+    pub(super) fn changed(&mut self, document: &Document, rungs: &[Step]) {
+        for (index, (rung, step)) in document.rungs.iter().zip(rungs).enumerate() {
+            let Some(changes) = &rung.get().workload else {
+                continue;
+            };
+            let path = format!("rungs[{index}].workload");
+            if self.problems.mentions(&path) {
+                continue;
+            }
+            let first = step.workload.keys().next();
+            let first = first.and_then(|key| self.spans.get(&format!("{path}.{key}")).cloned());
+            let whole = first.unwrap_or_else(|| changes.span());
+            match step.workload.applied(document.workload.get()) {
+                Ok(changed) => {
+                    self.contradictions(&changed, &path, &whole);
+                    if let Parameters::Command(command) = &changed {
+                        command::changed(command, step.workload.keys(), &path, self);
+                    }
+                }
+                Err(why) => self.problems.add(whole, path, why),
+            }
+        }
+    }
+
+    /// Notes it where a template gives no address and port.
+    pub(super) fn address(&mut self, target: &str, key: &str) {
+        let filled: Result<Vec<String>, _> = SAMPLES
+            .iter()
+            .map(|address| fill(target, &sample_places(address)))
+            .collect();
+        let why = match filled {
+            Err(error) => error.to_string(),
+            Ok(filled) if filled.iter().any(|text| text.parse::<SocketAddr>().is_ok()) => return,
+            Ok(_) => format!(
+                "'{target}' is not an address and port; write it as {{server}}:9000, 127.0.0.1:53 or [::1]:53"
+            ),
+        };
+        let span = self.spans.get(key).cloned().unwrap_or(0..0);
+        self.problems.add(span, key, why);
+    }
+}

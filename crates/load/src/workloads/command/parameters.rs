@@ -1,0 +1,95 @@
+//! The parameters of a program that loads a service.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Reader;
+use crate::parameters::{Contradiction, Traffic};
+use crate::values::{Rate, Time};
+
+/// A guess at the most that a program on one machine opens.
+const MOST_CONNECTIONS: usize = 1_000_000;
+
+/// A program that loads the service and prints numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Parameters {
+    /// Address and port of the service: `{server}:6379`, `127.0.0.1:80`. It is ready once it accepts a connection there.
+    pub target: String,
+    /// Program and arguments, started anew for each run. No shell is involved. Placeholders: those of the service, and
+    /// `{target}`, `{host}`, `{port}`, `{seconds}`, `{rate}`, `{connections}`, `{output}`.
+    pub command: Vec<String>,
+    /// Which program's output it prints: `wrk`, `k6`, `redis-benchmark`, ... Not needed where `metrics` name all that is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<String>,
+    /// What `{connections}` stands for.
+    #[serde(default = "connections")]
+    pub connections: u32,
+    /// What `{rate}` stands for, requests per second: `20k/s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// The program is ended, and the run fails, if it takes longer.
+    #[serde(default = "within")]
+    pub within: Time,
+    /// Numbers to be picked out of its output, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, MetricPlace>,
+}
+
+/// Where a number stands in the output: either `pointer` or `pattern`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetricPlace {
+    /// A JSON pointer into the output: `/summary/rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// A regular expression with a group around the number: `done in ([0-9.]+) s`. The last match counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+}
+
+fn connections() -> u32 {
+    16
+}
+
+fn within() -> Time {
+    Time(Duration::from_mins(1))
+}
+
+impl Traffic for Parameters {
+    fn kind(&self) -> &'static crate::Workload {
+        &super::WORKLOAD
+    }
+
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// What the reader finds and what is picked.
+    fn metrics(&self) -> Vec<&str> {
+        let reader = self.reader.as_deref().and_then(Reader::by_id);
+        let of_reader = reader.iter().flat_map(|reader| reader.gives).copied();
+        of_reader
+            .chain(self.metrics.keys().map(String::as_str))
+            .collect()
+    }
+
+    fn contradictions(&self) -> Vec<Contradiction> {
+        let connections = self.connections as usize;
+        let mut found = Vec::from_iter(Contradiction::outside(
+            &["connections"],
+            "the number of connections",
+            connections,
+            (1, MOST_CONNECTIONS),
+        ));
+        let day = Duration::from_hours(24);
+        if self.within.0.is_zero() || self.within.0 > day {
+            let why = "choose more than nothing and at most 24h";
+            found.push(Contradiction::of(&["within"], why));
+        }
+        found
+    }
+}
