@@ -69,7 +69,7 @@ impl Changes {
 }
 
 impl From<BTreeMap<String, Value>> for Changes {
-    /// Before 0.2 a design listed all that can be changed, and what is not as null.
+    /// Designs of before parameters had one type list all that can be changed, and what is not as null.
     fn from(mut changes: BTreeMap<String, Value>) -> Self {
         changes.retain(|_, value| !value.is_null());
         Self(changes)

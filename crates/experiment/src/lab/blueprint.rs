@@ -38,7 +38,7 @@ pub enum Loader {
     Program(Box<Program>),
 }
 
-/// Loader by rungwise itself.
+/// Traffic by rungwise itself.
 #[derive(Clone, Debug)]
 pub struct Own {
     /// As the scenario has it.
