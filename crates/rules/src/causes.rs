@@ -181,7 +181,7 @@ const CAUSES: &[(&str, &[&str])] = &[
     ),
     ("reuseport-skew", &["udp-rcvbuf-drop"]),
     ("rp-filter-drop", &["tcp-retrans", "tcp-stalled"]),
-    ("service-restarts", &["connect-refused"]),
+    ("service-restarts", &["connect-refused", "tcp-port-closed"]),
     ("softnet-drop", &["tcp-retrans"]),
     ("tcp-listen-overflow", &["tcp-retrans", "tcp-synq-full"]),
     ("tcp-recvq-pile", &["tcp-rwnd-limited"]),

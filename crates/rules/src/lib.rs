@@ -154,6 +154,7 @@ pub static RULES: &[&Rule] = &[
     &net::tcp_listen_overflow::RULE,
     &tcp::tcp_memory::RULE,
     &tcp::tcp_nagle_40ms::RULE,
+    &tcp::tcp_port_closed::RULE,
     &tcp::tcp_recvq_pile::RULE,
     &tcp::tcp_reordering::RULE,
     &tcp::tcp_reset_unread::RULE,

@@ -148,6 +148,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("tcp-listen-overflow", more(&keys::TCP_LISTEN_OVERFLOWS)),
     ("tcp-memory", more(&keys::TCP_MEM)),
     ("tcp-nagle-40ms", more(&keys::LATENCY_DELAYED_ACK)),
+    ("tcp-port-closed", more(&keys::TCP_RESETS_SENT)),
     ("tcp-recvq-pile", more(&keys::TCP_RECVQ)),
     ("tcp-reordering", more(&keys::TCP_OUT_OF_ORDER)),
     ("tcp-reset-unread", more(&keys::TCP_RESET_UNREAD)),

@@ -13,6 +13,8 @@ use crate::dump::{Dump, Hold, How, Lock, Wait};
 
 /// Waiters that are followed from one lock to the next; longer chains are not seen in practice, only in made-up dumps.
 const LONGEST_CHAIN: usize = 100;
+/// Two dumps may catch the same waiters of a lock that is held for long now and then.
+const LEAST_DUMPS: usize = 3;
 
 /// A dump as a graph.
 #[derive(Debug)]
@@ -257,6 +259,34 @@ impl<'d> Graph<'d> {
         nodes.count()
     }
 
+    /// Locks of virtual threads whose owner is unknown and that no waiter got between the first of these dumps and the last: whoever waited
+    /// in one waits in the next. None where there are fewer than three.
+    pub(crate) fn never_passed_on(dumps: &[&Self]) -> usize {
+        let [.., last] = dumps else { return 0 };
+        if dumps.len() < LEAST_DUMPS {
+            return 0;
+        }
+        let waiters = |dump: &Self, lock: &str| -> Option<BTreeSet<u64>> {
+            let node = dump.nodes.iter().find(|node| *node.lock.id == *lock)?;
+            let ids = node.waiters.iter().map(|at| dump.dump.threads[*at].id);
+            ids.collect()
+        };
+        let is_held = |node: &&Node<'_>| {
+            let of_dumps: Option<Vec<BTreeSet<u64>>> = dumps
+                .iter()
+                .map(|dump| waiters(dump, &node.lock.id))
+                .collect();
+            node.owner.is_none()
+                && last.owner_is_secret(node)
+                && node
+                    .waiters
+                    .iter()
+                    .any(|at| last.dump.threads[*at].is_virtual)
+                && of_dumps.is_some_and(|sets| sets.windows(2).all(|two| two[0].is_subset(&two[1])))
+        };
+        last.nodes.iter().filter(is_held).count()
+    }
+
     /// Another form of dump would show the owner.
     fn owner_is_secret(&self, node: &Node<'_>) -> bool {
         node.is_synchronizer && !self.dump.synchronizers_told && !is_stamped(node.lock)
@@ -313,4 +343,49 @@ fn is_stamped(lock: &Lock) -> bool {
 /// What tells a cycle from others: the ids of its locks.
 pub(crate) fn ids<'l>(locks: impl Iterator<Item = &'l Lock>) -> BTreeSet<Arc<str>> {
     locks.map(|lock| Arc::clone(&lock.id)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of virtual threads, each with the lock that it waits for.
+    fn file(waiters: &[(u64, &str)]) -> Dump {
+        let threads: Vec<serde_json::Value> = waiters
+            .iter()
+            .map(|(id, lock)| {
+                serde_json::json!({
+                    "tid": id.to_string(), "virtual": true, "name": "", "state": "WAITING",
+                    "parkBlocker": {"object": format!("java.util.concurrent.locks.ReentrantLock$NonfairSync@{lock}")},
+                    "stack": [
+                        "java.base/java.lang.VirtualThread.park(VirtualThread.java:742)",
+                        "java.base/java.util.concurrent.locks.ReentrantLock.lock(ReentrantLock.java:323)",
+                        "Shop.pay(Shop.java:65)",
+                    ],
+                })
+            })
+            .collect();
+        let text = serde_json::json!({"threadDump": {"threadContainers": [{"threads": threads}]}});
+        crate::json::dump(text.to_string().as_bytes()).expect("a dump")
+    }
+
+    #[test]
+    fn a_lock_that_is_passed_on_is_not_held() {
+        let held = |dumps: &[Dump]| {
+            let graphs: Vec<Graph<'_>> = dumps.iter().map(Graph::of).collect();
+            Graph::never_passed_on(&graphs.iter().collect::<Vec<_>>())
+        };
+        let stuck = || file(&[(1, "a"), (2, "b")]);
+        assert_eq!(held(&[stuck(), stuck(), stuck()]), 2);
+        assert_eq!(held(&[stuck(), stuck()]), 0, "two are too few");
+        let more = file(&[(1, "a"), (2, "b"), (3, "b")]);
+        assert_eq!(held(&[stuck(), stuck(), more]), 2, "others may join");
+        let (first, second) = (file(&[(1, "a"), (2, "a")]), file(&[(2, "a"), (3, "a")]));
+        assert_eq!(
+            held(&[first, second, file(&[(3, "a")])]),
+            0,
+            "thread 1 got it"
+        );
+        assert_eq!(held(&[]), 0);
+    }
 }

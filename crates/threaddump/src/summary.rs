@@ -40,6 +40,8 @@ pub(crate) struct Unseen {
     pub(crate) unrecorded: usize,
     /// Different locks among those.
     pub(crate) locks: usize,
+    /// Locks of virtual threads among those that none of their waiters got in any of the files, of which there are three or more.
+    pub(crate) held: usize,
     /// Virtual threads exist, and no dump shows what those that are not mounted wait for.
     pub(crate) virtual_threads: Option<&'static str>,
 }
@@ -167,6 +169,12 @@ fn unseen(graphs: &[&Graph<'_>]) -> Unseen {
         }
         (None, None) => {}
     }
+    let files: Vec<&Graph<'_>> = graphs
+        .iter()
+        .filter(|graph| !is_print(graph))
+        .copied()
+        .collect();
+    unseen.held = Graph::never_passed_on(&files);
     let any = graphs.iter().any(|graph| has_virtual(graph.dump));
     unseen.virtual_threads = match file {
         _ if !any => None,

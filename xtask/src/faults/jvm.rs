@@ -276,7 +276,7 @@ impl Running {
         Ok(())
     }
 
-    /// Three dumps, and two of virtual threads where there may be some.
+    /// Three dumps, and as many of virtual threads where there may be some.
     fn dumps(&mut self, plan: &JvmPlan, interrupted: &Interrupted) -> Result<Vec<String>> {
         let mut files = Vec::new();
         let pid = self.group.pid().to_string();
@@ -300,7 +300,7 @@ impl Running {
             files.push(file);
         }
         if let (Some(jcmd), true) = (&jcmd, plan.kind.program == "Virtual") {
-            for file in ["dump4.json", "dump5.json"] {
+            for file in ["dump4.json", "dump5.json", "dump6.json"] {
                 let path = self.folder.join(file).display().to_string();
                 Command::new(jcmd)
                     .args([&pid, "Thread.dump_to_file", "-format=json", &path])

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::kinds::Kinds;
 use super::known_rules;
-use super::score::{Harm, Said, Score, Seen};
+use super::score::{Harm, Said, Score, Seen, rule_of};
 use super::table::{self, Row};
 use crate::tree::Tree;
 
@@ -187,7 +187,8 @@ pub fn curves(trials: &[Trial], kinds: &Kinds, known: &BTreeSet<String>) -> Stri
     let mut rows: Vec<Measured> = by_kind(trials, kinds)
         .into_iter()
         .flat_map(|(_, expects, curves)| {
-            let rules = expects.into_iter().filter(|rule| known.contains(rule));
+            let rules = expects.iter().map(|one| rule_of(one).to_owned());
+            let rules = rules.filter(|rule| known.contains(rule));
             rules
                 .flat_map(|rule| {
                     let rules = [rule];

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::kinds::{Draw, HostKind, JvmKind, Kinds, Layer};
+use super::score::rule_of;
 
 /// Severity of the fixed set: most of the way to ruin, so that it hurts on a fast machine as well.
 const FIXED_SEVERITY: f64 = 0.9;
@@ -195,7 +196,10 @@ impl Plan {
         let What::Jvm(plan) = &self.what else {
             return false;
         };
-        plan.kind.forewarns && acts.iter().all(|rule| plan.kind.expects.contains(rule))
+        plan.kind.forewarns
+            && acts
+                .iter()
+                .all(|rule| plan.kind.expects.iter().any(|one| rule_of(one) == rule))
     }
 
     /// What it is planted in: a service, or a JVM and its collector.

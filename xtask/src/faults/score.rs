@@ -118,19 +118,30 @@ impl Score {
         }
     }
 
-    /// Of what was said about a fault that hurt so, and that these rules name.
+    /// Of what was said about a fault that hurt so, and that these rules name: `rule`, or `rule: words` of a rule that names several causes.
     pub fn of(harm: Harm, expects: &[String], said: &Said) -> Self {
-        let names = |rule: &String| expects.contains(rule);
+        let names = |rule: &String| expects.iter().any(|one| rule_of(one) == rule);
+        let names_first = |rule: &String| {
+            expects.iter().any(|one| match one.split_once(": ") {
+                Some((of, words)) => of == rule && said.first.contains(words),
+                None => one == rule,
+            })
+        };
         match harm {
             Harm::Weak => Self::Weak,
             Harm::Harmless if said.acts.is_empty() => Self::Quiet,
             Harm::Harmless => Self::FalseAct,
-            Harm::Hurts if said.acts.first().is_some_and(names) => Self::First,
+            Harm::Hurts if said.acts.first().is_some_and(names_first) => Self::First,
             Harm::Hurts if said.acts.iter().chain(&said.watches).any(names) => Self::Named,
             Harm::Hurts if said.tick => Self::Denied,
             Harm::Hurts => Self::Missed,
         }
     }
+}
+
+/// The rule of an expectation.
+pub fn rule_of(expected: &str) -> &str {
+    expected.split(": ").next().unwrap_or(expected)
 }
 
 /// What a reader said.
@@ -219,6 +230,22 @@ mod tests {
             .map(|(rule, outcome)| json!({"rule": rule, "outcome": outcome, "sentence": "s"}))
             .collect();
         Said::of(&json!({"findings": findings, "standing": standing}))
+    }
+
+    #[test]
+    fn a_rule_of_several_causes_names_one_by_its_words() {
+        let expects = ["gc-live-growth: too small".to_owned()];
+        let score = |sentence: &str| {
+            let findings =
+                json!([{"rule": "gc-live-growth", "outcome": "act", "sentence": sentence}]);
+            Score::of(
+                Harm::Hurts,
+                &expects,
+                &Said::of(&json!({"findings": findings})),
+            )
+        };
+        assert_eq!(score("the heap is too small"), Score::First);
+        assert_eq!(score("a leak"), Score::Named);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::host::Tried;
 use super::kept::{self, Trial};
 use super::kinds::Kinds;
-use super::score::{Harm, Score, lost};
+use super::score::{Harm, Score, lost, rule_of};
 
 /// A trial as tables show it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ pub fn list(kinds: &Kinds, known: &BTreeSet<String>) -> String {
         let expects: Vec<String> = expects
             .iter()
             .map(|rule| {
-                if known.contains(rule) {
+                if known.contains(rule_of(rule)) {
                     rule.clone()
                 } else {
                     unknown.insert(rule.clone());

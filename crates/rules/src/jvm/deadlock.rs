@@ -22,6 +22,12 @@ const READERS: Threshold = Threshold {
     origin: "as for locks: ThreadLogic calls three blocked threads contention",
 };
 
+const HELD: Threshold = Threshold {
+    name: "locks of virtual threads that no waiter got in three dumps or more, from which on it acts",
+    value: 2.0,
+    origin: "a cycle needs two locks",
+};
+
 pub(crate) static RULE: Rule = Rule {
     id: "deadlock",
     topic: "jvm",
@@ -35,6 +41,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::THREADS_OWNERLESS,
         &keys::THREADS_SHARED_WAITS,
         &keys::THREADS_UNRECORDED,
+        &keys::THREADS_UNRECORDED_HELD,
         &keys::THREADS_UNRECORDED_LOCKS,
         &keys::THREADS_UNSEEN,
         &keys::THREADS_WAIT,
@@ -45,7 +52,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::THREADS_BUSINESS,
         &keys::THREADS_WAIT_HOLDERS,
     ],
-    thresholds: &[CYCLES, READERS],
+    thresholds: &[CYCLES, HELD, READERS],
     knobs: &["app.lock_split"],
     doc: Doc {
         looks_for: "A cycle of threads in a thread dump, each waiting for a lock that the next one holds: monitors of synchronized, \
@@ -61,7 +68,8 @@ pub(crate) static RULE: Rule = Rule {
         wrong: "Files of Thread.dump_to_file hold threads written one after the other, so that a cycle may be put together from two \
             moments; it is real if the next dump shows it again. Without -l (jstack, jcmd Thread.print) nothing is known of who \
             holds a ReentrantLock: the rule is then undecided where threads wait for one. No dump records readers, owners of a StampedLock, \
-            or the owner of a ReentrantLock that a virtual thread waits for: then it names a possible deadlock. Printed dumps leave out \
+            or the owner of a ReentrantLock that a virtual thread waits for: then it names a possible deadlock, and acts where no waiter got \
+            any of two such locks in three dumps, which owners that hang for as long do as well. Printed dumps leave out \
             virtual threads that are not mounted; then it is undecided as well.",
         sources: "HotSpot, VM_FindDeadlocks and ThreadService::find_deadlocks_at_safepoint; the reference bank host, step 4.",
     },
@@ -157,8 +165,25 @@ fn possible(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing>
     }
     let unrecorded = evidence.quantity(&keys::THREADS_UNRECORDED, jvm)?;
     let locks = evidence.quantity(&keys::THREADS_UNRECORDED_LOCKS, jvm)?;
+    let held = evidence.quantity(&keys::THREADS_UNRECORDED_HELD, jvm).ok();
+    let held = held.filter(|held| held.value >= HELD.value && findings.is_empty());
     // A cycle needs two of them; several waiters of one lock are a queue.
-    if findings.is_empty() && unrecorded.value > 1.0 && locks.value > 1.0 {
+    if let Some(held) = held {
+        let sentence = format!(
+            "possible deadlock: {} of virtual threads that no waiter got in any of the dumps, and whose owners no dump records",
+            say::count(held.value, "lock")
+        );
+        findings.push(
+            Finding::act(jvm, sentence)
+                .severity(Grade::High)
+                .confidence(Grade::Medium)
+                .cite(held.reading)
+                .cite(unrecorded.reading)
+                .consider("app.lock_split")
+                .expect("a restart frees these threads; locks taken in one order keep them free")
+                .refuted_by("a later dump shows one of these threads at another place"),
+        );
+    } else if findings.is_empty() && unrecorded.value > 1.0 && locks.value > 1.0 {
         let sentence = format!(
             "possible deadlock: {} for {} whose owners no dump records",
             threads_wait(unrecorded.value),

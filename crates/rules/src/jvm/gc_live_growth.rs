@@ -7,7 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing, Reading};
 use rungwise_model::keys;
 
-use super::live::{self, FULL, GROWN, LEVEL, Live, OLD, PEAK, RISE, RISEN};
+use super::live::{self, FULL, GROWN, LEVEL, Live, OLD, PEAK, RISE, RISEN, STARTING};
 use super::options::Goal;
 use super::run::{OPTIONS, Run, each};
 use crate::{Doc, Judgement, Rule, Threshold, say};
@@ -69,7 +69,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_VERSION,
     ],
     thresholds: &[
-        RISEN, RISE, FULL, OLD, GROWN, LEVEL, PEAK, CLOSE, OFTEN, SOON, SHORT,
+        RISEN, RISE, FULL, OLD, GROWN, LEVEL, PEAK, STARTING, CLOSE, OFTEN, SOON, SHORT,
     ],
     knobs: &[OPTIONS],
     doc: Doc {
@@ -79,7 +79,7 @@ pub(crate) static RULE: Rule = Rule {
         todo: "A leak (the live set rose until the heap was full, or rises without levelling off): two heap histograms some minutes apart \
             (jcmd PID GC.class_histogram) show which class grows; a heap dump shows what holds it. A larger heap only delays the end. A \
             saw-tooth: search for code that catches OutOfMemoryError, and for caches made of soft references. A heap that is too small (full \
-            from the beginning, and level): a larger one (-Xmx), or fewer live objects.",
+            from the beginning, and level, or filled within seconds of the start): a larger one (-Xmx), or fewer live objects.",
         wrong: "A service that has just started fills its caches: below an hour a rise is an act finding only above 70 % of the room. Sessions \
             grow in the morning and fall at night: a log of less than a day cannot distinguish them from a leak. A cache without a bound, or \
             with a bound that the heap cannot hold, looks like a leak, and hurts like one. What marks and sweeps of CMS and G1 report as alive \
@@ -124,13 +124,15 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
         Live::Saw { falls } => saw(run, falls, live.reading),
         Live::Leak => leak(run, live.value, live.reading, &of_room),
         Live::Small => {
-            let level = if run.told(&keys::GC_LIVE_EARLY).is_some() {
-                " from the beginning to the end"
+            let seconds = run.told(&keys::GC_SECONDS).unwrap_or(0.0);
+            let since = if seconds < STARTING.value {
+                format!(", within the {seconds:.1} s of the log")
+            } else if run.told(&keys::GC_LIVE_EARLY).is_some() {
+                ", from the beginning to the end".to_owned()
             } else {
-                ""
+                String::new()
             };
-            let sentence = format!("the heap is too small: {holds} stay alive{of_room},{level}");
-            let sentence = sentence.trim_end_matches(',');
+            let sentence = format!("the heap is too small: {holds} stay alive{of_room}{since}");
             let effect = "old collections come as many times less often";
             let often = run
                 .told(&keys::GC_OLD_INTERVAL)

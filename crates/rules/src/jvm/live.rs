@@ -58,6 +58,13 @@ pub(super) const LEVEL: Threshold = Threshold {
     origin: "planted caches that filled in the first half: below 0.1; planted leaks: 0.9 and more",
 };
 
+/// A rise that is part of the start.
+pub(super) const STARTING: Threshold = Threshold {
+    name: "length of the run in seconds, below which a live set that fills the heap is what the service loads when it starts",
+    value: 10.0,
+    origin: "planted live sets of 0.9 of the heap fill it 0.1 to 0.5 s after the start; own guess that no leak fills a heap in 10 s",
+};
+
 /// Capacity over the largest heap from which on the heap has its largest size: Parallel leaves a survivor space out.
 const GROWN_UP: f64 = 0.9;
 /// What is alive now over the most that was, below which it was freed. Own guess: what is alive varies by less from one old
@@ -152,8 +159,9 @@ pub(super) fn live(run: &Run<'_>) -> Live {
         Some(rise) => rise > RISE.value,
         None => risen,
     };
+    let starts = seconds < STARTING.value;
     match low {
-        _ if full && (risen || rises) => Live::Leak,
+        _ if full && (risen || rises) && !starts => Live::Leak,
         _ if full => Live::Small,
         None => Live::Unknown,
         Some(low) if rises => {

@@ -7,6 +7,7 @@ pub(crate) mod rpc_single_conn;
 pub(crate) mod tcp_idle_cwnd;
 pub(crate) mod tcp_memory;
 pub(crate) mod tcp_nagle_40ms;
+pub(crate) mod tcp_port_closed;
 pub(crate) mod tcp_recvq_pile;
 pub(crate) mod tcp_reordering;
 pub(crate) mod tcp_reset_unread;

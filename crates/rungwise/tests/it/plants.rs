@@ -56,7 +56,7 @@ const PLANTS: &[Plant] = &[
     plant("future-join", "shared-wait", Outcome::Act),
     plant("condition", "shared-wait", Outcome::Watch),
     plant("rw-readers", "deadlock", Outcome::Act),
-    plant("rw-upgrade", "deadlock", Outcome::Watch),
+    plant("rw-upgrade", "deadlock", Outcome::Act),
     Plant {
         arguments: &["threads=5"],
         ..plant("deadlock-mixed", "deadlock", Outcome::Act)

@@ -139,6 +139,7 @@ pub const FAULTS: &[Fault] = &[
     path::ASYMMETRIC,
     path::RATE_LIMIT,
     path::UNREAD_CLOSE,
+    path::NO_LISTENER,
     path::REORDERING,
     cpu::QUOTA,
     cpu::NEIGHBOUR,

@@ -331,6 +331,25 @@ fn unread_close(_: &Path) -> Result<Planted> {
         .keep(client))
 }
 
+pub(super) const NO_LISTENER: Fault = Fault {
+    id: "no listener",
+    planted: "200 connections/s to a port of a service that has ended.",
+    speaks: &[acts("tcp-port-closed", "host")],
+    may: &[],
+    how: How::Here(no_listener),
+};
+
+fn no_listener(_: &Path) -> Result<Planted> {
+    let Lab { server, client } = Lab::new()?;
+    let client = Arc::new(client);
+    let asked = Arc::clone(&client);
+    let asking = Repeated::on(None, move || {
+        let _ = asked.run(|| TcpStream::connect(service_address()));
+        std::thread::sleep(Duration::from_millis(5));
+    });
+    Ok(Planted::in_namespace(server).keep(asking).keep(client))
+}
+
 pub(super) const REORDERING: Fault = Fault {
     id: "reordering",
     planted: "A connection of which every fiftieth packet takes a second link, whose queue is longer.",
