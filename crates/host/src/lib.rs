@@ -142,6 +142,17 @@ pub trait Host: Send + Sync {
         }
     }
 
+    /// The TCP sockets that are not in `TIME_WAIT`: [`Question::Tcp`] of a host that opens many connections, at a part of its cost.
+    fn tcp_in_use(&self) -> io::Result<Vec<TcpSocket>> {
+        match self.ask(Question::Tcp)? {
+            Answer::Tcp(mut sockets) => {
+                sockets.retain(|socket| !socket.is_in_time_wait());
+                Ok(sockets)
+            }
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
     /// Who has these sockets open, by inode: [`Question::Owners`] of a few, at a part of its cost. A socket that
     /// no process has open, as far as can be seen, is left out.
     fn owners_of(&self, sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {

@@ -97,6 +97,10 @@ impl Host for Live {
         ask::tcp_among(wanted)
     }
 
+    fn tcp_in_use(&self) -> io::Result<Vec<TcpSocket>> {
+        ask::tcp_in_use()
+    }
+
     fn owners_of(&self, sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {
         ask::owners_of(sockets)
     }

@@ -242,6 +242,10 @@ impl Host for Namespace {
         self.run(move || Live.tcp_among(&wanted))
     }
 
+    fn tcp_in_use(&self) -> io::Result<Vec<TcpSocket>> {
+        self.run(|| Live.tcp_in_use())
+    }
+
     fn owners_of(&self, sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Owner>> {
         let sockets = sockets.clone();
         self.run(move || Live.owners_of(&sockets))

@@ -193,6 +193,14 @@ pub struct TcpSocket {
 }
 
 impl TcpSocket {
+    /// `TCP_TIME_WAIT` of `include/net/tcp_states.h`.
+    pub const TIME_WAIT: u8 = 6;
+
+    /// It is closed, and its port is kept back for a minute.
+    pub fn is_in_time_wait(&self) -> bool {
+        self.state == Self::TIME_WAIT
+    }
+
     /// Whether `other` is the same socket, seen at another time.
     pub fn is_same(&self, other: &Self) -> bool {
         (self.local, self.remote, self.inode) == (other.local, other.remote, other.inode)

@@ -410,15 +410,17 @@ impl Form {
 
 /// The answer to a question; between the ends of the window, of a host with many sockets, a part of it.
 fn ask(host: &dyn Host, question: Question, which: Look, before: &[Moment]) -> io::Result<Answer> {
-    if (question, which) == (Question::Tcp, Look::Between)
-        && let Some(Reply::Answer(Answer::Tcp(first))) = before
-            .first()
-            .and_then(|first| first.answers.get(name(question)))
+    if (question, which) != (Question::Tcp, Look::Between) {
+        return host.ask(question);
+    }
+    if let Some(Reply::Answer(Answer::Tcp(first))) = before
+        .first()
+        .and_then(|first| first.answers.get(name(question)))
         && let Some(some) = net::tcp::between(first)
     {
         return host.tcp_among(&some).map(Answer::Tcp);
     }
-    host.ask(question)
+    host.tcp_in_use().map(Answer::Tcp)
 }
 
 /// The thread with this `schedstat` did not get a CPU between the looks. Where the kernel does not count, every thread

@@ -42,6 +42,11 @@ pub(crate) fn owners_of(sockets: &BTreeSet<u64>) -> io::Result<BTreeMap<u64, Own
     owners::of(sockets)
 }
 
+/// The TCP sockets that are not in `TIME_WAIT`.
+pub(crate) fn tcp_in_use() -> io::Result<Vec<TcpSocket>> {
+    sockets::tcp_in_use()
+}
+
 /// The TCP sockets that listen, and of the others these.
 pub(crate) fn tcp_among(wanted: &[TcpSocket]) -> io::Result<Vec<TcpSocket>> {
     sockets::tcp_among(wanted)

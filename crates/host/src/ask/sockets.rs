@@ -41,6 +41,14 @@ pub(super) fn tcp() -> io::Result<Vec<TcpSocket>> {
     Ok(sockets)
 }
 
+/// All TCP sockets that are not in `TIME_WAIT`.
+pub(super) fn tcp_in_use() -> io::Result<Vec<TcpSocket>> {
+    let mut sockets = Vec::new();
+    let states = ALL_STATES & !(1 << TcpSocket::TIME_WAIT);
+    dump_tcp(states, |message| sockets.extend(tcp_socket(message)))?;
+    Ok(sockets)
+}
+
 /// All TCP sockets that listen, and of the others those that are given, as far as they are still there.
 pub(super) fn tcp_among(wanted: &[TcpSocket]) -> io::Result<Vec<TcpSocket>> {
     let mut sockets = Vec::new();

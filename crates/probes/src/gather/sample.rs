@@ -88,7 +88,11 @@ impl Reader<'_> {
                         && (depth == Depth::All || question == Question::Unix) =>
                 {
                     // One that fails fails at the looks as well, which say why.
-                    if let Ok(mut answer) = self.host.ask(question) {
+                    let answer = match question {
+                        Question::Tcp => self.host.tcp_in_use().map(Answer::Tcp),
+                        other => self.host.ask(other),
+                    };
+                    if let Ok(mut answer) = answer {
                         if let Answer::Udp(sockets) = &mut answer {
                             self.queries_in(sockets, &mut moment);
                         }
@@ -158,7 +162,8 @@ impl Reader<'_> {
             Some(Reply::Answer(Answer::Udp(sockets))) => sockets.len(),
             _ => 0,
         };
-        self.samples_sockets = sockets.len() + datagram <= SAMPLED_SOCKETS;
+        let in_use = sockets.iter().filter(|socket| !socket.is_in_time_wait());
+        self.samples_sockets = in_use.count() + datagram <= SAMPLED_SOCKETS;
         let sought = process::of_services(sockets);
         // Without owners nothing is sampled of processes; the looks say what may not be seen.
         let owners = self.host.owners_of(&sought).unwrap_or_default();

@@ -77,7 +77,7 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 A client connection is one to a port that is listened on here; an upstream connection is any other. A request is late if it has \
-been open for more than 20 ms. Of requests that were answered within the last 5 s, the time between last data out and last data in is the time \
+been open for more than 20 ms. Connections on which data goes one way in three samples and more, and nothing ever came back, have no requests. Of requests that were answered within the last 5 s, the time between last data out and last data in is the time \
 of the answer; within one tick the acknowledgements tell which data came last. The kernel counts it in ticks, so only means of at least 4 responses and 2 ms are reported. Upstream requests older than 100 ms count once the peer's kernel has acknowledged them, so a lossy path is \
 not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
 next, an attempt as well if its server is tried in most samples and reached in none; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
@@ -143,6 +143,9 @@ impl<'a> Sample<'a> {
     /// Enters a connection with an open request.
     fn open(&mut self, serves: bool, socket: &'a TcpSocket, courses: &Courses) {
         let Some(info) = &socket.info else { return };
+        if courses.is_one_way(socket) {
+            return;
+        }
         if serves {
             self.served.push((socket.local.port, socket));
         }
@@ -408,17 +411,20 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let keys = (&keys::DEPENDENCY_RESOLVING, &keys::DEPENDENCY_RESOLVER);
     count(evidence, keys, &owner, unanswered.map(to), "UDP to port 53");
     unread(evidence, &waits, &owner);
+    let late = waits.late();
+    let is_late =
+        |(port, _, socket): &(u16, u32, &TcpSocket)| late.contains(port) && socket.inode != 0;
     let none = match window.moments().len() {
         0 | 1 => Absence::because("the window has one sample only").remedy("--for 10s"),
+        // A connection in an accept queue has no owner yet.
         _ if waits
             .samples
             .last()
-            .is_some_and(|last| last.owed.iter().all(|(.., socket)| socket.inode == 0)) =>
+            .is_some_and(|last| last.owed.iter().any(is_late)) =>
         {
-            // A connection in an accept queue has no owner yet.
-            Absence::none("no process that can be seen waits so")
+            Absence::because("requests wait, and whose they are cannot be seen").remedy("as root")
         }
-        _ => Absence::because("requests wait, and whose they are cannot be seen").remedy("as root"),
+        _ => Absence::none("no process that can be seen waits so"),
     };
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }

@@ -18,6 +18,9 @@ pub(super) const LISTEN: u8 = 10;
 /// Sockets up to which their courses are kept, at half a kilobyte each.
 const MOST: usize = 2_000;
 
+/// Times that data goes one way before anything comes back, from which on nothing is to come back.
+const ONE_WAY: usize = 3;
+
 /// An acknowledgement is delayed by 40 to 200 ms (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`). What comes later is a probe of keepalive, which
 /// waits for a second at least.
 const LATEST_ACKNOWLEDGEMENT_MS: u32 = 300;
@@ -44,6 +47,9 @@ struct Course {
     first: TcpInfo,
     last: TcpInfo,
     seen: usize,
+    /// Samples before which more had been received, and sent, than before the one ahead of it.
+    received: usize,
+    sent: usize,
 }
 
 /// Connections over the window, by inode.
@@ -65,7 +71,11 @@ impl Courses {
                 first: info,
                 last: info,
                 seen: 0,
+                received: 0,
+                sent: 0,
             });
+            course.received += usize::from(info.bytes_received > course.last.bytes_received);
+            course.sent += usize::from(info.bytes_acked > course.last.bytes_acked);
             course.last = info;
             course.seen += 1;
         }
@@ -85,6 +95,17 @@ impl Courses {
             };
             grew(|info| info.bytes_received) && grew(|info| info.bytes_acked)
         })
+    }
+
+    /// Data goes one way only, time and again: logs, metrics or an upload, which are no request.
+    pub(super) fn is_one_way(&self, socket: &TcpSocket) -> bool {
+        self.0
+            .get(&socket.inode)
+            .is_some_and(|course| match both(&course.last) {
+                (true, false) => course.received >= ONE_WAY,
+                (false, true) => course.sent >= ONE_WAY,
+                (true, true) | (false, false) => false,
+            })
     }
 
     /// Its peer acknowledges answers together with the next request, as a rule: it has no pause in between. Segments without data are
@@ -192,6 +213,31 @@ mod tests {
         let samples = [vec![socket(first)], vec![socket(last)]];
         let courses = Courses::of(&[&samples[0], &samples[1]]);
         (courses, socket(last))
+    }
+
+    #[test]
+    fn logs_that_are_sent_and_never_answered_are_no_request() {
+        let seen = |received: u64, sent: &[u64]| {
+            let socket = |acked: &u64| TcpSocket {
+                inode: 7,
+                state: ESTABLISHED,
+                info: Some(TcpInfo {
+                    bytes_received: Some(received),
+                    bytes_acked: Some(*acked),
+                    ..TcpInfo::default()
+                }),
+                ..TcpSocket::default()
+            };
+            let samples: Vec<[TcpSocket; 1]> = sent.iter().map(|acked| [socket(acked)]).collect();
+            let samples: Vec<&[TcpSocket]> = samples.iter().map(|one| &one[..]).collect();
+            Courses::of(&samples).is_one_way(&samples[0][0])
+        };
+        assert!(seen(0, &[10, 20, 20, 30, 40]));
+        assert!(
+            !seen(0, &[10, 20, 20, 20, 20]),
+            "one request without an answer"
+        );
+        assert!(!seen(5, &[10, 20, 20, 30, 40]), "it was answered once");
     }
 
     #[test]

@@ -97,7 +97,7 @@ the 50 with the longest queues. Counts are of all sockets. \
 rwnd_limited is the share of the time with data to send (busy_time) in which the peer's window was closed; it is \
 absent where a connection was busy for less than 10 ms of the window. sndbuf_limited misses a send buffer that \
 is far too small: with SO_SNDBUF 4608 it stayed 0 % at 2 MB/s (Linux 6.18), so look at the send queue beside \
-it. Queues are the median of the samples: one full look of four is a burst. On a host with more than 1000 sockets all \
+it. Queues are the median of the samples: one full look of four is a burst. On a host with more than 1000 sockets, those in TIME_WAIT left out, all \
 are listed at both ends of the window only; between them listeners, and the connections with something in a queue at \
 its begin. Both ends of a connection within the \
 host are sockets of their own. tcp.parallel counts connections between the same two addresses to the same port \
@@ -154,5 +154,6 @@ pub(super) fn sought(window: &Window<'_>) -> Vec<u64> {
 /// The connections to look at between the two ends of a window that began with these sockets; nothing where they are
 /// few enough to look at all.
 pub(crate) fn between(first: &[TcpSocket]) -> Option<Vec<TcpSocket>> {
-    (first.len() > MANY).then(|| connections::queued(first))
+    let in_use = first.iter().filter(|socket| !socket.is_in_time_wait());
+    (in_use.count() > MANY).then(|| connections::queued(first))
 }
