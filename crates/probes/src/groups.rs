@@ -376,7 +376,7 @@ impl Groups {
             let is_limited = limits
                 .iter()
                 .filter(|limits| self.settings(host, &folder, limits, moment))
-                // Of version 1 each group says its CPUs, and one file is read for it.
+                // In version 1 every group has a cpuset, so having one does not make it limited.
                 .filter(|limits| limits.controller != "cpuset")
                 .count()
                 > 0;

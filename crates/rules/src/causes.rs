@@ -183,7 +183,10 @@ const CAUSES: &[(&str, &[&str])] = &[
     ("rp-filter-drop", &["tcp-retrans", "tcp-stalled"]),
     ("service-restarts", &["connect-refused", "tcp-port-closed"]),
     ("softnet-drop", &["tcp-retrans"]),
-    ("tcp-listen-overflow", &["tcp-retrans", "tcp-synq-full"]),
+    (
+        "tcp-listen-overflow",
+        &["tcp-port-closed", "tcp-retrans", "tcp-synq-full"],
+    ),
     ("tcp-recvq-pile", &["tcp-rwnd-limited"]),
     ("tcp-reordering", &["tcp-retrans"]),
     (

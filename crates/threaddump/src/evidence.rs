@@ -129,11 +129,11 @@ impl OfJvm<'_> {
         let unseen = unseen.unwrap_or(&none);
         let origin = || Origin::new(place(self.last), "");
         let (of_waiters, of_locks) = (origin(), origin());
-        let of_dumps = Origin::new(whole(self.dumps), "");
+        let of_dumps = Origin::new(whole(self.dumps), unseen.held.join("; "));
         let counts = [
             (&keys::THREADS_UNRECORDED, unseen.unrecorded, of_waiters),
             (&keys::THREADS_UNRECORDED_LOCKS, unseen.locks, of_locks),
-            (&keys::THREADS_UNRECORDED_HELD, unseen.held, of_dumps),
+            (&keys::THREADS_UNRECORDED_HELD, unseen.held.len(), of_dumps),
         ];
         for (key, count, origin) in counts {
             self.number(key, count as f64, origin);

@@ -10,11 +10,15 @@ use rungwise_model::threads::Form;
 
 use crate::activity::{self, Activity};
 use crate::dump::{Dump, Hold, How, Lock, Wait};
+use crate::frame;
 
 /// Waiters that are followed from one lock to the next; longer chains are not seen in practice, only in made-up dumps.
 const LONGEST_CHAIN: usize = 100;
-/// Two dumps may catch the same waiters of a lock that is held for long now and then.
+/// Two dumps may both fall into one long hold.
 const LEAST_DUMPS: usize = 3;
+/// From the first to the last: a lock that is held during a slow query comes free within.
+const LEAST_SECONDS: f64 = 3.0;
+const DAY: f64 = 86_400.0;
 
 /// A dump as a graph.
 #[derive(Debug)]
@@ -259,12 +263,18 @@ impl<'d> Graph<'d> {
         nodes.count()
     }
 
-    /// Locks of virtual threads whose owner is unknown and that no waiter got between the first of these dumps and the last: whoever waited
-    /// in one waits in the next. None where there are fewer than three.
-    pub(crate) fn never_passed_on(dumps: &[&Self]) -> usize {
-        let [.., last] = dumps else { return 0 };
-        if dumps.len() < LEAST_DUMPS {
-            return 0;
+    /// Locks of virtual threads whose owner is unknown and that nobody got from the first of these dumps to the last: whoever waited in one
+    /// waits in the next. Each with its waiters and where they wait. Empty where the dumps are too few or too close together.
+    pub(crate) fn never_passed_on(dumps: &[&Self]) -> Vec<String> {
+        let [first, .., last] = dumps else {
+            return Vec::new();
+        };
+        let seconds = first
+            .second_of_day()
+            .zip(last.second_of_day())
+            .map(|(first, last)| (last - first).rem_euclid(DAY));
+        if dumps.len() < LEAST_DUMPS || seconds.is_none_or(|seconds| seconds < LEAST_SECONDS) {
+            return Vec::new();
         }
         let waiters = |dump: &Self, lock: &str| -> Option<BTreeSet<u64>> {
             let node = dump.nodes.iter().find(|node| *node.lock.id == *lock)?;
@@ -276,15 +286,35 @@ impl<'d> Graph<'d> {
                 .iter()
                 .map(|dump| waiters(dump, &node.lock.id))
                 .collect();
+            let mut threads = node.waiters.iter().map(|at| &last.dump.threads[*at]);
             node.owner.is_none()
                 && last.owner_is_secret(node)
-                && node
-                    .waiters
-                    .iter()
-                    .any(|at| last.dump.threads[*at].is_virtual)
+                && threads.any(|thread| thread.is_virtual)
                 && of_dumps.is_some_and(|sets| sets.windows(2).all(|two| two[0].is_subset(&two[1])))
         };
-        last.nodes.iter().filter(is_held).count()
+        let held = last.nodes.iter().filter(is_held);
+        held.map(|node| {
+            let thread = &last.dump.threads[node.waiters[0]];
+            let mut frames = thread.frames.iter();
+            let place = frames.find(|frame| !frame::is_of_jdk(frame));
+            let at = place.map_or_else(String::new, |place| format!(" at {}", frame::short(place)));
+            format!("{} for {}{at}", thread.label(), node.lock.id)
+        })
+        .collect()
+    }
+
+    /// Of the time at which it was taken, in whichever time zone.
+    fn second_of_day(&self) -> Option<f64> {
+        let taken = self.dump.taken.as_deref()?;
+        let (at, _) = taken.match_indices(':').next()?;
+        let clock = taken.get(at.checked_sub(2)?..)?;
+        let mut parts = clock.splitn(3, ':');
+        let (hours, minutes) = (parts.next()?, parts.next()?);
+        let seconds = parts.next()?;
+        let end = seconds.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let seconds: f64 = seconds[..end.unwrap_or(seconds.len())].parse().ok()?;
+        let [hours, minutes] = [hours.parse::<u32>().ok()?, minutes.parse::<u32>().ok()?];
+        Some(f64::from(hours * 3600 + minutes * 60) + seconds)
     }
 
     /// Another form of dump would show the owner.
@@ -349,8 +379,8 @@ pub(crate) fn ids<'l>(locks: impl Iterator<Item = &'l Lock>) -> BTreeSet<Arc<str
 mod tests {
     use super::*;
 
-    /// A file of virtual threads, each with the lock that it waits for.
-    fn file(waiters: &[(u64, &str)]) -> Dump {
+    /// A file of virtual threads, each with the lock that it waits for, taken at this second after ten.
+    fn file(second: u32, waiters: &[(u64, &str)]) -> Dump {
         let threads: Vec<serde_json::Value> = waiters
             .iter()
             .map(|(id, lock)| {
@@ -365,7 +395,9 @@ mod tests {
                 })
             })
             .collect();
-        let text = serde_json::json!({"threadDump": {"threadContainers": [{"threads": threads}]}});
+        let text = serde_json::json!({"threadDump": {
+            "time": format!("2026-11-25T09:59:{second:02}.498026045Z"), "threadContainers": [{"threads": threads}],
+        }});
         crate::json::dump(text.to_string().as_bytes()).expect("a dump")
     }
 
@@ -375,17 +407,28 @@ mod tests {
             let graphs: Vec<Graph<'_>> = dumps.iter().map(Graph::of).collect();
             Graph::never_passed_on(&graphs.iter().collect::<Vec<_>>())
         };
-        let stuck = || file(&[(1, "a"), (2, "b")]);
-        assert_eq!(held(&[stuck(), stuck(), stuck()]), 2);
-        assert_eq!(held(&[stuck(), stuck()]), 0, "two are too few");
-        let more = file(&[(1, "a"), (2, "b"), (3, "b")]);
-        assert_eq!(held(&[stuck(), stuck(), more]), 2, "others may join");
-        let (first, second) = (file(&[(1, "a"), (2, "a")]), file(&[(2, "a"), (3, "a")]));
-        assert_eq!(
-            held(&[first, second, file(&[(3, "a")])]),
-            0,
-            "thread 1 got it"
+        let stuck = |second| file(second, &[(1, "a"), (2, "b")]);
+        let found = held(&[stuck(1), stuck(3), stuck(5)]);
+        assert_eq!(found.len(), 2);
+        assert!(
+            found[0].ends_with("ReentrantLock$NonfairSync@a at Shop.pay"),
+            "{}",
+            found[0]
         );
-        assert_eq!(held(&[]), 0);
+        assert_eq!(held(&[stuck(1), stuck(5)]).len(), 0, "two are too few");
+        assert_eq!(held(&[stuck(1), stuck(1), stuck(1)]).len(), 0, "one moment");
+        let more = file(5, &[(1, "a"), (2, "b"), (3, "b")]);
+        assert_eq!(
+            held(&[stuck(1), stuck(3), more]).len(),
+            2,
+            "others may join"
+        );
+        let passed = [
+            file(1, &[(1, "a"), (2, "a")]),
+            file(3, &[(2, "a"), (3, "a")]),
+            file(5, &[(3, "a")]),
+        ];
+        assert_eq!(held(&passed).len(), 0, "thread 1 got it");
+        assert_eq!(held(&[]).len(), 0);
     }
 }

@@ -40,8 +40,8 @@ pub(crate) struct Unseen {
     pub(crate) unrecorded: usize,
     /// Different locks among those.
     pub(crate) locks: usize,
-    /// Locks of virtual threads among those that none of their waiters got in any of the files, of which there are three or more.
-    pub(crate) held: usize,
+    /// Locks of virtual threads among those that none of their waiters got in any of the files, each with a waiter.
+    pub(crate) held: Vec<String>,
     /// Virtual threads exist, and no dump shows what those that are not mounted wait for.
     pub(crate) virtual_threads: Option<&'static str>,
 }

@@ -83,8 +83,8 @@ impl Trial {
             before: seen("without"),
             with: seen("with"),
             after: seen("after"),
-            acts: once(said.acts),
-            watches: once(said.watches),
+            acts: once(rules(said.acts)),
+            watches: once(rules(said.watches)),
             row,
         })
     }
@@ -116,6 +116,10 @@ fn rounded(seen: Seen) -> Seen {
         p50_ms: round(seen.p50_ms, 3),
         p99_ms: round(seen.p99_ms, 3),
     }
+}
+
+fn rules(said: Vec<(String, String)>) -> Vec<String> {
+    said.into_iter().map(|(rule, _)| rule).collect()
 }
 
 fn once(rules: Vec<String>) -> Vec<String> {

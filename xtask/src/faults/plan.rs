@@ -192,14 +192,14 @@ impl Plan {
     }
 
     /// These rules name what will hurt later.
-    pub fn forewarned(&self, acts: &[String]) -> bool {
+    pub fn forewarned(&self, acts: &[(String, String)]) -> bool {
         let What::Jvm(plan) = &self.what else {
             return false;
         };
         plan.kind.forewarns
             && acts
                 .iter()
-                .all(|rule| plan.kind.expects.iter().any(|one| rule_of(one) == rule))
+                .all(|(rule, _)| plan.kind.expects.iter().any(|one| rule_of(one) == rule))
     }
 
     /// What it is planted in: a service, or a JVM and its collector.

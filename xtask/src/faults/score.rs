@@ -120,22 +120,25 @@ impl Score {
 
     /// Of what was said about a fault that hurt so, and that these rules name: `rule`, or `rule: words` of a rule that names several causes.
     pub fn of(harm: Harm, expects: &[String], said: &Said) -> Self {
-        let names = |rule: &String| expects.iter().any(|one| rule_of(one) == rule);
-        let names_first = |rule: &String| {
-            expects.iter().any(|one| match one.split_once(": ") {
-                Some((of, words)) => of == rule && said.first.contains(words),
-                None => one == rule,
-            })
-        };
+        let names =
+            |said: &(String, String)| expects.iter().any(|expected| matches(expected, said));
         match harm {
             Harm::Weak => Self::Weak,
             Harm::Harmless if said.acts.is_empty() => Self::Quiet,
             Harm::Harmless => Self::FalseAct,
-            Harm::Hurts if said.acts.first().is_some_and(names_first) => Self::First,
+            Harm::Hurts if said.acts.first().is_some_and(names) => Self::First,
             Harm::Hurts if said.acts.iter().chain(&said.watches).any(names) => Self::Named,
             Harm::Hurts if said.tick => Self::Denied,
             Harm::Hurts => Self::Missed,
         }
+    }
+}
+
+/// Whether a finding is what is expected.
+fn matches(expected: &str, (rule, sentence): &(String, String)) -> bool {
+    match expected.split_once(": ") {
+        Some((of, words)) => of == rule && sentence.contains(words),
+        None => expected == rule,
     }
 }
 
@@ -147,10 +150,10 @@ pub fn rule_of(expected: &str) -> &str {
 /// What a reader said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// Rules to act on, first things first.
-    pub acts: Vec<String>,
-    /// Rules to watch.
-    pub watches: Vec<String>,
+    /// Findings to act on, rule and sentence, first things first.
+    pub acts: Vec<(String, String)>,
+    /// Those to watch.
+    pub watches: Vec<(String, String)>,
     /// It says that nothing is wrong.
     pub tick: bool,
     /// The sentence that stands first, act before watch.
@@ -164,18 +167,18 @@ impl Said {
         let findings = document["findings"].as_array();
         let with = |outcome: &str| {
             let all = findings.into_iter().flatten();
+            let text = |value: &Value| value.as_str().map(str::to_owned);
             all.filter(|finding| finding["outcome"] == outcome)
-                .filter_map(|finding| finding["rule"].as_str().map(str::to_owned))
-                .collect::<Vec<String>>()
+                .filter_map(|finding| {
+                    let sentence = text(&finding["sentence"]).unwrap_or_default();
+                    Some((text(&finding["rule"])?, sentence))
+                })
+                .collect::<Vec<(String, String)>>()
         };
         let (acts, watches) = (with("act"), with("watch"));
         let first = acts.first().or(watches.first());
-        let first = first.and_then(|rule| {
-            let mut all = findings?.iter();
-            let found = all.find(|finding| finding["rule"] == rule.as_str())?;
-            Some(format!("{rule}: {}", found["sentence"].as_str()?))
-        });
-        let open = with("undecided").iter().any(|rule| rule == "deadlock");
+        let first = first.map(|(rule, sentence)| format!("{rule}: {sentence}"));
+        let open = with("undecided").iter().any(|(rule, _)| rule == "deadlock");
         let tick = document["standing"]
             .as_str()
             .map_or(acts.is_empty() && watches.is_empty() && !open, |standing| {
@@ -245,7 +248,7 @@ mod tests {
             )
         };
         assert_eq!(score("the heap is too small"), Score::First);
-        assert_eq!(score("a leak"), Score::Named);
+        assert_eq!(score("a leak"), Score::Missed);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const SHOW_ICONS: u32 = 0x08;
 const SHOW_RQLEN: u32 = 0x10;
 /// `TCP_LISTEN` of `net/tcp_states.h`, as Unix sockets have it as well.
 const LISTEN: u8 = 10;
-/// Listeners whose callers are asked for, and callers up to which they are: the kernel gives no more than a page of them.
+/// Most listeners whose callers are read, and most callers of one: the answer of the kernel fits one page.
 const MOST_LISTENERS: usize = 16;
 const MOST_CALLERS: u32 = 512;
 /// struct `unix_diag_req`.

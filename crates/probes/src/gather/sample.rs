@@ -33,7 +33,7 @@ const SAMPLED_SOCKETS: usize = 300;
 /// Not evenly: what recurs, a stop of a part of each second say, would meet all of them or none. Multiples of the golden ratio
 /// lie everywhere.
 ///
-/// Of `glances` of these each is a sample, and the others are glances at threads, freezers and queues of Unix sockets alone.
+/// One in `glances` of them is a full sample; the others read threads, freezers and queues of Unix sockets only.
 pub(super) fn places(part: u32, glances: u32) -> impl Iterator<Item = (f64, Depth)> {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     let glances = glances.max(1);

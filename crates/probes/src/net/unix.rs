@@ -30,8 +30,8 @@ pub(crate) static PROBE: Probe = Probe {
         Source::ask(Question::Owners, When::Once),
     ],
     yields: &[
+        &keys::UNIX_ACCEPTS,
         &keys::UNIX_BACKLOG,
-        &keys::UNIX_CHANGES,
         &keys::UNIX_FULL,
         &keys::UNIX_PROCESS,
         &keys::UNIX_WAITING,
@@ -44,6 +44,9 @@ are taken between the looks where there are at most 300 sockets of TCP and UDP. 
 Sources: net/unix/af_unix.c and net/unix/diag.c of Linux 6.18; ss(8).",
 };
 
+/// Stands for a caller that gave up and is in the queue still.
+const GONE: u32 = 0;
+
 /// One listener over the window.
 struct Course<'a> {
     /// What waited in each sample, in their order.
@@ -54,11 +57,19 @@ struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Times that another number of connections waited than before, or others.
-    fn changes(&self) -> usize {
-        let longer = self.waiting.windows(2).map(|two| two[0] != two[1]);
-        let others = self.callers.windows(2).map(|two| two[0] != two[1]);
-        longer.zip(others).filter(|(a, b)| *a || *b).count()
+    /// Times that a connection was accepted: the queue is shorter than before, or begins with other callers.
+    fn accepts(&self) -> usize {
+        let lengths = self.waiting.windows(2);
+        let callers = self.callers.windows(2);
+        let accepted = |(lengths, callers): (&[u32], &[&[u32]])| {
+            let [before, now] = callers else { return false };
+            let same = |(before, now): (&u32, &u32)| before == now || *now == GONE;
+            // Up to so many callers are known.
+            let is_known = |at: usize| callers[at].len() as u32 == lengths[at];
+            lengths[1] < lengths[0]
+                || is_known(0) && is_known(1) && !before.iter().zip(*now).all(same)
+        };
+        lengths.zip(callers).filter(|two| accepted(*two)).count()
     }
 
     fn most(&self) -> u32 {
@@ -141,8 +152,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let full = course.full as f64 / count as f64;
         let backlog = f64::from(listener.backlog);
         evidence.number(&keys::UNIX_BACKLOG, subject(), backlog, origin());
-        let changes = course.changes() as f64;
-        evidence.number(&keys::UNIX_CHANGES, subject(), changes, origin());
+        let accepts = course.accepts() as f64;
+        evidence.number(&keys::UNIX_ACCEPTS, subject(), accepts, origin());
         evidence.number(&keys::UNIX_FULL, subject(), full, origin());
         evidence.number(&keys::UNIX_WAITING, subject(), mean, origin());
         let owner = owners.as_ref().ok();
@@ -170,7 +181,9 @@ mod tests {
             inode,
             waiting,
             backlog: 4,
-            callers: (0..waiting).map(|caller| caller + at_s as u32).collect(),
+            callers: (0..waiting)
+                .map(|caller| 1 + caller + at_s as u32)
+                .collect(),
         };
         let answer = Answer::Unix(vec![listener(7, waiting), listener(8, 0)]);
         Moment {
@@ -193,8 +206,59 @@ mod tests {
         let tenths = |key| (10.0 * evidence.quantity(key, &subject).unwrap().value) as i64;
         assert_eq!(tenths(&keys::UNIX_FULL), 5);
         assert_eq!(tenths(&keys::UNIX_WAITING), 35);
-        // Of the two queues of five, the later one has other callers.
-        assert_eq!(tenths(&keys::UNIX_CHANGES), 30);
+        // Each queue begins with other callers than the one before; at the end nobody waits.
+        assert_eq!(tenths(&keys::UNIX_ACCEPTS), 30);
         assert_eq!(evidence.each(&keys::UNIX_FULL).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn callers_that_come_and_give_up_are_not_accepted() {
+        let sample = |at_s: f64, callers: &[u32]| {
+            let listener = UnixListener {
+                name: "/run/hung.sock".to_owned(),
+                inode: 7,
+                waiting: callers.len() as u32,
+                backlog: 4,
+                callers: callers.to_vec(),
+            };
+            Moment {
+                at_s,
+                answers: [(
+                    "unix".to_owned(),
+                    Reply::Answer(Answer::Unix(vec![listener])),
+                )]
+                .into(),
+                ..Moment::default()
+            }
+        };
+        let accepts = |moments: Vec<Moment>| {
+            let capture = Capture {
+                moments,
+                ..Capture::default()
+            };
+            let mut evidence = Evidence::over(4.0);
+            derive(&Window::of(&capture), &mut evidence);
+            let subject = Subject::new(Kind::Port, "unix:/run/hung.sock");
+            evidence
+                .quantity(&keys::UNIX_ACCEPTS, &subject)
+                .unwrap()
+                .value as u64
+        };
+        assert_eq!(
+            accepts(vec![
+                sample(0.0, &[3]),
+                sample(2.0, &[3, 4]),
+                sample(4.0, &[0, 4, 5])
+            ]),
+            0
+        );
+        assert_eq!(
+            accepts(vec![
+                sample(0.0, &[3, 4]),
+                sample(2.0, &[4, 5]),
+                sample(4.0, &[5])
+            ]),
+            2
+        );
     }
 }

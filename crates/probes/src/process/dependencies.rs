@@ -66,6 +66,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::DEPENDENCY_CLIENT_WAIT,
         &keys::DEPENDENCY_CONNECTING,
         &keys::DEPENDENCY_CONNECTING_TO,
+        &keys::DEPENDENCY_ONE_WAY,
         &keys::DEPENDENCY_RESOLVER,
         &keys::DEPENDENCY_RESOLVING,
         &keys::DEPENDENCY_SAMPLES,
@@ -77,7 +78,7 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 A client connection is one to a port that is listened on here; an upstream connection is any other. A request is late if it has \
-been open for more than 20 ms. Connections on which data goes one way in three samples and more, and nothing ever came back, have no requests. Of requests that were answered within the last 5 s, the time between last data out and last data in is the time \
+been open for more than 20 ms. A connection on which data flows one way only (three samples or more) may be a stream of logs: where no connection to the same end is answered, it is reported as such. Of requests that were answered within the last 5 s, the time between last data out and last data in is the time \
 of the answer; within one tick the acknowledgements tell which data came last. The kernel counts it in ticks, so only means of at least 4 responses and 2 ms are reported. Upstream requests older than 100 ms count once the peer's kernel has acknowledged them, so a lossy path is \
 not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
 next, an attempt as well if its server is tried in most samples and reached in none; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
@@ -99,6 +100,8 @@ struct Sample<'a> {
     upstream: Vec<(Endpoint, u32, &'a TcpSocket)>,
     /// Upstream connections whose last request was answered: server, milliseconds that the answer took, socket.
     answered: Vec<(Endpoint, u32, &'a TcpSocket)>,
+    /// Servers that never answer, though data goes to them time and again.
+    one_way: HashSet<Endpoint>,
     connecting: HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
     /// Remote ends of connections that were opened.
     reached: HashSet<Endpoint>,
@@ -114,6 +117,7 @@ impl<'a> Sample<'a> {
             awaited: Vec::new(),
             upstream: Vec::new(),
             answered: Vec::new(),
+            one_way: HashSet::new(),
             connecting: HashMap::new(),
             reached: HashSet::new(),
             unread: HashMap::new(),
@@ -143,8 +147,12 @@ impl<'a> Sample<'a> {
     /// Enters a connection with an open request.
     fn open(&mut self, serves: bool, socket: &'a TcpSocket, courses: &Courses) {
         let Some(info) = &socket.info else { return };
-        if courses.is_one_way(socket) {
+        let one_way = courses.is_one_way(socket, serves);
+        if one_way && serves {
             return;
+        }
+        if one_way {
+            self.one_way.insert(socket.remote);
         }
         if serves {
             self.served.push((socket.local.port, socket));
@@ -412,8 +420,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     count(evidence, keys, &owner, unanswered.map(to), "UDP to port 53");
     unread(evidence, &waits, &owner);
     let late = waits.late();
-    let is_late =
-        |(port, _, socket): &(u16, u32, &TcpSocket)| late.contains(port) && socket.inode != 0;
+    let is_late = |(port, _, socket): &(u16, u32, &TcpSocket)| {
+        late.contains(port) && socket.inode != 0 && owner(socket.inode).is_none()
+    };
     let none = match window.moments().len() {
         0 | 1 => Absence::because("the window has one sample only").remedy("--for 10s"),
         // A connection in an accept queue has no owner yet.
@@ -492,13 +501,15 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
             .find(|late| !late.is_empty())
             .unwrap_or_default()
     };
-    let mut servers: Vec<(usize, Endpoint)> = waits
+    let one_way = |server: &Endpoint| waits.samples.iter().any(|of| of.one_way.contains(server));
+    // A server that answers is more telling than one that may only take logs.
+    let mut servers: Vec<(bool, usize, Endpoint)> = waits
         .slow()
         .into_iter()
-        .map(|server| (latest(server).len(), server))
+        .map(|server| (!one_way(&server), latest(server).len(), server))
         .collect();
     servers.sort_unstable_by(|a, b| b.cmp(a));
-    for (number, server) in servers.into_iter().take(MOST) {
+    for (answers, number, server) in servers.into_iter().take(MOST) {
         let mut sockets = last.upstream.iter().filter(|(to, ..)| *to == server);
         let Some(pid) = sockets.find_map(|(.., socket)| owner(socket.inode)) else {
             continue;
@@ -523,6 +534,10 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
         evidence.series(key, subject(), value, course, origin.clone());
         evidence.number(&keys::DEPENDENCY_WAIT, subject(), wait, origin.clone());
         let server = server.to_string();
+        if !answers {
+            let key = &keys::DEPENDENCY_ONE_WAY;
+            evidence.number(key, subject(), number as f64, origin.clone());
+        }
         evidence.text(&keys::DEPENDENCY_UPSTREAM, subject(), server, origin);
     }
 }

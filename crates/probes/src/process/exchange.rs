@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rungwise_model::kernel::{Answer, TcpInfo, TcpSocket};
+use rungwise_model::kernel::{Answer, Endpoint, TcpInfo, TcpSocket};
 
 use crate::Window;
 use crate::capture::Reply;
@@ -15,7 +15,7 @@ use crate::capture::Reply;
 pub(super) const ESTABLISHED: u8 = 1;
 pub(super) const LISTEN: u8 = 10;
 
-/// Sockets up to which their courses are kept, at half a kilobyte each.
+/// Most sockets whose courses are kept, at half a kilobyte each.
 const MOST: usize = 2_000;
 
 /// Times that data goes one way before anything comes back, from which on nothing is to come back.
@@ -47,21 +47,30 @@ struct Course {
     first: TcpInfo,
     last: TcpInfo,
     seen: usize,
-    /// Samples before which more had been received, and sent, than before the one ahead of it.
+    /// Samples in which more bytes had been received, and sent, than in the sample before.
     received: usize,
     sent: usize,
 }
 
 /// Connections over the window, by inode.
 #[derive(Debug, Default)]
-pub(super) struct Courses(HashMap<u64, Course>);
+pub(super) struct Courses {
+    of: HashMap<u64, Course>,
+    /// Local ports, and remote ends, of connections on which data went both ways.
+    answering: (HashSet<u16>, HashSet<Endpoint>),
+}
 
 impl Courses {
-    /// None where there are so many that they are listed at the looks alone.
+    /// Empty where more than `MOST` sockets are in use.
     pub(super) fn of(samples: &[&[TcpSocket]]) -> Self {
-        if samples.iter().any(|sockets| sockets.len() > MOST) {
+        let many = |sockets: &&[TcpSocket]| {
+            let in_use = sockets.iter().filter(|socket| !socket.is_in_time_wait());
+            in_use.count() > MOST
+        };
+        if samples.iter().any(many) {
             return Self::default();
         }
+        let mut answering = (HashSet::new(), HashSet::new());
         let mut courses: HashMap<u64, Course> = HashMap::new();
         for socket in samples.iter().copied().flatten() {
             let (Some(info), true) = (socket.info, socket.inode != 0) else {
@@ -78,18 +87,25 @@ impl Courses {
             course.sent += usize::from(info.bytes_acked > course.last.bytes_acked);
             course.last = info;
             course.seen += 1;
+            if both(&info) == (true, true) {
+                answering.0.insert(socket.local.port);
+                answering.1.insert(socket.remote);
+            }
         }
-        Self(courses)
+        Self {
+            of: courses,
+            answering,
+        }
     }
 
     /// In how many samples it was there.
     pub(super) fn seen(&self, socket: &TcpSocket) -> usize {
-        self.0.get(&socket.inode).map_or(0, |course| course.seen)
+        self.of.get(&socket.inode).map_or(0, |course| course.seen)
     }
 
     /// Data went both ways on it within the window.
     pub(super) fn exchanges(&self, socket: &TcpSocket) -> bool {
-        self.0.get(&socket.inode).is_some_and(|course| {
+        self.of.get(&socket.inode).is_some_and(|course| {
             let grew = |bytes: fn(&TcpInfo) -> Option<u64>| {
                 bytes(&course.last) > bytes(&course.first) && bytes(&course.first).is_some()
             };
@@ -97,21 +113,24 @@ impl Courses {
         })
     }
 
-    /// Data goes one way only, time and again: logs, metrics or an upload, which are no request.
-    pub(super) fn is_one_way(&self, socket: &TcpSocket) -> bool {
-        self.0
-            .get(&socket.inode)
-            .is_some_and(|course| match both(&course.last) {
-                (true, false) => course.received >= ONE_WAY,
-                (false, true) => course.sent >= ONE_WAY,
-                (true, true) | (false, false) => false,
-            })
+    /// Data goes one way only, time and again, and no connection to the same end is answered: logs, metrics, an upload, or a server that hangs.
+    pub(super) fn is_one_way(&self, socket: &TcpSocket, serves: bool) -> bool {
+        let is_answering = if serves {
+            self.answering.0.contains(&socket.local.port)
+        } else {
+            self.answering.1.contains(&socket.remote)
+        };
+        !is_answering
+            && self
+                .of
+                .get(&socket.inode)
+                .is_some_and(|course| course.received.max(course.sent) >= ONE_WAY)
     }
 
     /// Its peer acknowledges answers together with the next request, as a rule: it has no pause in between. Segments without data are
     /// acknowledgements alone.
     fn hurries(&self, socket: &TcpSocket) -> bool {
-        self.0.get(&socket.inode).is_some_and(|course| {
+        self.of.get(&socket.inode).is_some_and(|course| {
             let grown = |count: fn(&TcpInfo) -> Option<u32>| {
                 Some(count(&course.last)?.wrapping_sub(count(&course.first)?))
             };
@@ -230,7 +249,7 @@ mod tests {
             };
             let samples: Vec<[TcpSocket; 1]> = sent.iter().map(|acked| [socket(acked)]).collect();
             let samples: Vec<&[TcpSocket]> = samples.iter().map(|one| &one[..]).collect();
-            Courses::of(&samples).is_one_way(&samples[0][0])
+            Courses::of(&samples).is_one_way(&samples[0][0], false)
         };
         assert!(seen(0, &[10, 20, 20, 30, 40]));
         assert!(
@@ -238,6 +257,29 @@ mod tests {
             "one request without an answer"
         );
         assert!(!seen(5, &[10, 20, 20, 30, 40]), "it was answered once");
+    }
+
+    #[test]
+    fn closed_connections_do_not_count_as_many() {
+        let connection = |inode, state, received| TcpSocket {
+            inode,
+            state,
+            info: (inode > 0).then(|| TcpInfo {
+                bytes_received: Some(received),
+                bytes_acked: Some(received),
+                ..TcpInfo::default()
+            }),
+            ..TcpSocket::default()
+        };
+        let sample = |received| {
+            let closed = (0..2 * MOST).map(|_| connection(0, TcpSocket::TIME_WAIT, 0));
+            closed
+                .chain([connection(7, ESTABLISHED, received)])
+                .collect::<Vec<_>>()
+        };
+        let (first, last) = (sample(10), sample(20));
+        let courses = Courses::of(&[&first, &last]);
+        assert!(courses.exchanges(&last[2 * MOST]));
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! What the samples between the looks show of the threads of a process: who is ready to run and does not, and how much
-//! those ran that live on.
+//! Per thread, from the samples between the looks: time ready to run without a CPU, and CPU time of threads that did not end.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +6,7 @@ use rungwise_formats::task;
 
 use super::of_threads;
 use crate::Window;
+use crate::capture::Raw;
 
 /// Fewest samples of a thread that tell how long it waits for a CPU.
 const FEWEST: usize = 20;
@@ -37,6 +37,7 @@ struct Thread {
     last_sample: usize,
     /// It ran or was ready to run in the last sample.
     ready: bool,
+    ticks: u64,
     /// Seconds between two samples that both found it ready, and between which it did not run.
     starved_s: f64,
     /// Time and nanoseconds it ran, as of the first and the last sample that has both.
@@ -55,7 +56,6 @@ pub(super) fn threads<'a>(window: &Window<'a>) -> BTreeMap<u32, Threads<'a>> {
         for (pid, ..) in of_threads(moment, "stat") {
             *count.entry(pid).or_default() += 1;
         }
-        let mut met: BTreeMap<u32, Vec<(Name<'a>, bool)>> = BTreeMap::new();
         for (pid, tid, text) in of_threads(moment, "stat") {
             if count.get(&pid).is_some_and(|count| *count > MOST) {
                 continue;
@@ -63,32 +63,32 @@ pub(super) fn threads<'a>(window: &Window<'a>) -> BTreeMap<u32, Threads<'a>> {
             let Some(stat) = task::stat(text) else {
                 continue;
             };
-            let name = (tid, stat.started);
             let threads = processes.entry(pid).or_default();
-            let thread = threads.by_id.entry(name).or_default();
+            let samples = threads.samples;
+            let thread = threads.by_id.entry((tid, stat.started)).or_default();
+            let follows = thread.met > 0 && thread.last_sample + 1 == samples;
             thread.met += 1;
-            thread.last_sample = threads.samples;
-            met.entry(pid).or_default().push((name, stat.state == 'R'));
-        }
-        for (pid, tid, text) in of_threads(moment, "schedstat") {
-            let (Some(time), Some(threads)) = (task::schedstat(text), processes.get_mut(&pid))
-            else {
+            thread.last_sample = samples;
+            let path = format!("/proc/{pid}/task/{tid}/schedstat");
+            let Some(Raw::Text(time)) = moment.files.get(&path) else {
                 continue;
             };
-            let of_thread = met.get(&pid).into_iter().flatten();
-            for (name, ready) in of_thread.filter(|((other, _), _)| *other == tid) {
-                if let Some(thread) = threads.by_id.get_mut(name) {
-                    let now = (moment.at_s, time.ran_ns);
-                    thread.first.get_or_insert(now);
-                    let (before, ran) = thread.last.replace(now).unwrap_or(now);
-                    if *ready && thread.ready && ran == time.ran_ns {
-                        thread.starved_s += moment.at_s - before;
-                    }
-                    thread.ready = *ready;
-                }
+            let Some(time) = task::schedstat(time) else {
+                continue;
+            };
+            let (now, ready) = ((moment.at_s, time.ran_ns), stat.state == 'R');
+            // A CPU without ticks (nohz_full) updates the time that a thread ran seldom; its ticks are charged with it.
+            let ticks = stat.user_ticks + stat.system_ticks;
+            thread.first.get_or_insert(now);
+            let (before, ran) = thread.last.replace(now).unwrap_or(now);
+            let stood = ran == time.ran_ns && ticks == thread.ticks;
+            if follows && ready && thread.ready && stood {
+                thread.starved_s += moment.at_s - before;
             }
+            (thread.ready, thread.ticks) = (ready, ticks);
         }
-        for pid in met.keys() {
+        let sampled = count.iter().filter(|(_, count)| **count <= MOST);
+        for (pid, _) in sampled {
             if let Some(threads) = processes.get_mut(pid) {
                 threads.samples += 1;
             }

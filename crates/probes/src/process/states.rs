@@ -57,6 +57,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::PROCESS_CHILDREN_CPU,
         &keys::PROCESS_PARENT,
         &keys::PROCESS_SCHEDULING,
+        &keys::PROCESS_STARVED,
         &keys::PROCESS_STOPPED,
         &keys::PROCESS_THREADS,
         &keys::PROCESS_THREADS_ADDED,
@@ -295,16 +296,11 @@ fn of_threads(evidence: &mut Evidence, process: &Process<'_>, threads: Option<&T
         let why = Absence::because("its threads were not sampled often enough");
         enter::absent(evidence, key, subject(), why, Origin::new(&source, ""));
     }
-    let key = &keys::PROCESS_BUSIEST_DELAY;
     let starved = threads.and_then(Threads::starved);
-    let Some((share, line)) = starved.filter(|(share, _)| *share > 0.0) else {
-        return;
-    };
-    let counted = evidence.quantity(key, &subject());
-    if counted.is_ok_and(|counted| counted.value >= share) {
-        return;
+    if let Some((share, line)) = starved.filter(|(share, _)| *share > 0.0) {
+        let key = &keys::PROCESS_STARVED;
+        evidence.number(key, subject(), share, Origin::new(source, line));
     }
-    evidence.number(key, subject(), share, Origin::new(source, line));
 }
 
 /// The policy and nice value where they are unusual; see sched(7).

@@ -49,7 +49,7 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::LOCK_DATABASE_WAITING,
         &keys::LOCK_USER_MOVING,
         &keys::LOCK_USER_WAITERS,
-        &keys::PROCESS_FROZEN_FILES,
+        &keys::PROCESS_FREEZES,
         &keys::PROCESS_SLEEPS,
         &keys::PROCESS_SYNCING,
         &keys::PROCESS_WRITE_BLOCKED,
@@ -175,6 +175,7 @@ fn files(window: &Window<'_>, evidence: &mut Evidence) {
         syncing: usize,
         blocked: usize,
         frozen: usize,
+        was_frozen: bool,
     }
     let mut processes: BTreeMap<u32, Met> = BTreeMap::new();
     for moment in &window.capture().samples {
@@ -201,13 +202,19 @@ fn files(window: &Window<'_>, evidence: &mut Evidence) {
             met.samples += 1;
             met.syncing += usize::from(syncs);
             met.blocked += usize::from(is_blocked);
-            met.frozen += usize::from(is_frozen);
+            met.frozen += usize::from(is_frozen && !met.was_frozen);
+            met.was_frozen = is_frozen;
         }
     }
     for (pid, met) in processes {
         let source = format!("/proc/{pid}/task/*/{{stat,syscall}}");
         let numbers = [
-            (&keys::PROCESS_SYNCING, "in fsync or the like", met.syncing),
+            // One sample may meet any flush.
+            (
+                &keys::PROCESS_SYNCING,
+                "in fsync or the like",
+                if met.syncing > 1 { met.syncing } else { 0 },
+            ),
             (
                 &keys::PROCESS_WRITE_BLOCKED,
                 "in state D in a write",
@@ -226,17 +233,12 @@ fn files(window: &Window<'_>, evidence: &mut Evidence) {
             }
         }
         let line = format!(
-            "in a wait for a frozen file system in {} of {} samples",
+            "in a wait for a frozen file system {} times in {} samples",
             met.frozen, met.samples
         );
         let subject = Subject::new(Kind::Process, pid);
         let origin = Origin::new(&source, line);
-        evidence.number(
-            &keys::PROCESS_FROZEN_FILES,
-            subject,
-            met.frozen as f64,
-            origin,
-        );
+        evidence.number(&keys::PROCESS_FREEZES, subject, met.frozen as f64, origin);
     }
 }
 

@@ -166,11 +166,11 @@ fn possible(evidence: &Evidence, jvm: &Subject) -> Result<Vec<Finding>, Missing>
     let unrecorded = evidence.quantity(&keys::THREADS_UNRECORDED, jvm)?;
     let locks = evidence.quantity(&keys::THREADS_UNRECORDED_LOCKS, jvm)?;
     let held = evidence.quantity(&keys::THREADS_UNRECORDED_HELD, jvm).ok();
-    let held = held.filter(|held| held.value >= HELD.value && findings.is_empty());
+    let held = held.filter(|held| held.value >= HELD.value);
     // A cycle needs two of them; several waiters of one lock are a queue.
     if let Some(held) = held {
         let sentence = format!(
-            "possible deadlock: {} of virtual threads that no waiter got in any of the dumps, and whose owners no dump records",
+            "possible deadlock: the same virtual threads wait for {} in every dump; no dump records who holds them",
             say::count(held.value, "lock")
         );
         findings.push(
@@ -243,7 +243,7 @@ fn by_readers(evidence: &Evidence, wait: &Wait<'_>) -> Result<Option<Finding>, M
     };
     Ok(Some(
         finding
-            .confidence(if certain { Grade::High } else { Grade::Medium })
+            .confidence(if certain && still.value >= READERS.value { Grade::High } else { Grade::Medium })
             .cite(wait.what.reading)
             .cite(wait.count.reading)
             .cite(still.reading)

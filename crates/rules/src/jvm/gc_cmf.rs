@@ -43,6 +43,7 @@ pub(crate) static RULE: Rule = Rule {
     topic: "jvm",
     summary: "the old generation was full before CMS had swept it",
     needs: &[
+        &keys::GC_BEGAN,
         &keys::GC_COLLECTOR,
         &keys::GC_CONCURRENT_MODE_FAILURES,
         &keys::GC_CYCLE_LENGTH,

@@ -54,6 +54,7 @@ pub(crate) static RULE: Rule = Rule {
     topic: "jvm",
     summary: "G1 found no free region to copy survivors to",
     needs: &[
+        &keys::GC_BEGAN,
         &keys::GC_COLLECTOR,
         &keys::GC_CONCURRENT_ABORTED,
         &keys::GC_CYCLE_LENGTH,

@@ -20,7 +20,7 @@ const CALLS: Threshold = Threshold {
 const COST: Threshold = Threshold {
     name: "share of the run that these collections take at most, below which they are only watched",
     value: 0.05,
-    origin: "measured by `cargo xtask faults --random 22 --seed 4002 --layer jvm`: 89 of at most 16 ms in 45 s, 3 % of it, took p99 to 6.3 ms and no throughput",
+    origin: "measured by `cargo xtask faults --random 22 --seed 4002 --layer jvm`: 89 of at most 16 ms in 45 s, 3 % of it, raised p99 from 0.3 to 6.3 ms and lost no request, which docs/truth.md does not count as harm",
 };
 
 const SHORT: Threshold = Threshold {

@@ -24,6 +24,7 @@ pub(crate) static RULE: Rule = Rule {
     topic: "jvm",
     summary: "the whole heap is collected in one pause",
     needs: &[
+        &keys::GC_BEGAN,
         &keys::GC_COLLECTOR,
         &keys::GC_CONCURRENT_ABORTED,
         &keys::GC_CONCURRENT_MODE_FAILURES,

@@ -44,6 +44,7 @@ pub(crate) static RULE: Rule = Rule {
     topic: "jvm",
     summary: "the live set grows, or fills the heap",
     needs: &[
+        &keys::GC_BEGAN,
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
         &keys::GC_HEAP_CAPACITY,
@@ -80,7 +81,7 @@ pub(crate) static RULE: Rule = Rule {
             (jcmd PID GC.class_histogram) show which class grows; a heap dump shows what holds it. A larger heap only delays the end. A \
             saw-tooth: search for code that catches OutOfMemoryError, and for caches made of soft references. A heap that is too small (full \
             from the beginning, and level, or filled within seconds of the start): a larger one (-Xmx), or fewer live objects.",
-        wrong: "A service that has just started fills its caches: below an hour a rise is an act finding only above 70 % of the room. Sessions \
+        wrong: "A leak that fills the heap within 10 s of the start is called a heap that is too small. A service that has just started fills its caches: below an hour a rise is an act finding only above 70 % of the room. Sessions \
             grow in the morning and fall at night: a log of less than a day cannot distinguish them from a leak. A cache without a bound, or \
             with a bound that the heap cannot hold, looks like a leak, and hurts like one. What marks and sweeps of CMS and G1 report as alive \
             includes garbage of the same cycle, so the live set is an upper bound.",
@@ -123,10 +124,9 @@ fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
     Ok(match live::live(run) {
         Live::Saw { falls } => saw(run, falls, live.reading),
         Live::Leak => leak(run, live.value, live.reading, &of_room),
-        Live::Small => {
-            let seconds = run.told(&keys::GC_SECONDS).unwrap_or(0.0);
-            let since = if seconds < STARTING.value {
-                format!(", within the {seconds:.1} s of the log")
+        Live::Small { at_start } => {
+            let since = if let Some(uptime) = at_start {
+                format!(", {uptime:.1} s after the start")
             } else if run.told(&keys::GC_LIVE_EARLY).is_some() {
                 ", from the beginning to the end".to_owned()
             } else {

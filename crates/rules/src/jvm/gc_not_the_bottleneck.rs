@@ -28,6 +28,7 @@ pub(crate) static RULE: Rule = Rule {
     topic: "jvm",
     summary: "collections take too little for any tuning of them to matter",
     needs: &[
+        &keys::GC_BEGAN,
         &keys::GC_COLLECTOR,
         &keys::GC_DEGENERATED,
         &keys::GC_HEAP_CAPACITY,

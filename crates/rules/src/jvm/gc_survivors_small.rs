@@ -62,6 +62,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::GC_AGE_TABLES,
         &keys::GC_AGE_THRESHOLD,
         &keys::GC_AGE_THRESHOLD_MAX,
+        &keys::GC_BEGAN,
         &keys::GC_COLLECTOR,
         &keys::GC_FLAGS,
         &keys::GC_HEAP_CAPACITY,

@@ -60,7 +60,7 @@ pub(super) const LEVEL: Threshold = Threshold {
 
 /// A rise that is part of the start.
 pub(super) const STARTING: Threshold = Threshold {
-    name: "length of the run in seconds, below which a live set that fills the heap is what the service loads when it starts",
+    name: "uptime of the JVM at the end of the log in seconds, below which a live set that fills the heap is what the service loads when it starts",
     value: 10.0,
     origin: "planted live sets of 0.9 of the heap fill it 0.1 to 0.5 s after the start; own guess that no leak fills a heap in 10 s",
 };
@@ -78,8 +78,11 @@ pub(super) enum Live {
     Saw { falls: f64 },
     /// It rose until it filled the heap.
     Leak,
-    /// It fills the heap, and did from the beginning.
-    Small,
+    /// It fills the heap, and did from the beginning of the log, or since the start of the JVM.
+    Small {
+        /// Uptime of the JVM at the end of the log, where that is the start.
+        at_start: Option<f64>,
+    },
     /// It rises, by at least so many bytes a second.
     Rising { low: f64 },
     /// It rose, and is level now.
@@ -95,7 +98,7 @@ pub(super) enum Live {
 impl Live {
     /// It fills the heap, or is about to.
     pub(super) fn fills(self) -> bool {
-        self == Self::Small || self.is_leak()
+        matches!(self, Self::Small { .. }) || self.is_leak()
     }
 
     /// More heap only puts the end off.
@@ -117,7 +120,7 @@ fn fills_old(run: &Run<'_>, live: f64, source: &str) -> bool {
         && old.is_some_and(|old| live > OLD.value * old)
 }
 
-/// Reads `gc.collector`, `gc.heap_capacity`, `gc.heap_max`, `gc.live`, `gc.live_rise`, `gc.live_falls`, `gc.live_late`, `gc.live_peak`, `gc.live_share`, `gc.live_slope`, `gc.live_slope_low`,
+/// Reads `gc.began`, `gc.collector`, `gc.heap_capacity`, `gc.heap_max`, `gc.live`, `gc.live_rise`, `gc.live_falls`, `gc.live_late`, `gc.live_peak`, `gc.live_share`, `gc.live_slope`, `gc.live_slope_low`,
 /// `gc.live_source`, `gc.old_capacity` and `gc.seconds`.
 pub(super) fn live(run: &Run<'_>) -> Live {
     let Ok(live) = run.number(&keys::GC_LIVE) else {
@@ -159,10 +162,11 @@ pub(super) fn live(run: &Run<'_>) -> Live {
         Some(rise) => rise > RISE.value,
         None => risen,
     };
-    let starts = seconds < STARTING.value;
+    let uptime = run.told(&keys::GC_BEGAN).map(|began| began + seconds);
+    let at_start = uptime.filter(|uptime| *uptime < STARTING.value && seconds > 0.0);
     match low {
-        _ if full && (risen || rises) && !starts => Live::Leak,
-        _ if full => Live::Small,
+        _ if full && (risen || rises) && at_start.is_none() => Live::Leak,
+        _ if full => Live::Small { at_start },
         None => Live::Unknown,
         Some(low) if rises => {
             let point = run.told(&keys::GC_LIVE_SLOPE).unwrap_or(low).max(low);

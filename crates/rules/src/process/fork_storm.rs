@@ -114,6 +114,9 @@ fn judge(evidence: &Evidence) -> Judgement {
     Ok(vec![clear.cite(made.reading)])
 }
 
+/// CPU time that the start and the end of a thread cost at least.
+const STARTING_S: f64 = 30e-6;
+
 /// A service that starts and ends threads all the time.
 fn threads(evidence: &Evidence, made: &Quantity<'_>, cpus: f64) -> Option<Finding> {
     if !made.lasts(|rate| rate / cpus > THREADS.value) {
@@ -122,15 +125,16 @@ fn threads(evidence: &Evidence, made: &Quantity<'_>, cpus: f64) -> Option<Findin
     let ended = evidence.each(&keys::PROCESS_THREADS_ENDED_CPU).ok()?;
     let of_a_service = ended.into_iter().filter(|(process, used)| {
         let whole = evidence.quantity(&keys::SCHED_PROCESS_CPU, process);
-        whole.is_ok_and(|whole| used.value >= ENDED.value * whole.value && used.value > 0.0)
+        let least = STARTING_S * THREADS.value * cpus;
+        whole.is_ok_and(|whole| used.value >= (ENDED.value * whole.value).max(least))
             && is_service(evidence, process.name())
     });
     let (process, used) = of_a_service.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?;
     let sentence = format!(
-        "{} starts and ends threads all the time: {} are made on the machine, its ended threads used {:.2} CPUs",
+        "{} starts threads for short work: those that ended used {:.2} CPUs, and the machine makes {} tasks",
         called(evidence, process),
-        say::rate(made.value),
-        used.value
+        used.value,
+        say::rate(made.value)
     );
     Some(
         Finding::act(process, sentence)

@@ -66,18 +66,27 @@ fn answers(evidence: &Evidence, pid: &str) -> bool {
     })
 }
 
-/// How much the busiest thread of a process waits for a CPU, where that is much: more than `line` of the window, or more than
-/// `little` of it and of the time that it had work. A service that works for a tenth of the time and waits as long serves each
-/// request twice as late.
+/// The longest wait of a thread for a CPU: of the busiest by the kernel's count, which counts a wait once it is over, or of any by the samples.
+pub(crate) fn wait_for_cpu<'e>(evidence: &'e Evidence, process: &Subject) -> Option<Quantity<'e>> {
+    let of = |key| evidence.quantity(key, process).ok();
+    let counted = of(&keys::PROCESS_BUSIEST_DELAY);
+    let starved = of(&keys::PROCESS_STARVED);
+    match (counted, starved) {
+        (Some(counted), Some(starved)) if starved.value > counted.value => Some(starved),
+        (None, starved) => starved,
+        (counted, _) => counted,
+    }
+}
+
+/// The longest wait for a CPU, where that is much: more than `line` of the window, or more than `little` of it and of the time that the
+/// busiest thread had work. A service that works for a tenth of the time and waits as long serves each request twice as late.
 pub(crate) fn waits_for_cpu<'e>(
     evidence: &'e Evidence,
     process: &Subject,
     line: f64,
     little: f64,
 ) -> Option<Quantity<'e>> {
-    let delay = evidence
-        .quantity(&keys::PROCESS_BUSIEST_DELAY, process)
-        .ok()?;
+    let delay = wait_for_cpu(evidence, process)?;
     let ran = evidence
         .quantity(&keys::PROCESS_BUSIEST_THREAD, process)
         .ok();

@@ -6,7 +6,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::Evidence;
 use rungwise_model::keys;
 
-use super::{called, is_service, waits_for_cpu};
+use super::{called, is_service, wait_for_cpu, waits_for_cpu};
 use crate::{Doc, Judgement, Rule, Threshold, say};
 
 const WAITS: Threshold = Threshold {
@@ -43,6 +43,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::PROCESS_BUSIEST_DELAY,
         &keys::PROCESS_BUSIEST_THREAD,
         &keys::PROCESS_SCHEDULING,
+        &keys::PROCESS_STARVED,
         &keys::PROCESS_UNREAD,
         &keys::SCHED_PROCESS_NAME,
         &keys::SCHED_THREAD_CPU,
@@ -74,7 +75,7 @@ fn judge(evidence: &Evidence) -> Judgement {
             .and_then(|nice| nice.parse::<f64>().ok());
         let low = matches!(policy.value, "SCHED_IDLE" | "SCHED_BATCH")
             || nice.is_some_and(|nice| nice >= NICE.value);
-        let Ok(delay) = evidence.quantity(&keys::PROCESS_BUSIEST_DELAY, process) else {
+        let Some(delay) = wait_for_cpu(evidence, process) else {
             continue;
         };
         if !low || !is_service(evidence, process.name()) {

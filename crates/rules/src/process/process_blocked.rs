@@ -28,9 +28,9 @@ const WRITES: Threshold = Threshold {
 };
 
 const FROZEN: Threshold = Threshold {
-    name: "samples in which a thread waits for a frozen file system, from which on it is frozen time and again",
+    name: "times that a thread begins to wait for a frozen file system, from which on it is frozen time and again",
     value: 2.0,
-    origin: "by definition: one may be the snapshot of a backup; two of 200 are 10 ms of each second",
+    origin: "by definition: one may be the snapshot of a backup",
 };
 
 pub(crate) static RULE: Rule = Rule {
@@ -40,7 +40,7 @@ pub(crate) static RULE: Rule = Rule {
     needs: &[
         &keys::DEPENDENCY_CLIENTS,
         &keys::PROCESS_BLOCKED,
-        &keys::PROCESS_FROZEN_FILES,
+        &keys::PROCESS_FREEZES,
         &keys::PROCESS_SLEEPS,
         &keys::PROCESS_UNREAD,
         &keys::PROCESS_WRITE_BLOCKED,
@@ -119,18 +119,16 @@ fn judge(evidence: &Evidence) -> Judgement {
 
 /// Processes that wait for a file system that is frozen time and again.
 fn frozen(evidence: &Evidence) -> Vec<Finding> {
-    let shares = evidence
-        .each(&keys::PROCESS_FROZEN_FILES)
-        .unwrap_or_default();
+    let shares = evidence.each(&keys::PROCESS_FREEZES).unwrap_or_default();
     let met = shares
         .into_iter()
         .filter(|(_, met)| met.value >= 1.0)
         .filter(|(process, _)| is_service(evidence, process.name()));
     let finding = |(process, met): (&Subject, Quantity<'_>)| {
         let sentence = format!(
-            "{} waits for a frozen file system in {}: its writes get on only after it is thawed",
+            "{} waited for a frozen file system {}: its writes get on only after it is thawed",
             called(evidence, process),
-            say::count(met.value, "sample")
+            say::count(met.value, "time")
         );
         let finding = if met.value >= FROZEN.value {
             Finding::act(process, sentence)

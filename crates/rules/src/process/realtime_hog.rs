@@ -41,6 +41,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::PROCESS_BUSIEST_DELAY,
         &keys::PROCESS_BUSIEST_THREAD,
         &keys::PROCESS_SCHEDULING,
+        &keys::PROCESS_STARVED,
         &keys::PSI_CPU_SOME,
         &keys::SCHED_PROCESS_CPU,
         &keys::SCHED_PROCESS_NAME,

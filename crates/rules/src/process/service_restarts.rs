@@ -23,7 +23,7 @@ const ONCE: Threshold = Threshold {
 pub(crate) static RULE: Rule = Rule {
     id: "service-restarts",
     topic: "process",
-    summary: "a service starts again and again, or has just started again",
+    summary: "a service restarts repeatedly, or has just restarted",
     needs: &[
         &keys::LISTEN_CHANGES,
         &keys::LISTEN_GAP,

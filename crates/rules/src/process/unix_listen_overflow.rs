@@ -40,8 +40,8 @@ pub(crate) static RULE: Rule = Rule {
     topic: "process",
     summary: "the accept queue of a Unix socket is full",
     needs: &[
+        &keys::UNIX_ACCEPTS,
         &keys::UNIX_BACKLOG,
-        &keys::UNIX_CHANGES,
         &keys::UNIX_FULL,
         &keys::UNIX_PROCESS,
         &keys::UNIX_WAITING,
@@ -77,9 +77,10 @@ fn judge(evidence: &Evidence) -> Judgement {
         let whose = evidence
             .words(&keys::UNIX_PROCESS, socket)
             .map_or(String::new(), |owner| format!(" of {}", owner.value));
-        let moves = evidence
-            .quantity(&keys::UNIX_CHANGES, socket)
-            .is_ok_and(|changes| changes.value >= MOVES.value);
+        let accepts = evidence.quantity(&keys::UNIX_ACCEPTS, socket).ok();
+        let moves = accepts
+            .as_ref()
+            .is_some_and(|accepts| accepts.value >= MOVES.value);
         let overflows = share.value >= FULL.value && moves;
         // Where nothing comes and goes, one connection may have been left there; of several, none is accepted any more.
         let least = if moves { PILE.value } else { LEFT.value };
@@ -98,10 +99,10 @@ fn judge(evidence: &Evidence) -> Judgement {
                 .consider("rpc.backlog")
                 .consider("net.somaxconn")
         } else {
-            let none = if moves {
-                ""
-            } else {
+            let none = if accepts.is_some_and(|accepts| accepts.value == 0.0) {
                 ", and none was accepted in the window"
+            } else {
+                ""
             };
             let sentence = format!(
                 "{:.1} connections wait to be accepted at {}{whose} (mean; backlog {}){none}",

@@ -42,6 +42,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::DEPENDENCY_ANSWER_OF,
         &keys::DEPENDENCY_CLIENTS,
         &keys::DEPENDENCY_CLIENT_WAIT,
+        &keys::DEPENDENCY_ONE_WAY,
         &keys::DEPENDENCY_SAMPLES,
         &keys::DEPENDENCY_UPSTREAM,
         &keys::DEPENDENCY_WAIT,
@@ -92,6 +93,24 @@ fn judge(evidence: &Evidence) -> Judgement {
         // The clients' requests are as old as those to the server, or older: it is the server that they wait for.
         let same = client_wait.is_none_or(|client| client.value >= 0.5 * wait.value);
         if busy || !same || wait.value < LATE.value || requests.value < 1.0 {
+            continue;
+        }
+        if evidence
+            .quantity(&keys::DEPENDENCY_ONE_WAY, process)
+            .is_ok()
+        {
+            let sentence = format!(
+                "{} sends data to {} on {:.0} connections, and nothing ever comes back: logs or metrics, or a server that hangs",
+                called(evidence, process),
+                server.value,
+                requests.value
+            );
+            findings.push(
+                Finding::watch(process, sentence)
+                    .severity(Grade::Low)
+                    .cite(requests.reading)
+                    .refuted_by("the protocol of these connections has no answers"),
+            );
             continue;
         }
         let sentence = format!(

@@ -46,6 +46,7 @@ pub(crate) static RULE: Rule = Rule {
         &keys::PROCESS_BUSIEST_DELAY,
         &keys::PROCESS_BUSIEST_THREAD,
         &keys::PROCESS_DESCRIPTORS,
+        &keys::PROCESS_STARVED,
         &keys::PROCESS_UNREAD,
         &keys::PSI_IO_SOME,
         &keys::SCHED_PROCESS_CPU,

@@ -25,6 +25,8 @@ pub(crate) static RULE: Rule = Rule {
     summary: "connections from other hosts are refused: no process listens at the port",
     needs: &[
         &keys::TCP_ATTEMPTS_FAILED,
+        &keys::TCP_CONNECTS,
+        &keys::TCP_LISTEN_OVERFLOWS,
         &keys::TCP_OPENED,
         &keys::TCP_RESETS_SENT,
         &keys::TCP_RESET_UNREAD,
@@ -32,14 +34,15 @@ pub(crate) static RULE: Rule = Rule {
     thresholds: &[REFUSED, SHARE],
     knobs: &[],
     doc: Doc {
-        looks_for: "More than 10 resets a second, and more than 20 % of the connections asked for, in every third of the window, that are \
-            neither of connections closed with unread data nor of attempts of this host.",
+        looks_for: "More than 10 resets a second, and more than 20 % of the connections asked for, in most parts of the window, that are \
+            neither of connections closed with unread data nor of attempts of this host that failed. It acts where they are more than the \
+            connections accepted; else they are watched.",
         hurts: "Each of these clients gets \"connection refused\". The service has ended, has not started yet, or listens at another port or \
             address.",
         todo: "ss -ltnp shows who listens where; tcpdump -nn 'tcp[tcpflags] & tcp-rst != 0' shows which port is asked for. Start the \
             service, or take this host out of the load balancer.",
-        wrong: "A scan of ports, a health check of a service that is meant to be off. A packet that is late for a connection long closed is \
-            answered with a reset as well.",
+        wrong: "A scan of ports, a health check of a service that is meant to be off. What a client sends on a connection that this host has \
+            closed is answered with a reset as well. A proxy whose own attempts fail elsewhere hides as many.",
         sources: "tcp_v4_send_reset in net/ipv4/tcp_ipv4.c (Linux 6.18); RFC 9293, 3.5.2.",
     },
     judge,
@@ -50,34 +53,52 @@ fn judge(evidence: &Evidence) -> Judgement {
     let unread = evidence.host(&keys::TCP_RESET_UNREAD)?;
     let failed = evidence.host(&keys::TCP_ATTEMPTS_FAILED)?;
     let opened = evidence.host(&keys::TCP_OPENED)?;
-    let refused = (resets.value - unread.value - failed.value).max(0.0);
-    let share = refused / (refused + opened.value).max(f64::MIN_POSITIVE);
+    let connects = evidence.host(&keys::TCP_CONNECTS)?;
+    let overflows = evidence.host(&keys::TCP_LISTEN_OVERFLOWS)?;
+    // Attempts of this host fail here or elsewhere, and only those that fail here are reset here.
+    let most = (resets.value - unread.value).max(0.0);
+    let refused = (most - failed.value).max(0.0);
+    let accepted = (opened.value - connects.value).max(0.0);
+    let share = refused / (refused + accepted).max(f64::MIN_POSITIVE);
     let lasts = resets.lasts(|rate| rate > REFUSED.value);
-    if refused <= REFUSED.value || share <= SHARE.value || !lasts {
-        let sentence = format!(
-            "{} connections are refused because no process listens",
-            say::rate(refused)
-        );
-        return Ok(vec![
-            Finding::clear(sentence)
-                .below(refused, REFUSED.value)
-                .cite(resets.reading)
-                .cite(opened.reading),
-        ]);
-    }
-    let sentence = format!(
-        "{} connections are refused, {} of those asked for: no process listens at their port",
-        say::rate(refused),
-        say::percent(share)
-    );
-    Ok(vec![
-        Finding::act(&Subject::host(), sentence)
-            .severity(Grade::High)
-            .confidence(Grade::Medium)
+    let cite = |finding: Finding| {
+        finding
             .cite(resets.reading)
             .cite(unread.reading)
             .cite(failed.reading)
             .cite(opened.reading)
-            .refuted_by("ss -ltn lists a listener at every port that clients ask for"),
-    ])
+            .cite(connects.reading)
+    };
+    // Where accept queues are full, they may answer with resets as well (tcp_abort_on_overflow).
+    let is_full = overflows.value > 0.0;
+    if refused <= REFUSED.value || share <= SHARE.value || !lasts || is_full {
+        let sentence = format!(
+            "{} resets are left that no program sent and no failed attempt explains",
+            say::rate(refused)
+        );
+        return Ok(vec![cite(
+            Finding::clear(sentence).below(refused.min(REFUSED.value), REFUSED.value),
+        )]);
+    }
+    // A connection that this host has closed may be reset once by what comes late.
+    let finding = if refused > accepted {
+        let sentence = format!(
+            "{} connections are refused, {} of those asked for: no process listens at their port",
+            say::rate(refused),
+            say::percent(share)
+        );
+        Finding::act(&Subject::host(), sentence)
+            .severity(Grade::High)
+            .refuted_by("ss -ltn lists a listener at every port that clients ask for")
+    } else {
+        let sentence = format!(
+            "{} resets are sent beside {} accepted connections: clients ask for a closed port, or send on connections that this host has closed",
+            say::rate(refused),
+            say::rate(accepted)
+        );
+        Finding::watch(&Subject::host(), sentence)
+            .severity(Grade::Low)
+            .refuted_by("the clients see no connection reset")
+    };
+    Ok(vec![cite(finding.confidence(Grade::Medium))])
 }

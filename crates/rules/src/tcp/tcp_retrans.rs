@@ -230,6 +230,9 @@ fn judge(evidence: &Evidence) -> Judgement {
     )])
 }
 
+/// `TCP_RTO_MIN` of include/net/tcp.h.
+const RTO_MIN_S: f64 = 0.2;
+
 /// The share of the time that connections with traffic wait for a timer of 200 ms (`TCP_RTO_MIN`): by the timeouts that the kernel
 /// counts, or as the samples saw them, for it does not count the probe that repeats a segment which was alone under way. What opens
 /// connections is left out.
@@ -241,20 +244,22 @@ fn stalls(evidence: &Evidence) -> Option<Stalls> {
     let timeouts = timeouts.min(sent.max(0.0));
     let overdue = evidence.host(&keys::TCP_ACK_OVERDUE);
     let overdue = overdue.ok().filter(|overdue| overdue.value >= SEEN.value);
-    // A few samples tell whether what was sent again waited for 200 ms, and counters how often it was.
-    let slow = overdue.is_some_and(|overdue| overdue.value >= SLOW.value * sent * 0.2);
-    let enough = if slow { sent } else { timeouts };
-    let waiting = enough * 0.2;
-    if enough * evidence.seconds() < TIMEOUTS.value {
+    // A few samples tell whether what was sent again waited for the timer, and counters how often it was.
+    let slow = overdue.is_some_and(|overdue| overdue.value >= SLOW.value * sent * RTO_MIN_S);
+    let waits_per_s = if slow { sent } else { timeouts };
+    let waits = waits_per_s * evidence.seconds();
+    if waits < TIMEOUTS.value {
         return None;
     }
-    let stalled = waiting / carrying.max(1.0);
+    let of_time = waits_per_s * RTO_MIN_S / carrying.max(1.0);
     // Short connections are more than those that are there at one moment.
-    let opened = evidence.host(&keys::TCP_OPENED).map_or(0.0, |it| it.value);
-    let met = waiting / 0.2 / opened;
+    let opened = evidence
+        .host(&keys::TCP_OPENED)
+        .map_or(0.0, |opened| opened.value);
+    let of_connections = waits_per_s / opened;
     Some(Stalls {
-        share: stalled.min(met).min(1.0),
-        few: waiting / 0.2 * evidence.seconds() < SEGMENTS.value,
+        share: of_time.min(of_connections).min(1.0),
+        few: waits < SEGMENTS.value,
     })
 }
 

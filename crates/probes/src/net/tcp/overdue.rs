@@ -37,7 +37,7 @@ pub(super) fn add(window: &Window<'_>, evidence: &mut Evidence) {
     let origin = Origin::new(SOURCE, line);
     if samples.len() < FEWEST {
         let why = Absence::because(
-            "sockets were sampled too seldom: there are more than 300, or the window is short",
+            "too few samples of the sockets: more than 300 are in use, or the window is one moment",
         );
         return enter::absent(evidence, key, Subject::host(), why, origin);
     }
