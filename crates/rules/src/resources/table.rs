@@ -80,7 +80,6 @@ pub(crate) static ROWS: &[Row] = &[
         utilisation: &[used(&keys::PROCESS_BUSIEST_THREAD, 0.95, ONE_CPU_CAUSES)],
         saturation: &[
             used(&keys::PROCESS_BUSIEST_DELAY, 0.30, ONE_CPU_CAUSES),
-            used(&keys::PROCESS_STARVED, 0.30, ONE_CPU_CAUSES),
             waited(&keys::PROCESS_BLOCKED, 0.90, BLOCKED_CAUSES),
         ],
         errors: &[],
