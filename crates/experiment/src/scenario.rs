@@ -15,9 +15,11 @@ mod shape;
 mod workload;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
+use rungwise_host::cpu::{CpuSource, Owner};
 use rungwise_host::{Host, process};
 use rungwise_load::values::Count;
 use rungwise_load::{Parameters, WORKLOADS, Workload};
@@ -104,10 +106,51 @@ pub enum Service {
     /// rungwise starts it for every run and ends it afterwards.
     Started(Started),
     /// It runs already and is left alone.
-    Running {
-        /// Its process: without its CPU time, the service itself would pass for foreign load.
-        pid: u32,
-    },
+    Running(Existing),
+}
+
+/// Which processes a service that runs already is: without their CPU time, the service itself would pass for foreign load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// This process and those that it started.
+    Process(u32),
+    /// All processes of this systemd unit.
+    Unit(String),
+}
+
+impl Existing {
+    /// The process that must live on.
+    pub(crate) fn main(&self) -> rungwise_host::Result<u32> {
+        match self {
+            Self::Process(pid) => Ok(*pid),
+            Self::Unit(unit) => process::main_of_unit(unit),
+        }
+    }
+
+    /// Their CPU time.
+    pub(crate) fn cpu(&self) -> CpuSource {
+        match self.clone() {
+            Self::Process(pid) => CpuSource::processes(
+                Owner::Service,
+                format!("process {pid} and those it started"),
+                move || process::family(pid),
+            ),
+            Self::Unit(unit) => {
+                CpuSource::processes(Owner::Service, format!("processes of {unit}"), move || {
+                    process::members_of_unit(&unit)
+                })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Existing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(pid) => write!(f, "process {pid}"),
+            Self::Unit(unit) => f.write_str(unit),
+        }
+    }
 }
 
 /// Knob id, value, arguments that the value appends.

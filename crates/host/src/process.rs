@@ -31,10 +31,12 @@ use crate::{clock, wait};
 mod kin;
 mod listening;
 mod ready;
+mod unit;
 
 pub(crate) use kin::end_all;
 pub use kin::{Group, family};
 pub use ready::{Ready, Url};
+pub use unit::{main_of_unit, members_of_unit};
 
 /// How a service is started.
 #[derive(Clone, Debug, Default)]

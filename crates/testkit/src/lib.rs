@@ -15,6 +15,7 @@ mod limit;
 mod pair;
 mod record;
 mod skipped;
+mod unit;
 
 pub use audit::{RecordedUser, a_user_of_nobody};
 pub use clock::WallClock;
@@ -25,3 +26,4 @@ pub use limit::TimeLimit;
 pub use pair::Pair;
 pub use record::{Record, differences, record};
 pub use skipped::skipped;
+pub use unit::UnitGroup;

@@ -205,7 +205,7 @@ impl Blueprint {
             Service::Started(started) => started
                 .command_for(settings, &self.places)
                 .map_or_else(|error| error.to_string(), |argv| argv.join(" ")),
-            Service::Running { pid } => format!("process {pid}, which runs already"),
+            Service::Running(existing) => format!("{existing}, which runs already"),
         }
     }
 }

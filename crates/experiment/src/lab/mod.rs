@@ -130,10 +130,14 @@ impl Lab {
         self.knobs.close()
     }
 
+    /// CPU time of the service: of its namespace, else of its processes.
+    fn service_cpu(&self) -> Option<CpuSource> {
+        self.topology.namespace_cpu().or_else(|| self.running.cpu())
+    }
+
     /// Whose CPU time is ours. The client is this process; of the service, all that its author may have it start.
     fn cpu_sources(&self) -> Vec<CpuSource> {
-        self.topology
-            .service_cpu(self.running.pid())
+        self.service_cpu()
             .into_iter()
             .chain([CpuSource::own(Owner::Client)])
             .collect()
@@ -261,8 +265,7 @@ impl Lab {
     /// One run by a program.
     fn run_program(&mut self, program: &Program, variant: &Variant) -> Result<Sample, StageError> {
         let at_s = self.elapsed_s();
-        let service = self.topology.service_cpu(self.running.pid());
-        let service = Vec::from_iter(service);
+        let service = Vec::from_iter(self.service_cpu());
         let ran = program.run(
             &self.places,
             &self.scratch,

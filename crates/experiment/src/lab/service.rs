@@ -4,11 +4,12 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use rungwise_host::cpu::CpuSource;
 use rungwise_host::process::{Attached, Launch, Ready, Service};
 use rungwise_host::{clock, files, process};
 
 use super::topology::Topology;
-use crate::scenario::{self, Places, Service as Wanted, Started};
+use crate::scenario::{self, Existing, Places, Service as Wanted, Started};
 use crate::stage::{StageError, Variant};
 
 /// How long a predecessor's port may stay taken.
@@ -59,7 +60,7 @@ impl Running {
         mut started: impl FnMut(u32),
     ) -> Result<(), StageError> {
         let wanted = match &self.wanted {
-            Wanted::Running { pid } => return self.attach(*pid),
+            Wanted::Running(existing) => return self.attach(&existing.clone()),
             Wanted::Started(wanted) => wanted.clone(),
         };
         self.still_alive()?;
@@ -130,10 +131,18 @@ impl Running {
                 self.stop();
                 Err(StageError::ServiceFailed(how))
             }
-            Process::Attached(attached) if !attached.alive() => Err(StageError::Gone(format!(
-                "process {} ended under load; see its log, and give the pid of the new one",
-                attached.pid()
-            ))),
+            Process::Attached(attached) if !attached.alive() => {
+                let remedy = match &self.wanted {
+                    Wanted::Running(Existing::Unit(unit)) => {
+                        format!("journalctl -u {unit}, and run this again once it is up")
+                    }
+                    _ => "its log, and give the pid of the new one".to_owned(),
+                };
+                Err(StageError::Gone(format!(
+                    "process {} ended under load; see {remedy}",
+                    attached.pid()
+                )))
+            }
             Process::Attached(_) | Process::None => Ok(()),
         }
     }
@@ -160,6 +169,15 @@ impl Running {
         }
     }
 
+    /// Its CPU time, where it runs.
+    pub(super) fn cpu(&self) -> Option<CpuSource> {
+        let pid = self.pid()?;
+        Some(match &self.wanted {
+            Wanted::Running(existing) => existing.cpu(),
+            Wanted::Started(_) => Existing::Process(pid).cpu(),
+        })
+    }
+
     /// Stops a service of ours, so that it starts afresh.
     pub(super) fn restart(&mut self) {
         if matches!(self.process, Process::Ours(_)) {
@@ -178,10 +196,10 @@ impl Running {
         self.argv.clear();
     }
 
-    fn attach(&mut self, pid: u32) -> Result<(), StageError> {
+    fn attach(&mut self, existing: &Existing) -> Result<(), StageError> {
         if matches!(self.process, Process::None) {
-            let attached = Attached::attach(pid)
-                .map_err(|error| StageError::Precondition(error.to_string()))?;
+            let attached = existing.main().and_then(Attached::attach);
+            let attached = attached.map_err(|error| StageError::Precondition(error.to_string()))?;
             self.process = Process::Attached(attached);
         }
         Ok(())

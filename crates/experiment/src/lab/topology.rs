@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 
+use rungwise_host::Host;
 use rungwise_host::cpu::{CpuSource, Owner};
 use rungwise_host::live::Live;
 use rungwise_host::namespace::Namespace;
 use rungwise_host::veth::{self, End, Spec};
-use rungwise_host::{Host, process};
 use rungwise_knobs::Place;
 use rungwise_knobs::edit::Places;
 
@@ -236,22 +236,15 @@ impl Topology {
         }
     }
 
-    /// The CPU time of the service whose first process is `pid`: of all that lives in its namespace, since nobody else
-    /// does; where it has none, of the process and those it started.
-    pub(super) fn service_cpu(&self, pid: Option<u32>) -> Option<CpuSource> {
-        match (&self.kind, pid) {
-            (Kind::Namespaces { server, .. }, _) => Some(CpuSource::processes(
+    /// The CPU time of all that lives in the namespace of the service, since nobody else does; nothing where it has none.
+    pub(super) fn namespace_cpu(&self) -> Option<CpuSource> {
+        self.server_namespace().map(|server| {
+            CpuSource::processes(
                 Owner::Service,
                 "the server's namespace",
                 server.processes_fn(),
-            )),
-            (_, Some(pid)) => Some(CpuSource::processes(
-                Owner::Service,
-                format!("process {pid} and those it started"),
-                move || process::family(pid),
-            )),
-            (_, None) => None,
-        }
+            )
+        })
     }
 
     /// A device that this topology was built with and that is there no longer, in a sentence.

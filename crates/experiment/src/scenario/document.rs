@@ -96,7 +96,7 @@ pub(super) struct AutoTable {
     pub disruptive: Option<bool>,
 }
 
-/// The service under test: either `command` or `pid`.
+/// The service under test: `command`, `pid` or `unit`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ServiceTable {
@@ -105,6 +105,9 @@ pub(super) struct ServiceTable {
     pub command: Option<At<Vec<At<String>>>>,
     /// The service already runs as this process and is neither started nor stopped.
     pub pid: Option<At<u32>>,
+    /// The service already runs as this systemd unit, such as `nginx.service`, and is neither started nor stopped. All processes of its control
+    /// group are the service.
+    pub unit: Option<At<String>>,
     /// It is ready once it has printed a line that begins with this on standard output. Default: once it answers a request.
     pub ready_line: Option<At<String>>,
     /// It is ready once it accepts a TCP connection here: `{server}:8080`.

@@ -17,7 +17,7 @@ use rungwise_load::values::Count;
 use super::document::{At, Document, ServiceTable, TopologyKind};
 use super::known::Named;
 use super::problem::{Collector, Problem};
-use super::{OFF, Places, ReadyBy, SCHEMA, Scenario, Service, Started, Topology, fill};
+use super::{Existing, OFF, Places, ReadyBy, SCHEMA, Scenario, Service, Started, Topology, fill};
 use crate::design::Design;
 
 /// Turns a document into a scenario; what is wrong goes to `problems`.
@@ -40,7 +40,7 @@ pub(super) fn resolve(
     reader.workload(&document);
     let switches = match &service {
         Some(Service::Started(started)) => &started.switches,
-        Some(Service::Running { .. }) | None => &BTreeMap::new(),
+        Some(Service::Running(_)) | None => &BTreeMap::new(),
     };
     let start = reader.start(&document.baseline, switches);
     let rungs = reader.rungs(&document.rungs, switches, document.service.get());
@@ -122,44 +122,66 @@ impl Reader<'_, '_> {
 
     fn service(&mut self, table: &At<ServiceTable>) -> Option<Service> {
         let service = table.get();
-        match (&service.command, &service.pid) {
-            (Some(_), Some(pid)) => {
+        let pid = service.pid.as_ref();
+        let unit = service.unit.as_ref();
+        let existing = pid
+            .map(|pid| (pid.span(), Existing::Process(*pid.get())))
+            .or_else(|| unit.map(|unit| (unit.span(), Existing::Unit(unit.get().clone()))));
+        match (&service.command, existing) {
+            (Some(_), Some((span, _))) => {
                 let message =
                     "a service is either started by its 'command' or runs already; take one out";
-                self.problems.add(pid.span(), "service", message);
+                self.problems.add(span, "service", message);
                 None
             }
             (None, None) => {
-                let message =
-                    "say how the service starts ('command') or which process it is ('pid')";
+                let message = "say how the service starts ('command') or which process ('pid') or systemd unit ('unit') it is";
                 self.problems.add(table.span(), "service", message);
                 None
             }
-            (None, Some(pid)) => {
-                if let Some((id, _)) = service.switches.first_key_value() {
-                    let message = "a service that runs already cannot be switched; give its 'command', or take the switches out";
-                    self.problems.add(id.span(), "service.switches", message);
-                }
-                for (key, text) in [
-                    ("ready_line", &service.ready_line),
-                    ("ready_tcp", &service.ready_tcp),
-                    ("ready_http", &service.ready_http),
-                    ("ready_within", &service.ready_within),
-                    ("stop_within", &service.stop_within),
-                ] {
-                    if let Some(text) = text {
-                        let message = "means nothing for a service that runs already; take it out";
-                        self.problems
-                            .add(text.span(), format!("service.{key}"), message);
-                    }
-                }
-                if *pid.get() == 0 {
-                    self.problems
-                        .add(pid.span(), "service.pid", "0 is no process");
-                }
-                Some(Service::Running { pid: *pid.get() })
+            (None, Some((span, existing))) => {
+                self.existing(service, &span, &existing);
+                Some(Service::Running(existing))
             }
             (Some(command), None) => Some(Service::Started(self.started(service, command))),
+        }
+    }
+
+    /// What means nothing, or nobody, for a service that runs already.
+    fn existing(&mut self, service: &ServiceTable, span: &Range<usize>, existing: &Existing) {
+        if let Some((id, _)) = service.switches.first_key_value() {
+            let message = "a service that runs already cannot be switched; give its 'command', or take the switches out";
+            self.problems.add(id.span(), "service.switches", message);
+        }
+        for (key, text) in [
+            ("ready_line", &service.ready_line),
+            ("ready_tcp", &service.ready_tcp),
+            ("ready_http", &service.ready_http),
+            ("ready_within", &service.ready_within),
+            ("stop_within", &service.stop_within),
+        ] {
+            if let Some(text) = text {
+                let message = "means nothing for a service that runs already; take it out";
+                self.problems
+                    .add(text.span(), format!("service.{key}"), message);
+            }
+        }
+        if service.pid.is_some() && service.unit.is_some() {
+            let message = "give 'pid' or 'unit', not both";
+            self.problems.add(span.clone(), "service", message);
+        }
+        match existing {
+            Existing::Process(0) => {
+                self.problems
+                    .add(span.clone(), "service.pid", "0 is no process");
+            }
+            Existing::Unit(unit) if unit.contains('/') || !unit.contains('.') => {
+                let message = format!(
+                    "'{unit}' is no name of a unit; write it with its kind, such as nginx.service"
+                );
+                self.problems.add(span.clone(), "service.unit", message);
+            }
+            Existing::Process(_) | Existing::Unit(_) => {}
         }
     }
 
@@ -277,7 +299,7 @@ impl Reader<'_, '_> {
     }
 
     fn topology(&mut self, document: &Document, service: Option<&Service>) -> Option<Topology> {
-        let running = matches!(service, Some(Service::Running { .. }));
+        let running = matches!(service, Some(Service::Running(_)));
         let Some(at) = &document.topology else {
             return Some(if running {
                 Topology::Host { device: None }

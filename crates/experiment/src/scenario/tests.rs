@@ -198,7 +198,7 @@ fn a_running_service_lives_on_the_host() {
     let scenario =
         parse(&with("command = [\"./server\"]", "pid = 812").replace("{server}", "127.0.0.1"))
             .unwrap();
-    assert_eq!(scenario.service, Service::Running { pid: 812 });
+    assert_eq!(scenario.service, Service::Running(Existing::Process(812)));
     assert_eq!(scenario.topology, Topology::Host { device: None });
 }
 
@@ -393,6 +393,21 @@ fn impossible_services_and_topologies_are_refused() {
             "the program is missing",
         ),
         ("command = [\"./server\"]", "", "say how the service starts"),
+        (
+            "command = [\"./server\"]",
+            "unit = \"nginx\"",
+            "such as nginx.service",
+        ),
+        (
+            "command = [\"./server\"]",
+            "pid = 7, unit = \"nginx.service\"",
+            "not both",
+        ),
+        (
+            "command = [\"./server\"]",
+            "command = [\"s\"], unit = \"nginx.service\"",
+            "take one out",
+        ),
         (
             "command = [\"./server\"]",
             "command = [\"s\"], pid = 812",

@@ -97,22 +97,24 @@ pub(crate) fn end_all(
 
 /// Whose child, of which group, in which session.
 #[derive(Clone, Copy, Debug)]
-struct Kin {
-    pid: u32,
-    parent: u32,
+pub(super) struct Kin {
+    pub(super) pid: u32,
+    pub(super) parent: u32,
     group: u32,
     session: u32,
+    /// Clock ticks after the start of the machine.
+    pub(super) started: u64,
 }
 
 impl Kin {
-    fn of(pid: u32) -> Option<Self> {
+    pub(super) fn of(pid: u32) -> Option<Self> {
         Self::parse(
             pid,
             &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?,
         )
     }
 
-    /// Fields 4 to 6 of `/proc/PID/stat`, counted behind the name, which may hold spaces and brackets.
+    /// Fields 4 to 6 and 22 of `/proc/PID/stat`, counted behind the name, which may hold spaces and brackets.
     fn parse(pid: u32, stat: &str) -> Option<Self> {
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(1);
         Some(Self {
@@ -120,6 +122,8 @@ impl Kin {
             parent: fields.next()?.parse().ok()?,
             group: fields.next()?.parse().ok()?,
             session: fields.next()?.parse().ok()?,
+            // Fields 7 to 21 lie between.
+            started: fields.nth(15)?.parse().ok()?,
         })
     }
 }
@@ -154,6 +158,7 @@ mod tests {
             parent,
             group,
             session: 1,
+            started: 0,
         }
     }
 

@@ -3,10 +3,12 @@
 //! The number of others' work is unknown here, so nothing asserts on foreign itself: two meters over
 //! one window, one of which knows the spinner, may differ by the spinner and by nothing else.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::time::Duration;
 
 use rungwise_host::cpu::{self, CpuMeter, CpuSource, Owner};
-use rungwise_host::process::{Launch, Ready, Service};
+use rungwise_host::process::{self, Launch, Ready, Service};
+use rungwise_testkit::UnitGroup;
 
 const WINDOW: Duration = Duration::from_millis(300);
 
@@ -72,11 +74,8 @@ fn children_that_do_the_work_are_booked_to_the_service() {
     // The leader waits, its child spins.
     let service = running("(while :; do :; done) & echo up; wait");
     let pid = service.pid();
-    let family = || {
-        CpuSource::processes(Owner::Service, "the service", move || {
-            rungwise_host::process::family(pid)
-        })
-    };
+    let family =
+        || CpuSource::processes(Owner::Service, "the service", move || process::family(pid));
     let spun = |source| {
         let meter = CpuMeter::begin(&[source]).unwrap();
         std::thread::sleep(WINDOW);
@@ -84,6 +83,43 @@ fn children_that_do_the_work_are_booked_to_the_service() {
     };
     assert!(spun(family()) > 0.0);
     assert!(spun(CpuSource::process(Owner::Service, pid)) < 0.01);
+}
+
+#[test]
+fn a_daemon_that_left_its_parent_is_booked_to_the_unit() {
+    let unit = UnitGroup::new("rungwise-daemon").expect("a control group can be made");
+    // The daemon leads a session of its own and its parent ends; the leader only waits for the word to start it.
+    let script = "echo up; read go; setsid sh -c 'timeout 20 sh -c \"while :; do :; done\" & echo $! >&3' 3>&1; exec sleep 60";
+    let mut leader = std::process::Command::new("/bin/sh")
+        .args(["-c", script])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    unit.take(leader.id()).unwrap();
+    let mut said = BufReader::new(leader.stdout.take().unwrap()).lines();
+    assert_eq!(said.next().unwrap().unwrap(), "up");
+    leader.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let daemon: u32 = said.next().unwrap().unwrap().parse().unwrap();
+    let name = unit.name().to_owned();
+    let members = process::members_of_unit(&name).unwrap();
+    assert!(
+        members.contains(&leader.id()) && members.contains(&daemon),
+        "{members:?}"
+    );
+    assert_eq!(process::main_of_unit(&name).unwrap(), leader.id());
+    let source = CpuSource::processes(Owner::Service, "the unit", move || {
+        process::members_of_unit(&name)
+    });
+    let meter = CpuMeter::begin(&[source]).unwrap();
+    std::thread::sleep(WINDOW);
+    let spun = meter.end().unwrap().service_cpu_s;
+    let ended = std::process::Command::new("kill")
+        .args([daemon.to_string(), leader.id().to_string()])
+        .status();
+    assert!(ended.unwrap().success());
+    leader.wait().unwrap();
+    assert!(spun > 0.0);
 }
 
 #[test]

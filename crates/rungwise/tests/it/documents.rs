@@ -1,6 +1,9 @@
 //! Documents stand alone: `rungwise report` draws each of them as its verb did, byte for byte, and refuses what is none.
 
+use serde_json::{Value, json};
+
 use crate::run::Bench;
+use crate::tune::{SMALL, climbed};
 
 const FORMATS: [&str; 3] = ["text", "markdown", "html"];
 
@@ -60,7 +63,7 @@ fn every_document_of_files_gives_the_page_that_its_verb_gave() {
         let stored = std::fs::read_to_string(bench.path("doc.json")).unwrap();
         let again = bench.run(&["report", "doc.json", "--format", "json"]);
         assert_eq!(again.expect(0).stdout, stored, "{verb:?}");
-        let document: serde_json::Value = serde_json::from_str(&stored).unwrap();
+        let document: Value = serde_json::from_str(&stored).unwrap();
         assert!(document["document"].is_string(), "{verb:?}");
         assert!(document["written_on"]["kernel"].is_string(), "{verb:?}");
     }
@@ -73,8 +76,8 @@ fn findings_of_a_stored_document_can_be_written_as_sarif() {
     let sarif = bench.run(&["check", &host, "--format", "sarif"]);
     bench.run(&["check", &host, "-o", "doc.json"]);
     let again = bench.run(&["report", "doc.json", "--format", "sarif"]);
-    let results = |text: &str| -> serde_json::Value {
-        let mut document: serde_json::Value = serde_json::from_str(text).unwrap();
+    let results = |text: &str| -> Value {
+        let mut document: Value = serde_json::from_str(text).unwrap();
         document["runs"][0]["results"].take()
     };
     assert_eq!(results(&again.expect(0).stdout), results(&sarif.stdout));
@@ -128,7 +131,7 @@ fn a_document_written_before_documents_named_their_kind_is_drawn_and_says_what_i
     let host = repository("cases/healthy");
     bench.run(&["check", &host, "-o", "new.json"]);
     let text = std::fs::read_to_string(bench.path("new.json")).unwrap();
-    let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mut document: Value = serde_json::from_str(&text).unwrap();
     let fields = document.as_object_mut().unwrap();
     for field in ["document", "written_on", "readings"] {
         fields.remove(field).unwrap();
@@ -181,14 +184,13 @@ fn two_checks_are_worse_where_a_new_finding_asks_to_act() {
 /// A document of `load` with so many replies in each second.
 fn load(seconds: [u64; 12], certified: bool) -> String {
     let received: u64 = seconds.iter().sum();
-    let quantiles =
-        serde_json::json!({"p50": 9.0, "p90": 10.0, "p99": 12.0, "p999": 15.0, "max": 20.0});
+    let quantiles = json!({"p50": 9.0, "p90": 10.0, "p99": 12.0, "p999": 15.0, "max": 20.0});
     let seconds = seconds.iter().enumerate().map(|(at, received)| {
-        serde_json::json!({
+        json!({
             "at_s": at, "sent": received, "received": received, "lost": 0, "p50_us": 9.0, "p99_us": 12.0
         })
     });
-    serde_json::json!({
+    json!({
         "schema": 1, "document": "load", "tool": {"version": "0.1.0"}, "command": ["rungwise"],
         "started": "2026-01-01T00:00:00Z", "finished": "2026-01-01T00:00:12Z", "exit": 0,
         "target": "127.0.0.1:9000", "offered_per_s": null, "achieved_per_s": received as f64 / 12.0,
@@ -232,4 +234,51 @@ fn two_loads_are_worse_by_an_interval_and_never_without_a_certificate() {
     bench.run(&json).expect(0);
     let page = bench.run(&["report", "compared.json"]).expect(0);
     page.says(&["Ratios are after over before", "p99.9"]);
+}
+
+#[test]
+fn two_tunes_are_worse_by_the_runs_of_their_best_configurations() {
+    let bench = Bench::new();
+    let scenario = bench.write("small.toml", SMALL);
+    let (_, mut tune) = climbed(&bench, &scenario);
+    // Four pairs are too few for an interval.
+    for rung in tune["rungs"].as_array_mut().unwrap() {
+        let pairs = rung["pairs"].as_array_mut().unwrap();
+        let more = [pairs.clone(), pairs.clone(), pairs.clone()].concat();
+        pairs.extend(more);
+    }
+    let runs = |tune: &mut Value, change: &dyn Fn(&mut Value)| {
+        let pairs = tune["rungs"].as_array_mut().unwrap().iter_mut();
+        let pairs = pairs.flat_map(|rung| rung["pairs"].as_array_mut().unwrap());
+        for pair in pairs {
+            change(&mut pair["a"]);
+            change(&mut pair["b"]);
+        }
+    };
+    // Runs of 50 ms scatter by more than a comparison of four could tell.
+    let with_rate = |rate: f64| {
+        let mut changed = tune.clone();
+        let number = std::cell::Cell::new(0_u32);
+        runs(&mut changed, &|run| {
+            number.set(number.get() + 1);
+            run["rate_per_s"] = json!(rate + f64::from(number.get() % 5));
+        });
+        changed
+    };
+    bench.write("fast.json", &with_rate(100_000.0).to_string());
+    bench.write("slow.json", &with_rate(80_000.0).to_string());
+    let mut other = tune.clone();
+    other["objective"] = json!("p99_us");
+    bench.write("other.json", &other.to_string());
+    let compared = |a: &str, b: &str| bench.run(&["compare", a, b, "--fail-on", "worse"]);
+    compared("fast.json", "slow.json")
+        .expect(1)
+        .says(&["worse", "Best against best"]);
+    compared("slow.json", "fast.json")
+        .expect(0)
+        .says(&["better"]);
+    compared("fast.json", "fast.json").expect(0).says(&["same"]);
+    compared("fast.json", "other.json")
+        .expect(2)
+        .says(&["rate_per_s", "p99_us", "one objective"]);
 }

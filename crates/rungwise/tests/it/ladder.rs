@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rungwise_experiment::design::Part;
 use rungwise_experiment::scenario::{Scenario, builtin};
+use rungwise_testkit::UnitGroup;
 use serde_json::Value;
 
 use crate::run::{Bench, Ended, Machine, binary, kill};
@@ -207,6 +208,11 @@ impl Server {
 
     /// A ladder of one knob on it, in runs of `measure`.
     fn tune(&self, bench: &Bench, measure: &str) -> Child {
+        self.tune_as(bench, measure, &format!("pid = {}", self.0.id()))
+    }
+
+    /// The same, where the scenario names it so.
+    fn tune_as(&self, bench: &Bench, measure: &str, service: &str) -> Child {
         let (_, rest) = SMALL.split_once("[experiment]").unwrap();
         let (experiment, _) = rest.split_once("[baseline]").unwrap();
         let experiment = experiment.replace("measure = \"50ms\"", measure);
@@ -215,7 +221,7 @@ impl Server {
 schema = 1
 name = "running"
 title = "a server that runs already"
-service = {{ pid = {} }}
+service = {{ {service} }}
 topology = {{ kind = "host", device = "lo" }}
 workload = {{ kind = "udp", target = "127.0.0.1:9000", sockets = 2, depth = 4 }}
 
@@ -224,8 +230,7 @@ workload = {{ kind = "udp", target = "127.0.0.1:9000", sockets = 2, depth = 4 }}
 [[rungs]]
 id = "net.rp_filter"
 set = {{ "net.rp_filter" = "2" }}
-"#,
-            self.0.id()
+"#
         );
         let scenario = bench.write("running.toml", &text);
         let tool = binary().to_str().unwrap();
@@ -254,6 +259,13 @@ fn a_service_that_runs_already_is_measured_and_left_alone() {
     };
     let before = filter();
     let tune = server.tune(&bench, "measure = \"50ms\"");
+    expect_measured(tune);
+    assert_eq!(filter(), before);
+    assert_eq!(server.0.try_wait().unwrap(), None, "it was ended");
+}
+
+/// Both comparisons know what the service spent.
+fn expect_measured(tune: Child) {
     let ended = Ended::from(tune.wait_with_output().unwrap());
     assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.stderr);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -262,8 +274,25 @@ fn a_service_that_runs_already_is_measured_and_left_alone() {
         let spent = halves(row(&report, id)).map(|half| half["server_us_per_tx"].as_f64().unwrap());
         assert!(spent.sum::<f64>() > 0.0, "{report:#}");
     }
-    assert_eq!(filter(), before);
+}
+
+#[test]
+fn a_unit_is_measured_with_all_processes_of_its_group() {
+    let bench = Bench::new();
+    let unit = UnitGroup::new("rungwise-unit").expect("a control group can be made");
+    let mut server = Server::start();
+    unit.take(server.0.id()).unwrap();
+    let service = format!("unit = \"{}\"", unit.name());
+    expect_measured(server.tune_as(&bench, "measure = \"50ms\"", &service));
     assert_eq!(server.0.try_wait().unwrap(), None, "it was ended");
+    let nobody = server.tune_as(
+        &bench,
+        "measure = \"50ms\"",
+        "unit = \"rungwise-none.service\"",
+    );
+    Ended::from(nobody.wait_with_output().unwrap())
+        .expect(4)
+        .says(&["rungwise-none.service", "systemctl status"]);
 }
 
 #[test]
