@@ -395,21 +395,6 @@ fn impossible_services_and_topologies_are_refused() {
         ("command = [\"./server\"]", "", "say how the service starts"),
         (
             "command = [\"./server\"]",
-            "unit = \"nginx\"",
-            "such as nginx.service",
-        ),
-        (
-            "command = [\"./server\"]",
-            "pid = 7, unit = \"nginx.service\"",
-            "not both",
-        ),
-        (
-            "command = [\"./server\"]",
-            "command = [\"s\"], unit = \"nginx.service\"",
-            "take one out",
-        ),
-        (
-            "command = [\"./server\"]",
             "command = [\"s\"], pid = 812",
             "take one out",
         ),

@@ -78,3 +78,23 @@ fn a_sign_that_cannot_be_asked_for_is_named_at_its_place() {
         );
     }
 }
+
+#[test]
+fn a_unit_is_named_with_its_kind_and_alone() {
+    for (service, words) in [
+        ("unit = \"nginx\"", "such as nginx.service"),
+        ("pid = 7, unit = \"nginx.service\"", "not both"),
+        (
+            "command = [\"./server\"], unit = \"nginx.service\"",
+            "take one out",
+        ),
+    ] {
+        let text = with("command = [\"./server\"]", service);
+        let problems = parse(&text).unwrap_err().to_string();
+        assert!(problems.contains(words), "{problems}");
+    }
+    let text = with("command = [\"./server\"]", "unit = \"nginx.service\"");
+    let scenario = parse(&text.replace("{server}", "127.0.0.1")).unwrap();
+    let unit = Existing::Unit("nginx.service".to_owned());
+    assert_eq!(scenario.service, Service::Running(unit));
+}
