@@ -184,8 +184,10 @@ mod tests {
 
     #[test]
     fn kin_are_read_behind_any_name() {
-        let one = Kin::parse(7, "7 (a ) b (c) S 3 5 6 0 -1").unwrap();
+        let stat = "7 (a ) b (c) S 3 5 6 0 -1 9 10 11 12 13 14 15 16 17 18 19 20 21 4711 23";
+        let one = Kin::parse(7, stat).unwrap();
         assert_eq!((one.parent, one.group, one.session), (3, 5, 6));
+        assert_eq!(one.started, 4711);
         assert!(Kin::parse(7, "7 (a").is_none() && Kin::parse(7, "").is_none());
     }
 
