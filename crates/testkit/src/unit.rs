@@ -1,7 +1,7 @@
 //! A control group with the name of a systemd unit, on machines with and without systemd.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rungwise_host::live::Live;
@@ -56,11 +56,23 @@ impl UnitGroup {
 
 impl Drop for UnitGroup {
     fn drop(&mut self) {
-        // A process that was killed leaves its group a moment later.
-        let since = clock::now();
-        while std::fs::remove_dir(&self.folder).is_err() && since.elapsed() < Duration::from_secs(5)
-        {
-            std::thread::yield_now();
-        }
+        remove_group(&self.folder);
     }
+}
+
+/// Removes the folder of a control group, which needs its processes to be gone.
+pub(crate) fn remove_group(folder: &Path) {
+    let mut removed = std::fs::remove_dir(folder);
+    // A process that was killed leaves its group a moment later.
+    let since = clock::now();
+    while removed.is_err() && since.elapsed() < Duration::from_secs(5) {
+        std::thread::yield_now();
+        removed = std::fs::remove_dir(folder);
+    }
+    // What is left on the machine is reported, unless a failure is being reported already.
+    assert!(
+        removed.is_ok() || std::thread::panicking(),
+        "cannot remove {}: {removed:?}",
+        folder.display()
+    );
 }

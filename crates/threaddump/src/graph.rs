@@ -263,8 +263,8 @@ impl<'d> Graph<'d> {
         nodes.count()
     }
 
-    /// Locks of virtual threads whose owner is unknown and that nobody got from the first of these dumps to the last: whoever waited in one
-    /// waits in the next. Each with its waiters and where they wait. Empty where the dumps are too few or too close together.
+    /// Locks of virtual threads whose owner is unknown and that no waiter got from the first of these dumps to the last: the waiters of each
+    /// dump wait in the next as well. Each with its waiters and where they wait. Empty where the dumps are too few or too close together.
     pub(crate) fn never_passed_on(dumps: &[&Self]) -> Vec<String> {
         let [first, .., last] = dumps else {
             return Vec::new();

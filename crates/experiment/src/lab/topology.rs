@@ -236,7 +236,7 @@ impl Topology {
         }
     }
 
-    /// The CPU time of all that lives in the namespace of the service, since nobody else does; nothing where it has none.
+    /// The CPU time of all processes in the namespace of the service, which it has to itself; none where it runs in that of the host.
     pub(super) fn namespace_cpu(&self) -> Option<CpuSource> {
         self.server_namespace().map(|server| {
             CpuSource::processes(

@@ -147,7 +147,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// What means nothing, or nobody, for a service that runs already.
+    /// Refuses keys that have no meaning for a service that runs already, and a process or unit that cannot exist.
     fn existing(&mut self, service: &ServiceTable, span: &Range<usize>, existing: &Existing) {
         if let Some((id, _)) = service.switches.first_key_value() {
             let message = "a service that runs already cannot be switched; give its 'command', or take the switches out";

@@ -206,7 +206,7 @@ mod tests {
         let tenths = |key| (10.0 * evidence.quantity(key, &subject).unwrap().value) as i64;
         assert_eq!(tenths(&keys::UNIX_FULL), 5);
         assert_eq!(tenths(&keys::UNIX_WAITING), 35);
-        // Each queue begins with other callers than the one before; at the end nobody waits.
+        // Each queue begins with other callers than the one before; at the end it is empty.
         assert_eq!(tenths(&keys::UNIX_ACCEPTS), 30);
         assert_eq!(evidence.each(&keys::UNIX_FULL).unwrap().len(), 1);
     }

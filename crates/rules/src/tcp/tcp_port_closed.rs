@@ -35,7 +35,7 @@ pub(crate) static RULE: Rule = Rule {
     knobs: &[],
     doc: Doc {
         looks_for: "More than 10 resets a second, and more than 20 % of the connections asked for, in most parts of the window, that are \
-            neither of connections closed with unread data nor of attempts of this host that failed. It acts where they are more than the \
+            neither of connections closed with unread data, nor of full accept queues, nor of attempts of this host that failed. It acts where they are more than the \
             connections accepted; else they are watched.",
         hurts: "Each of these clients gets \"connection refused\". The service has ended, has not started yet, or listens at another port or \
             address.",
@@ -55,9 +55,10 @@ fn judge(evidence: &Evidence) -> Judgement {
     let opened = evidence.host(&keys::TCP_OPENED)?;
     let connects = evidence.host(&keys::TCP_CONNECTS)?;
     let overflows = evidence.host(&keys::TCP_LISTEN_OVERFLOWS)?;
-    // Attempts of this host fail here or elsewhere, and only those that fail here are reset here.
-    let most = (resets.value - unread.value).max(0.0);
-    let refused = (most - failed.value).max(0.0);
+    // A full accept queue may answer with resets as well (tcp_abort_on_overflow). Attempts of this host fail here or elsewhere, and only
+    // those that fail here are reset here: where some fail elsewhere, this is too little.
+    let explained = unread.value + failed.value + overflows.value;
+    let refused = (resets.value - explained).max(0.0);
     let accepted = (opened.value - connects.value).max(0.0);
     let share = refused / (refused + accepted).max(f64::MIN_POSITIVE);
     let lasts = resets.lasts(|rate| rate > REFUSED.value);
@@ -68,10 +69,9 @@ fn judge(evidence: &Evidence) -> Judgement {
             .cite(failed.reading)
             .cite(opened.reading)
             .cite(connects.reading)
+            .cite(overflows.reading)
     };
-    // Where accept queues are full, they may answer with resets as well (tcp_abort_on_overflow).
-    let is_full = overflows.value > 0.0;
-    if refused <= REFUSED.value || share <= SHARE.value || !lasts || is_full {
+    if refused <= REFUSED.value || share <= SHARE.value || !lasts {
         let sentence = format!(
             "{} resets are left that no program sent and no failed attempt explains",
             say::rate(refused)

@@ -285,12 +285,12 @@ fn a_unit_is_measured_with_all_processes_of_its_group() {
     let service = format!("unit = \"{}\"", unit.name());
     expect_measured(server.tune_as(&bench, "measure = \"50ms\"", &service));
     assert_eq!(server.0.try_wait().unwrap(), None, "it was ended");
-    let nobody = server.tune_as(
+    let unknown = server.tune_as(
         &bench,
         "measure = \"50ms\"",
         "unit = \"rungwise-none.service\"",
     );
-    Ended::from(nobody.wait_with_output().unwrap())
+    Ended::from(unknown.wait_with_output().unwrap())
         .expect(4)
         .says(&["rungwise-none.service", "systemctl status"]);
 }

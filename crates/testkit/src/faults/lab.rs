@@ -13,6 +13,7 @@ use tempfile::{NamedTempFile, TempDir};
 
 use super::Result;
 use crate::Pair;
+use crate::unit::remove_group;
 
 /// Device of the answering end.
 pub(super) const DEVICE: &str = Pair::SERVER_DEVICE;
@@ -283,19 +284,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         for dir in &self.dirs {
-            let mut removed = std::fs::remove_dir(dir);
-            // A process that was killed leaves its group a moment later.
-            let since = rungwise_host::clock::now();
-            while removed.is_err() && since.elapsed() < Duration::from_secs(5) {
-                std::thread::yield_now();
-                removed = std::fs::remove_dir(dir);
-            }
-            // What is left on the machine is told, unless a failure is being told already.
-            assert!(
-                removed.is_ok() || std::thread::panicking(),
-                "cannot remove {}: {removed:?}",
-                dir.display()
-            );
+            remove_group(dir);
         }
     }
 }

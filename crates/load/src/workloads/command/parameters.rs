@@ -39,7 +39,7 @@ pub struct Parameters {
     pub metrics: BTreeMap<String, MetricPlace>,
 }
 
-/// Where a number stands in the output: either `pointer` or `pattern`.
+/// Where the output contains a number: a `pointer` or a `pattern`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricPlace {
