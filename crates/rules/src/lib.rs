@@ -87,6 +87,7 @@ pub static RULES: &[&Rule] = &[
     &jvm::gc_safepoints::RULE,
     &jvm::gc_stall::RULE,
     &jvm::gc_survivors_small::RULE,
+    &jvm::gc_threads_few::RULE,
     &jvm::gc_threshold_range::RULE,
     &jvm::gc_throughput::RULE,
     &jvm::gc_young_frequent::RULE,

@@ -87,6 +87,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("gc-safepoints", more(&keys::GC_SAFEPOINT_OUTSIDE)),
     ("gc-stall", more(&keys::GC_STALL_TIME)),
     ("gc-survivors-small", less(&keys::GC_AGE_THRESHOLD)),
+    ("gc-threads-few", less(&keys::GC_THROUGHPUT)),
     ("gc-threshold-range", more(&keys::GC_AGE_THRESHOLD_MAX)),
     ("gc-throughput", less(&keys::GC_THROUGHPUT)),
     ("gc-young-frequent", less(&keys::GC_YOUNG_INTERVAL)),

@@ -7,6 +7,7 @@ use rungwise_model::check::{Finding, Grade};
 use rungwise_model::evidence::{Evidence, Missing};
 use rungwise_model::keys;
 
+use super::gc_threads_few::{THREADS, few_threads};
 use super::late_start::FIXED_YOUNG;
 use super::options::Goal;
 use super::run::{Collector, OPTIONS, Run, each, seconds};
@@ -159,20 +160,6 @@ fn reason(run: &Run<'_>, what: &str) -> Finding {
         "{what}, and neither survivors nor the size explain it"
     ))
     .refuted_by("a log with -Xlog:gc+phases=debug that shows what took the time")
-}
-
-/// The option that bounds the threads of a pause.
-const THREADS: &str = "ParallelGCThreads=";
-
-/// Threads that somebody asked for, at most half of those that the JVM would take by itself, and these: all CPUs up to 8, then
-/// five for each eight (`WorkerPolicy::nof_parallel_worker_threads`).
-fn few_threads(run: &Run<'_>) -> Option<(u64, u64)> {
-    if run.collector() == Collector::Serial {
-        return None;
-    }
-    let (asked, cpus) = (run.size_of(THREADS)?, run.told(&keys::GC_CPUS)?);
-    let usual = cpus.min(8.0) + (cpus - 8.0).max(0.0) * 5.0 / 8.0;
-    (asked >= 1.0 && asked <= usual / 2.0).then_some((asked as u64, usual as u64))
 }
 
 /// Survivors take the time: promoted at the age from which on hardly anything dies they are copied less often.

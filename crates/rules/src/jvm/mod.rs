@@ -24,6 +24,7 @@ pub(crate) mod gc_remark_long;
 pub(crate) mod gc_safepoints;
 pub(crate) mod gc_stall;
 pub(crate) mod gc_survivors_small;
+pub(crate) mod gc_threads_few;
 pub(crate) mod gc_threshold_range;
 pub(crate) mod gc_throughput;
 pub(crate) mod gc_young_frequent;

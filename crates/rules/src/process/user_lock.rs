@@ -12,7 +12,8 @@ use crate::{Doc, Judgement, Rule, Threshold, say};
 const WAITERS: Threshold = Threshold {
     name: "threads that wait for one lock in every sample",
     value: 2.0,
-    origin: "own guess: one waiter is a moment, two in every sample are a queue",
+    origin: "measured by `cargo xtask faults --steps 5 --seed 8001`: a lock held for 1.7 ms by each request had no waiter in any sample \
+        (p99 from 0.4 to 2.4 ms), one held for 20 ms had 15 and lost 87 % of the requests",
 };
 
 const MOVING: Threshold = Threshold {

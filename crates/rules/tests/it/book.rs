@@ -247,7 +247,7 @@ fn a_casebook_that_cannot_be_meant_is_refused() {
         ("window = 10s", "", "expects nothing"),
         ("window = 10s", "perhaps", "neither act"),
         ("window = 10s", "act host high", "SUBJECT"),
-        ("window = 10s", "act moon high high", "no kind"),
+        ("window = 10s", "act moon high high", "not a kind"),
         ("window = 10s", "undecided nothing.known", "no such key"),
     ] {
         let refused = Book::parse(&case(evidence, outcome))

@@ -20,6 +20,7 @@ const APART: f64 = 0.2;
 const OF_WORDS: &[&str] = &[
     "deadlock",
     "gc-log-poor",
+    "gc-threads-few",
     "irq-affinity-reverted",
     "irq-hint-ignored",
     "process-stopped",

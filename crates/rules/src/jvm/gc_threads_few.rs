@@ -1,0 +1,116 @@
+//! `gc-threads-few`: an option lets fewer threads collect than there are CPUs.
+
+use rungwise_model::check::{Finding, Grade};
+use rungwise_model::evidence::{Evidence, Missing};
+use rungwise_model::keys;
+
+use super::run::{Collector, OPTIONS, Run, SHORT, each};
+use crate::{Doc, Judgement, Rule, Threshold, say};
+
+const FEW: Threshold = Threshold {
+    name: "threads that may collect, as a share of those that the JVM would take by itself",
+    value: 0.5,
+    origin: "measured by `cargo xtask faults --random 24 --seed 7002 --layer jvm`: one thread on two CPUs, Parallel, JDK 21, took p99 of \
+        the program from 7 to 54 ms",
+};
+
+const PAUSES: Threshold = Threshold {
+    name: "share of the run in collection pauses, from which on shorter ones are worth having",
+    value: 0.01,
+    origin: "HotSpot's own goal for G1 and Parallel, GCTimeRatio=99",
+};
+
+const MUCH: Threshold = Threshold {
+    name: "the same, much",
+    value: 0.1,
+    origin: "the line of gc-throughput, after jifa",
+};
+
+pub(crate) static RULE: Rule = Rule {
+    id: "gc-threads-few",
+    topic: "jvm",
+    summary: "-XX:ParallelGCThreads leaves CPUs idle during pauses",
+    needs: &[
+        &keys::GC_COLLECTOR,
+        &keys::GC_CPUS,
+        &keys::GC_FLAGS,
+        &keys::GC_PAUSE_LONGEST,
+        &keys::GC_SECONDS,
+        &keys::GC_THROUGHPUT,
+    ],
+    thresholds: &[FEW, PAUSES, MUCH, SHORT],
+    knobs: &[OPTIONS],
+    doc: Doc {
+        looks_for: "-XX:ParallelGCThreads at half or less of what the JVM would choose for its CPUs.",
+        hurts: "Every pause does its work with fewer threads, and so lasts longer.",
+        todo: "Remove -XX:ParallelGCThreads. In a container with a quota, set -XX:ActiveProcessorCount instead, \
+            from which the JVM derives all its thread counts.",
+        wrong: "Somebody may have reserved the other CPUs for other programs on this host. Pauses that do little work, or that copy \
+            one long linked list, do not get shorter with more threads.",
+        sources: "HotSpot, WorkerPolicy::nof_parallel_worker_threads: all CPUs up to 8, then five of each eight.",
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    each(evidence, &keys::GC_FLAGS, of_run)
+}
+
+/// The option that bounds the threads of a pause.
+pub(super) const THREADS: &str = "ParallelGCThreads=";
+
+/// Threads that the command line lets collect, at most half of those that the JVM would take by itself, and these: all CPUs up
+/// to 8, then five for each eight (`WorkerPolicy::nof_parallel_worker_threads`). Reads `gc.collector`, `gc.cpus`, `gc.flags`.
+pub(super) fn few_threads(run: &Run<'_>) -> Option<(u64, u64)> {
+    if run.collector() == Collector::Serial {
+        return None;
+    }
+    let (asked, cpus) = (run.size_of(THREADS)?, run.told(&keys::GC_CPUS)?);
+    let usual = cpus.min(8.0) + (cpus - 8.0).max(0.0) * 5.0 / 8.0;
+    (asked >= 1.0 && asked <= usual * FEW.value).then_some((asked as u64, usual as u64))
+}
+
+fn of_run(run: &Run<'_>) -> Result<Finding, Missing> {
+    if run.collector() == Collector::Serial {
+        return Ok(Finding::clear("the Serial collector has one thread"));
+    }
+    if run.size_of(THREADS).is_none() {
+        return Ok(Finding::clear(
+            "the JVM chooses the number of its GC threads",
+        ));
+    }
+    let cpus = run.number(&keys::GC_CPUS)?;
+    let Some((asked, usual)) = few_threads(run) else {
+        let sentence = "-XX:ParallelGCThreads is more than half of what the JVM would choose";
+        return Ok(Finding::clear(sentence).cite(cpus.reading));
+    };
+    let throughput = run.number(&keys::GC_THROUGHPUT)?;
+    let paused = 1.0 - throughput.value;
+    let sentence = format!(
+        "-XX:ParallelGCThreads={asked} where the JVM would choose {usual} GC threads; pauses take {} of the run",
+        say::percent(paused),
+    );
+    let finding = if paused >= PAUSES.value && !run.is_short() {
+        run.act(sentence).severity(if paused > MUCH.value {
+            Grade::High
+        } else {
+            Grade::Medium
+        })
+    } else {
+        run.watch(sentence)
+    };
+    let finding = finding
+        .expect("pauses shorter by as much as their work can be shared")
+        .refuted_by(
+            "user time of the pauses far below threads x real time: there is nothing to share",
+        );
+    let finding = run.take_out(finding, &[THREADS]);
+    Ok(run.cite(
+        finding,
+        &[
+            &keys::GC_CPUS,
+            &keys::GC_THROUGHPUT,
+            &keys::GC_PAUSE_LONGEST,
+        ],
+    ))
+}
