@@ -61,7 +61,7 @@ pub fn count(tool: &Rungwise, repeats: usize) -> Result<String> {
         .collect();
     Ok(format!(
         "\n## False keeps\n\n`rungwise tune benches/aa.toml`, whose rungs change nothing, {repeats} times: **{kept} false keeps** in {rungs} rungs ({}). The \
-         stated alpha is 1 % over a ladder. The interval of the A/A check held zero in {aa_clean} of {repeats}.\n",
+         stated alpha is 1 % over a ladder. The interval of the A/A check contained zero in {aa_clean} of {repeats}.\n",
         outcomes.join(", ")
     ))
 }

@@ -1,4 +1,4 @@
-//! Bare loops: what the system calls of a transaction cost on this machine with nothing around them.
+//! Bare loops: the cost of a transaction's system calls alone on this machine.
 //!
 //! The kernel's share of a transaction differs by a factor of more than two between CPUs, so our own code is
 //! judged against these loops, in the same rounds. They make the system calls of the ladder's second line (same
@@ -37,7 +37,7 @@ const CLIENT_BATCH: usize = 64;
 const SERVER_BATCH: usize = 32;
 /// Room for a datagram; no multiple of 2048, or the first bytes of all would compete for a few cache sets.
 const ROOM: usize = 2048 + 64;
-/// Silence after which the client gives up on requests without a reply, milliseconds. A guess: hundreds of round
+/// Time without a reply after which the client gives up, milliseconds. A guess: hundreds of round
 /// trips with all requests under way.
 const SILENCE_MS: c_int = 500;
 /// How long a server may outlive the run it is for.
@@ -60,7 +60,7 @@ pub fn load(lab: &Lab, cpus: &str, port: u16, window: Duration, servers: &[u32])
     // A lost request is never sent again: from then on its socket has less depth than ours.
     if load.report["lost"] != 0 {
         bail!(
-            "the bare client lost {} requests, so its figures are no floor; repeat on a quieter machine",
+            "the bare client lost {} requests, so its figures are not a floor; repeat on a quieter machine",
             load.report["lost"]
         );
     }
@@ -89,8 +89,8 @@ pub fn run_if_asked(words: &[String]) -> Option<Result<()>> {
         ECHO => server,
         _ => return None,
     };
-    let asked = address.parse().context("no IPv4 address and port");
-    let length = seconds.parse().context("no number of seconds");
+    let asked = address.parse().context("not an IPv4 address and port");
+    let length = seconds.parse().context("not a number of seconds");
     Some(asked.and_then(|address| run(address, Duration::from_secs(length?))))
 }
 

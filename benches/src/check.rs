@@ -1,4 +1,4 @@
-//! What `check` costs: while it watches, for a look at a large host, and to judge a capture.
+//! The cost of `check`: while it watches, for one sample of a large host, and to judge a capture.
 //!
 //! The large host is a process of this program with 500 threads that sleep and pairs of connected TCP sockets on
 //! loopback, beside whatever else this machine runs; the rest is counted in the table. CPU time is that of the
@@ -42,7 +42,7 @@ enum Target {
     Share(f64),
     /// Milliseconds and MiB; a size of 0 has no target.
     Once { ms: f64, mib: f64 },
-    /// Told for what it is.
+    /// Reported without a target.
     None,
 }
 
@@ -72,7 +72,7 @@ const ROWS: &[Row] = &[
         target: Target::Share(0.03),
     },
     Row {
-        what: "one look",
+        what: "one sample",
         sockets: 5_000,
         arguments: &["--for", "0s", "--no-stacks"],
         target: Target::Once {
@@ -81,7 +81,7 @@ const ROWS: &[Row] = &[
         },
     },
     Row {
-        what: "one look",
+        what: "one sample",
         sockets: 100_000,
         arguments: &["--for", "0s", "--no-stacks"],
         target: Target::Once {
@@ -95,10 +95,10 @@ const ROWS: &[Row] = &[
 pub fn cost(tool: &Rungwise, rounds: usize) -> Result<String> {
     let mut page = format!(
         "\n## Cost of check\n\n`cargo run --release --manifest-path benches/Cargo.toml -- check --rounds {rounds}`\n\n\
-         A process with {THREADS} sleeping threads and TCP sockets in pairs beside what this machine runs anyway; {rounds} \
-         rounds. CPU of the whole process, start and end included. A target for one look is on the clock, met where CPU \
-         and clock are both below it.\n\n\
-         | what | sockets | CPU, ms | of one CPU | clock, ms | memory, MiB | target | foreign |\n|---|---|---|---|---|---|---|---|\n"
+         A process with {THREADS} sleeping threads and pairs of TCP sockets, in addition to the machine's other processes; {rounds} \
+         rounds. CPU of the whole process, including start and end. The target for one sample is wall-clock time; it is met if CPU \
+         and wall-clock time are both below it.\n\n\
+         | what | sockets | CPU, ms | of one CPU | wall clock, ms | memory, MiB | target | foreign |\n|---|---|---|---|---|---|---|---|\n"
     );
     // First: the kernel remembers the connections of the last row for a minute after their end.
     let bundle =
@@ -134,7 +134,7 @@ pub fn cost(tool: &Rungwise, rounds: usize) -> Result<String> {
     Ok(page)
 }
 
-/// Judging a capture of the host that stands now.
+/// Judging a capture of the current host.
 fn judging(tool: &Rungwise, rounds: usize, bundle: &std::path::Path) -> Result<String> {
     let host = Large::start(5_000)?;
     let mut capture = Command::new(tool.path());
@@ -150,7 +150,7 @@ fn judging(tool: &Rungwise, rounds: usize, bundle: &std::path::Path) -> Result<S
             .args(["--fail-on", "never"]);
     })?;
     let whole = line(
-        "judge a capture: the whole command, unpacking and printing included",
+        "judge a capture: the whole command, including unpacking and printing",
         "5000",
         &Target::None,
         &seen,
@@ -175,7 +175,7 @@ fn rules(bundle: &std::path::Path, rounds: usize) -> Result<Seen> {
         let took = began.elapsed().as_secs_f64() * 1e3;
         seen.foreign = seen.foreign.max(foreign.close().foreign);
         if findings.is_empty() {
-            bail!("no rule said anything of {}", bundle.display());
+            bail!("no rule had a result for {}", bundle.display());
         }
         // One thread that waits for nothing: its CPU time is at most the clock's.
         seen.clock_ms.push(took);
@@ -293,8 +293,8 @@ pub fn stand_if_asked(words: &[String]) -> Option<Result<()>> {
 }
 
 fn stand(sockets: &str, threads: &str) -> Result<()> {
-    let pairs = sockets.parse::<usize>().context("no number of sockets")? / 2;
-    let threads = threads.parse().context("no number of threads")?;
+    let pairs = sockets.parse::<usize>().context("not a number of sockets")? / 2;
+    let threads = threads.parse().context("not a number of threads")?;
     let mut kept = Vec::with_capacity(2 * pairs);
     let listener = TcpListener::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
     let target = listener.local_addr()?;

@@ -1,4 +1,4 @@
-//! One request under way: `sockperf ping-pong` and `rungwise load udp`, each against its own echo server.
+//! One outstanding request: `sockperf ping-pong` and `rungwise load udp`, each against its own echo server.
 //!
 //! sockperf's messages carry its own header, so the servers cannot be shared. Server on CPU 0, client on
 //! CPU 1, 100-byte messages; sockperf prints half the round trip unless `--full-rtt` is given.
@@ -96,7 +96,8 @@ pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
         )
     };
     Ok(format!(
-        "\n## One request at a time\n\nServer on CPU 0, client on CPU 1, 100 bytes, {} s a run, {rounds} rounds, each client with its own echo server. Target: not \
+        "\n## One request at a time\n\nServer on CPU 0, client on CPU 1, 100 bytes, {} s per run, {rounds} rounds, each client with its \
+         own echo server. Target: not \
          slower.\n\n| client | thousand transactions/s | ratio | median round trip, us | client CPU us per transaction | foreign |\n|---|---|---|---|---|---|\n{}{}",
         window.as_secs(),
         row(

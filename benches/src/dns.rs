@@ -54,7 +54,8 @@ pub fn compare(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
     }
     let word = |met: bool| if met { "met" } else { "missed" };
     Ok(format!(
-        "\n## DNS queries against nsd\n\nOne nsd with two processes on CPUs 0 and 1, {NAMES} names; 16 sockets, 256 queries under way, {} s a run, \
+        "\n## DNS queries against nsd\n\nOne nsd with two processes on CPUs 0 and 1, {NAMES} names; 16 sockets, 256 outstanding queries, \
+         {} s per run, \
          {rounds} rounds. rungwise pins its threads, dnsperf cannot. Target 2 x: {} by sockets, {} by AF_XDP.\n\n\
          | client | thousand queries per client CPU-second | thousand queries/s | ratio | lost | foreign |\n|---|---|---|---|---|---|\n{rows}",
         window.as_secs(),

@@ -26,7 +26,7 @@ const BYTES: u64 = 210_000_000;
 /// Most time that a reader may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// How the lines of a log are kept.
+/// The wrapper of a log's lines.
 type Kept = fn(&[u8]) -> Vec<u8>;
 
 /// What is read, where it comes from, how it is kept, and what grep counts in it.
@@ -69,7 +69,7 @@ const LOGS: &[(&str, &str, Kept, &str)] = &[
         "[ParNew",
     ),
     (
-        "that of Cassandra's flags in a file of containerd",
+        "the log with Cassandra's flags in a containerd file",
         CMS,
         containerd,
         "[ParNew",
@@ -156,7 +156,7 @@ pub fn speed(rounds: usize) -> Result<String> {
     let mut page = format!(
         "\n## Reading GC logs\n\n`cargo run --release --manifest-path benches/Cargo.toml -- gclog --rounds {rounds}`\n\n\
          Each log is {} MB; {rounds} rounds, parser and `grep -c -F` (C locale) in alternating order. MB per CPU second.\n\n\
-         | log | parser | grep -c | parser / grep | memory, MiB | what it found |\n|---|---|---|---|---|---|\n",
+         | log | parser | grep -c | parser / grep | memory, MiB | result |\n|---|---|---|---|---|---|\n",
         BYTES / 1_000_000
     );
     for (what, source, kept, word) in LOGS {

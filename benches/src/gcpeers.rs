@@ -36,11 +36,11 @@ pub fn compare(tool: &Rungwise, rounds: usize) -> Result<String> {
 fn in_folder(tool: &Rungwise, rounds: usize, folder: &Path) -> Result<String> {
     let peers = Peers::fetch(folder)?;
     let mut page = format!(
-        "\n## Reading GC logs beside others\n\n\
+        "\n## Reading GC logs: other tools\n\n\
          `cargo run --release --manifest-path benches/Cargo.toml -- gcpeers --rounds {rounds}`\n\n\
-         Logs of {} MB; {rounds} rounds, in turns. GCViewer 1.36 by its command line, GCToolkit 3.5.0 with a program that counts \
+         Logs of {} MB; {rounds} rounds, interleaved. GCViewer 1.36 by its command line, GCToolkit 3.5.0 with a program that counts \
          pauses, both with `-Xmx8g`.\n\n\
-         | log | reader | MB per CPU second | wall, s | memory, MiB | pauses | their sum, s |\n|---|---|---|---|---|---|---|\n",
+         | log | reader | MB per CPU second | wall, s | memory, MiB | pauses | total pause time, s |\n|---|---|---|---|---|---|---|\n",
         BYTES / 1_000_000
     );
     for (what, log) in [
@@ -148,7 +148,7 @@ impl Peers {
             .arg(&summary)
             .args(["-t", "SUMMARY"]);
         let done = process::run(&mut command, LIMIT)?;
-        let text = std::fs::read_to_string(&summary).context("no summary of GCViewer")?;
+        let text = std::fs::read_to_string(&summary).context("GCViewer wrote no summary")?;
         let of = |name: &str| {
             let row = text.lines().find_map(|line| line.strip_prefix(name));
             let value = row.and_then(|row| row.split(';').nth(1));
@@ -193,7 +193,7 @@ fn unified(folder: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Repeated as it is: dates and uptimes fall back where it begins anew.
+/// Repeated unchanged: dates and uptimes go back at each repetition.
 fn cms(folder: &Path) -> Result<PathBuf> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/gclog/corpus");
     let mut command = Command::new("gzip");

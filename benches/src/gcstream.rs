@@ -1,4 +1,4 @@
-//! What reading GC logs takes, whatever their length: a stream of 5 GB, the page of 500 MB, and a quiet log that is followed.
+//! Cost of reading GC logs of any length: a stream of 5 GB, the page of 500 MB, and a quiet log that is followed.
 //!
 //! The stream is made as it is read: a log of the corpus (JDK 17, G1) round after round, with uptimes and numbers that go
 //! on. CPU time and memory are those of `rungwise` alone, by `wait4(2)`; the writer is this process.
@@ -115,7 +115,7 @@ fn quiet(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
     let measured = (0..rounds).try_for_each(|_| {
         let short = follow(Duration::from_millis(1))?;
         let long = follow(window)?;
-        ensure!(long.wall >= window, "it did not wait");
+        ensure!(long.wall >= window, "--follow ended too early");
         let more = long.cpu.as_secs_f64() - short.cpu.as_secs_f64();
         shares.push(more / window.as_secs_f64() * 100.0);
         memory.push(long.peak_kib / 1024.0);
@@ -125,7 +125,7 @@ fn quiet(tool: &Rungwise, rounds: usize, window: Duration) -> Result<String> {
     measured?;
     let met = median(&shares) < 0.1;
     Ok(format!(
-        "| `jvm gc --follow`, a quiet log, {} s, less start and report | {} % | {:.1} | | 0.1 %: {} |\n",
+        "| `jvm gc --follow`, a quiet log, {} s, without start and report | {} % | {:.1} | | 0.1 %: {} |\n",
         window.as_secs(),
         spread(&shares, 3),
         median(&memory),

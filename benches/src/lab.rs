@@ -95,7 +95,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Somebody in the server's namespace has bound `port` of UDP.
+    /// A process in the server's namespace has bound UDP `port`.
     pub fn is_bound(&self, port: u16) -> bool {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.server, "cat", "/proc/net/udp"]);
@@ -131,7 +131,7 @@ fn remove(name: &str) {
     // Also after an interrupt, hence not through `process`.
     let status = Command::new("ip").args(["netns", "delete", name]).status();
     if !status.is_ok_and(|status| status.success()) {
-        eprintln!("cannot remove the namespace {name}; do: ip netns delete {name}");
+        eprintln!("cannot remove the namespace {name}; run: ip netns delete {name}");
     }
 }
 

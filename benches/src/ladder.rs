@@ -1,5 +1,5 @@
-//! What a transaction costs on both sides at the foot and at the top of the ladder, without the tuner, and
-//! what it costs where one side is a bare loop: the floor of this machine, which our own code is judged by.
+//! The cost of a transaction on both sides at the bottom and at the top of the ladder, without the tuner, and with a bare loop on one
+//! side: the floor of this machine, against which our code is judged.
 //!
 //! Two workers and two client threads on two CPUs over veth, 100 bytes. Configurations take turns within a
 //! round. The CPU time of the client comes from wait4(2), that of the server from `schedstat`.
@@ -176,10 +176,11 @@ pub fn measure(tool: &Rungwise, rounds: usize, window: Duration) -> Result<Strin
     let server = ratios(&batches.server_us, &costs[BARE_SERVER].server_us);
     let client = ratios(&batches.client_us, &costs[BARE_CLIENT].client_us);
     Ok(format!(
-        "\n## Cost of a transaction\n\nTwo server workers and two client threads on two CPUs, {} s a run, {rounds} rounds. Targets: server and client at most \
-         1.5 us each on one line without bursts: {}; one of them at least 1.5 x the first line with the same client: {}; bursts at least 5 million/s: {}. CPU of our server and client \
-         over that of a bare loop in the same place: **{}** and **{}**. CPU of the client by AF_XDP on the last line over that of the sockets' on the \
-         second: **{}**.\n\n| configuration | server us per transaction | client us per transaction | thousand \
+        "\n## Cost of a transaction\n\nTwo server workers and two client threads on two CPUs, {} s per run, {rounds} rounds. Targets: \
+         server and client at most 1.5 us each on one line without bursts: {}; one of these lines at least 1.5 x the first line with the \
+         same client: {}; bursts at least 5 million/s: {}. CPU of our server and client relative to a bare loop in the same place: **{}** \
+         and **{}**. CPU of the AF_XDP client on the last line relative to the socket client on the second: **{}**.\n\n| \
+         configuration | server us per transaction | client us per transaction | thousand \
          transactions/s | rate, ratio to the first line with the same client | foreign |\n|---|---|---|---|---|---|\n{rows}",
         window.as_secs(),
         word(cheapest <= 1.5),

@@ -1,4 +1,4 @@
-//! What the figures hold for: machine, kernel, date, versions; and the peers' installation.
+//! The setup of the figures: machine, kernel, date, versions; and the installation of peers.
 
 use std::fs;
 use std::path::Path;
@@ -122,7 +122,8 @@ pub fn describe(tool: &Rungwise) -> Result<String> {
     );
     Ok(format!(
         "- machine: {cpus} x {}, {gib:.0} GiB, Linux {}\n- date: {} UTC\n- rungwise: {} at {commit}\n- peers: {packages}\n- command: `{}`\n- a cell is the \
-         median of the rounds [smallest-largest]; a ratio is taken within each round; foreign is the CPU use of all else, the largest of the rounds\n",
+         median of the rounds [smallest-largest]; a ratio is taken within each round; foreign is the CPU use of all other processes, the \
+         largest of the rounds\n",
         model.trim(),
         kernel.trim(),
         first("date", &["-u", "+%Y-%m-%d %H:%M"]),

@@ -35,19 +35,19 @@ const USAGE: &str = "usage: rungwise-benches [dns|depth1|ladder|aa|check|gclog|g
 
   dns      rungwise load udp --dns and dnsperf against the same nsd
   depth1   rungwise and sockperf ping-pong, each against its own echo server
-  ladder   CPU per transaction of server and client, beside bare loops; same-flow bursts
+  ladder   CPU per transaction of server and client, compared with bare loops; same-flow bursts
   aa       repeats of tune with identical variants: false keeps
-  check    CPU, time and memory of check: watching, one look, judging a capture
-  gclog    the parser of GC logs beside grep; needs neither root nor a build of rungwise
-  gcpeers  jvm gc beside GCViewer and GCToolkit, which Maven fetches; needs no root
+  check    CPU, time and memory of check: watching, one sample, judging a capture
+  gclog    the GC log parser against grep; needs neither root nor a build of rungwise
+  gcpeers  jvm gc against GCViewer and GCToolkit, which Maven fetches; needs no root
   gcstream memory and speed over 5 GB of log, its page, --follow on a quiet log; needs no root
-  threads  the parser of thread dumps beside grep; needs neither root nor a build of rungwise
-  all      the nine of them
+  threads  the thread dump parser against grep; needs neither root nor a build of rungwise
+  all      all nine benches
 
   --rounds N    interleaved rounds of each comparison (5)
   --seconds N   length of each run (5)
   --repeats N   repeats of the A/A ladder (20)
-  --binary FILE this rungwise instead of a release build of the checkout
+  --binary FILE use this rungwise instead of a release build of the checkout
   -o FILE       write the tables to FILE instead of standard output";
 
 /// What was asked for.
@@ -192,11 +192,11 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args> {
             "--repeats" => args.repeats = value()?.parse().context("--repeats takes a number")?,
             "--binary" => args.binary = Some(value()?.into()),
             "-o" => args.output = Some(value()?.into()),
-            _ => bail!("unknown word {word}\n{USAGE}"),
+            _ => bail!("unknown argument {word}\n{USAGE}"),
         }
     }
     if args.rounds == 0 || args.window.is_zero() || args.repeats == 0 {
-        bail!("rounds, seconds and repeats start at 1\n{USAGE}");
+        bail!("rounds, seconds and repeats must be at least 1\n{USAGE}");
     }
     Ok(args)
 }

@@ -29,12 +29,12 @@ pub fn stop_on_signals() {
 /// Fails after an interrupt.
 pub fn check_stopped() -> Result<()> {
     if STOPPED.load(Ordering::Relaxed) {
-        bail!("interrupted; processes and namespaces are removed");
+        bail!("interrupted; removing processes and namespaces");
     }
     Ok(())
 }
 
-/// What a program that ran to its end said and used.
+/// The output and resource use of a program that ran to its end.
 pub struct Finished {
     pub stdout: String,
     pub stderr: String,

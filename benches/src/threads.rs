@@ -2,7 +2,7 @@
 //!
 //! The dumps are generated, in the form of `jcmd PID Thread.print -l` of JDK 17: a pool whose threads wait for work, a pool that
 //! runs, and a queue before one lock. All dumps are held until the last is read, since they are compared with one another, so
-//! memory grows with them: it stands beside the size.
+//! memory grows with them: the table shows both.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -65,7 +65,7 @@ pub fn speed(rounds: usize) -> Result<String> {
     let mut page = format!(
         "\n## Reading thread dumps\n\n`cargo run --release --manifest-path benches/Cargo.toml -- threads --rounds {rounds}`\n\n\
          {rounds} rounds, parser with its summary and `grep -c -F` (C locale) in alternating order. MB per CPU second.\n\n\
-         | dumps | parser | grep -c | parser / grep | memory, MiB | what it found |\n|---|---|---|---|---|---|\n",
+         | dumps | parser | grep -c | parser / grep | memory, MiB | result |\n|---|---|---|---|---|---|\n",
     );
     for (what, dumps, threads, frames) in INPUTS {
         let scratch = Scratch::with(|file| {

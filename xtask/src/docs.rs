@@ -57,7 +57,7 @@ pub fn run(tree: &Tree, check: bool) -> Result<ExitCode> {
         } else {
             std::fs::remove_file(tree.join(file))
                 .with_context(|| format!("cannot remove {file}"))?;
-            eprintln!("xtask: removed {file}, which nothing generates");
+            eprintln!("xtask: removed {file}, which is no longer generated");
         }
     }
     for_packagers(tree, &binary)?;

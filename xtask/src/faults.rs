@@ -1,7 +1,7 @@
 //! `cargo xtask faults`: truth as a number. Plants faults, confirms each by other means, asks `rungwise`, and scores what it says.
 //!
 //! Kinds are data (`xtask/faults`); a trial follows from a seed. Whether a fault hurts is decided by the load alone: the rate and the tail of
-//! a client that keeps its timetable, with the fault and without. So the reader is held against harm, and not against what it was told.
+//! a client with a fixed schedule, with the fault and without. So the reader is compared with harm, not with what was planted.
 
 #![expect(clippy::print_stdout, reason = "the table is the result of the chore")]
 
@@ -41,20 +41,20 @@ const PRECONDITION: u8 = 4;
 /// Where lines for later analysis go.
 const LINES: &str = "target/faults";
 
-/// Plant faults, ask rungwise, and score what it says.
+/// Plant faults, run rungwise, and score its findings.
 #[derive(Clone, Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is an option of the command line"
 )]
 pub struct Options {
-    /// Draw so many trials instead of the small fixed set.
+    /// Run N random trials instead of the small fixed set.
     #[arg(long, value_name = "N")]
     random: Option<usize>,
-    /// Measure a curve: so many trials of each kind, at evenly spaced severities, in the first of its places with nothing beside.
+    /// Measure a curve: N trials of each kind at evenly spaced severities, in its first place, without a second fault or neighbour.
     #[arg(long, value_name = "N", requires = "kind", conflicts_with_all = ["random", "severity", "rehearse"], value_parser = clap::value_parser!(u16).range(2..))]
     steps: Option<u16>,
-    /// Where the draw begins; default: drawn from the clock and printed.
+    /// Seed of the random trials; default: taken from the clock and printed.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// Only these kinds; may be repeated.
@@ -69,19 +69,19 @@ pub struct Options {
     /// Print the kinds, with the rules that name each, and plant nothing.
     #[arg(long)]
     list: bool,
-    /// Plant each kind for a moment under little load and print what confirms it; nobody is judged.
+    /// Plant each kind briefly under little load and print what confirms it; no reader is judged.
     #[arg(long, conflicts_with = "write")]
     rehearse: bool,
-    /// Keep these trials in place of those that were kept, and write the page docs/truth.md and the curves of rules of them.
+    /// Replace the stored trials with these, and write docs/truth.md and the curves of rules from them.
     #[arg(long)]
     write: bool,
-    /// With --write: add these trials to those that were kept.
+    /// With --write: add these trials to the stored ones.
     #[arg(long, requires = "write")]
     append: bool,
-    /// Plant nothing; take the trials of an earlier run from the lines that it left, or kept trials. May be repeated.
+    /// Plant nothing; read the trials of an earlier run from its lines in FILE, or stored trials. May be repeated.
     #[arg(long, value_name = "FILE", requires = "write", conflicts_with_all = ["random", "steps", "kind", "layer", "severity", "rehearse"])]
     from: Vec<PathBuf>,
-    /// Only look whether the packages are there; install nothing.
+    /// Only check that the packages are installed; install nothing.
     #[arg(long)]
     no_install: bool,
     /// The rungwise to judge; default: target/release/rungwise or target/debug/rungwise, whichever is newer.
@@ -124,9 +124,7 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
         (None, None) => Plan::fixed(&kinds, &wanted),
     };
     let Some(rungwise) = options.rungwise.clone().or_else(|| built(tree)) else {
-        eprintln!(
-            "xtask: no rungwise is built; run `cargo build` first, or name one with --rungwise"
-        );
+        eprintln!("xtask: rungwise is not built; run `cargo build` first, or pass --rungwise PATH");
         return Ok(ExitCode::from(PRECONDITION));
     };
     if !test::provide(options.no_install)? {
@@ -246,7 +244,7 @@ pub fn run(tree: &Tree, options: &Options) -> Result<ExitCode> {
 
 /// Drives a service as an order says and prints what was seen, for `faults`.
 pub fn load(order: &str) -> Result<ExitCode> {
-    let order = serde_json::from_str(order).context("cannot read the order")?;
+    let order = serde_json::from_str(order).context("cannot parse the order (JSON)")?;
     println!("{}", serde_json::to_string(&client::drive(&order))?);
     Ok(ExitCode::SUCCESS)
 }

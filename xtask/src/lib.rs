@@ -6,7 +6,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stderr,
-    reason = "chores read the source tree, start cargo and apt, and talk to the person who called them"
+    reason = "chores read the source tree, start cargo and apt, and print to the user"
 )]
 
 pub mod docs;

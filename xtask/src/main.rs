@@ -1,5 +1,5 @@
 //! `cargo xtask`: the command line of the chores. Exit 0 done, 1 failed, 4 a precondition is missing.
-#![expect(clippy::print_stderr, reason = "errors go to the person who called")]
+#![expect(clippy::print_stderr, reason = "errors are printed for the user")]
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,15 +22,15 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Chore {
-    /// Run every test; installs the Debian packages they need and says which.
+    /// Run every test; installs the Debian packages that they need and lists them.
     Test {
-        /// Only look whether the packages are there; install nothing.
+        /// Only check that the packages are installed; install nothing.
         #[arg(long)]
         no_install: bool,
-        /// Only tests that need no root, no packages and no JVM: of every crate below the binary, and its recorded hosts.
+        /// Only tests that need no root, no packages and no JVM: those of every crate below the binary, and the recorded hosts.
         #[arg(long, conflicts_with = "no_install")]
         fast: bool,
-        /// Handed on to `cargo test --workspace`.
+        /// Arguments for `cargo test --workspace`.
         #[arg(last = true)]
         args: Vec<String>,
     },
@@ -46,22 +46,22 @@ enum Chore {
         kind: Kind,
         /// Its id: `net.rps_cpus`, `tcp/accept-queue-overflow`, `net/proc-net-snmp`, `rpc-echo`.
         id: String,
-        /// How far a knob reaches; the folder of its file.
+        /// Scope of a knob; the folder of its file.
         #[arg(long, value_enum, default_value_t = Scope::Netns)]
         scope: Scope,
     },
-    /// Take out of a recorded capture what belongs to others: their processes, spare devices, names in stacks.
+    /// Remove other people's data from a recorded capture: processes, unused devices, names in stacks.
     Prune {
-        /// What `rungwise capture --mask-addresses` wrote.
+        /// Output of `rungwise capture --mask-addresses`.
         capture: PathBuf,
         /// The file to write; may be the same.
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
-        /// Let the kernel command line end after this word.
+        /// Cut the kernel command line after this word.
         #[arg(long, value_name = "WORD")]
         command_line_to: Option<String>,
     },
-    /// Provide the JVMs whose logs the tests read, as `java-8` to `java-25` below the target folder; `test` does so too.
+    /// Provide the JVMs whose logs the tests read, as `java-8` to `java-25` below the target folder; `test` does this too.
     Jvms,
     /// Ask real JVMs for their flags and write the tables of `rungwise jvm flags`.
     JvmFlags {
@@ -69,7 +69,7 @@ enum Chore {
         #[arg(required = true, value_name = "RELEASE=JAVA")]
         javas: Vec<String>,
     },
-    /// Plant faults, confirm each by other means, ask rungwise, and score what it says; without `--random` a small fixed set.
+    /// Plant faults, confirm each by other means, run rungwise, and score its findings; without `--random` a small fixed set.
     Faults(xtask::faults::Options),
     /// The paced client of `faults`.
     #[command(hide = true)]
@@ -77,7 +77,7 @@ enum Chore {
         /// An order as JSON.
         order: String,
     },
-    /// The service of `faults` whose faults no program of Debian has.
+    /// The service of `faults` for faults that no Debian program can have.
     #[command(hide = true)]
     FaultsApp {
         /// Address and port.

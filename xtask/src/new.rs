@@ -23,7 +23,7 @@ pub const STUB: &str = concat!("TO-BE-", "WRITTEN");
 /// What can be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
-    /// Judges evidence: TOPIC/ID, named after the sickness.
+    /// Judges evidence: TOPIC/ID, named after the problem.
     Rule,
     /// A setting of a machine or a service: SCOPE.NAME, the system's own name.
     Knob,
@@ -108,7 +108,7 @@ impl<'a> Draft<'a> {
         if !status.is_ok_and(|status| status.success()) {
             eprintln!("xtask: run `cargo fmt`");
         }
-        eprintln!("xtask: fill in every {STUB}; the house tests refuse it");
+        eprintln!("xtask: replace every {STUB}; the house tests reject it");
         Ok(())
     }
 }
@@ -123,7 +123,7 @@ impl<'a> Id<'a> {
     /// Splits at the first `mark`; both parts are lower case words.
     fn split(id: &'a str, mark: char, example: &str) -> Result<Self> {
         let Some((folder, name)) = id.split_once(mark) else {
-            bail!("cannot use the id {id}: it has no {mark:?}; write it like {example}");
+            bail!("cannot use the id {id}: it lacks {mark:?}; write it like {example}");
         };
         word(folder, example)?;
         word(name, example)?;
@@ -149,7 +149,7 @@ fn word(word: &str, example: &str) -> Result<()> {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c))
         && !word.ends_with(['-', '_', '.']);
     if !plain {
-        bail!("cannot use {word:?} in an id: write lower case words like {example}");
+        bail!("cannot use {word:?} in an id: use lower-case words, for example {example}");
     }
     Ok(())
 }
@@ -168,7 +168,7 @@ fn add_mod(text: &str, module: &str) -> Result<String> {
         .filter_map(|(at, line)| Some((at, name_of(line)?)))
         .collect();
     if mods.iter().any(|(_, name)| name == module) {
-        bail!("module {module} is entered already");
+        bail!("module {module} is already registered");
     }
     let (at, prefix) = match mods.last() {
         None => {
@@ -209,7 +209,7 @@ fn add_entry_by(
     let length = text[start..].find("];").context("the slice has no end")?;
     let inside = &text[start..start + length];
     if inside.contains("//") {
-        bail!("the slice carries comments, which would be lost; enter `{entry}` by hand");
+        bail!("the slice contains comments, which would be lost; add `{entry}` by hand");
     }
     let mut entries: Vec<&str> = inside
         .split(',')
@@ -217,7 +217,7 @@ fn add_entry_by(
         .filter(|e| !e.is_empty())
         .collect();
     if entries.contains(&entry) {
-        bail!("`{entry}` is entered already");
+        bail!("`{entry}` is already registered");
     }
     let at = entries.partition_point(|other| key(other) < key(entry));
     entries.insert(at, entry);

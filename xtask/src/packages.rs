@@ -1,8 +1,8 @@
 //! The Debian packages that the tests need beside Rust: one list, each with its reason.
 //!
-//! A package counts as present when its program is found, whoever installed it, so the tests run
-//! on other distributions too. Installing is careful with a machine that is somebody's: nothing is
-//! removed (`--no-remove`), nothing recommended comes along, and the daemons among the packages are
+//! A package counts as present when its program is found, however it was installed, so the tests run
+//! on other distributions too. Installing is careful with the user's machine: nothing is removed (`--no-remove`), no recommended packages
+//! are installed, and the daemons among the packages are
 //! not started (`policy-rc.d`, see `invoke-rc.d(8)`). A package that would push out another one is not
 //! installed but unpacked below the target folder.
 
@@ -37,7 +37,7 @@ pub const PACKAGES: &[Package] = &[
     Package {
         name: "ansible-core",
         program: "ansible-playbook",
-        reason: "must take the playbook that `knob export` writes",
+        reason: "must accept the playbook that `knob export` writes",
         unpacked: None,
     },
     Package {
@@ -76,7 +76,7 @@ pub const PACKAGES: &[Package] = &[
     Package {
         name: "faketime",
         program: "faketime",
-        reason: "has the wall clock jump for one program",
+        reason: "makes the wall clock jump for one program",
         unpacked: None,
     },
     Package {
@@ -118,13 +118,13 @@ pub const PACKAGES: &[Package] = &[
     Package {
         name: "openjdk-17-jdk-headless",
         program: "javac",
-        reason: "compiles the service whose GC logs are held against its JVM's own counts",
+        reason: "compiles the service whose GC logs are compared with its JVM's own counts",
         unpacked: None,
     },
     Package {
         name: "postgresql",
         program: "pg_ctlcluster",
-        reason: "locks a row that sessions of pgbench wait for",
+        reason: "locks a row that pgbench sessions wait for",
         unpacked: None,
     },
     Package {
@@ -136,7 +136,7 @@ pub const PACKAGES: &[Package] = &[
     Package {
         name: "redis-server",
         program: "redis-server",
-        reason: "is saturated in its one thread by a planted fault",
+        reason: "has its only thread saturated by a planted fault",
         unpacked: None,
     },
     Package {
@@ -148,13 +148,13 @@ pub const PACKAGES: &[Package] = &[
     Package {
         name: "strace",
         program: "strace",
-        reason: "kills and fails the tool at chosen system calls",
+        reason: "kills the tool or fails its calls at chosen system calls",
         unpacked: None,
     },
     Package {
         name: "systemd",
         program: "systemd-analyze",
-        reason: "must take the units that `knob export` writes",
+        reason: "must accept the units that `knob export` writes",
         unpacked: None,
     },
     Package {

@@ -1,4 +1,4 @@
-//! `cargo xtask prune`: takes out of a recorded capture what belongs to nobody's question.
+//! `cargo xtask prune`: removes data from a recorded capture that no rule needs.
 //!
 //! What `rungwise capture --mask-addresses` wrote on a machine that others work on as well holds the names of their
 //! programs. This is the rule by which the recorded hosts of `cases/` were made smaller:
@@ -10,7 +10,7 @@
 //! - tasks other than rungwise's own and the kernel's are called `other` in stacks, and what then is the same is added up;
 //! - the kernel command line ends after the word that `--command-line-to` names.
 //!
-//! A capture that was pruned stays as it is.
+//! Pruning a capture again changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,7 +27,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 /// How the names of our own threads begin, and of those that the kernel runs for a CPU.
 const TASKS: [&str; 4] = ["rungwise", "udp-", "load-", "ksoftirqd/"];
 
-/// The name of everybody else.
+/// The name of all other tasks.
 const OTHER: &str = "other";
 
 const COMMAND_LINE: &str = "/proc/cmdline";
@@ -41,7 +41,7 @@ pub fn run(from: &Path, to: &Path, command_line_to: Option<&str>) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes out of `capture` what the rule of this file names.
+/// Removes from `capture` what this file lists.
 pub fn prune(capture: &mut Capture, command_line_to: Option<&str>) -> Result<()> {
     let ours = ours(capture);
     for moment in &mut capture.moments {
@@ -73,7 +73,7 @@ fn ours(capture: &Capture) -> BTreeSet<u32> {
     found.chain(judged).chain([1]).collect()
 }
 
-/// The processes that one look knows as rungwise or as the kernel's.
+/// The processes that one sample shows as rungwise or as the kernel's.
 fn named(moment: &Moment) -> impl Iterator<Item = u32> {
     moment.files.iter().filter_map(|(path, raw)| {
         let pid = pid_of(path)?;
@@ -119,7 +119,7 @@ fn cut_after(text: &str, last: &str) -> Result<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let end = words.iter().position(|word| *word == last);
     let end = end.with_context(|| {
-        format!("cannot cut the kernel command line after {last}: it has no such word")
+        format!("cannot cut the kernel command line after {last}: it does not contain this word")
     })?;
     Ok(format!("{}\n", words[..=end].join(" ")))
 }
@@ -150,7 +150,7 @@ fn call_others(folded: &mut BTreeMap<String, u64>) {
     }
 }
 
-/// Whether `capture` would stay as it is.
+/// Whether pruning would not change `capture`.
 pub fn is_pruned(capture: &Capture) -> Result<()> {
     let mut again = capture.clone();
     prune(&mut again, None)?;
@@ -236,7 +236,10 @@ mod tests {
     #[test]
     fn a_word_that_the_command_line_lacks_is_an_error() {
         let error = prune(&mut machine_of_others(), Some("splash")).unwrap_err();
-        assert!(error.to_string().contains("no such word"), "{error}");
+        assert!(
+            error.to_string().contains("does not contain this word"),
+            "{error}"
+        );
     }
 
     #[test]

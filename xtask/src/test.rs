@@ -95,7 +95,7 @@ pub(crate) fn provide(no_install: bool) -> Result<bool> {
     let missing = packages::missing();
     if missing.is_empty() {
         eprintln!(
-            "xtask: the {} Debian packages that the tests need are there",
+            "xtask: the {} Debian packages that the tests need are installed",
             packages::PACKAGES.len()
         );
         return Ok(true);
@@ -112,7 +112,7 @@ pub(crate) fn provide(no_install: bool) -> Result<bool> {
     }
     let command = packages::command_line(&missing);
     if no_install {
-        eprintln!("xtask: not installed, as --no-install asks; as root: {command}");
+        eprintln!("xtask: not installed because of --no-install; as root: {command}");
         return Ok(false);
     }
     if !packages::is_root() {
@@ -125,7 +125,7 @@ pub(crate) fn provide(no_install: bool) -> Result<bool> {
     let still = packages::missing();
     for package in &still {
         eprintln!(
-            "xtask: {} is installed, but its program {} is not found; extend PATH",
+            "xtask: {} is installed, but its program {} is not in PATH; extend PATH",
             package.name, package.program
         );
     }

@@ -1,16 +1,16 @@
-//! Rungs from evidence: what the machine shows under load says what is tried next.
+//! Rungs from evidence: findings under load choose the next change.
 //!
-//! One look at the start, then one after every rung with its change in force. The findings of a look, in the order of
-//! their evidence, ask for knobs; the first that was not tried becomes the next rung and is proved in pairs like any
-//! other. What is kept changes the machine, so the next rung comes from a new look. A rung that was not kept although
-//! its finding went away has moved the trouble: what has come in its place is tried together with it (on the reference
+//! One capture at the start, then one after every rung with its change in force. The findings of a capture, strongest evidence first,
+//! recommend knobs; the first that was not tried becomes the next rung and is judged in pairs like any other. A kept change changes the
+//! machine, so the next rung comes from a new capture. A rung that was not kept although its finding disappeared has moved the bottleneck:
+//! the knobs of the new finding are tried together with it (on the reference
 //! ladder steering alone cut 270,000 transactions/s to 17,000, and with `SO_REUSEPORT` made 2,540,000).
 //!
-//! A look also holds what the load generator told of itself. Where it was the limit, a rate says nothing of the service,
-//! and the ladder ends.
+//! A capture also contains the load generator's own figures. If the generator was the limit, the rate does not describe the service, and
+//! the ladder ends.
 //!
-//! Nothing here names a knob or a rule. Every look and every decision is on disk before it is acted on; a resumed
-//! ladder takes the same decisions from the same looks.
+//! Nothing here names a knob or a rule. Every capture and every decision is on disk before it is acted on; a resumed ladder takes the same
+//! decisions from the same captures.
 
 use rungwise_knobs::{Risk, Scope};
 use rungwise_model::check::{Finding, Outcome as Found, Turn};
@@ -26,12 +26,12 @@ use crate::scenario::OFF;
 use crate::scenario::known::not_in_a_run;
 use crate::stage::{Changes, Setting, Side, StageError, Variant};
 
-/// Says what a look means.
+/// Interprets a capture.
 pub trait Advice {
     /// What was found, act and watch alone, most pressing first.
     fn findings(&self, look: &Capture) -> Vec<Finding>;
 
-    /// What a change did, by a look without and one with it, for the rule whose finding asked for it.
+    /// What a change did, from a capture without it and one with it, for the rule whose finding asked for it.
     fn change(&self, rule: &str, before: &Capture, after: &Capture) -> Change;
 }
 
@@ -40,7 +40,7 @@ pub trait Advice {
 pub struct Change {
     /// To the finding that asked for it.
     pub became: Became,
-    /// What has come or grown in its place, most pressing first.
+    /// Findings that appeared or grew instead, most pressing first.
     pub came: Vec<Finding>,
 }
 
@@ -90,7 +90,7 @@ pub fn became(course: Course) -> Became {
     }
 }
 
-/// A look and where it is kept.
+/// A capture and its file.
 struct Look {
     file: String,
     capture: Capture,
@@ -117,7 +117,7 @@ struct Search<'a> {
 }
 
 impl Climb<'_> {
-    /// Climbs by what the machine shows, until nothing new is asked for or the design's bound is reached.
+    /// Climbs by findings, until they recommend nothing new or the design's bound is reached.
     pub(crate) fn by_evidence(&mut self, auto: &Auto) -> Result<(), Error> {
         let mut search = Search {
             auto,
@@ -166,8 +166,7 @@ impl Climb<'_> {
         Ok(())
     }
 
-    /// Tries a step, and a bundle with it where its evidence asks for one. The look that holds from now on, if
-    /// something was kept.
+    /// Tries a step, and a bundle with it where its evidence asks for one. Returns the new current capture, if something was kept.
     fn found(
         &mut self,
         search: &mut Search<'_>,
@@ -218,7 +217,7 @@ impl Climb<'_> {
         self.together(search, step, &partners, here)
     }
 
-    /// Tries `step` together with `partners`; the look that holds from now on, if the bundle was kept.
+    /// Tries `step` together with `partners`; returns the new current capture, if the bundle was kept.
     fn together(
         &mut self,
         search: &mut Search<'_>,
@@ -288,33 +287,33 @@ impl Climb<'_> {
         self.look(search, &now).map(Some)
     }
 
-    /// The load generator was the limit with the change of `rung` in force: by which look and finding. Then what was
-    /// measured with it is no judgement of the service, unless the rate rose in spite of it.
+    /// The capture and finding that show that the load generator was the limit with the change of `rung` in force. Its measurements do not
+    /// judge the service then, unless the rate rose nevertheless.
     fn client_limit(&self, rung: &mut Rung, there: Option<&Look>) -> Option<(String, String)> {
         let there = there?;
         let findings = self.advice.findings(&there.capture);
         let limit = rungwise_rules::client_limit(&findings)?;
         if rung.outcome != Outcome::Kept {
             rung.outcome = Outcome::Inconclusive;
-            rung.reason = format!("{}; but with it {}", rung.reason, limit.sentence);
+            rung.reason = format!("{}; but with the change, {}", rung.reason, limit.sentence);
         }
         Some((there.file.clone(), limit.sentence.clone()))
     }
 
-    /// Nothing more is tried.
+    /// Ends the ladder.
     fn end_at_client(&mut self, look: &str, sentence: &str) -> Result<(), Error> {
         self.record.decide(&Decision::ClientLimit {
             look: look.to_owned(),
             sentence: sentence.to_owned(),
         })?;
         self.climbed.could_not.push(format!(
-            "further changes, because {sentence}; give the generator more threads, or CPUs or a machine of its own"
+            "further changes: {sentence}; give the generator more threads, dedicated CPUs or its own machine"
         ));
         self.climbed.client_limit = Some(sentence.to_owned());
         Ok(())
     }
 
-    /// Looks at the machine with a change in force. Where that cannot be had, the ladder goes on without.
+    /// Captures the machine with a change in force. If that fails, the ladder continues without it.
     fn look_with(
         &mut self,
         search: &mut Search<'_>,
@@ -332,7 +331,7 @@ impl Climb<'_> {
         }
     }
 
-    /// Looks at the machine while `variant` runs; an earlier session's look where there is one.
+    /// Captures the machine while `variant` runs; returns an earlier session's capture where there is one.
     fn look(&mut self, search: &mut Search<'_>, variant: &Variant) -> Result<Look, Error> {
         let index = search.looks;
         search.looks += 1;
@@ -350,7 +349,7 @@ impl Climb<'_> {
         })
     }
 
-    /// The findings of a look, which decide from now on.
+    /// The findings of a capture, which decide from now on.
     fn judged(&mut self, look: &Look) -> Result<Vec<Finding>, Error> {
         let findings = self.advice.findings(&look.capture);
         self.record.decide(&Decision::Looked {
@@ -360,7 +359,7 @@ impl Climb<'_> {
         Ok(findings)
     }
 
-    /// What has come in the place of a finding that asked for `step`, if one of them went away with it.
+    /// Findings that replaced one that asked for `step`, if one of those disappeared with it.
     fn moved(
         &self,
         step: &Step,
@@ -518,7 +517,7 @@ fn wish(turn: &Turn, auto: &Auto) -> Result<String, String> {
         return match (&turn.to, others.next(), others.next()) {
             (Some(wanted), ..) if values.contains(wanted) => Ok(wanted.clone()),
             (Some(wanted), ..) => Err(format!(
-                "the scenario declares no value '{wanted}' of this switch; add it to [service.switches]"
+                "the scenario has no value '{wanted}' for this switch; add it to [service.switches]"
             )),
             // One way to switch it is no choice.
             (None, Some(only), None) => Ok(only.clone()),
@@ -532,23 +531,22 @@ fn wish(turn: &Turn, auto: &Auto) -> Result<String, String> {
     match (knob.scope, knob.risk) {
         (Scope::Service, _) => {
             return Err(
-                "it is a switch of the service; declare its arguments in [service.switches]"
-                    .to_owned(),
+                "this is a service switch; declare its arguments in [service.switches]".to_owned(),
             );
         }
         (Scope::Disk | Scope::Cgroup, _) => {
             return Err(format!(
-                "it belongs to {}, which a ladder does not turn; use rungwise knob apply",
-                turn.device.as_deref().unwrap_or("a part of the machine")
+                "this knob belongs to {}; a ladder does not change it; use `rungwise knob apply`",
+                turn.device.as_deref().unwrap_or("a disk or control group")
             ));
         }
-        (_, Risk::Reboot) => return Err("it needs a restart of the machine".to_owned()),
+        (_, Risk::Reboot) => return Err("needs a reboot".to_owned()),
         // In a namespace of our own the lab alone is disturbed.
         (scope, Risk::Disruptive)
             if !auto.disruptive && (auto.on_this_host || scope == Scope::Host) =>
         {
             return Err(
-                "it may cost others on this machine; say disruptive = true in [auto] to try it"
+                "may disrupt other services on this machine; set disruptive = true in [auto] to try it"
                     .to_owned(),
             );
         }
@@ -558,7 +556,7 @@ fn wish(turn: &Turn, auto: &Auto) -> Result<String, String> {
         && auto.device.as_ref() != Some(device)
     {
         return Err(format!(
-            "it is recommended for {device}, which is not the device of this ladder"
+            "recommended for {device}, but this ladder uses another device"
         ));
     }
     turn.to
@@ -566,7 +564,7 @@ fn wish(turn: &Turn, auto: &Auto) -> Result<String, String> {
         .ok_or_else(|| "the finding leaves the value to you".to_owned())
 }
 
-/// A rule that reads how threads contend for a lock asks for this knob, so the CPU cost alone says nothing of it.
+/// A rule that reads how threads contend for a lock asks for this knob, so the CPU cost alone cannot judge it.
 fn is_about_locks(knob: &str) -> bool {
     rungwise_rules::RULES.iter().any(|rule| {
         rule.knobs.contains(&knob) && rule.needs.iter().any(|key| key.id.starts_with("lock."))

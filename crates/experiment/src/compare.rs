@@ -1,4 +1,4 @@
-//! One comparison: pairs of two variants, gated, interleaved, judged at fixed looks.
+//! One comparison: pairs of two variants, gated, interleaved, judged at fixed decision points.
 
 use rungwise_model::tune::{Delta, Half, Pair, Run};
 use rungwise_stats::decide::{self, Call};
@@ -24,7 +24,7 @@ pub struct Comparison<'a> {
     pub a: &'a Variant,
     /// With it.
     pub b: &'a Variant,
-    /// CPU cost alone must not decide.
+    /// CPU cost alone may not decide.
     pub shared_lock: bool,
     /// The service is started afresh for each half, whether the halves differ or not.
     pub fresh: bool,
@@ -43,11 +43,11 @@ pub struct Compared {
     pub delta: Option<Delta>,
     /// Change of the CPU cost per transaction.
     pub cpu_delta: Option<Delta>,
-    /// Judged by cost because no quiet pairs were to be had.
+    /// Judged by cost because there were no quiet pairs.
     pub cost_only: bool,
     /// It ended because the service failed with the change; the reason says how.
     pub failed: bool,
-    /// How many of the pairs, from the first, were looked at for the decision.
+    /// How many of the pairs, from the first, were used for the decision.
     looked_at: usize,
     /// Latency of the counted runs without the change.
     pub latency_a: Histogram,
@@ -55,14 +55,14 @@ pub struct Compared {
     pub latency_b: Histogram,
 }
 
-/// Where a comparison stands, for a live view.
+/// Progress of a comparison, for a live view.
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// What is compared.
     pub title: String,
     /// Pairs that count so far.
     pub pairs: u32,
-    /// Pairs of the next look.
+    /// Pairs at the next decision point.
     pub next_look: u32,
     /// Pairs left out so far.
     pub discarded: u32,
@@ -164,7 +164,7 @@ struct Measured {
     latency_b: Histogram,
     /// Of every pair whose only fault is foreign load.
     noisy: Noisy,
-    /// The same as it was at the last look that they were enough for.
+    /// The same at the last decision point with enough of them.
     noisy_at_look: Noisy,
 }
 
@@ -212,7 +212,7 @@ impl Measured {
         counts
     }
 
-    /// Cost has a voice only where every counted pair has one.
+    /// Cost counts only if every counted pair has one.
     fn known_cost(&self) -> &[f64] {
         if self.cost.len() == self.objective.len() {
             &self.cost
@@ -246,14 +246,14 @@ impl Measured {
         }
     }
 
-    /// No more pairs may be tried and none of the looks decided.
+    /// No more pairs may be tried and no decision point decided.
     fn without_quiet(self, comparison: &Comparison<'_>, judging: &Judging) -> Compared {
         let cost = &self.noisy_at_look.cost;
         if !cost.is_empty() && !comparison.shared_lock {
             let mut judgement = decide::judge_cost_only(&judging.rules(), cost);
             if judgement.call == Call::MorePairs {
                 judgement.call = Call::Inconclusive;
-                "no quiet pairs, and the CPU cost alone does not decide"
+                "no quiet pairs, and CPU cost alone is inconclusive"
                     .clone_into(&mut judgement.reason);
             }
             return self.finish(judgement, true, judging);
@@ -283,7 +283,7 @@ impl Measured {
             call: Call::Revert,
             primary: None,
             cost: None,
-            reason: format!("the service failed with it twice, the last time: {why}"),
+            reason: format!("the service failed twice with this change; last failure: {why}"),
         };
         Compared {
             failed: true,
@@ -363,7 +363,7 @@ impl Compared {
         guards.iter().find_map(|guard| match guard {
             Guard::Loss { at_most } => self.risen("loss", *at_most, |run| run.loss),
             Guard::Errors { at_most } => {
-                let name = "loss and answers that are errors";
+                let name = "loss and error replies";
                 self.risen(name, *at_most, |run| run.loss + run.wrong)
             }
             // A program's own figures come without their distribution.
@@ -379,7 +379,7 @@ impl Compared {
         })
     }
 
-    /// What is said where the median of a metric is above its limit.
+    /// The message if the median of a metric is above its limit.
     fn above(&self, name: &str, at_most: f64) -> Option<String> {
         let of = |run: &Run| metric::value(run, name).unwrap_or(f64::NAN);
         let before = self.median_of(|pair| of(&pair.a))?;
@@ -387,13 +387,13 @@ impl Compared {
         rose(name, before, after, at_most)
     }
 
-    /// What is said where a share of the requests is above its limit, and not because of the variant without the change alone.
+    /// The message if a share of the requests is above its limit, and not because of the variant without the change alone.
     fn risen(&self, name: &str, at_most: f64, share: fn(&Run) -> f64) -> Option<String> {
         let before = self.median_of(|pair| share(&pair.a))?;
         let after = self.median_of(|pair| share(&pair.b))?;
         (after > at_most && after > before).then(|| {
             format!(
-                "guard rail broken: {name} rose from {:.2} % to {:.2} % of the requests, at most {:.2} % are allowed",
+                "guard rail violated: {name} rose from {:.2} % to {:.2} % of requests (limit {:.2} %)",
                 before * 100.0,
                 after * 100.0,
                 at_most * 100.0
@@ -402,12 +402,12 @@ impl Compared {
     }
 }
 
-/// What is said where a metric is above its limit, and not because of the variant without the change alone.
+/// The message if a metric is above its limit, and not because of the variant without the change alone.
 fn rose(name: &str, before: f64, after: f64, at_most: f64) -> Option<String> {
     let unit = if metric::is_latency(name) { " us" } else { "" };
     (after > at_most && after > before).then(|| {
         format!(
-            "guard rail broken: {name} rose from {before:.0}{unit} to {after:.0}{unit}, at most {at_most:.0}{unit} are allowed"
+            "guard rail violated: {name} rose from {before:.0}{unit} to {after:.0}{unit} (limit {at_most:.0}{unit})"
         )
     })
 }
@@ -473,14 +473,14 @@ fn measure(
 /// than the service's work; small against the 2 % that a ladder resolves, and more than a name that times out now and then.
 const WRONG: f64 = 0.001;
 
-/// Saying no is quicker than answering: such a run must not be taken for a fast one.
+/// An error reply is cheaper than an answer: such a run must not count as fast.
 fn doubt_errors(run: &mut Run) {
     if run.wrong <= WRONG {
         return;
     }
     let why = format!(
-        "{:.1} % of the requests were answered with an error (SERVFAIL, REFUSED and the like); mend the service or take such \
-         queries out of the file, or say how many are allowed by a guard such as 'errors <= 5%'",
+        "{:.1} % of requests were answered with an error (SERVFAIL, REFUSED and the like); fix the service, remove such queries from the \
+         file, or allow a share of them with a guard such as 'errors <= 5%'",
         run.wrong * 100.0
     );
     let mut reasons = run.certified.clone().err().unwrap_or_default();
@@ -526,7 +526,7 @@ fn unfit(pair: &Pair, judging: &Judging) -> Option<String> {
             .is_some_and(|value| value.is_finite() && value > 0.0)
         {
             return Some(format!(
-                "half {half} has no {} above zero to compare",
+                "half {half}: no {} above zero to compare",
                 judging.objective.metric()
             ));
         }

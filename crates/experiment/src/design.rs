@@ -75,13 +75,13 @@ impl Judging {
         }
     }
 
-    /// A guard rail judges answers that are errors; else a run with more than a few of them says nothing.
+    /// A guard rail judges error replies; without one, a run with more than a few of them is not usable.
     pub fn guards_errors(&self) -> bool {
         let errors = |guard: &Guard| matches!(guard, Guard::Errors { .. });
         self.guards.iter().any(errors)
     }
 
-    /// Pairs of the last look.
+    /// Pairs at the last decision point.
     pub fn most_pairs(&self) -> u32 {
         self.looks.last().copied().unwrap_or(0)
     }
@@ -93,13 +93,13 @@ impl Judging {
 pub enum Part {
     /// Judged; what is kept carries into the following rungs.
     Step,
-    /// Judged for a traffic of its own; never carried on.
+    /// Judged for its own traffic; not carried forward.
     Branch,
     /// Measured for comparison only.
     Limit,
     /// Never run.
     Observe {
-        /// What is known of it and why it was not tried.
+        /// What is known about it and why it was not tried.
         note: String,
     },
 }
@@ -109,7 +109,7 @@ pub enum Part {
 pub struct Step {
     /// Identifier.
     pub id: String,
-    /// The change in words.
+    /// Title of the change.
     pub title: String,
     /// How it takes part.
     pub part: Part,
@@ -120,32 +120,32 @@ pub struct Step {
     /// What it changes about the workload.
     #[serde(alias = "traffic")]
     pub workload: Changes,
-    /// Its CPU cost says nothing because threads contend for a lock: never judged by cost only.
+    /// Threads contend for a lock, so it is never judged by CPU cost alone.
     pub shared_lock: bool,
     /// What it holds for.
     pub label: Option<String>,
-    /// Somebody else's figure.
+    /// A published figure.
     pub reference: Option<rungwise_model::tune::Reference>,
     /// The finding that asked for it, where the rules chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<rungwise_model::tune::Asked>,
 }
 
-/// How rungs are found while the ladder is climbed. Which they will be is unknown before the first run; how many
-/// there can be is, and the chance of a wrong call is shared out over that many.
+/// How rungs are found while the ladder is climbed. Their identity is unknown before the first run, but their maximum number is fixed, and
+/// the chance of a wrong decision is divided by that number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Auto {
-    /// Changes that are tried at most; bundles come on top.
+    /// Maximum number of changes to try, without bundles.
     pub max_rungs: u32,
-    /// How long the machine is looked at, seconds.
+    /// Length of a capture, seconds.
     pub look_s: f64,
-    /// Try also what may cost others on this machine.
+    /// Also try changes that may disrupt other services on this machine.
     pub disruptive: bool,
     /// The ladder is climbed on this host itself and not in namespaces of its own.
     pub on_this_host: bool,
     /// Switches of the service and their values, `off` among them.
     pub switches: BTreeMap<String, Vec<String>>,
-    /// Device that knobs of a device turn.
+    /// Device for device knobs.
     pub device: Option<String>,
 }
 
@@ -174,16 +174,16 @@ pub struct Design {
     /// The traffic; absent from designs of before it was stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<Parameters>,
-    /// Runs and looks were cut short for a first impression.
+    /// Runs and captures were shortened for a first impression.
     pub quick: bool,
-    /// Some rung starts the service anew with other arguments.
+    /// Some rung restarts the service with other arguments.
     #[serde(default)]
     pub restarts: bool,
     /// The state the ladder starts from.
     pub baseline: Vec<(Setting, String)>,
-    /// Somebody else's figure for that state.
+    /// A published figure for that state.
     pub start_reference: Option<rungwise_model::tune::Reference>,
-    /// The rungs in order; none where they are found.
+    /// The rungs in order; none where the rules choose them.
     pub steps: Vec<Step>,
     /// How rungs are found, where the rules choose them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! The ladder: the machine against itself, then every rung on top of what was kept before it.
+//! The ladder: an A/A check, then every rung on top of what was kept before it.
 //!
 //! Greedy one-at-a-time fails where two changes only help together (RPS alone cut Makita's server from
 //! 270 k to 17 k transactions/s, RPS with `SO_REUSEPORT` gave 2.54 M), so a rung may name earlier ones that
@@ -22,7 +22,7 @@ use crate::stage::{Changes, Setting, Stage, StageError, Variant};
 /// What is known so far; filled while climbing, so that an early end still has a report.
 #[derive(Debug, Default)]
 pub struct Climbed {
-    /// The machine against itself.
+    /// The A/A check.
     pub aa: AaCheck,
     /// Finished rungs, the start first.
     pub rungs: Vec<Rung>,
@@ -30,7 +30,7 @@ pub struct Climbed {
     pub kept: Vec<String>,
     /// The configuration they add up to.
     pub final_variant: Variant,
-    /// Final configuration against the first.
+    /// Final vs. initial configuration.
     pub overall: Option<Delta>,
     /// The same in one word; absent until the end.
     pub verdict: Option<Verdict>,
@@ -53,7 +53,7 @@ pub fn climb(
     climb_by(&ByRules, design, stage, record, observer, climbed)
 }
 
-/// The same by the advice of somebody else than the rules, where the design leaves the rungs to be found.
+/// The same with other advice than the rules', where the design does not list the rungs.
 pub fn climb_by(
     advice: &dyn Advice,
     design: &Design,
@@ -105,7 +105,7 @@ impl<'a> Climb<'a> {
     }
 
     /// The starting configuration, brought up as one: the service runs for the first time with all of it, since its
-    /// command line may be complete only then. Knobs that cannot be had here are left out, and that is said.
+    /// command line may be complete only then. Knobs that are unavailable here are left out, and the report says so.
     fn start(&mut self) -> Result<Variant, Error> {
         let whole = Variant::default().with(&self.design.baseline);
         match self.stage.try_out(&whole) {
@@ -122,7 +122,7 @@ impl<'a> Climb<'a> {
             match self.stage.try_out(&with) {
                 Ok(()) => start = with,
                 Err(StageError::Unavailable(why)) => self.climbed.could_not.push(format!(
-                    "the start without {} = {value}: {why}",
+                    "baseline setting {} = {value}: {why}",
                     setting.knob
                 )),
                 Err(other) => return Err(other.into()),
@@ -146,7 +146,7 @@ impl<'a> Climb<'a> {
         let compared = compare(
             &Comparison {
                 id: "aa",
-                title: "the machine against itself",
+                title: "A/A check",
                 a: start,
                 b: start,
                 // What the machine can show of the objective is not to be had from the cost.
@@ -194,7 +194,7 @@ impl<'a> Climb<'a> {
             };
             if delta.low > 0.0 || delta.high < 0.0 {
                 self.climbed.could_not.push(format!(
-                        "the machine differs from itself: two identical variants differ by {}; no gain below that can be trusted; run on a quieter machine",
+                        "A/A check failed: two identical variants differ by {}; smaller gains cannot be trusted; run on a quieter machine",
                         interval(Some(delta))
                     ));
             }
@@ -205,10 +205,10 @@ impl<'a> Climb<'a> {
                 "{} of {} pairs had too much foreign load or were not certified, the last: {}",
                 compared.discarded(),
                 compared.pairs.len(),
-                last.unwrap_or("no reason was kept")
+                last.unwrap_or("reason not recorded")
             );
             self.climbed.could_not.push(format!(
-                    "too few quiet pairs for the A/A check: {why}; against foreign load, stop other work on this machine or raise [experiment] discard_above"
+                    "too few quiet pairs for the A/A check: {why}; stop other work on this machine or raise [experiment] discard_above"
                 ));
             self.climbed.aa = AaCheck {
                 pairs: ratios.len() as u32,
@@ -219,7 +219,7 @@ impl<'a> Climb<'a> {
         let mut rung = self.row(&START, "start", "initial configuration", &compared);
         rung.outcome = Outcome::Observed;
         rung.reason = format!(
-            "measured against itself: {}; smallest effect that {} pairs can show here: {}",
+            "A/A check: {}; smallest effect detectable with {} pairs: {}",
             interval(delta),
             judging.most_pairs(),
             smallest.map_or_else(|| "unknown".to_owned(), percent)
@@ -249,7 +249,7 @@ impl<'a> Climb<'a> {
         let before = self.before(step);
         let after = before.with(&step.set);
         if before == after {
-            self.finish(empty(step, Outcome::Skipped, "it is already so"));
+            self.finish(empty(step, Outcome::Skipped, "already in effect"));
             return Ok(());
         }
         let mut rung = self.judge(step, &step.id, &step.title, &before, &after)?;
@@ -331,7 +331,7 @@ impl<'a> Climb<'a> {
         Ok(true)
     }
 
-    /// Somebody else's step, over what they had before `first`: ours was tried without what they had done in between.
+    /// A published step, relative to their state before `first`: ours was tried without their steps in between.
     fn compare_with_theirs(&self, rung: &mut Rung, step: &Step, first: &Step) {
         let theirs = self.reference_before(first);
         rung.reference = step.reference.as_ref().map(|known| Reference {
@@ -341,7 +341,7 @@ impl<'a> Climb<'a> {
         rung.sign_differs = self.sign_differs(rung);
     }
 
-    /// Somebody else's figure for the state in which `step` was tried.
+    /// The published figure for the state in which `step` was tried.
     fn reference_before(&self, step: &Step) -> Option<&'a Reference> {
         let design = self.design;
         design
@@ -395,7 +395,7 @@ impl<'a> Climb<'a> {
             Err(StageError::Unavailable(why)) => return Ok(self.skipped(step, id, title, &why)),
             // It cannot even be started: nothing is known of what the change does.
             Err(StageError::ServiceFailed(why)) => {
-                let why = format!("the service does not come up with it: {why}");
+                let why = format!("the service does not start with this change: {why}");
                 return Ok(self.skipped(step, id, title, &why));
             }
             Err(other) => return Err(other.into()),
@@ -417,8 +417,8 @@ impl<'a> Climb<'a> {
         let spared = compared.pairs.iter().find_map(|pair| pair.again.as_deref());
         if let (Some(why), false) = (spared, compared.failed) {
             self.climbed.could_not.push(format!(
-                "{id}: whether the service fails with it: it did once, and not when that half was run again, so the change is \
-                 not blamed: {why}; see the service's log, and dmesg for a lack of memory"
+                "{id}: the service failed once with this change but not when that half was repeated, so the change is not blamed: {why}; \
+                 see the service's log, and dmesg for out-of-memory kills"
             ));
         }
         Ok(self.row(step, id, title, &compared))
@@ -444,21 +444,21 @@ impl<'a> Climb<'a> {
         let (verdict, sentence) = match (decided, open) {
             _ if self.climbed.client_limit.is_some() => (
                 Verdict::Inconclusive,
-                "No change was shown to help; the first configuration stays.".to_owned(),
+                "No change was shown to help; the initial configuration stays.".to_owned(),
             ),
             (0, _) => (
                 Verdict::Inconclusive,
-                "No change could be decided on this machine; the first configuration stays."
+                "No change could be decided on this machine; the initial configuration stays."
                     .to_owned(),
             ),
             (_, 0) => (
                 Verdict::Same,
-                "No change helped; the first configuration stays.".to_owned(),
+                "No change helped; the initial configuration stays.".to_owned(),
             ),
             (_, open) => (
                 Verdict::Same,
                 format!(
-                    "No change was shown to help and {open} could not be decided; the first configuration stays."
+                    "No change was shown to help and {open} could not be decided; the initial configuration stays."
                 ),
             ),
         };
@@ -466,7 +466,7 @@ impl<'a> Climb<'a> {
         self.climbed.sentence = sentence + &self.why_no_further();
     }
 
-    /// A sentence more, where the load generator ended the ladder.
+    /// One more sentence, if the load generator ended the ladder.
     fn why_no_further(&self) -> String {
         self.climbed
             .client_limit
@@ -485,7 +485,7 @@ impl<'a> Climb<'a> {
         let compared = compare(
             &Comparison {
                 id: "overall",
-                title: "the first configuration against the last",
+                title: "final vs. initial configuration",
                 a: start,
                 b: &last,
                 shared_lock: true,
@@ -502,7 +502,7 @@ impl<'a> Climb<'a> {
             (Call::Keep, Some(delta)) => (
                 Verdict::Better,
                 format!(
-                    "The kept changes together {} the {metric} by {} [{:+.1} %, {:+.1} %]: first configuration against last in {} pairs.",
+                    "The kept changes together {} the {metric} by {} [{:+.1} %, {:+.1} %]: final vs. initial configuration, {} pairs.",
                     if delta.point > 0.0 { "raise" } else { "lower" },
                     percent(delta.point.abs()),
                     delta.low * 100.0,
@@ -513,17 +513,17 @@ impl<'a> Climb<'a> {
             (Call::Revert, _) => (
                 Verdict::Worse,
                 format!(
-                    "The kept changes together are worse than the first configuration: {reason}."
+                    "The kept changes together are worse than the initial configuration: {reason}."
                 ),
             ),
             (Call::Same, _) => (
                 Verdict::Same,
-                format!("The kept changes together leave the {metric} as it was: {reason}."),
+                format!("The kept changes together do not change the {metric}: {reason}."),
             ),
             _ => (
                 Verdict::Inconclusive,
                 format!(
-                    "Changes were kept, but first configuration against last could not be decided: {reason}."
+                    "Changes were kept, but final vs. initial configuration is undecided: {reason}."
                 ),
             ),
         };
@@ -549,13 +549,13 @@ impl<'a> Climb<'a> {
             }
             (Part::Limit, _) => (
                 Outcome::Observed,
-                "measured for comparison: a limit, not a change that could be kept".to_owned(),
+                "a limit, measured for comparison only".to_owned(),
             ),
             // Kept, it would be missing from what is kept.
             (Part::Branch, _) => (
                 Outcome::Observed,
                 format!(
-                    "for its own traffic only, never carried on: {}",
+                    "for its own traffic only, not carried forward: {}",
                     compared.reason
                 ),
             ),

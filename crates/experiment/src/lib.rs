@@ -1,9 +1,10 @@
-//! Experiments: what is compared with what, in which order, when it is decided, and what follows.
+//! Experiments: what is compared, in which order, and when and how it is decided.
 //!
-//! A [`design::Design`] is fixed and written to disk first. [`ladder::climb`] walks it: the machine
-//! against itself, then rung after rung on top of what was kept, each a [`compare::compare`] of
-//! interleaved pairs. Where the rungs are not listed, [`auto`] finds them in what the machine shows under load. Runs happen on a [`stage::Stage`]; [`lab`] is the real one. [`scenario`] reads
-//! the file a person writes.
+//! A [`design::Design`] is fixed and written to disk first. [`ladder::climb`] walks it: the A/A check, then rung after rung on top of what
+//! was kept, each a [`compare::compare`] of
+//! interleaved pairs. Where the rungs are not listed, [`auto`] chooses them from captures under load. Runs happen on a [`stage::Stage`];
+//! [`lab`] is the real one. [`scenario`] reads
+//! the scenario file.
 
 pub mod auto;
 pub mod compare;
@@ -23,7 +24,7 @@ pub enum Error {
     /// A run could not be had.
     #[error(transparent)]
     Stage(#[from] stage::StageError),
-    /// The service ended or fell silent under load.
+    /// The service ended or stopped answering under load.
     #[error("the service failed in half {half:?}: {why}")]
     ServiceFailed {
         /// The variant that ran.
@@ -34,7 +35,7 @@ pub enum Error {
     /// The run folder could not be used.
     #[error(transparent)]
     Folder(#[from] rungwise_host::Error),
-    /// The design of a run to be resumed makes no sense.
+    /// The design of a run to be resumed is invalid.
     #[error("cannot use the run's design: {0}; start a new run")]
     Design(String),
 }

@@ -1,6 +1,6 @@
 //! Metrics by name: what an objective or a guard may be.
 //!
-//! A workload reports some of these, and whatever else its author has it print; a metric is a name, a unit and the way that is better.
+//! A workload reports some of these, and any other number that a scenario picks from its output; a metric is a name, a unit and the better direction.
 
 use rungwise_load::Parameters;
 use rungwise_model::tune::Run;
@@ -20,7 +20,7 @@ pub fn of(workload: &Parameters) -> Vec<&str> {
     own.into_iter().chain(OF_CPU).collect()
 }
 
-/// Metrics of which more is better. Of all others that are known, less is.
+/// Metrics where more is better. For all other known metrics less is better.
 const MORE_IS_BETTER: [&str; 1] = ["rate"];
 
 /// Metrics that every reader of a report knows.
@@ -43,7 +43,7 @@ pub struct Objective {
     direction: Direction,
 }
 
-/// As it stands in a design: the first two had words of their own.
+/// The form in a design: the first two metrics had words of their own.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Stored {

@@ -34,10 +34,10 @@ pub trait Record {
     /// Keeps a new pair; returns when it is safe.
     fn keep(&mut self, comparison: &str, index: usize, pair: &PairRecord) -> Result<(), Error>;
 
-    /// Look `index`, where an earlier session took it.
+    /// Capture `index`, where an earlier session took it.
     fn looked(&mut self, index: usize) -> Option<Capture>;
 
-    /// Keeps a new look; returns when it is safe.
+    /// Keeps a new capture; returns when it is safe.
     fn keep_look(&mut self, index: usize, look: &Capture) -> Result<(), Error>;
 
     /// Keeps the next decision about the rungs; one of an earlier session must be the same.
@@ -48,9 +48,9 @@ pub trait Record {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "decided")]
 pub enum Decision {
-    /// To go by what this look shows.
+    /// To act on this capture.
     Looked {
-        /// File of the look.
+        /// File of the capture.
         look: String,
         /// What was found, most pressing first: rule and sentence.
         findings: Vec<(String, String)>,
@@ -67,14 +67,14 @@ pub enum Decision {
     },
     /// To try nothing more, since the load generator was the limit.
     ClientLimit {
-        /// File of the look that shows it.
+        /// File of the capture that shows it.
         look: String,
         /// The finding.
         sentence: String,
     },
 }
 
-/// The file of a look in its run folder.
+/// The file of a capture in its run folder.
 pub fn look_file(index: usize) -> String {
     format!("look-{index:02}.rungwise")
 }
@@ -260,7 +260,7 @@ fn decisions(
             Ok(decision) if line.ends_with(b"\n") => decided.push_back(decision),
             _ => {
                 damaged.push(format!(
-                    "{PLAN} line {}: it is cut short; it is decided again",
+                    "{PLAN} line {}: truncated; the decision is made again",
                     decided.len() + 1
                 ));
                 break;
@@ -287,7 +287,7 @@ fn parse(line: &[u8]) -> Result<((String, usize), PairRecord), String> {
 fn unhex(hex: &str) -> Result<Histogram, String> {
     let digits = hex.as_bytes();
     if !digits.len().is_multiple_of(2) {
-        return Err("a histogram has half a byte".to_owned());
+        return Err("a histogram has an odd number of hexadecimal digits".to_owned());
     }
     let bytes: Option<Vec<u8>> = digits
         .chunks_exact(2)
@@ -344,7 +344,7 @@ impl Record for RunFolder {
             Some(earlier) if earlier == *decision => Ok(()),
             // Pairs are recorded under the rungs that were chosen then.
             Some(_) => Err(Error::Design(format!(
-                "by its looks other rungs would be chosen today than {PLAN} says; it was begun by another version"
+                "its captures now lead to other rungs than those in {PLAN}: another version of rungwise started it"
             ))),
             None => {
                 let mut bytes = serde_json::to_vec(decision)

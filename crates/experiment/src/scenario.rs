@@ -1,8 +1,8 @@
 //! The scenario file: which service, what traffic, which changes, judged how.
 //!
 //! [`Scenario::parse`] reads TOML in three passes: the text becomes a tree with positions, the tree is
-//! compared with the JSON schema (`shape`), and what it says is turned into types that cannot be wrong
-//! (`resolve`). Each pass notes every problem at its line and column and goes on. [`Scenario::validate`]
+//! compared with the JSON schema (`shape`), and its values become types that cannot be invalid
+//! (`resolve`). Each pass notes every problem with its line and column and continues. [`Scenario::validate`]
 //! compares it with the knobs there are. The page for authors is `docs/scenario.md`.
 
 pub(crate) mod command;
@@ -36,7 +36,7 @@ use problem::{Collector, did_you_mean};
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
-/// The value that every service switch has without being told.
+/// The default value of every service switch.
 pub const OFF: &str = "off";
 
 /// The scenarios inside the binary: name and text.
@@ -96,7 +96,7 @@ pub struct Start {
     pub title: String,
     /// Knobs and their values.
     pub set: Vec<(Setting, String)>,
-    /// Somebody else's figure.
+    /// A published figure.
     pub reference: Option<Reference>,
 }
 
@@ -109,7 +109,7 @@ pub enum Service {
     Running(Existing),
 }
 
-/// Which processes a service that runs already is: without their CPU time, the service itself would pass for foreign load.
+/// The processes of a service that is already running: without them, its CPU time would count as foreign load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// This process and those that it started.
@@ -132,7 +132,7 @@ impl Existing {
         match self.clone() {
             Self::Process(pid) => CpuSource::processes(
                 Owner::Service,
-                format!("process {pid} and those it started"),
+                format!("process {pid} and its descendants"),
                 move || process::family(pid),
             ),
             Self::Unit(unit) => {
@@ -209,9 +209,9 @@ pub enum Topology {
         /// Queues.
         queues: Count,
     },
-    /// This host as it is.
+    /// This host, without namespaces.
     Host {
-        /// Device that knobs of a device turn.
+        /// Device for device knobs.
         device: Option<String>,
     },
 }
@@ -273,7 +273,7 @@ impl Scenario {
         self.judging.max_discards = self.judging.max_discards.min(4);
     }
 
-    /// Whether some rung switches the service, which then starts anew; of rungs that are found, whether one can.
+    /// Whether some rung switches the service, which then restarts; for rungs that the rules choose, whether one can.
     fn restarts(&self) -> bool {
         let Service::Started(started) = &self.service else {
             return false;
@@ -285,7 +285,7 @@ impl Scenario {
         self.auto.is_some() && !started.switches.is_empty() || self.rungs.iter().any(switches)
     }
 
-    /// What is compared with what, at a `place` told in words; knobs of a device turn `device`.
+    /// What is compared with what, at a `place` in words; device knobs set `device`.
     pub fn design(&self, place: String, device: Option<&str>) -> Design {
         let auto = self.auto.clone().map(|auto| Auto {
             device: device.map(str::to_owned),
@@ -375,7 +375,7 @@ fn read(text: &str, file: &str, problems: &mut Collector<'_>) -> Option<Scenario
     }
 }
 
-/// The word in `kind` of the workload, and where it stands.
+/// The word in `kind` of the workload, and its place.
 fn kind_of<'t>(tree: &'t DeTable<'_>) -> Option<(&'t str, Range<usize>)> {
     let DeValue::Table(workload) = tree.get("workload")?.get_ref() else {
         return None;
@@ -387,7 +387,7 @@ fn kind_of<'t>(tree: &'t DeTable<'_>) -> Option<(&'t str, Range<usize>)> {
     }
 }
 
-/// Whether a word stands for the list of rungs; it is replaced by an empty list, so that one type describes both.
+/// Whether a word replaces the list of rungs; it is replaced by an empty list, so that one type describes both.
 fn take_auto(tree: &mut DeTable<'_>, problems: &mut Collector<'_>) -> bool {
     let Some(rungs) = tree.get_mut("rungs") else {
         return false;

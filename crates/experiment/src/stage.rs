@@ -17,9 +17,9 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The end that answers.
+    /// The end that answers requests.
     Server,
-    /// The end that asks.
+    /// The end that sends requests.
     Client,
 }
 
@@ -104,7 +104,7 @@ pub struct Sample {
     pub latency: Histogram,
 }
 
-/// Why a run could not be had.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     /// The variant cannot be set up here; the rung is skipped, the ladder goes on.
@@ -138,7 +138,7 @@ pub trait Stage {
     /// Ends the service where it is ours, so that the next run starts it afresh; an error where it had ended by itself.
     fn restart(&mut self) -> Result<(), StageError>;
 
-    /// Looks at the machine for `window_s` seconds while `variant` runs under its traffic.
+    /// Captures the machine for `window_s` seconds while `variant` runs under its traffic.
     fn look(&mut self, variant: &Variant, window_s: f64, seed: u64) -> Result<Capture, StageError>;
 
     /// Foreign share of all CPUs at this moment, for the quiet gate; waits a fraction of a second.

@@ -1,4 +1,4 @@
-//! Rules by which the kernel's audit records system calls, and the one that leaves a user out.
+//! Rules by which the kernel's audit records system calls, and the one that exempts a user.
 //!
 //! Of the lists of rules only that of finished calls matters (`exit`, where watches of files are as well). A rule is known by
 //! all its words, without a number or a name of its own: `audit_compare_rule` deletes the first that is the same. One that is
@@ -30,14 +30,14 @@ const NEVER: u32 = 0;
 const REAL_USER: u32 = 1;
 const EQUAL: u32 = 0x4000_0000;
 
-/// A rule that is tried when a system call ends. The first that fits decides.
+/// A rule that is tried when a system call ends. The first that matches decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditRule {
     /// No call of this real user is recorded: `never,exit -F uid=N` and nothing else.
     LeavesOut(u32),
-    /// Any other that leaves calls out.
+    /// Any other that exempts calls.
     Never,
-    /// Calls are recorded, or what is done to a file.
+    /// Calls, or accesses to a file, are recorded.
     Records,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn rules() -> io::Result<Vec<AuditRule>> {
     Ok(found)
 }
 
-/// Adds the rule that leaves out `user`, before all others, or deletes it.
+/// Adds the rule that exempts `user`, before all others, or deletes it.
 pub(crate) fn leave_out(user: u32, present: bool) -> io::Result<()> {
     let mut request = Request::default();
     if present {
@@ -65,7 +65,7 @@ pub(crate) fn leave_out(user: u32, present: bool) -> io::Result<()> {
     request.send(PROTOCOL)
 }
 
-/// The rule in the kernel's words; nothing for one of another list.
+/// The rule in the kernel's format; nothing for one of another list.
 fn rule_in(body: &[u8]) -> Option<AuditRule> {
     let word = |index: usize| number32(body, 4 * index);
     let user = word(VALUES)?;
@@ -82,7 +82,7 @@ fn leaving_out(user: u32, list: u32) -> Vec<u8> {
     words[0] = list;
     words[1] = NEVER;
     words[2] = 1;
-    // The last word stands for classes of calls, and auditctl leaves it out too.
+    // The last word of the mask is for classes of calls, and auditctl leaves it out too.
     words[MASK..FIELDS - 1].fill(u32::MAX);
     words[FIELDS] = REAL_USER;
     words[VALUES] = user;

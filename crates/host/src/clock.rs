@@ -1,7 +1,7 @@
 //! Clocks: the monotonic one, the wall clock as text, CPU clocks of processes, and names of runs.
 #![expect(
     unsafe_code,
-    reason = "CPU clocks of processes have no safe door in std"
+    reason = "CPU clocks of processes have no safe wrapper in std"
 )]
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Whose CPU time was it? Per-CPU use over a window, and the share that was not ours.
+//! CPU accounting: per-CPU use over a window, and the share that was not ours.
 //!
 //! Busy time is the wall clock minus what `/proc/stat` counts as idle, not the sum of the busy
 //! fields: those are samples of the timer tick (every 4 ms at HZ=250), while the idle counters are
@@ -11,10 +11,10 @@
 //! 6 ms in the mean square: of a 300 ms window, at most 6.7 % and typically 2 % of that CPU, and less
 //! of the whole machine, since the errors of its CPUs are independent. See [`resolution`].
 //!
-//! What the subtraction cannot tell apart: softirqs that run on an *idle* CPU (RPS to an idle neighbour) belong
-//! to no process and count as foreign. ksoftirqd does count as ours, because on a measured machine the
-//! packets are ours; kworkers do not. In a container with its own pid namespace ksoftirqd cannot be
-//! seen and counts as foreign too. Source: fs/proc/stat.c, kernel/sched/cputime.c of Linux 6.18.
+//! What the subtraction cannot distinguish: softirqs that run on an *idle* CPU (RPS to an idle neighbour) belong to no
+//! process and count as foreign. ksoftirqd does count as ours, because on a measured machine the packets are ours;
+//! kworkers do not. In a container with its own pid namespace ksoftirqd cannot be seen and counts as foreign too.
+//! Source: fs/proc/stat.c, kernel/sched/cputime.c of Linux 6.18.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -70,8 +70,8 @@ impl CpuSource {
         })
     }
 
-    /// Several processes, each with all its threads. `members` is asked at both ends of a window: who came
-    /// in between counts from its birth, and the last moments of who ended in between are lost.
+    /// Several processes, each with all its threads. `members` is called at both ends of a window: a process started in
+    /// between counts from its start, and the last moments of a process ended in between are lost.
     pub fn processes(
         owner: Owner,
         what: impl Into<String>,
@@ -79,7 +79,7 @@ impl CpuSource {
     ) -> Self {
         Self::of(owner, what, move || {
             let spent = |pid| {
-                // One that has ended since it was listed has nothing to show.
+                // A process that has ended since it was listed counts nothing.
                 let time = clock::process_cpu(pid).ok()?;
                 Some(Spent {
                     pid: Some(pid),
@@ -163,7 +163,7 @@ impl CpuMeter {
     }
 }
 
-/// A window whose edges are called out while its load runs.
+/// A window whose edges are announced while its load runs.
 #[derive(Debug)]
 pub struct EdgeMeter<'a> {
     own: &'a [CpuSource],
@@ -287,7 +287,7 @@ impl Reading {
     }
 }
 
-/// Nothing was seen of what it did.
+/// Its activity is unknown.
 const IDLE: CpuSplit = CpuSplit {
     user: 0.0,
     system: 0.0,
@@ -398,7 +398,7 @@ fn spent_s(before: &[Spent], after: &[Spent]) -> f64 {
         .sum()
 }
 
-/// CPU seconds of all other processes and of the hypervisor; absent where that cannot be told exactly.
+/// CPU seconds of all other processes and of the hypervisor; absent where that cannot be determined exactly.
 fn others_s(began: &Reading, ended: &Reading) -> Option<f64> {
     let mut ours = ended
         .sources
@@ -419,8 +419,8 @@ fn others_s(began: &Reading, ended: &Reading) -> Option<f64> {
     Some(others.as_secs_f64() + stolen as f64 * TICK)
 }
 
-/// One CPU's fractions, and its idle fraction as the clock has it. The tick's samples say only in
-/// which proportion the busy time is divided.
+/// One CPU's fractions, and its idle fraction as the clock has it. The tick's samples only give the proportions of the
+/// busy time.
 fn split(before: &Ticks, after: &Ticks, seconds: f64) -> (CpuSplit, f64) {
     let ticks = |of: fn(&Ticks) -> u64| of(after).saturating_sub(of(before)) as f64;
     let idle = if seconds > 0.0 {

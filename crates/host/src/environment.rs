@@ -1,4 +1,4 @@
-//! The variables, the command line and the folders that rungwise takes from its surroundings.
+//! The variables, the command line and the folders that rungwise takes from its environment.
 
 use std::env;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,13 +16,13 @@ pub fn state_dir() -> Result<PathBuf> {
             Error::Missing {
                 tried: "find a folder for state".to_owned(),
                 why: "neither RUNGWISE_STATE nor XDG_STATE_HOME nor HOME is set".to_owned(),
-                remedy: "set RUNGWISE_STATE to a folder of yours".to_owned(),
+                remedy: "set RUNGWISE_STATE to a folder that you own".to_owned(),
             }
         })?;
     std::path::absolute(dir).map_err(Error::system("find the current folder"))
 }
 
-/// Folders for a result that cannot be written where it belongs: that for temporary files, and the current one.
+/// Folders for a result that cannot be written to its own place: the one for temporary files, and the current one.
 pub fn other_folders() -> Vec<PathBuf> {
     let mut folders = vec![env::temp_dir()];
     folders.extend(env::current_dir());

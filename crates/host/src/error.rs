@@ -1,4 +1,4 @@
-//! What can go wrong at the door, told as: what was tried, why it failed, what to do next.
+//! Errors of access to a machine: what was tried, why it failed, what to do next.
 
 use std::io;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub enum Error {
     Missing {
         /// Verb and object.
         tried: String,
-        /// What is missing, or who forbids it.
+        /// What is missing, or what forbids it.
         why: String,
         /// What the user can do.
         remedy: String,
@@ -50,12 +50,12 @@ pub enum Error {
     /// The service runs but did not become ready in time.
     #[error(transparent)]
     NotReady(Box<NotReady>),
-    /// Another instance works on the same state.
+    /// Another instance uses the same state.
     #[error(transparent)]
     Held(#[from] Held),
 }
 
-/// What is known of a service that did not become ready.
+/// Details of a service that did not become ready.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{program} was not ready within {within_s} s: {awaited}; it was started as: {command}; {listens}{}; {remedy}",
@@ -64,13 +64,13 @@ pub enum Error {
 pub struct NotReady {
     /// First word of its command line and its pid.
     pub program: String,
-    /// How long was waited, seconds.
+    /// The time waited, seconds.
     pub within_s: f64,
-    /// What did not come.
+    /// The sign that did not come.
     pub awaited: String,
     /// Its command line.
     pub command: String,
-    /// What it listens on instead, in words.
+    /// The ports that it listens on instead, in words.
     pub listens: String,
     /// The end of its standard error (or output, if that is empty).
     pub stderr: String,
@@ -108,7 +108,7 @@ fn quoted(tail: &str) -> String {
     if tail.is_empty() {
         ", it printed nothing".to_owned()
     } else {
-        format!(", its last words:\n{tail}\n")
+        format!(", its last output:\n{tail}\n")
     }
 }
 

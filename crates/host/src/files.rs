@@ -5,7 +5,7 @@
 //! its own, [`Error::NoSpace`](crate::Error::NoSpace), because a journal that cannot be written forbids the edit.
 #![expect(
     unsafe_code,
-    reason = "geteuid and getrlimit have no safe door in std, nor has linkat for a file without a name"
+    reason = "geteuid and getrlimit have no safe wrapper in std, nor has linkat for a file without a name"
 )]
 
 use std::ffi::CString;
@@ -28,7 +28,7 @@ pub(crate) const PAGE: usize = 4096;
 ///
 /// The bytes are written to a file without a name, which a killed process leaves to the kernel. It gets its name when
 /// it is whole; over a file that is there by a second name `PATH.PID.new` and a rename, because no system call does
-/// that in one. Whoever is killed between those two leaves that name, and the next to replace `path` removes it.
+/// that in one. A process killed between those two leaves that name, and the next replacement of `path` removes it.
 ///
 /// A device, a pipe or a link stays what it is and is written to: renaming over `/dev/null` would take it
 /// from the whole machine.
@@ -46,7 +46,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
         sweep(path);
     }
     let temporary = named(path, &std::process::id().to_string());
-    // Left by a process of our number, or a link that somebody put in the way: never written through.
+    // Left by a process of our number, or a planted link: never written through.
     let _ = fs::remove_file(&temporary);
     let written = write_unnamed(path, &temporary, bytes).and_then(|named| {
         if named {
@@ -119,7 +119,7 @@ fn write_unnamed(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<bool
         .custom_flags(libc::O_TMPFILE)
         .open(parent(path));
     let Ok(mut file) = unnamed else {
-        // If it is for another reason, the other way will tell it better.
+        // Any other cause gets a better error from the other way.
         return Ok(false);
     };
     file.write_all(bytes)?;
@@ -127,8 +127,8 @@ fn write_unnamed(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<bool
     match link(&file, path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Held until it has its last name, so that nobody takes it for a leftover; where nothing can be held,
-            // nobody removes leftovers either.
+            // Locked until it has its final name, so that no process takes it for a leftover; where locks are
+            // impossible, leftovers are not removed either.
             let _ = file.lock();
             link(&file, temporary)?;
             fs::rename(temporary, path)?;
@@ -175,7 +175,7 @@ fn named(path: &Path, pid: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Removes what killed processes left beside `path`: plain files with a second name that nobody holds.
+/// Removes what killed processes left beside `path`: plain files with a second name that no process holds.
 fn sweep(path: &Path) {
     let own = path.file_name().unwrap_or_default().to_string_lossy();
     let left = |name: &str| -> Option<PathBuf> {
@@ -252,7 +252,7 @@ impl Appender {
     }
 }
 
-/// Creates a directory and its missing parents, durably; none that a group or everybody may write.
+/// Creates a directory and its missing parents, durably; none is writable for a group or for all users.
 pub fn create_dir_all(dir: &Path) -> Result<()> {
     if dir.is_dir() {
         return Ok(());
@@ -282,8 +282,7 @@ pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a whole file from its beginning once more. One of the kernel's that is about something which has ended is an
-/// error (`ESRCH`).
+/// Reads a whole file from its beginning once more. A kernel file about something that has ended is an error (`ESRCH`).
 pub fn read_again(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; PAGE];
     let mut length = 0;
@@ -425,7 +424,7 @@ pub fn list(dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Names of the folders in a directory, sorted. What an entry is comes with the list: no file is asked.
+/// Names of the folders in a directory, sorted. The list contains the type of each entry: no file is examined.
 pub fn folders(dir: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -438,14 +437,14 @@ pub fn folders(dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Why somebody else could have made or changed this; absent where only we (and root) could.
+/// Why another user could have made or changed this; absent where only we (and root) could.
 pub fn not_ours_alone(about: &Metadata) -> Option<String> {
     // SAFETY: only reads an id of the process.
     if about.uid() != unsafe { libc::geteuid() } {
-        return Some(format!("it belongs to user {} and not to us", about.uid()));
+        return Some(format!("it belongs to user {}, not to you", about.uid()));
     }
     let mode = about.mode() & 0o777;
-    (mode & 0o022 != 0).then(|| format!("others may write it (mode {mode:o})"))
+    (mode & 0o022 != 0).then(|| format!("other users may write to it (mode {mode:o})"))
 }
 
 fn parent(path: &Path) -> &Path {

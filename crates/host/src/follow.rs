@@ -1,13 +1,16 @@
-//! A text that others are still writing: a file followed as `tail -F` does, or standard input.
+//! A text that is still being written: a file followed as `tail -F` does, or standard input.
 //!
-//! A file is followed by its name. When another file has it, what is left of the old one is read first, and the new
-//! one is taken up once something is in it: a writer that was not told of a rotation goes on in the old one. A file that
-//! becomes shorter was emptied (`copytruncate`, or a program that starts anew). Who writes at its former place leaves a
-//! hole before it, which is stepped over; who writes at the beginning writes a new text.
+//! A file is followed by its name. When another file has it, what is left of the old one is read first, and the new one
+//! is taken up once something is in it: a writer that has not noticed a rotation continues in the old one. A file that
+//! becomes shorter was emptied (`copytruncate`, or a program that restarts). A writer that continues at its old offset
+//! leaves a hole before it, which is skipped; a writer that starts at the beginning writes a new text.
 //!
-//! Nothing is polled: inotify(7) tells of writes to the file and of names in its folder, and in the folders that links
-//! lead through. It does not see what another machine writes to a network file system.
-#![expect(unsafe_code, reason = "inotify and SEEK_DATA have no safe door in std")]
+//! Nothing is polled: inotify(7) reports writes to the file and names in its folder, and in the folders that links lead
+//! through. It does not see what another machine writes to a network file system.
+#![expect(
+    unsafe_code,
+    reason = "inotify and SEEK_DATA have no safe wrapper in std"
+)]
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -22,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::signals::Interrupt;
 use crate::wait;
 
-/// What reading gave.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// So many bytes of the text.
@@ -53,7 +56,7 @@ pub struct Followed {
     current: fn(&Path) -> PathBuf,
     changes: OwnedFd,
     open: Option<Opened>,
-    /// Another file with the name; nothing was in it when it was looked at.
+    /// Another file with the name; it was empty when it was checked.
     next: Option<Opened>,
     /// Texts that began.
     begun: u64,
@@ -73,7 +76,7 @@ const LINKS: usize = 40;
 
 impl Followed {
     /// Follows the file that `current` gives for `path`, which is asked again and again: where a writer puts a number
-    /// into the name, it knows which is the latest. The file need not be there yet, its folder must.
+    /// into the name, it returns the latest. The file need not be there yet, its folder must.
     pub fn new(path: &Path, current: fn(&Path) -> PathBuf) -> Result<Self> {
         // SAFETY: no pointers; the descriptor is ours from here on.
         let fd = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };
@@ -119,7 +122,7 @@ impl Followed {
         let woken = woken([interrupt.fd(), self.changes.as_fd()], within)
             .map_err(Error::file("wait for a change of", &self.path))?;
         if woken == Woken::Changed {
-            // What changed does not matter: everything is looked at anyway.
+            // What changed does not matter: everything is checked anyway.
             let mut told = [0_u8; 4096];
             // SAFETY: the buffer outlives the call, and the length is its own.
             while unsafe {
@@ -158,7 +161,7 @@ impl Followed {
         Ok(read)
     }
 
-    /// Looks whether another file has the name. True when it is the first one, or there is something in it.
+    /// Checks whether another file has the name. True when it is the first one, or there is something in it.
     fn look(&mut self) -> Result<bool> {
         let path = (self.current)(&self.path);
         let mut there = fs::metadata(&path);
@@ -195,8 +198,8 @@ impl Followed {
         if !plain {
             return Err(Error::Missing {
                 tried: format!("follow {}", path.display()),
-                why: "it is no plain file".to_owned(),
-                remedy: "give what a pipe says as standard input".to_owned(),
+                why: "it is not a regular file".to_owned(),
+                remedy: "pass the pipe as standard input".to_owned(),
             });
         }
         // By its descriptor, so that it is this file, whatever has the name now.
@@ -287,12 +290,12 @@ impl Opened {
         }
     }
 
-    /// Where the file holds something again, from `at` on; `at` itself where that cannot be told.
+    /// Where the file holds something again, from `at` on; `at` itself where that is unknown.
     fn data_from(&self, at: u64) -> u64 {
         let Ok(from) = libc::off_t::try_from(at) else {
             return at;
         };
-        // SAFETY: no pointers. The place of the descriptor is used by nobody: reads name theirs.
+        // SAFETY: no pointers. Nothing uses the offset of the descriptor: reads name theirs.
         let data = unsafe { libc::lseek(self.file.as_raw_fd(), from, libc::SEEK_DATA) };
         u64::try_from(data).unwrap_or(at)
     }
@@ -532,6 +535,6 @@ mod tests {
         assert!(error.to_string().starts_with("cannot watch"), "{error}");
         let mut followed = Followed::new(dir.path(), Path::to_owned).unwrap();
         let error = followed.read(&mut [0; 9]).unwrap_err();
-        assert!(error.to_string().contains("no plain file"), "{error}");
+        assert!(error.to_string().contains("not a regular file"), "{error}");
     }
 }

@@ -1,10 +1,10 @@
 //! Which network device an interrupt belongs to.
 //!
 //! The kernel does not say so in one place, and names differ by driver: `eth0-TxRx-3` (ixgbe), `virtio2-input.0`,
-//! `mlx5_comp3@pci:0000:3b:00.0`, `hns3-0000:7d:00.0-TxRx-3`. So four signs are tried, the surest first: the list
-//! of the device's message interrupts, its PCI address in the name or chip of the interrupt, its virtio device,
-//! its own name. A device that was renamed keeps the old name in its interrupts, which is why the name comes
-//! last. Pure: whoever looks at a machine, live or recorded, brings the signs. Source: drivers/pci/msi/,
+//! `mlx5_comp3@pci:0000:3b:00.0`, `hns3-0000:7d:00.0-TxRx-3`. So four signs are tried, the surest first: the list of
+//! the device's message interrupts, its PCI address in the name or chip of the interrupt, its virtio device, its own
+//! name. A device that was renamed keeps the old name in its interrupts, which is why the name comes last. Pure: the
+//! caller reads the signs from a machine, live or recorded. Source: drivers/pci/msi/,
 //! `drivers/virtio/virtio_pci_common.c` (`vp_request_msix_vectors`), kernel/irq/msi.c, Linux 6.18; since 5.17 the list
 //! of message interrupts may be empty.
 
@@ -16,7 +16,7 @@ pub struct Devices<'a> {
     signs: BTreeMap<&'a str, Signs<'a>>,
 }
 
-/// By what the interrupts of a device are known, besides its name.
+/// The signs of a device's interrupts, besides its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Signs<'a> {
     /// Its PCI address: `0000:3b:00.0`.
@@ -27,7 +27,7 @@ pub struct Signs<'a> {
     pub messages: BTreeSet<u32>,
 }
 
-/// How an interrupt shows itself.
+/// What is visible of an interrupt.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {
     /// Its number; none for what CPUs send each other.

@@ -1,12 +1,12 @@
-//! The one door to a machine: files, devices, namespaces, processes, clocks.
+//! All access to a machine: files, devices, namespaces, processes, clocks.
 //!
-//! Everything that reads or changes a machine goes through [`Host`], so that a recorded or
-//! invented machine ([`recorded::Recorded`]) can stand in for a live one and so that the lab's
-//! namespaces are reached the same way as the host itself. What is not a property of one
-//! network namespace (processes, CPU clocks, durable files, signals) lives in modules beside it.
+//! Everything that reads or changes a machine goes through [`Host`], so that a recorded or synthetic machine
+//! ([`recorded::Recorded`]) can replace a live one and so that the lab's namespaces are reached the same way as the
+//! host itself. What is not a property of one network namespace (processes, CPU clocks, durable files, signals) lives
+//! in modules beside it.
 #![expect(
     clippy::disallowed_methods,
-    reason = "this crate is the door that the others are told to use"
+    reason = "this crate is the access that the others must use"
 )]
 
 mod ask;
@@ -81,10 +81,10 @@ pub struct Feature {
 /// Paths are absolute and mean what they mean *inside* that namespace: `/sys/class/net` shows its
 /// devices, `/proc/sys/net` its sysctls. Errors are the kernel's own; callers add what they tried.
 pub trait Host: Send + Sync {
-    /// Who this is in messages: `this host`, `namespace server`.
+    /// Its name in messages: `this host`, `namespace server`.
     fn name(&self) -> &str;
 
-    /// Identity of the network namespace (its inode), so that a journal can tell whether it still exists.
+    /// Identity of the network namespace (its inode), so that a journal can check whether it still exists.
     fn netns(&self) -> io::Result<u64>;
 
     /// Reads a whole file.
@@ -121,7 +121,7 @@ pub trait Host: Send + Sync {
     /// Deletes table `name` of family `inet` and everything in it.
     fn remove_table(&self, name: &str) -> io::Result<()>;
 
-    /// Answers a question that no file answers. Never changes the machine.
+    /// Answers a question that has no file. Never changes the machine.
     fn ask(&self, question: Question) -> io::Result<Answer> {
         let _ = question;
         Err(io::ErrorKind::Unsupported.into())
@@ -165,14 +165,13 @@ pub trait Host: Send + Sync {
         }
     }
 
-    /// A setting of a device that no file holds, in the spelling of [`DeviceSetting::normal`].
+    /// A setting of a device that has no file, in the spelling of [`DeviceSetting::normal`].
     fn device_setting(&self, device: &str, setting: DeviceSetting) -> io::Result<String> {
         let _ = (device, setting);
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Makes `value` hold; parts that it does not name stay as they are. Succeeds only if the kernel
-    /// accepted all of it.
+    /// Sets `value`; parts that it does not name are unchanged. Succeeds only if the kernel accepted all of it.
     fn set_device(&self, device: &str, setting: DeviceSetting, value: &str) -> io::Result<()> {
         let _ = (device, setting, value);
         Err(io::ErrorKind::Unsupported.into())
@@ -200,7 +199,7 @@ pub trait Host: Send + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Makes `value`, one of [`MountOption::values`], hold for what is mounted at `point`.
+    /// Sets `value`, one of [`MountOption::values`], for the mount at `point`.
     fn remount(&self, point: &Path, option: MountOption, value: &str) -> io::Result<()> {
         let _ = (point, option, value);
         Err(io::ErrorKind::Unsupported.into())

@@ -99,10 +99,7 @@ fn link(message: &Message<'_>) -> Option<Link> {
 
 /// Index of a device.
 pub(crate) fn index(device: &str) -> io::Result<u32> {
-    #[expect(
-        unsafe_code,
-        reason = "the index of a name has no other door than libc or a dump"
-    )]
+    #[expect(unsafe_code, reason = "only libc or a dump gives the index of a name")]
     fn of(name: &CString) -> u32 {
         // SAFETY: `name` is a zero-terminated string that outlives the call.
         unsafe { libc::if_nametoindex(name.as_ptr()) }
@@ -158,7 +155,7 @@ pub(crate) fn set_up(device: &str) -> io::Result<()> {
     send(&request)
 }
 
-/// Adds an address that is usable at once: no duplicate address detection.
+/// Adds an address that can be used at once: no duplicate address detection.
 pub(crate) fn add_address(device: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
     // struct ifaddrmsg: family, prefix length, flags, scope (0 = global), index.
     let mut fixed = vec![family(address), prefix, IFA_F_NODAD, 0];

@@ -1,11 +1,11 @@
 //! One instance at a time: two ladders on one machine would measure each other.
 //!
-//! An exclusive flock(2) on `DIR/lock`, which the kernel releases however the process ends, so
-//! there are no stale locks. The file tells who holds it and stays when it is released: removing it
-//! would race with the next holder. A child made by fork alone shares the lock; exec closes it.
+//! An exclusive flock(2) on `DIR/lock`, which the kernel releases however the process ends, so there are no stale
+//! locks. The file contains the holder and stays when it is released: removing it would race with the next holder. A
+//! child made by fork alone shares the lock; exec closes it.
 //!
-//! The folder must be ours alone: in one that others may write, a link in the lock's place would have
-//! root overwrite what it points to. The lock is ours alone too, since whoever may read a file may lock it.
+//! The folder must be ours alone: in one that others may write, a link in the lock's place would have root overwrite
+//! what it points to. The lock file is ours alone too, since any user who may read a file may lock it.
 
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -22,7 +22,7 @@ pub struct InstanceLock {
     _file: File,
 }
 
-/// Who holds the lock, as far as it wrote it down.
+/// The holder of the lock, as far as it is recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// Its process id.
@@ -35,7 +35,7 @@ pub struct Held {
 
 impl fmt::Display for Held {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "cannot start: another instance is at work")?;
+        write!(formatter, "cannot start: another instance is running")?;
         if self.pid != 0 {
             write!(
                 formatter,
@@ -52,7 +52,7 @@ impl std::error::Error for Held {}
 impl InstanceLock {
     /// Takes the lock of `dir`, which must exist; [`Error::Held`] if another process has it.
     pub fn acquire(dir: &Path) -> Result<Self> {
-        let about = std::fs::metadata(dir).map_err(Error::file("look at", dir))?;
+        let about = std::fs::metadata(dir).map_err(Error::file("examine", dir))?;
         if let Some(why) = files::not_ours_alone(&about) {
             return Err(Error::Missing {
                 tried: format!("keep journals and the lock in {}", dir.display()),
@@ -133,7 +133,7 @@ mod tests {
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
         let error = InstanceLock::acquire(dir.path()).unwrap_err();
         assert!(
-            error.is_precondition() && error.to_string().contains("others may write it"),
+            error.is_precondition() && error.to_string().contains("other users may write to it"),
             "{error}"
         );
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
@@ -146,7 +146,7 @@ mod tests {
         assert!(
             Held::parse("")
                 .to_string()
-                .ends_with("at work; wait for it or stop it")
+                .ends_with("running; wait for it or stop it")
         );
     }
 }

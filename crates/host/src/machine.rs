@@ -1,8 +1,8 @@
 //! The fingerprint of a machine, and the CPUs that we may use on it.
 //!
-//! Read through [`Host`], so that a recorded machine has one too. What cannot be read stays empty
-//! or zero: a fingerprint tells machines apart, it does not decide anything.
-#![expect(unsafe_code, reason = "sched_getaffinity has no safe door in std")]
+//! Read through [`Host`], so that a recorded machine has one too. What cannot be read stays empty or zero: a
+//! fingerprint distinguishes machines, nothing else depends on it.
+#![expect(unsafe_code, reason = "sched_getaffinity has no safe wrapper in std")]
 
 use std::collections::BTreeSet;
 use std::io;
@@ -30,8 +30,8 @@ pub fn fingerprint(host: &dyn Host) -> Machine {
 
 /// CPUs that the calling thread may run on, in order (`sched_getaffinity`). Up to 1024 CPUs.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
-    // SAFETY: cpu_set_t is plain data and outlives the call, which is told its size; CPU_ISSET is
-    // asked for bits inside it only.
+    // SAFETY: cpu_set_t is plain data and outlives the call, which gets its size; CPU_ISSET is asked for bits inside it
+    // only.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
@@ -140,7 +140,7 @@ fn virtualisation(host: &dyn Host, cpuinfo: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// By the marks that the engines leave: their files, then the path of the first process's cgroup.
+/// By the traces that the engines leave: their files, then the path of the first process's cgroup.
 fn container(host: &dyn Host) -> Option<&'static str> {
     let there = |path: &str| host.read(Path::new(path)).is_ok();
     if there("/.dockerenv") {

@@ -6,7 +6,7 @@
 //! `proc_pid_mountinfo(5)`; fs/namespace.c, `fs/proc_namespace.c` and fs/ext4/super.c (Linux 6.18).
 #![expect(
     unsafe_code,
-    reason = "mount_setattr has no safe door in std or rustix"
+    reason = "mount_setattr has no safe wrapper in std or rustix"
 )]
 
 use std::ffi::CString;
@@ -27,12 +27,12 @@ pub(crate) const MOUNTS: &str = "/proc/thread-self/mountinfo";
 pub enum MountOption {
     /// When a read writes the time of the last access: `relatime`, `noatime` or `strictatime`.
     Atime,
-    /// Whether each deletion is told to the disk at once: `discard` or `nodiscard`.
+    /// Whether the disk is informed of each deletion at once: `discard` or `nodiscard`.
     Discard,
 }
 
 impl MountOption {
-    /// The values it has.
+    /// Its values.
     pub fn values(self) -> &'static [&'static str] {
         match self {
             Self::Atime => &["relatime", "noatime", "strictatime"],
@@ -82,7 +82,7 @@ impl Mounted {
         })
     }
 
-    /// How the option stands.
+    /// The current value of the option.
     pub fn option(&self, option: MountOption) -> &'static str {
         let has = |options: &str, wanted: &str| {
             options
@@ -92,7 +92,7 @@ impl Mounted {
         match option {
             MountOption::Atime if has(&self.own, "noatime") => "noatime",
             MountOption::Atime if has(&self.own, "relatime") => "relatime",
-            // The kernel has no word for it.
+            // The kernel prints nothing for it.
             MountOption::Atime => "strictatime",
             MountOption::Discard if has(&self.shared, "discard") => "discard",
             MountOption::Discard => "nodiscard",
@@ -106,7 +106,7 @@ impl Mounted {
     }
 }
 
-/// Makes the option hold for what is mounted at `point`.
+/// Sets the option of the mount at `point`.
 pub(crate) fn set(point: &Path, option: MountOption, value: &str) -> io::Result<()> {
     match (option, value) {
         (MountOption::Atime, "relatime") => set_atime(point, libc::MOUNT_ATTR_RELATIME),

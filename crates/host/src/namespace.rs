@@ -4,12 +4,12 @@
 //! and nothing is bound below `/run/netns`; so however this process ends, SIGKILL included, the
 //! kernel takes the namespace, its devices, its sysctls and its rules with it.
 //!
-//! The thread has a mount namespace of its own as well, with a fresh sysfs on `/sys`: sysfs shows
-//! the network namespace of whoever mounted it. The host's cgroup tree stays visible below it,
-//! because services (the JVM foremost) read their limits there. Sources: namespaces(7), sysfs(5).
+//! The thread has a mount namespace of its own as well, with a fresh sysfs on `/sys`: sysfs shows the network namespace
+//! of the process that mounted it. The host's cgroup tree stays visible below it, because services (the JVM foremost)
+//! read their limits there. Sources: namespaces(7), sysfs(5).
 #![expect(
     unsafe_code,
-    reason = "unshare, setns and mount have no safe door in std"
+    reason = "unshare, setns and mount have no safe wrapper in std"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,9 +151,9 @@ impl Namespace {
         self.handles.mount.as_fd()
     }
 
-    /// Processes that live in the network namespace now, whoever started them. Threads of this process that
-    /// entered it do not count: a process lives where its first thread does.
-    /// The function keeps the namespace, not its thread, alive.
+    /// Processes that live in the network namespace now, from whatever parent. Threads of this process that entered it
+    /// do not count: a process lives where its first thread does. The function keeps the namespace, not its thread,
+    /// alive.
     pub fn processes_fn(&self) -> impl Fn() -> io::Result<Vec<u32>> + Send + Sync + 'static {
         let net = Arc::clone(&self.handles.net);
         move || living_in(&net)
@@ -273,7 +273,7 @@ impl Pinned {
     pub fn open(path: &Path) -> Result<Self> {
         let pinned = Self(File::open(path).map_err(Error::file("open", path))?);
         let id = pinned.id().map_err(Error::file("identify", path))?;
-        // A mistake here would end the machine.
+        // A mistake here would kill every process of the machine.
         let not_a_lab = ["self", "1"].iter().any(|whose| {
             std::fs::metadata(format!("/proc/{whose}/ns/net"))
                 .is_ok_and(|net| (net.dev(), net.ino()) == id)
@@ -282,16 +282,16 @@ impl Pinned {
             return Err(Error::Missing {
                 tried: format!("guard {}", path.display()),
                 why: "it is the network namespace of this host".to_owned(),
-                remedy: "name that of a lab".to_owned(),
+                remedy: "name the namespace of a lab".to_owned(),
             });
         }
         Ok(pinned)
     }
 
-    /// Kills what lives in it, and waits until nothing does.
+    /// Kills the processes in it, and waits until there are none.
     pub fn end(&self, within: Duration) -> Result<()> {
         process::end_all(|| self.inhabitants(), within)
-            .map_err(Error::system("end what lives in the lab's namespace"))
+            .map_err(Error::system("end the processes in the lab's namespace"))
     }
 
     /// Processes that live in it. The descriptor is taken first: if the number is used again in between,
@@ -316,7 +316,7 @@ fn id_of(net: &File) -> io::Result<(u64, u64)> {
     Ok((net.dev(), net.ino()))
 }
 
-/// A process that has ended, or may not be looked at, lives nowhere.
+/// A process that has ended, or may not be inspected, lives nowhere.
 fn lives_in(pid: u32, id: (u64, u64)) -> bool {
     std::fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|net| (net.dev(), net.ino()) == id)
 }
@@ -346,7 +346,7 @@ fn pids() -> io::Result<impl Iterator<Item = u32>> {
 /// its own, and ends with its holder.
 pub fn may_exist(inode: u64) -> bool {
     let inode_of = |path: String| std::fs::metadata(path).map(|net| net.ino());
-    // In a container, or without the right to look at others, absence proves nothing.
+    // In a container, or without the right to inspect others, absence proves nothing.
     if !privilege::in_initial_pid_namespace() || inode_of("/proc/1/ns/net".to_owned()).is_err() {
         return true;
     }
@@ -360,13 +360,14 @@ pub fn may_exist(inode: u64) -> bool {
         || held("/run/netns", &|name| format!("/run/netns/{name}"))
 }
 
-/// Identity of the network namespace of a process (its inode); an error where this program may not look at it.
+/// Identity of the network namespace of a process (its inode); an error where this program may not inspect it.
 pub fn of_process(pid: u32) -> io::Result<u64> {
     Ok(std::fs::metadata(format!("/proc/{pid}/ns/net"))?.ino())
 }
 
 /// Whether `/sys` shows the devices of another network namespace than the calling thread's: below `unshare --net` or
-/// `nsenter --net` alone it still shows those of whoever mounted it. Where `/sys` is not mounted it shows none.
+/// `nsenter --net` alone it still shows those of the process that mounted it. Where `/sys` is not mounted it shows
+/// none.
 pub fn sys_is_foreign() -> bool {
     // A device may come or go between the two lists.
     differs() && differs()
@@ -406,7 +407,7 @@ fn enter(join: Option<&File>) -> std::result::Result<Handles, (&'static str, io:
     }
     // Private first: nothing mounted below may travel back to the host.
     mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE)
-        .map_err(|error| ("keep to itself the mounts of", error))?;
+        .map_err(|error| ("make private the mounts of", error))?;
     // Opened before the new sysfs hides them: other file systems that are mounted on it.
     let hidden = [c"/sys/fs/cgroup", c"/sys/fs/selinux"].map(|path| {
         let file = File::open(path.to_str().unwrap_or_default());

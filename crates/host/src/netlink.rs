@@ -1,11 +1,10 @@
 //! Netlink as far as this crate needs it: build messages, send them, read all answers.
 //!
-//! Links, sockets, qdiscs, ethtool, audit and `nf_tables` need two dozen message shapes in all; one
-//! builder of forty lines writes them, which is why no netlink protocol crate is used. The kernel
-//! handles a request inside `sendmsg` and continues a dump inside `recvmsg`, so every answer is there
-//! when it is asked for and nothing here can wait for ever; audit alone answers from a thread of its
-//! own ([`Request::patient`]). Messages of a dump are handed on as they come: one of 100,000 sockets is
-//! 60 MB. Source: linux/netlink.h, RFC 3549.
+//! Links, sockets, qdiscs, ethtool, audit and `nf_tables` need two dozen message shapes in all; one builder of forty
+//! lines writes them, which is why no netlink protocol crate is used. The kernel handles a request inside `sendmsg` and
+//! continues a dump inside `recvmsg`, so every answer is there when it is asked for and nothing here can wait for ever;
+//! only audit answers from its own thread ([`Request::patient`]). Messages of a dump are handed on as they come: one of
+//! 100,000 sockets is 60 MB. Source: linux/netlink.h, RFC 3549.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -34,8 +33,8 @@ const DONE: u16 = 3;
 const NESTED: u16 = 0x8000;
 /// One of several, which [`DONE`] ends.
 const MULTI: u16 = 0x2;
-/// The kernel's answering thread has to be scheduled once; a hundred times what a loaded machine was seen to need. Nobody waits for
-/// it in vain: who may not ask is told at once. An undo that gave up too soon would leave its rule.
+/// The kernel's answering thread has to be scheduled once; a hundred times what a loaded machine needed. No caller
+/// waits in vain: one without the right to ask is refused at once. An undo that gave up too soon would leave its rule.
 const WITHIN: Duration = Duration::from_secs(2);
 /// The kernel never makes a dump message larger than this (`NLMSG_GOODSIZE` is at most 8 KiB, dumps 32 KiB).
 const RECEIVE: usize = 64 * 1024;
@@ -109,7 +108,7 @@ impl Request {
         self
     }
 
-    /// A refusal shall carry the kernel's words where it has some; its number is then in the text alone.
+    /// A refusal contains the kernel's message where there is one; its number is then in the text only.
     pub(crate) fn in_words(&mut self) -> &mut Self {
         self.words = true;
         self
@@ -145,7 +144,7 @@ impl Request {
         let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
         if self.words {
-            // Kernels before 4.12 do not know them; they give the number of an error and no words.
+            // Kernels before 4.12 do not know them; they give the number of an error and no message.
             let _ = socket.set_ext_ack(true);
             let _ = socket.set_cap_ack(true);
         }
@@ -233,8 +232,8 @@ impl<'a> Message<'a> {
         self.body.get(skip..).unwrap_or_default()
     }
 
-    /// The error of an error message or of the end of a dump; `None` for an acknowledgement. The kernel's
-    /// words where it has some.
+    /// The error of an error message or of the end of a dump; `None` for an acknowledgement. With the kernel's message
+    /// where there is one.
     fn refusal(&self) -> Option<io::Error> {
         let errno = int32(self.body, 0)?.saturating_neg();
         if errno == 0 {

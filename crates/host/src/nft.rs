@@ -1,9 +1,9 @@
-//! `nf_tables` by nfnetlink, without the `nft` program: which chains there are with how many rules, and
-//! the table with two base chains that the ladder plants in a lab namespace.
+//! `nf_tables` by nfnetlink, without the `nft` program: which chains there are with how many rules, and the table with
+//! two base chains that the ladder adds in a lab namespace.
 //!
-//! The dumps are passive. The legacy tools are not: listing rules with them creates the tables that
-//! were to be looked for. Nor is a module loaded: where `nf_tables` is one that nobody needed so far,
-//! there are no chains, and the kernel is not asked. Source: `linux/netfilter/nf_tables.h` and nfnetlink.h of Linux 6.18.
+//! The dumps are passive. The legacy tools are not: listing rules with them creates the tables that were to be looked
+//! for. Nor is a module loaded: where `nf_tables` is a module that is not loaded, there are no chains, and the kernel
+//! is not asked. Source: `linux/netfilter/nf_tables.h` and nfnetlink.h of Linux 6.18.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -110,7 +110,7 @@ fn count_rules() -> io::Result<BTreeMap<Name, u32>> {
     })
 }
 
-/// One dump, begun anew when the rules changed meanwhile.
+/// One dump, restarted when the rules changed meanwhile.
 fn dump<T: Default>(kind: u16, take: impl Fn(&mut T, &Message<'_>)) -> io::Result<T> {
     let mut request = Request::default();
     request.message(kind, DUMP, &[0; FIXED]);
@@ -126,8 +126,8 @@ fn dump<T: Default>(kind: u16, take: impl Fn(&mut T, &Message<'_>)) -> io::Resul
     }
 }
 
-/// A module that this kernel has and that nobody loaded. Where that cannot be seen (no `/lib/modules`, as in
-/// a container), it counts as loaded: asking for it then loads it, as any use of it does.
+/// Whether this kernel has the module and it is not loaded. Where that cannot be seen (no `/lib/modules`, as in a
+/// container), it counts as loaded: asking for it then loads it, as any use of it does.
 fn unloaded(module: &str) -> bool {
     let Ok(release) = fs::read_to_string("/proc/sys/kernel/osrelease") else {
         return false;
@@ -273,7 +273,7 @@ fn hook_name(family: u8, hook: u32) -> String {
         .map_or_else(|| format!("hook {hook}"), |name| (*name).to_owned())
 }
 
-/// Says which kernel feature is missing; other errors stay as the kernel gave them.
+/// Names the missing kernel feature; other errors stay as the kernel gave them.
 fn explained(error: io::Error) -> io::Error {
     let missing = match error.raw_os_error() {
         Some(libc::EPROTONOSUPPORT) => "nfnetlink (CONFIG_NETFILTER_NETLINK)",
@@ -285,7 +285,7 @@ fn explained(error: io::Error) -> io::Error {
     };
     io::Error::new(
         io::ErrorKind::Unsupported,
-        format!("this kernel offers no {missing}: {error}"),
+        format!("this kernel lacks {missing}: {error}"),
     )
 }
 

@@ -1,10 +1,9 @@
-//! CPU time of everybody else, process by process.
+//! CPU time of all other processes, one by one.
 //!
-//! What is busy and not ours can be had by subtraction, but only as exactly as `/proc/stat` counts idle
-//! time (10 ms), and with the softirqs that our own packets cause on idle CPUs counted as foreign. Adding up
-//! the CPU clocks of all other processes is exact to the nanosecond and leaves those out. It misses
-//! whoever is born and dead within the window, so it holds only when nothing was forked meanwhile, and
-//! only where all processes can be seen.
+//! What is busy and not ours can be had by subtraction, but only as exactly as `/proc/stat` counts idle time (10 ms),
+//! and with the softirqs that our own packets cause on idle CPUs counted as foreign. Adding up the CPU clocks of all
+//! other processes is exact to the nanosecond and leaves those out. It misses a process that starts and ends within the
+//! window, so it holds only when nothing was forked meanwhile, and only where all processes can be seen.
 
 use std::fs;
 use std::time::Duration;
@@ -41,7 +40,7 @@ impl Census {
         })
     }
 
-    /// CPU time since `earlier` of all processes but `ours`; absent if somebody was forked meanwhile.
+    /// CPU time since `earlier` of all processes but `ours`; absent if a process was forked meanwhile.
     pub(crate) fn others_since(&self, earlier: &Self, ours: &[u32]) -> Option<Duration> {
         if self.forks != earlier.forks {
             return None;

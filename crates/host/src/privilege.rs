@@ -6,7 +6,7 @@
 //! Sources: `user_namespaces(7)`, net/core/net-sysfs.c.
 #![expect(
     unsafe_code,
-    reason = "unshare and the probe's fork have no safe door in std"
+    reason = "unshare and the probe's fork have no safe wrapper in std"
 )]
 
 use std::fs;
@@ -31,8 +31,8 @@ pub enum Privilege {
     },
 }
 
-/// Finds out. Forks a child that tries to make a network namespace in a user namespace of its own
-/// and ends at once: some systems allow the latter and take away what it is good for.
+/// Detects it. Forks a child that tries to make a network namespace in a user namespace of its own and ends at once:
+/// some systems allow the latter and take away its capabilities.
 pub fn detect() -> Privilege {
     if capable() {
         return if in_initial_user_namespace() {
@@ -104,7 +104,7 @@ pub fn no_network_namespaces() -> Option<String> {
             let limit = "sysctl user.max_net_namespaces";
             match fs::read_to_string("/proc/sys/user/max_net_namespaces") {
                 Ok(most) => format!("{limit} allows {}, and no more can be made", most.trim()),
-                Err(_) => format!("a limit of namespaces is reached ({limit})"),
+                Err(_) => format!("the namespace limit is reached ({limit})"),
             }
         }
         Some(libc::EINVAL) => "the kernel has no CONFIG_NET_NS".to_owned(),
@@ -178,7 +178,7 @@ fn may_unshare(namespaces: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Names the switch that forbids user namespaces, as far as it shows itself.
+/// Names the switch that forbids user namespaces, as far as it can be detected.
 fn forbidden_by(error: &io::Error) -> String {
     let is =
         |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
@@ -197,7 +197,7 @@ fn forbidden_by(error: &io::Error) -> String {
                 "the process has more than one thread, or the kernel has no CONFIG_USER_NS"
             }
             Some(libc::ENOSPC | libc::EUSERS) => {
-                "a limit of namespaces is reached (sysctl user.max_user_namespaces)"
+                "the namespace limit is reached (sysctl user.max_user_namespaces)"
             }
             Some(libc::EPERM) => {
                 "a security policy forbids user namespaces (seccomp of a container, chroot)"

@@ -1,18 +1,18 @@
-//! A service as a child process: started in a namespace, watched, measured, ended without remains.
+//! A service as a child process: started in a namespace, watched, measured, ended without leftovers.
 //!
-//! The child enters the namespaces between fork and exec, leads a process group of its own, and is
-//! killed by the kernel when the thread that started it ends (`PR_SET_PDEATHSIG` watches the
-//! *thread*: start a service from one that lives as long as the service is wanted). A pidfd stands
-//! for the process everywhere, so a pid that was used again is never mistaken for it.
+//! The child enters the namespaces between fork and exec, leads a process group of its own, and is killed by the kernel
+//! when the thread that started it ends (`PR_SET_PDEATHSIG` watches the *thread*: start a service from one that lives
+//! as long as the service is wanted). A pidfd identifies the process everywhere, so a reused pid is never mistaken for
+//! it.
 //!
-//! The kernel's signal reaches the direct child only, and is forgotten when that child changes its
-//! user (`commit_creds` in kernel/cred.c), as servers that start as root do. Every orderly end kills
-//! the group; after SIGKILL of this process the guard does ([`Group`]), and in a lab it ends whatever
-//! lives in the namespace ([`crate::namespace::Pinned`]). Limit: outside a lab, who leaves the group
-//! (a daemon with a session of its own) outlives a killed tool.
+//! The kernel's signal reaches the direct child only, and is forgotten when that child changes its user (`commit_creds`
+//! in kernel/cred.c), as servers that start as root do. Every orderly end kills the group; after SIGKILL of this
+//! process the guard does ([`Group`]), and in a lab it ends whatever lives in the namespace
+//! ([`crate::namespace::Pinned`]). Limit: outside a lab, a process that leaves the group (a daemon with a session of
+//! its own) outlives a killed tool.
 #![expect(
     unsafe_code,
-    reason = "pre_exec, kill and pidfd_open have no safe door in std"
+    reason = "pre_exec, kill and pidfd_open have no safe wrapper in std"
 )]
 
 use std::collections::VecDeque;
@@ -78,7 +78,7 @@ pub struct Service {
 
 /// Outcome of a wait for readiness.
 enum Sign {
-    /// It came as this line.
+    /// It came, as this line.
     Line(String),
     /// It came.
     Seen,
@@ -157,7 +157,7 @@ impl Service {
                 {
                     return Err(io::Error::last_os_error());
                 }
-                // The parent may have died before the line above; then nobody sends the signal.
+                // The parent may have died before the line above; then the signal never comes.
                 if libc::getppid().cast_unsigned() != parent {
                     return Err(io::Error::from_raw_os_error(libc::ESRCH));
                 }
@@ -259,7 +259,7 @@ impl Service {
         self.ended.is_none() && running(self.pidfd.as_fd())
     }
 
-    /// How it ended, with its last words; absent while it runs.
+    /// How it ended, with its last output; absent while it runs.
     pub fn ended(&self) -> Option<Error> {
         (!self.alive()).then(|| self.died())
     }
@@ -338,7 +338,7 @@ impl Service {
         Ok(status)
     }
 
-    /// What became of it, with its last words. For a process that is no longer alive.
+    /// How it ended, with its last output. For a process that is no longer alive.
     fn died(&self) -> Error {
         // The last lines may still be on their way through the pipes.
         self.output.wait_closed(GRACE);
@@ -421,8 +421,8 @@ impl Service {
         }
     }
 
-    /// The sockets that it has open and takes work by. In a namespace of its own all are the service's, whoever of it
-    /// left its group.
+    /// The sockets that it has open and takes work by. In its own namespace all are the service's, even those of
+    /// processes that left its group.
     fn listening(&self) -> io::Result<Vec<listening::Listening>> {
         if self.namespace.is_some() {
             return listening::of(|_| true);
@@ -431,7 +431,7 @@ impl Service {
         listening::of(|pid| members.contains(&pid))
     }
 
-    /// Runs a probe in the service's network namespace, on a thread of its own.
+    /// Runs a probe in the service's network namespace, on its own thread.
     fn inside<R: Send>(&self, probe: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
         let Some(entry) = &self.namespace else {
             return probe();
@@ -453,7 +453,7 @@ impl Service {
 impl Drop for Service {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            // Nobody is left to tell; a killed child can always be reaped.
+            // There is no caller to report to; a killed child can always be reaped.
             let _ = self.finish();
         }
     }
@@ -467,7 +467,7 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Takes hold of a process by its id.
+    /// Opens a process by its id.
     pub fn attach(pid: u32) -> Result<Self> {
         let pidfd = pidfd(pid).map_err(|source| Error::Missing {
             tried: format!("watch process {pid}"),
@@ -684,8 +684,8 @@ pub(crate) fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<(
     }
 }
 
-/// A pidfd becomes readable when its process ends. If poll itself fails, ask it as running: the
-/// next real step will say what is wrong.
+/// A pidfd becomes readable when its process ends. If poll itself fails, ask it as running: the next real step will
+/// report the error.
 fn running(pidfd: BorrowedFd<'_>) -> bool {
     !wait::readable(pidfd, Duration::ZERO).unwrap_or(false)
 }

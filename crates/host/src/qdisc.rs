@@ -1,10 +1,9 @@
 //! Queueing disciplines by rtnetlink: all of them with their counters, and the root of a device.
 //!
-//! A root that nobody configured has the handle `0:`; it was made by the kernel (`net.core.default_qdisc`,
-//! `mq` over several queues). What [`set_root`] puts there carries a handle of its own, one of [`OURS`], so that it
-//! can be told from what an administrator configured with limits and classes, which is never replaced: its
-//! parameters could not be restored. Source: linux/rtnetlink.h, `gen_stats.h`, `net/sched/sch_api.c` of
-//! Linux 6.18.
+//! A root without configuration has the handle `0:`; the kernel made it (`net.core.default_qdisc`, `mq` over several
+//! queues). What [`set_root`] puts there carries a handle of its own, one of [`OURS`], so that it can be distinguished
+//! from one that an administrator configured with limits and classes, which is never replaced: its parameters could not
+//! be restored. Source: linux/rtnetlink.h, `gen_stats.h`, `net/sched/sch_api.c` of Linux 6.18.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,9 +29,9 @@ const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
 const STATS_PACKETS64: u16 = 8;
 const ROOT: u32 = 0xffff_ffff;
-/// Handles of a root that we put there; any other numbers would do, the first spells "rw". Two, because one
-/// handle cannot change its kind: what replaces ours comes with the other, in one request, and whoever dies
-/// before or after it leaves one of the two there.
+/// Handles of a root that we put there; any other numbers would do, the first spells "rw". Two, because one handle
+/// cannot change its kind: what replaces ours comes with the other, in one request, so a process that dies before or
+/// after it leaves one of the two.
 const OURS: [u32; 2] = [0x7277_0000, 0x7278_0000];
 /// struct tcmsg: family, padding, index, handle, parent, info.
 const FIXED: usize = 20;
@@ -81,7 +80,7 @@ pub(crate) fn set_root(device: &str, value: &str) -> io::Result<()> {
     if value.contains(' ') {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "a qdisc is set by its kind alone, with its defaults",
+            "a qdisc is set by its kind only, with its defaults",
         ));
     }
     let there = found.map_or(0, |(handle, _)| handle);
@@ -93,7 +92,7 @@ pub(crate) fn set_root(device: &str, value: &str) -> io::Result<()> {
     change(index, NEW_QDISC, CREATE | REPLACE, other, Some(value))
 }
 
-/// Handle and kind of the root that somebody put there; absent where the kernel chose.
+/// Handle and kind of a configured root; absent where the kernel chose.
 fn found(wanted: u32) -> io::Result<Option<(u32, Qdisc)>> {
     let mut found = None;
     dump(|message| {

@@ -1,4 +1,4 @@
-//! An invented or recorded machine in memory: files, features and tables, with the kernel's manners.
+//! A synthetic or recorded machine in memory: files, features and tables, with the kernel's behaviour.
 //!
 //! A test needs a machine that answers like the real one where that matters: a CPU mask comes back
 //! in another format than it was written, a table size comes back rounded, a CPU that does not exist
@@ -150,7 +150,7 @@ impl Recorded {
         self
     }
 
-    /// Adds a setting of a device that no file holds.
+    /// Adds a setting of a device that has no file.
     #[must_use]
     pub fn with_setting(self, device: &str, setting: DeviceSetting, value: &str) -> Self {
         let key = (device.to_owned(), setting);
@@ -179,7 +179,7 @@ impl Recorded {
         self
     }
 
-    /// Adds a base chain that somebody else made.
+    /// Adds a base chain that someone else made.
     #[must_use]
     pub fn with_chain(self, chain: BaseChain) -> Self {
         self.state().chains.push(chain);
@@ -384,7 +384,7 @@ impl Host for Recorded {
         let state = self.state();
         alive(&state)?;
         let value = state.settings.get(&(device.to_owned(), setting));
-        // What a driver does not have.
+        // A setting that a driver does not have.
         value
             .cloned()
             .ok_or_else(|| io::Error::from_raw_os_error(libc::EOPNOTSUPP))
@@ -412,7 +412,7 @@ impl Host for Recorded {
         answer.cloned().ok_or(io::ErrorKind::Unsupported.into())
     }
 
-    /// The thread's `status` file tells it, as on a live machine.
+    /// The thread's `status` file contains it, as on a live machine.
     fn pin_thread(&self, pid: u32, tid: u32, cpus: &[usize]) -> io::Result<()> {
         let path = PathBuf::from(format!("/proc/{pid}/task/{tid}/status"));
         self.change(|state| {
@@ -430,7 +430,7 @@ impl Host for Recorded {
         })
     }
 
-    /// The process's `limits` file tells it, as on a live machine.
+    /// The process's `limits` file contains it, as on a live machine.
     fn set_open_files(&self, pid: u32, soft: u64, hard: u64) -> io::Result<()> {
         let path = PathBuf::from(format!("/proc/{pid}/limits"));
         self.change(|state| {
@@ -451,8 +451,8 @@ impl Host for Recorded {
         Ok(1)
     }
 
-    /// The list of mounts tells it, as on a live machine: the word for the option is taken out of the last line
-    /// for that point, and the new one stands last.
+    /// The list of mounts contains it, as on a live machine: the word for the option is removed from the last line for
+    /// that point, and the new one stands last.
     fn remount(&self, point: &Path, option: MountOption, value: &str) -> io::Result<()> {
         self.change(|state| {
             let entry = state.files.get_mut(Path::new(MOUNTS)).ok_or_else(absent)?;
@@ -470,7 +470,7 @@ impl Host for Recorded {
             let kept = fields[field]
                 .split(',')
                 .filter(|word| !option.values().contains(word));
-            // What the kernel has no word for is not listed.
+            // A value that the kernel does not print is not listed.
             let shown = (!["strictatime", "nodiscard"].contains(&value)).then_some(value);
             let options = kept.chain(shown).collect::<Vec<_>>().join(",");
             fields[field] = &options;
@@ -641,7 +641,7 @@ fn mask(text: &str, cpus: u32) -> io::Result<String> {
     Ok(printed)
 }
 
-/// After a crash nobody is there to read any more.
+/// After a crash there is no reader left.
 fn alive(state: &State) -> io::Result<()> {
     match &state.fuse {
         Some(fuse) if fuse.blown() => Err(crashed()),

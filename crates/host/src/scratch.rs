@@ -15,7 +15,7 @@ use crate::files;
 
 /// Prefix of the names; distinctive, since folders with it are removed.
 const PREFIX: &str = ".rungwise-scratch-";
-/// Other runs that sweep at the same moment may take so many folders away before each is locked; a guess.
+/// Other runs that sweep at the same moment may remove this many folders before each is locked; a guess.
 const TRIES: usize = 16;
 
 /// A temporary folder, empty at first, removed with all that is in it when this is dropped.
@@ -50,7 +50,7 @@ impl Scratch {
                 Err(error) => return Err(unlocked(parent, &format!("flock(2): {error}"))),
             }
         }
-        let why = format!("other runs took {TRIES} folders away before they were locked");
+        let why = format!("other runs removed {TRIES} folders before they could be locked");
         Err(unlocked(parent, &why))
     }
 
@@ -103,7 +103,10 @@ mod tests {
         assert!(error.to_string().contains("No locks available"), "{error}");
         let taken = |_: &Path| Ok(None);
         let error = Scratch::create_in(parent.path(), taken).unwrap_err();
-        assert!(error.to_string().contains("other runs took 16"), "{error}");
+        assert!(
+            error.to_string().contains("other runs removed 16"),
+            "{error}"
+        );
         assert_eq!(files::folders(parent.path()).unwrap(), Vec::<String>::new());
     }
 

@@ -1,8 +1,8 @@
-//! Settings of a device that no file holds: channels, rings, coalescing, RSS, the root qdisc.
+//! Device settings that have no file: channels, rings, coalescing, RSS, the root qdisc.
 //!
-//! Each is read and written as one line of text, so that an edit can journal it like any other value:
-//! what [`crate::Host::device_setting`] gives, [`crate::Host::set_device`] takes back. Parts that a
-//! driver does not have are not printed, and parts that a new value does not name stay as they are.
+//! Each is read and written as one line of text, so that an edit can journal it like any other value: what
+//! [`crate::Host::device_setting`] gives, [`crate::Host::set_device`] takes back. Parts that a driver does not have are
+//! not printed, and parts that a new value does not name are unchanged.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,8 +29,8 @@ pub enum DeviceSetting {
     HashUdp4,
     /// The same for IPv6.
     HashUdp6,
-    /// Queueing discipline at the root, with its defaults: `fq`; or `default`, the one the kernel chose
-    /// by itself. One that somebody else configured reads as `KIND HANDLE` and is never replaced.
+    /// Queueing discipline at the root, with its defaults: `fq`; or `default`, the one the kernel chose by itself. One
+    /// that someone else configured reads as `KIND HANDLE` and is never replaced.
     RootQdisc,
 }
 

@@ -4,7 +4,7 @@
 //! ignored where it was ignored at the start, which is how nohup(1) works.
 #![expect(
     unsafe_code,
-    reason = "the present action of a signal has no safe door in std"
+    reason = "the present action of a signal has no safe wrapper in std"
 )]
 
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -35,7 +35,7 @@ impl Interrupt {
             if signal == SIGHUP && ignored(signal) {
                 continue;
             }
-            // In this order: who is woken by the bell finds the flag raised.
+            // In this order: a thread woken by the bell finds the flag raised.
             signal_hook::flag::register(signal, Arc::clone(&raised)).map_err(tried())?;
             let ringer = ringer.try_clone().map_err(tried())?;
             signal_hook::low_level::pipe::register(signal, ringer).map_err(tried())?;

@@ -1,14 +1,14 @@
 //! The CPUs that a thread of another process may use (`sched_setaffinity(2)`), and the files that a process may have open
 //! (`prlimit(2)`).
 //!
-//! Reading needs no door of its own: `Cpus_allowed_list` in `/proc/PID/task/TID/status` tells, and `/proc/PID/limits`.
-#![expect(unsafe_code, reason = "sched_setaffinity has no safe door in std")]
+//! Reading needs nothing here: `Cpus_allowed_list` in `/proc/PID/task/TID/status` and `/proc/PID/limits` contain both.
+#![expect(unsafe_code, reason = "sched_setaffinity has no safe wrapper in std")]
 
 use std::io;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-/// Lets thread `tid` run on `cpus` alone. The kernel leaves out CPUs that the thread's cpuset does not have.
+/// Lets thread `tid` run on `cpus` only. The kernel leaves out CPUs that the thread's cpuset does not have.
 pub(crate) fn pin(tid: u32, cpus: &[usize]) -> io::Result<()> {
     const BITS: usize = usize::BITS as usize;
     let tid = libc::pid_t::try_from(tid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;

@@ -1,7 +1,7 @@
-//! Services of the machine, by their manager: `systemctl(1)` tells, starts and stops.
+//! Services of the machine, by their manager: `systemctl(1)` queries, starts and stops them.
 //!
-//! A program and no D-Bus client: it is asked once per change, and says in words what is wrong.
-#![expect(unsafe_code, reason = "pre_exec has no safe door in std")]
+//! A program and no D-Bus client: it runs once per change, and its error messages are readable.
+#![expect(unsafe_code, reason = "pre_exec has no safe wrapper in std")]
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::{process, wait};
 
-/// Longest that the manager may take to tell a state, which it does within milliseconds unless it hangs; a guess. How
+/// Longest that the manager may take to report a state, which it does within milliseconds unless it hangs; a guess. How
 /// long a unit takes to start or stop is its own matter, and the manager has limits for it.
 const TELLS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -43,7 +43,7 @@ fn state(unit: &str, shown: &str) -> io::Result<bool> {
         (_, Some("active" | "activating" | "reloading" | "refreshing")) => Ok(true),
         (_, Some("inactive" | "deactivating" | "failed")) => Ok(false),
         (_, other) => Err(io::Error::other(format!(
-            "systemctl says '{}' of {unit}",
+            "systemctl reports '{}' for {unit}",
             other.unwrap_or("nothing")
         ))),
     }
@@ -65,7 +65,7 @@ fn systemctl(words: &[&str], within: Option<Duration>) -> io::Result<String> {
     let output = ended(&mut command, within).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::other("there is no systemctl here"),
         io::ErrorKind::TimedOut => io::Error::other(format!(
-            "systemctl {} did not answer within {} s; see whether the service manager does: systemctl is-system-running",
+            "systemctl {} did not answer within {} s; check the service manager: systemctl is-system-running",
             words[0],
             TELLS_WITHIN.as_secs()
         )),
@@ -78,11 +78,11 @@ fn systemctl(words: &[&str], within: Option<Duration>) -> io::Result<String> {
     Err(io::Error::other(format!(
         "systemctl {}: {}",
         words[0],
-        said.lines().next().unwrap_or("it did not say why")
+        said.lines().next().unwrap_or("no error message")
     )))
 }
 
-/// Runs a program that says little to its end, or kills it when the time is over.
+/// Runs a program with little output to its end, or kills it when the time is over.
 fn ended(command: &mut Command, within: Option<Duration>) -> io::Result<Output> {
     let mut child = command
         .stdout(Stdio::piped())

@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::namespace::Namespace;
 use crate::{Host, link};
 
-/// The kernel makes a link usable by its link watch, which runs at most once a second for the whole
-/// machine; several labs being made at once may need a few turns (`net/core/link_watch.c`).
+/// The kernel's link watch makes a link usable. It runs at most once a second for the whole machine; several labs being
+/// made at once may need a few turns (`net/core/link_watch.c`).
 const USABLE_WITHIN: Duration = Duration::from_secs(5);
 
 /// One end of the pair.
@@ -68,7 +68,7 @@ pub fn connect(near: &Namespace, far: &Namespace, spec: &Spec) -> Result<()> {
         Some(libc::EOPNOTSUPP) => Error::Missing {
             tried,
             why: "this kernel has no driver for it (CONFIG_VETH)".to_owned(),
-            remedy: "load the module veth, or stay on loopback".to_owned(),
+            remedy: "load the module veth, or use loopback".to_owned(),
         },
         _ => Error::system(tried)(error),
     })?;
@@ -80,7 +80,7 @@ pub fn connect(near: &Namespace, far: &Namespace, spec: &Spec) -> Result<()> {
         .and_then(|()| usable(far, far_end));
     if furnished.is_err() {
         let device = near_end.device.clone();
-        // Its namespace would take it along anyway; the error above is the one to tell.
+        // Its namespace would remove it anyway; the error above is the one to report.
         let _ = near.run(move || link::delete(&device));
     }
     furnished
@@ -111,10 +111,10 @@ fn furnish(namespace: &Namespace, end: &End) -> Result<()> {
             }
             link::set_up(&owned.device)
         })
-        .map_err(Error::system(tried("give addresses to")))
+        .map_err(Error::system(tried("assign addresses to")))
 }
 
-/// Tells `namespace` the hardware address of the other end.
+/// Enters the hardware address of the other end in `namespace`.
 fn introduce(namespace: &Namespace, end: &End, other: &Namespace, other_end: &End) -> Result<()> {
     let path = PathBuf::from(format!("/sys/class/net/{}/address", other_end.device));
     let text = other.text(&path).map_err(Error::file("read", &path))?;
@@ -122,7 +122,7 @@ fn introduce(namespace: &Namespace, end: &End, other: &Namespace, other_end: &En
         tried: format!("read {}", path.display()),
         source: io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("'{text}' is no hardware address"),
+            format!("'{text}' is not a hardware address"),
         ),
     })?;
     let (device, addresses) = (end.device.clone(), other_end.addresses.clone());
@@ -133,7 +133,7 @@ fn introduce(namespace: &Namespace, end: &End, other: &Namespace, other_end: &En
                 .try_for_each(|(address, _)| link::add_neighbour(&device, *address, hardware))
         })
         .map_err(Error::system(format!(
-            "enter {} as a neighbour in {}",
+            "add {} as a neighbour in {}",
             other_end.device,
             namespace.name()
         )))

@@ -1,5 +1,5 @@
 //! Waiting for a descriptor with a time limit: the end of a process, the arrival of a signal, a change of a file.
-#![expect(unsafe_code, reason = "poll has no safe door in std")]
+#![expect(unsafe_code, reason = "poll has no safe wrapper in std")]
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -11,7 +11,7 @@ pub(crate) fn readable(fd: BorrowedFd<'_>, within: Duration) -> io::Result<bool>
     Ok(first_readable([fd], Some(within))?.is_some())
 }
 
-/// Waits until one of them is readable, for ever where there is no time limit: the place of the first that is; nothing
+/// Waits until one of them is readable, for ever where there is no time limit: the index of the first that is; nothing
 /// when the time is over.
 pub(crate) fn first_readable<const N: usize>(
     fds: [BorrowedFd<'_>; N],

@@ -91,7 +91,7 @@ pub fn lifetime(given: &Given) -> String {
         return String::new();
     }
     let mut text = match of(&|standing| standing.state.has_effect()) {
-        releases if releases.is_empty() => "in no JDK that has a table".to_owned(),
+        releases if releases.is_empty() => "in no known JDK".to_owned(),
         releases => format!("in JDK {releases}"),
     };
     for (state, words) in [

@@ -1,8 +1,8 @@
-//! What only a person does: boot parameters, firmware, the hypervisor, the service's own settings.
+//! Manual changes: boot parameters, firmware, the hypervisor, the service's own settings.
 //!
-//! A knob that no running kernel takes is still planned, shown and exported, as the exact text and the
-//! place where it goes. The engine never carries such a plan out. Where the kernel tells whether it was
-//! done (its command line), `verify` says so after the next boot.
+//! A knob that cannot be set on a running kernel is still planned, shown and exported, as the exact text and the place
+//! where it goes. The engine never applies such a plan. Where the kernel shows whether it was done (its command line),
+//! `verify` reports it after the next boot.
 
 use rungwise_host::Host;
 use schemars::JsonSchema;
@@ -16,15 +16,15 @@ const COMMAND_LINE: &str = "/proc/cmdline";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// Parameters of the kernel command line; they act after the next boot.
+    /// Parameters of the kernel command line; they take effect at the next boot.
     CommandLine,
-    /// The setup of the firmware (BIOS, UEFI). Names differ between vendors.
+    /// Firmware setup (BIOS, UEFI). Names differ between vendors.
     Firmware,
     /// The machine itself: memory modules, network cards.
     Hardware,
     /// The domain of a virtual machine (`virsh edit`), on its host.
     Libvirt,
-    /// A line of `/etc/modprobe.d`; acts when the module is loaded again.
+    /// A line of `/etc/modprobe.d`; takes effect when the module is reloaded.
     Module,
     /// A command, as root.
     Command,
@@ -33,7 +33,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Where that is, for people.
+    /// The place in words.
     pub fn place(self) -> &'static str {
         match self {
             Self::CommandLine => "kernel command line",
@@ -61,8 +61,8 @@ pub struct Manual {
 /// What a blank may be filled with.
 type Fits = fn(&str) -> bool;
 
-/// What may be filled in: a CPU list, a whole number, options of a JVM to give or to take out, an absolute path. In a text for
-/// CPUs, COUNT is how many there are, and a line with EACH stands once for each, with its INDEX from 0.
+/// What may be filled in: a CPU list, a whole number, options of a JVM to add or to remove, an absolute path. In a text
+/// for CPUs, COUNT is the number of CPUs, and a line with EACH is repeated for each CPU, with its INDEX from 0.
 const BLANKS: [(&str, Fits); 5] = [
     ("CPUS", is_cpus),
     ("NUMBER", is_number),
@@ -100,8 +100,8 @@ impl Manual {
         Some(lines.join("\n"))
     }
 
-    /// `text` is this entry's, with the blanks filled. A plan may come from a file of others, and its
-    /// text goes to a person who will do what it says.
+    /// Whether `text` is this entry's text with the blanks filled. A plan may come from someone else's file, and its
+    /// text goes to a person who will follow it.
     pub(crate) fn could_say(&self, text: &str) -> bool {
         // A blank is filled with digits, commas and dashes; the wish is one of the runs of them. A path ends at what none
         // has. Options are the whole text, or nothing of it.
@@ -117,8 +117,8 @@ impl Manual {
     }
 }
 
-/// What the kernel command line says to the parameters that `text` names; empty if nothing. Only those
-/// words are kept: a command line may hold secrets.
+/// The words of the kernel command line for the parameters that `text` names; empty if there are none. Only those words
+/// are kept: a command line may contain secrets.
 pub(crate) fn booted_with(host: &dyn Host, text: &str) -> std::io::Result<String> {
     let line = host.text(std::path::Path::new(COMMAND_LINE))?;
     let key = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
@@ -138,8 +138,8 @@ fn is_number(text: &str) -> bool {
     text.len() <= 12 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Options of `java` as findings ask for them: nothing that a shell would take for more than a word, and none that
-/// runs a program (`-XX:OnError=`) or loads one (`-agentpath:`).
+/// Options of `java` that findings recommend: each a single shell word, and none that runs a program (`-XX:OnError=`)
+/// or loads one (`-agentpath:`).
 fn is_options(text: &str) -> bool {
     let is_option = |option: &str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-+:=._,*".contains(&byte);
@@ -150,7 +150,7 @@ fn is_options(text: &str) -> bool {
     text.len() <= 500 && !text.is_empty() && text.split(' ').all(is_option)
 }
 
-/// An absolute path without anything that a shell would take for more than a word.
+/// An absolute path that a shell reads as a single word.
 fn is_path(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-%+".contains(&byte);
     text.starts_with('/') && text.len() <= 500 && text.bytes().all(plain)

@@ -1,8 +1,7 @@
-//! The primitive edits: a small closed set, each able to tell, write and compare its value.
+//! Primitive edits: a small closed set; each can read, write and compare its value.
 //!
-//! Whatever can be expressed here can be undone, because every edit's value is one line of text that
-//! can be captured before and written back after. What two spellings of a value mean is the
-//! business of the target's [`Form`].
+//! Every edit can be undone, because its value is one line of text that is captured before and written back after. The
+//! target's [`Form`] decides whether two spellings mean the same value.
 
 use std::borrow::Cow;
 use std::io;
@@ -34,26 +33,26 @@ const DEVICE_DIRS: [&str; 3] = [
     "/proc/sys/net/ipv6/conf/",
 ];
 
-/// One primitive change: what is to hold afterwards.
+/// One primitive change: a target and its new value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "edit", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Edit {
-    /// A file of the kernel holds `value`.
+    /// Sets a file of the kernel to `value`.
     WriteFile {
         /// Absolute path.
         path: String,
         /// One line.
         value: String,
     },
-    /// A file that another edit of the same plan resets is to keep the value it has: its intent goes before
-    /// that edit, for the undo, and again after it, to write the value anew.
+    /// Preserves a file that another edit of the same plan resets: its intent goes before that edit, for the undo, and
+    /// again after it, to rewrite the value.
     Keep {
         /// Absolute path.
         path: String,
-        /// What it holds.
+        /// Its present value.
         value: String,
     },
-    /// A device feature is on or off.
+    /// Switches a device feature on or off.
     Feature {
         /// Device name.
         device: String,
@@ -62,46 +61,46 @@ pub enum Edit {
         /// The state.
         on: bool,
     },
-    /// Our own table of obstacle chains is there or not; never one that was found on the host.
+    /// Adds or removes our own table of obstacle chains; never one that was found on the host.
     NftTable {
         /// Name, starting with [`OUR_TABLES`].
         name: String,
         /// The state.
         present: bool,
     },
-    /// A setting of a device that no file holds.
+    /// Changes a device setting that has no file.
     Setting {
         /// Device name.
         device: String,
         /// Which.
         #[schemars(with = "String")]
         setting: DeviceSetting,
-        /// The whole of it, in the spelling of [`DeviceSetting::normal`].
+        /// The complete value, in the spelling of [`DeviceSetting::normal`].
         value: String,
     },
-    /// Twin files of one quantity, of which the kernel keeps one in force: setting `dirty_bytes` makes
-    /// `dirty_ratio` read 0, and 0 is nothing that could be written back to either.
+    /// Twin files of one quantity, of which one is in force: setting `dirty_bytes` makes `dirty_ratio` read 0, and
+    /// neither file accepts 0.
     Twin {
         /// Both.
         files: Twins,
         /// `bytes=NUMBER` or `percent=NUMBER`: the one in force.
         value: String,
     },
-    /// The scheduler of a disk, which takes the length of the queue along with it.
+    /// The scheduler of a disk; choosing one resets the length of the queue.
     Scheduler {
         /// The disk.
         elevator: Elevator,
-        /// `bfq`, or as it was found `bfq nr_requests=256`.
+        /// `bfq`, or as found with its queue length: `bfq nr_requests=256`.
         value: String,
     },
-    /// A thread may run on these CPUs.
+    /// Sets the CPUs that a thread may run on.
     Affinity {
         /// The thread.
         thread: Thread,
         /// A CPU list.
         value: String,
     },
-    /// A process may have so many files open.
+    /// Sets how many files a process may have open.
     OpenFiles {
         /// Its first thread.
         process: Thread,
@@ -118,27 +117,27 @@ pub enum Edit {
         /// One of [`MountOption::values`].
         value: String,
     },
-    /// A unit of the service manager runs or not.
+    /// Starts or stops a unit of the service manager.
     Unit {
         /// Its name: `irqbalance.service`.
         unit: String,
         /// The state.
         active: bool,
     },
-    /// Audit records no system call of a user: a rule that is there or not.
+    /// Adds or removes the audit rule that exempts a user's system calls.
     AuditNever {
         /// The real user id.
         user: u32,
     },
-    /// What only a person can do. Planned, shown and exported; the engine never carries it out.
+    /// A manual change. It is planned, shown and exported; the engine never applies it.
     ByHand {
         /// Where the text goes.
         way: Way,
         /// What to put there.
         text: String,
     },
-    /// A switch of the service under test. Whoever runs the service realises it by a restart; the
-    /// engine neither writes nor journals it.
+    /// A switch of the service under test. It takes effect when the service is restarted with it; the engine neither
+    /// writes nor journals it.
     Service {
         /// Name of the switch: `reuseport`.
         switch: String,
@@ -174,7 +173,7 @@ impl Edit {
         }
     }
 
-    /// The value that is to hold, as text.
+    /// The new value, as text.
     pub fn value(&self) -> Cow<'_, str> {
         match self {
             Self::WriteFile { value, .. }
@@ -194,7 +193,7 @@ impl Edit {
         }
     }
 
-    /// The device this edit is about, if it is about one.
+    /// The device that this edit changes, if it changes one.
     pub fn device(&self) -> Option<&str> {
         match self {
             Self::WriteFile { path, .. } | Self::Keep { path, .. } => {
@@ -211,7 +210,7 @@ impl Edit {
         }
     }
 
-    /// The value that holds now.
+    /// The current value.
     pub fn current(&self, host: &dyn Host) -> io::Result<String> {
         match self {
             Self::WriteFile { path, .. } => read(host, path),
@@ -243,7 +242,7 @@ impl Edit {
                 let rules = host.audit_rules()?;
                 let ours = |rule: &&AuditRule| **rule == AuditRule::LeavesOut(*user);
                 Ok(match rules.iter().filter(ours).count() {
-                    // Somebody else's as well; they cannot be told apart.
+                    // One of them may be someone else's; they cannot be distinguished.
                     several @ 2.. => format!("present {several} times"),
                     one => present_absent(one == 1).to_owned(),
                 })
@@ -257,7 +256,7 @@ impl Edit {
         }
     }
 
-    /// Makes `value` hold; the value need not be the edit's own, undo writes the old one.
+    /// Sets the target to `value`, which need not be the edit's own: undo writes the old one.
     pub(crate) fn write(&self, host: &dyn Host, value: &str) -> io::Result<()> {
         match self {
             // An empty write(2) never reaches the kernel's handler: an empty list is a bare line end.
@@ -285,7 +284,7 @@ impl Edit {
         }
     }
 
-    /// Two spellings of one value of this target.
+    /// Whether both are spellings of one value of this target.
     pub fn same(&self, one: &str, other: &str) -> bool {
         match self {
             Self::WriteFile { path, .. } | Self::Keep { path, .. } => target::form_of(path)
@@ -303,7 +302,7 @@ impl Edit {
         }
     }
 
-    /// `value` is one that this target can hold at all.
+    /// Whether `value` is valid for this target.
     pub(crate) fn can_hold(&self, value: &str) -> bool {
         match self {
             Self::WriteFile { path, .. } | Self::Keep { path, .. } => {
@@ -313,7 +312,7 @@ impl Edit {
             Self::NftTable { .. } | Self::AuditNever { .. } => {
                 [present_absent(true), present_absent(false)].contains(&value)
             }
-            // A root qdisc that somebody configured reads with its handle; nobody could make it again.
+            // A root qdisc that an administrator configured reads with its handle; it could not be recreated.
             Self::Setting {
                 setting: setting @ DeviceSetting::RootQdisc,
                 ..
@@ -321,7 +320,7 @@ impl Edit {
                 .normal(value)
                 .is_some_and(|value| !value.contains(' ')),
             Self::Setting { setting, .. } => setting.normal(value).is_some(),
-            // 0 is nothing that the kernel takes back.
+            // The kernel accepts no 0.
             Self::Twin { .. } => Twins::parse(value).is_some_and(|(_, number)| number > 0),
             Self::Scheduler { .. } => elevator::parse(value).is_some(),
             Self::Affinity { .. } => mask::parse_list(value).is_ok(),
@@ -332,20 +331,19 @@ impl Edit {
         }
     }
 
-    /// `found` is what the kernel leaves where a [`Edit::Keep`] was reset: an empty mask, an empty table.
+    /// Whether `found` is what the kernel leaves where a [`Edit::Keep`] was reset: an empty mask, an empty table.
     pub(crate) fn was_reset(&self, found: &str) -> bool {
         matches!(self, Self::Keep { .. })
             && (mask::parse(found).is_some_and(|cpus| cpus.is_empty()) || found.trim() == "0")
     }
 
-    /// `found` is neither the value that holds nor `before`, and yet nobody else's: an undo that writes twice was
+    /// Whether `found` is our own intermediate value, neither the new one nor `before`: an undo that writes twice was
     /// killed in between.
     pub(crate) fn is_half_back(&self, host: &dyn Host, found: &str, before: &str) -> bool {
         matches!(self, Self::Scheduler { elevator, .. } if elevator.is_half_back(host, found, before))
     }
 
-    /// The kernel tells how this target stands. It does not tell of a switch of the service, nor of most
-    /// things that a person does.
+    /// Whether the kernel shows this target's value. It does not show a switch of the service, nor most manual changes.
     pub fn readable(&self) -> bool {
         match self {
             Self::Service { .. } => false,
@@ -363,7 +361,7 @@ impl Edit {
 pub enum Place {
     /// The network namespace in which the tool was started.
     Host,
-    /// A namespace of a lab. It lives only as long as the tool, and its settings with it.
+    /// A lab namespace. It and its settings end with the tool.
     Namespace(String),
 }
 

@@ -1,8 +1,8 @@
 //! The scheduler of a disk together with the length of its queue.
 //!
-//! Whoever chooses a scheduler loses `nr_requests`: the kernel sets it to what the new one starts with. So the
-//! two are one value, `mq-deadline nr_requests=256`: a wish names the scheduler alone and takes the number that
-//! comes with it, an undo puts both back. Source: block/elevator.c, block/blk-mq-sched.c (Linux 6.18).
+//! Choosing a scheduler resets `nr_requests`: the kernel sets it to the new one's default. So the two are one value,
+//! `mq-deadline nr_requests=256`: a wish names only the scheduler and takes its default number, an undo restores both.
+//! Source: block/elevator.c, block/blk-mq-sched.c (Linux 6.18).
 
 use std::io;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ impl Elevator {
         Ok(format!("{scheduler}{REQUESTS}{requests}"))
     }
 
-    /// Chooses the scheduler, and if `value` names a number other than the one that came with it, sets that.
+    /// Chooses the scheduler, and sets the number if `value` names one other than the scheduler's default.
     pub(crate) fn write(&self, host: &dyn Host, value: &str) -> io::Result<()> {
         let (scheduler, requests) = parse(value).ok_or(io::ErrorKind::InvalidInput)?;
         host.write(&PathBuf::from(self.file()), scheduler.as_bytes())?;
@@ -78,7 +78,7 @@ impl Elevator {
         }
     }
 
-    /// What the kernel sets when `scheduler` is chosen; not known where it does not tell the device's tags.
+    /// The number that the kernel sets when `scheduler` is chosen; unknown where the device's tags are not shown.
     fn starts_with(&self, host: &dyn Host, scheduler: &str) -> Option<u64> {
         let path = PathBuf::from(format!("{}/mq/0/nr_tags", self.disk));
         let tags = number(&host.text(&path).ok()?)?;
@@ -102,7 +102,7 @@ pub(crate) fn parse(value: &str) -> Option<(&str, Option<u64>)> {
     is_name(scheduler).then_some((scheduler, requests))
 }
 
-/// The same scheduler, and the same number where both tell one.
+/// The same scheduler, and the same number where both have one.
 pub(crate) fn same(one: &str, other: &str) -> bool {
     match (parse(one), parse(other)) {
         (Some((one, Some(mine))), Some((other, Some(theirs)))) => one == other && mine == theirs,

@@ -1,9 +1,8 @@
-//! A session: plans are carried out, and undone when it ends.
+//! A session: applies plans, and undoes them when it ends.
 //!
-//! For each plan: read what is there, put all intents on the disk with one `fdatasync`, then write,
-//! read back and compare edit by edit. If any step fails, what the plan had done is undone before the
-//! error is returned. A session that is dropped undoes everything it did; one that dies leaves its
-//! journal to the guard or to [`crate::recovery`].
+//! For each plan: read the current values, write all intents to disk with one `fdatasync`, then write, read back and
+//! compare edit by edit. If any step fails, the plan's earlier edits are undone before the error is returned. A session
+//! that is dropped undoes everything it did; one that dies leaves its journal to the guard or to [`crate::recovery`].
 
 use std::path::{Path, PathBuf};
 
@@ -24,26 +23,26 @@ pub struct Change {
     pub place: Place,
     /// File, feature or table.
     pub target: String,
-    /// What it held.
+    /// Its value before.
     pub before: String,
-    /// What it holds, as the kernel prints it.
+    /// Its value now, as the kernel prints it.
     pub after: String,
 }
 
-/// A plan that was carried out; hand it to [`Session::undo`] to take it back.
+/// An applied plan; pass it to [`Session::undo`] to undo it.
 #[derive(Debug)]
 #[must_use = "a plan that was applied is undone with it"]
 pub struct Applied {
     /// Id of the knob.
     pub knob: String,
-    /// What changed. Empty if everything held already.
+    /// What changed. Empty if every value was already set.
     pub changes: Vec<Change>,
-    /// Switches of the service, which are the caller's to realise.
+    /// Switches of the service, which the caller must apply.
     pub service: Vec<(String, String)>,
     intents: Vec<u64>,
 }
 
-/// Carries out plans and keeps the journal.
+/// Applies plans and keeps the journal.
 pub struct Session {
     keeper: Keeper<JournalFile>,
     places: Places,
@@ -75,17 +74,17 @@ impl Session {
         &self.keeper.path
     }
 
-    /// Makes the plan's wishes hold, or changes nothing.
+    /// Applies the plan, or changes nothing.
     pub fn apply(&mut self, plan: &Plan) -> Result<Applied> {
         self.keeper.apply(&self.places, plan)
     }
 
-    /// Takes one plan back. Plans that overlap are to be undone in reverse order.
+    /// Undoes one plan. Undo overlapping plans in reverse order.
     pub fn undo(&mut self, applied: &Applied) -> Undo {
         self.keeper.undo(&self.places, Some(&applied.intents))
     }
 
-    /// Takes everything back.
+    /// Undoes everything.
     pub fn undo_all(&mut self) -> Undo {
         self.keeper.undo(&self.places, None)
     }
@@ -95,7 +94,7 @@ impl Session {
         self.keeper.open.len()
     }
 
-    /// Takes everything back and ends the journal. If something is left, the journal stays.
+    /// Undoes everything and ends the journal. If something could not be undone, the journal stays.
     pub fn close(mut self) -> Result<Undo> {
         let undo = self.undo_all();
         if undo.complete() {
@@ -121,7 +120,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if self.keeper.log.is_some() && self.undo_all().complete() {
-            // Whoever drops a session is on another error's way; the journal tells what is left.
+            // A session is dropped while another error is handled; the journal contains what is left.
             let _ = self.keeper.end();
         }
     }
@@ -328,7 +327,7 @@ fn intents(places: &Places, plan: &Plan) -> Result<Vec<Intent>> {
             return Err(Error::BadPlan {
                 knob: plan.knob.clone(),
                 why: format!(
-                    "{} is to be kept at '{}' and holds '{before}'",
+                    "{} must stay at '{}' but is '{before}'",
                     edit.target(),
                     edit.value()
                 ),
@@ -339,7 +338,7 @@ fn intents(places: &Places, plan: &Plan) -> Result<Vec<Intent>> {
             return Err(Error::BadPlan {
                 knob: plan.knob.clone(),
                 why: format!(
-                    "{} holds '{before}', which could not be put back",
+                    "{} is '{before}', which could not be restored",
                     edit.target()
                 ),
             });

@@ -1,4 +1,4 @@
-//! What can go wrong with a knob, told as: what was tried, on what, why it failed, what to do.
+//! Errors of knobs: what was tried, on what, why it failed, what to do.
 
 use std::io;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub enum Error {
         near: Option<&'static str>,
     },
     /// The wish is not one of the knob's values.
-    #[error("cannot set {knob} to '{wish}': {why}; allowed is {allowed}")]
+    #[error("cannot set {knob} to '{wish}': {why}; allowed: {allowed}")]
     BadWish {
         /// Id of the knob.
         knob: &'static str,
@@ -30,20 +30,20 @@ pub enum Error {
         wish: String,
         /// What is wrong with it.
         why: String,
-        /// The values that are right.
+        /// The allowed values.
         allowed: &'static str,
     },
-    /// The knob turns a device and none, or an unknown one, was named.
+    /// The knob needs a device, and none or an unknown one was named.
     #[error("cannot read {knob}: {why}{}", named(known))]
     NoDevice {
         /// Id of the knob.
         knob: &'static str,
-        /// Which of the two it is.
+        /// Why there is no device.
         why: String,
         /// Devices that exist there.
         known: Vec<String>,
     },
-    /// This knob is shown, never turned.
+    /// This knob is shown, never set.
     #[error("cannot set {knob}: {why}")]
     NotSettable {
         /// Id of the knob.
@@ -63,8 +63,8 @@ pub enum Error {
     },
     /// Not allowed to.
     #[error(
-        "cannot {tried} for {knob} on {host}: {answer}; run as root on the host itself \
-         (queue masks stay refused even to root of a user namespace)"
+        "cannot {tried} for {knob} on {host}: {answer}; run as root on the host itself (the kernel refuses queue masks \
+         even to root of a user namespace)"
     )]
     Permission {
         /// Id of the knob.
@@ -93,7 +93,7 @@ pub enum Error {
     },
     /// The kernel accepted the value and holds another one.
     #[error(
-        "{knob} did not take effect: {target} was set to '{wanted}' and reads '{found}'; nothing was kept"
+        "{knob} did not take effect: {target} was set to '{wanted}' and reads '{found}'; the change was undone"
     )]
     Mismatch {
         /// Id of the knob.
@@ -106,7 +106,7 @@ pub enum Error {
         found: String,
     },
     /// The plan names something that its knob never writes.
-    #[error("refused to apply the plan of {knob}: {why}; make it again with `rungwise knob plan`")]
+    #[error("refused to apply the plan of {knob}: {why}; recreate it with `rungwise knob plan`")]
     BadPlan {
         /// Id of the knob.
         knob: String,
@@ -115,7 +115,7 @@ pub enum Error {
     },
     /// The plan names a place that is not open.
     #[error(
-        "cannot apply {knob} in {place}: it is not open here; plans of a lab belong to that lab's run"
+        "cannot apply {knob} in {place}: it is not open here; a lab's plans apply only in that lab's run"
     )]
     NoPlace {
         /// Id of the knob.
@@ -133,7 +133,7 @@ pub enum Error {
         /// The system's answer.
         answer: io::Error,
     },
-    /// Somebody else is at work on this journal.
+    /// Another process is working on this journal.
     #[error("journal {} is in use by {by}; wait for it to end, or end it and try again", path.display())]
     Busy {
         /// The journal.
@@ -143,8 +143,8 @@ pub enum Error {
     },
     /// The journal cannot be used at all.
     #[error(
-        "cannot trust journal {}: {why}; nothing was written, compare the machine by hand, \
-         then put the journal aside with: rungwise knob undo --abandon",
+        "cannot trust journal {}: {why}; nothing was written. Compare the machine by hand, then set the journal aside: \
+         rungwise knob undo --abandon",
         path.display()
     )]
     Distrusted {
@@ -153,8 +153,8 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// A change failed and what was done before it could not all be undone.
-    #[error("{cause}; and not everything could be put back: {}; see journal {}", undo.left_in_words(), journal.display())]
+    /// A change failed, and not all earlier changes could be undone.
+    #[error("{cause}; some changes could not be undone: {}; see journal {}", undo.left_in_words(), journal.display())]
     Rollback {
         /// What failed first.
         cause: Box<Error>,
@@ -164,7 +164,7 @@ pub enum Error {
         journal: PathBuf,
     },
     /// There is no guard process.
-    #[error("cannot work without a guard process: {why}; nothing stays changed")]
+    #[error("cannot work without a guard process: {why}; no change was kept")]
     Guard {
         /// What went wrong.
         why: String,
@@ -194,7 +194,7 @@ impl Error {
         }
     }
 
-    /// The exit code that tells a script what happened.
+    /// The exit code for scripts.
     pub fn exit(&self) -> Exit {
         match self {
             Self::UnknownKnob { .. }
@@ -216,7 +216,7 @@ impl Error {
 }
 
 fn nearest(near: Option<&'static str>) -> String {
-    near.map(|id| format!("the nearest is {id}, "))
+    near.map(|id| format!("did you mean {id}? "))
         .unwrap_or_default()
 }
 
@@ -230,7 +230,7 @@ fn named(known: &[String]) -> String {
 fn room(answer: &io::Error) -> &'static str {
     match answer.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free some space there (the verbs of `knob` also take another place by --state)"
+            "; free some space there (or choose another place: `knob` commands accept --state)"
         }
         _ => "",
     }
@@ -239,14 +239,14 @@ fn room(answer: &io::Error) -> &'static str {
 /// What is missing. A file is read before it is written, so at the write it is the value.
 fn absence(tried: &str) -> &'static str {
     if tried.starts_with("write") {
-        "the kernel has no such name there, or the file is gone"
+        "the kernel does not know that name, or the file is gone"
     } else {
         "it does not exist there; the kernel or device lacks it, \
          or it belongs to the whole host and is not visible in this network namespace"
     }
 }
 
-/// Answers of the kernel that say less than they mean.
+/// Hints for kernel errors that are not self-explanatory.
 fn hint(knob: &str, tried: &str, answer: &io::Error) -> &'static str {
     // Numbers of asm-generic/errno.h; std has no kinds for these.
     const EIO: i32 = 5;
@@ -254,17 +254,17 @@ fn hint(knob: &str, tried: &str, answer: &io::Error) -> &'static str {
     const EOPNOTSUPP: i32 = 95;
     const ECONNREFUSED: i32 = 111;
     match answer.raw_os_error() {
-        Some(EIO) => "; the kernel keeps it to itself, as it does managed interrupts",
+        Some(EIO) => "; the kernel does not let it be changed, as for managed interrupts",
         Some(EOVERFLOW) => {
             "; the mask names a CPU that does not exist, see /sys/devices/system/cpu/possible"
         }
         Some(EOPNOTSUPP) if tried.starts_with("read") => "; the driver does not report it",
         Some(EOPNOTSUPP) if knob == "net.threaded_napi" => {
-            "; the driver cannot do it, or not in the device's present state: threaded NAPI needs GRO (net.gro)"
+            "; the driver cannot do this, or not in the device's current state: threaded NAPI needs GRO (net.gro)"
         }
-        Some(EOPNOTSUPP) => "; the driver cannot do it, or not in the device's present state",
+        Some(EOPNOTSUPP) => "; the driver cannot do this, or not in the device's current state",
         Some(ECONNREFUSED) => {
-            "; audit answers on the host itself, not in a container, and not after a boot with audit=0"
+            "; audit is available only on the host itself, not in a container, and not after a boot with audit=0"
         }
         _ => "",
     }

@@ -1,7 +1,7 @@
 //! How the value of a file is spelled: by the kernel, and in a wish.
 //!
-//! A form knows which spellings mean the same, which texts can be a value at all (what an undo may write
-//! back is checked by it), and how people say the value: `off` for 0, `64KiB` for 65536, `0-3` for a mask.
+//! A form knows which spellings mean the same, which texts can be a value at all (what an undo may write back is
+//! checked by it), and how users write the value: `off` for 0, `64KiB` for 65536, `0-3` for a mask.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ pub enum Form {
     CpuList,
     /// A table size that the kernel rounds up to a power of two.
     PowerOfTwo,
-    /// A row of whole numbers; the kernel prints tabs where people write spaces.
+    /// A row of whole numbers; the kernel prints tabs where users write spaces.
     Words,
     /// A whole number within bounds, the kernel's where it states some.
     Number {
@@ -67,7 +67,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Two spellings of one value.
+    /// Whether both are spellings of one value.
     pub fn same(self, one: &str, other: &str) -> bool {
         let (one, other) = (self.stored(one), self.stored(other));
         let equal = |read: fn(&str) -> Option<mask::Cpus>| match (read(&one), read(&other)) {
@@ -85,7 +85,7 @@ impl Form {
         }
     }
 
-    /// `value` is of this form.
+    /// Whether `value` is of this form.
     pub fn holds(self, value: &str) -> bool {
         match self {
             Self::Mask => mask::parse(value).is_some(),
@@ -116,7 +116,7 @@ impl Form {
         }
     }
 
-    /// The value in what the file says.
+    /// The value in the file's text.
     pub fn stored(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Choice => text
@@ -129,7 +129,7 @@ impl Form {
         }
     }
 
-    /// The value in the words of a wish.
+    /// The value as a wish spells it.
     pub(crate) fn wish(self, value: &str) -> String {
         let value = self.stored(value);
         let value = value.trim();
@@ -209,12 +209,12 @@ fn number(text: &str) -> Result<u64, String> {
         .map_err(|_| "it is not a whole number".to_owned())
 }
 
-/// A size; a bare number is one of bytes, which is how the kernel prints it.
+/// A size; a bare number counts bytes, as the kernel prints it.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number(text).or_else(|_| units::bytes(text).map_err(|error| error.to_string()))
 }
 
-/// A time; a bare number is one of microseconds, which is how the kernel prints it.
+/// A time; a bare number counts microseconds, as the kernel prints it.
 fn micros(text: &str) -> Result<u64, String> {
     number(text).or_else(|_| {
         let time = units::duration(text).map_err(|error| error.to_string())?;

@@ -1,14 +1,13 @@
 //! The guard: a second process that undoes when the tool can no longer do it itself.
 //!
-//! It is our own program with a hidden verb, in a session of its own, with nothing of ours but the
-//! read end of a pipe. While the tool lives, the pipe stays open. When the tool is killed, the kernel
-//! closes it and the guard takes the journal over. Who may undo is decided by the journal's lock:
-//! after a clean end the journal is gone and the guard ends without a word. Signals that a terminal
-//! or a service manager sends to all are ignored; only SIGKILL to both leaves the journal to
-//! `rungwise knob undo`.
+//! It is our own program with a hidden command, in its own session, and inherits only the read end of a pipe. While the
+//! tool lives, the pipe stays open. When the tool is killed, the kernel closes it and the guard takes the journal over.
+//! The journal's lock decides who may undo: after a clean end the journal is gone and the guard ends silently. Signals
+//! that a terminal or a service manager sends to all are ignored; only SIGKILL to both leaves the journal to `rungwise
+//! knob undo`.
 //!
-//! While it may still have something to put back, a guard holds a shared flock(2) on `STATE/guards`. Who changes the
-//! machine next waits for it ([`wait_for_all`]): what it reads before would be the killed tool's.
+//! While it may still have something to put back, a guard holds a shared flock(2) on `STATE/guards`. The next tool that
+//! changes the machine waits for it ([`wait_for_all`]): before that it would read the killed tool's values.
 //!
 //! Messages begin with one byte: [`READY`] from the guard; from the tool [`KEEP`], and [`SERVICE`], which the process id
 //! of a service follows.
@@ -38,22 +37,22 @@ use crate::recovery::{self, Leftovers, Recovery};
 /// From the guard: signals are set up, the pipe is watched. Before this the tool changes nothing.
 const READY: u8 = b'r';
 
-/// From the tool: what is in force shall stay, until the deadline if there is one.
+/// From the tool: keep the changes in force, until the deadline if there is one.
 const KEEP: u8 = b'k';
 
-/// From the tool: a service was started, the leader of its group has this id. It replaces the one told before.
+/// From the tool: a service was started, the leader of its group has this id. It replaces the one sent before.
 const SERVICE: u8 = b's';
 
-/// What guards hold in the state folder; never written, never removed.
+/// The file that guards lock in the state folder; never written, never removed.
 const GUARDS: &str = "guards";
 
-/// How often a waiting guard looks whether its journal was undone by somebody else.
+/// How often a waiting guard checks whether its journal was undone by another process.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How long a killed process may take to be gone; a guess far above what was seen.
+/// How long a killed process may take to disappear; a guess far above what was measured.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-/// The tool's side of a guard. Dropping it tells the guard that the tool is at its end.
+/// The tool's side of a guard. Dropping it shows the guard that the tool is ending.
 #[derive(Debug)]
 pub struct Guard {
     pipe: Option<ChildStdin>,
@@ -61,9 +60,9 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts this program again as the guard of `journal`, and waits until it is on watch. With a
-    /// deadline, changes that are kept are undone when so much time has passed. When the tool ends, what
-    /// lives in the network namespace `lab` is ended first.
+    /// Starts this program again as the guard of `journal`, and waits until it is watching. With a deadline, kept
+    /// changes are undone after that time. When the tool ends, the processes in the network namespace `lab` are ended
+    /// first.
     pub fn spawn(
         journal: &Path,
         deadline: Option<Duration>,
@@ -116,28 +115,28 @@ impl Guard {
                     .wait()
                     .map_or_else(|error| error.to_string(), |status| status.to_string());
                 Err(Error::Guard {
-                    why: format!("it ended before it was on watch ({ended})"),
+                    why: format!("it ended before it was watching ({ended})"),
                 })
             }
         }
     }
 
-    /// Tells the guard that what is in force shall stay: until its deadline, if it has one, else for good.
+    /// Makes the guard keep the changes in force: until its deadline, if it has one, else for good.
     pub fn keep(&mut self) -> Result<()> {
         let told = self
             .pipe
             .as_mut()
             .map_or(Ok(()), |pipe| pipe.write_all(&[KEEP]));
         told.map_err(|error| Error::Guard {
-            why: format!("it has gone ({error})"),
+            why: format!("it has ended ({error})"),
         })
     }
 
-    /// Has the guard end the group of this service, too, when the tool is killed.
+    /// Makes the guard also end the group of this service when the tool is killed.
     pub fn answer_for(&mut self, service: u32) {
         let [a, b, c, d] = service.to_ne_bytes();
         if let Some(pipe) = &mut self.pipe {
-            // A guard that has gone ends nobody; the service is none the worse for it.
+            // A guard that has ended kills no process; the service is not affected.
             let _ = pipe.write_all(&[SERVICE, a, b, c, d]);
         }
     }
@@ -147,7 +146,7 @@ impl Guard {
         self.child.id()
     }
 
-    /// Waits until the guard has seen that there is nothing to do. For a tool that ended cleanly.
+    /// Waits until the guard has found that there is nothing to do. For a tool that ended cleanly.
     pub fn dismiss(mut self) {
         drop(self.pipe.take());
         // It ends by itself; that it is reaped matters only to a tool that lives on.
@@ -155,7 +154,7 @@ impl Guard {
     }
 }
 
-/// Follows the tool to its last word: whether what is in force shall stay, and the service that it left.
+/// Reads the tool's last messages: whether to keep the changes in force, and the service that it left.
 fn listen(input: &mut File) -> (bool, Option<Group>) {
     let mut service = None;
     let (mut word, mut leader) = ([0], [0; 4]);
@@ -172,8 +171,8 @@ fn listen(input: &mut File) -> (bool, Option<Group>) {
     (false, service)
 }
 
-/// Waits until no guard below `state` has anything left to put back. For the holder of the instance lock, beside whom no
-/// tool is alive: the guards are those of killed ones. `tell` is called if it takes time.
+/// Waits until no guard below `state` has anything left to put back. For the holder of the instance lock: no other tool
+/// is alive, so the guards belong to killed ones. `tell` is called if it takes time.
 pub fn wait_for_all(state: &Path, tell: impl FnOnce()) -> Result<()> {
     let path = state.join(GUARDS);
     let waited = roll(&path).and_then(|roll| match roll.try_lock() {
@@ -191,7 +190,7 @@ pub fn wait_for_all(state: &Path, tell: impl FnOnce()) -> Result<()> {
     })
 }
 
-/// A place among the guards that have something to do, until dropped.
+/// Registers a guard that has something to do, until dropped.
 fn on_watch(journal: &Path) -> io::Result<File> {
     let state = journal.ancestors().nth(2);
     let state = state.ok_or_else(|| io::Error::other("its journal is in no state folder"))?;
@@ -206,7 +205,7 @@ fn roll(path: &Path) -> io::Result<File> {
     how.mode(0o600).open(path)
 }
 
-/// The guard's own life: the hidden verb. `input` is the pipe, `output` takes the answer.
+/// The guard's main function: the hidden command. `input` is the pipe, `output` takes the answer.
 ///
 /// `None` if there was nothing to undo.
 pub fn watch(

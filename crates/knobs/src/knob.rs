@@ -1,4 +1,4 @@
-//! A knob: what can be turned, what it costs, and how a wish becomes edits.
+//! A knob: a setting, what changing it costs, and how a wish becomes edits.
 //!
 //! A knob is data; how it is read and planned is its [`Turn`]. The five parts of its documentation are fields,
 //! so that none can be forgotten; `docs/knobs`, `rungwise knob show` and the scenario's messages
@@ -21,30 +21,30 @@ use crate::turn::Turn;
 /// A directory per device of the reader's network namespace.
 const INTERFACES: &str = "/proc/sys/net/ipv4/conf";
 
-/// Something that can be turned, or is at least worth looking at.
+/// A setting that rungwise changes, or at least shows.
 #[derive(Debug)]
 pub struct Knob {
     /// The system's own name: `net.rps_cpus`. Never changes once published.
     pub id: &'static str,
-    /// What a turn affects.
+    /// What a change affects.
     pub scope: Scope,
-    /// What a turn may break.
+    /// What a change may break.
     pub risk: Risk,
-    /// Whether it can be turned here at all.
+    /// Whether rungwise can change it at all.
     pub settable: Settable,
     /// One line.
     pub summary: &'static str,
-    /// The wishes it understands, for people.
+    /// The values it accepts, for people.
     pub values: &'static str,
     /// Its page.
     pub doc: Doc,
-    /// What a person does, and where, for what rungwise does not turn.
+    /// The manual steps, and where, for what rungwise does not change.
     pub by_hand: &'static [Manual],
     pub(crate) writes: &'static [Target],
     pub(crate) turn: Turn,
 }
 
-/// What most knobs have in common: a value that is turned at once and disturbs nobody. Each names the rest.
+/// What most knobs have in common: a value that changes at once and disturbs nothing else. Each knob sets the rest.
 pub(crate) const COMMON: Knob = Knob {
     id: "",
     scope: Scope::Host,
@@ -65,9 +65,9 @@ pub(crate) const COMMON: Knob = Knob {
 };
 
 /// How most knobs are undone.
-pub(crate) const PUT_BACK: &str = "The former value is written back.";
+pub(crate) const PUT_BACK: &str = "The previous value is written back.";
 
-/// How far a turn reaches.
+/// How far a change reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -81,7 +81,7 @@ pub enum Scope {
     Netns,
     /// The whole machine.
     Host,
-    /// The service under test; turned by starting it anew.
+    /// The service under test; changed by restarting it.
     Service,
 }
 
@@ -99,17 +99,17 @@ impl Scope {
     }
 }
 
-/// What turning may break for somebody else.
+/// What a change may break for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
-    /// Takes effect at once, disturbs nobody who is not measured.
+    /// Takes effect at once and disturbs nothing outside the measurement.
     Live,
     /// Takes effect at once; other traffic may lose speed, packets or protection.
     Disruptive,
-    /// Takes effect when the service starts again.
+    /// Takes effect when the service restarts.
     Restart,
-    /// Takes effect when the machine starts again.
+    /// Takes effect at the next boot.
     Reboot,
 }
 
@@ -125,12 +125,12 @@ impl Risk {
     }
 }
 
-/// Whether rungwise turns a knob or only shows it.
+/// Whether rungwise changes a knob or only shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settable {
     /// It does.
     Yes,
-    /// It does not; why, and what a person can do.
+    /// It only shows it; why, and what you can do instead.
     No(&'static str),
 }
 
@@ -174,12 +174,12 @@ pub struct Reading {
     pub value: String,
 }
 
-/// How a knob stands.
+/// The current value of a knob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Current {
-    /// In the words of a wish where one fits; else why it is unknown.
+    /// As a wish spells it where one fits; else why it is unknown.
     pub value: Result<String, String>,
-    /// What it rests on.
+    /// The readings behind it.
     pub readings: Vec<Reading>,
 }
 
@@ -199,12 +199,12 @@ impl Current {
     }
 }
 
-/// What a wish comes to, before the old values are captured.
+/// The edits of a wish, before the old values are captured.
 #[derive(Debug, Default)]
 pub struct Draft {
     /// The edits in order, each with its place.
     pub edits: Vec<(Place, Edit)>,
-    /// What a person should know before agreeing.
+    /// What you should know before agreeing.
     pub notes: Vec<String>,
 }
 
@@ -243,13 +243,12 @@ impl Draft {
 }
 
 impl Knob {
-    /// How the knob stands.
+    /// Reads the current value.
     pub fn current(&self, context: &Context<'_>) -> Result<Current> {
         self.turn.read(self, context)
     }
 
-    /// What would have to change for `wish` to hold. Changes nothing. For a knob that only a person turns,
-    /// the plan says what that person does.
+    /// The changes that `wish` needs. Changes nothing. For a manual knob, the plan contains the manual steps.
     pub fn plan(&self, context: &Context<'_>, wish: &str) -> Result<Plan> {
         let wish = wish.trim();
         let draft = match self.settable {
@@ -291,7 +290,7 @@ impl Knob {
         })
     }
 
-    /// The draft of a wish that a person fulfils: every text for it, in order.
+    /// The draft of a manual wish: every text for it, in order.
     pub(crate) fn by_hand(&self, wish: &str, why: &str) -> Result<Draft> {
         let mut draft = Draft::default().note(why);
         for manual in self.by_hand {
@@ -312,7 +311,7 @@ impl Knob {
         Err(self.bad_wish(wish, "there is nothing to do for it"))
     }
 
-    /// This knob declares `edit` among its targets.
+    /// Whether this knob declares `edit` among its targets.
     pub fn may_write(&self, place: &Place, edit: &Edit) -> bool {
         match edit {
             Edit::ByHand { way, text } => self
@@ -498,9 +497,9 @@ impl<'a> Context<'a> {
         self.named_device(knob, self.here, &[INTERFACES])
     }
 
-    /// A device that every one of `dirs` lists. `/sys` shows the namespace of whoever mounted it and
-    /// `/proc/sys/net` that of the reader: below `unshare -n` alone they differ, and a write to the
-    /// one would change a device of another namespace.
+    /// A device that every one of `dirs` lists. `/sys` shows the namespace of the process that mounted it and
+    /// `/proc/sys/net` that of the reader: below `unshare -n` alone they differ, and a write below `/sys` would change
+    /// a device of another namespace.
     fn named_device(&self, knob: &Knob, host: &dyn Host, dirs: &[&str]) -> Result<&'a str> {
         let lists: Vec<Vec<String>> = dirs
             .iter()
@@ -514,7 +513,7 @@ impl<'a> Context<'a> {
             .collect();
         let none = |why: String| {
             if known.is_empty() {
-                format!("{why}; there is none here that it could turn")
+                format!("{why}; there is none here that it could change")
             } else {
                 why
             }
@@ -528,14 +527,14 @@ impl<'a> Context<'a> {
                 return Err(Error::NoDevice {
                     knob: knob.id,
                     why: format!(
-                        "/sys shows another network namespace than that of {device}, so a write there would miss it; \
-                         enter with `ip netns exec`, which mounts the right one"
+                        "/sys shows another network namespace than that of {device}, so a write there would not reach \
+                         it; enter with `ip netns exec`, which mounts the right one"
                     ),
                     known: Vec::new(),
                 });
             }
             Some(device) => none(format!("{} has no device {device}", host.name())),
-            None => none("it belongs to a device".to_owned()),
+            None => none("it needs a device".to_owned()),
         };
         Err(Error::NoDevice {
             knob: knob.id,

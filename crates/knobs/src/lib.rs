@@ -1,11 +1,10 @@
 //! Wish to plan to journalled, undoable edits.
 //!
-//! A [`Knob`] turns a wish (`net.rps_cpus = 0-3`) into a [`Plan`]: a list of primitive [`Edit`]s,
-//! each with the value it found. A [`Session`] carries plans out. It writes its intent to a journal
-//! on disk before it touches the machine, reads back what the kernel made of each value, and undoes
-//! by compare-and-swap: only what still holds our value is put back, anything else belongs to
-//! somebody else by now and is reported. [`recovery`] does the same from the journal alone, after a
-//! crash; [`guard`] is the process that does it at once when the tool is killed.
+//! A [`Knob`] turns a wish (`net.rps_cpus = 0-3`) into a [`Plan`]: a list of primitive [`Edit`]s, each with the value
+//! it found. A [`Session`] applies plans. It writes its intent to a journal on disk before it touches the machine,
+//! reads back the value that the kernel stored, and undoes by compare-and-swap: only a target that still has our value
+//! is restored; any other value was set by someone else since and is reported. [`recovery`] does the same from the
+//! journal alone, after a crash; [`guard`] is the process that does so at once when the tool is killed.
 //!
 //! No knob file writes or undoes anything: that is the engine's alone.
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Highest CPU number that is believed: a guess above any machine (`CONFIG_NR_CPUS` ends at 8192).
+/// Highest CPU number that is accepted: a guess above any machine (`CONFIG_NR_CPUS` ends at 8192).
 const MOST_CPUS: usize = 8192;
 
 /// A set of CPU numbers.

@@ -1,8 +1,8 @@
-//! A mount, and an option of it that is turned.
+//! A mount, and the option of it that is changed.
 //!
-//! A path leads to whatever was mounted there last, and another mount namespace has other mounts: so a mount is known by
-//! its path, its number and its namespace. A number is used again once the mount has gone; then the path has to differ
-//! as well for the two to be told apart, or the option's value.
+//! A path leads to the last mount there, and another mount namespace has other mounts: so a mount is identified by its
+//! path, its number and its namespace. A number is reused once the mount is gone; then only the path or the option's
+//! value distinguishes the two.
 
 use std::io;
 use std::path::Path;
@@ -40,7 +40,7 @@ impl Mount {
         }))
     }
 
-    /// How the option stands.
+    /// The current value of the option.
     pub(crate) fn option(&self, host: &dyn Host, option: MountOption) -> io::Result<String> {
         if host.mount_namespace()? != self.namespace {
             return Err(io::Error::other(format!(
@@ -56,12 +56,12 @@ impl Mount {
             )),
             _ => Err(io::Error::new(
                 io::ErrorKind::NotFound,
-                "it is not mounted any more",
+                "it is no longer mounted",
             )),
         }
     }
 
-    /// Makes the option hold.
+    /// Sets the option.
     pub(crate) fn set(&self, host: &dyn Host, option: MountOption, value: &str) -> io::Result<()> {
         self.option(host, option)?;
         host.remount(Path::new(&self.point), option, value)

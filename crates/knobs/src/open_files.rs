@@ -1,4 +1,4 @@
-//! How many files a process that runs may have open (`RLIMIT_NOFILE`).
+//! The open file limit of a running process (`RLIMIT_NOFILE`).
 //!
 //! Sources: `getrlimit(2)`, `prlimit(2)`, `proc_pid_limits(5)`.
 
@@ -14,9 +14,9 @@ use crate::thread::Thread;
 /// kernel/sys.c, Linux 6.18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpenFiles {
-    /// What holds.
+    /// The limit in force.
     pub(crate) soft: u64,
-    /// How far the process may raise it by itself.
+    /// The limit to which the process itself may raise it.
     pub(crate) hard: u64,
 }
 
@@ -28,7 +28,7 @@ impl OpenFiles {
         (soft <= hard).then_some(Self { soft, hard })
     }
 
-    /// Those of a process, told by its first thread.
+    /// The limits of a process, identified by its first thread.
     pub(crate) fn of(host: &dyn Host, process: &Thread) -> io::Result<Self> {
         process.check(host)?;
         let limits = host.text(Path::new(&format!("/proc/{}/limits", process.pid)))?;
@@ -43,7 +43,7 @@ impl OpenFiles {
         }
     }
 
-    /// Makes `value` hold.
+    /// Sets the limits to `value`.
     pub(crate) fn write(host: &dyn Host, process: &Thread, value: &str) -> io::Result<()> {
         process.check(host)?;
         let Self { soft, hard } = Self::parse(value).ok_or(io::ErrorKind::InvalidInput)?;

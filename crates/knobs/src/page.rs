@@ -32,7 +32,7 @@ impl Knob {
         )
     }
 
-    /// What a person does for each wish, as Markdown; empty if there is nothing.
+    /// The manual steps for each wish, as Markdown; empty if there are none.
     pub fn steps(&self) -> String {
         let mut text = String::new();
         for Manual {

@@ -1,7 +1,7 @@
 //! A plan: the edits that make a wish hold, and what they will replace.
 //!
-//! Plain data, so that it can be shown, stored and carried out later. The values found are for the
-//! reader and for [`Plan::drift`]; what an undo puts back is read again right before each write.
+//! Plain data, so that it can be shown, stored and applied later. The values found are for the reader and for
+//! [`Plan::drift`]; the values that an undo restores are read again right before each write.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub struct Plan {
     pub wish: String,
     /// The edits, in order.
     pub edits: Vec<PlannedEdit>,
-    /// What a person should know before agreeing.
+    /// What you should know before agreeing.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -33,14 +33,14 @@ pub struct Plan {
 pub struct PlannedEdit {
     /// Where.
     pub place: Place,
-    /// What is to hold.
+    /// The change.
     pub edit: Edit,
-    /// What was found when the plan was made; absent where the kernel does not tell: a switch of the
-    /// service, most of what a person does.
+    /// The value when the plan was made; absent where the kernel does not show it: a switch of the service, most manual
+    /// changes.
     pub before: Option<String>,
 }
 
-/// A target that holds something else than expected.
+/// A target whose value is not the expected one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Drift {
     /// Id of the knob.
@@ -56,7 +56,7 @@ pub struct Drift {
 }
 
 impl PlannedEdit {
-    /// The edit would change something.
+    /// Whether the edit would change something.
     pub fn changes(&self) -> bool {
         self.before
             .as_ref()
@@ -65,12 +65,12 @@ impl PlannedEdit {
 }
 
 impl Plan {
-    /// Carrying it out would change something.
+    /// Whether applying it would change something.
     pub fn changes(&self) -> bool {
         self.edits.iter().any(PlannedEdit::changes)
     }
 
-    /// The switches of the service, which the engine leaves to whoever runs the service.
+    /// The switches of the service, which the engine does not set.
     pub fn service(&self) -> impl Iterator<Item = (&str, &str)> {
         self.edits.iter().filter_map(|planned| match &planned.edit {
             Edit::Service { switch, value } => Some((switch.as_str(), value.as_str())),
@@ -78,7 +78,7 @@ impl Plan {
         })
     }
 
-    /// What only a person can do, as `place: text`.
+    /// The manual changes, as `place: text`.
     pub fn by_hand(&self) -> impl Iterator<Item = String> {
         self.edits.iter().filter_map(|planned| match &planned.edit {
             Edit::ByHand { way, text } => Some(format!("{}: {text}", way.place())),
@@ -95,7 +95,7 @@ impl Plan {
                 place @ Place::Namespace(_) => format!("{place}: "),
             };
             let target = planned.edit.target();
-            // What a person does may have several lines.
+            // A manual change may have several lines.
             let value = planned.edit.value().replace('\n', "\n      ");
             let _ = match &planned.before {
                 None => writeln!(text, "  {place}{target}\n    + {value}"),
@@ -117,18 +117,18 @@ impl Plan {
         text
     }
 
-    /// Targets that do not hold what this plan wants.
+    /// Targets without the value that this plan wants.
     pub fn verify(&self, places: &Places) -> Result<Vec<Drift>> {
         self.compare(places, |planned| Some(planned.edit.value().into_owned()))
     }
 
-    /// Targets that no longer hold what they held when the plan was made.
+    /// Targets that have changed since the plan was made.
     pub fn drift(&self, places: &Places) -> Result<Vec<Drift>> {
         self.compare(places, |planned| planned.before.clone())
     }
 
-    /// Everything in the plan is something that its knob writes, and nothing twice. A plan may come from
-    /// a file that others wrote: nothing it names is so much as read before this.
+    /// Checks that the plan names only targets of its knob, and none twice. A plan may come from someone else's file:
+    /// nothing that it names is even read before this.
     pub(crate) fn check(&self) -> Result<()> {
         let bad = |why: String| Error::BadPlan {
             knob: self.knob.clone(),
@@ -138,14 +138,14 @@ impl Plan {
         for (index, planned) in self.edits.iter().enumerate() {
             let target = planned.edit.target();
             let value = planned.edit.value();
-            // A person may have several things to do in one place, and what is kept is named before and after
-            // what resets it.
+            // One place may need several manual changes, and a preserved file is named before and after the edit that
+            // resets it.
             let repeats = matches!(planned.edit, Edit::ByHand { .. } | Edit::Keep { .. });
             if !knob.may_write(&planned.place, &planned.edit) {
-                return Err(bad(format!("{target} is nothing that this knob writes")));
+                return Err(bad(format!("this knob does not write {target}")));
             }
             if !planned.edit.can_hold(&value) {
-                return Err(bad(format!("'{value}' is no value for {target}")));
+                return Err(bad(format!("'{value}' is not a valid value for {target}")));
             }
             let twice =
                 |other: &PlannedEdit| other.place == planned.place && other.edit.target() == target;

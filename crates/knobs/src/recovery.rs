@@ -1,8 +1,8 @@
 //! Undo from the journal alone: after a crash, after `knob apply`, after a reboot.
 //!
-//! The journal may be torn or damaged, or come from another boot. Of the last, nothing is in force
-//! any more: every knob sets the running kernel only, so nothing is written, and what happens to
-//! hold our value still (set by a boot script, perhaps) is only listed.
+//! The journal may be torn or damaged, or come from another boot. After another boot, nothing is in force any more:
+//! every knob sets the running kernel only, so nothing is written, and a target that still has our value (set by a boot
+//! script, perhaps) is only listed.
 
 use std::path::{Path, PathBuf};
 
@@ -16,22 +16,22 @@ use crate::journal::{
 use crate::plan::Drift;
 use crate::undo::{self, Undo};
 
-/// What became of one journal.
+/// The result for one journal.
 #[derive(Debug)]
 pub struct Recovery {
     /// The journal.
     pub journal: PathBuf,
-    /// Who wrote it; absent if it never got that far.
+    /// Who wrote it; absent if its header is missing.
     pub header: Option<Header>,
-    /// What was put back, and what not.
+    /// What was restored, and what was not.
     pub undo: Undo,
-    /// The machine has started again since; nothing was written.
+    /// The machine has rebooted since; nothing was written.
     pub rebooted: bool,
-    /// After a reboot: targets that hold our value all the same.
+    /// After a reboot: targets that still have our value.
     pub still: Vec<String>,
     /// Lines that could not be used.
     pub damage: Vec<Damage>,
-    /// Nothing is left to do; the journal was removed or set aside.
+    /// Nothing remains to be done; the journal was removed or set aside.
     pub closed: bool,
 }
 
@@ -40,14 +40,14 @@ pub struct Recovery {
 pub struct Open {
     /// The file.
     pub journal: PathBuf,
-    /// What it says.
+    /// Its content.
     pub recovered: Recovered,
 }
 
-/// How edits in force stand.
+/// The state of edits in force.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Stand {
-    /// Targets that hold what was set.
+    /// Targets that still have our value.
     pub holding: usize,
     /// Targets that do not.
     pub drift: Vec<Drift>,
@@ -55,7 +55,7 @@ pub struct Stand {
     pub elsewhere: Vec<String>,
 }
 
-/// What to do with values that somebody else has changed since.
+/// What to do with values that someone else has changed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
     /// Keep the journal open and report them again next time.
@@ -82,7 +82,7 @@ pub fn open(state: &Path) -> Result<Vec<Open>> {
     Ok(found)
 }
 
-/// What open journals below `state` hold in force at `places`, a sentence each, newest first.
+/// The changes of open journals below `state` that are in force at `places`, a sentence each, newest first.
 pub fn in_force(state: &Path, places: &Places) -> Result<Vec<String>> {
     let host = places.at(&Place::Host);
     let boot_id = host.map(boot_id).transpose()?;
@@ -91,8 +91,8 @@ pub fn in_force(state: &Path, places: &Places) -> Result<Vec<String>> {
         let holding = verify(&open.recovered.pending, places).holding;
         (holding > 0).then(|| {
             format!(
-                "what '{}' changed is in force ({holding} of {}, journal {}) and counts as the machine's own; `rungwise knob \
-                 undo` before a run puts it back",
+                "changes by '{}' are in force ({holding} of {}, journal {}) and count as the machine's own settings; \
+                 to undo them, run `rungwise knob undo` before a run",
                 header.command.join(" "),
                 open.recovered.pending.len(),
                 open.journal.display()
@@ -102,8 +102,8 @@ pub fn in_force(state: &Path, places: &Places) -> Result<Vec<String>> {
     Ok(told.collect())
 }
 
-/// Undoes what the journal at `path` says is in force. `None` if it was gone: somebody else was first.
-/// With `wait`, waits for whoever is at work on it.
+/// Undoes the changes that are in force according to the journal at `path`. `None` if it was gone: another process was
+/// first. With `wait`, waits for a process that is using it.
 pub fn recover(
     path: &Path,
     places: &Places,
@@ -116,7 +116,7 @@ pub fn recover(
     }
 }
 
-/// The same for the very journal that somebody watched.
+/// The same for the very journal that was watched.
 pub(crate) fn recover_watched(
     watched: Watched,
     path: &Path,
@@ -128,10 +128,11 @@ pub(crate) fn recover_watched(
         Claim::Gone => return Ok(None),
         Claim::Ours(file, bytes) => (file, bytes),
         Claim::Held(bytes) => {
-            let by = journal::read(&bytes).header.map_or(
-                "a process that has not said who it is".to_owned(),
-                |header| format!("process {} ({})", header.pid, header.command.join(" ")),
-            );
+            let by = journal::read(&bytes)
+                .header
+                .map_or("an unidentified process".to_owned(), |header| {
+                    format!("process {} ({})", header.pid, header.command.join(" "))
+                });
             let path = path.to_owned();
             return Err(Error::Busy { path, by });
         }
@@ -144,7 +145,7 @@ pub(crate) fn recover_watched(
         let path = path.to_owned();
         return Err(Error::Distrusted { path, why });
     }
-    // If the torn end stays, the next line would stand behind half a line; then nothing is appended.
+    // If the torn end stays, the next line would follow half a line; then nothing is appended.
     let appendable = file.cut(recovered.whole).is_ok();
     let mut recovery = undo_recovered(recovered, places, |line| {
         if appendable {
@@ -191,7 +192,7 @@ pub fn undo_recovered(
         recovery.rebooted = true;
         recovery.still = still_ours(host, &recovered.pending);
         record(Entry::Note {
-            text: "the machine has started again; nothing was written".to_owned(),
+            text: "the machine has rebooted; nothing was written".to_owned(),
         });
         return Ok(recovery);
     }
@@ -205,7 +206,7 @@ pub fn undo_recovered(
     Ok(recovery)
 }
 
-/// How edits in force stand, given in the order in which they were made.
+/// The state of edits in force, given in the order in which they were made.
 pub fn verify(pending: &[Pending], places: &Places) -> Stand {
     // Only the last edit of a target counts.
     let mut last: Vec<&Pending> = Vec::new();

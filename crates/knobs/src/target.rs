@@ -1,4 +1,4 @@
-//! What the knobs of the registry may write.
+//! The targets that the knobs of the registry may write.
 //!
 //! Every knob declares its targets. Together they are the allow-list of the engine and, more
 //! important, of recovery: a journal is a file that others might have written, and an undo must not
@@ -21,7 +21,7 @@ pub enum Target {
     Feature(&'static str),
     /// Our own table, in a lab namespace only.
     OurTable,
-    /// A setting of any device that no file holds.
+    /// A setting of any device that has no file.
     Setting(DeviceSetting),
     /// Twin files of one quantity, bytes and percent, of which one is in force.
     Twin(&'static str, &'static str),
@@ -33,7 +33,7 @@ pub enum Target {
     OpenFiles,
     /// An option of any mounted file system.
     Mount(MountOption),
-    /// The rule of audit that leaves out a user who is not root.
+    /// The audit rule that exempts a user who is not root.
     AuditNever,
     /// A unit of the service manager.
     Unit(&'static str),
@@ -42,7 +42,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// This target covers `edit` at `place`.
+    /// Whether this target covers `edit` at `place`.
     pub fn covers(&self, place: &Place, edit: &Edit) -> bool {
         match (self, edit) {
             (Self::File(pattern, _), Edit::WriteFile { path, .. } | Edit::Keep { path, .. }) => {
@@ -96,8 +96,8 @@ pub fn form_of(path: &str) -> Option<Form> {
         })
 }
 
-/// Some knob of the registry could have made this edit, with this value before it. What held already is never written,
-/// and so nothing that an undo could write back.
+/// Whether some knob of the registry could have made this edit, with this value before it. A value that was already set
+/// is never written, so an undo never writes it back.
 pub(crate) fn could_be_ours(knob: &str, place: &Place, edit: &Edit, before: &str) -> bool {
     let changes = matches!(edit, Edit::Keep { .. }) || !edit.same(before, &edit.value());
     crate::find(knob).is_ok_and(|knob| knob.may_write(place, edit))
@@ -106,7 +106,7 @@ pub(crate) fn could_be_ours(knob: &str, place: &Place, edit: &Edit, before: &str
         && changes
 }
 
-/// Longest path that is looked at; the kernel's own limit.
+/// Longest path that is accepted; the kernel's own limit.
 const PATH_MAX: usize = 4096;
 
 pub(crate) fn matches(pattern: &str, path: &str) -> bool {

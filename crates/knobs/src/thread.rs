@@ -1,7 +1,7 @@
-//! A thread of a process that runs, and the CPUs on which it may.
+//! A thread of a running process, and the CPUs that it may use.
 //!
-//! A number is used again once its thread has ended; number and start together are not. Source:
-//! `proc_pid_stat(5)`, `proc_pid_status(5)`.
+//! A number is reused once its thread has ended; number and start time together are not. Source: `proc_pid_stat(5)`,
+//! `proc_pid_status(5)`.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mask;
 
-/// A thread that is not mistaken for a later one of the same number.
+/// A thread, distinguished from a later one of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Thread {
@@ -40,7 +40,7 @@ impl Thread {
         Ok(Self { pid, tid, started })
     }
 
-    /// An error if it has ended, whoever has its number now.
+    /// An error if it has ended, even if another thread has its number now.
     pub(crate) fn check(&self, host: &dyn Host) -> io::Result<()> {
         if Self::find(host, self.pid, self.tid)? == *self {
             Ok(())
@@ -49,7 +49,7 @@ impl Thread {
         }
     }
 
-    /// The CPUs on which it may run.
+    /// The CPUs that it may use.
     pub(crate) fn cpus(&self, host: &dyn Host) -> io::Result<String> {
         self.check(host)?;
         let path = format!("/proc/{}/task/{}/status", self.pid, self.tid);
@@ -60,7 +60,7 @@ impl Thread {
         Ok(list.ok_or(io::ErrorKind::InvalidData)?.trim().to_owned())
     }
 
-    /// Lets it run on the CPUs of `value`, a list.
+    /// Lets it use the CPUs of `value`, a list.
     pub(crate) fn pin(&self, host: &dyn Host, value: &str) -> io::Result<()> {
         self.check(host)?;
         let cpus = mask::parse_list(value).map_err(io::Error::other)?;

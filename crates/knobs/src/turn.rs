@@ -1,8 +1,8 @@
 //! How a knob is read and planned.
 //!
-//! Most knobs need no logic of their own: a file with one value, several files that belong together, a
-//! row of numbers, a feature. Those are declared, and their reading and planning is here. Whatever
-//! couples values has two functions in its own file.
+//! Most knobs need no logic of their own: a file with one value, several files that belong together, a row of numbers,
+//! a feature. Those are declared, and their reading and planning is here. A knob that couples values has two functions
+//! in its own file.
 
 use rungwise_host::DeviceSetting;
 
@@ -14,7 +14,7 @@ use crate::form;
 use crate::knob::{Context, Current, Draft, Knob, Reading};
 use crate::target::{Form, Target};
 
-/// Reads how a knob stands.
+/// Reads the current value of a knob.
 type Read = fn(&Context<'_>) -> Result<Current>;
 
 /// How a knob is read and planned.
@@ -29,30 +29,30 @@ pub(crate) enum Turn {
         /// A wish without a name is for this many parts, from the first on.
         bare: usize,
     },
-    /// The one file of `writes`, a row of numbers with these names: `4096 131072 6291456`, or `max=16MiB` with
-    /// the others as they are.
+    /// The one file of `writes`, a row of numbers with these names: `4096 131072 6291456`, or `max=16MiB` with the
+    /// others unchanged.
     Row(&'static [&'static str]),
     /// The one feature of `writes`.
     Feature,
-    /// A setting of a device that no file holds, in its own words.
+    /// A setting of a device that has no file, in its own spelling.
     Setting(DeviceSetting),
     /// Two functions of its own, which only read.
     Own {
-        /// Reads how it stands.
+        /// Reads the current value.
         read: Read,
-        /// What a wish comes to.
+        /// Drafts the edits of a wish.
         draft: fn(&Context<'_>, &str) -> Result<Draft>,
     },
     /// Only shown.
     Shown(Read),
-    /// Decided at boot: what the kernel command line says to the parameters of `by_hand`.
+    /// Set at boot: the kernel command line's words for the parameters of `by_hand`.
     Boot,
-    /// Only a person knows how it stands.
+    /// The current value cannot be read.
     Unseen,
 }
 
 impl Turn {
-    /// How the knob stands.
+    /// The current value.
     pub(crate) fn read(&self, knob: &Knob, context: &Context<'_>) -> Result<Current> {
         match self {
             Self::File => file(knob, context),
@@ -74,7 +74,7 @@ impl Turn {
         }
     }
 
-    /// What `wish` comes to.
+    /// The edits of `wish`.
     pub(crate) fn draft(&self, knob: &Knob, context: &Context<'_>, wish: &str) -> Result<Draft> {
         match self {
             Self::File => draft_file(knob, context, wish),
@@ -125,7 +125,7 @@ fn readings(knob: &Knob, context: &Context<'_>, pattern: &str, form: Form) -> Re
         .collect()
 }
 
-/// The value that all readings share, in the words of a wish; `mixed` otherwise.
+/// The value that all readings share, as a wish spells it; `mixed` otherwise.
 fn shared(form: Form, readings: &[Reading]) -> String {
     let Some((first, rest)) = readings.split_first() else {
         return "mixed".to_owned();
@@ -171,7 +171,7 @@ fn write(
     let (host, place) = context.side(knob);
     for path in context.files(knob, pattern)? {
         if form == Form::Choice {
-            // The file itself tells what it offers.
+            // The file itself lists what it offers.
             let offered = host
                 .text(std::path::Path::new(&path))
                 .map_err(|answer| {
@@ -199,7 +199,7 @@ fn parts(knob: &Knob, context: &Context<'_>, names: &[&str], bare: usize) -> Res
                 words.push((name, shared(form, &readings)));
                 all.extend(readings);
             }
-            // A kernel may lack a part; the others still stand somehow.
+            // A kernel may lack a part; the others still have values.
             Err(error @ Error::Absent { .. }) => absent = Some(error),
             Err(error) => return Err(error),
         }
@@ -316,7 +316,7 @@ fn draft_row(knob: &Knob, context: &Context<'_>, names: &[&str], wish: &str) -> 
     Ok(Draft::default().file(place, pattern, &words.join(" ")))
 }
 
-/// Plans a change of a device's setting; parts that the wish does not name stay as they are.
+/// Plans a change of a device's setting; parts that the wish does not name are unchanged.
 pub(crate) fn draft_setting(
     knob: &Knob,
     context: &Context<'_>,
@@ -333,7 +333,7 @@ pub(crate) fn draft_setting(
         &change
     };
     let value = setting.with(&current, change).ok_or_else(|| {
-        knob.bad_wish(wish, format!("{setting} of {device} read '{current}' now"))
+        knob.bad_wish(wish, format!("current {setting} of {device}: '{current}'"))
     })?;
     Ok(setting_edit(
         Draft::default(),
@@ -372,7 +372,7 @@ fn booted(knob: &Knob, context: &Context<'_>) -> Result<Current> {
     })?;
     if words.is_empty() {
         return Ok(Current::unknown(
-            "the kernel command line does not mention it, so the kernel decided",
+            "the kernel command line does not contain it, so the kernel decided",
         ));
     }
     let reading = Reading {

@@ -1,8 +1,8 @@
 //! Twin files: one quantity in two units, of which the kernel keeps one in force.
 //!
-//! Setting `vm.dirty_bytes` makes `vm.dirty_ratio` read 0 and the other way round; a 0 is refused by both, so
-//! writing back what each file held would fail. The value of the pair is the one in force. Source:
-//! mm/page-writeback.c (Linux 6.18).
+//! Setting `vm.dirty_bytes` makes `vm.dirty_ratio` read 0 and the other way round; a 0 is refused by both, so writing
+//! back the value of each file would fail. The value of the pair is the one in force. Source: mm/page-writeback.c
+//! (Linux 6.18).
 
 use std::io;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Undoing edits by compare-and-swap, newest first.
 //!
-//! A value is put back only if the target still holds ours. If it holds what was there before, there
-//! is nothing to do. Anything else was written by somebody else since: it is theirs now, and we stand
-//! aside and say so. The same code serves a session that ends, a plan that failed half-way, the guard
-//! and recovery after a crash, so it must give the same result when it is interrupted and run again.
+//! A value is restored only if the target still has ours. If it has the previous value, there is nothing to do. Any
+//! other value was written by someone else since: it is kept and reported. The same code serves a session that ends, a
+//! plan that failed half-way, the guard and recovery after a crash, so it must give the same result when it is
+//! interrupted and repeated.
 
 use std::io;
 use std::path::Path;
@@ -16,18 +16,18 @@ use crate::edit::{Edit, Place, Places};
 use crate::journal::Pending;
 use crate::target;
 
-/// What became of an undo.
+/// The result of an undo.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Undo {
-    /// Edits that were put back.
+    /// Edits that were undone.
     pub restored: Vec<Restored>,
-    /// Edits that needed nothing: never made, back already, or gone with their device or namespace.
+    /// Edits that needed nothing: never made, already undone, or gone with their device or namespace.
     pub settled: Vec<String>,
-    /// Edits that are not as they were.
+    /// Edits that could not be undone.
     pub left: Vec<Left>,
 }
 
-/// A target that was put back.
+/// A target that was restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Restored {
     /// Id of the knob.
@@ -36,11 +36,11 @@ pub struct Restored {
     pub place: Place,
     /// File, feature or table.
     pub target: String,
-    /// What it holds again.
+    /// Its restored value.
     pub value: String,
 }
 
-/// A target that could not or must not be put back.
+/// A target that could not or must not be restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Left {
     /// Id of the knob.
@@ -49,44 +49,44 @@ pub struct Left {
     pub place: Place,
     /// File, feature or table.
     pub target: String,
-    /// What we had set.
+    /// The value that we had set.
     pub ours: String,
-    /// What it held before.
+    /// The value before.
     pub before: String,
     /// Why.
     pub why: Why,
 }
 
-/// Why a target was left.
+/// Why a target was not restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// Somebody else has changed it since.
+    /// Someone else has changed it since.
     Foreign {
-        /// What it holds.
+        /// Its current value.
         found: String,
     },
-    /// The kernel did not let us.
+    /// The kernel refused.
     Failed {
         /// Its answer.
         error: String,
     },
-    /// It belongs to a network namespace that is not this one.
+    /// It belongs to another network namespace.
     Elsewhere {
         /// Inode of that namespace.
         netns: u64,
     },
-    /// No knob writes this: the journal is not one of ours.
+    /// No knob writes it: the journal is not one of ours.
     Refused,
 }
 
 impl Undo {
-    /// Everything is as it was.
+    /// Whether everything was undone.
     pub fn complete(&self) -> bool {
         self.left.is_empty()
     }
 
-    /// What was left, for people.
+    /// The targets that were not restored, for people.
     pub fn left_in_words(&self) -> String {
         let words: Vec<String> = self.left.iter().map(ToString::to_string).collect();
         words.join("; ")
@@ -113,12 +113,13 @@ impl std::fmt::Display for Left {
         match why {
             Why::Foreign { found } => write!(
                 f,
-                "holds '{found}', which replaced our '{ours}' from outside; the original value was '{before}', set it by hand if wanted"
+                "holds '{found}', which replaced our '{ours}' from outside; the original value was '{before}', set it \
+                 by hand if needed"
             ),
             Why::Failed { error } => {
                 write!(
                     f,
-                    "could not be put back from '{ours}' to '{before}': {error}"
+                    "could not be restored from '{ours}' to '{before}': {error}"
                 )
             }
             Why::Elsewhere { netns } => write!(
@@ -127,7 +128,7 @@ impl std::fmt::Display for Left {
             ),
             Why::Refused => write!(
                 f,
-                "is nothing that this knob writes; the journal is not trusted in this"
+                "is not a target of this knob; this entry of the journal is not trusted"
             ),
         }
     }
@@ -139,8 +140,8 @@ enum Settled {
     As(&'static str),
 }
 
-/// Undoes `pending`, which is in the order of the edits, newest first. `record` is told of each edit
-/// that is no longer in force, right after it is so.
+/// Undoes `pending`, which is in the order of the edits, newest first. `record` is called for each edit as soon as it
+/// is no longer in force.
 pub(crate) fn run(places: &Places, pending: &[Pending], mut record: impl FnMut(u64, &str)) -> Undo {
     let mut undo = Undo::default();
     for pending in pending.iter().rev() {
@@ -177,7 +178,7 @@ pub(crate) fn run(places: &Places, pending: &[Pending], mut record: impl FnMut(u
 fn ours(pending: &Pending) -> std::borrow::Cow<'_, str> {
     let edit = &pending.intent.edit;
     match &pending.readback {
-        // A queue that somebody has lengthened since goes with our scheduler all the same.
+        // A queue length that someone else has set since is lost with our scheduler.
         Some(_) if matches!(edit, Edit::Scheduler { .. }) => edit.value(),
         Some(readback) => readback.into(),
         None => edit.value(),
@@ -212,7 +213,7 @@ fn settle(places: &Places, pending: &Pending) -> Result<Settled, Why> {
         return match name_of(host, index).map_err(failed)? {
             None => Ok(Settled::As("gone with its device")),
             Some(name) => Err(Why::Failed {
-                error: format!("{device} is called {name} now"),
+                error: format!("{device} is now called {name}"),
             }),
         };
     }

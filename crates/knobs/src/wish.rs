@@ -1,7 +1,7 @@
 //! Whether a wish can be right at all, before there is a device or a namespace to plan it for.
 //!
-//! A wish is planned against a machine that has one device with one queue each way and nothing else. What a plan
-//! refuses there as no value of its knob is refused everywhere; every other answer says nothing about the wish.
+//! A wish is planned against a machine that has one device with one queue each way and nothing else. A wish that is
+//! refused there as an invalid value is refused everywhere; every other answer is inconclusive.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use crate::knob::{Context, Knob, Scope};
 use crate::mask;
 use crate::target::Target;
 
-/// CPUs that run, as the kernel lists them.
+/// CPUs that are online, as the kernel lists them.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 impl Knob {
-    /// Refuses, with [`Error::BadWish`], what is a value of this knob on no machine, and a list of CPUs that names one
+    /// Refuses, with [`Error::BadWish`], a value that is invalid on every machine, and a list of CPUs that names one
     /// that `machine` does not have. Reads nothing but the CPUs of `machine`, and changes nothing.
     pub fn judge(&self, machine: &dyn Host, wish: &str) -> Result<()> {
         let bare = Recorded::new("a machine", 0)
@@ -42,13 +42,13 @@ impl Knob {
             Some(cpu) if self.values.contains("CPU list") && !cpus.is_empty() => Err(self
                 .bad_wish(
                     wish,
-                    format!("CPU {cpu} does not run here, {} do", online.trim()),
+                    format!("CPU {cpu} is not online here, only {}", online.trim()),
                 )),
             _ => Ok(()),
         }
     }
 
-    /// It turns what a virtual Ethernet pair does not have: rings, interrupt moderation, receive-side scaling
+    /// It changes what a virtual Ethernet pair does not have: rings, interrupt moderation, receive-side scaling
     /// (`veth_ethtool_ops` in drivers/net/veth.c, Linux 6.18).
     pub fn needs_hardware(&self) -> bool {
         self.scope == Scope::Device
@@ -82,16 +82,16 @@ mod tests {
     fn what_is_no_value_is_refused_with_what_is_one() {
         for (knob, wish, why) in [
             ("net.rps_cpus", "banana", "neither a CPU number nor a range"),
-            ("net.rps_cpus", "0-99", "CPU 2 does not run here, 0-1 do"),
+            ("net.rps_cpus", "0-99", "CPU 2 is not online here, only 0-1"),
             ("net.xps_cpus", "by-cup", "neither a CPU number nor a range"),
             ("net.rp_filter", "9", "not between 0 and 2"),
             ("net.gro", "maybe", "neither on nor off"),
-            ("net.rmem_max", "-1", "allowed is"),
+            ("net.rmem_max", "-1", "allowed: "),
             ("tcp.rmem", "3 2 1", "must not descend"),
         ] {
             let refused = judged(knob, wish).unwrap_or_else(|| panic!("{knob} = {wish}"));
             assert!(
-                refused.contains(why) && refused.contains("allowed is"),
+                refused.contains(why) && refused.contains("allowed: "),
                 "{refused}"
             );
         }

@@ -220,24 +220,24 @@ fn push_name(wire: &mut Vec<u8>, name: &[u8]) -> Result<(), String> {
     }
     wire.push(0);
     if wire.len() - start > LONGEST_NAME {
-        return Err(format!("it is longer than {LONGEST_NAME} bytes"));
+        return Err(format!("longer than {LONGEST_NAME} bytes"));
     }
     Ok(())
 }
 
 fn push_label(wire: &mut Vec<u8>, label: &mut Vec<u8>) -> Result<(), String> {
     if label.is_empty() {
-        return Err("it has an empty label".to_owned());
+        return Err("empty label".to_owned());
     }
     if label.len() > LONGEST_LABEL {
-        return Err(format!("it has a label longer than {LONGEST_LABEL} bytes"));
+        return Err(format!("label longer than {LONGEST_LABEL} bytes"));
     }
     wire.push(label.len() as u8);
     wire.append(label);
     Ok(())
 }
 
-/// What stands after a backslash: three digits, or the character itself.
+/// The text after a backslash: three digits, or the character itself.
 fn unescape(rest: &[u8]) -> Result<(u8, usize), String> {
     match rest {
         [a, b, c, ..] if a.is_ascii_digit() && b.is_ascii_digit() && c.is_ascii_digit() => {
@@ -245,7 +245,7 @@ fn unescape(rest: &[u8]) -> Result<(u8, usize), String> {
                 .iter()
                 .fold(0_u16, |sum, digit| sum * 10 + u16::from(**digit - b'0'));
             let byte =
-                u8::try_from(number).map_err(|_| format!("\\{number} is more than a byte"))?;
+                u8::try_from(number).map_err(|_| format!("\\{number} does not fit in a byte"))?;
             Ok((byte, 3))
         }
         [byte, ..] if !byte.is_ascii_digit() => Ok((*byte, 1)),
@@ -253,7 +253,7 @@ fn unescape(rest: &[u8]) -> Result<(u8, usize), String> {
     }
 }
 
-/// What a datagram says, as far as a load generator cares.
+/// What a datagram means to a load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// An answer to the query.

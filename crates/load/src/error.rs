@@ -7,9 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The workload contradicts itself.
-    #[error("cannot load {target} as asked: {why}")]
+    #[error("cannot load {target}: {why}")]
     Workload {
-        /// Who was to be loaded.
+        /// The target.
         target: SocketAddr,
         /// What is wrong, and what would be right.
         why: String,
@@ -38,23 +38,23 @@ pub enum Error {
     Socket {
         /// What was tried: `open a socket`, `connect a socket`.
         step: &'static str,
-        /// Who was to be loaded.
+        /// The target.
         target: SocketAddr,
         /// Source address asked for.
         source_ip: Option<IpAddr>,
-        /// The kernel's reason. It stands in the sentence, so it is no `source` to be printed again.
+        /// The kernel's reason. The sentence contains it, so it is not a `source` to be printed again.
         error: io::Error,
         /// What to do.
         remedy: &'static str,
     },
-    /// The queues of a device could not be had, or do not lead to the target.
+    /// The queues of a device are unavailable, or do not lead to the target.
     #[error("cannot {step} for {target} by AF_XDP on {device}: {error}; {remedy}")]
     AfXdp {
         /// What was tried.
         step: &'static str,
         /// Name of the device.
         device: String,
-        /// Who was to be loaded.
+        /// The target.
         target: SocketAddr,
         /// Why it failed.
         error: io::Error,
@@ -76,7 +76,7 @@ pub enum Error {
     /// Nothing answered.
     #[error("no reply from {target} to {sent} requests in {after_s:.1} s{}", no_reply(*.refused, *.send_errors))]
     NoReplies {
-        /// Who was asked.
+        /// The target.
         target: SocketAddr,
         /// Requests sent.
         sent: u64,
@@ -96,7 +96,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Somebody else has the port.
+    /// Another process has the port.
     pub(crate) fn is_port_in_use(&self) -> bool {
         matches!(self, Self::Socket { error, .. } if error.kind() == io::ErrorKind::AddrInUse)
     }

@@ -1,7 +1,7 @@
 //! The driving side: workloads, their schedule, and what they measured.
 //!
 //! [`udp`] asks and counts the answers, in a closed loop (a fixed number of outstanding requests) or an open
-//! loop (a schedule that does not care how the server feels). [`dns`] turns a query file into requests and
+//! loop (a schedule that does not depend on the server). [`dns`] turns a query file into requests and
 //! checks replies. A generator thread shares nothing while it runs: no allocation, lock or log line per
 //! transaction. What the numbers mean, and when they may be used, is written in `docs/load.md`.
 

@@ -1,4 +1,4 @@
-//! What all kinds of workload have in common before they run: parameters as people write them, and traffic made of them.
+//! What all kinds of workload have in common before they run: parameters as written by users, and the traffic made from them.
 //!
 //! A kind has one type for its parameters. It is the `[workload]` table of a scenario, the words after `rungwise load KIND`, and
 //! what is stored with a tune; its defaults are the same everywhere, and its doc comments are the help and the schema.
@@ -15,18 +15,18 @@ use crate::Error;
 use crate::engine::{Arrival, Completed, Hooks, Plan, Stop};
 use crate::values::{Count, Pins, Ramp, Rate, Time};
 
-/// A reply is waited for so long, where nothing else is said.
+/// The default timeout of a reply.
 const TIMEOUT: Time = Time(Duration::from_secs(1));
 
-/// When requests are sent, by how many threads, and how long a reply is waited for: the same for each kind that rungwise drives
-/// itself. Flattened into the parameters of a kind.
+/// When requests are sent, by how many threads, and the timeout: the same for each kind that rungwise drives itself. Flattened into the
+/// parameters of a kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, clap::Args)]
 pub struct Schedule {
     /// Generator threads; `{cpus}` is one for each CPU.
     #[arg(long, value_name = "N", default_value_t = every_cpu())]
     #[serde(default = "every_cpu")]
     pub threads: Count,
-    /// Pin the threads to CPUs: to those that may be used in turn, or to a list as in `0,2-5`.
+    /// Pin the threads to CPUs: round-robin over the allowed ones, or a list such as `0,2-5`.
     #[arg(
         long,
         value_name = "LIST",
@@ -45,7 +45,7 @@ pub struct Schedule {
     #[arg(long, value_name = "RATE..RATE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp: Option<Ramp>,
-    /// A request without a reply is lost after this.
+    /// A request without a reply counts as lost after this time.
     #[arg(long, value_name = "TIME", default_value_t = TIMEOUT)]
     #[serde(default = "timeout")]
     pub timeout: Time,
@@ -88,20 +88,16 @@ impl Schedule {
     /// What contradicts itself.
     pub fn contradictions(&self) -> Vec<Contradiction> {
         let twice = self.rate.is_some() && self.ramp.is_some();
-        let twice = twice.then(|| {
-            Contradiction::of(
-                &["ramp"],
-                "a load has a constant rate or a ramp; take one out",
-            )
-        });
+        let twice = twice
+            .then(|| Contradiction::of(&["ramp"], "rate and ramp exclude each other; remove one"));
         twice.into_iter().collect()
     }
 }
 
-/// Parameters that cannot be driven, though each value is right by itself.
+/// Parameters that contradict each other, though each value is valid by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {
-    /// The parameters that it is about, the one to look at first in front; none where the run's length is wrong.
+    /// The parameters concerned, the most likely culprit first; none where the run's length is wrong.
     pub keys: &'static [&'static str],
     /// What is wrong, and what would be right.
     pub why: String,
@@ -160,7 +156,7 @@ impl fmt::Debug for Site<'_> {
 }
 
 impl Site<'_> {
-    /// A place on which nothing depends: enough to see whether parameters contradict each other.
+    /// A placeholder site: enough to see whether parameters contradict each other.
     pub(crate) const ANY: Site<'static> = Site {
         target: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9),
         cpus: &[0],
@@ -218,8 +214,7 @@ pub trait Traffic: fmt::Debug {
         self.kind().metrics.to_vec()
     }
 
-    /// What cannot be driven though each value is right by itself; the values that only a machine or a file gives are taken for
-    /// something that works.
+    /// Contradictions between values that are valid by themselves; values that only a machine or a file provides are assumed to work.
     fn contradictions(&self) -> Vec<Contradiction>;
 
     /// The same as traffic that rungwise drives itself; absent where a program does.
@@ -230,7 +225,7 @@ pub trait Traffic: fmt::Debug {
 
 /// Parameters of traffic that rungwise drives itself.
 pub trait Driven {
-    /// When requests are sent, by whom, and how long a reply is waited for.
+    /// When requests are sent, by how many threads, and the timeout.
     fn schedule(&self) -> &Schedule;
 
     /// Files that the requests come from.

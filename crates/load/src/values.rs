@@ -1,4 +1,4 @@
-//! Values of a workload's parameters as people write them: the same text in a scenario, on the command line and in a stored
+//! Values of a workload's parameters as users write them: the same text in a scenario, on the command line and in a stored
 //! design.
 //!
 //! Each type reads with [`FromStr`] and writes what it reads with [`Display`](fmt::Display). In a JSON schema each has a `format`
@@ -113,10 +113,9 @@ pub fn check(format: &str, text: &str) -> Option<String> {
         "count" => refused::<Count>(text),
         "cpus" => refused::<Pins>(text),
         "af-xdp" => refused::<XdpPlace>(text),
-        "ip" => text
-            .parse::<IpAddr>()
-            .err()
-            .map(|_| format!("'{text}' is no IP address; write it as 192.0.2.1 or 2001:db8::1")),
+        "ip" => text.parse::<IpAddr>().err().map(|_| {
+            format!("'{text}' is not an IP address; write it as 192.0.2.1 or 2001:db8::1")
+        }),
         _ => None,
     }
 }
@@ -179,9 +178,7 @@ impl FromStr for Rate {
         if rate > 0.0 && rate.is_finite() {
             Ok(Self(rate))
         } else {
-            Err(format!(
-                "'{text}' is no rate to send at; zero does not work here"
-            ))
+            Err(format!("'{text}' is not a usable rate; it must be above 0"))
         }
     }
 }
@@ -281,7 +278,7 @@ impl FromStr for Pins {
             let (first, last) = (number(first)?, number(last)?);
             if first > last {
                 return Err(format!(
-                    "cannot read '{part}' as CPUs: it runs backwards; write it as {last}-{first}"
+                    "cannot read '{part}' as CPUs: the range is reversed; write it as {last}-{first}"
                 ));
             }
             cpus.extend(first..=last);
@@ -450,7 +447,7 @@ mod tests {
         for (format, text, word) in [
             ("time", "10", "250ms"),
             ("rate", "20k", "20k/s"),
-            ("rate", "0/s", "zero"),
+            ("rate", "0/s", "above 0"),
             ("ramp", "1k/s", "1k/s..50k/s"),
             ("size", "100", "100B"),
             ("count", "0", "{cpus}"),

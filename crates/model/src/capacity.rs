@@ -1,7 +1,7 @@
-//! What collections will do: the document of `capacity gc`.
+//! Predicted collections: the document of `capacity gc`.
 //!
-//! Figures are reckoned from a load and from sizes, given or taken from a GC log. None is without an interval, and what
-//! cannot be told says why.
+//! Figures are calculated from a load and from sizes, given or taken from a GC log. Each has an interval; where there
+//! is no figure, the reason is given.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,20 +14,20 @@ pub struct CapacityGcReport {
     /// Common fields.
     #[serde(flatten)]
     pub envelope: Envelope,
-    /// What it is reckoned from: `figures as given`, or the logs.
+    /// Input of the calculation: `figures as given`, or the logs.
     pub target: String,
-    /// What the reader should know before believing it.
+    /// Caveats.
     pub notes: Vec<String>,
     /// The load.
     pub load: Load,
-    /// Sizes and settings that it is reckoned with.
+    /// Sizes and settings of the calculation.
     pub layout: Layout,
-    /// How it is with these sizes. From a log, what the model makes of the log's own sizes stands beside what the log says: how
-    /// far the two are apart is how far to trust the rest.
+    /// Figures for these sizes. For a log, the model's figures for the log's own sizes are listed beside the measured
+    /// ones: their difference shows how far to trust the rest.
     pub now: Vec<Figure>,
-    /// When the next collections come; from a log only.
+    /// When to expect the next collections; from a log only.
     pub next: Vec<Next>,
-    /// How it would be; null where nothing was asked.
+    /// Figures for the sizes in question; null if none were asked for.
     pub what_if: Option<WhatIf>,
 }
 
@@ -42,7 +42,7 @@ pub struct Load {
     pub allocation_bytes_per_s: Option<Estimate>,
 }
 
-/// Sizes of the parts of the heap and what decides about promotion; null where neither the log nor the user tells.
+/// Sizes of the parts of the heap and the settings that decide about promotion; null where neither the log nor the user gives them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Layout {
     /// As in the document of `jvm gc`.
@@ -51,17 +51,17 @@ pub struct Layout {
     pub heap_bytes: Option<f64>,
     /// Eden and both survivor spaces.
     pub young_bytes: Option<f64>,
-    /// Where objects are born.
+    /// Eden.
     pub eden_bytes: Option<f64>,
     /// One survivor space.
     pub survivor_bytes: Option<f64>,
     /// The old generation.
     pub old_bytes: Option<f64>,
-    /// Collections that an object survives at most before it is promoted.
+    /// Maximum number of collections that an object survives before it is promoted.
     pub max_tenuring: Option<u32>,
 }
 
-/// What a figure is of; the name carries the unit.
+/// The quantity of a figure; its name includes the unit.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -91,14 +91,14 @@ pub enum Quantity {
     PauseShare,
 }
 
-/// A value with the interval in which it should lie.
+/// A value with its interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// The value that the model gives.
     pub point: f64,
     /// Lower end.
     pub low: f64,
-    /// Upper end; null where there is none, as of the time until something that may never come.
+    /// Upper end; null if there is none, such as for the time until something that may never happen.
     #[serde(with = "endless")]
     #[schemars(with = "Option<f64>")]
     pub high: f64,
@@ -123,45 +123,45 @@ mod endless {
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
-    /// What it is of.
+    /// Quantity.
     pub quantity: Quantity,
-    /// What the log says; null where it does not, and of what has not happened.
+    /// Value measured in the log; null if the log lacks it or it has not happened.
     pub measured: Option<f64>,
-    /// What the model says; null where it cannot tell.
+    /// Value of the model; null if the model has none.
     pub estimate: Option<Estimate>,
-    /// What the estimate rests on where that is not plain, or why there is none and what would give one.
+    /// Basis of the estimate where it is not obvious, or why there is none and what would provide one.
     pub because: Option<String>,
 }
 
-/// A kind of collection and when the next one comes, counted from the end of the log.
+/// A kind of collection and when to expect the next one, counted from the end of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Next {
     /// `young`, `old`, `full`.
     pub kind: String,
-    /// Seconds until then; null where it cannot be told.
+    /// Seconds until then; null if it cannot be estimated.
     pub in_s: Option<Estimate>,
-    /// What it rests on, or why it cannot be told.
+    /// Basis of the estimate, or why there is none.
     pub because: String,
 }
 
-/// Sizes that were asked about and what they would do under the load of the log.
+/// Sizes that were asked about and their effect under the load of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIf {
     /// What was asked: `young=12g,tenuring=15`.
     pub asked: String,
-    /// The sizes then.
+    /// The sizes in that case.
     pub layout: Layout,
-    /// Bytes allocated per second then.
+    /// Bytes allocated per second in that case.
     pub allocation_bytes_per_s: Option<Estimate>,
-    /// The figures then.
+    /// The figures in that case.
     pub figures: Vec<Figure>,
-    /// What the change brings along.
+    /// Side effects of the change.
     pub notes: Vec<String>,
 }
 
-/// Arithmetic of intervals of values that are never below zero: every result holds what any values of the parts would give.
+/// Interval arithmetic for non-negative values: every result contains the result of any values within the operands.
 impl Estimate {
-    /// A value that is known.
+    /// An exactly known value.
     pub fn exact(value: f64) -> Self {
         Self {
             point: value,
@@ -170,7 +170,7 @@ impl Estimate {
         }
     }
 
-    /// `share` of it more on either side.
+    /// Widened by `share` on both sides.
     #[must_use]
     pub fn widened(self, share: f64) -> Self {
         Self {
@@ -180,7 +180,7 @@ impl Estimate {
         }
     }
 
-    /// So many times as much.
+    /// Multiplied by `factor`.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self {
@@ -190,7 +190,7 @@ impl Estimate {
         }
     }
 
-    /// Both together.
+    /// The sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -200,7 +200,7 @@ impl Estimate {
         }
     }
 
-    /// This without the other; not below zero.
+    /// The difference, not below zero.
     #[must_use]
     pub fn less(self, other: Self) -> Self {
         Self {
@@ -210,7 +210,7 @@ impl Estimate {
         }
     }
 
-    /// One times the other.
+    /// The product.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
         Self {
@@ -220,7 +220,7 @@ impl Estimate {
         }
     }
 
-    /// One by the other: without an upper end where the other may be nothing at all; null where it is taken to be nothing.
+    /// The quotient: without an upper end if the other may be zero; none if the other's point is zero.
     pub fn over(self, other: Self) -> Option<Self> {
         (other.point > 0.0).then(|| Self {
             point: self.point / other.point,
@@ -233,7 +233,7 @@ impl Estimate {
         })
     }
 
-    /// From the lower of the lower ends to the higher of the higher ones, with the point of this.
+    /// The union of both intervals, with the point of this one.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

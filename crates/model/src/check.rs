@@ -1,4 +1,4 @@
-//! What `check` says of a machine: one row per rule and subject, whatever its outcome.
+//! The document of `check`: one row per rule and subject, whatever its outcome.
 
 use std::collections::BTreeMap;
 
@@ -9,47 +9,47 @@ use crate::Envelope;
 use crate::evidence::{Missing, Reading, Subject, Unit};
 use crate::readings::Readings;
 
-/// What came of a rule.
+/// Outcome of a rule.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It costs now, and something can be done.
+    /// It costs performance now, and something can be done.
     Act,
-    /// Worth knowing: not yet a cost, not sure, or nothing to do but look further.
+    /// Worth knowing: no cost yet, uncertain, or to be investigated.
     Watch,
     /// Evidence is missing.
     Undecided,
-    /// The evidence is there and shows no such sickness.
+    /// The evidence is complete and shows no such problem.
     Clear,
 }
 
-/// How much, or how sure.
+/// A severity or a confidence.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Grade {
-    /// Little.
+    /// Low.
     Low,
-    /// Some.
+    /// Medium.
     Medium,
-    /// Much.
+    /// High.
     High,
 }
 
-/// A raw line that a finding rests on.
+/// A raw line that a finding is based on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
     /// File or kernel interface.
     pub source: String,
-    /// What stood there, and the value made of it.
+    /// The text and the value derived from it.
     pub line: String,
 }
 
 impl Line {
-    /// What a reading rests on, with the value made of it.
+    /// The raw line of a reading, with the value derived from it.
     pub fn of(reading: &Reading) -> Self {
         Self {
             source: reading.origin.source.clone(),
@@ -64,39 +64,39 @@ impl Line {
     }
 }
 
-/// A turn of a knob that a finding asks for.
+/// A change of a knob that a finding recommends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Turn {
     /// The knob.
     pub id: String,
-    /// The device, disk or control group, for a knob of one.
+    /// The device, disk or control group, if the knob belongs to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// How it stands; null where that is unknown.
+    /// Current value; null if unknown.
     pub from: Option<String>,
-    /// The wish, in the knob's own words; null where it is for a person to choose.
+    /// The recommended value, in the knob's own notation; null if the choice is yours.
     pub to: Option<String>,
 }
 
-/// A gain that is not measured but reckoned. Estimates of several findings do not add up.
+/// An estimated gain, not a measured one. Estimates of several findings do not add up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// Least, as a fraction of the rate.
+    /// Lower end, as a fraction of the rate.
     pub low: f64,
-    /// Most.
+    /// Upper end.
     pub high: f64,
-    /// What it is reckoned from.
+    /// Basis of the estimate.
     pub basis: String,
 }
 
-/// A value that was needed and not there.
+/// A value that was needed and is missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lack {
     /// The key.
     pub key: String,
-    /// Why it is not there.
+    /// Why it is missing.
     pub reason: String,
-    /// What a person can do; empty where nothing helps.
+    /// What you can do; empty if nothing helps.
     pub remedy: String,
 }
 
@@ -110,40 +110,40 @@ impl From<Missing> for Lack {
     }
 }
 
-/// What one rule says of one subject.
+/// The result of one rule for one subject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// The rule; filled in by whoever runs the rules.
+    /// The rule; filled in by the code that runs the rules.
     pub rule: String,
-    /// What came of it.
+    /// Outcome.
     pub outcome: Outcome,
     /// `host`, `cpu/3`, `device/eth0`, ...
     pub subject: String,
-    /// How much it costs.
+    /// Severity: how much it costs.
     pub severity: Grade,
-    /// How sure it is.
+    /// Confidence.
     pub confidence: Grade,
     /// One sentence.
     pub sentence: String,
-    /// The raw lines it rests on.
+    /// The raw lines it is based on.
     pub evidence: Vec<Line>,
-    /// What it asks for, most wanted first.
+    /// Recommended changes, the most useful first.
     pub knobs: Vec<Turn>,
-    /// What would be needed to decide; only for undecided.
+    /// Values needed to decide; only for undecided.
     pub missing: Vec<Lack>,
-    /// How far the evidence is from the line, as a fraction of the line: 0.9 is far, 0 is on it. Only for clear.
+    /// Distance of the evidence from the threshold, as a fraction of the threshold: 0.9 is far, 0 is at it. Only for clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distance: Option<f64>,
-    /// What is expected of the change.
+    /// Estimated gain of the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// What the wish is expected to bring, with its bound; empty where nothing is wished, or nobody can tell.
+    /// Expected effect of the recommended change, with its limit; empty if nothing is recommended or the effect is unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub expected: String,
-    /// What serves the same end on newer releases, where what is wished is of an old one; else empty.
+    /// The equivalent on newer releases, if the recommendation is for an old one; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub newer: String,
-    /// What would prove it wrong; empty where it is not a finding.
+    /// What would prove it wrong; empty if it is not a finding.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub refuted_by: String,
 }
@@ -168,7 +168,7 @@ impl Finding {
         }
     }
 
-    /// It costs now, and something can be done; medium in severity and confidence unless said otherwise.
+    /// It costs performance now, and something can be done; medium severity and confidence by default.
     pub fn act(subject: &Subject, sentence: impl Into<String>) -> Self {
         Self::new(Outcome::Act, subject, sentence)
     }
@@ -178,12 +178,12 @@ impl Finding {
         Self::new(Outcome::Watch, subject, sentence)
     }
 
-    /// No such sickness; the sentence says what was seen instead.
+    /// No such problem; the sentence says what was observed instead.
     pub fn clear(sentence: impl Into<String>) -> Self {
         Self::new(Outcome::Clear, &Subject::host(), sentence)
     }
 
-    /// Cannot tell.
+    /// Evidence is missing.
     pub fn undecided(missing: Vec<Lack>) -> Self {
         let sentence = missing.first().map_or_else(String::new, |lack| {
             format!("{} is unknown: {}", lack.key, lack.reason)
@@ -215,7 +215,7 @@ impl Finding {
         self
     }
 
-    /// Asks for a knob of the host.
+    /// Recommends a value for a knob of the host.
     #[must_use]
     pub fn turn(mut self, knob: &str, to: impl Into<String>) -> Self {
         self.knobs.push(Turn {
@@ -227,7 +227,7 @@ impl Finding {
         self
     }
 
-    /// Asks for a knob of a device, a disk or a control group.
+    /// Recommends a value for a knob of a device, a disk or a control group.
     #[must_use]
     pub fn turn_device(mut self, knob: &str, device: &str, to: impl Into<String>) -> Self {
         self = self.turn(knob, to);
@@ -237,7 +237,7 @@ impl Finding {
         self
     }
 
-    /// Names a knob whose value a person has to choose.
+    /// Names a knob whose value the user has to choose.
     #[must_use]
     pub fn consider(mut self, knob: &str) -> Self {
         self.knobs.push(Turn {
@@ -249,7 +249,7 @@ impl Finding {
         self
     }
 
-    /// The same of a knob of a device, a disk or a control group.
+    /// The same for a knob of a device, a disk or a control group.
     #[must_use]
     pub fn consider_device(mut self, knob: &str, device: &str) -> Self {
         self = self.consider(knob);
@@ -259,42 +259,42 @@ impl Finding {
         self
     }
 
-    /// Says how far the evidence is from the line: `value` against `line`, where more is worse.
+    /// Sets the distance from the threshold: `value` against `line`, where higher is worse.
     #[must_use]
     pub fn below(mut self, value: f64, line: f64) -> Self {
         self.distance = Some(((line - value) / line).clamp(0.0, 1.0));
         self
     }
 
-    /// The same where less is worse.
+    /// The same where lower is worse.
     #[must_use]
     pub fn above(mut self, value: f64, line: f64) -> Self {
         self.distance = Some(((value - line) / value.abs().max(f64::MIN_POSITIVE)).clamp(0.0, 1.0));
         self
     }
 
-    /// Says what the wish is expected to bring.
+    /// Sets the expected effect of the recommended change.
     #[must_use]
     pub fn expect(mut self, what: impl Into<String>) -> Self {
         self.expected = what.into();
         self
     }
 
-    /// Says what serves the same end on newer releases.
+    /// Sets the equivalent on newer releases.
     #[must_use]
     pub fn newer(mut self, what: impl Into<String>) -> Self {
         self.newer = what.into();
         self
     }
 
-    /// Says what would prove it wrong.
+    /// Sets what would prove it wrong.
     #[must_use]
     pub fn refuted_by(mut self, what: impl Into<String>) -> Self {
         self.refuted_by = what.into();
         self
     }
 
-    /// Says what is expected of the change, as fractions of the rate.
+    /// Sets the estimated gain, as fractions of the rate.
     #[must_use]
     pub fn estimate(mut self, low: f64, high: f64, basis: impl Into<String>) -> Self {
         self.estimate = Some(Estimate {
@@ -306,27 +306,27 @@ impl Finding {
     }
 }
 
-/// The numbers of a table or a picture of the page.
+/// The data of a table or a chart of the page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
-    /// Its lasting name: `core-map`, `loss-ladder`, ...
+    /// Its stable id: `core-map`, `loss-ladder`, ...
     pub id: String,
-    /// What it shows; of a picture, what it says.
+    /// Title; for a chart, its statement.
     pub title: String,
-    /// The columns in the order of the page; one that nobody has a value for is left out.
+    /// The columns in the order of the page; a column without any value is omitted.
     pub columns: Vec<Column>,
-    /// The rows in the order of the page: each has a value for each column, by the column's key.
+    /// The rows in the order of the page: a value for each column, by the column's key.
     pub rows: Vec<BTreeMap<String, Option<Scalar>>>,
 }
 
 /// A column of a [`Table`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Column {
-    /// Its lasting name, under which rows hold its values.
+    /// Its stable key, under which rows contain its values.
     pub key: String,
-    /// Heading for people.
+    /// Heading.
     pub name: String,
-    /// What its numbers are measured in; null where that differs by row.
+    /// Unit of its numbers; null if it differs by row.
     pub unit: Option<Unit>,
 }
 
@@ -336,28 +336,28 @@ pub struct Column {
 pub enum Scalar {
     /// A number, not rounded.
     Number(f64),
-    /// Words.
+    /// Text.
     Text(String),
 }
 
-/// How full a resource is, whether something waits for it, and whether it fails: a row of the USE table
+/// Utilisation, saturation and errors of a resource: a row of the USE table
 /// (Gregg, "Thinking Methodically about Performance", 2012).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resource {
-    /// Its lasting name: `cpus`, `disks`, `tcp`.
+    /// Its stable id: `cpus`, `disks`, `tcp`.
     pub id: String,
-    /// What people call it.
+    /// Its common name.
     pub title: String,
-    /// How much of it is in use; null where the aspect makes no sense.
+    /// How much of it is in use; null if not applicable.
     pub utilisation: Option<Cell>,
-    /// Whether something waits for it.
+    /// Whether work waits for it.
     pub saturation: Option<Cell>,
-    /// Whether it loses or refuses something.
+    /// Whether it drops or refuses work.
     pub errors: Option<Cell>,
 }
 
 impl Resource {
-    /// Its cells with the aspect that each is of.
+    /// Its cells with their aspects.
     pub fn cells(&self) -> impl Iterator<Item = (&'static str, &Cell)> {
         [
             ("utilisation", &self.utilisation),
@@ -372,19 +372,19 @@ impl Resource {
 /// One aspect of a resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
-    /// Below its line, at or above it, not seen, or nothing there.
+    /// Below its threshold, at or above it, not read, or not present.
     pub level: Level,
-    /// The reading nearest to its line, or furthest beyond; null where there is none.
+    /// The reading nearest to its threshold, or furthest beyond it; null if there is none.
     pub value: Option<f64>,
-    /// The line of that reading.
+    /// Threshold of that reading.
     pub line: Option<f64>,
     /// Unit of both.
     pub unit: Option<Unit>,
-    /// What it was read of: `cpu/0`, `disk/vda`, `host`; empty where nothing was read.
+    /// Its subject: `cpu/0`, `disk/vda`, `host`; empty if nothing was read.
     pub subject: String,
-    /// What was read, or why it was not.
+    /// What was read, or why nothing was.
     pub note: String,
-    /// The rule that explains a high cell; empty where none does.
+    /// The rule that explains a high cell; empty if none does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub explained_by: String,
 }
@@ -393,32 +393,33 @@ pub struct Cell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Read, and below its line.
+    /// Read, and below its threshold.
     Low,
-    /// At its line or beyond.
+    /// At its threshold or beyond.
     High,
-    /// Not read, or only a part of it.
+    /// Not read, or read in part only.
     Unseen,
-    /// This machine has no such thing.
+    /// This machine has no such resource.
     None,
 }
 
-/// What a check comes to, strongest first.
+/// Overall result of a check, the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// A rule asks to act.
+    /// A rule recommends to act.
     Act,
-    /// Something is saturated, lost or waited for.
+    /// A resource is saturated or has errors.
     Saturated,
-    /// Nothing was found, but not all that matters was seen.
+    /// No problem found, but some resources could not be read.
     Unseen,
-    /// Nothing was found, and all that matters was seen.
+    /// No problem found, and all resources were read.
     Healthy,
 }
 
 impl Standing {
-    /// Of these findings and resources. Of a document without resources, as those of a file, the findings alone count.
+    /// The result for these findings and resources. In a document without resources, such as one for a file, only the
+    /// findings count.
     pub fn of(findings: &[Finding], resources: &[Resource]) -> Self {
         let has = |level| {
             let mut cells = resources.iter().flat_map(Resource::cells);
@@ -448,26 +449,26 @@ pub struct CheckReport {
     pub envelope: Envelope,
     /// `this host`, `pid 4242 (nginx) on this host`, or the file that was judged.
     pub target: String,
-    /// Name of the host that was looked at; empty in documents of before it was told.
+    /// Name of the captured host; empty in documents written before it was recorded.
     #[serde(default)]
     pub host: String,
-    /// When it was looked at, RFC 3339 in UTC: of a capture not the time of the judgement. None where it was not recorded.
+    /// Time of the capture, RFC 3339 in UTC, not of its judgement. None if it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<String>,
     /// Length of the window in seconds.
     pub window_s: f64,
     /// Act first, then watch, undecided, clear; within each the severest first.
     pub findings: Vec<Finding>,
-    /// What the check comes to; null in documents of before it was recorded.
+    /// Overall result; null in documents written before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
-    /// The USE table; empty in documents of before it was recorded.
+    /// The USE table; empty in documents written before it was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Resource>,
-    /// What the pictures and tables of the page show of the host; empty in documents of before it was told.
+    /// Data of the charts and tables of the page; empty in documents written before it was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<Table>,
-    /// What was read of the host and shown on the page; empty in documents written before it was recorded.
+    /// Readings of the host that the page shows; empty in documents written before it was recorded.
     #[serde(default, skip_serializing_if = "Readings::is_empty")]
     pub readings: Readings,
 }

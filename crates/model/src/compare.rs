@@ -1,4 +1,4 @@
-//! What differs between two hosts: the document of `compare`.
+//! Differences between two hosts, logs or reports: the document of `compare`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use crate::Envelope;
 use crate::check::Outcome;
 use crate::gc::Run;
 
-/// What became of one metric.
+/// Result for one metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -19,7 +19,7 @@ pub enum Verdict {
     OnlyAfter,
 }
 
-/// A ratio with its interval, for what was measured; a setting has none.
+/// A ratio with its interval, for measurements; a setting has none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatioInterval {
     /// After over before.
@@ -30,21 +30,21 @@ pub struct RatioInterval {
     pub high: f64,
 }
 
-/// One thing that differs.
+/// One difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Metric {
     /// Its name: a key of the evidence, a sysctl, a feature of a device.
     pub name: String,
-    /// Subject matter under which it is shown: `cpu`, `device`, ...
+    /// Group under which it is shown: `cpu`, `device`, ...
     pub group: String,
-    /// What it is about, where it is not the host: `cpu/3`, `device/eth0`. The same difference of several stands once.
+    /// Its subjects, where not the host: `cpu/3`, `device/eth0`. The same difference of several subjects is listed once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subjects: Vec<String>,
-    /// On the first side; null where it is not there.
+    /// Value on the first side; null if the side lacks it.
     pub before: Option<String>,
     /// On the second side.
     pub after: Option<String>,
-    /// The same as a number in `unit`, for what was measured; of several logs the median.
+    /// The same as a number in `unit`, for measurements; the median of several logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_value: Option<f64>,
     /// On the second side.
@@ -53,15 +53,15 @@ pub struct Metric {
     /// Of the two numbers: `ms`, `count`, `per_min`, `fraction`, `bytes`, `bytes_per_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// For what was measured.
+    /// For measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<RatioInterval>,
-    /// Why there is no ratio with an interval, where both sides have been measured.
+    /// Why there is no ratio with an interval although both sides were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_ratio: Option<String>,
-    /// What became of it.
+    /// Result.
     pub verdict: Verdict,
-    /// Rules that read it, or that turn its knob.
+    /// Rules that read it or turn its knob.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
     /// The knob that turns it.
@@ -69,7 +69,7 @@ pub struct Metric {
     pub knob: Option<String>,
 }
 
-/// A rule that says of one side what it does not say of the other.
+/// A rule whose result differs between the sides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleDifference {
     /// The rule.
@@ -78,7 +78,7 @@ pub struct RuleDifference {
     pub before: Outcome,
     /// Its worst outcome on the second side.
     pub after: Outcome,
-    /// What it says where it found more.
+    /// Its sentence on the side with the worse outcome.
     pub sentence: String,
 }
 
@@ -114,7 +114,7 @@ pub enum Of {
 pub struct ComparedLog {
     /// Its name.
     pub name: String,
-    /// The run that the log covers the longest time of.
+    /// The run of which the log covers the longest time.
     pub run: Run,
 }
 
@@ -127,28 +127,28 @@ pub struct CompareReport {
     /// What is compared; absent in documents written before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<Of>,
-    /// Of two documents, what the second is against the first.
+    /// For two documents: the second compared with the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<crate::tune::Verdict>,
     /// The first side.
     pub before: String,
     /// The second side.
     pub after: String,
-    /// What it comes to.
+    /// Result in one sentence.
     pub sentence: String,
-    /// What the reader should know of the two sides: what was left out of them.
+    /// Notes on the two sides, such as what was left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What differs; what is the same is left out.
+    /// Differences; equal values are omitted.
     pub metrics: Vec<Metric>,
-    /// Rules that speak on one side only.
+    /// Rules with a finding on one side only.
     pub findings: Vec<RuleDifference>,
     /// What could be read on one side only.
     pub not_compared: Vec<NotCompared>,
-    /// Of GC logs, the clauses of the sentence: the headline first.
+    /// For GC logs: the clauses of the sentence, the headline first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clauses: Vec<String>,
-    /// Of GC logs, those of the first side.
+    /// For GC logs: those of the first side.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before_logs: Vec<ComparedLog>,
     /// Those of the second side.

@@ -1,4 +1,4 @@
-//! What every JSON document of rungwise starts with.
+//! The fields that every JSON document of rungwise starts with.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct Envelope {
     /// Id of the run folder that holds it; absent where it was not kept in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The machine that wrote it, which is not the one that a capture, a log or a dump is about. Absent in documents written
+    /// The machine that wrote it, not the one that a capture, a log or a dump describes. Absent in documents written
     /// before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_on: Option<Machine>,

@@ -1,8 +1,8 @@
 //! Evidence: what was read of a machine, each number with its unit, subject, window and raw line.
 //!
-//! Three things are kept apart that monitors like to mix up. What could not be read is a value with a
-//! reason, never zero. A counter becomes a rate only with both ends of its window. And every number can
-//! be traced to the text it came from, which is what a person is shown when a finding is doubted.
+//! Three things are kept apart that monitoring tools often mix up. What could not be read is a value with a reason,
+//! never zero. A counter becomes a rate only with both ends of its window. And every number can be traced to the text
+//! it came from, which the user sees when in doubt about a finding.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys;
 
-/// What a value is measured in.
+/// Unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -31,14 +31,14 @@ pub enum Unit {
     Seconds,
     /// A factor between two like numbers.
     Ratio,
-    /// Words of the system: a mode, a list of CPUs, a name.
+    /// Text: a mode, a list of CPUs, a name.
     Text,
 }
 
-/// What a value is about.
+/// Kind of the subject of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// The machine as a whole, or the network namespace that was looked at.
+    /// The machine as a whole, or the network namespace that was read.
     Host,
     /// One CPU, by number.
     Cpu,
@@ -74,7 +74,7 @@ pub enum Kind {
     Dumps,
     /// One deadlock, by the number of its JVM and its own: `1:2`.
     Deadlock,
-    /// One thing that threads of a JVM wait for and no thread owns, by the number of the JVM and its own: `1:2`.
+    /// One resource that threads of a JVM wait for and no thread owns, by the number of the JVM and its own: `1:2`.
     Wait,
 }
 
@@ -176,22 +176,24 @@ impl FromStr for Subject {
         let (kind, _) = KINDS
             .iter()
             .find(|(_, word)| *word == kind)
-            .ok_or_else(|| format!("'{kind}' is no kind of subject"))?;
+            .ok_or_else(|| format!("'{kind}' is not a kind of subject"))?;
         if name.is_empty() != (*kind == Kind::Host) {
-            return Err(format!("'{text}' has no name, or the host has one"));
+            return Err(format!(
+                "'{text}' needs a name after '/'; only host has none"
+            ));
         }
         Ok(Self::new(*kind, name))
     }
 }
 
-/// The name of a value: what it says, of what, in which unit.
+/// The name of a value, with its meaning, its kind of subject and its unit.
 #[derive(Debug)]
 pub struct Key {
     /// `softnet.dropped`; never changes once published.
     pub id: &'static str,
-    /// What its numbers are measured in.
+    /// Unit of its numbers.
     pub unit: Unit,
-    /// What it is a property of.
+    /// Kind of subject that it describes.
     pub of: Kind,
     /// One sentence.
     pub meaning: &'static str,
@@ -203,14 +205,14 @@ impl PartialEq for Key {
     }
 }
 
-/// Why a value is not there.
+/// Why a value is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absence {
     /// What happened: `not permitted`, `this kernel has no /proc/net/softnet_stat`.
     pub reason: String,
-    /// What a person can do; empty where nothing helps.
+    /// What the user can do; empty if nothing helps.
     pub remedy: String,
-    /// Nothing is there to be read: this machine has no such device, group or connection. All else was not seen.
+    /// There is nothing to read: this machine has no such device, group or connection. Other values could not be read.
     pub is_none: bool,
 }
 
@@ -232,7 +234,7 @@ impl Absence {
         }
     }
 
-    /// Adds what a person can do.
+    /// Adds what the user can do.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = remedy.into();
@@ -245,16 +247,16 @@ impl Absence {
 pub enum Value {
     /// In the unit of its key.
     Number(f64),
-    /// Words of the system.
+    /// Text.
     Text(String),
-    /// Not known; never the same as zero.
+    /// Unknown; never the same as zero.
     Absent(Absence),
 }
 
 /// Where a value came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The file or kernel interface, as a person would look it up.
+    /// The file or kernel interface, by its usual name.
     pub source: String,
     /// The raw text, or both ends of a counter: `begin 17, end 4711`.
     pub line: String,
@@ -290,12 +292,12 @@ pub struct Reading {
 pub struct Quantity<'a> {
     /// The number, in the unit of its key.
     pub value: f64,
-    /// What it rests on.
+    /// The reading.
     pub reading: &'a Reading,
 }
 
 impl Quantity<'_> {
-    /// The condition held in every part of the window; with one part or none, over the whole.
+    /// The condition held in every part of the window; with one part or none, over the whole window.
     pub fn always(&self, condition: impl Fn(f64) -> bool) -> bool {
         if self.reading.series.is_empty() {
             condition(self.value)
@@ -304,14 +306,15 @@ impl Quantity<'_> {
         }
     }
 
-    /// The condition holds over the whole window and in more than half of its parts: what pauses for a moment lasts as well.
+    /// The condition holds over the whole window and in more than half of its parts, so a short interruption is allowed.
     pub fn lasts(&self, condition: impl Fn(f64) -> bool) -> bool {
         let series = &self.reading.series;
         let held = series.iter().filter(|value| condition(**value)).count();
         condition(self.value) && (series.is_empty() || 2 * held > series.len())
     }
 
-    /// Share of the samples in which the condition held; nothing with fewer than eight, where one is too much of it.
+    /// Share of the samples in which the condition held; none with fewer than eight samples, since one of them would
+    /// weigh too much.
     pub fn share(&self, condition: impl Fn(f64) -> bool) -> Option<f64> {
         let series = &self.reading.series;
         let held = series.iter().filter(|value| condition(**value)).count();
@@ -324,18 +327,18 @@ impl Quantity<'_> {
 pub struct Words<'a> {
     /// The words.
     pub value: &'a str,
-    /// What they rest on.
+    /// The reading.
     pub reading: &'a Reading,
 }
 
-/// A value that a rule needs and does not have.
+/// A value that a rule needs and that is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// Its key.
     pub key: &'static str,
-    /// What it would be about.
+    /// Its subject.
     pub subject: Subject,
-    /// Why it is not there.
+    /// Why it is missing.
     pub why: Absence,
 }
 
@@ -345,16 +348,16 @@ pub struct Evidence {
     seconds: f64,
     /// By key, then by subject, both in order: the same evidence always reads the same.
     readings: BTreeMap<&'static str, BTreeMap<Subject, Reading>>,
-    /// Bytes of memory that they take, at least.
+    /// Lower bound of the memory that they take, bytes.
     held: usize,
 }
 
 /// The most bytes that readings take. Those of a machine with 512 CPUs and 2,000 interrupts, each with its raw line, take a
-/// tenth of it; what a stranger's capture tells of may be made to fill memory.
+/// tenth of it; an untrusted capture may be made to fill memory.
 const MOST_HELD: usize = 256 << 20;
 
 impl Evidence {
-    /// Nothing yet, of a window of that many seconds.
+    /// Empty evidence, for a window of that many seconds.
     pub fn over(seconds: f64) -> Self {
         Self {
             seconds,
@@ -362,17 +365,17 @@ impl Evidence {
         }
     }
 
-    /// Length of the window in seconds; 0 for a single look.
+    /// Length of the window in seconds; 0 for a single sample.
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
 
-    /// It was told of more than is held, and some readings were not taken: nothing is to be judged by it.
+    /// The readings exceed the memory limit and some were dropped, so nothing can be judged by them.
     pub fn is_overfull(&self) -> bool {
         self.held > MOST_HELD
     }
 
-    /// Adds a reading. A value replaces an absence, never the other way round.
+    /// Adds a reading. A value replaces an absence, never vice versa.
     pub fn add(&mut self, reading: Reading) {
         self.held += size_of::<Reading>()
             + reading.subject.name().len()
@@ -442,7 +445,7 @@ impl Evidence {
         });
     }
 
-    /// Notes why these keys could not be read; of a key of many subjects, of all of them.
+    /// Records why these keys could not be read; for a key of many subjects, for all of them.
     pub fn absent(&mut self, keys: &[&'static Key], why: &Absence, source: &str) {
         for key in keys {
             self.add(Reading {
@@ -533,7 +536,7 @@ impl Evidence {
         self.readings.get(key.id).into_iter().flatten()
     }
 
-    /// Why this value is not there.
+    /// Why this value is missing.
     pub fn missing(&self, key: &'static Key, subject: &Subject) -> Missing {
         let absence = |subject: &Subject| match &self.reading(key, subject)?.value {
             Value::Absent(why) => Some(why.clone()),

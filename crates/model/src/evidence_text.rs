@@ -1,8 +1,8 @@
-//! Readings in words, with the units that people use.
+//! Readings as text, with customary units.
 
 use crate::evidence::{Reading, Unit, Value};
 
-/// The value of a reading: `12.5 %`, `4711 /s`, `64.0 KiB`, `not known: not permitted`.
+/// The value of a reading: `12.5 %`, `4711 /s`, `64.0 KiB`, `unknown: not permitted`.
 pub fn value(reading: &Reading) -> String {
     match &reading.value {
         Value::Number(number) => number_of(reading.key.unit, *number),
@@ -38,7 +38,7 @@ fn bytes(number: f64) -> String {
     format!("{} {unit}", plain(number))
 }
 
-/// Three digits that matter, and never an exponent.
+/// Three significant digits, never an exponent.
 fn plain(number: f64) -> String {
     let size = number.abs();
     if number.fract() == 0.0 || size >= 100.0 {

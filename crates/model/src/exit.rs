@@ -1,4 +1,4 @@
-//! Exit codes: what a pipeline may conclude from a run without reading its output.
+//! Exit codes: what a pipeline can conclude from a run without reading its output.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 #[schemars(with = "u8")]
 #[repr(u8)]
 pub enum Exit {
-    /// Done; nothing to act on; passed.
+    /// Done: nothing to act on, or passed.
     Done = 0,
-    /// A measured failure: an objective missed, a regression proven.
+    /// A measured failure: a missed objective or a proven regression.
     Failed = 1,
     /// The command line or the tool itself was wrong.
     Usage = 2,
@@ -21,7 +21,7 @@ pub enum Exit {
     Inconclusive = 3,
     /// A precondition is missing: permission, program, target, kernel feature.
     Precondition = 4,
-    /// Something that was changed could not be put back; the journal's path was printed.
+    /// A change could not be undone; the journal's path was printed.
     Rollback = 5,
     /// Interrupted by the user, after rollback.
     Interrupted = 130,

@@ -1,8 +1,8 @@
-//! What a GC log tells: the document of `jvm gc`.
+//! The document of `jvm gc`: the contents of a GC log.
 //!
-//! A log may hold several runs of a JVM. Time does not go on from one to the next, so every statistic is of one
-//! [`Run`]; the sums over all runs stand beside them. What the log does not show is null, never zero. Milliseconds are
-//! nanoseconds of the log divided by a million: nothing is lost below a hundred days.
+//! A log may contain several runs of a JVM. Time does not continue from one to the next, so every statistic is of one
+//! [`Run`], with sums over all runs beside them. What the log does not show is null, never zero. Milliseconds are
+//! nanoseconds of the log divided by a million: exact up to a hundred days.
 
 use std::collections::BTreeMap;
 
@@ -28,35 +28,35 @@ pub struct GcReport {
     /// Common fields.
     #[serde(flatten)]
     pub envelope: Envelope,
-    /// What was judged, as it was named.
+    /// Target as named on the command line.
     pub target: String,
     /// Seconds that the log covers of the longest run; null where it has no clock.
     pub window_s: Option<f64>,
     /// The JVM of the longest run.
     pub jvm: Jvm,
-    /// What was read, in the order in which it was read.
+    /// Files in the order in which they were read.
     pub files: Vec<LogFile>,
-    /// What the reader should know of the files: in which order they were taken and why, what is missing of them.
+    /// Notes on the files: their order and why, and what is missing.
     pub notes: Vec<String>,
-    /// What became of every line.
+    /// How many lines were understood, ignored or unknown.
     pub account: Account,
     /// Pauses of all runs together.
     pub pauses: AllPauses,
-    /// How the pauses stand to the limit that was asked for; null where none was.
+    /// The pauses compared with the requested limit; null without one.
     pub slo: Option<Slo>,
     /// Share of the time of all runs without collection pauses; null where the log has no clock or prints no pause.
     pub throughput: Option<f64>,
-    /// Mean over the time of which it is known.
+    /// Mean over the time for which it is known.
     pub allocation_bytes_per_s: Option<f64>,
-    /// Mean over the time of which it is known.
+    /// Mean over the time for which it is known.
     pub promotion_bytes_per_s: Option<f64>,
-    /// Each run of a JVM, in the order in which they begin; of very many the first 32, the longest and the last.
+    /// Runs of a JVM in order of their start; of very many the first 32, the longest and the last.
     pub runs: Vec<Run>,
-    /// Runs that are not listed because there are too many.
+    /// Number of runs not listed because there are too many.
     pub runs_left_out: u64,
-    /// Sums over those; null where there are none.
+    /// Sums over those; null if there are none.
     pub left_out: Option<RunSums>,
-    /// What the rules say.
+    /// Findings of the rules.
     pub findings: Vec<Finding>,
 }
 
@@ -65,32 +65,32 @@ pub struct GcReport {
 pub struct LogFile {
     /// Its name; of a member of a ZIP archive, with the archive's: `logs.zip/gc.log`.
     pub name: String,
-    /// What its bytes were before they were text: `gzip`, `zip`, `UTF-16`; null of plain text.
+    /// Encoding or compression: `gzip`, `zip`, `UTF-16`; null for plain text.
     pub packed: Option<String>,
     /// Bytes of text.
     pub bytes: u64,
     /// Number of its first line; lines are counted through all files.
     pub first_line: u64,
-    /// Why its text ends before its end; null where it is whole.
+    /// Why its text ends early; null if it is complete.
     pub broken: Option<String>,
 }
 
-/// A limit on pauses, and how many went beyond it. Pauses within others are left out.
+/// A limit on pauses, and how many exceeded it. Pauses within others are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slo {
-    /// No pause should be longer.
+    /// The limit.
     pub limit_ms: f64,
     /// Pauses with a duration.
     pub pauses: u64,
-    /// Those beyond the limit.
+    /// Those above the limit.
     pub beyond: u64,
-    /// Sum of those beyond the limit.
+    /// Sum of those above the limit.
     pub beyond_ms: f64,
-    /// None was beyond the limit; null where none was and the log does not print the pauses of each run.
+    /// Whether no pause exceeded the limit; null if none did but the log lacks the pauses of some run.
     pub met: Option<bool>,
 }
 
-/// What the log tells of the JVM that wrote it.
+/// The JVM that wrote the log, as far as the log describes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Jvm {
     /// As printed: `17.0.15+6-Debian-1deb12u1`.
@@ -107,28 +107,28 @@ pub struct Jvm {
     pub swap_bytes: Option<u64>,
     /// Size of a region of G1 or Shenandoah.
     pub region_bytes: Option<u64>,
-    /// Largest heap.
+    /// Maximum heap.
     pub max_heap_bytes: Option<u64>,
-    /// Threads for pauses.
+    /// GC threads used in pauses.
     pub parallel_workers: Option<u64>,
-    /// Threads beside the application.
+    /// Concurrent GC threads.
     pub concurrent_workers: Option<u64>,
 }
 
-/// What became of every line of the log. Every byte is in exactly one of the three groups.
+/// How many lines of the log were understood, ignored or unknown. Every byte is in exactly one of the three groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Account {
     /// Bytes of the log.
     pub bytes: u64,
-    /// Bytes of lines that gave something.
+    /// Bytes of lines that were used.
     pub understood: u64,
-    /// Bytes of lines of a known form that say nothing that is asked for.
+    /// Bytes of lines of a known form that contain nothing needed.
     pub ignored: u64,
     /// Bytes of lines not understood.
     pub unknown: u64,
     /// Lines of the log.
     pub lines: u64,
-    /// Lines that gave something.
+    /// Lines that were used.
     pub understood_lines: u64,
     /// Lines ignored on purpose.
     pub ignored_lines: u64,
@@ -136,18 +136,18 @@ pub struct Account {
     pub unknown_lines: u64,
     /// The last line has no end: the log is cut, or still being written.
     pub cut: bool,
-    /// The line that ends a pause whose beginning the log lacks, since it begins within it; null where it does not.
+    /// The line that ends a pause whose start is missing because the log begins within the pause; null if there is none.
     pub begins_within: Option<Sample>,
     /// The first few lines not understood.
     pub samples: Vec<Sample>,
 }
 
-/// A line as it stands in the log.
+/// A line of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Its number, from 1.
     pub line: u64,
-    /// Its beginning.
+    /// Its first part.
     pub text: String,
 }
 
@@ -158,13 +158,13 @@ pub struct AllPauses {
     pub count: u64,
     /// The longest.
     pub longest_ms: f64,
-    /// Sum, those within other pauses left out: their time is in the other's already.
+    /// Sum, excluding those within other pauses: the outer pause includes their time.
     pub total_ms: f64,
     /// By name as printed, with its cause: `Pause Young (Normal) (G1 Evacuation Pause)`.
     pub by_type: BTreeMap<String, Total>,
 }
 
-/// How many and how long.
+/// Number and total duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Total {
     /// How many.
@@ -175,7 +175,7 @@ pub struct Total {
     pub longest_ms: f64,
 }
 
-/// A distribution of durations. Count, sum, least and longest are exact, quantiles within 0.4 %.
+/// A distribution of durations. Count, sum, minimum and maximum are exact, quantiles within 0.4 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     /// How many.
@@ -210,16 +210,16 @@ impl From<Spread> for Total {
     }
 }
 
-/// One thing that happened, with the line that tells it.
+/// One event with its line in the log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Moment {
-    /// Line of the log, from 1; null where what is told has none.
+    /// Line of the log, from 1; null if there is none.
     pub line: Option<u64>,
-    /// Seconds on the clock of the run: uptime where the log has it, else since its first stamp.
+    /// Seconds on the clock of the run: uptime if the log has it, else since its first timestamp.
     pub at_s: Option<f64>,
     /// Name as printed.
     pub name: String,
-    /// Cause, where told.
+    /// Cause, where logged.
     pub cause: Option<String>,
     /// How long.
     pub duration_ms: Option<f64>,
@@ -229,8 +229,7 @@ pub struct Moment {
     pub heap_after_bytes: Option<u64>,
 }
 
-/// How a quantity went over the run, in a fixed number of steps of equal length at most; steps without a value are left
-/// out.
+/// A quantity over the run, in a limited number of steps of equal length; steps without a value are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Course {
     /// Length of a step, seconds.
@@ -244,24 +243,25 @@ pub struct Course {
 pub struct Point {
     /// Mean time of the values, seconds on the clock of the run.
     pub at_s: f64,
-    /// Least value.
+    /// Smallest value.
     pub min: f64,
     /// Mean value.
     pub mean: f64,
     /// Largest value.
     pub max: f64,
-    /// Values.
+    /// Number of values.
     pub count: u64,
 }
 
-/// Time along a run in steps of equal length, by what took it. What lasts longer than a step is spread over those it lies in.
+/// Time along a run in steps of equal length, by what it was spent on. An event longer than a step is spread over the
+/// steps that it covers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Breakdown {
-    /// Beginning of the first step, seconds on the clock of the run.
+    /// Start of the first step, seconds on the clock of the run.
     pub from_s: f64,
     /// Length of a step, seconds.
     pub step_s: f64,
-    /// What took it, the largest sum first; beyond a dozen the rest is one, `(other)`.
+    /// The parts, largest sum first; beyond a dozen the rest is one part, `(other)`.
     pub parts: Vec<Portion>,
 }
 
@@ -272,7 +272,7 @@ pub struct Portion {
     pub name: String,
     /// Sum over the run.
     pub total_ms: f64,
-    /// Of each step, oldest first, up to the last one that has any.
+    /// Value of each step, oldest first, up to the last non-zero step.
     pub steps_ms: Vec<f64>,
 }
 
@@ -292,21 +292,21 @@ pub struct Slope {
 pub struct Run {
     /// Its number in the log, from 1.
     pub number: u64,
-    /// Where several JVMs write into the log by turns, who wrote this one, as its lines tell it: `web-0/app` of a pod, `pid 4711`.
-    /// Null of all others.
+    /// The JVM that wrote this run, where several write to the log in turn and its lines identify it: `web-0/app` of a
+    /// pod, `pid 4711`. Null for all others.
     pub source: Option<String>,
-    /// Another run is longer and drawn in its place, so of this one each course has eight steps at most. They are of equal
-    /// length only where each of the finer ones held a value.
+    /// Another run is longer and shown in charts, so each course of this one has at most eight steps. They are of equal
+    /// length only if each of the finer steps had a value.
     pub coarse: bool,
-    /// What it tells of itself.
+    /// The JVM, as far as the run describes it.
     pub jvm: Jvm,
-    /// The log begins with the JVM, so time and allocation count from uptime zero.
+    /// The log starts with the JVM, so time and allocation count from uptime zero.
     pub whole: bool,
-    /// Beginning of what the log covers, seconds on the clock of the run; null where the log has no clock.
+    /// Start of the covered time, seconds on the clock of the run; null if the log has no clock.
     pub began_s: Option<f64>,
     /// The same in milliseconds since 1970, UTC, where the log prints dates.
     pub began_unix_ms: Option<i64>,
-    /// Length of what the log covers; null where the log has no clock.
+    /// Length of the covered time; null if the log has no clock.
     pub seconds: Option<f64>,
     /// Pauses.
     pub pauses: Pauses,
@@ -322,19 +322,19 @@ pub struct Run {
     pub live: Option<LiveSet>,
     /// Heap and its parts.
     pub heap: Heap,
-    /// How often the JVM changed the size of the heap; null where no collection tells a capacity.
+    /// How often the JVM changed the size of the heap; null if no collection logs a capacity.
     pub resizes: Option<Resizes>,
-    /// Share of the young collections after which a survivor space was full, of those that tell.
+    /// Share of the young collections after which a survivor space was full, of those that log it.
     pub survivors_full: Option<f64>,
     /// Old collections: full ones and concurrent cycles.
     pub old: OldCollections,
-    /// Why concurrent cycles came, where they tell it themselves, as those of ZGC do: how many of each cause.
+    /// Concurrent cycles by cause, where the log records it, as for ZGC.
     pub cycle_causes: BTreeMap<String, u64>,
     /// Remarks of CMS and G1.
     pub remark: Option<Remarks>,
     /// Concurrent phases and cycles, by name.
     pub concurrent: BTreeMap<String, Concurrent>,
-    /// The same along the run; phases lie within cycles and within each other.
+    /// The same over the run; phases lie within cycles and within each other.
     pub concurrent_course: Breakdown,
     /// Safepoints of all kinds.
     pub safepoints: Option<Safepoints>,
@@ -346,9 +346,9 @@ pub struct Run {
     pub stalls: Option<Stalls>,
     /// Free lists of CMS's old generation.
     pub fragmentation: Option<Fragmentation>,
-    /// What went wrong.
+    /// Failures.
     pub troubles: Troubles,
-    /// The collector's own sums, by name as printed: of Shenandoah at the end of the JVM, of ZGC the last of its tables.
+    /// The collector's own totals, by name as printed: for Shenandoah those at the end of the JVM, for ZGC those of its last table.
     pub statistics: BTreeMap<String, Statistic>,
 }
 
@@ -363,7 +363,7 @@ pub struct Pauses {
     pub unfinished: u64,
     /// By name as printed, with its cause; nested ones included.
     pub by_type: BTreeMap<String, Spread>,
-    /// By what they are for: `young`, `mixed`, `full`, `degenerated`, `start`, `remark`, `cleanup`, `other`.
+    /// By kind: `young`, `mixed`, `full`, `degenerated`, `start`, `remark`, `cleanup`, `other`.
     pub by_kind: BTreeMap<String, Spread>,
     /// By cause.
     pub by_cause: BTreeMap<String, Spread>,
@@ -373,20 +373,20 @@ pub struct Pauses {
     pub longest: Vec<Moment>,
     /// Parts of the longest one.
     pub longest_phases: Vec<PhaseOfOne>,
-    /// Along the run by what they are for, as in `by_kind`, milliseconds. Nested ones are left out.
+    /// Over the run by kind, as in `by_kind`, milliseconds; excluding nested ones.
     pub courses: BTreeMap<String, Course>,
-    /// What made them: their outermost phases, and what is in none of these under the name of the pause. The sum of a step is
-    /// the time that threads were stopped in it.
+    /// Their outermost phases, and the remainder under the name of the pause. The sum of a step is the time that
+    /// threads were stopped in it.
     pub made_of: Breakdown,
-    /// Pauses by duration: upper end of a step, milliseconds, and how many.
+    /// Pauses by duration: upper bound of the bin in milliseconds, and their number.
     pub histogram: Vec<(f64, u64)>,
     /// Time from one young collection's start to the next.
     pub young_interval: Option<Spread>,
-    /// Young pauses along the run, milliseconds.
+    /// Young pauses over the run, milliseconds.
     pub young_course: Course,
-    /// How the young pause grows with what was in the young generation.
+    /// How the young pause grows with the use of the young generation.
     pub young_cost: Option<Cost>,
-    /// Collections and cycles for metaspace that came more than five minutes after the run began.
+    /// Collections and cycles for metaspace later than five minutes after the start of the run.
     pub metadata_late: u64,
     /// Full collections by cause.
     pub full_causes: BTreeMap<String, Total>,
@@ -397,7 +397,7 @@ pub struct Pauses {
 pub struct Phase {
     /// As printed.
     pub name: String,
-    /// How deep it lies within others, 0 for the outermost.
+    /// Nesting depth, 0 for the outermost.
     pub depth: u8,
     /// How long.
     pub time: Spread,
@@ -408,20 +408,20 @@ pub struct Phase {
 pub struct PhaseOfOne {
     /// As printed.
     pub name: String,
-    /// How deep it lies within others.
+    /// Nesting depth.
     pub depth: u8,
     /// How long.
     pub duration_ms: f64,
 }
 
-/// What a pause costs per GiB in the young generation: least squares over the pauses, with a 95 % interval.
+/// Cost of a pause per GiB in the young generation: least squares over the pauses, with a 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// Pauses.
     pub count: u64,
     /// Seconds of pause per GiB.
     pub s_per_gib: Slope,
-    /// Seconds of an empty young generation.
+    /// Seconds of pause for an empty young generation.
     pub base_s: f64,
     /// Share of the pauses' variation that it explains.
     pub explained: f64,
@@ -440,7 +440,7 @@ pub struct Throughput {
     pub worst_until_s: f64,
 }
 
-/// A rate over the time of which it is known.
+/// A rate over the time for which it is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rate {
     /// Bytes in that time.
@@ -449,26 +449,26 @@ pub struct Rate {
     pub known_s: f64,
     /// Mean.
     pub bytes_per_s: f64,
-    /// Largest mean of ten seconds of known time, or of all of it where that is more; null where less is known.
+    /// Highest mean over ten seconds of known time, or over all of it where that is longer; null if less is known.
     pub peak_bytes_per_s: Option<f64>,
     /// Where that span ended.
     pub peak: Option<Moment>,
-    /// The first and the last collection that it is reckoned from.
+    /// The first and the last collection used for it.
     pub ends: Vec<Moment>,
-    /// Along the run, bytes per second from one collection to the next.
+    /// Over the run, bytes per second from one collection to the next.
     pub course: Course,
 }
 
 /// What young collections moved to the old generation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Promotion {
-    /// Rate over the time between the collections of which it is known; null where the log has no clock.
+    /// Rate over the time between the collections for which it is known; null if the log has no clock.
     pub rate: Option<Rate>,
-    /// Collections of which it is known.
+    /// Collections for which it is known.
     pub collections: u64,
-    /// Mean of a collection.
+    /// Mean per collection.
     pub mean_bytes: f64,
-    /// Most of a collection.
+    /// Largest of one collection.
     pub largest_bytes: u64,
     /// That collection.
     pub largest: Moment,
@@ -477,21 +477,21 @@ pub struct Promotion {
 /// The age tables of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgeTable {
-    /// Tables.
+    /// Number of tables.
     pub count: u64,
     /// The last one's collection.
     pub last: Moment,
     /// Mean bytes of age 1, 2, ...; a table that does not print an age counts as zero there.
     pub mean_bytes: Vec<f64>,
-    /// Share of the bytes of age 1, 2, ... that the next table still has at the next age. Null where no table had any.
+    /// Share of the bytes of age 1, 2, ... that the next table has at the next age. Null if no table has any.
     pub survival: Vec<Option<f64>>,
     /// Desired survivor size, mean.
     pub desired_bytes: Option<f64>,
     /// Threshold, mean.
     pub threshold: Option<f64>,
-    /// Roof of the threshold, last.
+    /// Maximum threshold, last seen.
     pub threshold_max: Option<u64>,
-    /// Tables with a threshold below its roof.
+    /// Tables with a threshold below the maximum.
     pub lowered: u64,
     /// Tables whose bytes exceed the desired size.
     pub overflows: u64,
@@ -506,16 +506,16 @@ pub struct AgeTable {
 pub struct Heap {
     /// By part: `heap`, `young`, `eden`, `survivor`, `old`, `humongous`, `metaspace`.
     pub parts: BTreeMap<String, Part>,
-    /// Bytes by which a young collection empties the young generation, mean; about the size of Eden.
+    /// Mean bytes that a young collection frees in the young generation; about the size of Eden.
     pub eden_freed_bytes: Option<f64>,
-    /// In use in the young generation after a young collection, mean.
+    /// Mean use of the young generation after a young collection.
     pub survivors_bytes: Option<f64>,
-    /// Most that humongous objects took of the heap's capacity.
+    /// Largest share of the heap's capacity that humongous objects took.
     pub humongous_share: Option<f64>,
-    /// When that was.
+    /// Time of that maximum.
     pub humongous: Option<Moment>,
-    /// Sizes of humongous objects: of those whose allocation asked for a cycle or more heap, else of those in the heap, each
-    /// counted at every collection that tells of it; null where the log tells none.
+    /// Sizes of humongous objects: of those whose allocation requested a cycle or more heap, else of those in the heap,
+    /// each counted at every collection that lists it; null if the log lists none.
     pub humongous_sizes: Option<Sizes>,
     /// Growth of metaspace per hour over the second half of the run, bytes.
     pub metaspace_bytes_per_hour: Option<Slope>,
@@ -528,7 +528,7 @@ pub struct Part {
     pub before: Course,
     /// After collections.
     pub after: Course,
-    /// Most that was in use.
+    /// Maximum in use.
     pub peak_bytes: u64,
     /// In use after the last collection.
     pub last_bytes: Option<u64>,
@@ -536,16 +536,16 @@ pub struct Part {
     pub capacity_bytes: Option<u64>,
     /// Capacity, largest seen.
     pub largest_capacity_bytes: Option<u64>,
-    /// The last collection that tells of it.
+    /// The last collection that logs it.
     pub last: Moment,
 }
 
-/// Changes of the heap's capacity by a twentieth and more; with Parallel of that of the old generation.
+/// Changes of the heap's capacity (with Parallel: of the old generation's) by 5 % and more.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resizes {
     /// All of them.
     pub count: u64,
-    /// Those that came more than five minutes after the run began.
+    /// Those later than five minutes after the start of the run.
     pub late: u64,
     /// The collection that showed the last one.
     pub last: Option<Moment>,
@@ -554,24 +554,24 @@ pub struct Resizes {
 /// Full collections and concurrent cycles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OldCollections {
-    /// Concurrent cycles that ended.
+    /// Completed concurrent cycles.
     pub cycles: u64,
     /// Their length.
     pub cycle_length: Option<Spread>,
-    /// Occupancy when they began, mean: of the old generation with CMS, of the heap after the young collection that starts one
+    /// Mean occupancy at their start: of the old generation with CMS, of the heap after the young collection that starts one
     /// with G1, else of the heap.
     pub occupancy: Option<f64>,
-    /// The last of those beginnings.
+    /// The last of those starts.
     pub occupancy_at: Option<Moment>,
     /// Time from the start of one old collection to the next.
     pub interval: Option<Spread>,
-    /// Share of the old generation that one frees, mean.
+    /// Mean share of the old generation that one frees.
     pub reclaimed: Option<f64>,
     /// The last collection that is in this mean.
     pub reclaimed_at: Option<Moment>,
 }
 
-/// Remarks of CMS and G1, a young collection within them left out.
+/// Remarks of CMS and G1, excluding a young collection within them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Remarks {
     /// How long.
@@ -580,62 +580,62 @@ pub struct Remarks {
     pub scavenged: u64,
     /// The longest.
     pub longest: Moment,
-    /// How long the longest was without the young collection within it.
+    /// Duration of the longest, excluding the young collection within it.
     pub longest_own_ms: f64,
     /// Its parts.
     pub longest_phases: Vec<PhaseOfOne>,
-    /// What lay in the young generation at the longest.
+    /// Use of the young generation at the longest.
     pub longest_young_bytes: Option<u64>,
     /// Capacity of the young generation at the longest.
     pub longest_young_capacity_bytes: Option<u64>,
-    /// The young collection within the remark that took the longest together with it.
+    /// The young collection within the remark that was longest including it.
     pub scavenge: Option<Scavenge>,
-    /// How they grow with what lies in the young generation.
+    /// How they grow with the use of the young generation.
     pub young_cost: Option<Cost>,
 }
 
 /// A young collection within a remark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scavenge {
-    /// In use in the young generation before.
+    /// Use of the young generation before.
     pub before_bytes: Option<u64>,
-    /// In use in it after.
+    /// Use of the young generation after.
     pub after_bytes: Option<u64>,
     /// How long.
     pub duration_ms: f64,
-    /// How long the remark was with it.
+    /// Duration of the remark including it.
     pub remark_ms: f64,
 }
 
 /// A concurrent phase or cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Concurrent {
-    /// How long on the wall.
+    /// Wall time.
     pub time: Spread,
     /// CPU time, where printed.
     pub cpu_ms: Option<f64>,
-    /// Given up.
+    /// Number aborted.
     pub aborted: u64,
     /// It is a whole cycle, not a part of one.
     pub cycle: bool,
-    /// Without a duration.
+    /// Number without a duration.
     pub unfinished: u64,
-    /// The last one given up.
+    /// The last aborted one.
     pub last_aborted: Option<Moment>,
 }
 
 /// Safepoints of all kinds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Safepoints {
-    /// From the call to stop until all ran again.
+    /// From the safepoint request until all threads ran again.
     pub stopped: Spread,
-    /// Until all threads stood still, where printed.
+    /// Time to safepoint, where printed.
     pub reaching: Option<Spread>,
-    /// Longest time to stop the threads.
+    /// Longest time to safepoint.
     pub reaching_longest: Option<Moment>,
-    /// Longest safepoint for something else than a collection; of all where operations are not printed.
+    /// Longest non-GC safepoint; of all where operations are not printed.
     pub longest: Option<Moment>,
-    /// Stopped time that is in no collection pause.
+    /// Stopped time outside collection pauses.
     pub outside_ms: f64,
     /// Share of the run in which threads were stopped; null where the log has no clock.
     pub share: Option<f64>,
@@ -643,9 +643,9 @@ pub struct Safepoints {
     pub ran_ms: Option<f64>,
     /// By operation, where printed.
     pub operations: BTreeMap<String, Operation>,
-    /// Along the run, milliseconds from the call to stop until all ran again.
+    /// Over the run, milliseconds from the safepoint request until all threads ran again.
     pub course: Course,
-    /// Along the run, milliseconds until all threads stood still.
+    /// Over the run, time to safepoint in milliseconds.
     pub reaching_course: Course,
 }
 
@@ -654,46 +654,47 @@ pub struct Safepoints {
 pub struct Operation {
     /// It is part of a collection.
     pub collection: bool,
-    /// From the call to stop until all ran again.
+    /// From the safepoint request until all threads ran again.
     pub stopped: Spread,
-    /// Until all threads stood still.
+    /// Time to safepoint.
     pub reaching: Option<Spread>,
 }
 
 /// CPU time of the pauses that print it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuUse {
-    /// Pauses with a CPU line, nested ones left out.
+    /// Pauses with a CPU line, excluding nested ones.
     pub pauses: u64,
-    /// In the JVM.
+    /// User time.
     pub user_ms: f64,
-    /// In the kernel.
+    /// System time.
     pub sys_ms: f64,
-    /// On the wall.
+    /// Wall time.
     pub real_ms: f64,
-    /// Those of 50 ms and more: the log's steps of 10 ms say nothing of shorter ones.
+    /// Those of 50 ms and more: the log's resolution of 10 ms is too coarse for shorter ones.
     pub judged: u64,
-    /// Of those: in the JVM.
+    /// Of those: user time.
     pub judged_user_ms: f64,
-    /// Of those: in the kernel.
+    /// Of those: system time.
     pub judged_sys_ms: f64,
-    /// Of those: on the wall.
+    /// Of those: wall time.
     pub judged_real_ms: f64,
-    /// Of those: user and sys below real by more than the rounding, and by a tenth where one thread collects by design.
+    /// Of those: user and sys below real by more than the rounding, and by a tenth where the collector is
+    /// single-threaded by design.
     pub inverted: u64,
     /// Of those: sys above user.
     pub sys_heavy: u64,
-    /// The longest judged one.
+    /// The longest of those judged.
     pub judged_longest: Option<Moment>,
     /// The longest inverted one.
     pub inverted_longest: Option<Moment>,
     /// The longest with sys above user.
     pub sys_longest: Option<Moment>,
-    /// Along the run, milliseconds per pause in the JVM.
+    /// Over the run, user milliseconds per pause.
     pub user_course: Course,
-    /// In the kernel.
+    /// System time.
     pub sys_course: Course,
-    /// On the wall.
+    /// Wall time.
     pub real_course: Course,
 }
 
@@ -702,7 +703,7 @@ pub struct CpuUse {
 pub struct References {
     /// Found in all collections.
     pub count: u64,
-    /// Most in one collection.
+    /// Largest number in one collection.
     pub most: u64,
     /// Time, where printed.
     pub time: Option<Spread>,
@@ -722,22 +723,22 @@ pub struct Stalls {
 /// Free lists of CMS's old generation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fragmentation {
-    /// Free: as room was wanting (a promotion failed, or CMS was not done in time), else as last told.
+    /// Free bytes when space ran out (a promotion failed, or CMS did not finish in time), else as last logged.
     pub free_bytes: u64,
     /// Largest free block, at that moment.
     pub largest_bytes: u64,
-    /// Largest block as a share of all that is free.
+    /// Largest block as a share of the free space.
     pub course: Course,
     /// That moment.
     pub last: Moment,
 }
 
-/// A row of the collector's own sums, since its JVM started.
+/// A row of the collector's own totals since the start of its JVM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Statistic {
     /// Line of the log.
     pub line: u64,
-    /// How often; null where it is not printed.
+    /// Count; null if not printed.
     pub count: Option<u64>,
     /// Mean.
     pub mean_ms: f64,

@@ -1,4 +1,4 @@
-//! What is said of the options of a JVM: the document of `jvm flags`.
+//! The options of a JVM and their findings: the document of `jvm flags`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,15 @@ use crate::check::{Finding, Grade};
 pub struct Jdk {
     /// Its feature number: 8, 17, 25.
     pub release: u8,
-    /// Its version, where the process or the log told it.
+    /// Its version, where the process or the log contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The update of a JDK up to 8, where it is known: 504 of `1.8.0_504`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<u32>,
-    /// The release whose table of flags was used; another one where this JDK has none of its own.
+    /// The release whose flag table was used; a different one where this JDK has no table of its own.
     pub table: u8,
-    /// The JVM that was asked for the table.
+    /// The JVM that printed the table.
     pub table_source: String,
 }
 
@@ -30,10 +30,10 @@ pub struct JvmOption {
     pub written: String,
     /// Where: `command line`, `JAVA_TOOL_OPTIONS`, ...
     pub origin: String,
-    /// When it came, what became of it and when it went, in one sentence; empty where no table tells of it.
+    /// When it was added, deprecated and removed, in one sentence; empty if no table contains it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lifetime: String,
-    /// How each release that has a table takes it, oldest first; empty where no table tells of it.
+    /// Its state in each release with a table, oldest first; empty if no table contains it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub releases: Vec<FlagRelease>,
 }
@@ -45,11 +45,11 @@ pub struct FlagRelease {
     pub release: u8,
     /// `taken`, `experimental`, `diagnostic`, `deprecated`, `ignored`, or `unknown`: the JVM does not start with it.
     pub state: String,
-    /// What holds without it; null where that is decided at start, or it is no flag.
+    /// Default value; null where the JVM decides it at startup, or it is not a flag.
     pub default: Option<String>,
 }
 
-/// What the JVM runs on; null where it is unknown.
+/// What the JVM runs on; null where unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Surroundings {
     /// Memory of the machine.
@@ -60,18 +60,18 @@ pub struct Surroundings {
     pub cpus: Option<f64>,
 }
 
-/// One change on the way to another JDK.
+/// One change for a migration to another JDK.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MigrationStep {
-    /// Options that go.
+    /// Options to remove.
     pub out: Vec<String>,
-    /// Options that come in their place; empty where nothing has to.
+    /// Options that replace them; empty if none are needed.
     pub into: Vec<String>,
     /// Why.
     pub why: String,
-    /// Where it is from.
+    /// Source of the statement.
     pub source: String,
-    /// How sure it is that the service behaves as before.
+    /// Confidence that the service behaves as before.
     pub confidence: Grade,
 }
 
@@ -84,7 +84,7 @@ pub struct MigrationReport {
     pub steps: Vec<MigrationStep>,
     /// The new options, in order.
     pub options: Vec<String>,
-    /// What there is to say of the new options on that JDK; those that passed are left out.
+    /// Findings about the new options on that JDK; those that passed are omitted.
     pub findings: Vec<Finding>,
 }
 
@@ -104,7 +104,7 @@ pub struct JvmFlagsReport {
     pub options: Vec<JvmOption>,
     /// Act first, then watch, undecided, clear; within each the severest first.
     pub findings: Vec<Finding>,
-    /// The way to another JDK, where `--to` asked for it.
+    /// The migration to another JDK, with `--to`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migration: Option<MigrationReport>,
 }

@@ -1,7 +1,7 @@
-//! What the kernel answers where a file does not do: sockets, devices, chains, stacks.
+//! What the kernel reports through other interfaces than files: sockets, devices, chains, stacks.
 //!
-//! These are raw answers, stored as they are in a capture; probes make evidence of them. A field that a
-//! kernel or driver does not tell is `None`, never zero.
+//! These are raw answers, stored unchanged in a capture; probes derive evidence from them. A field that a kernel or
+//! driver does not report is `None`, never zero.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,13 +34,13 @@ pub enum Question {
     Netfilter,
     /// State of the audit subsystem (`AUDIT_GET`).
     Audit,
-    /// Room on mounted file systems (`statfs`), of those that cannot hang.
+    /// Free space on mounted file systems (`statfs`), of those that cannot hang.
     Mounts,
     /// Which process has which socket open: from `/proc/PID/fd`.
     Owners,
 }
 
-/// An answer to the question of the same name, or what a sampler saw during the window.
+/// An answer to the question of the same name, or the result of a sampler during the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -56,7 +56,7 @@ pub enum Answer {
     Qdiscs(Vec<Qdisc>),
     /// Neighbour tables.
     Neighbours(Neighbours),
-    /// Network namespaces that processes live in or that have a name, the own one included.
+    /// Network namespaces with processes or with a name, including our own.
     Namespaces(Vec<NetworkNamespace>),
     /// All chains.
     Netfilter(Vec<Chain>),
@@ -70,11 +70,11 @@ pub enum Answer {
     Stacks(Stacks),
     /// Kernel events counted during the window.
     Events(Events),
-    /// Data loads of the window, by the CPU's own counters.
+    /// Data loads of the window, from hardware counters.
     Tlb(TlbLoads),
-    /// What open journals of rungwise hold in force.
+    /// Values that open journals of rungwise keep in force.
     Settings(Vec<KeptSetting>),
-    /// What the load generator told of itself.
+    /// The load generator's report on its own health.
     Load(Box<GeneratorReport>),
 }
 
@@ -85,34 +85,33 @@ pub struct Mount {
     pub point: String,
     /// Type of the file system: `ext4`.
     pub kind: String,
-    /// Its room; nothing where to ask might hang, as on a network file system whose server is gone.
+    /// Its space; none if reading it might hang, as on a network file system whose server is gone.
     pub room: Option<Room>,
 }
 
-/// Room on a file system.
+/// Space on a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Room {
     /// Size in bytes.
     pub size: u64,
-    /// Bytes that an ordinary user may still write.
+    /// Bytes that an unprivileged user can still write.
     pub available: u64,
-    /// Inodes, or 0 where there is no fixed number of them.
+    /// Inodes, or 0 if there is no fixed number of them.
     pub inodes: u64,
-    /// Inodes that are free.
+    /// Free inodes.
     pub inodes_free: u64,
 }
 
-/// Data loads of all CPUs and those whose page the TLB did not know.
+/// Data loads of all CPUs and those that missed the TLB.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TlbLoads {
     /// Loads.
     pub loads: f64,
-    /// Of them, those that missed.
+    /// Loads that missed the TLB.
     pub misses: f64,
 }
 
-/// An address with a port, printed and stored as `10.0.0.1:80` or `[::1]:80`. An IPv4 address that came
-/// mapped into IPv6 is an IPv4 address here.
+/// An address with a port, printed and stored as `10.0.0.1:80` or `[::1]:80`. An IPv4-mapped IPv6 address is an IPv4 address here.
 ///
 /// 20 bytes and no allocation: there may be 100,000 sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -125,7 +124,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// With a mapped address taken for what it is.
+    /// Converts an IPv4-mapped address to IPv4.
     pub fn new(address: IpAddr, port: u16) -> Self {
         Self {
             address: address.to_canonical(),
@@ -187,7 +186,7 @@ pub struct TcpSocket {
     /// `SK_MEMINFO` values: receive buffer, send buffer, queued for write, drops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<SocketMemory>,
-    /// `tcp_info`, as much of it as this kernel gives; absent while listening.
+    /// `tcp_info`, as much of it as this kernel reports; absent while listening.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub info: Option<TcpInfo>,
 }
@@ -196,12 +195,12 @@ impl TcpSocket {
     /// `TCP_TIME_WAIT` of `include/net/tcp_states.h`.
     pub const TIME_WAIT: u8 = 6;
 
-    /// It is closed, and its port is kept back for a minute.
+    /// It is closed, and its port is reserved for a minute.
     pub fn is_in_time_wait(&self) -> bool {
         self.state == Self::TIME_WAIT
     }
 
-    /// Whether `other` is the same socket, seen at another time.
+    /// Whether `other` is the same socket at another time.
     pub fn is_same(&self, other: &Self) -> bool {
         (self.local, self.remote, self.inode) == (other.local, other.remote, other.inode)
     }
@@ -220,7 +219,7 @@ pub struct SocketMemory {
     pub sndbuf: u32,
     /// Persistently queued for write (`wmem_queued`).
     pub queued: u32,
-    /// Packets dropped at the socket since it was made.
+    /// Packets dropped at the socket since it was created.
     pub drops: u32,
 }
 
@@ -264,7 +263,7 @@ pub struct TcpInfo {
     /// Segments with data among `segs_in`; captures of older versions lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_segs_in: Option<u32>,
-    /// Path MTU as the kernel knows it.
+    /// Path MTU known to the kernel.
     #[serde(default)]
     pub pmtu: u32,
 }
@@ -290,20 +289,20 @@ pub struct UdpSocket {
 /// One Unix socket that listens.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnixListener {
-    /// Path, or an abstract name that begins with `@`; empty where it has none.
+    /// Path, or an abstract name that begins with `@`; empty if it has none.
     pub name: String,
     /// Inode of the socket.
     pub inode: u64,
     /// Connections that wait to be accepted.
     pub waiting: u32,
-    /// As many may wait, and one more.
+    /// Its backlog; one more connection may wait.
     pub backlog: u32,
-    /// Inodes of the callers that wait, the first in the queue first; empty where they are not known.
+    /// Inodes of the waiting callers, the first in the queue first; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<u32>,
 }
 
-/// Who has a socket open.
+/// The process that has a socket open.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// First process found that has it open.
@@ -312,7 +311,7 @@ pub struct Owner {
     pub name: String,
 }
 
-/// One network device, as rtnetlink and ethtool tell.
+/// One network device, from rtnetlink and ethtool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetDevice {
     /// Name.
@@ -324,8 +323,8 @@ pub struct NetDevice {
     pub kind: String,
     /// Flags say up and running.
     pub up: bool,
-    /// Receive queues that the device was made with. How many of them are in use, `channels` and the
-    /// folders below `/sys/class/net/*/queues` tell.
+    /// Receive queues that the device was created with. `channels` and the folders below `/sys/class/net/*/queues` show
+    /// how many of them are in use.
     pub num_rx_queues: u32,
     /// The same for sending.
     pub num_tx_queues: u32,
@@ -350,7 +349,7 @@ pub struct NetDevice {
     /// Driver statistics by the driver's own names (`ethtool -S`).
     #[serde(default)]
     pub statistics: BTreeMap<String, u64>,
-    /// Why a part above is not there: part, then reason.
+    /// Why a part above is missing: part, then reason.
     #[serde(default)]
     pub refused: BTreeMap<String, String>,
 }
@@ -365,7 +364,7 @@ pub struct Driver {
     pub bus: String,
 }
 
-/// `ethtool -l`: now and at most.
+/// `ethtool -l`: current and maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "named as ethtool -l names them")]
 pub struct Channels {
@@ -387,7 +386,7 @@ pub struct Ring {
     pub max_tx: u32,
 }
 
-/// `ethtool -c`; what the driver does not have is absent.
+/// `ethtool -c`; what the driver does not support is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "named as ethtool -c names them")]
 pub struct Coalesce {
@@ -426,12 +425,12 @@ pub struct Qdisc {
     pub drops: u32,
     /// Packets over the limit.
     pub overlimits: u32,
-    /// Packets that wait.
+    /// Queued packets.
     pub backlog: u32,
     /// Bytes sent.
     #[serde(default)]
     pub bytes: u64,
-    /// Configured rate in bytes per second, of a `tbf`.
+    /// Configured rate of a `tbf`, bytes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<u64>,
 }
@@ -480,18 +479,18 @@ pub struct Neighbour {
 pub struct NetworkNamespace {
     /// Inode of the namespace.
     pub inode: u64,
-    /// Whether the question was asked in it.
+    /// Whether it is the namespace of the reader.
     #[serde(default)]
     pub own: bool,
-    /// Lowest pid in it; absent where only a name in `/run/netns` holds it.
+    /// Lowest pid in it; absent if only a name in `/run/netns` holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// Name in `/run/netns`, or name of that process.
     pub name: String,
-    /// Container of that process, from its control group; empty where there is none.
+    /// Container of that process, from its control group; empty if there is none.
     #[serde(default)]
     pub container: String,
-    /// Packets received by all its devices; absent where they cannot be read.
+    /// Packets received by all its devices; absent if they cannot be read.
     pub packets: Option<u64>,
 }
 
@@ -545,9 +544,9 @@ pub struct Stacks {
 /// Events counted by tracepoints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Events {
-    /// Seconds they were counted for, but the drops; may be a part of the window, to bound the cost.
+    /// Seconds they were counted for, except the drops; may be a part of the window, to limit the cost.
     pub seconds: f64,
-    /// `lock:contention_begin` by folded stack, at most the first many; with the number seen.
+    /// `lock:contention_begin` by folded stack, limited to the first stacks, with their counts.
     pub contentions: BTreeMap<String, u64>,
     /// Packets freed as dropped by reason (`skb:kfree_skb`).
     pub drops: BTreeMap<String, u64>,
@@ -560,7 +559,7 @@ pub struct Events {
     /// Seconds that system calls were counted for, where that is less: counting slows each of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub syscall_seconds: Option<f64>,
-    /// Tasks that came from another CPU, by the CPU that they came to (perf's `cpu-migrations`); absent from captures
+    /// Tasks that migrated, by the CPU that they migrated to (perf's `cpu-migrations`); absent from captures
     /// that did not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migrations: Option<BTreeMap<u32, u64>>,
@@ -590,15 +589,15 @@ mod tests {
     }
 }
 
-/// A value that rungwise set and that is to hold still.
+/// A value that rungwise set and that should still be in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptSetting {
     /// The knob that set it.
     pub knob: String,
     /// What was written: a path, a feature of a device.
     pub target: String,
-    /// The value that the kernel made of it.
+    /// The value that the kernel reported after the write.
     pub wanted: String,
-    /// The value that is there now; absent where it cannot be read.
+    /// The current value; absent if it cannot be read.
     pub found: Option<String>,
 }

@@ -18,82 +18,81 @@ pub struct Quantiles {
     pub p99: f64,
     /// 99.9th percentile.
     pub p999: f64,
-    /// Largest value seen.
+    /// Largest value.
     pub max: f64,
 }
 
-/// The same replies, counted from two starts.
+/// The same replies, timed from two starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
-    /// From the *intended* start of each request: waiting for a slow generator or a full window counts.
+    /// From the *intended* start of each request: the wait for a slow generator or a full window counts.
     /// In a closed loop a request is intended when its slot becomes free, so the two differ only by
     /// the time a batch waits before it is handed to the kernel.
     pub corrected: Quantiles,
-    /// From the moment the request was handed to the kernel: what most tools print.
+    /// From the moment the request was handed to the kernel, as most tools print it.
     pub uncorrected: Quantiles,
 }
 
-/// The generator's threads count as never waiting from this share of the window on; a convention.
+/// Share of the window from which on the generator's threads count as never waiting; a convention.
 pub const SATURATED: f64 = 0.95;
 /// A server at or above this share of its CPUs is the bottleneck, whatever the client does; a convention.
 pub const SERVER_BUSY: f64 = 0.95;
 /// Up to this idle share of the CPUs that client and server both use, the machine as a whole is the bottleneck; a
 /// convention.
 pub const ROOM: f64 = 0.05;
-/// More drops per reply than this spoil the loss count; small against the 2 % that a ladder resolves.
+/// More drops per reply than this invalidate the loss count; small against the 2 % that a ladder resolves.
 pub const DROPS: f64 = 0.001;
-/// More late sends than this, and the schedule was not the one that was asked for; likewise.
+/// With more late sends than this the actual schedule differs from the requested one; likewise.
 pub const LATE: f64 = 0.01;
 
-/// By what the generator sends and receives.
+/// How the generator sends and receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TransportKind {
-    /// Sockets of UDP.
+    /// UDP sockets.
     #[default]
     Sockets,
-    /// The queues of a device, past the network stack (`AF_XDP`).
+    /// The queues of a device, bypassing the network stack (`AF_XDP`).
     AfXdp,
 }
 
-/// How requests left and replies came.
+/// How requests were sent and replies received.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Transport {
-    /// By what.
+    /// Transport.
     pub kind: TransportKind,
-    /// The device, where its queues were used.
+    /// The device, if its queues were used.
     pub device: Option<String>,
-    /// Whether its program ran in the driver.
+    /// Whether the XDP program ran in the driver.
     pub native: Option<bool>,
     /// Its receive queues.
     pub queues: Option<u32>,
-    /// Share of the datagrams received that came by a queue; the others came through the stack.
+    /// Share of the received datagrams that came from a queue; the others came through the stack.
     pub by_queue: Option<f64>,
 }
 
 /// The generator's own cost and health. Without `certified` a measurement enters no verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientHealth {
-    /// How requests left and replies came; sockets in documents of before it was told.
+    /// How requests left and replies came; sockets in documents written before it was recorded.
     #[serde(default)]
     pub transport: Transport,
-    /// CPU microseconds of the generator's threads per completed transaction; absent where the window was too short to
-    /// tell, or nothing was completed.
+    /// CPU microseconds of the generator's threads per completed transaction; absent if the window was too short or
+    /// nothing was completed.
     pub cpu_us_per_tx: Option<f64>,
-    /// Share of the window in which the generator's threads ran or waited for a CPU, polling for a near send not counted.
-    /// Absent in documents of before it was told.
+    /// Share of the window in which the generator's threads ran or waited for a CPU, excluding polling for an imminent
+    /// send. Absent in documents written before it was recorded.
     #[serde(default)]
     pub busy: Option<f64>,
-    /// The generator's threads never waited: the rate may be theirs and not the server's.
+    /// The generator's threads never waited, so the rate may be the generator's limit and not the server's.
     pub saturated: bool,
-    /// CPU time of the server as a fraction of the CPUs it may use; absent where nobody named the server.
+    /// CPU time of the server as a fraction of the CPUs it may use; absent if the server process was not given.
     #[serde(default)]
     pub server_busy: Option<f64>,
-    /// Idle share of the CPUs that generator and server both run on; absent where they share none, or where it is
-    /// unknown.
+    /// Idle share of the CPUs that generator and server both run on; absent if they share none, or if it is unknown.
     #[serde(default)]
     pub shared_idle: Option<f64>,
-    /// Busy CPU of neither generator nor server, as a fraction of all CPUs; absent where it cannot be read.
+    /// CPU used by other processes than generator and server, as a fraction of all CPUs; absent if it cannot be read.
     pub foreign_cpu: Option<f64>,
     /// The measurement may be used.
     pub certified: bool,
@@ -101,7 +100,7 @@ pub struct ClientHealth {
     pub reasons: Vec<String>,
     /// Share of open-loop sends that left more than 1 ms after their intended start.
     pub late_sends: f64,
-    /// Most late sends waited for a reply to free their slot, and not for the generator.
+    /// Most late sends waited for a reply to free their slot, not for the generator.
     #[serde(default)]
     pub starved: bool,
     /// Replies dropped by the kernel at the generator's own sockets.
@@ -125,7 +124,7 @@ pub struct Second {
     pub p99_us: f64,
 }
 
-/// What a workload measured, without the document's envelope.
+/// The measurement of a workload, without the document's envelope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
     /// Mean intended rate; absent in a closed loop, where the server sets the rate.
@@ -140,14 +139,14 @@ pub struct Measurement {
     pub received: u64,
     /// Requests of the window without a reply in time.
     pub lost: u64,
-    /// Everything else by kind: `late`, `duplicate`, `unexpected`, `truncated`, `send`, `refused`, DNS
-    /// response codes as `rcode_servfail` and so on. A kind that did not occur is absent.
+    /// Other errors by kind: `late`, `duplicate`, `unexpected`, `truncated`, `send`, `refused`, DNS
+    /// response codes as `rcode_servfail` and so on. Kinds that did not occur are absent.
     pub errors: BTreeMap<String, u64>,
     /// Latency of the received replies.
     pub latency_us: Latency,
     /// The generator's own cost and health.
     pub client: ClientHealth,
-    /// The run second by second; a last part of a second is not listed.
+    /// The run second by second; an incomplete last second is not listed.
     pub seconds: Vec<Second>,
 }
 
@@ -157,40 +156,40 @@ pub struct LoadReport {
     /// Common fields.
     #[serde(flatten)]
     pub envelope: Envelope,
-    /// Who was loaded: address and port.
+    /// Target of the load: address and port.
     pub target: String,
     /// What was measured.
     #[serde(flatten)]
     pub measurement: Measurement,
 }
 
-/// What a load generator told of itself, as it stands beside what was seen of the machine it loaded.
+/// The part of a load generator's report that is stored with the capture of the machine it loaded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorReport {
-    /// Replies per second over the window; absent where only latencies were told.
+    /// Replies per second over the window; absent if the report has latencies only.
     #[serde(default)]
     pub achieved_per_s: Option<f64>,
     /// Replies that came in time, to requests of the window.
     pub received: u64,
-    /// Its cost and health; absent where only latencies were told.
+    /// Its cost and health; absent if the report has latencies only.
     #[serde(default)]
     pub client: Option<ClientHealth>,
-    /// Median latency from the intended start, microseconds; absent in reports kept by an older version.
+    /// Median latency from the intended start, microseconds; absent in reports stored by an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_us: Option<f64>,
-    /// How latency was distributed, in rising order: milliseconds, and how many replies took no longer. Absent where
-    /// quantiles alone were told.
+    /// Latency distribution in rising order: milliseconds, and how many replies took no longer. Absent if the report
+    /// has quantiles only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latencies_ms: Option<Vec<(f64, u64)>>,
-    /// The same load at a lower rate, where it was measured too.
+    /// The same load at a lower rate, if measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub light: Option<LightLoad>,
-    /// When its load ran: `from 2026-01-02T03:04:05Z to 2026-01-02T03:04:16Z`; absent where it is that of the look.
+    /// When its load ran: `from 2026-01-02T03:04:05Z to 2026-01-02T03:04:16Z`; absent if it is the window of the capture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran: Option<String>,
 }
 
-/// What a second load of the same service met that asked for less.
+/// A second load of the same service at a lower rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LightLoad {
     /// Replies per second over the window.

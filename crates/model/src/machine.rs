@@ -1,9 +1,9 @@
-//! What a measurement says of the machine it ran on, and where the CPU time of its window went.
+//! The machine that a measurement ran on, and where the CPU time of its window went.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Fingerprint of the machine: a number without it cannot be compared.
+/// Fingerprint of the machine; numbers without it cannot be compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Host name.
@@ -16,7 +16,7 @@ pub struct Machine {
     pub cpus: u32,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// Hypervisor or container, where one shows itself.
+    /// Hypervisor or container, if detected.
     pub virtualisation: Option<String>,
     /// `/proc/sys/kernel/random/boot_id`.
     pub boot_id: String,
@@ -25,21 +25,21 @@ pub struct Machine {
 /// Where one CPU spent a window, as fractions of that window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuSplit {
-    /// User code, niced included.
+    /// User code, including niced tasks.
     pub user: f64,
     /// Kernel on behalf of a process.
     pub system: f64,
-    /// Soft interrupts, network receive foremost.
+    /// Softirqs, mostly network receive.
     pub softirq: f64,
     /// Hard interrupts.
     pub irq: f64,
-    /// Taken by the hypervisor.
+    /// Stolen by the hypervisor.
     pub steal: f64,
-    /// Idle, waiting for disk included.
+    /// Idle, including I/O wait.
     pub idle: f64,
 }
 
-/// CPU use of the whole machine over one window, and how much of it was not ours.
+/// CPU use of the whole machine over one window, and how much of it belongs to other processes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuWindow {
     /// Wall time of the window, seconds.
@@ -50,6 +50,6 @@ pub struct CpuWindow {
     pub service_cpu_s: f64,
     /// CPU seconds of the load generator.
     pub client_cpu_s: f64,
-    /// Busy CPU that belongs to neither, as a fraction of all CPUs over the window.
+    /// Busy CPU of other processes, as a fraction of all CPUs over the window.
     pub foreign: f64,
 }

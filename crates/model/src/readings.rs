@@ -1,7 +1,7 @@
-//! Evidence as a document stores it: what pages are drawn from, so that a stored document gives the page of the day.
+//! Evidence as a document stores it: the input of pages, so that a stored document gives the same page again.
 //!
-//! Raw lines and series stay in the capture: no page shows them, and they are most of it. A line that a page does show is kept
-//! beside its number.
+//! Raw lines and series stay in the capture: no page shows them, and they are most of its size. A line that a page
+//! shows is stored beside its number.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct Readings(BTreeMap<String, BTreeMap<String, Stored>>);
 pub enum Stored {
     /// A number.
     Number(f64),
-    /// Words of the system.
+    /// Text.
     Text(String),
     /// A number with the raw line that the page shows beside it.
     Quoted {
@@ -34,7 +34,7 @@ pub enum Stored {
     Absent {
         /// Why.
         reason: String,
-        /// What a person can do; empty where nothing helps.
+        /// What you can do; empty if nothing helps.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         remedy: String,
         /// The machine has no such thing.
@@ -72,7 +72,7 @@ impl Readings {
         self.0.is_empty()
     }
 
-    /// The evidence again, of a window of that many seconds. A key or a subject that this version does not know is left out.
+    /// The evidence, for a window of that many seconds. A key or a subject unknown to this version is omitted.
     pub fn evidence(&self, seconds: f64) -> Evidence {
         let mut evidence = Evidence::over(seconds);
         for (id, subjects) in &self.0 {

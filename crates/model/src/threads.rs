@@ -1,6 +1,6 @@
-//! What `jvm threads` says of thread dumps: deadlocks, locks with those that wait for them, pools, threads that do not move.
+//! The document of `jvm threads`: deadlocks, locks and their waiters, pools, threads that do not move.
 //!
-//! How threads are told apart and what the shares mean: `docs/jvm-threads.md`.
+//! How threads are classified and what the shares mean: `docs/jvm-threads.md`.
 
 use std::collections::BTreeMap;
 
@@ -17,31 +17,31 @@ pub struct ThreadsReport {
     /// Common fields.
     #[serde(flatten)]
     pub envelope: Envelope,
-    /// What was judged, as it was named; empty in documents written before it was recorded.
+    /// Target as named on the command line; empty in documents written before it was recorded.
     #[serde(default)]
     pub target: String,
-    /// What the reader should know of the files and of how they were read.
+    /// Notes on the files and on how they were read.
     pub notes: Vec<String>,
-    /// What became of every line of the files.
+    /// How many lines of the files were understood, ignored or unknown.
     pub account: Account,
-    /// The dumps in the order of their time.
+    /// The dumps in chronological order.
     pub dumps: Vec<Dump>,
-    /// Threads that stood at the same place in the last dumps of their JVM, and ought not to.
+    /// Threads that stayed at the same place in the last dumps of their JVM, where they should have moved.
     pub stuck: Vec<Stuck>,
-    /// What threads wait for that no thread owns, in the last dump of each JVM, most threads first.
+    /// Resources that threads wait for and no thread owns, in the last dump of each JVM, most threads first.
     #[serde(default)]
     pub waits: Vec<SharedWait>,
     /// Threads that used much of a CPU between the dumps.
     #[serde(default)]
     pub hot: Vec<Hot>,
-    /// Carriers of virtual threads, of each JVM that has some.
+    /// Carriers of virtual threads, of each JVM with any.
     #[serde(default)]
     pub carriers: Vec<Carriers>,
     /// Act first, then watch, undecided, clear.
     pub findings: Vec<Finding>,
 }
 
-/// In which form a dump was written.
+/// Format of a dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -50,14 +50,14 @@ pub enum Form {
     Print,
     /// `jcmd PID Thread.dump_to_file`, JDK 21 and later.
     Plain,
-    /// The same with `-format=json`.
+    /// `jcmd PID Thread.dump_to_file -format=json`.
     Json,
     /// The management beans (`ThreadInfo`): JMX, `VisualVM`, Spring Boot Actuator as text and JSON.
     Beans,
 }
 
 impl Form {
-    /// A file of `Thread.dump_to_file`: with virtual threads, and without the owners of `ReentrantLock`.
+    /// A file of `Thread.dump_to_file`: it contains virtual threads and lacks the owners of `ReentrantLock`.
     pub fn is_file(self) -> bool {
         matches!(self, Self::Plain | Self::Json)
     }
@@ -66,36 +66,36 @@ impl Form {
 /// One thread dump.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dump {
-    /// Its number, from 1, in the order of time.
+    /// Its number, from 1, in chronological order.
     pub number: u64,
     /// Number of its JVM, from 1: dumps of one JVM are compared with one another.
     pub jvm: u64,
-    /// The file it stands in.
+    /// The file that contains it.
     pub file: String,
-    /// Its first line there.
+    /// Its first line in that file.
     pub line: u64,
-    /// When it was taken, as printed; null where it is not told.
+    /// When it was taken, as printed; null if not recorded.
     pub taken: Option<String>,
     /// Version of the JVM, as printed.
     pub version: Option<String>,
-    /// How it was written.
+    /// Its format.
     pub form: Form,
-    /// The owners of `ReentrantLock` and its like are told (`jstack -l`, `jcmd PID Thread.print -l`).
+    /// It contains the owners of `ReentrantLock` and similar locks (`jstack -l`, `jcmd PID Thread.print -l`).
     pub synchronizers_told: bool,
-    /// Threads, those of the JVM itself too.
+    /// Threads, including those of the JVM itself.
     pub threads: u64,
-    /// Threads by state, `RUNNABLE` and so on; those without one are of the JVM itself, or the form does not tell.
+    /// Threads by state, `RUNNABLE` and so on; those without one are of the JVM itself, or the format lacks it.
     pub by_state: BTreeMap<String, u64>,
     /// Threads by what they do.
     pub doing: Doing,
-    /// Threads that wait for a lock as a share of those that are not idle and not of the JVM; null where the form does not
-    /// tell, and where there are none.
+    /// Threads that wait for a lock as a share of those that are not idle and not of the JVM; null if the format lacks
+    /// it or there are none.
     pub waiting_share: Option<f64>,
-    /// Cycles of threads that wait for one another.
+    /// Deadlocks.
     pub deadlocks: Vec<Deadlock>,
-    /// Locks that threads wait for, most wanted first.
+    /// Locks that threads wait for, most waiters first.
     pub locks: Vec<Lock>,
-    /// Threads with names that differ by numbers only, largest group first.
+    /// Groups of threads whose names differ by numbers only, largest group first.
     pub pools: Vec<Pool>,
 }
 
@@ -104,7 +104,7 @@ pub struct Dump {
 pub struct Doing {
     /// Of the JVM itself, and carriers of virtual threads.
     pub jvm: u64,
-    /// Waiting for work: of a queue, a selector, a listening socket.
+    /// Waiting for work: at a queue, a selector, a listening socket.
     pub idle: u64,
     /// Running, or in native code such as a read.
     pub running: u64,
@@ -114,47 +114,47 @@ pub struct Doing {
     pub waiting: u64,
 }
 
-/// Threads that wait for one another in a cycle, which none of them can leave.
+/// Threads that wait for one another in a cycle that none of them can leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deadlock {
     /// Names of the threads; each waits for what the next one holds, the last for what the first holds.
     pub threads: Vec<String>,
-    /// Ids of the locks; each is waited for by the thread of the same place.
+    /// Ids of the locks, each awaited by the thread at the same position.
     pub locks: Vec<String>,
     /// Their classes.
     pub classes: Vec<String>,
-    /// The JVM itself reports it; else it was found from who holds what.
+    /// The JVM itself reports it; else it was derived from lock owners.
     pub reported: bool,
-    /// The lines it rests on.
+    /// The lines it is based on.
     pub lines: Vec<Sample>,
 }
 
 /// A lock that threads wait for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lock {
-    /// Its address, or class and hash. Of no meaning in another dump: objects move.
+    /// Its address, or class and hash. Meaningless in another dump, since objects move.
     pub id: String,
     /// Class of the object.
     pub class: String,
     /// `monitor` of `synchronized`, or `synchronizer` such as a `ReentrantLock`.
     pub kind: String,
-    /// Name of the thread that holds it; null where no thread does (it was just being handed over), or where it is not told.
+    /// Name of the thread that holds it; null if no thread holds it (it is being handed over) or the dump does not show the owner.
     pub owner: Option<String>,
     /// The owner, the owner of what that thread waits for, and so on.
     pub chain: Vec<String>,
-    /// Why no owner is named; null where one is.
+    /// Why the owner is unknown; null if it is known.
     pub owner_unknown: Option<String>,
     /// What the owner does: its state.
     pub owner_state: Option<String>,
-    /// The frames on top of the owner's stack, those of the JDK left out where there are others.
+    /// The frames on top of the owner's stack, excluding those of the JDK if there are others.
     pub owner_frames: Vec<String>,
-    /// What that means, where the frames are known: `writes a log`.
+    /// What the owner does, for known frames: `writes a log`.
     pub owner_doing: Option<String>,
     /// Names of the threads that wait for it.
     pub waiters: Vec<String>,
     /// Threads that wait for it or for what its waiters hold, and so on.
     pub behind: u64,
-    /// The lines it rests on: the first waiter's, the owner's.
+    /// The lines it is based on: the first waiter's and the owner's.
     pub lines: Vec<Sample>,
 }
 
@@ -173,9 +173,9 @@ pub struct Pool {
     pub lock_waiting: u64,
     /// Waiting for something else.
     pub waiting: u64,
-    /// What all of its threads wait for, so that none takes work; null where some do.
+    /// What all of its threads wait for, so that none takes work; null if some do.
     pub starved: Option<String>,
-    /// All of its threads wait for results of other tasks, which no thread computes: the tasks wait in the pool's own queue.
+    /// All of its threads wait for results of other tasks that no thread computes: those tasks wait in the pool's own queue.
     #[serde(default)]
     pub waits_for_itself: Option<Itself>,
 }
@@ -195,7 +195,7 @@ pub struct Itself {
     pub still: u64,
 }
 
-/// A thread that stood at the same place in several dumps.
+/// A thread that stayed at the same place in several dumps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stuck {
     /// Number of its JVM.
@@ -204,35 +204,35 @@ pub struct Stuck {
     pub thread: String,
     /// Its state in the last dump.
     pub state: Option<String>,
-    /// The last dumps that have the same stack of it.
+    /// Number of the last dumps in which its stack is the same.
     pub dumps: u64,
-    /// Share of one CPU that it used meanwhile; null where the dumps do not tell.
+    /// Share of one CPU that it used meanwhile; null if the dumps do not record it.
     pub cpu_share: Option<f64>,
-    /// What it waits for, or what others wait for that it holds, in words.
+    /// What it waits for, or what it holds that others wait for, in words.
     pub why: String,
     /// The frames on top.
     pub frames: Vec<String>,
 }
 
-/// Threads that wait for the same thing, which no thread owns: a permit, a latch, an answer, a connection of a pool.
+/// Threads that wait for the same resource, which no thread owns: a permit, a latch, an answer, a connection of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SharedWait {
     /// Number of its JVM.
     pub jvm: u64,
-    /// `connection`, `semaphore`, `latch`, `barrier`, `phaser`, `exchanger`, `task`, `future`, `full-queue`, `condition`, `thread-end`,
-    /// `notify`, or `read-lock`: a read-write lock that readers hold.
+    /// `connection`, `semaphore`, `latch`, `barrier`, `phaser`, `exchanger`, `task`, `future`, `full-queue`,
+    /// `condition`, `thread-end`, `notify`, or `read-lock`: a read-write lock held by readers.
     pub kind: String,
     /// What they wait for, in words.
     pub what: String,
-    /// The method that waits, outside of the JDK and of the pool.
+    /// The method that waits, outside the JDK and the pool.
     pub at: Option<String>,
     /// Names of the threads that wait in the last dump.
     pub waiters: Vec<String>,
-    /// How many wait so in each dump of this form, oldest first.
+    /// How many threads wait for it in each dump of this format, oldest first.
     pub counts: Vec<u64>,
-    /// Waiters of the last dump that did not move in any dump: same stack, no CPU time. 0 where there is one dump only.
+    /// Waiters of the last dump that did not move in any dump: same stack, no CPU time. 0 with a single dump.
     pub still: u64,
-    /// Names of threads that are past the place where these wait, and so may hold what they wait for; a few of them.
+    /// Names of some threads that are past the place where these wait, and so may hold what they wait for.
     pub holders: Vec<String>,
     /// How many threads are past it.
     pub past: u64,
@@ -240,9 +240,9 @@ pub struct SharedWait {
     pub holders_doing: Option<String>,
     /// For `read-lock`: threads that wait for a lock which one of the waiters holds. If one of them is a reader, it is a deadlock.
     pub behind: Vec<String>,
-    /// The pool whose threads wait, by the name with `*` for the number; null where they are not of one.
+    /// The pool whose threads wait, its name with `*` for the number; null if they are not of one pool.
     pub pool: Option<String>,
-    /// The line it rests on: of the first waiter.
+    /// The line it is based on: the first waiter's.
     pub lines: Vec<Sample>,
 }
 
@@ -251,20 +251,20 @@ pub struct SharedWait {
 pub struct Hot {
     /// Number of its JVM.
     pub jvm: u64,
-    /// Its name; of threads of the JVM itself the name of all of a kind.
+    /// Its name; for threads of the JVM itself the common name of their kind.
     pub thread: String,
-    /// Share of one CPU; of threads of the JVM itself the sum. Null where the JVM prints no CPU time (JDK 8): the thread then ran in
-    /// every dump.
+    /// Share of one CPU; for threads of the JVM itself the sum. Null if the JVM prints no CPU time (JDK 8); the thread
+    /// then ran in every dump.
     pub cpu_share: Option<f64>,
-    /// Dumps that this rests on.
+    /// Number of dumps this is based on.
     pub dumps: u64,
-    /// It is a thread of the JVM itself: garbage collection, compilation.
+    /// A thread of the JVM itself: garbage collection, compilation.
     pub is_of_jvm: bool,
-    /// Its stack differs between the dumps.
+    /// Whether its stack differs between the dumps.
     pub moves: bool,
     /// The innermost method that is on its stack in every dump.
     pub at: Option<String>,
-    /// Code whose endless loops are known and that it is in, called from the same line, in every dump: `regex`, `map`, `spin`.
+    /// Code known for endless loops that it was in, called from the same line, in every dump: `regex`, `map`, `spin`.
     pub looks_like: Option<String>,
     /// The frames on top in the last dump.
     pub frames: Vec<String>,
@@ -281,14 +281,14 @@ pub struct Carriers {
     pub carriers: u64,
     /// Carriers that have the same virtual thread in all printed dumps and used no CPU time.
     pub held: u64,
-    /// Printed dumps that this rests on.
+    /// Number of printed dumps this is based on.
     pub dumps: u64,
-    /// Virtual threads that are parked on their carrier, as the frames show.
+    /// Virtual threads pinned to their carrier, according to their frames.
     pub pinned: u64,
-    /// Virtual threads without a frame: no carrier has run them yet. 0 where no dump lists virtual threads.
+    /// Virtual threads without a frame: no carrier has run them yet. 0 if no dump lists virtual threads.
     pub unstarted: u64,
-    /// Virtual threads in the last dump that lists them; null where none does.
+    /// Virtual threads in the last dump that lists them; null if none does.
     pub virtual_threads: Option<u64>,
-    /// Frame where a virtual thread keeps its carrier.
+    /// Frame that pins a virtual thread to its carrier.
     pub at: Option<String>,
 }

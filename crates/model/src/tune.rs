@@ -1,4 +1,4 @@
-//! The result of climbing a ladder: the document of `rungwise tune`.
+//! The result of a ladder: the document of `rungwise tune`.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use crate::Envelope;
 use crate::machine::{CpuWindow, Machine};
 
-/// What became of one rung.
+/// Outcome of one rung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// The interval excludes zero on the good side and the point is at least the minimum effect.
+    /// The interval excludes zero on the good side, and the point estimate is at least the minimum effect.
     Kept,
     /// The interval excludes zero on the bad side, or a guard rail was broken.
     Reverted,
     /// The interval lies inside the minimum effect.
     Same,
-    /// None of these within the allowed pairs; not kept.
+    /// Undecided within the allowed pairs; not kept.
     Inconclusive,
-    /// Measured or read for comparison only; never a change that could be kept here.
+    /// Measured or read for comparison only; could not be kept here.
     Observed,
     /// Not tried; the reason says why.
     Skipped,
@@ -31,37 +31,36 @@ pub enum Outcome {
 pub struct Delta {
     /// Median over the pairs.
     pub point: f64,
-    /// Lower end of the interval at the level of the look that decided.
+    /// Lower end of the interval at the level of the deciding decision point.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Pairs that entered.
+    /// Pairs used.
     pub pairs: u32,
-    /// Pairs that were measured and left out, each listed with its reason.
+    /// Pairs that were measured and discarded, each listed with its reason.
     pub discarded: u32,
 }
 
 /// The machine against itself: two identical variants, judged like a rung.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AaCheck {
-    /// Lower end of the interval of the difference, a fraction; absent where too few pairs were had for one.
+    /// Lower end of the interval of the difference, a fraction; absent with too few pairs.
     pub low: Option<f64>,
     /// Upper end; absent likewise.
     pub high: Option<f64>,
-    /// Pairs that entered.
+    /// Pairs used.
     pub pairs: u32,
-    /// Smallest relative effect this machine could show with the pairs of a full rung; absent where too few
-    /// pairs were had to say.
+    /// Smallest relative effect that this machine can show with the pairs of a full rung; absent with too few pairs.
     pub smallest_effect: Option<f64>,
     /// Standard deviation of one pair's log ratio; absent likewise.
     pub noise: Option<f64>,
-    /// Why there is no interval, where the check was begun.
+    /// Why there is no interval although the check was started.
     #[serde(default)]
     pub reason: Option<String>,
 }
 
 impl AaCheck {
-    /// The interval, where there is one. Older documents write a missing one as zeros of no pair.
+    /// The interval, if there is one. Older documents write a missing interval as zeros with no pairs.
     pub fn interval(&self) -> Option<(f64, f64)> {
         self.low.zip(self.high).filter(|_| self.pairs > 0)
     }
@@ -76,51 +75,51 @@ pub struct RungLatency {
     pub p99: f64,
 }
 
-/// What somebody else measured for the same step.
+/// A published measurement of the same step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reference {
     /// Transactions per second after the step.
     pub rate_per_s: f64,
-    /// Factor over their step before; where ours was tried without that one, over what they had before it.
+    /// Factor over their previous step; if our rung was tried without that step, over the one before it.
     pub factor: Option<f64>,
-    /// Who measured, on what.
+    /// Author and machine.
     pub source: String,
 }
 
-/// The finding that asked for a rung, and what became of it.
+/// The finding that requested a rung, and its state with the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Asked {
     /// The rule.
     pub rule: String,
-    /// What the finding is about: `host`, `port/udp/10.0.0.1:9000`.
+    /// Subject of the finding: `host`, `port/udp/10.0.0.1:9000`.
     pub subject: String,
     /// The finding.
     pub sentence: String,
-    /// File of the run folder that holds what was seen: `look-00.rungwise`, judged again by `rungwise check`.
+    /// Capture in the run folder that the finding is based on: `look-00.rungwise`; judge it again with `rungwise check`.
     pub look: String,
-    /// What became of the finding with the change; absent where the machine was not looked at with it.
+    /// State of the finding with the change; absent if no capture was taken with it.
     pub became: Option<Became>,
-    /// What came in its place with the change, most pressing first: rule and sentence.
+    /// New findings with the change, most severe first: rule and sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub came: Vec<(String, String)>,
 }
 
-/// What became of a finding.
+/// State of a finding after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Became {
-    /// It is there no longer.
+    /// It is gone.
     Gone,
-    /// It is there, by a number that got better.
+    /// It remains, with a better number.
     Weaker,
-    /// It is there, by about the same number, or by one that got worse.
+    /// It remains, with about the same number or a worse one.
     Unchanged,
-    /// One of the two looks lacks what its rule needs.
+    /// One of the two captures lacks what its rule needs.
     Undecided,
 }
 
 impl Became {
-    /// For people.
+    /// The word in reports.
     pub fn words(self) -> &'static str {
         match self {
             Self::Gone => "gone",
@@ -141,7 +140,7 @@ pub struct Run {
     /// Requests lost, as a fraction of those sent.
     pub loss: f64,
     /// Requests answered with an error instead of an answer (DNS codes other than NOERROR and NXDOMAIN), as a fraction of
-    /// those sent. Zero in documents of before it was told.
+    /// those sent. Zero in documents written before it was recorded.
     #[serde(default)]
     pub wrong: f64,
     /// CPU microseconds of server and client together per transaction.
@@ -150,7 +149,7 @@ pub struct Run {
     pub server_us_per_tx: f64,
     /// Those of the client alone.
     pub client_us_per_tx: f64,
-    /// Median latency from intended start, microseconds; of a load program, as it says. Absent where it does not.
+    /// Median latency from intended start, microseconds; of a load program, as it reports it. Absent if it does not.
     pub p50_us: Option<f64>,
     /// 99th percentile of it; absent likewise.
     pub p99_us: Option<f64>,
@@ -159,7 +158,7 @@ pub struct Run {
     pub metrics: BTreeMap<String, f64>,
     /// CPU use of the machine over the measured window.
     pub cpu: CpuWindow,
-    /// The generator certified this run; else why not.
+    /// Whether the generator certified this run; else why not.
     pub certified: Result<(), Vec<String>>,
 }
 
@@ -172,9 +171,9 @@ pub struct Pair {
     pub b: Run,
     /// Which half ran first.
     pub first: Half,
-    /// Why this pair does not count; absent when it does.
+    /// Why this pair was discarded; absent if it was not.
     pub discarded: Option<String>,
-    /// How the service failed in half B, where it did and the half was run once more.
+    /// How the service failed in half B, if it did and the half was repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
 }
@@ -189,18 +188,18 @@ pub enum Half {
     B,
 }
 
-/// A rung of the ladder and what became of it.
+/// A rung of the ladder and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rung {
     /// Identifier within the scenario, a knob's id where the rung turns one knob.
     pub id: String,
     /// The change in words.
     pub title: String,
-    /// What became of it.
+    /// Outcome.
     pub outcome: Outcome,
     /// Why, in one sentence.
     pub reason: String,
-    /// Median rate of the variant with the change; absent where nothing was measured.
+    /// Median rate of the variant with the change; absent if nothing was measured.
     pub rate_per_s: Option<f64>,
     /// Median CPU cost of the variant with the change, server and client together.
     pub cpu_us_per_tx: Option<f64>,
@@ -210,37 +209,37 @@ pub struct Rung {
     pub delta: Option<Delta>,
     /// Change of the CPU cost per transaction; negative is cheaper.
     pub cpu_delta: Option<Delta>,
-    /// Judged by CPU cost because no quiet pairs were to be had.
+    /// Judged by CPU cost because there were no quiet pairs.
     pub cost_only: bool,
-    /// What the rung holds for, where that is less than all traffic (`same-flow bursts`, `upper limit`).
+    /// The traffic for which the rung holds, if not all of it (`same-flow bursts`, `upper limit`).
     pub label: Option<String>,
     /// What the rung set: knob id and value.
     pub set: Vec<(String, String)>,
-    /// Somebody else's figure for the same step.
+    /// A published figure for the same step.
     pub reference: Option<Reference>,
-    /// Our sign and theirs differ.
+    /// The effect has the opposite sign of the published one.
     pub sign_differs: bool,
-    /// The finding that asked for it, where the rules chose the rungs.
+    /// The finding that requested it, where the rules chose the rungs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asked>,
-    /// Pairs that were measured and left out, also where too few were left for an interval.
+    /// Pairs that were measured and discarded, also if too few remained for an interval.
     #[serde(default)]
     pub discarded: u32,
-    /// Every pair, those left out included.
+    /// Every pair, including discarded ones.
     pub pairs: Vec<Pair>,
 }
 
-/// The whole ladder in one word.
+/// Result of the whole ladder in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The final configuration beats the first one.
     Better,
-    /// It does not: it is slower.
+    /// The final configuration is slower.
     Worse,
     /// Within the minimum effect.
     Same,
-    /// The machine was too noisy, or too few pairs were had.
+    /// The machine was too noisy, or there were too few pairs.
     Inconclusive,
 }
 
@@ -252,20 +251,20 @@ pub struct TuneReport {
     pub envelope: Envelope,
     /// Name of the scenario.
     pub scenario: String,
-    /// What the scenario is about, one line.
+    /// The scenario in one line.
     pub title: String,
-    /// First configuration against last, in one word.
+    /// Final configuration compared with the first, in one word.
     pub verdict: Verdict,
     /// The same as a sentence with its interval.
     pub sentence: String,
-    /// Final configuration against the first, measured in pairs at the end; absent when nothing was kept.
+    /// Final configuration compared with the first, measured in pairs at the end; absent if nothing was kept.
     pub overall: Option<Delta>,
-    /// The metric that decides: `rate_per_s`, `p99_us`, or the name of another that the workload reports.
+    /// The metric that decides: `rate_per_s`, `p99_us`, or another metric that the workload reports.
     pub objective: String,
-    /// Less of it is better. Absent in documents of before metrics had names, of which `p99_us` alone was so.
+    /// Lower is better. Absent in documents written before metrics had names, where this held for `p99_us` only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub minimise: bool,
-    /// The load program whose own figures these are; absent where rungwise sent the requests and measured.
+    /// The load program whose own figures these are; absent if rungwise sent the requests and measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures_of: Option<String>,
     /// Ids of the rungs that were kept, in order.
@@ -276,7 +275,7 @@ pub struct TuneReport {
     pub rungs: Vec<Rung>,
     /// What could not be measured or tried, with reason and remedy.
     pub could_not: Vec<String>,
-    /// How it was done, one fact a line: topology, windows, looks, alpha, seed, command lines.
+    /// Method, one fact per line: topology, windows, decision points, alpha, seed, command lines.
     pub method: Vec<String>,
     /// The machine.
     pub machine: Machine,
@@ -285,7 +284,7 @@ pub struct TuneReport {
 }
 
 impl TuneReport {
-    /// Less of the objective is better.
+    /// A lower value of the objective is better.
     pub fn less_is_better(&self) -> bool {
         self.minimise || self.objective == "p99_us"
     }

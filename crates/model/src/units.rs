@@ -1,10 +1,10 @@
-//! Quantities as people write them: `250ms`, `64KiB`, `20k/s`, `2%`.
+//! Quantities with units: `250ms`, `64KiB`, `20k/s`, `2%`.
 //!
-//! A number without its unit is refused: half of all misread settings are a missing unit.
+//! A number without a unit is refused: half of all misread settings lack the unit.
 
 use std::time::Duration;
 
-/// Why a quantity was refused: what was read, and what would have been right.
+/// Why a quantity was refused: the text, the reason, and a correct example.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read '{text}' as {what}: {why}; write it as {example}")]
 pub struct UnitError {
@@ -52,7 +52,7 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
     })
 }
 
-/// A time span as people write it, in the largest unit of which it is a whole number: `10m`, `90s`, `1500ms`.
+/// A time span in the largest unit of which it is a whole number: `10m`, `90s`, `1500ms`.
 pub fn written(span: Duration) -> String {
     const UNITS: &[(&str, u128)] = &[
         ("h", 3_600_000_000_000),

@@ -1,7 +1,7 @@
 //! A bundle: a capture as one file, or as a folder that people can read and write.
 //!
 //! The file is gzip of one JSON document. No path in it is ever opened or written: paths are names in a map,
-//! so a stranger's bundle cannot reach outside, and what it unpacks to is bounded while it is unpacked.
+//! so an untrusted bundle cannot reach outside, and its size is limited while it is unpacked.
 //!
 //! The folder is a told host, see [`told`](crate::told).
 
@@ -20,36 +20,36 @@ use crate::capture::{Capture, Moment, Raw, Reply};
 use crate::weight::Weighed;
 use crate::{Error, Result, told};
 
-/// Format of the document. Fields may be added; a new number means that an old reader would be wrong.
+/// Format of the document. Fields may be added; a new number means that older readers cannot read it.
 const FORMAT: u32 = 1;
 
-/// The most that is unpacked: four looks at a host with 100,000 sockets take about half of it.
+/// Limit of the unpacked size: four samples of a host with 100,000 sockets take about half of it.
 const LIMIT: u64 = 512 << 20;
 
-/// The most entries, see [`Weighed`]: four looks at a host with 100,000 sockets take three quarters of it. An entry takes up
+/// Limit of entries, see [`Weighed`]: four samples of a host with 100,000 sockets take three quarters of it. An entry takes up
 /// to 100 bytes of memory.
 const ENTRIES: u64 = 4_000_000;
 
 /// The longest text: `/proc/interrupts` of 1,024 CPUs and 4,000 interrupts has 45 MiB, and its numbers take several times that.
 const LONGEST_TEXT: u64 = 64 << 20;
 
-/// The most that it may unpack to as a multiple of its own size: captures of hosts unpack to 8 times theirs (Linux 6.18), one of
+/// Limit of the unpacked size as a multiple of the packed size: captures of hosts unpack to 8 times theirs (Linux 6.18), one of
 /// 100,000 idle connections to 37 times. A guess with room; zeros unpack to a thousand times theirs.
 const TIMES: u64 = 128;
 
-/// A small bundle may unpack to this much all the same.
+/// A small bundle may always unpack to this much.
 const SMALL: u64 = 48 << 20;
 
 /// The most CPUs: `NR_CPUS` of Linux 6.18 is at most 8,192 (arch/x86/Kconfig).
 const CPUS: usize = 8192;
 
-/// The most network devices: twice what a host of many containers was seen to have; a guess with room.
+/// Limit of network devices: twice the number seen on a host with many containers; a generous guess.
 const DEVICES: usize = 20_000;
 
-/// The longest window that is believed: thirty years.
+/// The longest accepted window: thirty years.
 const LONGEST_S: f64 = 1e9;
 
-/// What `rungwise capture -o` is told to write in every example.
+/// File name in every example of `rungwise capture -o`.
 const USUAL: &str = "host.rungwise";
 
 /// The two bytes that gzip begins with (RFC 1952).
@@ -65,7 +65,7 @@ struct Document<C> {
     capture: C,
 }
 
-/// Read first, so that a later format is told from a broken one.
+/// Read first, to distinguish a later format from a broken file.
 #[derive(Deserialize)]
 struct Head {
     rungwise_capture: Option<u32>,
@@ -76,7 +76,7 @@ pub fn looks_like(first: &[u8]) -> bool {
     is_packed(first) || first.starts_with(br#"{"rungwise_capture""#)
 }
 
-/// A capture as the bytes of a bundle; refused if it is more than [`read`] takes.
+/// A capture as the bytes of a bundle; refused if it is larger than [`read`] accepts.
 pub fn pack(capture: &Capture) -> Result<Vec<u8>> {
     pack_within(capture, LIMIT)
 }
@@ -111,7 +111,7 @@ fn pack_within(capture: &Capture, limit: u64) -> Result<Vec<u8>> {
     }
 }
 
-/// What a document has more of than is read.
+/// What a document has too much of.
 fn too_many<W>(weighed: &Weighed<W>) -> Option<String> {
     let (entries, longest) = (weighed.entries, weighed.longest);
     if entries > ENTRIES {
@@ -122,12 +122,12 @@ fn too_many<W>(weighed: &Weighed<W>) -> Option<String> {
     }
 }
 
-/// The most that is unpacked of these bytes.
+/// Limit of the unpacked size for these bytes.
 fn most(packed: &[u8], limit: u64) -> u64 {
     limit.min(SMALL.max(TIMES * packed.len() as u64))
 }
 
-/// Reads a bundle: a file, or a folder that tells of a host or holds a file of the name that captures usually have.
+/// Reads a bundle: a file, or a folder that is a told host or contains a file with the usual name of a capture.
 pub fn read(path: &Path) -> Result<Capture> {
     if files::exists(&path.join(told::ABOUT)) {
         return check(told::read(path)?, path);
@@ -174,9 +174,9 @@ fn unpack_within(bytes: &[u8], path: &Path, limit: u64) -> Result<Capture> {
         });
     }
     let head: Head = parsed(bytes)
-        .map_err(|error| not_a_bundle(format!("it is no JSON document of rungwise: {error}")))?;
+        .map_err(|error| not_a_bundle(format!("it is not a JSON document of rungwise: {error}")))?;
     match head.rungwise_capture {
-        None => Err(not_a_bundle("it does not say that it is one".to_owned())),
+        None => Err(not_a_bundle("it lacks the marker of a capture".to_owned())),
         Some(found) if found > FORMAT => Err(Error::TooNew {
             path: path.to_owned(),
             found,
@@ -199,7 +199,7 @@ fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     }
 }
 
-/// What it unpacks to, of at most so many bytes; what is read is kept nowhere.
+/// Its unpacked size, up to a limit; nothing is kept.
 fn weighed(bytes: &[u8], most: u64) -> io::Result<Weighed<io::Sink>> {
     let mut weighed = Weighed::new(io::sink());
     if is_packed(bytes) {
@@ -214,7 +214,7 @@ fn is_packed(bytes: &[u8]) -> bool {
     bytes.starts_with(&GZIP)
 }
 
-/// More CPUs or devices than any machine has: each is looked at beside the others.
+/// More CPUs or devices than any machine has: probes compare each with the others.
 fn outgrown(moment: &Moment) -> Option<String> {
     let cpus = match moment.files.get("/proc/stat") {
         Some(Raw::Text(text)) => text.lines().filter(|line| line.starts_with("cpu")).count(),
@@ -232,7 +232,7 @@ fn outgrown(moment: &Moment) -> Option<String> {
     }
 }
 
-/// What the types cannot say: there is a look, time goes forward, and it is of a machine that could be.
+/// What the types cannot ensure: there is a sample, time increases, and the machine is plausible.
 fn check(capture: Capture, path: &Path) -> Result<Capture> {
     let wrong = |why: &str| Error::NotABundle {
         path: path.to_owned(),
@@ -268,7 +268,7 @@ fn check(capture: Capture, path: &Path) -> Result<Capture> {
         && last.is_some_and(|last| last.at_s <= LONGEST_S);
     if !forward || !within {
         return Err(wrong(
-            "the times of its looks do not go forward from zero, or no machine runs so long",
+            "the times of its samples do not increase from zero, or are longer than any machine runs",
         ));
     }
     Ok(capture)
@@ -317,8 +317,8 @@ mod tests {
 
     #[test]
     fn what_is_no_bundle_is_refused_with_a_reason() {
-        assert!(refused(b"hello").contains("no JSON document"));
-        assert!(refused(b"{}").contains("does not say"));
+        assert!(refused(b"hello").contains("not a JSON document"));
+        assert!(refused(b"{}").contains("lacks the marker"));
         assert!(refused(br#"{"rungwise_capture":9}"#).contains("newer rungwise"));
         let packed = pack(&capture()).unwrap();
         assert!(refused(&packed[..packed.len() / 2]).contains("cut short"));
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn what_would_not_be_read_again_is_not_written() {
         let error = pack_within(&capture(), 100).unwrap_err();
-        assert!(error.to_string().contains("judge it here"), "{error}");
+        assert!(error.to_string().contains("judge the host here"), "{error}");
         let mut alike = capture();
         let blank = Raw::Text(" ".repeat(SMALL as usize));
         alike.moments[0]

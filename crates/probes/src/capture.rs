@@ -1,8 +1,8 @@
 //! A capture: the raw texts and answers of one window, as they were read.
 //!
-//! A moment is one look at the machine. Settings are in the last moment only, counters in the first and the
-//! last, and what changes quickly in all of them. Nothing is interpreted here: a file that could not be read
-//! is kept with the reason.
+//! A moment is one sample of the machine. Settings are in the last moment only, counters in the first and the last, and
+//! quickly changing values in all of them. Nothing is interpreted here: a file that could not be read is kept with the
+//! reason.
 
 use std::collections::BTreeMap;
 
@@ -15,27 +15,27 @@ use serde::{Deserialize, Serialize};
 pub struct Capture {
     /// The machine.
     pub machine: Machine,
-    /// Start of the first look, RFC 3339 in UTC; none where it was not recorded, as in a told host.
+    /// Start of the first full sample, RFC 3339 in UTC; none if it was not recorded, as in a told host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<String>,
-    /// The process that is judged, if one is.
+    /// The judged process, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
-    /// At least one look, oldest first.
+    /// Full samples, at least one, oldest first.
     pub moments: Vec<Moment>,
-    /// What was read often between the looks, oldest first: connections, and what the threads of services do.
+    /// Samples taken often between the full ones, oldest first: connections, and what the threads of services do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Moment>,
 }
 
 impl Capture {
-    /// Looks and samples alike, to change what they hold.
+    /// Full samples and those between them, to change their contents.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Moment> {
         self.moments.iter_mut().chain(&mut self.samples)
     }
 }
 
-/// The process that is judged.
+/// The judged process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Process id.
@@ -44,14 +44,14 @@ pub struct Process {
     pub name: String,
 }
 
-/// One look at the machine.
+/// One sample of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
-    /// Seconds since the first look.
+    /// Seconds since the first sample.
     pub at_s: f64,
     /// Files by path.
     pub files: BTreeMap<String, Raw>,
-    /// Answers by question, and what samplers saw: `tcp`, `devices`, `stacks`, `events`.
+    /// Answers by question, and results of samplers: `tcp`, `devices`, `stacks`, `events`.
     #[serde(default)]
     pub answers: BTreeMap<String, Reply>,
 }
@@ -69,7 +69,7 @@ pub enum Raw {
     },
 }
 
-/// An answer as it was given.
+/// An answer as received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {

@@ -1,4 +1,4 @@
-//! Entering into evidence what is there or is not: a value with its origin, or the reason in its place.
+//! Adds to the evidence a value with its origin, or the reason why it is missing.
 
 use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Reading, Subject, Value};
 
@@ -32,7 +32,7 @@ pub(crate) fn text(
     }
 }
 
-/// The growth of a counter per second of the window, times `unit`, with its course.
+/// The growth of a counter per second of the window, multiplied by `unit`, with its course.
 pub(crate) fn rate(
     evidence: &mut Evidence,
     key: &'static Key,
@@ -45,7 +45,7 @@ pub(crate) fn rate(
     evidence.series(key, subject, rate.per_s * unit, series, rate.origin(source));
 }
 
-/// The same of a file with several counters, with the name of this one there.
+/// The same for a file with several counters, with the name of this one.
 pub(crate) fn counter(
     evidence: &mut Evidence,
     key: &'static Key,
@@ -58,10 +58,10 @@ pub(crate) fn counter(
     evidence.series(key, subject, rate.per_s * unit, series, origin);
 }
 
-/// The same of time that passes at most once per second of the window: a share.
+/// The same for time that grows by at most one second per second: a share.
 ///
-/// A look takes some milliseconds, and its files are read a little after the time it is booked at, so the quotient
-/// may come out just above the one that it cannot exceed.
+/// A sample takes some milliseconds, and its files are read slightly after its recorded time, so the quotient may
+/// slightly exceed one.
 pub(crate) fn share(
     evidence: &mut Evidence,
     key: &'static Key,
@@ -75,7 +75,7 @@ pub(crate) fn share(
     evidence.series(key, subject, share(rate.per_s), series, origin);
 }
 
-/// Why this subject has no value.
+/// Records why this subject has no value.
 pub(crate) fn absent(
     evidence: &mut Evidence,
     key: &'static Key,
@@ -93,7 +93,7 @@ pub(crate) fn absent(
     });
 }
 
-/// Says why of those keys that have a value for no subject, and no reason yet.
+/// Records the reason for those keys that have neither a value nor a reason yet.
 pub(crate) fn unless_told(
     evidence: &mut Evidence,
     keys: &[&'static Key],
@@ -111,7 +111,7 @@ pub(crate) fn unless_told(
     }
 }
 
-/// The reason that all its subjects give, if they give the same.
+/// The reason of all subjects, if it is the same for all.
 fn of_all(evidence: &Evidence, key: &'static Key) -> Option<Absence> {
     let of_key = |reading: &&Reading| reading.key.id == key.id;
     let mut reasons = evidence

@@ -1,16 +1,16 @@
-//! What can go wrong with a bundle.
+//! Errors of bundles.
 
 use std::path::PathBuf;
 
 /// A bundle could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file system said no.
+    /// The file system reported an error.
     #[error(transparent)]
     File(#[from] rungwise_host::Error),
-    /// It is no bundle at all.
+    /// It is not a bundle.
     #[error(
-        "cannot read {path} as a capture: {why}; `rungwise capture -o host.rungwise` writes one"
+        "cannot read {path} as a capture: {why}; write one with `rungwise capture -o host.rungwise`"
     )]
     NotABundle {
         /// The file or folder.
@@ -20,51 +20,50 @@ pub enum Error {
     },
     /// A folder without a capture in it.
     #[error(
-        "cannot read {path} as a capture: it is a folder, and neither host.rungwise nor capture.json is a file in it; name the file"
+        "cannot read {path} as a capture: it is a folder without host.rungwise or capture.json; name the file"
     )]
     Folder {
         /// The folder.
         path: PathBuf,
     },
-    /// What was seen is more than is read of a capture.
+    /// The data exceed the size limit of a capture.
     #[error(
-        "cannot keep {} MiB as a capture: of one no more than {} MiB are read; judge it here: rungwise check",
+        "cannot write a capture of {} MiB: the limit is {} MiB; judge the host here with `rungwise check`",
         .bytes >> 20, .limit >> 20
     )]
     TooMuch {
-        /// What was seen.
+        /// Size of the data.
         bytes: u64,
-        /// The most that is read.
+        /// The limit.
         limit: u64,
     },
-    /// What was seen has more entries than are read of a capture.
+    /// The data exceed the limit of entries of a capture.
     #[error(
-        "cannot keep what was seen as a capture: it has {what}, and so many are not read again; judge it here: rungwise check"
+        "cannot write the capture: it has {what}, more than rungwise reads; judge the host here with `rungwise check`"
     )]
     TooManySeen {
-        /// Which: `more than 4000000 entries`.
+        /// The excess: `more than 4000000 entries`.
         what: String,
     },
-    /// It has more entries than a capture of any machine, and would fill memory.
+    /// It has more entries than a capture of any machine, and would exhaust memory.
     #[error(
-        "cannot read {path} as a capture: it has {what}, more than any capture has; it is damaged or made to fill memory"
+        "cannot read {path} as a capture: it has {what}, more than any real capture; it is damaged or made to exhaust memory"
     )]
     TooMany {
         /// The file.
         path: PathBuf,
-        /// Which: `more than 4000000 entries`.
+        /// The excess: `more than 4000000 entries`.
         what: String,
     },
-    /// It claims or has more than a capture of any machine.
+    /// It claims or contains more than a capture of any machine.
     #[error(
-        "cannot read {path} as a capture: it unpacks to more than {} MiB, more than any capture has; \
-         it is damaged or made to fill memory",
+        "cannot read {path} as a capture: it unpacks to more than {} MiB, more than any real capture; it is damaged or made to exhaust memory",
         .limit >> 20
     )]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// The most that is read.
+        /// The limit.
         limit: u64,
     },
     /// A later version wrote it.
@@ -76,7 +75,7 @@ pub enum Error {
         path: PathBuf,
         /// Its format.
         found: u32,
-        /// Ours.
+        /// The format of this version.
         known: u32,
     },
 }

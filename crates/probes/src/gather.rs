@@ -1,7 +1,7 @@
-//! Looks at a machine: reads the sources of all probes, each once, and keeps what was found as it is.
+//! Samples a machine: reads the sources of all probes, each once, and stores their contents unchanged.
 //!
-//! Nothing is opened for writing here, no rule table is listed by a tool that would create it, and nothing
-//! but the sources named by the probes is read. What cannot be read is kept with its reason.
+//! Nothing is opened for writing here, no rule table is listed by a tool that would create it, and only the sources
+//! named by the probes are read. What cannot be read is kept with the reason.
 
 mod chosen;
 mod sample;
@@ -23,7 +23,7 @@ use crate::groups::Groups;
 use crate::probe::{Source, What, When};
 use crate::{PROBES, Window, net, process};
 
-/// Looks per window, both ends included: three parts, so that what lasts can be told from what happened once.
+/// Full samples per window, both ends included: three parts, which distinguish a lasting condition from a single event.
 pub const LOOKS: u32 = 4;
 
 /// Suffix of a pattern whose files are not text; they are kept as lower-case hex.
@@ -36,13 +36,13 @@ const COUNT: &str = "#count";
 /// command line is ever stored.
 const ACTIVITY: &str = "#activity";
 
-/// Stands in a pattern for each process that has a told socket open.
+/// Placeholder for each process that has a listed socket open.
 const OWNER: &str = "{owner}";
 
 /// No file that a probe reads is this long on a healthy machine; a longer one is cut here.
 const LONGEST: usize = 16 << 20;
 
-/// Which look of a window.
+/// Position of a full sample in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// The first of several.
@@ -67,9 +67,9 @@ impl Look {
     }
 }
 
-/// Looks at a machine several times over `window` and gathers it all. With a window of zero there is one look.
+/// Samples a machine several times over `window` and gathers the results. With a window of zero there is one sample.
 ///
-/// `wait` sleeps until the next look and says whether to go on; when it says no, the look at hand is the last.
+/// `wait` sleeps until the next sample and returns whether to continue; if not, the current sample is the last.
 pub fn gather(
     host: &dyn Host,
     process: Option<Process>,

@@ -1,9 +1,9 @@
 //! Walks the trees of control groups, wherever they are mounted, and reads those groups that are limited.
 //!
-//! A group may have any name and lie at any depth. So the trees are taken from `mountinfo`, walked once at the first look,
-//! and of each group its settings are read; counters follow at each look, of those groups alone that a setting limits. On
-//! most machines these are few: a quota of none needs no counter. Walk and list are bounded, and what is cut is said.
-//! Source: kernel/cgroup/cgroup.c, Linux 6.18; Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
+//! A group may have any name and lie at any depth. So the trees are taken from `mountinfo`, walked once at the first
+//! look, and of each group its settings are read; counters follow at each look, of those groups alone that a setting
+//! limits. On most machines these are few: without a quota no counter is needed. Walk and list are limited, and cuts
+//! are reported. Source: kernel/cgroup/cgroup.c, Linux 6.18; Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -15,13 +15,13 @@ use rungwise_host::Host;
 use crate::capture::{Moment, Raw};
 use crate::gather::{Form, Look, raw, reason};
 
-/// Where the trees are mounted, as this tool sees it.
+/// Where the trees are mounted, in the mount namespace of rungwise.
 pub(crate) const OWN_MOUNTS: &str = "/proc/self/mountinfo";
 
-/// The same as the first process sees it, in whose mounts one may look from a namespace that has none.
+/// The mounts of the first process, for a mount namespace without control groups.
 pub(crate) const FIRST_MOUNTS: &str = "/proc/1/mountinfo";
 
-/// What leads to the files that the first process sees.
+/// Root of the file system of the first process.
 pub(crate) const FIRST_ROOT: &str = "/proc/1/root";
 
 /// Groups that are looked at in one tree. A node of Kubernetes has some four for each of its 110 pods.
@@ -202,7 +202,7 @@ pub fn files() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Where the trees are mounted, in the texts of a look; nothing where no text tells.
+/// Where the trees are mounted, from the texts of a sample; none if no text contains it.
 pub(crate) fn trees<'t>(text: impl Fn(&str) -> Option<&'t str>) -> Vec<Tree> {
     let mut trees = text(OWN_MOUNTS).map(cgroup::trees).unwrap_or_default();
     if trees.is_empty() {
@@ -364,7 +364,7 @@ impl Groups {
         while let Some((folder, depth)) = waiting.pop_front() {
             if seen == MOST_GROUPS || limited == MOST_LIMITED {
                 let failed = format!(
-                    "below {} more than {seen} control groups were found; the others were skipped",
+                    "{} has more than {seen} control groups; the others were skipped",
                     tree.point
                 );
                 moment
@@ -435,7 +435,7 @@ fn members(host: &dyn Host, moment: &mut Moment) {
     }
 }
 
-/// Stands in a capture for groups that were not looked at.
+/// Marks groups in a capture that were not read.
 pub(crate) fn cut(point: &str) -> String {
     format!("{point}/*")
 }

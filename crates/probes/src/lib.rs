@@ -1,7 +1,7 @@
 //! Host to Evidence. One file per probe, folders by subject.
 //!
-//! [`gather`] reads the sources of all probes into a [`Capture`]; [`evidence`] derives readings from it. The
-//! two halves never meet: the first knows nothing of meaning, the second nothing of machines.
+//! [`gather`] reads the sources of all probes into a [`Capture`]; [`evidence`] derives readings from it. The two halves
+//! are separate: the first interprets nothing, the second accesses no machine.
 
 pub mod bundle;
 pub mod capture;
@@ -104,7 +104,7 @@ pub static PROBES: &[&Probe] = &[
     &cpu::virtualisation::PROBE,
 ];
 
-/// What a capture says, by all probes.
+/// The evidence of all probes from a capture.
 pub fn evidence(capture: &Capture) -> Evidence {
     let window = Window::of(capture);
     let mut evidence = Evidence::over(window.seconds());

@@ -1,7 +1,7 @@
-//! What the load generator told of itself: the part of its report that says whose limit was measured.
+//! The load generator's own health: the part of its report that shows whose limit was measured.
 //!
-//! Nobody who looks at the machine can know it. A ladder measures and looks in one, and `check --load` is given the
-//! report; both put it beside what they saw, so that a capture tells it too.
+//! It cannot be read from the machine. A ladder measures and captures at once, and `check --load` reads the report;
+//! both store it with the capture.
 
 mod heaps;
 
@@ -15,11 +15,11 @@ use crate::enter;
 use crate::probe::{Cost, Probe};
 use crate::window::Window;
 
-/// Where it comes from, for people.
+/// Source shown to the user.
 const SOURCE: &str = "report of the load generator";
 
-/// What tells how latency is distributed.
-const TABLE: &str = "give the table of percentiles of a load over TCP: wrk2 --latency ... > load.txt, then rungwise check --load load.txt";
+/// Remedy for a missing latency distribution.
+const TABLE: &str = "for TCP, pass a percentile table: wrk2 --latency ... > load.txt, then rungwise check --load load.txt";
 
 /// The name of its answer in a capture.
 const ANSWER: &str = "load";
@@ -27,7 +27,7 @@ const ANSWER: &str = "load";
 /// `load-report`
 pub(crate) static PROBE: Probe = Probe {
     id: "load-report",
-    summary: "the load generator's own health: was it the limit",
+    summary: "the load generator's own health: whether it was the limit",
     cost: Cost::Free,
     needs: &[],
     sources: &[],
@@ -44,15 +44,15 @@ pub(crate) static PROBE: Probe = Probe {
         &keys::LATENCY_LOW_LOAD,
     ],
     derive,
-    doc: "It comes from a report of `rungwise load` that `check --load` is given, and from `tune` where the rules choose the \
-          rungs, which measures and looks in one. Its window is that of the generator: a report that was made at another time \
-          than the look says nothing of it. `check --load` tells when it ran, and does not take one of another day. The report of \
-          a second load that asks for less (`--light-load`) tells how the latency depends on the load, and may be of any time. \
-          In place of a report, `check --load` takes the table of percentiles that HdrHistogram prints (`wrk2 --latency`): it \
-          tells how latency is distributed, of a load over TCP too, and nothing of the generator.",
+    doc: "The report comes from `rungwise load` through `check --load`, or from `tune` with automatic rungs, which \
+        measures and captures at once. Its window is that of the generator: a report from another time does not \
+        describe the capture. `check --load` shows when the load ran, and refuses a report of another day. The report \
+        of a second load at a lower rate (`--light-load`) shows how latency depends on load, and may be from any \
+        time. Instead of a report, `check --load` accepts the percentile table that HdrHistogram prints (`wrk2 \
+        --latency`): it contains the latency distribution, also of a load over TCP, but not the generator's health.",
 };
 
-/// Puts what the generator told beside what was seen while it ran.
+/// Stores the generator's report with the capture taken while it ran.
 pub fn put(capture: &mut Capture, report: GeneratorReport) {
     if let Some(last) = capture.moments.last_mut() {
         let reply = Reply::Answer(Answer::Load(Box::new(report)));
@@ -60,7 +60,7 @@ pub fn put(capture: &mut Capture, report: GeneratorReport) {
     }
 }
 
-/// Says beside what was seen why the report says nothing of it: `why`, and after a semicolon what helps.
+/// Stores with the capture why the report does not describe it: `why`, and after a semicolon the remedy.
 pub fn refuse(capture: &mut Capture, why: String) {
     if let Some(last) = capture.moments.last_mut() {
         last.answers.insert(ANSWER.to_owned(), Reply::Failed(why));
@@ -90,7 +90,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// Somebody said why the report says nothing of this look.
+/// The capture records why the report does not describe it.
 fn was_refused(window: &Window<'_>) -> bool {
     let last = window.moments().last();
     last.is_some_and(|moment| moment.answers.contains_key(ANSWER))
@@ -198,23 +198,23 @@ fn of_the_client(client: &ClientHealth, load: &GeneratorReport, evidence: &mut E
     );
 }
 
-/// A load is light that asks for at most this share of the other's rate; between two that are nearly alike nothing shows.
+/// A load is light up to this share of the other's rate; two similar rates show no difference.
 const LIGHT: f64 = 0.5;
 
 /// The median at low load over that at high load.
 fn at_low_load(load: &GeneratorReport) -> Result<f64, Absence> {
-    const AGAIN: &str = "measure twice with `rungwise load udp ... --rate RATE --format json`, at a tenth of the rate and at the \
-                         full rate, then rungwise check --load full.json --light-load tenth.json";
+    const AGAIN: &str = "run `rungwise load udp ... --rate RATE --format json` at a tenth of the rate and at the full \
+        rate, then `rungwise check --load full.json --light-load tenth.json`";
     let absent = |why: String| Err(Absence::because(why).remedy(AGAIN));
     let Some(light) = load.light else {
-        return absent("it takes the latency at a lower rate too, and none was given".to_owned());
+        return absent("needs a second load report at a lower rate".to_owned());
     };
     let Some(per_s) = load.achieved_per_s else {
         return absent("the load report lacks the reply rate".to_owned());
     };
     if light.achieved_per_s > LIGHT * per_s {
         return absent(format!(
-            "the light load came to {:.0}/s and the other to {per_s:.0}/s: not less than half",
+            "the light load ran at {:.0}/s, more than half of the full load's {per_s:.0}/s",
             light.achieved_per_s
         ));
     }
@@ -240,14 +240,15 @@ fn none_given() -> Absence {
 
 fn no_table() -> Absence {
     Absence::because(
-        "it shows in the distribution of latency, of which the reports of `rungwise load` hold quantiles alone",
+        "needs the latency distribution; reports of `rungwise load` contain quantiles only",
     )
     .remedy(TABLE)
 }
 
 fn latencies_alone() -> Absence {
-    Absence::because("a table of percentiles contains latencies but no generator health")
-        .remedy("measure with `rungwise load`, or check the generator's CPU and sockets by hand")
+    Absence::because("a table of percentiles contains latencies but no generator health").remedy(
+        "measure with `rungwise load`, or check the generator's CPU use and sockets by hand",
+    )
 }
 
 fn no_reply() -> Absence {
@@ -256,19 +257,18 @@ fn no_reply() -> Absence {
 }
 
 fn older() -> Absence {
-    Absence::because("the load report comes from a version that did not record it")
+    Absence::because("the load report was written by a version that did not record it")
         .remedy("measure again with this version")
 }
 
 fn too_short() -> Absence {
-    Absence::because("the load was over before the generator's CPU time could be read")
-        .remedy("measure for a second or longer")
+    Absence::because("the load ended before the generator's CPU time could be read")
+        .remedy("measure for at least one second")
 }
 
 fn unnamed() -> Absence {
-    Absence::because("the load report does not say which process the server was").remedy(
-        "name it where generator and server share a machine: rungwise load udp --server-pid PID",
-    )
+    Absence::because("the load report does not name the server process")
+        .remedy("if generator and server share a machine, run `rungwise load udp --server-pid PID`")
 }
 
 #[cfg(test)]
@@ -360,8 +360,8 @@ mod tests {
         };
         assert_eq!(at_low_load(&report(Some(light(500.0)))), Ok(1.25));
         for (given, why) in [
-            (Some(light(501.0)), "not less than half"),
-            (None, "none was given"),
+            (Some(light(501.0)), "more than half"),
+            (None, "needs a second load report"),
         ] {
             let absence = at_low_load(&report(given)).unwrap_err();
             assert!(absence.reason.contains(why), "{}", absence.reason);
@@ -391,7 +391,7 @@ mod tests {
         for (key, why) in [
             (&keys::CLIENT_BUSY, "no generator health"),
             (&keys::CLIENT_CERTIFIED, "no generator health"),
-            (&keys::LATENCY_LOW_LOAD, "none was given"),
+            (&keys::LATENCY_LOW_LOAD, "needs a second load report"),
         ] {
             let missing = evidence.missing(key, &Subject::host());
             assert!(missing.why.reason.contains(why), "{missing:?}");

@@ -1,9 +1,9 @@
-//! What must not leave the machine: secrets always, addresses and names on request.
+//! Masks what must not leave the machine: secrets always, addresses and names on request.
 //!
-//! Bundles are shown to strangers. Probes read no environment, and of command lines the state in the title of a `PostgreSQL` backend; what
-//! is left are places where an administrator may have put a secret all the same, the kernel command line
-//! foremost. A secret is found by the name before it, as every scanner does, and its value is replaced.
-//! Addresses are replaced one for one, so that what belongs together still does.
+//! Bundles are passed to third parties. Probes read no environment, and of command lines only the state in the title of
+//! a `PostgreSQL` backend; an administrator may still have put a secret elsewhere, most likely on the kernel command
+//! line. A secret is found by the name before it, as in other secret scanners, and its value is replaced. Addresses are
+//! replaced one for one, so that equal addresses stay equal.
 
 mod secret;
 
@@ -78,7 +78,7 @@ pub fn secrets(capture: &mut Capture) {
     }
 }
 
-/// A process's mappings without the names of files: nobody needs them, and the kernel writes them so (`\075` for
+/// A process's mappings without file names: no rule needs them, and the kernel escapes them so (`\075` for
 /// `=`) that no secret is found in them.
 fn without_files(maps: &str) -> String {
     let mut named = maps.split("file=");
@@ -120,7 +120,7 @@ fn add(sum: &mut u64, count: u64) {
     *sum = sum.saturating_add(count);
 }
 
-/// Replaces addresses, MAC addresses and the host name by stand-ins, the same one for the same each time.
+/// Replaces addresses, MAC addresses and the host name by placeholders, consistently.
 pub fn addresses(capture: &mut Capture) {
     let hostname = std::mem::replace(&mut capture.machine.hostname, HOST.to_owned());
     let mut known = StandIns {

@@ -22,7 +22,7 @@ impl Probe {
             let _ = writeln!(page, "| {} | {} |", what(source), when(source));
         }
         if self.sources.is_empty() {
-            page += "| what a sampler saw | during the window |\n";
+            page += "| samplers | during the window |\n";
         }
         page += "\n## What it yields\n\n| key | of | unit | meaning |\n|---|---|---|---|\n";
         for key in self.yields {
@@ -31,7 +31,7 @@ impl Probe {
         page
     }
 
-    /// What it needs, in words.
+    /// Its requirements as text.
     pub fn needs_words(&self) -> String {
         let words: Vec<&str> = self
             .needs
@@ -39,7 +39,7 @@ impl Probe {
             .map(|need| match need {
                 Need::Root => "root",
                 Need::Perf => "perf_event_open for the whole machine",
-                Need::Tracefs => "tracefs, which is mounted for the tool alone",
+                Need::Tracefs => "tracefs, mounted in a private mount namespace",
             })
             .collect();
         if words.is_empty() {
@@ -51,11 +51,11 @@ impl Probe {
 }
 
 impl Cost {
-    /// What it means, in words.
+    /// Its cost as text.
     pub fn words(self) -> &'static str {
         match self {
             Cost::Free => "free",
-            Cost::Cheap => "cheap: grows with CPUs, devices or processes",
+            Cost::Cheap => "cheap: proportional to CPUs, devices or processes",
             Cost::Sampled => "sampled: interrupts the machine at a chosen rate",
         }
     }
@@ -76,23 +76,21 @@ fn what(source: &Source) -> String {
     match source.what {
         What::Files(pattern) => format!("`{pattern}`"),
         What::Running(pattern) => format!("`{pattern}` of threads that ran"),
-        What::Groups => {
-            "control groups: settings of all, counters of those that are limited".to_owned()
-        }
+        What::Groups => "control groups: settings of all, counters of limited ones".to_owned(),
         What::Ask(question) => format!("the kernel's answer: {question:?}").to_lowercase(),
     }
 }
 
 fn when(source: &Source) -> &'static str {
     match (source.what, source.when) {
-        (_, When::Begin) => "once, at the begin",
+        (_, When::Begin) => "once, at the start",
         (_, When::Once) => "once, at the end",
         (What::Running(_), _) => "at each sample after the first",
         (_, When::Ends) => "at both ends of the window",
         (_, When::Often) => {
-            "twenty times and more, in between; threads of services up to 210 times"
+            "at least 20 times between the full samples; threads of services up to 210 times"
         }
-        (_, When::Each) => "four times: at both ends and between",
+        (_, When::Each) => "four times (full samples): at both ends and in between",
     }
 }
 

@@ -1,9 +1,9 @@
-//! A probe: what it reads, what that costs, and how the raw texts become evidence.
+//! A probe: what it reads, what that costs, and how it derives evidence from the raw texts.
 //!
-//! Gathering and judging are apart. A probe only *names* its sources; one gatherer reads them all, each
-//! once however many probes want it, and keeps the raw text. Then `derive`, a pure function, makes evidence
-//! of it. So a probe cannot change the machine, a capture holds just what the probes read, and judging a
-//! capture on a plane is the same code as judging this host.
+//! Gathering and judging are apart. A probe only *names* its sources; one gatherer reads them all, each once however
+//! many probes want it, and keeps the raw text. Then `derive`, a pure function, derives evidence from it. So a probe
+//! cannot change the machine, a capture contains exactly what the probes read, and the same code judges a capture
+//! offline and this host.
 
 use rungwise_model::evidence::{Evidence, Key};
 use rungwise_model::kernel::Question;
@@ -15,7 +15,7 @@ use crate::window::Window;
 pub struct Probe {
     /// Named after its source: `proc-net-snmp`.
     pub id: &'static str,
-    /// One line: what it tells.
+    /// One line: what it reads.
     pub summary: &'static str,
     /// What reading costs.
     pub cost: Cost,
@@ -23,7 +23,7 @@ pub struct Probe {
     pub needs: &'static [Need],
     /// What is read, and when.
     pub sources: &'static [Source],
-    /// The keys it yields, or says why not.
+    /// The keys it yields, or for which it gives a reason.
     pub yields: &'static [&'static Key],
     /// Raw texts to evidence. Pure; never panics; for each key of `yields` a value or an absence.
     pub derive: fn(&Window<'_>, &mut Evidence),
@@ -65,11 +65,13 @@ pub struct Source {
 /// What to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
-    /// Files: `*` stands for a part of a name within one folder, `{pid}` for the process that is judged
-    /// (without one, the source is left out), `{service}` for each process that serves clients or works, `{owner}` for each process that has a told socket open.
+    /// Files: `*` stands for a part of a name within one folder, `{pid}` for the judged process (without one, the
+    /// source is skipped), `{service}` for each process that serves clients or uses CPU, `{owner}` for each process
+    /// that has a listed socket open.
     Files(&'static str),
-    /// Files of the threads of the judged process, beside their `schedstat`: of those alone that ran or waited to run
-    /// since the look before (a setting, read once: since the first look). Of the others nothing has changed.
+    /// Files of the threads of the judged process, next to their `schedstat`: only of threads that ran or waited to run
+    /// since the previous full sample (a setting, read once: since the first one). The files of other threads have not
+    /// changed.
     Running(&'static str),
     /// Control groups, at whatever depth: of each its settings, and its counters where a setting limits it.
     Groups,
@@ -77,23 +79,23 @@ pub enum What {
     Ask(Question),
 }
 
-/// When to read it. In this order, so that what several probes name is read as the one does that wants most of it.
+/// When to read it. In this order, so that a source named by several probes is read as often as the most demanding one needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
-    /// At both ends and between: counters and queue lengths of which the course matters.
+    /// At both ends and in between: counters and queue lengths whose course matters.
     Each,
-    /// At both ends: counters that are dear to read.
+    /// At both ends: counters that are expensive to read.
     Ends,
-    /// Once, at the begin of the window: what it began with.
+    /// Once, at the start of the window: the initial state.
     Begin,
     /// Once, at the end of the window: settings.
     Once,
-    /// Some seven times between each two looks: what lasts for milliseconds, of the few processes that serve clients or work.
+    /// Some seven times between two full samples: what lasts for milliseconds, of the few processes that serve clients or use CPU.
     Often,
 }
 
 impl Source {
-    /// Files that are read at the begin of the window.
+    /// Files that are read at the start of the window.
     pub const fn begin(pattern: &'static str) -> Self {
         Self {
             what: What::Files(pattern),
@@ -117,7 +119,7 @@ impl Source {
         }
     }
 
-    /// Files that are read at each look.
+    /// Files that are read in each full sample.
     pub const fn each(pattern: &'static str) -> Self {
         Self {
             what: What::Files(pattern),

@@ -1,7 +1,7 @@
-//! Values that rungwise itself set and that are to hold still, from its open journals.
+//! Values that rungwise itself set and that should still be in force, from its open journals.
 //!
-//! Whoever looks at the machine reads the journals, since they belong to the engine of the knobs; what they
-//! hold becomes an answer like any other, so that a capture tells it too.
+//! The caller reads the journals, since they belong to the knob engine; their contents become an answer like any other
+//! and are stored in the capture.
 
 use rungwise_model::evidence::{Evidence, Kind, Origin, Subject};
 use rungwise_model::kernel::Answer;
@@ -10,13 +10,13 @@ use rungwise_model::keys;
 use crate::probe::{Cost, Probe};
 use crate::window::Window;
 
-/// Where it comes from, for people.
+/// Source shown to the user.
 const SOURCE: &str = "open journals of rungwise";
 
 /// `kept-settings`
 pub(crate) static PROBE: Probe = Probe {
     id: "kept-settings",
-    summary: "what `knob apply` has in force, and whether it still holds",
+    summary: "values set by `knob apply`, and whether they are still in force",
     cost: Cost::Free,
     needs: &[],
     sources: &[],
@@ -61,7 +61,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// A target in few words: `irq/41` of `/proc/irq/41/smp_affinity_list`.
+/// A short name of a target: `irq/41` of `/proc/irq/41/smp_affinity_list`.
 fn place(target: &str) -> &str {
     target
         .strip_prefix("/proc/")

@@ -1,5 +1,5 @@
-//! The sysctls that a network service may depend on, one reading each: no rule reads them here, but `compare`
-//! tells where two hosts differ.
+//! The sysctls that a network service may depend on, one reading each: no rule reads them, but `compare` shows where
+//! two hosts differ.
 //!
 //! A list and no pattern: some files below `/proc/sys` hold secrets (`tcp_fastopen_key`), and some do something
 //! when read (`vm/stat_refresh`). Source: Documentation/admin-guide/sysctl and Documentation/networking/ip-sysctl.rst
@@ -15,17 +15,17 @@ const ROOT: &str = "/proc/sys/";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-sys",
-    summary: "sysctls of the kernel, the network and memory, as they are set",
+    summary: "current sysctls of the kernel, the network and memory",
     cost: Cost::Free,
     needs: &[],
     sources: SOURCES,
     yields: &[&keys::SYSCTL_VALUE],
     derive,
     doc: "\
-Each sysctl that a knob turns or that the tuning guides of the field name, as one reading. What this kernel does not \
-have is not there; between two hosts that is a difference as well. Many belong to the network namespace of the \
-reader, and a container sees fewer of them. Source: Documentation/admin-guide/sysctl and \
-Documentation/networking/ip-sysctl.rst of Linux 6.18.",
+Each sysctl that a knob turns or that common tuning guides name, as one reading. Sysctls that this kernel lacks are \
+missing; between two hosts that is a difference as well. Many belong to the network namespace of the reader, and a \
+container sees fewer of them. Source: Documentation/admin-guide/sysctl and Documentation/networking/ip-sysctl.rst of \
+Linux 6.18.",
 };
 
 macro_rules! sources {

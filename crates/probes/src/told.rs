@@ -1,18 +1,18 @@
 //! A told host: a capture as texts that people read, write and review.
 //!
 //! A folder with `capture.json` (the machine, the process that is judged, the host that it is like) and texts.
-//! In a text, a line `@ SECONDS WHAT` begins what stood there at that look, up to the next such line:
+//! In a text, a line `@ SECONDS WHAT` starts the contents of that source in that sample, up to the next such line:
 //!
 //! ```text
 //! Before the first mark stands the story.
-//! @ 0,10 /proc/sys/net/core/netdev_budget                     the same at two looks
+//! @ 0,10 /proc/sys/net/core/netdev_budget                     the same in two samples
 //! @ 10 /sys/class/net/eth0/queues/rx-{0-19}/rps_cpus          the same in twenty files
 //! @ 10 /proc/schedstat ENOENT                                 a file that could not be read, and why
 //! @ 10 audit                                                  an answer, as JSON
 //! ```
 //!
-//! Texts are read in the order of their names, and the later word counts. So a host that is `like` another is
-//! told by what differs.
+//! Texts are read in the order of their names, and later ones take precedence. So a host that is `like` another lists
+//! only the differences.
 
 use std::path::Path;
 
@@ -27,10 +27,10 @@ use crate::{Error, Result};
 /// What makes a folder a told host.
 pub(crate) const ABOUT: &str = "capture.json";
 
-/// What a mark begins with; no file that a probe reads has a line that does.
+/// Start of a mark; no file that a probe reads has such a line.
 const MARK: &str = "@ ";
 
-/// No text is longer that a person wrote; it is 64 MiB.
+/// Limit of a text: 64 MiB, longer than any written by hand.
 const LONGEST: u64 = 64 << 20;
 
 /// The most that one range stands for: more than any machine has CPUs.
@@ -85,10 +85,10 @@ fn texts(folder: &Path, capture: &mut Capture) -> Result<()> {
     Ok(())
 }
 
-/// Reads a file of the folder itself: a stranger's link leads nowhere, and a pipe of his is not waited for.
+/// Reads a file of the folder itself: links are not followed and pipes not opened, since the folder may be untrusted.
 fn own(path: &Path) -> Result<Vec<u8>> {
     if !files::is_plain(path) {
-        return Err(wrong(path, "it is a link or no plain file".to_owned()));
+        return Err(wrong(path, "it is a link or not a regular file".to_owned()));
     }
     let bytes = files::read_at_most(path, LONGEST + 1)?;
     if bytes.len() as u64 > LONGEST {
@@ -115,20 +115,20 @@ pub fn tell(text: &str, capture: &mut Capture) -> std::result::Result<(), String
         let because = |why: &str| format!("\"{MARK}{mark}\": {why}");
         let mut words = mark.splitn(3, ' ');
         let (Some(times), Some(what)) = (words.next(), words.next()) else {
-            return Err(because("a mark has a time and a file or question"));
+            return Err(because("a mark needs a time and a file or question"));
         };
         let failed = words.next().map(str::to_owned);
         let seconds: Vec<f64> = times
             .split(',')
             .map(|time| time.parse().ok().filter(|at: &f64| at.is_finite()))
             .collect::<Option<_>>()
-            .ok_or_else(|| because("times are seconds, with commas between"))?;
+            .ok_or_else(|| because("times must be seconds, separated by commas"))?;
         if what.starts_with('/') {
             let raw = match failed {
                 Some(failed) => Raw::Failed { failed },
                 None => Raw::Text(format!("{}\n", body.trim_end_matches('\n'))),
             };
-            let paths = spread(what).ok_or_else(|| because("a range is {0-19}"))?;
+            let paths = spread(what).ok_or_else(|| because("write a range as {0-19}"))?;
             for at_s in seconds {
                 let moment = look(capture, at_s);
                 for path in &paths {

@@ -1,15 +1,15 @@
-//! What was read of another network namespace than the one in question: it is taken out of a capture, with the reason in its
-//! place, so that no rule passes on the files of somebody else.
+//! Data of another network namespace than the one in question: removed from a capture, with the reason in its place, so
+//! that no rule judges foreign files.
 
 use crate::capture::{Capture, Raw, Reply};
 use crate::probe::What;
 use crate::{PROBES, gather};
 use rungwise_model::kernel::Question;
 
-/// What cannot be seen of the network namespace in question.
+/// What cannot be read of the network namespace in question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
-    /// Its devices below `/sys`, which shows those of whoever mounted it.
+    /// Its devices below `/sys`, which shows the namespace that mounted it.
     Sys,
     /// All of it: its sockets, counters, settings and devices.
     All,
@@ -41,7 +41,7 @@ impl Unseen {
     }
 }
 
-/// Takes out of `capture` what is `unseen`; `why` stands in its place, a reason and what helps with `; ` between.
+/// Removes from `capture` what is `unseen` and puts `why` in its place: a reason and a remedy, separated by `; `.
 pub fn hide(capture: &mut Capture, unseen: Unseen, why: &str) {
     let failed = why.to_owned();
     for moment in capture.all_mut() {

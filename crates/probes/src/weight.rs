@@ -1,6 +1,6 @@
-//! How much memory a JSON document of ours may take when it is read, told from its bytes as they pass.
+//! How much memory a JSON document of ours may take when it is read, estimated from its bytes as they pass.
 //!
-//! Bytes alone do not tell: of six bytes, `"a":1,`, a map makes a node of a hundred. So entries are counted: each key of
+//! The number of bytes is not enough: of six bytes, `"a":1,`, a map makes a node of a hundred. So entries are counted: each key of
 //! an object and each element of an array. Of a socket that stands where sockets stand nothing is kept but its own
 //! fields, so it has a weight of its own: a host may have 100,000 of them, with 40 keys each, in each of four looks.
 

@@ -1,4 +1,4 @@
-//! A capture as probes see it: texts by path, and counters as rates between looks.
+//! A capture as probes see it: texts by path, and counters as rates between samples.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ pub struct Window<'a> {
     capture: &'a Capture,
 }
 
-/// What a counter did between the looks.
+/// A counter over the full samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
     /// First and last value.
     pub ends: (f64, f64),
-    /// Growth from the first to the last look.
+    /// Growth from the first to the last full sample.
     pub delta: f64,
     /// Growth per second over the whole window.
     pub per_s: f64,
-    /// Growth per second between each two looks.
+    /// Growth per second between consecutive full samples.
     pub series: Vec<f64>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Window<'a> {
         self.capture
     }
 
-    /// Length in seconds; 0 with a single look.
+    /// Length in seconds; 0 with a single sample.
     pub fn seconds(&self) -> f64 {
         match (self.capture.moments.first(), self.capture.moments.last()) {
             (Some(first), Some(last)) => (last.at_s - first.at_s).max(0.0),
@@ -57,12 +57,12 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The looks, oldest first.
+    /// The full samples, oldest first.
     pub fn moments(&self) -> &'a [Moment] {
         &self.capture.moments
     }
 
-    /// The looks and the samples between them, oldest first.
+    /// The full samples and those between them, oldest first.
     pub fn often(&self) -> Vec<&'a Moment> {
         let mut all: Vec<_> = self.capture.moments.iter().collect();
         all.extend(&self.capture.samples);
@@ -70,13 +70,13 @@ impl<'a> Window<'a> {
         all
     }
 
-    /// The text of a file at the last look.
+    /// The text of a file in the last full sample.
     pub fn text(&self, path: &str) -> Result<&'a str, Absence> {
         let last = self.moments().last().ok_or_else(nothing_read)?;
         text_of(last, path)
     }
 
-    /// The text of a file at every look that has it, with the time of the look; why not, if none has.
+    /// The text of a file in every full sample that has it, with the time of the sample; the reason, if none has.
     pub fn texts(&self, path: &str) -> Result<Vec<(f64, &'a str)>, Absence> {
         let texts: Vec<_> = self
             .moments()
@@ -90,7 +90,7 @@ impl<'a> Window<'a> {
         Ok(texts)
     }
 
-    /// Paths of the last look that match `pattern`, each with what its stars stand for.
+    /// Paths of the last full sample that match `pattern`, each with the matches of its stars.
     pub fn matching(&self, pattern: &str) -> Vec<(&'a str, Vec<&'a str>)> {
         // Everything before the first star is common to all matches, so only that part of the map is walked.
         let fixed = pattern.split('*').next().unwrap_or_default();
@@ -114,7 +114,7 @@ impl<'a> Window<'a> {
         found
     }
 
-    /// Why nothing matches `pattern`, where its folder could not be listed, was not looked into or is not mounted.
+    /// Why nothing matches `pattern`, if its folder could not be listed, was not read or is not mounted.
     pub fn unlisted(&self, pattern: &str) -> Option<Absence> {
         let last = self.moments().last()?;
         match last.files.get(pattern) {
@@ -124,13 +124,13 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The answer to a question at the last look.
+    /// The answer to a question in the last full sample.
     pub fn answer(&self, name: &str) -> Result<&'a Answer, Absence> {
         let last = self.moments().last().ok_or_else(nothing_read)?;
         answer_of(last, name)
     }
 
-    /// The answer at every look that has it, with the time of the look.
+    /// The answer in every full sample that has it, with the time of the sample.
     pub fn answers(&self, name: &str) -> Result<Vec<(f64, &'a Answer)>, Absence> {
         let answers: Vec<_> = self
             .moments()
@@ -146,8 +146,8 @@ impl<'a> Window<'a> {
 
     /// Counters of one file as rates. `parse` makes a map of counters of one text.
     ///
-    /// A counter that both ends do not have is left out; one that went backwards (a reset, a device that
-    /// was made anew) as well, since nothing is known of it.
+    /// A counter missing at either end is omitted; so is one that went backwards (a reset, a device created anew),
+    /// since its growth is unknown.
     pub fn rates<K: Ord>(
         &self,
         path: &str,
@@ -177,10 +177,8 @@ impl<'a> Window<'a> {
 
     fn no_rates(&self, why: Absence) -> Absence {
         if self.moments().len() < 2 {
-            return Absence::because(
-                "the window has one sample only, and a rate needs both its ends",
-            )
-            .remedy("look for some seconds: --for 10s");
+            return Absence::because("the window has only one sample, and a rate needs two")
+                .remedy("observe for some seconds: --for 10s");
         }
         why
     }
@@ -192,7 +190,7 @@ fn rates<K: Ord>(mut looks: Vec<(f64, BTreeMap<K, f64>)>) -> Result<BTreeMap<K, 
     let seconds = looks.first().map_or(0.0, |(began, _)| ended - began);
     if seconds <= 0.0 {
         return Err(Absence::because(
-            "it was read once, and a rate needs both ends of its window",
+            "it was read once, and a rate needs two samples",
         ));
     }
     let rate = |key: &K, end: f64| -> Option<Rate> {
@@ -246,7 +244,7 @@ fn unmounted(moment: &Moment, path: &str, failed: &str) -> Option<Absence> {
     let top = path.split('/').nth(1)?;
     (failed == "ENOENT" && !shows(moment, &format!("/{top}/"))).then(|| {
         Absence::because(format!("/{top} is not mounted here"))
-            .remedy(format!("mount it, or look from where /{top} is"))
+            .remedy(format!("mount it, or run rungwise where /{top} is mounted"))
     })
 }
 
@@ -259,7 +257,7 @@ pub(crate) fn shows(moment: &Moment, folder: &str) -> bool {
         .any(|(_, raw)| matches!(raw, Raw::Text(_)))
 }
 
-/// What an error of the kernel means for a reader, and what helps.
+/// The reason and the remedy for an error of the kernel.
 fn refusal(what: &str, failed: &str) -> Absence {
     match failed {
         "ENOENT" => Absence::because(format!("this kernel has no {what}")),
@@ -268,7 +266,7 @@ fn refusal(what: &str, failed: &str) -> Absence {
         }
         // Netlink is what is asked; a kernel has it, and a sandbox may not.
         "EAFNOSUPPORT" => Absence::because(format!("{what}: netlink sockets are refused here"))
-            .remedy("run outside the sandbox that refuses them"),
+            .remedy("run outside the sandbox that blocks them"),
         "EOPNOTSUPP" | "EINVAL" => Absence::because(format!(
             "{what}: not reported by the device or kernel ({failed})"
         )),
@@ -280,9 +278,9 @@ fn refusal(what: &str, failed: &str) -> Absence {
     }
 }
 
-/// Why an answer tells nothing that stands where the one to another question belongs.
+/// Why an answer of another kind than its question is ignored.
 ///
-/// Neither this host nor its captures have it so: a capture was changed by hand, or made by another version.
+/// Captures of this host never contain this: the capture was edited by hand, or written by another version.
 pub(crate) fn misplaced(asked: &str, found: &Answer) -> Absence {
     let kind = match found {
         Answer::Tcp(_) => "TCP sockets",
@@ -312,7 +310,7 @@ fn nothing_read() -> Absence {
     Absence::because("nothing was read")
 }
 
-/// What the stars of `pattern` stand for in `path`; a star never spans a slash.
+/// The matches of the stars of `pattern` in `path`; a star never spans a slash.
 pub(crate) fn stars<'p>(pattern: &str, path: &'p str) -> Option<Vec<&'p str>> {
     let mut found = Vec::new();
     let mut wanted = pattern.split('/');

@@ -1,4 +1,4 @@
-//! What a report is made of: a list of blocks that know nothing of HTML or ANSI.
+//! The parts of a report: a list of blocks, independent of HTML and ANSI.
 //!
 //! A new kind of block is one variant here and one arm in each renderer; the compiler lists the
 //! arms. Charts carry values and not pixels, and each has the table that it draws.
@@ -10,7 +10,7 @@ use crate::scale::{Axis, Unit};
 /// One piece of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// A heading; what follows belongs to it up to the next.
+    /// A heading; the blocks up to the next heading belong to it.
     Section {
         /// Anchor, unique in the report.
         id: &'static str,
@@ -49,7 +49,7 @@ pub enum Block {
     },
     /// What the rules say; a terminal shows the first lines of each.
     Cards(Vec<Card>),
-    /// More than a terminal should print: there one paragraph stands for it, elsewhere it is whole.
+    /// Too long for a terminal, which prints one paragraph instead; other formats show all of it.
     Long {
         /// What a terminal prints instead; nothing where it is empty.
         brief: String,
@@ -60,7 +60,7 @@ pub enum Block {
     },
 }
 
-/// What one rule says of a subject, with all it rests on.
+/// The finding of one rule on a subject, with its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
     /// How much it matters.
@@ -71,17 +71,17 @@ pub struct Card {
     pub rule: String,
     /// Subject and grades, in short pieces.
     pub tags: Vec<String>,
-    /// What is expected of the change, marked as an estimate; empty where nothing is.
+    /// The estimated effect of the change, marked as an estimate; empty where there is none.
     pub estimate: String,
-    /// What the wish is expected to bring, and what newer releases have for it; as whole sentences.
+    /// The expected effect of the wanted value, and what newer releases offer; as whole sentences.
     pub notes: Vec<String>,
-    /// What may be turned, most wanted first.
+    /// Knobs to change, the most useful first.
     pub turns: Vec<Turning>,
-    /// The raw lines it rests on.
+    /// The raw lines of its evidence.
     pub evidence: Vec<String>,
-    /// What would prove it wrong; empty where that is not said.
+    /// The check that would refute it; empty where there is none.
     pub refuted_by: String,
-    /// The command that tells more.
+    /// The command that explains it.
     pub explain: String,
     /// The same of other subjects.
     pub also: Vec<Card>,
@@ -89,20 +89,20 @@ pub struct Card {
     pub short: bool,
 }
 
-/// A knob with the way it may be turned.
+/// A knob with its current and wanted values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turning {
     /// The knob and what it belongs to.
     pub knob: String,
-    /// How it stands.
+    /// Its current value.
     pub from: String,
-    /// The wish.
+    /// The wanted value.
     pub to: String,
-    /// The command that shows what would change; empty where a person has to choose first.
+    /// The command that shows what would change; empty where you have to choose first.
     pub command: String,
 }
 
-/// What a piece means to the reader. Never shown by colour alone.
+/// The meaning of a piece for the reader. Never shown by colour alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// Nothing in particular.
@@ -127,7 +127,7 @@ pub struct Verdict {
     pub sentence: String,
     /// Where, when and on what, in short pieces.
     pub context: Vec<String>,
-    /// What the reader should know before believing it, with the section that tells more.
+    /// Caveats, each with the section that has the details.
     pub caveats: Vec<(String, &'static str)>,
 }
 
@@ -177,7 +177,7 @@ pub struct Column {
     pub key: &'static str,
     /// Set flush right.
     pub numeric: bool,
-    /// What the raw numbers are measured in, where documents tell it.
+    /// The unit of the raw numbers, where documents record it.
     pub unit: Option<evidence::Unit>,
     /// Left out first in a narrow terminal; 0 stays.
     pub rank: u8,
@@ -238,7 +238,7 @@ pub struct Cell {
     pub text: String,
     /// A second, quieter line.
     pub note: Option<String>,
-    /// For machines; the text stands in where it is absent.
+    /// For machines; the text is used where it is absent.
     pub raw: Option<f64>,
     /// Its meaning.
     pub tone: Tone,
@@ -312,9 +312,9 @@ pub enum Plot {
     Bars(Bars),
     /// Shares of many like things, side by side.
     Map(Map),
-    /// Stations of a way, and what was lost at each.
+    /// Stages of a path, and the loss at each.
     Steps(Steps),
-    /// How often each size of a thing came.
+    /// A histogram of sizes.
     Columns(Columns),
     /// What took the time, step by step.
     Layers(Layers),
@@ -325,9 +325,9 @@ pub enum Plot {
 pub struct Intervals {
     /// What the change is of.
     pub quantity: String,
-    /// What lies left and right of zero, in one word each.
+    /// The meaning of left and right of zero, in one word each.
     pub sides: (&'static str, &'static str),
-    /// Of changes smaller than this the noise hides more than one in five.
+    /// Smaller changes are missed more than one time in five because of noise.
     pub band: Option<f64>,
     /// Name of the reference, where rows have one.
     pub reference: Option<String>,
@@ -342,28 +342,28 @@ pub struct IntervalRow {
     pub number: usize,
     /// The change in words.
     pub title: String,
-    /// What it holds for, how it was judged.
+    /// Its scope and how it was judged.
     pub tags: Vec<String>,
     /// The rate it reached.
     pub value: String,
     /// Point, low, high, as fractions.
     pub change: Option<(f64, f64, f64)>,
-    /// What stands in the picture where there is no change to show.
+    /// Text of the row where there is no change to show.
     pub instead: String,
-    /// What became of it.
+    /// Its outcome.
     pub mark: Mark,
-    /// Somebody else's rate and change for the same step.
+    /// The reference rate and change for the same step.
     pub reference: Option<ReferenceMark>,
 }
 
-/// Somebody else's figure for a row.
+/// A reference figure for a row, measured by others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReferenceMark {
-    /// Their rate.
+    /// The reference rate.
     pub value: String,
-    /// Their factor over the step before.
+    /// The reference factor over the step before.
     pub factor: Option<f64>,
-    /// Our sign and theirs differ.
+    /// Our sign and the reference sign differ.
     pub sign_differs: bool,
 }
 
@@ -382,7 +382,7 @@ pub struct Dots {
     pub from_s: f64,
     /// End of the time axis, seconds.
     pub until_s: f64,
-    /// A reader may look closer where a script runs. All such pictures of a report have one time axis.
+    /// A script may zoom it. All such pictures of a report share one time axis.
     pub zooms: bool,
     /// The dots.
     pub series: Vec<Series>,
@@ -442,11 +442,11 @@ pub struct Span {
     pub label: String,
     /// The whole name.
     pub title: String,
-    /// Its meaning; a plain one is shaded only to be told from its neighbours.
+    /// Its meaning; a plain one is shaded only to separate it from its neighbours.
     pub tone: Tone,
 }
 
-/// Shares of the time in steps of equal length along a time axis. A reader may look closer, as with [`Dots::zooms`].
+/// Shares of the time in steps of equal length along a time axis. It may be zoomed, as with [`Dots::zooms`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layers {
     /// What the shares are of.
@@ -522,7 +522,7 @@ pub struct Bar {
     pub label: String,
     /// One value per part.
     pub values: Vec<f64>,
-    /// What stands at its end.
+    /// Text at its end.
     pub total: String,
 }
 
@@ -559,16 +559,16 @@ pub struct MapRow {
     pub words: Vec<String>,
 }
 
-/// The stations in the order of the way.
+/// The stages in the order of the path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
     /// What is lost.
     pub quantity: String,
-    /// The stations.
+    /// The stages.
     pub steps: Vec<Step>,
 }
 
-/// One station.
+/// One stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// Its name.
@@ -577,11 +577,11 @@ pub struct Step {
     pub counts: String,
     /// What was lost.
     pub loss: Loss,
-    /// What the number leaves out, or where it was.
+    /// What the number excludes, or where the loss was.
     pub note: String,
 }
 
-/// What a station lost.
+/// The loss at a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
     /// Nothing.
@@ -593,13 +593,13 @@ pub enum Loss {
         /// All of the window.
         total: f64,
     },
-    /// Nothing is lost here, but this share of the room is taken.
+    /// Nothing is lost here, but this share of the queue is full.
     Filled(f64),
-    /// Not known, and why.
+    /// Unknown, and why.
     Unknown(String),
 }
 
-/// How often each size of a thing came: columns of unequal width on a logarithmic axis, side by side.
+/// A histogram of sizes: columns of unequal width on a logarithmic axis, side by side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     /// What the sizes are.

@@ -1,5 +1,5 @@
-//! The report of `capacity gc`: what would be first, then how far the model is from the log itself, then when the next
-//! collections come.
+//! The report of `capacity gc`: the prediction first, then the deviation of the model from the log, then when the next
+//! collections occur.
 
 use rungwise_model::capacity::{CapacityGcReport, Estimate, Figure, Layout, Quantity, WhatIf};
 
@@ -27,15 +27,15 @@ pub fn blocks(report: &CapacityGcReport) -> Vec<Block> {
     }
     let from_log = report.now.iter().any(|figure| figure.measured.is_some());
     let title = if from_log {
-        "The log by the model"
+        "Model vs. log"
     } else {
-        "What the collections will be"
+        "Predicted collections"
     };
     blocks.push(section("now", title));
     if from_log {
         blocks.push(Block::Prose(
-            "What the model makes of the log's own sizes. How far that is from what the log says is how far to trust the rest. \
-             Intervals, pauses and their share are those of all collections in the log; the model leaves out the first ones, \
+            "The model applied to the log's own sizes. Its deviation from the log shows how far to trust the prediction. \
+             Intervals, pauses and their share cover all collections in the log; the model leaves out the first ones, \
              which are warm-up."
                 .to_owned(),
         ));
@@ -43,10 +43,7 @@ pub fn blocks(report: &CapacityGcReport) -> Vec<Block> {
     blocks.push(Block::Table(own(&report.now, from_log)));
     blocks.extend(reasons(&report.now));
     if !report.next.is_empty() {
-        blocks.push(section(
-            "next",
-            "The next collections, from the end of the log",
-        ));
+        blocks.push(section("next", "Next collections after the log"));
         blocks.push(Block::Table(next(report)));
         let reasons = report
             .next
@@ -80,14 +77,14 @@ fn verdict(report: &CapacityGcReport) -> Verdict {
     } else {
         if let Some(interval) = estimate(&report.now, Quantity::YoungIntervalS) {
             sentences.push(format!(
-                "a young collection every {}, {} a minute",
+                "a young collection every {}, {} per minute",
                 show(Quantity::YoungIntervalS, interval.point),
                 numbers::significant(60.0 / interval.point)
             ));
         }
         if let Some(allocated) = report.load.allocation_bytes_per_s {
             sentences.push(format!(
-                "{} allocated a minute",
+                "{} allocated per minute",
                 bytes(allocated.point * 60.0)
             ));
         }
@@ -158,11 +155,11 @@ fn asked(now: &[Figure], what_if: &WhatIf) -> Vec<String> {
         });
     }
     if let Some(first) = sentences.first_mut() {
-        first.insert_str(0, "by the model ");
+        first.insert_str(0, "according to the model, ");
     }
     if !missed.is_empty() {
         sentences.push(format!(
-            "left out, since the model is off by more than {} on the log itself: {}",
+            "omitted because the model is off by more than {} on the log itself: {}",
             numbers::factor(MISSES),
             missed.join(", ")
         ));
@@ -187,12 +184,13 @@ fn compared(now: &[Figure], what_if: &WhatIf) -> Table {
         ]
     });
     Table {
-        caption: "By the model both times: how far it is from the log itself is below.".to_owned(),
+        caption: "Both columns come from the model; its deviation from the log is below."
+            .to_owned(),
         columns: vec![
             Column::words("Figure", "figure"),
             Column::number("Now", "now"),
-            Column::number("Then", "predicted"),
-            Column::words("Between", "interval"),
+            Column::number("Predicted", "predicted"),
+            Column::words("Interval", "interval"),
             Column::number("Factor", "factor").rank(1),
         ],
         rows: rows.collect(),
@@ -224,12 +222,12 @@ fn own(now: &[Figure], from_log: bool) -> Table {
     });
     let mut columns = vec![Column::words("Figure", "figure")];
     if from_log {
-        columns.push(Column::number("The log", "measured"));
+        columns.push(Column::number("Log", "measured"));
     }
-    columns.push(Column::number("The model", "predicted"));
+    columns.push(Column::number("Model", "predicted"));
     if from_log {
-        columns.push(Column::number("Off by", "off"));
-        columns.push(Column::words("Between", "interval").rank(1));
+        columns.push(Column::number("Deviation", "off"));
+        columns.push(Column::words("Interval", "interval").rank(1));
     }
     Table {
         caption: String::new(),
@@ -251,7 +249,7 @@ fn next(report: &CapacityGcReport) -> Table {
         columns: vec![
             Column::words("Next", "kind"),
             Column::number("In", "seconds"),
-            Column::words("Between", "interval"),
+            Column::words("Interval", "interval"),
         ],
         rows: rows.collect(),
     }
@@ -303,7 +301,7 @@ fn between(quantity: Quantity, estimate: Option<Estimate>) -> Cell {
     } else if show(quantity, estimate.low) == show(quantity, 0.0) {
         Cell::text("no bound")
     } else {
-        Cell::text(format!("{} at least", show(quantity, estimate.low)))
+        Cell::text(format!("at least {}", show(quantity, estimate.low)))
     }
 }
 
@@ -327,7 +325,7 @@ fn facts(report: &CapacityGcReport) -> Vec<(String, String)> {
     let per_second = |value: f64| format!("{}/s", bytes(value));
     fact("Requests", load.requests_per_s.map(numbers::rate));
     fact(
-        "Allocated by a request",
+        "Allocated per request",
         interval(load.bytes_per_request, &bytes),
     );
     fact(
@@ -343,11 +341,11 @@ fn facts(report: &CapacityGcReport) -> Vec<(String, String)> {
     fact("Heap", size(|layout| layout.heap_bytes));
     fact("Young generation", size(|layout| layout.young_bytes));
     fact("Eden", size(|layout| layout.eden_bytes));
-    fact("A survivor space", size(|layout| layout.survivor_bytes));
+    fact("Survivor space", size(|layout| layout.survivor_bytes));
     fact("Old generation", size(|layout| layout.old_bytes));
     let age = |layout: &Layout| layout.max_tenuring.map(|age| age.to_string());
     fact(
-        "Highest age",
+        "Maximum age",
         changed(
             age(&report.layout),
             then.and_then(|what_if| age(&what_if.layout)),
@@ -366,15 +364,15 @@ fn changed(own: Option<String>, then: Option<String>) -> Option<String> {
 fn name(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::AllocationBytesPerS => "allocation",
-        Quantity::AllocationBytesPerMin => "allocation a minute",
-        Quantity::YoungIntervalS => "from one young collection to the next",
-        Quantity::YoungPerMin => "young collections a minute",
-        Quantity::SurvivorsBytes => "in use in a survivor space",
-        Quantity::SurvivorSpaceWantedBytes => "survivor space that all ages would need",
+        Quantity::AllocationBytesPerMin => "allocation per minute",
+        Quantity::YoungIntervalS => "young collection interval",
+        Quantity::YoungPerMin => "young collections per minute",
+        Quantity::SurvivorsBytes => "survivor space in use",
+        Quantity::SurvivorSpaceWantedBytes => "survivor space needed for all ages",
         Quantity::TenuringThreshold => "age at promotion",
         Quantity::PromotionBytesPerS => "promotion",
         Quantity::YoungPauseMs => "young pause, median",
-        Quantity::OldIntervalS => "from one old collection to the next",
+        Quantity::OldIntervalS => "old collection interval",
         Quantity::PauseShare => "share of time in pauses",
     }
 }

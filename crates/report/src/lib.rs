@@ -2,8 +2,8 @@
 //!
 //! [`capacity`], [`check`], [`compare`], [`gc`], [`load`] and [`tune`] turn a document of the model into [`block::Block`]s; the renderers
 //! ([`html`], [`terminal`], [`markdown`]) show every block and decide nothing. JSON needs no
-//! blocks: it is the document itself. This crate does no I/O, never reads the clock and judges
-//! no measurement anew.
+//! blocks: it is the document itself. This crate does no I/O, never reads the clock and does
+//! not judge measurements again.
 
 pub mod block;
 pub mod capacity;
@@ -56,7 +56,7 @@ pub fn without_orders(json: String) -> String {
 pub enum Error {
     /// A document that JSON cannot hold.
     #[error(
-        "cannot write the report as JSON: {0}; this is a defect of rungwise, please report it with the run folder"
+        "cannot write the report as JSON: {0}; this is a bug in rungwise; please report it with the run folder"
     )]
     Json(#[from] serde_json::Error),
 }

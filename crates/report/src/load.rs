@@ -17,7 +17,7 @@ pub fn blocks(report: &LoadReport) -> Vec<Block> {
     if !m.client.certified {
         blocks.push(Block::Notice {
             tone: Tone::Bad,
-            text: "This measurement enters no verdict. The generator does not certify it because:"
+            text: "No verdict uses this measurement. The generator does not certify it because:"
                 .to_owned(),
         });
         blocks.push(Block::List(m.client.reasons.clone()));
@@ -63,7 +63,7 @@ fn method(report: &LoadReport) -> Vec<(String, String)> {
         facts.push((
             "Transport".to_owned(),
             format!(
-                "AF_XDP on {device}, {place}; {by_queue} of the replies came by its queues, the others through the stack"
+                "AF_XDP on {device}, {place}; {by_queue} of the replies arrived on its queues, the others through the stack"
             ),
         ));
     }
@@ -188,7 +188,7 @@ fn tiles(m: &Measurement) -> Vec<Tile> {
             "p99 latency",
             latency(m.latency_us.corrected.p99),
             format!(
-                "{} from the moment of sending",
+                "{} from the send time",
                 latency(m.latency_us.uncorrected.p99)
             ),
         ),
@@ -199,7 +199,7 @@ fn tiles(m: &Measurement) -> Vec<Tile> {
                 .filter(|_| m.received > 0)
                 .map_or_else(|| ABSENT.to_owned(), numbers::micros_only),
             m.client.foreign_cpu.map_or_else(
-                || "foreign CPU could not be read".to_owned(),
+                || "foreign CPU unknown".to_owned(),
                 |foreign| format!("foreign CPU {}", numbers::share(foreign)),
             ),
         ),
@@ -217,13 +217,13 @@ fn latency(m: &Measurement) -> Table {
         ]
     };
     Table {
-        caption: "Latency of the received replies, counted from two starts. The first includes the time that a request \
+        caption: "Latency of the received replies, measured from two start times. The first includes the time that a request \
                   waited to be sent; most tools print the second."
             .to_owned(),
         columns: vec![
             Column::words("Quantile", "quantile"),
             Column::number("From intended start", "corrected_us"),
-            Column::number("From sending", "uncorrected_us"),
+            Column::number("From send time", "uncorrected_us"),
             Column::number("Difference", "difference_us"),
         ],
         rows: vec![
@@ -348,7 +348,7 @@ fn latency_chart(m: &Measurement) -> Block {
         .collect();
     Block::Chart(Box::new(Chart {
         id: "latency-per-second",
-        note: "Counted from the intended start of each request.".to_owned(),
+        note: "Measured from the intended start of each request.".to_owned(),
         data: Table {
             caption: title.clone(),
             columns: vec![
@@ -389,7 +389,7 @@ fn counts(m: &Measurement) -> Vec<(String, String)> {
     );
     facts.push(("Late sends".to_owned(), numbers::share(m.client.late_sends)));
     facts.push((
-        "Dropped at own sockets".to_owned(),
+        "Dropped at generator sockets".to_owned(),
         numbers::count(m.client.socket_drops),
     ));
     facts.push((

@@ -7,13 +7,13 @@
 use rungwise_model::tune::Delta;
 use rungwise_stats::interval;
 
-/// Stands where a value would: the reason is said beside it.
+/// Shown in place of a missing value; the reason is given beside it.
 pub const ABSENT: &str = "—";
 
 /// Narrow no-break space, between a number and its unit.
 pub const THIN: char = '\u{202f}';
 
-/// Three significant digits with a true minus sign; thousands are set apart.
+/// Three significant digits with a true minus sign; thousands are separated.
 pub fn significant(value: f64) -> String {
     if !value.is_finite() {
         return ABSENT.to_owned();
@@ -152,7 +152,7 @@ pub fn bytes(count: u64) -> String {
     )
 }
 
-/// A count with set-apart thousands; exact, because it is counted and not measured.
+/// A count with separated thousands; exact, because it is counted and not measured.
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() * 2);

@@ -13,7 +13,7 @@ use crate::check::About;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The whole document; `rules` are all that were asked, found or not.
+/// The whole document; `rules` are all that were evaluated, with or without findings.
 pub fn render(report: &CheckReport, rules: &[About]) -> Result<String, Error> {
     let results: Vec<Value> = report
         .findings

@@ -1,4 +1,4 @@
-//! From values to positions between 0 and 1, with ticks at numbers that people like.
+//! From values to positions between 0 and 1, with ticks at round numbers.
 //!
 //! Three scales: linear from zero, logarithmic, and one for relative changes. The last maps the
 //! log ratio through asinh: linear around zero, so that 2 % is seen, and logarithmic further out,

@@ -1,4 +1,4 @@
-//! Tables of `jvm threads` on what no lock explains: waits that threads share, threads that use a CPU, carriers of virtual threads.
+//! Tables of `jvm threads` on what no lock explains: shared waits, threads that use CPU time, carriers of virtual threads.
 
 use rungwise_model::threads::{Carriers, Hot, SharedWait, ThreadsReport};
 
@@ -61,10 +61,10 @@ fn waits(waits: &[SharedWait]) -> Vec<Block> {
         ]
     });
     vec![
-        section("waits", "Waits that no thread owns"),
+        section("waits", "Waits without an owner"),
         Block::Prose(
-            "Threads that wait at one place. Unmoved: same stack and no CPU time in all dumps. Who may release it: threads past that \
-             place, in the same method; no dump records who holds a permit or completes a future."
+            "Threads that wait at the same place. Unmoved: same stack and no CPU time in all dumps. Possible releasers: threads past \
+             that place in the same method; no dump records which thread holds a permit or completes a future."
                 .to_owned(),
         ),
         Block::Table(Table {
@@ -74,7 +74,7 @@ fn waits(waits: &[SharedWait]) -> Vec<Block> {
                 Column::number("Unmoved", "still"),
                 Column::words("For", "what"),
                 Column::words("Threads", "threads").rank(2),
-                Column::words("May release it", "holders").rank(1),
+                Column::words("Possible releasers", "holders").rank(1),
                 Column::words("In each dump", "counts").rank(3),
             ],
             rows: rows.collect(),
@@ -88,7 +88,7 @@ fn hot(hot: &[Hot]) -> Vec<Block> {
     }
     let rows = hot.iter().take(SHOWN).map(|one| {
         let stack = match (one.is_of_jvm, one.moves) {
-            (true, _) => "of the JVM",
+            (true, _) => "JVM thread",
             (false, true) => "moves",
             (false, false) => "same in all dumps",
         };
@@ -100,9 +100,9 @@ fn hot(hot: &[Hot]) -> Vec<Block> {
         ]
     });
     vec![
-        section("hot", "Threads that use a CPU"),
+        section("hot", "Threads that use CPU time"),
         Block::Prose(
-            "By the growth of cpu= from the first dump to the last (JDK 11 and later), as a share of one CPU; without it, threads \
+            "Growth of cpu= from the first dump to the last (JDK 11 and later), as a share of one CPU; without cpu=, threads \
              that run in every dump."
                 .to_owned(),
         ),
@@ -112,7 +112,7 @@ fn hot(hot: &[Hot]) -> Vec<Block> {
                 Column::words("Thread", "thread"),
                 Column::number("CPU", "cpu_share"),
                 Column::words("Stack", "stack").rank(1),
-                Column::words("In all dumps in", "at"),
+                Column::words("Method in all dumps", "at"),
             ],
             rows: rows.collect(),
         }),
@@ -138,12 +138,12 @@ fn carriers(carriers: &[Carriers]) -> Vec<Block> {
     vec![
         section("carriers", "Carriers of virtual threads"),
         Block::Table(Table {
-            caption: "Kept: the same virtual thread in all printed dumps, and no CPU time."
+            caption: "Held: the same virtual thread in all printed dumps, and no CPU time."
                 .to_owned(),
             columns: vec![
                 Column::words("Carriers", "pool"),
                 Column::number("Count", "carriers"),
-                Column::number("Kept", "held"),
+                Column::number("Held", "held"),
                 Column::number("Pinned by frames", "pinned").rank(1),
                 Column::number("Virtual threads", "virtual_threads").rank(1),
                 Column::number("Not yet run", "unstarted").rank(1),

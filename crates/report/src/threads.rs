@@ -1,5 +1,5 @@
-//! The report of `jvm threads`: deadlocks and findings first, then locks with who holds them, pools, threads that stand still,
-//! and the account of the lines.
+//! The report of `jvm threads`: deadlocks and findings first, then locks and their holders, pools, stuck threads, and the
+//! line accounting.
 
 use rungwise_model::check::{CheckReport, Outcome};
 use rungwise_model::readings::Readings;
@@ -113,7 +113,7 @@ fn verdict(report: &ThreadsReport, target: &str) -> Verdict {
         ),
         None => match unseen.and_then(|finding| finding.missing.first()) {
             Some(lack) => (
-                ("?", "nothing found, but not all seen", Tone::Doubt),
+                ("?", "incomplete", Tone::Doubt),
                 format!("a deadlock cannot be excluded: {}", lack.reason),
             ),
             None => (("✓", "nothing to act on", Tone::Good), calm(report)),
@@ -160,7 +160,7 @@ fn calm(report: &ThreadsReport) -> String {
     let dumps = numbers::plural(report.dumps.len(), "dump");
     if report.dumps.len() < 2 {
         return format!(
-            "no deadlock and no queue at a lock in {dumps}; two more would show what does not move"
+            "no deadlock and no lock contention in {dumps}; take two more dumps to find stuck threads"
         );
     }
     let waiting: u64 = report
@@ -173,7 +173,7 @@ fn calm(report: &ThreadsReport) -> String {
     } else {
         "few threads wait for locks"
     };
-    format!("no deadlock, {locks}, and no wait that threads share lasts in {dumps}")
+    format!("no deadlock, {locks}, and no lasting shared wait in {dumps}")
 }
 
 fn tiles(report: &ThreadsReport, last: &Dump) -> Vec<Tile> {
@@ -211,7 +211,7 @@ fn tiles(report: &ThreadsReport, last: &Dump) -> Vec<Tile> {
             )
         },
         tile(
-            "Wait for a lock",
+            "Waiting for a lock",
             share,
             format!(
                 "{} of {} with something to do",
@@ -219,7 +219,7 @@ fn tiles(report: &ThreadsReport, last: &Dump) -> Vec<Tile> {
             ),
         ),
         tile(
-            "Most wait for one lock",
+            "Longest lock queue",
             top.map_or_else(
                 || "0".to_owned(),
                 |lock| numbers::count(lock.waiters.len() as u64),
@@ -264,7 +264,7 @@ fn course(report: &ThreadsReport) -> Vec<Block> {
     });
     let table = Table {
         caption:
-            "Share: threads that wait for a lock, of those that are neither idle nor of the JVM."
+            "Share: threads that wait for a lock, of those that are neither idle nor JVM threads."
                 .to_owned(),
         columns: vec![
             Column::number("Dump", "dump"),
@@ -280,12 +280,12 @@ fn course(report: &ThreadsReport) -> Vec<Block> {
         ],
         rows: rows.collect(),
     };
-    let mut blocks = vec![section("dumps", "What the threads do")];
+    let mut blocks = vec![section("dumps", "Thread activity")];
     blocks.extend(rest(report.dumps.len(), "dumps"));
     blocks.push(Block::Chart(Box::new(Chart {
         id: "doing",
         title: doing_title(report),
-        note: "Threads of the JVM are left out.".to_owned(),
+        note: "JVM threads are left out.".to_owned(),
         plot: Plot::Bars(Bars {
             quantity: "threads".to_owned(),
             unit: Unit::Count,
@@ -354,7 +354,7 @@ fn locks(report: &ThreadsReport) -> Vec<Block> {
     if dumps.is_empty() {
         return Vec::new();
     }
-    let mut blocks = vec![section("locks", "Locks that threads wait for")];
+    let mut blocks = vec![section("locks", "Contended locks")];
     for dump in dumps {
         blocks.extend(rest(dump.locks.len(), "locks"));
         blocks.push(Block::Table(locks_of(dump, of_dump(report, dump))));
@@ -364,7 +364,7 @@ fn locks(report: &ThreadsReport) -> Vec<Block> {
             .filter(|lock| !lock.owner_frames.is_empty());
         if let Some((lock, owner)) = top.and_then(|lock| Some((lock, lock.owner.as_ref()?))) {
             blocks.push(Block::Prose(format!(
-                "What {owner} does, which holds {}:",
+                "Stack of {owner}, which holds {}:",
                 lock.class
             )));
             blocks.push(Block::Code(lock.owner_frames.clone()));
@@ -432,7 +432,7 @@ fn pools(report: &ThreadsReport) -> Vec<Block> {
     }
     let mut blocks = vec![
         section("pools", "Pools"),
-        Block::Prose("Threads whose names differ by a number only.".to_owned()),
+        Block::Prose("Threads whose names differ only by a number.".to_owned()),
     ];
     for dump in dumps {
         blocks.extend(rest(dump.pools.len(), "pools"));
@@ -489,8 +489,8 @@ fn stuck(report: &ThreadsReport) -> Vec<Block> {
     let mut blocks = vec![
         section("stuck", "Stuck threads"),
         Block::Prose(
-            "They have the same stack in the last dumps, and run, wait for a lock, or hold one that others wait for. A thread that \
-             waits for something else may rightly do so for ever, so it is not here."
+            "Threads with the same stack in the last dumps that run, wait for a lock, or hold a lock that others wait for. Other \
+             long waits can be normal and are not listed."
                 .to_owned(),
         ),
     ];
@@ -501,7 +501,7 @@ fn stuck(report: &ThreadsReport) -> Vec<Block> {
             Column::words("Thread", "thread"),
             Column::number("Dumps", "dumps"),
             Column::number("CPU", "cpu_share").rank(1),
-            Column::words("Why it is here", "why"),
+            Column::words("Reason", "why"),
             Column::words("At", "frame").rank(2),
         ],
         rows: rows.collect(),
@@ -514,7 +514,7 @@ fn account(report: &ThreadsReport) -> Vec<Block> {
     let account = &report.account;
     let row = |name: &str, lines: u64| vec![Cell::text(name), number(lines)];
     let mut blocks = vec![
-        section("account", "What became of every line"),
+        section("account", "Line accounting"),
         Block::Table(Table {
             caption: String::new(),
             columns: vec![
@@ -523,10 +523,7 @@ fn account(report: &ThreadsReport) -> Vec<Block> {
             ],
             rows: vec![
                 row("understood", account.understood_lines),
-                row(
-                    "known, with nothing that is asked for",
-                    account.ignored_lines,
-                ),
+                row("recognized, not needed", account.ignored_lines),
                 row("not understood", account.unknown_lines),
             ],
         }),

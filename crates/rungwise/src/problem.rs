@@ -27,7 +27,7 @@ impl std::fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// The error and its causes in one line. A cause that its parent's message tells already is not told twice.
+/// The error and its causes in one line. A cause that its parent's message already contains is left out.
 pub(crate) fn words(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -40,7 +40,7 @@ pub(crate) fn words(error: &anyhow::Error) -> String {
     without_orders(&line)
 }
 
-/// Names and texts of others stand in messages; a terminal must not take orders from them.
+/// Messages quote foreign names and texts; a terminal must not interpret their control characters.
 pub(crate) fn without_orders(text: &str) -> String {
     let order = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     text.replace(order, "\u{fffd}")

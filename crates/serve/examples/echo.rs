@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p rungwise-serve --example echo -- 127.0.0.1:7777
 //!
-//! One worker per CPU, pinned, each with its own socket, and datagrams taken and sent in batches. What the kernel
-//! made of these wishes is printed.
+//! One worker per CPU, pinned, each with its own socket, and datagrams received and sent in batches. The values that
+//! the kernel reports for these switches are printed.
 #![expect(clippy::print_stderr, reason = "an example talks to its reader")]
 
 use std::net::SocketAddr;

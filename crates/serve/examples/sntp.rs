@@ -1,10 +1,10 @@
-//! An SNTP responder (RFC 4330, packet format of RFC 5905) that tells the time of this host.
+//! An SNTP responder (RFC 4330, packet format of RFC 5905) that serves the time of this host.
 //!
 //!     cargo run --release -p rungwise-serve --example sntp -- 127.0.0.1:1123
 //!     chronyd -Q -t 5 'server 127.0.0.1 port 1123 iburst maxsamples 1' 'cmdport 0' \
 //!         'pidfile /tmp/sntp-example.pid'
 //!
-//! It does not know how good that time is and says so: stratum 10, the local clock, as chrony's `local` does.
+//! The quality of that time is unknown, and the reply says so: stratum 10, the local clock, as chrony's `local` does.
 //! A reply is never longer than its request.
 
 use std::net::SocketAddr;

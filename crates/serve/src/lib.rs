@@ -1,10 +1,10 @@
-//! The answering side: a UDP transaction server that a DNS, RADIUS, NTP or SNMP service embeds.
+//! A UDP transaction server that a DNS, RADIUS, NTP or SNMP service embeds.
 //!
-//! A service is a [`udp::Handler`]: bytes of a request in, bytes of a reply out. Around it stand
+//! A service is a [`udp::Handler`]: bytes of a request in, bytes of a reply out. Around it are
 //! the switches that decide how many transactions a host can serve: workers, a `SO_REUSEPORT`
 //! group, steering, pinned threads, batches, `io_uring`. Each is independent, and each is read back
-//! from the kernel after it was set, because a switch that silently did nothing looks exactly like
-//! a switch that brings nothing.
+//! from the kernel after it was set, because a switch that was silently ignored looks exactly like
+//! a switch that has no effect.
 #![warn(missing_docs)]
 
 pub mod af_xdp;

@@ -1,23 +1,23 @@
-//! Intervals of the ratio of two means, of two ratios or of two quantiles, of values that hang together.
+//! Intervals of the ratio of two means, of two ratios or of two quantiles, of correlated values.
 //!
-//! Pauses of one run are not independent: they come in waves of load. Means of long batches of neighbours nearly are, so the
-//! spread of the batch means tells the error of the mean (Schmeiser, "Batch Size Effects in the Analysis of Simulation
+//! Pauses of one run are not independent: they come in waves of load. Means of long batches of neighbours nearly are, so the spread of the
+//! batch means gives the error of the mean (Schmeiser, "Batch Size Effects in the Analysis of Simulation
 //! Output", Operations Research 30 (1982): ten to thirty batches are enough, and more make each too short). The ratio's
 //! interval is by the delta method on its logarithm, with the t quantile of the side with fewer batches.
 //!
 //! - A ratio within a side, such as pause time per byte allocated, is that of the sums: the mean of the ratios of the batches
 //!   would give a batch with little in it as much weight as one with much. Its error is by the jackknife over batches
 //!   (Quenouille 1956; Efron & Stein, Annals of Statistics 9 (1981)).
-//! - A quantile has the interval of Woodruff (JASA 47 (1952)): the share of values beyond it is a mean, whose error batches
-//!   tell, and the values with as many beyond them as the ends of its interval say are the ends of the quantile's. The share
-//!   is small, so that its interval is on the logarithm. Two of these make that of the ratio by the method of variance
+//! - A quantile has the interval of Woodruff (JASA 47 (1952)): the share of values beyond it is a mean, whose error comes
+//!   from batches; the ends of that share's interval give the ends of the quantile's. The share is small, so that its interval
+//!   is on the logarithm. Two of these make that of the ratio by the method of variance
 //!   estimates recovery (Zou & Donner, Statistics in Medicine 27 (2008)).
 
 use crate::interval::{Interval, student_t};
 
 /// Batches that a run is cut into.
 pub const BATCHES: usize = 20;
-/// Batches below which no interval is stated; those of zero do not count, since of a few events nobody knows how often they come.
+/// Batches below which no interval is stated; those of zero do not count, since the frequency of a few events is unknown.
 pub const FEWEST: usize = 8;
 
 /// After over before, with an interval that misses the truth with probability `alpha`. The point is the ratio of the means.
@@ -77,8 +77,8 @@ fn log_ratio(batches: &[(f64, f64)]) -> Option<(f64, f64)> {
 /// After over before of the value that a share `p` does not exceed, of values in the order in which they came. The interval
 /// misses the truth with probability `alpha`.
 ///
-/// `None` where values beyond it lie in fewer than [`FEWEST`] of [`BATCHES`] batches of neighbours on a side, so that nobody
-/// knows how often they come, and for values that are not above zero or not finite.
+/// `None` where values beyond it lie in fewer than [`FEWEST`] of [`BATCHES`] batches of neighbours on a side, so that their frequency is
+/// unknown, and for values that are not above zero or not finite.
 pub fn ratio_of_quantiles(before: &[f64], after: &[f64], p: f64, alpha: f64) -> Option<Interval> {
     let (a, b) = (
         log_quantile(before, p, alpha)?,

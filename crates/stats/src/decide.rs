@@ -1,9 +1,9 @@
-//! Keep, revert, same, inconclusive: the rule that turns pairs into a call.
+//! Keep, revert, same, inconclusive: the rule that turns pairs into a decision.
 //!
-//! Decisions are taken only at looks fixed beforehand. The chance of any wrong call over a whole ladder is
-//! bounded by splitting alpha equally over all rungs and looks (Bonferroni; Pocock, "Group Sequential Methods
-//! in the Design and Analysis of Clinical Trials", Biometrika 64 (1977), for why looks must be paid for).
-//! It is the bluntest split and the only one that asks nothing of how rungs and looks depend on each other;
+//! Decisions are taken only at decision points fixed beforehand. The chance of any wrong decision over a whole ladder is bounded by
+//! splitting alpha equally over all rungs and decision points (Bonferroni; Pocock, "Group Sequential Methods
+//! in the Design and Analysis of Clinical Trials", Biometrika 64 (1977), for why each decision point spends alpha).
+//! It is the bluntest split and the only one that assumes nothing about how rungs and decision points depend on each other;
 //! a false gain uses only one of the two sides, so the bound is loose by at least a factor of two.
 //! One primary metric decides; the CPU cost per transaction beside it may veto: where rate and cost
 //! exclude zero in contradicting directions something else than the change was measured.
@@ -16,16 +16,16 @@ use crate::ratio;
 pub struct Rules {
     /// Smallest relative effect worth keeping, a fraction.
     pub min_effect: f64,
-    /// Chance of any wrong call over all rungs and looks.
+    /// Chance of any wrong decision over all rungs and decision points.
     pub alpha_family: f64,
     /// Comparisons that share it.
     pub rungs: usize,
-    /// Numbers of pairs at which a call may be made, ascending.
+    /// Numbers of pairs at which a decision may be taken, ascending.
     pub looks: Vec<u32>,
 }
 
 impl Rules {
-    /// The share of alpha that one look at one rung may spend, both sides together.
+    /// The share of alpha that one decision point of one rung may spend, both sides together.
     pub fn alpha_per_look(&self) -> f64 {
         self.alpha_family / (self.rungs.max(1) * self.looks.len().max(1)) as f64
     }
@@ -41,7 +41,7 @@ impl Rules {
             .is_none_or(|look| pairs >= *look as usize)
     }
 
-    /// The first look after `pairs`.
+    /// The first decision point after `pairs`.
     fn next_look(&self, pairs: usize) -> Option<u32> {
         self.looks
             .iter()
@@ -69,7 +69,7 @@ pub enum Call {
     Revert,
     /// No difference as large as the minimum effect.
     Same,
-    /// The allowed pairs do not tell, or the metrics contradict each other.
+    /// The allowed pairs do not decide it, or the metrics contradict each other.
     Inconclusive,
     /// Not yet.
     MorePairs,
@@ -84,7 +84,7 @@ pub struct Judgement {
     pub primary: Option<Interval>,
     /// Log ratio of the CPU cost per transaction; absent where it could not be computed.
     pub cost: Option<Interval>,
-    /// One sentence for people, lower case, no full stop.
+    /// One sentence for the report, lower case, no full stop.
     pub reason: String,
 }
 
@@ -116,9 +116,9 @@ pub fn judge(
     }
 }
 
-/// Judges a change by its CPU cost per transaction alone, where no quiet pairs for the rate were to be had.
+/// Judges a change by its CPU cost per transaction alone, where there are no quiet pairs for the rate.
 ///
-/// Valid only where the cost does not depend on who waits for whom: never for a change around a shared lock.
+/// Valid only if the cost does not depend on waiting: never for a change around a shared lock.
 pub fn judge_cost_only(rules: &Rules, cost_log_ratios: &[f64]) -> Judgement {
     let cost = median_interval(cost_log_ratios, rules.alpha_per_look());
     let (call, reason) = call(
@@ -149,11 +149,11 @@ fn call(
         return match rules.next_look(pairs) {
             Some(next) => (
                 Call::MorePairs,
-                format!("{label}{pairs} of {next} pairs up to the next look"),
+                format!("{label}{pairs} of {next} pairs until the next decision point"),
             ),
             None => (
                 Call::Inconclusive,
-                format!("{label}{pairs} pairs are not a number at which this design may decide"),
+                format!("{label}{pairs} pairs are not a decision point of this design"),
             ),
         };
     }
@@ -161,7 +161,7 @@ fn call(
         let why = if pairs < FEWEST {
             format!("{label}{pairs} pairs are too few for an interval")
         } else {
-            format!("{label}a pair without a usable number is among the {pairs}")
+            format!("{label}one of {pairs} pairs has no usable number")
         };
         return undecided(rules, pairs, why);
     };
@@ -196,23 +196,26 @@ fn call(
     if good.is_above_zero() && good.point >= smallest {
         (
             Call::Keep,
-            format!("{seen}: better, by at least the required {wanted}"),
+            format!("{seen}: better by at least the required {wanted}"),
         )
     } else if good.is_below_zero() {
         (Call::Revert, format!("{seen}: worse"))
     } else if good.is_inside(smallest) {
-        (Call::Same, format!("{seen}: no difference of {wanted}"))
+        (
+            Call::Same,
+            format!("{seen}: no difference as large as {wanted}"),
+        )
     } else if good.is_above_zero() {
         undecided(
             rules,
             pairs,
-            format!("{seen}: better, but by less than the required {wanted}"),
+            format!("{seen}: better by less than the required {wanted}"),
         )
     } else {
         undecided(
             rules,
             pairs,
-            format!("{seen}: neither a difference nor its absence is shown"),
+            format!("{seen}: the pairs show neither a difference nor its absence"),
         )
     }
 }
@@ -341,7 +344,7 @@ mod tests {
     fn between_looks_nothing_is_decided() {
         let early = judge(&rules(), Direction::HigherIsBetter, &around(0.5, 12), &[]);
         assert_eq!(early.call, Call::MorePairs);
-        assert_eq!(early.reason, "12 of 16 pairs up to the next look");
+        assert_eq!(early.reason, "12 of 16 pairs until the next decision point");
         assert_eq!(call_of(&around(0.5, 20), &[]), Call::Inconclusive);
         assert_eq!(call_of(&[], &[]), Call::MorePairs);
     }
@@ -400,7 +403,7 @@ mod tests {
         let judgement = judge(&rules(), Direction::HigherIsBetter, &around(0.10, 8), &[]);
         assert_eq!(
             judgement.reason,
-            "+10.5 % (+10.0 % to +11.1 %) over 8 pairs: better, by at least the required 2 %"
+            "+10.5 % (+10.0 % to +11.1 %) over 8 pairs: better by at least the required 2 %"
         );
     }
 

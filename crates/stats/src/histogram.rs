@@ -15,7 +15,7 @@ use rungwise_model::load::Quantiles;
 
 use crate::Error;
 
-/// Longest latency that is told apart, nanoseconds: a minute. Longer ones count as this.
+/// Longest latency that is recorded exactly, nanoseconds: a minute. Longer ones count as this.
 pub const LONGEST_NS: u64 = 60_000_000_000;
 /// Significant decimal digits: enough to see a change of 2 % in a p99.
 const DIGITS: u8 = 3;
@@ -128,15 +128,15 @@ impl Histogram {
         };
         // Checked before the decoder, which reserves whatever length the header claims.
         if bytes.len() < V2_HEADER || bytes[..4] != V2_COOKIE {
-            return Err(refuse("it does not begin like one"));
+            return Err(refuse("wrong magic number"));
         }
         let claimed = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) as usize;
         if claimed != bytes.len() - V2_HEADER {
-            return Err(refuse("its length is not the one it claims"));
+            return Err(refuse("its length does not match its header"));
         }
         let empty = Self::new();
         if bytes[8..V2_HEADER] != empty.to_bytes()[8..V2_HEADER] {
-            return Err(refuse("it has other bounds or another precision"));
+            return Err(refuse("different bounds or precision"));
         }
         let mut rest = bytes;
         let inner = Deserializer::new()
@@ -158,7 +158,7 @@ pub struct Entry {
 }
 
 /// The interval log of hdrhistogram.org, one tagged line per entry, nanoseconds: what `HistogramLogAnalyzer`
-/// and its kin read, and what another machine's can be merged with.
+/// and similar tools read, and which can be merged with another machine's.
 pub fn log(comment: &str, entries: &[Entry]) -> Vec<u8> {
     let mut text = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
@@ -228,7 +228,7 @@ mod tests {
         let mut bytes = Vec::new();
         V2Serializer::new().serialize(&other, &mut bytes).unwrap();
         let error = Histogram::from_bytes(&bytes).unwrap_err().to_string();
-        assert!(error.contains("other bounds"), "{error}");
+        assert!(error.contains("different bounds"), "{error}");
     }
 
     proptest! {

@@ -3,7 +3,8 @@
 //! Pure functions: no I/O, no clock, no threads; whatever is random takes its seed as an argument.
 //! The chain reads from the bottom up: a pair of runs gives a log [`ratio`], pairs give an [`interval`] of
 //! their median, an interval gives a call in [`decide`]; [`schedule`] says in which order the halves of a
-//! pair run and [`noise`] what a number of pairs can show at all. Of single runs, [`batches`] tells how sure a mean is. How well it keeps its promises
+//! pair run and [`noise`] what a number of pairs can show at all. For single runs, [`batches`] gives the error of a mean. How well it
+//! keeps its promises
 //! is measured in `tests/it` and quoted in `docs/statistics.md`.
 #![expect(
     clippy::doc_markdown,
@@ -21,7 +22,7 @@ pub mod schedule;
 /// What can go wrong in this crate: only reading back what was written elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Bytes that are no histogram of ours.
+    /// Bytes that are not a histogram of this crate.
     #[error(
         "cannot read {bytes} bytes as a latency histogram: {why}; measure again or restore the file"
     )]

@@ -1,8 +1,8 @@
-//! What two identical variants look like: the machine against itself.
+//! How much two identical variants differ: the A/A check.
 //!
 //! The A/A check runs the same variant as both halves and measures the spread of the log ratio. From it
-//! follows the smallest effect that a number of pairs can show; whoever asks for less is told so before
-//! an hour is spent. The robust spread stands beside the plain one: where they differ, single
+//! follows the smallest effect that a number of pairs can show; a request for less is refused before an hour is spent. The robust spread
+//! is reported beside the plain one: where they differ, single
 //! pairs were hit by something else.
 
 use std::f64::consts::FRAC_PI_2;

@@ -3,7 +3,7 @@
 //! Random order protects against a period in the foreign load, balance against a trend: in every block of
 //! four pairs two start with A and two with B (permuted blocks; Box, Hunter & Hunter, "Statistics for
 //! Experimenters", 2nd ed. (2005), ch. 3-4). The schedule of fewer pairs is the beginning of that of more,
-//! so that a look that asks for more pairs continues the stored schedule.
+//! so that a decision point that needs more pairs continues the stored schedule.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Pages of what `check` looks at and says: a page per rule with its casebook as worked example, a page per
+//! Pages of what `check` reads and reports: a page per rule with its casebook as worked example, a page per
 //! probe, and the keys, which join the two.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(super) fn rules(tree: &Tree, pages: &mut BTreeMap<String, String>) -> Result
             rule.id, rule.topic, rule.summary
         );
     }
-    index += "\nOf two looks, one before a change and one after it:\n\n| judgement | what it finds |\n|---|---|\n";
+    index += "\nFrom two captures, one before a change and one after it:\n\n| judgement | what it finds |\n|---|---|\n";
     for change in CHANGES {
         let _ = writeln!(index, "| [{0}]({0}.md) | {1} |", change.id, change.summary);
     }
@@ -44,11 +44,11 @@ fn cases(book: &str) -> Result<String> {
     let (_, cases) = book.split_once("\n## ").context("it has no case")?;
     let cases = format!("\n## {cases}").replace("\n## ", "\n### ");
     Ok(format!(
-        "\n## Cases\n\nWhat it says of which evidence; the tests run these.\n{cases}"
+        "\n## Cases\n\nEvidence and the expected result; the tests run these.\n{cases}"
     ))
 }
 
-/// The knobs that a page names in its table lead to their pages.
+/// Links the knobs in the table of a page to their pages.
 fn with_links(page: String) -> String {
     let Some((before, rest)) = page.split_once("| recommends | ") else {
         return page;
@@ -69,7 +69,7 @@ pub(super) fn probes(pages: &mut BTreeMap<String, String>) {
     let mut index = String::from(
         "# Probes\n\nWritten by `cargo xtask docs` from the registry; change `crates/probes/src/<subject>/<name>.rs`. What the \
          probes\nyield and the rules read is listed in [keys](keys.md).\n\n\
-         | probe | cost | needs | what it tells |\n|---|---|---|---|\n",
+         | probe | cost | needs | what it reads |\n|---|---|---|---|\n",
     );
     for probe in PROBES {
         let _ = writeln!(
@@ -89,8 +89,8 @@ pub(super) fn probes(pages: &mut BTreeMap<String, String>) {
 /// Every key with the probe that yields it and the rules that read it.
 fn vocabulary() -> String {
     let mut page = String::from(
-        "# Keys\n\nWritten by `cargo xtask docs`; change `crates/model/src/keys`. A probe yields a key, or says why it cannot; \
-         a rule names\nthe keys that it reads. A key without a probe comes from elsewhere: a load report, a thread dump.\n\n\
+        "# Keys\n\nWritten by `cargo xtask docs`; change `crates/model/src/keys`. A probe yields a key, or says why it cannot; a rule \
+         lists\nthe keys that it reads. A key without a probe comes from elsewhere: a load report, a thread dump.\n\n\
          | key | of | unit | meaning | probe | rules |\n|---|---|---|---|---|---|\n",
     );
     let mut all: Vec<&Key> = keys::all().collect();

@@ -271,7 +271,7 @@ impl App {
     }
 }
 
-/// A question as resolvers send it, and a wait for its answer. Then the next server is asked, which answers at once: nobody.
+/// A query as resolvers send it, and a wait for its answer. The wait for the next server, which answers at once, is omitted.
 fn ask(server: &str, timeout: u64) {
     // Header with one question: "db.internal", type A, class IN (RFC 1035, section 4).
     const QUESTION: &[u8] =

@@ -71,7 +71,7 @@ impl Drop for Bench {
     }
 }
 
-/// Removes what runs that were killed have left.
+/// Removes the remains of killed runs.
 pub fn clean_stale() {
     clean(&|name| {
         let pid = name

@@ -19,7 +19,7 @@ use crate::packages;
 /// Seconds of load before the fault, with it, and after it.
 const BEFORE: f64 = 3.0;
 const AFTER: f64 = 2.0;
-/// With the advice taken.
+/// With the advice applied.
 const CURED: f64 = 4.0;
 /// The load runs so long before `check` begins.
 const SETTLES: Duration = Duration::from_millis(1500);
@@ -31,7 +31,7 @@ const CHECK: Duration = Duration::from_mins(1);
 const NEIGHBOUR: &str = "perl -MTime::HiRes=time,sleep -e \
     'while (1) { my $t = time; 1 while time - $t < 0.025; sleep 0.075 }' &";
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub struct Tried {
     /// The load before.
@@ -46,16 +46,16 @@ pub struct Tried {
     pub document: Value,
     /// How long `check` took.
     pub check: Duration,
-    /// What its advice was worth, where it names a knob with a value and the fault hurts.
+    /// The effect of its advice, where it names a knob with a value and the fault hurts.
     pub cure: Option<Cure>,
 }
 
-/// The advice of a check, taken.
+/// The advice of a check, applied.
 #[derive(Debug)]
 pub struct Cure {
     /// Knobs with their values.
     pub knobs: Vec<String>,
-    /// The load with the fault and the knobs turned; why they were not.
+    /// The load with the fault and the knobs applied; or why they were not.
     pub load: Result<Seen, String>,
 }
 
@@ -65,12 +65,12 @@ impl Tried {
         Harm::between(&self.without, &self.with)
     }
 
-    /// What came of the advice, in words; whether at least half of the harm went.
+    /// The effect of the advice, in words; whether it removed at least half of the harm.
     pub fn cured(&self) -> Option<(String, bool)> {
         let cure = self.cure.as_ref()?;
         let knobs = cure.knobs.join(" ");
         Some(match &cure.load {
-            Err(why) => (format!("{knobs}: not turned: {why}"), false),
+            Err(why) => (format!("{knobs}: not applied: {why}"), false),
             Ok(cured) => {
                 let (was, is) = (lost(&self.without, &self.with), lost(&self.without, cured));
                 let tail = |seen: &Seen| seen.p99_ms - self.without.p99_ms;
@@ -122,13 +122,13 @@ pub struct Programs {
     pub rungwise: PathBuf,
     /// Ourselves.
     pub xtask: PathBuf,
-    /// Nobody is judged: a moment of little load, to see whether the scripts work here.
+    /// No reader is judged: a moment of little load, to see whether the scripts work here.
     pub rehearses: bool,
     /// How long the load lasts with the fault, and the window of `check`.
     pub pace: Pace,
 }
 
-/// How long one looks at a fault.
+/// How long a fault is observed.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Seconds of load.
@@ -138,7 +138,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// As users look: the default window. Faults that come every few seconds are met in it.
+    /// As users check: the default window. Faults that come every few seconds are met in it.
     pub const ORDINARY: Self = Self {
         during: 15.0,
         window: "10s",
@@ -221,7 +221,7 @@ impl Trial<'_> {
             .transpose()?;
         let without = self.loaded(&self.load.clone(), BEFORE)?;
         if without.rate == 0.0 {
-            bail!("{} answers nothing: {}", self.service.id, self.why());
+            bail!("{} does not answer: {}", self.service.id, self.why());
         }
         let mut second = None;
         if let Beside::Fault(other) = &plan.beside {
@@ -371,7 +371,7 @@ impl Trial<'_> {
         Ok(started)
     }
 
-    /// The last words of the service.
+    /// The last output of the service.
     fn why(&self) -> String {
         let folder = &self.shell.folder;
         let said = read(&folder.join("service.err")) + &read(&folder.join("service.out"));
@@ -491,7 +491,7 @@ impl Trial<'_> {
         match self.service.driver {
             Driver::Tcp => serde_json::from_str(&read(&log)).with_context(|| {
                 format!(
-                    "the load ended with {ended:?}: {}",
+                    "the load generator ended with {ended:?}: {}",
                     read(&log.with_extension("err"))
                 )
             }),
@@ -506,7 +506,7 @@ impl Trial<'_> {
                     });
                 }
                 let document: Value = serde_json::from_str(&read(&log))
-                    .with_context(|| format!("the load ended with {ended:?}: {said}"))?;
+                    .with_context(|| format!("the load generator ended with {ended:?}: {said}"))?;
                 Ok(udp(&document))
             }
         }

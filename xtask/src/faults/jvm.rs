@@ -33,7 +33,7 @@ const LOGGED_WITHOUT: u32 = 15;
 /// A tail below this is made by the scheduler of a small machine as well.
 const TAIL_MS: f64 = 10.0;
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub struct Tried {
     /// By the program's own count.
@@ -175,7 +175,7 @@ impl Jvms {
         let classes = self.folder.join("classes");
         if !classes.join(format!("{}.class", kind.program)).is_file() {
             bail!(
-                "{} is not compiled: no {PROGRAMS}/{}.java, or javac is too old for it",
+                "{} was not compiled: {PROGRAMS}/{}.java is missing, or javac is too old for it",
                 kind.program,
                 kind.program
             );
@@ -193,7 +193,7 @@ impl Jvms {
                 .args(&arguments);
             let flags = flags
                 .output()
-                .context("cannot ask for the options of the problem")?;
+                .context("cannot read the options of the problem")?;
             let flags = String::from_utf8_lossy(&flags.stdout).into_owned();
             command.args(flags.split_whitespace());
             command.args(logging(plan.jdk));
@@ -269,7 +269,7 @@ impl Running {
         let until = std::time::Instant::now() + STARTS;
         while !self.printed().lines().any(|line| line == "ready") {
             if self.group.has_ended() || std::time::Instant::now() > until {
-                bail!("the program does not plant it: {}", self.why());
+                bail!("the program did not plant the problem: {}", self.why());
             }
             interrupted.sleep(Duration::from_millis(50))?;
         }
@@ -352,7 +352,7 @@ fn work(text: &str) -> f64 {
 
 /// The last line of a program that reports.
 fn reported(line: &str) -> Result<Counted> {
-    let report: Value = serde_json::from_str(line).context("the program left no report")?;
+    let report: Value = serde_json::from_str(line).context("the program wrote no report")?;
     let number = |name: &str| report[name].as_f64().unwrap_or(0.0);
     let offered = number("offered").max(1.0);
     let seen = Seen {
@@ -372,20 +372,20 @@ fn judged(
 ) -> (Harm, String, Option<String>) {
     match (proof, counted, healthy) {
         (Proof::Stays, Counted::Work(rate), _) => {
-            let void = (*rate > 0.0)
-                .then(|| format!("not confirmed: {rate:.1} pieces of work per second"));
+            let void =
+                (*rate > 0.0).then(|| format!("not confirmed: {rate:.1} work items per second"));
             (Harm::Hurts, "no progress".to_owned(), void)
         }
         (Proof::Grows, Counted::Work(rate), _) => {
             let void = (*rate <= 0.0).then(|| "the healthy program makes no progress".to_owned());
             (
                 Harm::Harmless,
-                format!("{rate:.1} pieces of work per second"),
+                format!("{rate:.1} work items per second"),
                 void,
             )
         }
         (Proof::Slows, Counted::Work(rate), Some(Counted::Work(without))) => {
-            let words = format!("{without:.1} to {rate:.1} pieces of work per second");
+            let words = format!("{without:.1} to {rate:.1} work items per second");
             // Without a tail, only the rate decides.
             let harm = match 1.0 - rate / without.max(f64::MIN_POSITIVE) {
                 lost if lost >= 0.2 => Harm::Hurts,
@@ -418,7 +418,7 @@ fn judged(
         _ => (
             Harm::Harmless,
             String::new(),
-            Some("the program counted something else".to_owned()),
+            Some("the program reported another kind of count".to_owned()),
         ),
     }
 }

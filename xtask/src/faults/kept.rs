@@ -89,7 +89,7 @@ impl Trial {
         })
     }
 
-    /// All of it was drawn. Kinds, severities and curves that were asked for tell of those and count for no share of all faults.
+    /// All of it was drawn at random. Trials of chosen kinds, severities or curves do not count in shares of all faults.
     pub fn is_drawn(&self) -> bool {
         let asked = [" --kind ", " --severity "];
         let drawn = self.command.contains(" --random ");

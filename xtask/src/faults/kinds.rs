@@ -56,7 +56,7 @@ pub struct HostKind {
     /// Plants it.
     #[serde(default)]
     pub plant: String,
-    /// Takes it back.
+    /// Undoes it.
     #[serde(default)]
     pub undo: String,
     /// Succeeds, and prints why, where the fault is in force.
@@ -367,7 +367,7 @@ impl Draw {
         low + (high - low) * self.unit()
     }
 
-    /// A word of lower-case letters, as a name that nobody could foresee.
+    /// A word of lower-case letters, as an unpredictable name.
     pub fn word(&mut self) -> String {
         let letters: Vec<char> = ('a'..='z').collect();
         (0..7).map(|_| *self.one_of(&letters)).collect()

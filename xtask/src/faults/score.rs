@@ -1,4 +1,4 @@
-//! What a trial is worth: how much the fault hurt by other means, and whether the reader named its cause.
+//! The score of a trial: how much the fault hurt by other means, and whether the reader named its cause.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -69,7 +69,7 @@ pub fn lost(without: &Seen, with: &Seen) -> f64 {
     rate.max(with.errors - without.errors).clamp(0.0, 1.0)
 }
 
-/// What the reader is worth on a trial.
+/// The score of the reader on a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Score {
@@ -156,7 +156,7 @@ pub struct Said {
     pub watches: Vec<(String, String)>,
     /// It says that nothing is wrong.
     pub tick: bool,
-    /// The sentence that stands first, act before watch.
+    /// The first sentence, act before watch.
     pub first: String,
 }
 

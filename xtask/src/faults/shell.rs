@@ -33,7 +33,7 @@ impl Interrupted {
     /// Fails once a signal came.
     pub fn check(&self) -> Result<()> {
         if self.0.load(Ordering::Relaxed) {
-            bail!("interrupted; what was planted is taken back");
+            bail!("interrupted; undoing the planted fault");
         }
         Ok(())
     }

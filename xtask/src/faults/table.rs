@@ -27,11 +27,11 @@ pub struct Row {
     pub harm: Harm,
     /// The same in figures.
     pub measured: String,
-    /// What was said first, or why the trial is void.
+    /// The first sentence of the reader, or why the trial is void.
     pub said: String,
     /// What that is worth.
     pub score: Score,
-    /// What came of its advice, and whether half of the harm went.
+    /// The effect of its advice, and whether it removed half of the harm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cured: Option<(String, bool)>,
 }
@@ -184,7 +184,7 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
         trials.iter().partition(|trial| trial.is_drawn());
     let rows: Vec<Row> = drawn.iter().map(|trial| trial.row.clone()).collect();
     let mut page =
-        "# Truth as a number\n\nWritten by `cargo xtask faults --write`, of the trials of:\n\n"
+        "# Truth as a number\n\nWritten by `cargo xtask faults --write` from these trials:\n\n"
             .to_owned();
     commands(&mut page, &drawn);
     if !asked.is_empty() {
@@ -194,13 +194,13 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
     page += "\n[trials.jsonl](../crates/rules/data/trials.jsonl) contains all trials with their parameters, one per line.\n";
     page += "\n\
          Each trial plants a fault in a service under an ordinary load (20 to 60 % of one CPU), confirms it by other means, and asks\n\
-         `rungwise check`, `jvm threads` or `jvm gc`. Kind, severity, service, load and what runs beside follow from the seed. Harm is what a\n\
-         client with a fixed timetable sees: *hurts* where 20 % of the rate is lost or fails, or p99 is five times what it was and 5 ms\n\
-         longer; *harmless* below 5 %, 1.5 times or 1 ms; *weak* in between. A JVM problem hurts by the program's own count.\n\n\
-         Of faults that hurt: *first*, the first finding to act on names the cause; *named*, a later one does or one to watch; *missed*,\n\
-         none does; *denied*, the verdict is a tick. Of harmless trials: *quiet*, nothing to act on; *false act*, something is. A problem of\n\
+         `rungwise check`, `jvm threads` or `jvm gc`. Kind, severity, service, load and neighbours follow from the seed. Harm is what a\n\
+         client with a fixed schedule sees: *hurts* where 20 % of the rate is lost or fails, or p99 is five times as long and at least 5 ms\n\
+         longer; *harmless* below 5 %, 1.5 times or 1 ms; *weak* in between. For a JVM problem, the program counts its own harm.\n\n\
+         Faults that hurt: *first*, the first finding to act on names the cause; *named*, a later one or one to watch does; *missed*,\n\
+         none does; *denied*, the verdict is a tick. Harmless trials: *quiet*, nothing to act on; *false act*, something to act on. A problem of\n\
          a JVM that will hurt later (a leak, failed evacuations of a small heap) counts as weak where it is named early. A trial is *void*\n\
-         where the fault was not confirmed, or the service was as slow after it was undone.\n\n";
+         if the fault was not confirmed, or if the service was still slow after the undo.\n\n";
     let all: Vec<&Row> = rows.iter().collect();
     for layer in ["host", "JVM"] {
         let of: Vec<&Row> = rows
@@ -220,7 +220,7 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
         by_kind.entry(row.id.clone()).or_default().push(row);
     }
     table(&mut page, "severity", &by_severity);
-    page += "\n## By kind\n\nThe course of severity tells from where on a fault hurts, and from where on it is named.\n\n\
+    page += "\n## By kind\n\nThe severities show where a fault begins to hurt, and where it begins to be named.\n\n\
         | kind | trials, by severity |\n|---|---|\n";
     for (kind, rows) in &by_kind {
         let mut rows = rows.clone();
@@ -251,8 +251,8 @@ pub fn page(trials: &[Trial], kinds: &Kinds) -> String {
         .filter_map(|row| Some((row, row.cured.as_ref()?)))
         .collect();
     if !taken.is_empty() {
-        page += "\n## Advice\n\nWhere findings to act on name knobs with values, `rungwise knob apply --from` turned them while the fault\n\
-            was there. It helps where half of the harm goes.\n\n| kind | in | helps | what it did |\n|---|---|---|---|\n";
+        page += "\n## Advice\n\nIf findings to act on recommend knobs with values, `rungwise knob apply --from` set them while the fault\n\
+            was present. Advice helps if it removes half of the harm.\n\n| kind | in | helps | what it did |\n|---|---|---|---|\n";
         for (row, (told, halved)) in taken {
             let helps = if *halved { "yes" } else { "no" };
             let told = told.replace('|', "/");
@@ -293,7 +293,8 @@ fn commands(page: &mut String, trials: &[&Trial]) {
 fn begins(page: &mut String, trials: &[Trial], kinds: &Kinds) {
     *page += "\n## Where harm begins\n\n\
         Parameters of the most severe trial that was harmless, and of the least severe one that was weak, that hurt, and in which a rule that\n\
-        names the kind said to watch or to act. Only trials with nothing beside. `rungwise explain RULE` shows the same for each rule.\n\n\
+        names the kind said to watch or to act. Only trials without a second fault or neighbour. `rungwise explain RULE` shows the same \
+        for each rule.\n\n\
         | kind | trials | harmless up to | weak from | hurts from | watch from | act from |\n|---|--:|---|---|---|---|---|\n";
     for (kind, expects, curves) in kept::by_kind(trials, kinds) {
         let curves: Vec<Measured> = curves

@@ -4,7 +4,7 @@
 //! headers, its default an expression, or a call of `define_pd_global` in a header of the platform. Here they are read as
 //! the product build for Linux on x86-64 with both compilers reads them. A flag that the source sets by
 //! `FLAG_SET_ERGO` or `FLAG_SET_DEFAULT` is decided at start. Bounds are those of the `verify_...` calls of
-//! `arguments.cpp`; its table of obsolete flags tells what is gone. Only facts are taken: names, types, numbers.
+//! `arguments.cpp`; its table of obsolete flags lists the removed ones. Only facts are taken: names, types, numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -88,7 +88,7 @@ pub(super) fn table(release: &str, folder: &Path) -> Result<(String, BTreeMap<St
         let path = folder.join(path);
         std::fs::read_to_string(&path).with_context(|| {
             format!(
-                "cannot read {}: give the folder hotspot/src of a JDK 7",
+                "cannot read {}: pass the folder hotspot/src of a JDK 7",
                 path.display()
             )
         })
@@ -318,7 +318,7 @@ fn evaluate(expression: &str) -> Result<Value> {
             while let Some(at) = text.find(&format!("{name}(")) {
                 let inner = &text[at + name.len() + 1..];
                 let parts = arguments(inner).join(",");
-                let end = closing(inner).context("a bracket that does not close")?;
+                let end = closing(inner).context("unclosed bracket")?;
                 let stays = if keep { parts } else { String::new() };
                 text = format!("{}{stays}{}", &text[..at], &inner[end + 1..]);
             }
@@ -346,7 +346,7 @@ fn evaluate(expression: &str) -> Result<Value> {
     let mut reader = Reader { rest: text };
     let number = reader.sum().with_context(|| format!("'{text}'"))?;
     if !reader.rest.trim().is_empty() {
-        bail!("cannot reckon '{text}': what is '{}'?", reader.rest.trim());
+        bail!("cannot evaluate '{text}': unknown '{}'", reader.rest.trim());
     }
     Ok(Value::Whole(number))
 }
@@ -441,7 +441,7 @@ impl Reader<'_> {
                 self.taken(')');
                 sum * 13 / 10 / 8 * 8
             }
-            _ => bail!("cannot reckon with '{word}'"),
+            _ => bail!("cannot evaluate '{word}'"),
         })
     }
 }
@@ -552,7 +552,7 @@ fn gone(release: &str, code: &str, table: &mut BTreeMap<String, Row>) {
     }
 }
 
-/// What JVM and launcher say of an option: whoever takes it compares it with a text that it begins with.
+/// What JVM and launcher print about an option: the caller compares it by prefix.
 fn option_of(option: &str, arguments: &str, launcher: &str) -> Row {
     let head = option.find([':', '=']).map_or(option, |at| &option[..=at]);
     // `-Xoss` of `-Xoss1m`.

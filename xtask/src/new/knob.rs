@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::{Draft, Id, STUB, add_mod, enter_by_id};
 
-/// How far a turn reaches; the folder of the knob.
+/// Scope of the knob; the folder of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Scope {
     /// One control group.

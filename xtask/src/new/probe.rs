@@ -10,7 +10,7 @@ const REGISTRY: &str = "crates/probes/src/lib.rs";
 const SUBJECT: &str = "//! {STUB}: what the probes of {SUBJECT} have in common.
 ";
 
-const PROBE: &str = r#"//! `{ID}`: {STUB}, what it tells, the idea. Source: {STUB} (kernel file and version).
+const PROBE: &str = r#"//! `{ID}`: {STUB}, what it reads, the idea. Source: {STUB} (kernel file and version).
 
 use rungwise_model::evidence::{Evidence, Origin, Subject};
 use rungwise_model::keys;

@@ -59,7 +59,7 @@ fn judge(evidence: &Evidence) -> Judgement {
 
 const CASEBOOK: &str = r#"# {ID}
 
-## {STUB}: the sickness as it was seen
+## {STUB}: the problem as observed
 
 {STUB}: where the figures come from.
 
@@ -96,7 +96,7 @@ clear
 
 ## The known false alarm: {STUB}
 
-{STUB}: what looks like the sickness and is none, and how the rule knows.
+{STUB}: what resembles the problem but is not, and how the rule recognises it.
 
 ```evidence
 window = 10s
@@ -107,7 +107,7 @@ cpu.busy_mean host = 8% [20% 2% 2%]
 clear
 ```
 
-## {STUB}: not to be seen
+## {STUB}: evidence missing
 
 ```evidence
 window = 10s

@@ -12,8 +12,8 @@ const OPENING: &str = "\nkinds! {";
 
 const WORKLOAD: &str = r#"//! `{ID}`: {STUB}, what this is, the idea, the source.
 //!
-//! As written here it asks a server for a line a request, one at a time on each connection: {STUB}, the protocol. A kind with
-//! many requests under way is an `engine::Kind` with a driver of its own, as `udp` is.
+//! This stub requests one line at a time on each connection: {STUB}, the protocol. A kind with many outstanding requests is an
+//! `engine::Kind` with a driver of its own, as `udp` is.
 
 use std::fmt;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -51,7 +51,7 @@ pub struct Parameters {
     #[arg(long, default_value_t = request())]
     #[serde(default = "request")]
     pub request: String,
-    /// When requests are sent, by whom, and how long each is waited for.
+    /// When requests are sent, by how many threads, and the timeout.
     #[command(flatten)]
     #[serde(flatten)]
     pub schedule: Schedule,
@@ -61,7 +61,7 @@ fn request() -> String {
     "hello".to_owned()
 }
 
-/// Who is asked what, how often, by whom.
+/// Target, requests, schedule and threads.
 #[derive(Clone, Debug)]
 struct Asking {
     plan: Plan,
@@ -78,7 +78,7 @@ impl Traffic for Parameters {
     }
 
     fn contradictions(&self) -> Vec<Contradiction> {
-        // {STUB}: which parameters cannot be driven together, and what would be right.
+        // {STUB}: which parameters contradict each other, and what would be right.
         self.schedule.contradictions()
     }
 

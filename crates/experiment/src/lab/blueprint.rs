@@ -1,4 +1,4 @@
-//! From a scenario and what this machine allows to a lab that can be built.
+//! Turns a scenario and the abilities of this machine into a lab that can be built.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ pub struct Means {
     pub rungwise: String,
     /// CPUs that may be used.
     pub cpus: Vec<usize>,
-    /// Why network namespaces cannot be had, if so.
+    /// Why network namespaces are unavailable, if they are.
     pub no_namespaces: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct Own {
     pub warmup: Duration,
     /// Measured length of a run.
     pub measure: Duration,
-    /// What was made of the parameters so far, by what is changed about them: files are read once.
+    /// Loads that are already prepared, by the changes to the parameters: files are read once.
     made: Vec<(Changes, Arc<dyn Load>)>,
 }
 
@@ -190,7 +190,7 @@ impl Blueprint {
         }
     }
 
-    /// What the figures of a run cannot mean, where that is known.
+    /// A known limit of the figures of a run.
     pub fn caveat(&self) -> Option<String> {
         let Loader::Program(program) = &self.loader else {
             return None;
@@ -205,12 +205,12 @@ impl Blueprint {
             Service::Started(started) => started
                 .command_for(settings, &self.places)
                 .map_or_else(|error| error.to_string(), |argv| argv.join(" ")),
-            Service::Running(existing) => format!("{existing}, which runs already"),
+            Service::Running(existing) => format!("{existing} (already running)"),
         }
     }
 }
 
-/// The sign that its author named, else `answer`.
+/// The readiness check of the scenario, else `answer`.
 fn ready(service: &Service, answer: Ready, places: &Places) -> Result<Ready, Unbuildable> {
     let Service::Started(started) = service else {
         return Ok(answer);
@@ -231,7 +231,7 @@ fn target(template: &str, places: &Places) -> Result<SocketAddr, Unbuildable> {
     let target = fill(template, places).map_err(|error| Unbuildable(error.to_string()))?;
     target.parse().map_err(|_| {
         Unbuildable(format!(
-            "cannot reach '{target}': it is no address with a port; write 127.0.0.1:53 or [::1]:53"
+            "cannot reach '{target}': not an address with a port; write 127.0.0.1:53 or [::1]:53"
         ))
     })
 }

@@ -78,7 +78,7 @@ impl Knobs {
             let undo = self.session.undo(&gone.applied);
             if !undo.complete() {
                 return Err(StageError::Broken(format!(
-                    "cannot put {} back: {}",
+                    "cannot restore {}: {}",
                     gone.setting.knob,
                     undo.left_in_words()
                 )));

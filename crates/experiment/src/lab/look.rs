@@ -1,7 +1,7 @@
-//! A look at the machine while the load runs.
+//! A capture of the machine while the load runs.
 //!
-//! The lab knows where and when to look; how, whoever built it knows (probes, samplers, masks), and hands in. What the
-//! generator measured meanwhile comes with the look: whether the load was the limit, only the generator knows.
+//! The lab knows where and when to capture; its builder passes in how (probes, samplers, masks). The generator's measurements come with
+//! the capture, since only they show whether the load was the limit.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -15,10 +15,10 @@ use rungwise_probes::Capture;
 
 use crate::stage::StageError;
 
-/// How much longer than the look its load runs: the ends of a look read whole tables.
+/// How much longer than the capture its load runs: both ends of a capture read whole tables.
 pub(super) const MARGIN: Duration = Duration::from_millis(500);
 
-/// What to look at.
+/// What to capture.
 pub struct Sight<'a> {
     /// The place of the service.
     pub host: &'a dyn Host,
@@ -28,7 +28,7 @@ pub struct Sight<'a> {
     pub window: Duration,
 }
 
-/// Looks at the machine; why not, where that cannot be had.
+/// Captures the machine, or says why it cannot.
 pub type Looker = dyn FnMut(&Sight<'_>) -> Result<Capture, String>;
 
 /// Calls `look` once the load has warmed up, and ends with the load; `at_edge` is called at both ends of its window.

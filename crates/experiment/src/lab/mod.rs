@@ -62,7 +62,7 @@ pub struct Lab {
 const WARM: Duration = Duration::from_millis(500);
 const NO_EYES: &str = "this lab cannot capture the machine";
 
-/// How long the quiet gate looks at the machine.
+/// How long the quiet gate measures foreign CPU.
 const QUIET_WINDOW: Duration = Duration::from_millis(200);
 
 impl Lab {
@@ -102,14 +102,14 @@ impl Lab {
         })
     }
 
-    /// Gives the lab eyes, for ladders that find their rungs.
+    /// Lets the lab take captures, for ladders whose rungs the rules choose.
     #[must_use]
     pub fn with_eyes(mut self, looker: Box<Looker>) -> Self {
         self.looker = Some(looker);
         self
     }
 
-    /// What could not be had and is done without, one sentence each.
+    /// What is unavailable, one sentence each.
     pub fn losses(&self) -> &[String] {
         self.topology.losses()
     }
@@ -124,7 +124,7 @@ impl Lab {
         self.knobs.found.clone()
     }
 
-    /// Stops the service, undoes every edit and closes the journal. What could not be put back is the error.
+    /// Stops the service, undoes every edit and closes the journal. Settings that could not be restored are the error.
     pub fn close(mut self) -> Result<(), String> {
         self.running.stop();
         self.knobs.close()
@@ -135,7 +135,7 @@ impl Lab {
         self.topology.namespace_cpu().or_else(|| self.running.cpu())
     }
 
-    /// Whose CPU time is ours. The client is this process; of the service, all that its author may have it start.
+    /// Processes whose CPU time is not foreign: this process (the client), the service and all that it starts.
     fn cpu_sources(&self) -> Vec<CpuSource> {
         self.service_cpu()
             .into_iter()
@@ -180,7 +180,7 @@ impl Lab {
                 after_s,
                 ..
             } => StageError::ServiceFailed(format!(
-                "{target} answered before, and not one of {sent} requests in {after_s:.1} s now; {}",
+                "{target} stopped answering: no reply to {sent} requests in {after_s:.1} s; {}",
                 self.running.silence()
             )),
             other => StageError::Broken(other.to_string()),
@@ -325,7 +325,7 @@ impl Lab {
         })
     }
 
-    /// Looks at the machine while a program loads the service again and again.
+    /// Captures the machine while a program loads the service repeatedly.
     fn look_beside(
         &mut self,
         program: &Program,
@@ -377,7 +377,7 @@ impl Lab {
             Some(Ok(capture)) => Ok(capture),
             Some(Err(why)) => Err(StageError::Unavailable(why)),
             None => Err(StageError::Broken(
-                "the load program did not begin".to_owned(),
+                "the load program did not start".to_owned(),
             )),
         }
     }

@@ -1,6 +1,6 @@
 //! A program that loads the service: started, timed, read.
 //!
-//! Each run starts it anew in the client's namespace, waits for its end, and reads what it printed or wrote. Its CPU time, that of the
+//! Each run starts it in the client's namespace, waits for its end, and reads its output. Its CPU time, that of the
 //! processes it starts and of those that it waited for, counts as the generator's.
 
 use std::collections::BTreeMap;
@@ -83,7 +83,8 @@ impl Program {
         let file = OutputFile(scratch.join("output"));
         let parameters = Parameters::Command(self.command.clone());
         let Ok(Parameters::Command(changed)) = changes.applied(&parameters) else {
-            let why = "a rung changes the load program to something else";
+            let why =
+                "the rung's workload parameters do not fit a load program (kind = \"command\")";
             return Err(StageError::Unavailable(why.to_owned()));
         };
         let words = command::words(
@@ -112,8 +113,8 @@ impl Program {
             if clock::now() >= deadline {
                 let said = said(&program);
                 return Err(StageError::Precondition(format!(
-                    "the load program has not ended within {} s, and was ended: {}{said}; have it measure for {{seconds}}, or give \
-                     it longer with workload.within",
+                    "the load program did not finish within {} s and was stopped: {}{said}; have it measure for {{seconds}}, or raise \
+                     workload.within",
                     self.command.within.0.as_secs_f64(),
                     words.join(" ")
                 )));
@@ -134,7 +135,7 @@ impl Program {
         let read = if command::writes_output(&self.command) {
             let read = files::read_at_most(&file.0, MOST_FILE + 1).map_err(|error| {
                 StageError::Precondition(format!(
-                    "the load program ended well, and its figures cannot be had: {error}; it was: {}{last}",
+                    "the load program succeeded, but its results cannot be read: {error}; command: {}{last}",
                     words.join(" ")
                 ))
             })?;
@@ -158,7 +159,7 @@ impl Program {
         let (figures, picked) =
             figures(&self.output, &String::from_utf8_lossy(&read)).map_err(|why| {
                 StageError::Precondition(format!(
-                    "cannot read what the load program printed: {why}; it was: {}{last}",
+                    "cannot parse the output of the load program: {why}; command: {}{last}",
                     words.join(" ")
                 ))
             })?;

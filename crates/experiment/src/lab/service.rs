@@ -16,7 +16,7 @@ use crate::stage::{StageError, Variant};
 const RELEASE: Duration = Duration::from_secs(2);
 /// How long to wait before the port is tried again; short against a run, long against a start that fails.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
-/// What every service says of a port that is taken, for it is the kernel's own word (EADDRINUSE in strerror(3)).
+/// What every service prints about a port that is in use: the text of EADDRINUSE in strerror(3).
 const TAKEN: &str = "in use";
 
 /// The running service, if any.
@@ -52,7 +52,7 @@ impl Running {
     }
 
     /// Has the service run with the switches of `variant`; restarts it only when they differ. Each process that it
-    /// starts is told to `started` before it is waited for.
+    /// starts is passed to `started` before it is waited for.
     pub(super) fn ensure(
         &mut self,
         topology: &Topology,
@@ -136,7 +136,7 @@ impl Running {
                     Wanted::Running(Existing::Unit(unit)) => {
                         format!("journalctl -u {unit}, and run this again once it is up")
                     }
-                    _ => "its log, and give the pid of the new one".to_owned(),
+                    _ => "its log, and pass the pid of the new process".to_owned(),
                 };
                 Err(StageError::Gone(format!(
                     "process {} ended under load; see {remedy}",
@@ -147,14 +147,14 @@ impl Running {
         }
     }
 
-    /// What to look at in a service that runs, has answered, and answers no longer.
+    /// What to check in a service that runs and no longer answers.
     pub(super) fn silence(&self) -> String {
         match self.pid() {
             Some(pid) if process::stopped(pid) => format!(
-                "its process {pid} is stopped by a signal or a debugger; let it go on with kill -CONT {pid}"
+                "its process {pid} is stopped by a signal or a debugger; resume it with kill -CONT {pid}"
             ),
             Some(pid) => format!(
-                "its process {pid} runs and may hang or be out of work; see its log, or `rungwise check {pid}` while it does so"
+                "its process {pid} is alive but may hang or be idle; see its log, or run `rungwise check {pid}` in that state"
             ),
             None => "see its log".to_owned(),
         }
@@ -185,7 +185,7 @@ impl Running {
         }
     }
 
-    /// Stops our own service; one that we attached to goes on.
+    /// Stops our own service; one that we attached to keeps running.
     pub(super) fn stop(&mut self) {
         if let Process::Ours(mut service) = std::mem::replace(&mut self.process, Process::None)
             && let Wanted::Started(started) = &self.wanted
@@ -210,7 +210,7 @@ impl Running {
             let known = started.switches.get(&setting.knob);
             if known.is_some_and(|values| value != scenario::OFF && !values.contains_key(value)) {
                 return Err(StageError::Unavailable(format!(
-                    "the scenario names no arguments for {} = {value}; add it to [service.switches]",
+                    "the scenario has no arguments for {} = {value}; add them to [service.switches]",
                     setting.knob
                 )));
             }

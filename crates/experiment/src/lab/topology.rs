@@ -1,4 +1,4 @@
-//! Where the two ends of the traffic are: namespaces of our own, loopback, or this host.
+//! Where the two ends of the traffic are: our own namespaces, loopback, or this host.
 
 use std::fmt;
 use std::io;
@@ -24,7 +24,7 @@ pub enum Wanted {
         /// Receive and transmit queues of each end.
         queues: u32,
     },
-    /// Both ends on loopback because namespaces cannot be had, and why.
+    /// Both ends on loopback because namespaces are unavailable, and why.
     Loopback {
         /// The reason.
         why: String,
@@ -167,7 +167,8 @@ impl Topology {
             Wanted::Loopback { why } => Ok(Self {
                 kind: Kind::Loopback,
                 losses: vec![format!(
-                    "no network namespaces: {why}; server and client run over loopback, so the knobs of device and network (RPS, XPS, GRO, netfilter, source validation, XDP) cannot be tried, and loopback has no queues and no driver"
+                    "no network namespaces: {why}; server and client use loopback, which has no queues and no driver, so device and \
+                     network knobs (RPS, XPS, GRO, netfilter, source validation, XDP) cannot be tried"
                 )],
             }),
             Wanted::Host { device } => Ok(Self {
@@ -189,7 +190,7 @@ impl Topology {
                 Ok(KnobEnd::lab(client, CLIENT_DEVICE))
             }
             (Kind::Loopback, _) => Err(
-                "needs namespaces of its own: over loopback it would change this host".to_owned(),
+                "needs its own network namespace: on loopback it would change this host".to_owned(),
             ),
             (Kind::Host { device }, Side::Server) => Ok(KnobEnd {
                 host: Arc::new(Live),
@@ -197,7 +198,7 @@ impl Topology {
                 device: device.clone(),
             }),
             (Kind::Host { .. }, Side::Client) => {
-                Err("the client's end is this host too; set it on the server's side".to_owned())
+                Err("the client runs on this host too; set it on the server side".to_owned())
             }
         }
     }
@@ -247,7 +248,7 @@ impl Topology {
         })
     }
 
-    /// A device that this topology was built with and that is there no longer, in a sentence.
+    /// A message if a device of this topology no longer exists.
     pub(super) fn lost_device(&self) -> Option<String> {
         let there = |host: &dyn Host, device: &str| {
             // Where the list cannot be had, nothing is known of the device.
@@ -268,8 +269,8 @@ impl Topology {
         };
         lost.map(|device| {
             format!(
-                "the network device {device} is gone: somebody removed it while the ladder was climbed; bring it back or \
-                 leave the lab's devices alone, and go on with rungwise tune --resume"
+                "the network device {device} was removed during the ladder; restore it, or leave the lab's devices alone, and continue \
+                 with rungwise tune --resume"
             )
         })
     }

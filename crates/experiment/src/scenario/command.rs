@@ -1,4 +1,4 @@
-//! `kind = "command"`: a load test that somebody already has.
+//! `kind = "command"`: an existing load test.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// What a scenario wants of the output of its program; why it cannot be had, if so.
+    /// What a scenario needs from the output of its program, or why that is impossible.
     pub fn of(parameters: &Parameters) -> Result<Self, String> {
         let pick = |(name, place): (&String, &MetricPlace)| Ok((name.clone(), pick(place)?));
         Ok(Self {
@@ -97,7 +97,7 @@ pub(super) fn check(parameters: &Parameters, reader: &mut Reader<'_, '_>, whole:
     {
         let ids = READERS.iter().map(|reader| reader.id);
         let message = format!(
-            "there is no reader '{id}'{}; there are {}, or pick numbers with [workload.metrics.NAME]",
+            "unknown reader '{id}'{}; readers: {}; or pick numbers with [workload.metrics.NAME]",
             did_you_mean(id, ids.clone()),
             ids.collect::<Vec<_>>().join(", ")
         );
@@ -106,7 +106,7 @@ pub(super) fn check(parameters: &Parameters, reader: &mut Reader<'_, '_>, whole:
     for (name, place) in &parameters.metrics {
         let key = format!("workload.metrics.{name}");
         if name == "loss" || metric::OF_CPU.contains(&name.as_str()) {
-            let message = format!("'{name}' has a meaning of its own; choose another name");
+            let message = format!("'{name}' is reserved; choose another name");
             reader.note(&key, whole, message);
         }
         if let Err(why) = pick(place) {
@@ -114,8 +114,8 @@ pub(super) fn check(parameters: &Parameters, reader: &mut Reader<'_, '_>, whole:
         }
     }
     if parameters.reader.is_none() && parameters.metrics.is_empty() {
-        let message = "say what the program prints: reader = \"wrk\" (rungwise explain command lists them), or \
-                       [workload.metrics.NAME] with a pointer or a pattern";
+        let message = "output format unknown; set reader = \"wrk\" (`rungwise explain command` lists the readers), or \
+            [workload.metrics.NAME] with a pointer or a pattern";
         reader.problems.add(whole.clone(), "workload", message);
     }
 }

@@ -1,4 +1,4 @@
-//! The file as it is written: the types behind the JSON schema and the reference page.
+//! The file format: the types behind the JSON schema and the reference page.
 //!
 //! Nothing here is checked beyond its shape; [`super::resolve`] turns it into a [`super::Scenario`].
 //! A doc comment here is the field's description in the schema.
@@ -16,7 +16,7 @@ use toml::Spanned;
 use super::workload;
 use crate::stage::Changes;
 
-/// A value that knows where it stands in the file.
+/// A value with its place in the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(transparent)]
 pub(super) struct At<T>(Spanned<T>);
@@ -70,12 +70,12 @@ pub(super) struct Document {
     #[serde(default)]
     pub baseline: BaselineTable,
     pub auto: Option<At<AutoTable>>,
-    /// The changes to try, in order; or `"auto"`: what the rules ask for while the load runs.
+    /// The changes to try, in order; or `"auto"`: those that the rules recommend under load.
     #[schemars(schema_with = "rungs")]
     pub rungs: Vec<At<RungTable>>,
 }
 
-/// The word that stands in for the list of rungs.
+/// The word that replaces the list of rungs.
 pub(super) const AUTO: &str = "auto";
 
 fn rungs(generator: &mut SchemaGenerator) -> Schema {
@@ -88,11 +88,11 @@ fn rungs(generator: &mut SchemaGenerator) -> Schema {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AutoTable {
-    /// Changes that are tried at most; retries as a bundle come on top, three at most. Default 8.
+    /// Maximum number of changes to try, not counting up to three retries as a bundle. Default 8.
     pub max_rungs: Option<At<u32>>,
-    /// How long the machine is looked at, under load, before the first rung and after each. Default 4s.
+    /// Length of the capture that is taken under load before the first rung and after each. Default 4s.
     pub look: Option<At<String>>,
-    /// Try also what may cost others on this machine speed, packets or protection. Default false.
+    /// Also try changes that may cost other services on this machine speed, packets or protection. Default false.
     pub disruptive: Option<bool>,
 }
 
@@ -108,18 +108,18 @@ pub(super) struct ServiceTable {
     /// The service already runs as this systemd unit, such as `nginx.service`, and is neither started nor stopped. All processes of its control
     /// group are the service.
     pub unit: Option<At<String>>,
-    /// It is ready once it has printed a line that begins with this on standard output. Default: once it answers a request.
+    /// Ready once it prints a line that begins with this on standard output. Default: ready once it answers a request.
     pub ready_line: Option<At<String>>,
-    /// It is ready once it accepts a TCP connection here: `{server}:8080`.
+    /// Ready once it accepts a TCP connection here: `{server}:8080`.
     pub ready_tcp: Option<At<String>>,
-    /// It is ready once it answers a request for this with a status of 200 to 399: `http://{server}:8080/health`.
+    /// Ready once it answers a request for this URL with a status of 200 to 399: `http://{server}:8080/health`.
     pub ready_http: Option<At<String>>,
-    /// How long it may take until it is ready. Default 10s.
+    /// Maximum time until it is ready. Default 10s.
     pub ready_within: Option<At<String>>,
-    /// How long it may take to end after SIGTERM, before SIGKILL. Default 2s.
+    /// Maximum time to exit after SIGTERM, before SIGKILL. Default 2s.
     pub stop_within: Option<At<String>>,
     /// What rungs can switch in the command line: knob id, value, arguments that the value appends. The value
-    /// `off` appends nothing, is always there and is where every switch starts.
+    /// `off` appends nothing, always exists and is the initial value of every switch.
     #[serde(default)]
     pub switches: BTreeMap<At<String>, SwitchValues>,
 }
@@ -131,7 +131,7 @@ pub(super) struct TopologyTable {
     pub kind: TopologyKind,
     /// Receive and transmit queues of each end of the veth pair. Default `{cpus}`.
     pub queues: Option<At<Count>>,
-    /// Network device of this host that knobs of a device turn. Needed only where a rung turns one.
+    /// Network device of this host for device knobs. Needed only if a rung sets one.
     pub device: Option<At<String>>,
 }
 
@@ -139,19 +139,19 @@ pub(super) struct TopologyTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum TopologyKind {
-    /// Two network namespaces joined by a veth pair, made for the run and removed after it.
+    /// Two network namespaces joined by a veth pair, created for the run and removed after it.
     Namespaces,
-    /// This host as it is.
+    /// This host, without namespaces.
     Host,
 }
 
-/// The one metric that decides, and the limits that a change must keep. Default: maximise the rate.
+/// The metric that decides, and limits that a change must not violate. Default: maximise the rate.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ObjectiveTable {
-    /// A metric of which more is better: `rate`, or one that the workload reports.
+    /// Metric to maximise: `rate`, or one that the workload reports.
     pub maximise: Option<At<String>>,
-    /// A metric of which less is better: `p99`, `cpu_us_per_tx`, or another that the workload reports.
+    /// Metric to minimise: `p99`, `cpu_us_per_tx`, or another that the workload reports.
     pub minimise: Option<At<String>>,
     /// Limits with a veto: `loss <= 1%`, `errors == 0`, `p99 < 20ms`.
     #[serde(default)]
@@ -162,40 +162,40 @@ pub(super) struct ObjectiveTable {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExperimentTable {
-    /// Discarded at the start of every run. Default 100ms.
+    /// Warm-up at the start of every run, not measured. Default 100ms.
     pub warmup: Option<At<String>>,
     /// Measured length of every run. Default 300ms.
     pub measure: Option<At<String>>,
-    /// Numbers of pairs at which a call may be made. Default 8, 16, 24.
+    /// Decision points: numbers of pairs at which a rung may be decided. Default 8, 16, 24.
     pub looks: Option<At<Vec<At<u32>>>>,
-    /// Chance of any wrong call over the whole ladder. Default 1%.
+    /// Chance of any wrong decision over the whole ladder. Default 1%.
     pub alpha: Option<At<String>>,
     /// Smallest change worth keeping. Default 2%.
     pub min_effect: Option<At<String>>,
-    /// Foreign share of all CPUs below which a pair may start. Default 12%.
+    /// A pair starts only while other processes use less than this share of all CPUs. Default 12%.
     pub quiet: Option<At<String>>,
-    /// Foreign share in either half above which a pair does not count. Default 5%.
+    /// A pair is discarded if other processes use more than this share of all CPUs in either half. Default 5%.
     pub discard_above: Option<At<String>>,
-    /// Longest wait for quiet before a pair. Default 5s.
+    /// Longest wait for a quiet machine before a pair. Default 5s.
     pub quiet_wait: Option<At<String>>,
-    /// Pairs that may be discarded per rung. Default 12.
+    /// Maximum number of discarded pairs per rung. Default 12.
     pub max_discards: Option<u32>,
-    /// Seed of all that is random. Default 1.
+    /// Seed of the random number generator. Default 1.
     pub seed: Option<At<u64>>,
 }
 
-/// The state in which the ladder starts; applied and journalled before the first run, undone after the last.
+/// The initial configuration; applied and journalled before the first run, undone after the last.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BaselineTable {
-    /// The start in words. Default: `start`.
+    /// Title of the initial configuration. Default: `start`.
     pub title: Option<String>,
     /// Knob ids and values.
     #[serde(default)]
     pub set: Settings,
-    /// Which ends of the topology they are set at. Default the server.
+    /// Ends of the topology at which they are set. Default: the server.
     pub on: Option<At<Vec<At<End>>>>,
-    /// What somebody else measured at their start.
+    /// Published figure for the same state.
     pub reference: Option<ReferenceTable>,
 }
 
@@ -203,9 +203,9 @@ pub(super) struct BaselineTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum End {
-    /// The end that answers.
+    /// The end that answers requests.
     Server,
-    /// The end that asks.
+    /// The end that sends requests.
     Client,
 }
 
@@ -213,45 +213,45 @@ pub(super) enum End {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RungTable {
-    /// Name within the file; by custom the id of the knob it turns.
+    /// Name within the file; usually the id of the knob that it sets.
     pub id: At<String>,
-    /// The change in words. Default: the id.
+    /// Title of the change. Default: the id.
     pub title: Option<String>,
-    /// Knob ids and the values they get. Ids hold dots, so they are quoted.
+    /// Knob ids and their values. Quote ids, because they contain dots.
     #[serde(default)]
     pub set: Settings,
-    /// Which ends of the topology they are set at. Default the server. Means nothing to service switches.
+    /// Ends of the topology at which they are set. Default: the server. Ignored for service switches.
     pub on: Option<At<Vec<At<End>>>>,
-    /// Earlier rungs that are tried again together with this one if they were not kept alone.
+    /// Earlier rungs to retry together with this one if they were not kept on their own.
     #[serde(default)]
     pub bundle_with: Vec<At<String>>,
-    /// Never run: why it cannot be tried here and what is known of it.
+    /// Never run: the reason why it cannot be tried here, and what is known about it.
     pub observe: Option<At<String>>,
-    /// Judged, but never part of the following rungs.
+    /// Judged, but not carried into the following rungs.
     pub branch: Option<At<bool>>,
     /// Measured for comparison only.
     pub limit: Option<At<bool>>,
-    /// Threads wait for a lock here, so the CPU cost says nothing without a quiet machine.
+    /// Threads contend for a lock, so the CPU cost alone may not decide.
     #[serde(default)]
     pub shared_lock: bool,
-    /// What it holds for, where that is less than all traffic: `same-flow bursts`.
+    /// Traffic to which the result applies, if not all: `same-flow bursts`.
     pub label: Option<String>,
-    /// Parameters of the workload that it changes, for both halves of its pairs.
+    /// Workload parameters that it changes, in both halves of its pairs.
     #[serde(default)]
     #[schemars(schema_with = "workload::changes")]
     pub workload: Option<At<Changes>>,
-    /// What somebody else measured after the same step.
+    /// Published figure after the same step.
     pub reference: Option<ReferenceTable>,
 }
 
-/// Somebody else's figure.
+/// A published figure to compare with.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReferenceTable {
     /// Transactions per second after the step: `17k/s`.
     pub rate: At<String>,
-    /// Factor over their step before.
+    /// Factor over the previous step of the same source.
     pub factor: Option<f64>,
-    /// Who measured, on what.
+    /// Who measured it, and on what hardware.
     pub source: String,
 }

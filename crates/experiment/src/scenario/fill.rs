@@ -1,31 +1,30 @@
 //! Placeholders in commands and addresses: `{server}`, `{client}`, `{device}`, `{cpus}`, `{rungwise}`, `{scratch}`.
 //!
-//! The addresses of a lab are known only once it stands, and a file is to run on any machine. Braces that
-//! mean themselves are doubled.
+//! The addresses of a lab are known only once it is built, and a file must run on any machine. Literal braces are doubled.
 
 use super::problem::did_you_mean;
 
-/// Every placeholder and what it stands for.
+/// Every placeholder and its meaning.
 pub const PLACEHOLDERS: [(&str, &str); 6] = [
-    ("server", "address of the end that answers"),
-    ("client", "address of the end that asks"),
-    ("device", "network device of the end that answers"),
+    ("server", "address of the server"),
+    ("client", "address of the client"),
+    ("device", "network device of the server"),
     ("cpus", "number of CPUs"),
     ("rungwise", "path of this program"),
     (
         "scratch",
-        "folder that is empty at each start of the service",
+        "folder for the service's files, empty at each start",
     ),
 ];
 
-/// What the placeholders stand for in one run.
+/// The values of the placeholders in one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// Address of the end that answers.
+    /// Address of the server.
     pub server: String,
-    /// Address of the end that asks.
+    /// Address of the client.
     pub client: String,
-    /// Network device of the end that answers, where it has one of its own.
+    /// Network device of the server, where it has its own.
     pub device: Option<String>,
     /// Number of CPUs.
     pub cpus: usize,
@@ -38,9 +37,9 @@ pub struct Places {
 /// A template that cannot be filled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
-    /// A name that stands for nothing.
+    /// An unknown name.
     #[error(
-        "unknown placeholder '{{{name}}}'{near}; there are {{server}}, {{client}}, {{device}}, {{cpus}}, {{rungwise}} and {{scratch}}"
+        "unknown placeholder '{{{name}}}'{near}; placeholders: {{server}}, {{client}}, {{device}}, {{cpus}}, {{rungwise}} and {{scratch}}"
     )]
     Unknown {
         /// The name between the braces.
@@ -48,15 +47,15 @@ pub enum FillError {
         /// The nearest placeholder, as a question; may be empty.
         near: String,
     },
-    /// There is no device to stand for.
-    #[error("'{{device}}' has no value here: the server's end has no network device of its own")]
+    /// There is no device.
+    #[error("'{{device}}' has no value here: the server has no network device of its own")]
     NoDevice,
     /// A brace without its partner.
-    #[error("a '{0}' without its partner; write '{0}{0}' where the brace means itself")]
+    #[error("unmatched '{0}'; write '{0}{0}' for a literal brace")]
     Unbalanced(char),
 }
 
-/// What a program that loads the service may name beside them.
+/// More placeholders, for a load program.
 pub const LOAD_PLACEHOLDERS: [(&str, &str); 7] = [
     ("target", "address and port of the service"),
     ("host", "address of the service"),

@@ -51,7 +51,7 @@ fn disagreement(
             return at(
                 &name.id_at,
                 format!(
-                    "there is no knob '{id}'; did you mean '{near}'? A switch of your own is named less like it"
+                    "there is no knob '{id}'; did you mean '{near}'? If it is your own switch, give it a less similar name"
                 ),
             );
         }
@@ -60,21 +60,19 @@ fn disagreement(
         return at(
             &name.id_at,
             format!(
-                "there is no knob '{id}'{near}; a switch of your service is declared in [service.switches]"
+                "there is no knob '{id}'{near}; declare switches of your service in [service.switches]"
             ),
         );
     };
     match (knob.scope == Scope::Service, name.switch) {
         (true, false) => at(
             &name.id_at,
-            format!(
-                "'{id}' is a switch of the service; declare its arguments in [service.switches]"
-            ),
+            format!("'{id}' is a service switch; declare its arguments in [service.switches]"),
         ),
         (false, true) => at(
             &name.id_at,
             format!(
-                "'{id}' is a knob of the machine, which rungwise turns itself; take it out of [service.switches]"
+                "'{id}' is a machine knob, which rungwise sets itself; remove it from [service.switches]"
             ),
         ),
         (true, true) => None,
@@ -114,8 +112,8 @@ fn impossible(knob: &Knob, value: &str, topology: &Topology, machine: &dyn Host)
     if !known {
         return knob.needs_hardware().then(|| {
             format!(
-                "'{}' is a setting of hardware, and the veth pair of the namespaces has none; name the device that has it: \
-                 topology = {{ kind = \"host\", device = \"eth0\" }}",
+                "'{}' is a hardware setting, and veth devices have no hardware; name a physical device: topology = {{ kind = \"host\", \
+                 device = \"eth0\" }}",
                 knob.id
             )
         });
@@ -130,7 +128,7 @@ fn impossible(knob: &Knob, value: &str, topology: &Topology, machine: &dyn Host)
     }
 }
 
-/// The knob whose id differs from `id` by a slip: a letter in ten at most, a guess at what nobody means.
+/// The knob whose id differs from `id` by a slip: one letter in ten at most (a guess).
 fn slipped(id: &str) -> Option<&'static str> {
     let likeness = |knob: &str| strsim::normalized_damerau_levenshtein(id, knob);
     let near = KNOBS.iter().map(|knob| knob.id);
@@ -143,8 +141,7 @@ pub(crate) fn not_in_a_run(knob: &Knob) -> Option<&'static str> {
     match knob.settable {
         Settable::No(why) => Some(why),
         Settable::Yes if knob.id == "bios.smt" => Some(
-            "it changes which CPUs exist, and a run has dealt them out before it starts; turn it with \
-             rungwise knob apply and measure anew",
+            "it changes which CPUs exist, and a run assigns CPUs before it starts; set it with rungwise knob apply and measure again",
         ),
         Settable::Yes => None,
     }

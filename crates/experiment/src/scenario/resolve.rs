@@ -1,7 +1,7 @@
-//! From what is written to what is meant: units, defaults, and whether it can work at all.
+//! Turns the document into a scenario: units, defaults, and contradictions.
 //!
-//! A reader notes what is wrong and goes on with a stand-in, so that one pass finds everything; the
-//! stand-ins never leave, because a file with a problem gives no scenario.
+//! A reader notes each problem and continues with a substitute value, so that one pass finds everything; substitutes never leave, because
+//! a file with a problem gives no scenario.
 
 mod judging;
 mod ladder;
@@ -62,7 +62,7 @@ pub(super) fn resolve(
         && !reader.problems.mentions("workload")
     {
         let message = format!(
-            "a program that measures for {} s is ended after {} s; give it longer with workload.within",
+            "the program measures for {} s but is stopped after {} s; raise workload.within",
             measure.as_secs_f64(),
             command.within.0.as_secs_f64()
         );
@@ -100,7 +100,7 @@ pub(super) fn resolve(
 /// Reads the values of a document and notes what is wrong with them.
 pub(super) struct Reader<'p, 't> {
     pub(super) problems: &'p mut Collector<'t>,
-    /// Where each value stands, by its path.
+    /// The place of each value, by its path.
     pub(super) spans: BTreeMap<String, Range<usize>>,
     named: Vec<Named>,
 }
@@ -115,7 +115,8 @@ impl Reader<'_, '_> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         // It becomes part of a folder's name.
         if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
-            let message = format!("'{name}' is no name; use letters, digits, '-', '_' and '.'");
+            let message =
+                format!("'{name}' is not a valid name; use letters, digits, '-', '_' and '.'");
             self.problems.add(document.name.span(), "name", message);
         }
     }
@@ -129,13 +130,12 @@ impl Reader<'_, '_> {
             .or_else(|| unit.map(|unit| (unit.span(), Existing::Unit(unit.get().clone()))));
         match (&service.command, existing) {
             (Some(_), Some((span, _))) => {
-                let message =
-                    "a service is either started by its 'command' or runs already; take one out";
+                let message = "set 'command' (rungwise starts the service) or 'pid' or 'unit' (already running), not both";
                 self.problems.add(span, "service", message);
                 None
             }
             (None, None) => {
-                let message = "say how the service starts ('command') or which process ('pid') or systemd unit ('unit') it is";
+                let message = "set 'command' to start the service, or 'pid' or 'unit' (systemd) if it is already running";
                 self.problems.add(table.span(), "service", message);
                 None
             }
@@ -150,7 +150,7 @@ impl Reader<'_, '_> {
     /// Refuses keys that have no meaning for a service that runs already, and a process or unit that cannot exist.
     fn existing(&mut self, service: &ServiceTable, span: &Range<usize>, existing: &Existing) {
         if let Some((id, _)) = service.switches.first_key_value() {
-            let message = "a service that runs already cannot be switched; give its 'command', or take the switches out";
+            let message = "a running service cannot be restarted with other arguments; set 'command', or remove the switches";
             self.problems.add(id.span(), "service.switches", message);
         }
         for (key, text) in [
@@ -161,23 +161,23 @@ impl Reader<'_, '_> {
             ("stop_within", &service.stop_within),
         ] {
             if let Some(text) = text {
-                let message = "means nothing for a service that runs already; take it out";
+                let message = "has no effect for a service that is already running; remove it";
                 self.problems
                     .add(text.span(), format!("service.{key}"), message);
             }
         }
         if service.pid.is_some() && service.unit.is_some() {
-            let message = "give 'pid' or 'unit', not both";
+            let message = "set 'pid' or 'unit', not both";
             self.problems.add(span.clone(), "service", message);
         }
         match existing {
             Existing::Process(0) => {
                 self.problems
-                    .add(span.clone(), "service.pid", "0 is no process");
+                    .add(span.clone(), "service.pid", "0 is not a process id");
             }
             Existing::Unit(unit) if unit.contains('/') || !unit.contains('.') => {
                 let message = format!(
-                    "'{unit}' is no name of a unit; write it with its kind, such as nginx.service"
+                    "'{unit}' is not the name of a unit; include the suffix, for example nginx.service"
                 );
                 self.problems.add(span.clone(), "service.unit", message);
             }
@@ -210,7 +210,7 @@ impl Reader<'_, '_> {
             for (value, parts) in values {
                 if value.get() == OFF && !parts.is_empty() {
                     let message =
-                        "'off' is the command without arguments; name this value otherwise";
+                        "'off' means no extra arguments; choose another name for this value";
                     self.problems.add(value.span(), &key, message);
                 }
                 arguments.insert(
@@ -233,7 +233,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The one sign of readiness that the file names.
+    /// The readiness check of the file.
     fn ready(&mut self, service: &ServiceTable) -> Option<ReadyBy> {
         let ServiceTable {
             ready_line: line,
@@ -261,7 +261,7 @@ impl Reader<'_, '_> {
         {
             let named: Vec<String> = given.iter().map(|(key, _)| format!("'{key}'")).collect();
             let message = format!(
-                "a service is ready by one sign, and the file names {}; keep the one that comes last when it starts",
+                "only one readiness check is allowed, not {}; keep the one that succeeds last",
                 named.join(" and ")
             );
             self.problems.add(last.span(), "service", message);
@@ -313,7 +313,7 @@ impl Reader<'_, '_> {
         match table.kind {
             TopologyKind::Host => {
                 if let Some(queues) = &table.queues {
-                    let message = "only namespaces have queues to choose; take it out or say kind = \"namespaces\"";
+                    let message = "queues need kind = \"namespaces\"; remove it or change the kind";
                     self.problems.add(queues.span(), "topology.queues", message);
                 }
                 Some(Topology::Host {
@@ -321,14 +321,14 @@ impl Reader<'_, '_> {
                 })
             }
             TopologyKind::Namespaces if running => {
-                let message = "a service that runs already cannot be moved into a namespace; give its 'command', or say kind = \"host\"";
+                let message = "a running service cannot be moved into a namespace; set 'command', or use kind = \"host\"";
                 self.problems.add(at.span(), "topology.kind", message);
                 None
             }
             TopologyKind::Namespaces => {
                 if let Some(device) = &table.device {
                     let message =
-                        "namespaces have devices of their own; take it out or say kind = \"host\"";
+                        "namespaces have their own devices; remove it or use kind = \"host\"";
                     self.problems.add(device.span(), "topology.device", message);
                 }
                 // rtnl_create_link (net/core/rtnetlink.c) refuses more.

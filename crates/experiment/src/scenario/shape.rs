@@ -37,7 +37,7 @@ pub(super) fn check(
     walk.readable
 }
 
-/// Where each value stands, by its path: `workload.depth`, `rungs[2].workload`.
+/// The place of each value, by its path: `workload.depth`, `rungs[2].workload`.
 pub(super) fn spans(table: &Spanned<DeTable<'_>>) -> BTreeMap<String, Range<usize>> {
     fn of_table(table: &DeTable<'_>, path: &str, spans: &mut BTreeMap<String, Range<usize>>) {
         for (key, value) in table {
@@ -135,9 +135,9 @@ impl Walk<'_, '_, '_> {
             if let (true, Some(example)) =
                 (wanted == ["string"], options.first().and_then(quantity))
             {
-                let _ = write!(message, "; it carries its unit: \"{example}\"");
+                let _ = write!(message, "; include the unit: \"{example}\"");
             } else if found == "table" && wanted.contains(&"string") {
-                message += "; an id with dots is quoted: \"net.rps_cpus\" = \"all\"";
+                message += "; quote an id that contains dots: \"net.rps_cpus\" = \"all\"";
             }
             self.problems.add(span, path, message);
             return false;
@@ -240,7 +240,7 @@ impl Walk<'_, '_, '_> {
     }
 }
 
-/// An example of the quantity that a key holds, from its description: its default, or what stands there in code.
+/// An example of the quantity that a key holds, from its description: its default, or the first text in backticks.
 fn quantity(schema: &Value) -> Option<&str> {
     let described = schema.get("description")?.as_str()?;
     let default = described.split("Default ").nth(1);
@@ -271,7 +271,7 @@ fn unknown_key(name: &str, path: &str, known: Option<&serde_json::Map<String, Va
         format!("'{path}'")
     };
     if near.is_empty() {
-        format!("unknown key; {place} may hold {}", any_of(keys))
+        format!("unknown key; {place} accepts {}", any_of(keys))
     } else {
         format!("unknown key{near}")
     }

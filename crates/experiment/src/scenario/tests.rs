@@ -230,7 +230,7 @@ fn a_misspelt_key_is_named_at_its_place_with_the_nearest_one() {
     );
     let far = problem(&with("title = \"my server\"", "title = \"x\"\nzzz = 1"));
     assert!(
-        far.starts_with("test.toml:4:1: zzz: unknown key; the file may hold auto, baseline, "),
+        far.starts_with("test.toml:4:1: zzz: unknown key; the file accepts auto, baseline, "),
         "{far}"
     );
 }
@@ -289,7 +289,10 @@ fn a_wrong_type_or_word_says_what_was_expected() {
         "set = { \"net.gro\" = \"off\" }",
         "set = { net.gro = \"off\" }",
     ));
-    assert!(message.contains("an id with dots is quoted"), "{message}");
+    assert!(
+        message.contains("quote an id that contains dots"),
+        "{message}"
+    );
     let message = problem(&with("target = ", "sockets = -1, target = "));
     assert_eq!(
         message,
@@ -392,21 +395,25 @@ fn impossible_services_and_topologies_are_refused() {
             "command = []",
             "the program is missing",
         ),
-        ("command = [\"./server\"]", "", "say how the service starts"),
+        (
+            "command = [\"./server\"]",
+            "",
+            "set 'command' to start the service",
+        ),
         (
             "command = [\"./server\"]",
             "command = [\"s\"], pid = 812",
-            "take one out",
+            "not both",
         ),
         (
             "command = [\"./server\"]",
             "pid = 812, switches = { x = { on = [] } }",
-            "cannot be switched",
+            "cannot be restarted",
         ),
         (
             "[[rungs]]",
             "[topology]\nkind = \"host\"\nqueues = 2\n[[rungs]]",
-            "only namespaces have queues",
+            "queues need kind",
         ),
         (
             "[[rungs]]",
@@ -421,9 +428,9 @@ fn impossible_services_and_topologies_are_refused() {
         (
             "target = ",
             "dns = \"q\", size = \"20B\", target = ",
-            "take 'size' out",
+            "remove 'size'",
         ),
-        ("target = ", "rate = \"0/s\", target = ", "zero"),
+        ("target = ", "rate = \"0/s\", target = ", "above 0"),
         (
             "set = { \"net.gro\" = \"off\" }",
             "",
@@ -438,7 +445,7 @@ fn impossible_services_and_topologies_are_refused() {
     assert!(problem(&moved).contains("cannot be moved into a namespace"));
     let switched = with("command = [\"./server\"]", "pid = 812")
         .replace("\"net.gro\" =", "\"sock.reuseport\" =");
-    assert!(problem(&switched).contains("cannot be switched"));
+    assert!(problem(&switched).contains("cannot be restarted"));
 }
 
 #[test]
@@ -451,9 +458,9 @@ fn a_generator_without_sockets_sends_no_bursts() {
     assert_eq!(of(&place("generic")), own(XdpMode::Generic));
     assert!(problem(&place("eth0:fast")).contains("native"));
     let bursts = place("native") + "workload = { burst = 2, depth = 4 }\n";
-    assert!(problem(&bursts).contains("frame by frame"));
+    assert!(problem(&bursts).contains("single frames"));
     let bursts = with("target = ", "af_xdp = \"native\", burst = 2, target = ");
-    assert!(problem(&bursts).contains("frame by frame"));
+    assert!(problem(&bursts).contains("single frames"));
 }
 
 #[test]
@@ -537,7 +544,7 @@ fn knobs_are_checked_against_those_that_exist() {
     };
     assert_eq!(
         check(with("\"net.gro\" = \"off\"", "\"net.gor\" = \"off\"")),
-        "test.toml:8:9: rungs[0].set.\"net.gor\": there is no knob 'net.gor'; did you mean 'net.gro'?; a switch of your service is declared in [service.switches]"
+        "test.toml:8:9: rungs[0].set.\"net.gor\": there is no knob 'net.gor'; did you mean 'net.gro'?; declare switches of your service in [service.switches]"
     );
     let value = check(with("= \"off\"", "= \"of\""));
     assert!(
@@ -550,10 +557,10 @@ fn knobs_are_checked_against_those_that_exist() {
         "command = [\"./server\"]",
         "command = [\"s\"], switches = { \"net.gro\" = { off = [], on = [] } }",
     );
-    assert!(check(declared).contains("take it out of [service.switches]"));
+    assert!(check(declared).contains("remove it from [service.switches]"));
     for (knob, why) in [
         ("sec.auditd", "record of the machine"),
-        ("bios.smt", "dealt them out"),
+        ("bios.smt", "assigns CPUs"),
     ] {
         let never = check(with("\"net.gro\" =", &format!("\"{knob}\" =")));
         for word in ["never changed in a run", why, "'observe'"] {
@@ -565,8 +572,8 @@ fn knobs_are_checked_against_those_that_exist() {
 #[test]
 fn a_number_for_a_quantity_names_the_unit() {
     for (line, wanted) in [
-        ("measure = 50", "; it carries its unit: \"300ms\""),
-        ("alpha = 0.01", "; it carries its unit: \"1%\""),
+        ("measure = 50", "; include the unit: \"300ms\""),
+        ("alpha = 0.01", "; include the unit: \"1%\""),
     ] {
         let said = problem(&format!("{MINIMAL}[experiment]\n{line}\n"));
         assert!(said.ends_with(wanted), "{said}");
@@ -589,8 +596,8 @@ fn a_guard_is_refused_at_its_own_place() {
     for (guard, why) in [
         ("p98 < 1ms", "did you mean 'p99'?"),
         ("p99 < 50", "the unit is missing"),
-        ("p99 < 0ms", "forbids everything"),
-        ("loss <= 100%", "forbids nothing"),
+        ("p99 < 0ms", "can never hold"),
+        ("loss <= 100%", "has no effect"),
     ] {
         let two = format!("guards = [\n  \"loss <= 1%\",\n  \"{guard}\",\n]\n");
         let said = problem(&format!("{MINIMAL}[objective]\n{two}"));
@@ -661,7 +668,10 @@ fn a_value_that_its_knob_cannot_have_is_refused_at_its_place() {
         (
             "\"net.rps_cpus\" = \"0-99\"",
             "8:26",
-            ["CPU 2 does not run here, 0-1 do", "off, all, or a CPU list"],
+            [
+                "CPU 2 is not online here, only 0-1",
+                "off, all, or a CPU list",
+            ],
         ),
         (
             "\"net.rp_filter\" = \"9\"",
@@ -676,10 +686,7 @@ fn a_value_that_its_knob_cannot_have_is_refused_at_its_place() {
         (
             "\"net.ring\" = \"max\"",
             "8:9",
-            [
-                "the veth pair of the namespaces has none",
-                "kind = \"host\"",
-            ],
+            ["veth devices have no hardware", "kind = \"host\""],
         ),
     ] {
         let said = check(set, "");
@@ -696,7 +703,7 @@ fn a_value_that_its_knob_cannot_have_is_refused_at_its_place() {
 fn ids_of_the_report_itself_are_refused() {
     for id in ["aa", "overall", "start", "a+b"] {
         let message = problem(&with("id = \"net.gro\"", &format!("id = \"{id}\"")));
-        assert!(message.contains("meaning of its own"), "{message}");
+        assert!(message.contains("is reserved"), "{message}");
     }
 }
 

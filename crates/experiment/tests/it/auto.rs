@@ -265,7 +265,8 @@ fn a_rung_whose_gain_the_load_generator_could_not_ask_for_is_not_judged_and_the_
     let rung = &climbed.rungs[1];
     assert_eq!(rung.outcome, Outcome::Inconclusive);
     assert!(
-        rung.reason.ends_with("but with it client-bound hurts"),
+        rung.reason
+            .ends_with("but with the change, client-bound hurts"),
         "{}",
         rung.reason
     );

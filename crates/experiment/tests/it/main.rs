@@ -263,7 +263,7 @@ fn the_start_is_brought_up_as_one() {
     assert_eq!(stage.restarts, 1);
     let lost = climbed.could_not.join("\n");
     assert!(
-        lost.contains("the start without net.gro = on: no device"),
+        lost.contains("baseline setting net.gro = on: no device"),
         "{lost}"
     );
 }

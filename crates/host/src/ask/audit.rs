@@ -1,8 +1,7 @@
-//! State of the audit subsystem (`AUDIT_GET`), for those who may ask: root of the initial namespaces.
+//! State of the audit subsystem (`AUDIT_GET`), for root of the initial namespaces.
 //!
-//! The kernel answers from a thread of its own (`audit_send_reply`), so this is the one question that is
-//! waited for. A container gets EPERM or ECONNREFUSED, kept as they are. Source: linux/audit.h,
-//! kernel/audit.c of Linux 6.18.
+//! The kernel answers from its own thread (`audit_send_reply`), so this is the only question with a wait. A container
+//! gets EPERM or ECONNREFUSED, kept as they are. Source: linux/audit.h, kernel/audit.c of Linux 6.18.
 
 use std::io;
 
@@ -13,7 +12,7 @@ use crate::netlink::{Message, Request, number32};
 
 const AUDIT_GET: u16 = 1000;
 
-/// Asks for it.
+/// Reads the audit status.
 pub(super) fn status() -> io::Result<Audit> {
     let mut request = Request::default();
     request.message(AUDIT_GET, 0, &[]);
@@ -31,7 +30,7 @@ pub(super) fn status() -> io::Result<Audit> {
     found.ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,
-            "the kernel's answer is no audit status",
+            "the kernel's answer is not an audit status",
         )
     })
 }

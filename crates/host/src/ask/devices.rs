@@ -1,7 +1,7 @@
-//! Network devices: rtnetlink lists them, ethtool tells about each.
+//! Network devices: rtnetlink lists them, ethtool describes each.
 //!
-//! A part that a driver does not have or does not tell is absent, with the kernel's error beside it. The
-//! groups of numbers take one dump each for all devices, the rest a few ioctls per device.
+//! A part that a driver does not have or does not report is absent, with the kernel's error next to it. The groups of
+//! numbers take one dump each for all devices, the rest a few ioctls per device.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -45,7 +45,7 @@ struct Numbers {
     coalesce: Option<Parts>,
 }
 
-/// Keeps what was read, and the reason of what was not.
+/// Keeps the values read, and the errors of those that could not be read.
 struct Keep<'r>(&'r mut BTreeMap<String, String>);
 
 impl Keep<'_> {
@@ -91,7 +91,7 @@ fn device(link: Link, numbers: &Numbers, keep: &mut Keep<'_>) -> NetDevice {
     }
 }
 
-/// A kind of channels that a driver does not have is none, of at most none.
+/// A kind of channels that a driver does not have counts as 0 of at most 0.
 fn channels(parts: &Parts) -> Channels {
     let part = |name| parts.get(name).copied().unwrap_or_default();
     Channels {
@@ -104,7 +104,7 @@ fn channels(parts: &Parts) -> Channels {
     }
 }
 
-/// A ring that a driver does not have has no entries, of at most none.
+/// A ring that a driver does not have counts as 0 entries of at most 0.
 fn ring(parts: &Parts) -> Ring {
     let part = |name| parts.get(name).copied().unwrap_or_default();
     Ring {

@@ -1,4 +1,4 @@
-//! What the kernel answers where no file does: one module per question, in the namespace of the calling
+//! Questions that the kernel answers where no file does: one module per question, in the namespace of the calling
 //! thread.
 //!
 //! Nothing here changes a machine. A question may load the kernel module that answers it (`tcp_diag`), as

@@ -1,4 +1,4 @@
-//! Room on mounted file systems: `statfs(2)` of each that is local.
+//! Free space on mounted file systems: `statfs(2)` of each that is local.
 //!
 //! `statfs` of a network file system whose server is gone blocks in the kernel, beyond any signal; so does looking up a mount
 //! point that lies below one. Neither is ever asked. A local file system answers from memory, whatever its disk does
@@ -18,7 +18,7 @@ const LOCAL: &[&str] = &[
     "overlay", "ramfs", "reiserfs", "tmpfs", "vfat", "xfs", "zfs",
 ];
 
-/// File systems that belong to others: to a server, or to a process that may not answer.
+/// File systems of a server, or of a process that may not answer.
 const REMOTE: &[&str] = &[
     "9p",
     "afs",
@@ -44,13 +44,13 @@ const REMOTE: &[&str] = &[
 /// A node of Kubernetes has a thousand mounts, most of them of few file systems.
 const MOST: usize = 256;
 
-/// All that can be written to, each once.
+/// All writable file systems, each once.
 pub(super) fn all() -> io::Result<Vec<Mount>> {
     let text = String::from_utf8_lossy(&std::fs::read(MOUNTS)?).into_owned();
     Ok(asked(&Mounted::all(&text), room))
 }
 
-/// The mounts with their room, as `room` tells it.
+/// The mounts with their free space, as `room` returns it.
 fn asked(mounts: &[Mounted], room: impl Fn(&str) -> Option<Room>) -> Vec<Mount> {
     let remote: BTreeSet<String> = mounts
         .iter()

@@ -1,11 +1,11 @@
 //! Which process has which socket open: the links below `/proc/PID/fd`.
 //!
-//! A socket shows as a link to `socket:[INODE]`. Of several processes that share one, the one with the
-//! lowest pid is named: the parent, as a rule. Processes that may not be looked into are skipped, and one
-//! that ends meanwhile has no sockets any more. Each descriptor costs some microseconds, nearly all of them in
-//! the kernel, which makes an inode for each that is looked at; so who wants few sockets names them, and the
-//! search ends with the last of them. Source: proc(5), `sockfs_dname` of net/socket.c, fs/proc/fd.c.
-#![expect(unsafe_code, reason = "readlinkat has no safe door in std")]
+//! A socket shows as a link to `socket:[INODE]`. Of several processes that share one, the one with the lowest pid is
+//! named: the parent, as a rule. Processes that may not be inspected are skipped, and one that ends meanwhile has no
+//! sockets any more. Each descriptor costs some microseconds, nearly all of them in the kernel, which makes an inode
+//! for each one that is read; so a caller that wants few sockets names them, and the search ends with the last of them.
+//! Source: proc(5), `sockfs_dname` of net/socket.c, fs/proc/fd.c.
+#![expect(unsafe_code, reason = "readlinkat has no safe wrapper in std")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};

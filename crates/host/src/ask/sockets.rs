@@ -14,8 +14,8 @@ use crate::netlink::{DUMP, Message, Request, attributes, number32, number64};
 
 const SOCK_DIAG: isize = libc::NETLINK_SOCK_DIAG as isize;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// The older question about TCP. Its dump tells both address families in one walk through the table of connections, which
-/// has 262,144 rows on a machine with 24 GiB: 0.6 ms and more for a walk, whatever is in them.
+/// The older question about TCP. Its dump lists both address families in one walk through the table of connections,
+/// which has 262,144 rows on a machine with 24 GiB: 0.6 ms and more for a walk, whatever is in them.
 const TCPDIAG_GETSOCK: u16 = 18;
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_SKMEMINFO: u16 = 7;
@@ -60,7 +60,7 @@ pub(super) fn tcp_among(wanted: &[TcpSocket]) -> io::Result<Vec<TcpSocket>> {
         }
         match request.each(SOCK_DIAG, |message| sockets.extend(tcp_socket(message))) {
             Ok(()) => {}
-            // One of them was closed meanwhile; the others were told all the same.
+            // One of them was closed meanwhile; the others were listed nevertheless.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
             Err(error) => return Err(explained(error)),
         }

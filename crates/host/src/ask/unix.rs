@@ -1,4 +1,4 @@
-//! Unix sockets that listen, with what waits in their queues.
+//! Listening Unix sockets, with the callers in their queues.
 //!
 //! A stream socket of the local machine has no counters at all: a connection that finds the queue full waits, or fails with EAGAIN where the
 //! caller does not block, and nothing is counted. Only the length of the queue shows it.
@@ -45,7 +45,7 @@ pub(super) fn listeners() -> io::Result<Vec<UnixListener>> {
     })?;
     let waited_for = |listener: &&mut UnixListener| (1..=MOST_CALLERS).contains(&listener.waiting);
     for listener in found.iter_mut().filter(waited_for).take(MOST_LISTENERS) {
-        // Without them the length of the queue has to do.
+        // Without them only the length of the queue is known.
         listener.callers = callers(listener.inode).unwrap_or_default();
     }
     Ok(found)

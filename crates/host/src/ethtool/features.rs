@@ -1,9 +1,9 @@
 //! Device features (GRO, GSO, checksums) by the ethtool ioctl, under the kernel's own names.
 //!
-//! The kernel answers a change that it could not make with *success* and a flag: a bit it does not
-//! know (`UNSUPPORTED`) or a wish that it noted but could not fulfil (`WISH`). Both are errors here,
-//! and a noted wish is taken back, for else it would come true later when a dependency changes.
-//! Source: linux/ethtool.h (`ETHTOOL_GFEATURES`), net/ethtool/ioctl.c of Linux 6.18.
+//! The kernel answers a change that it could not make with *success* and a flag: a bit it does not know (`UNSUPPORTED`)
+//! or a wish that it noted but could not fulfil (`WISH`). Both are errors here, and a noted wish is withdrawn, or it
+//! would take effect later when a dependency changes. Source: linux/ethtool.h (`ETHTOOL_GFEATURES`),
+//! net/ethtool/ioctl.c of Linux 6.18.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -46,7 +46,7 @@ pub(crate) fn set_feature(device: &str, feature: &str, on: bool) -> io::Result<(
     if flags & F_UNSUPPORTED != 0 {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            format!("the driver of {device} does not let {feature} be changed"),
+            format!("the driver of {device} does not allow {feature} to be changed"),
         ));
     }
     let reached = ethtool.blocks(count)?.of(bit).feature.on == on;
@@ -55,7 +55,7 @@ pub(crate) fn set_feature(device: &str, feature: &str, on: bool) -> io::Result<(
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             format!(
-                "{device} keeps {feature} {}: another feature or the driver forbids the change",
+                "{device} keeps {feature} {}: another feature or the driver prevents the change",
                 if on { "off" } else { "on" }
             ),
         ));
@@ -112,7 +112,7 @@ impl Device {
         bit.map(|bit| (bit, names.len())).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::NotFound,
-                format!("this kernel knows no feature {feature} of {}", self.name),
+                format!("this kernel has no feature {feature} for {}", self.name),
             )
         })
     }

@@ -127,12 +127,12 @@ impl Group {
     }
 }
 
-/// The door to groups: the number of ethtool's netlink family, or `None` where only the ioctl is there.
+/// Access to groups: the number of ethtool's netlink family, or `None` where only the ioctl is there.
 #[derive(Clone, Copy)]
 pub(crate) struct Door(Option<u16>);
 
 impl Door {
-    /// Finds out which.
+    /// Detects which.
     pub(crate) fn open() -> io::Result<Self> {
         let mut request = Request::default();
         request

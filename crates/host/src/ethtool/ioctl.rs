@@ -1,7 +1,7 @@
 //! The ethtool ioctl to one device: a command and its answer in one buffer of words.
 //!
-//! Some commands write as much as the driver has to say, whatever room the caller named. Their buffer
-//! therefore has headroom beyond any driver's wish; it is made once, and untouched pages of it cost nothing.
+//! Some commands write as much as the driver has, whatever size the caller named. Their buffer therefore has headroom
+//! beyond any driver's wish; it is made once, and untouched pages of it cost nothing.
 #![expect(
     unsafe_code,
     reason = "the ethtool ioctl takes a pointer inside struct ifreq"

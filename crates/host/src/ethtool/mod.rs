@@ -1,8 +1,8 @@
 //! Devices by ethtool: features, channels, rings, coalescing, RSS, the driver and its statistics.
 //!
-//! Groups of numbers go by ethtool netlink, which knows what a driver lacks, reads all devices in one dump
-//! and refuses in words; kernels before 5.6 are asked by ioctl. The rest has no better door than the ioctl.
-//! Source: linux/ethtool.h, `linux/ethtool_netlink.h`, net/ethtool of Linux 6.18.
+//! Groups of numbers go by ethtool netlink, which knows what a driver lacks, reads all devices in one dump and refuses
+//! in words; kernels before 5.6 are asked by ioctl. The rest has no better interface than the ioctl. Source:
+//! linux/ethtool.h, `linux/ethtool_netlink.h`, net/ethtool of Linux 6.18.
 
 mod features;
 pub(crate) mod groups;
@@ -38,12 +38,12 @@ pub(crate) fn setting(device: &str, setting: DeviceSetting) -> io::Result<String
     }
 }
 
-/// Makes `value` hold.
+/// Sets `value`.
 pub(crate) fn set(device: &str, setting: DeviceSetting, value: &str) -> io::Result<()> {
     let value = setting.normal(value).ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("'{value}' is no value of the {setting}"),
+            format!("'{value}' is not a valid value of the {setting}"),
         )
     })?;
     match setting {
@@ -109,7 +109,7 @@ mod tests {
         let error = set("lo", DeviceSetting::Ring, "combined=2").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         assert!(
-            error.to_string().contains("no value of the rings"),
+            error.to_string().contains("not a valid value of the rings"),
             "{error}"
         );
     }

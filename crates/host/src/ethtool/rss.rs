@@ -1,8 +1,8 @@
 //! Receive side scaling by ioctl: the indirection table and the fields that are hashed.
 //!
-//! A table that equals the kernel's own choice (queue of entry i is i modulo the queues) is set by a reset:
-//! only then does the driver adapt it when queues are added later, as before anybody touched it.
-//! Source: `ethtool_set_rxfh_indir` in net/ethtool/ioctl.c of Linux 6.18.
+//! A table that equals the kernel's own choice (queue of entry i is i modulo the queues) is set by a reset: only then
+//! does the driver adapt it when queues are added later, as it did by default. Source: `ethtool_set_rxfh_indir` in
+//! net/ethtool/ioctl.c of Linux 6.18.
 
 use std::io;
 
@@ -47,7 +47,7 @@ pub(super) fn set(device: &str, value: &str) -> io::Result<()> {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!(
-                "{} entries do not fit the RSS table of {device} with {size}",
+                "{} entries do not fit the RSS table of {device}, which has {size}",
                 list.len()
             ),
         ));
@@ -55,7 +55,7 @@ pub(super) fn set(device: &str, value: &str) -> io::Result<()> {
     let mut wanted = setting::fill(&list, size);
     let mut rings = [0; FLOW_WORDS];
     rings[0] = GRXRINGS;
-    // A driver that does not tell its rings is given the table as it is.
+    // A driver that does not report its rings gets the table unchanged.
     let rings = ioctl.call(&mut rings).map_or(0, |_| rings[2]);
     if is_default(&wanted, rings) {
         // A table of size 0 stands for a reset.

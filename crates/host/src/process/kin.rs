@@ -1,5 +1,5 @@
-//! Who belongs to a process: its children, its group. From `/proc/PID/stat`, by numbers that the kernel
-//! gives out again, so what shall be ended is held by a pidfd first and looked at then.
+//! The relatives of a process: its children, its group. From `/proc/PID/stat`, by numbers that the kernel reuses, so a
+//! process to be ended is held by a pidfd first and checked then.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -10,9 +10,9 @@ use super::{pidfd, running, signal_process};
 use crate::error::{Error, Result};
 use crate::wait;
 
-/// A process, its descendants, and the group that it leads: those who work for it, as far as its like keeps to
-/// these ties. Who leaves both (a daemon with a session of its own) is missed. Never this process. Fails where the
-/// process is gone.
+/// A process, its descendants, and the group that it leads: the processes that work for it, as long as they keep these
+/// ties. One that leaves both (a daemon with its own session) is missed. Never this process. Fails where the process is
+/// gone.
 pub fn family(pid: u32) -> io::Result<Vec<u32>> {
     let kin: Vec<Kin> = crate::files::list(Path::new("/proc"))?
         .iter()
@@ -29,7 +29,7 @@ pub fn family(pid: u32) -> io::Result<Vec<u32>> {
     Ok(family)
 }
 
-/// The group of a service, to be ended when its leader is perhaps gone. Its number alone is no identity then: it is the
+/// The group of a service, to be ended when its leader may be gone. Its number alone is no identity then: it is the
 /// group of that number in the leader's session.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
@@ -62,7 +62,7 @@ impl Group {
             let pid = name.parse().ok()?;
             let pidfd = pidfd(pid).ok()?;
             let kin = Kin::of(pid)?;
-            // One that nobody has reaped is no member any more.
+            // A zombie is no longer a member.
             let is_ours = (kin.group, kin.session) == (self.number, self.session);
             (is_ours && running(pidfd.as_fd())).then_some(pidfd)
         };
@@ -71,7 +71,7 @@ impl Group {
     }
 }
 
-/// Kills all that `living` names, until it names nobody.
+/// Kills all that `living` names, until it names none.
 pub(crate) fn end_all(
     living: impl Fn() -> io::Result<Vec<OwnedFd>>,
     within: Duration,
@@ -83,7 +83,7 @@ pub(crate) fn end_all(
             return Ok(());
         }
         for pidfd in &all {
-            // One that has ended meanwhile is what is wanted.
+            // A process that has ended meanwhile is the wanted result.
             let _ = signal_process(pidfd.as_fd(), libc::SIGKILL);
         }
         for pidfd in &all {
@@ -135,7 +135,7 @@ fn family_of(leader: u32, kin: &[Kin]) -> Vec<u32> {
             .filter(|one| one.group == leader && one.pid != leader)
             .map(|one| one.pid),
     );
-    // Grows while it is walked, until nobody in it has a child outside.
+    // Grows while it is walked, until no process in it has a child outside.
     let mut next = 0;
     while let Some(parent) = family.get(next).copied() {
         for one in kin {

@@ -1,6 +1,6 @@
-//! On which addresses a service listens, for the message that it is not ready where it was expected.
+//! The addresses on which a service listens, for the message that it is not ready where it was expected.
 //!
-//! The kernel lists the sockets of a network namespace (`sock_diag`), `/proc/PID/fd` says whose they are. A UDP socket
+//! The kernel lists the sockets of a network namespace (`sock_diag`), `/proc/PID/fd` shows their owners. A UDP socket
 //! counts where it is not connected: the kernel knows no listening of datagrams, so a client's socket is among them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use crate::ask;
 
 /// `TCP_LISTEN` of `include/net/tcp_states.h`.
 const LISTEN: u8 = 10;
-/// As many are named; more say no more about a port that is missing.
+/// The number of sockets named; more add nothing about a missing port.
 const NAMED: usize = 8;
 
 /// A socket that takes connections or datagrams.

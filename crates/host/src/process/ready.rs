@@ -42,15 +42,15 @@ pub enum Ready {
 }
 
 impl Ready {
-    /// What did not come; `last` is what the last attempt gave instead.
+    /// The sign that did not come; `last` is the result of the last attempt.
     pub(super) fn awaited(&self, last: Option<&str>) -> String {
         let missed = match self {
-            Self::Line(prefix) => format!("no line on stdout began with '{prefix}'"),
-            Self::Log(text) => format!("no line of output contained '{text}'"),
+            Self::Line(prefix) => format!("no line on stdout starts with '{prefix}'"),
+            Self::Log(text) => format!("no line of output contains '{text}'"),
             Self::Udp { address, .. } => format!("no reply came from udp {address}"),
             Self::Tcp(address) => format!("no connection to tcp {address} was accepted"),
             Self::Http(url) => format!("no answer with status 200 to 399 came from {url}"),
-            Self::Alive(time) => format!("it was to live for {} s", time.as_secs_f64()),
+            Self::Alive(time) => format!("it did not stay alive for {} s", time.as_secs_f64()),
         };
         match last {
             Some(last) if !last.is_empty() => format!("{missed} (last attempt: {last})"),
@@ -58,7 +58,7 @@ impl Ready {
         }
     }
 
-    /// What to do about a service that did not become ready so and listens on these.
+    /// The remedy for a service that did not become ready and listens on these.
     pub(super) fn remedy(&self, listening: &[Listening]) -> String {
         let (protocol, address) = match self {
             Self::Line(_) | Self::Log(_) => {
@@ -71,10 +71,10 @@ impl Ready {
             Self::Http(url) => ("tcp", url.address),
         };
         if listening.iter().any(|one| one.serves(protocol, address)) {
-            "it listens there and does not answer: see its log, or allow more time with ready_within"
+            "it listens there and does not answer: check its log, or allow more time with ready_within"
                 .to_owned()
         } else if listening.is_empty() {
-            "see its output and its log, or allow more time with ready_within".to_owned()
+            "check its output and its log, or allow more time with ready_within".to_owned()
         } else {
             format!(
                 "have it listen on {protocol} {address}, or correct the address at which the scenario expects it"

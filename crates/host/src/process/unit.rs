@@ -1,5 +1,6 @@
-//! Who belongs to a systemd unit: all processes of its control group and of the groups below it. From `/proc/PID/cgroup`, which names the
-//! groups of a process in every version and layout of control groups, without looking for where they are mounted.
+//! The members of a systemd unit: all processes of its control group and of the groups below it. From
+//! `/proc/PID/cgroup`, which names the groups of a process in every version and layout of control groups, without
+//! looking for where they are mounted.
 
 use std::io;
 use std::path::Path;
@@ -20,7 +21,7 @@ pub fn members_of_unit(unit: &str) -> io::Result<Vec<u32>> {
     Ok(members.collect())
 }
 
-/// The first process of a unit: the oldest whose parent is none of it.
+/// The first process of a unit: the oldest whose parent is not a member.
 ///
 /// # Errors
 ///
@@ -38,7 +39,7 @@ pub fn main_of_unit(unit: &str) -> Result<u32> {
         tried,
         why: "no process is in a control group of this name".to_owned(),
         remedy: format!(
-            "see whether it runs and what it is called with `systemctl status {unit}` or systemd-cgls"
+            "check its state and its name with `systemctl status {unit}` or systemd-cgls"
         ),
     })
 }

@@ -1,10 +1,10 @@
-//! The door against a real kernel: namespaces, devices, services, CPU accounting.
+//! Access against a real kernel: namespaces, devices, services, CPU accounting.
 //!
 //! Everything happens in namespaces that the tests make. What needs root says so when it is missing.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "tests of the door itself; their helpers are tests too"
+    reason = "tests of the access itself; their helpers are tests too"
 )]
 
 mod accounting;

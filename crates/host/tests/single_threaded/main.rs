@@ -199,7 +199,7 @@ fn a_signal_wakes_the_wait_and_a_second_one_cuts_nothing_short() {
     println!("{test} ... ok");
 }
 
-#[expect(unsafe_code, reason = "signal(2) has no safe door in std")]
+#[expect(unsafe_code, reason = "signal(2) has no safe wrapper in std")]
 /// Waits for a signal, then "undoes" for a while in which more signals come.
 fn interrupt() {
     // Under nohup(1) SIGHUP would stay ignored, as it should.

@@ -8,13 +8,14 @@ use crate::release::Release;
 pub(super) const NEVER_PROMOTED: Judgement = Judgement {
     id: "jvm-tenuring-threshold-too-high",
     summary: "A tenuring threshold above 15",
-    looks_for: "`MaxTenuringThreshold` above 15. Objects have four bits for their age. JDK 7 takes any value and never \
-        reaches it: nothing is promoted by age, and survivors are copied until their space overflows. JDK 8 refuses to start; JDK 11 \
-        and newer take 16, as \"never\", and refuse more.",
-    remedy: "Set 15 or less. Whether a high threshold helps, the age table tells (`-Xlog:gc+age=trace`, \
-        `-XX:+PrintTenuringDistribution` on JDK 8).",
-    wrong: "16 can be intended: a service whose objects all die young or fit the survivors.",
-    sources: "HotSpot `markWord.hpp` (`age_bits` = 4) and of JDK 7 `ageTable.cpp`, `arguments.cpp` (no check); bounds as the JVMs of the tables print and enforce them.",
+    looks_for: "`MaxTenuringThreshold` above 15. An object's age has four bits. JDK 7 accepts any value and never reaches it: \
+        nothing is promoted by age, and survivors are copied until their space overflows. JDK 8 refuses to start; JDK 11 and \
+        later accept 16, meaning \"never\", and refuse more.",
+    remedy: "Set 15 or less. The age table shows whether a high threshold helps (`-Xlog:gc+age=trace`; JDK 8: \
+        `-XX:+PrintTenuringDistribution`).",
+    wrong: "16 can be intentional, for a service whose objects all die young or fit into the survivor spaces.",
+    sources: "HotSpot `markWord.hpp` (`age_bits` = 4); JDK 7 `ageTable.cpp`, `arguments.cpp` (no check); bounds as the JVMs in \
+        the tables print and enforce them.",
     judge: never_promoted,
 };
 
@@ -26,10 +27,10 @@ fn never_promoted(case: &Case) -> Vec<Finding> {
         line.given("MaxTenuringThreshold"),
         line.number("MaxTenuringThreshold"),
     ) else {
-        return clear("the tenuring threshold is left to the JVM");
+        return clear("the JVM chooses the tenuring threshold");
     };
     if age <= OLDEST {
-        return clear(format!("{age} fits the four bits of an object's age"));
+        return clear(format!("{age} fits into the four bits of an object's age"));
     }
     let bounds = case
         .table()
@@ -41,17 +42,17 @@ fn never_promoted(case: &Case) -> Vec<Finding> {
     let (severity, then) = if case.release < Release(8) {
         (
             Grade::Medium,
-            "JDK 7 takes it and never promotes by age; JDK 8 would refuse to start".to_owned(),
+            "JDK 7 accepts it and never promotes by age; JDK 8 would refuse to start".to_owned(),
         )
     } else if age as f64 > most {
         (
             Grade::High,
-            format!("{} refuses to start, {most} is the most", case.release),
+            format!("{} refuses to start; the maximum is {most}", case.release),
         )
     } else {
         (
             Grade::Medium,
-            "objects are then never promoted by age, only when the survivors overflow".to_owned(),
+            "objects are never promoted by age, only when the survivor space overflows".to_owned(),
         )
     };
     let finding = act(given, format!("{}: {then}", given.written)).severity(severity);
@@ -63,11 +64,11 @@ fn never_promoted(case: &Case) -> Vec<Finding> {
 
 pub(super) const CMS_START_GUESSED: Judgement = Judgement {
     id: "cms-start-left-to-guesses",
-    summary: "The fraction at which CMS starts counts only for its first cycle",
-    looks_for: "`CMSInitiatingOccupancyFraction` without `UseCMSInitiatingOccupancyOnly`: after the first cycles CMS starts by its own \
-        estimate of promotion, which a burst makes late, and a late start ends in a `concurrent mode failure`.",
+    summary: "The CMS start fraction applies only to the first cycles",
+    looks_for: "`CMSInitiatingOccupancyFraction` without `UseCMSInitiatingOccupancyOnly`: after the first cycles, CMS starts by \
+        its own estimate of promotion. A burst makes that start late, and a late start ends in a `concurrent mode failure`.",
     remedy: "Add `-XX:+UseCMSInitiatingOccupancyOnly`.",
-    wrong: "With steady load the estimate is good, and the fraction is a mere bound for the start.",
+    wrong: "Under steady load the estimate is good, and the fraction is only a bound for the start.",
     sources: "HotSpot (JDK 8) `ConcurrentMarkSweepGeneration::should_concurrent_collect`.",
     judge: cms_start_guessed,
 };
@@ -81,27 +82,27 @@ fn cms_start_guessed(case: &Case) -> Vec<Finding> {
         return clear("no fraction is set; CMS starts by its own estimate");
     };
     if line.is_on("UseCMSInitiatingOccupancyOnly") {
-        return clear("CMS starts at the fraction alone");
+        return clear("CMS always starts at the fraction");
     }
     let sentence = format!(
-        "{} holds for the first cycles only: UseCMSInitiatingOccupancyOnly is missing",
+        "{} applies to the first cycles only: UseCMSInitiatingOccupancyOnly is missing",
         given.written
     );
     let finding = act(given, sentence).confidence(Grade::High);
     vec![
         add(finding, "-XX:+UseCMSInitiatingOccupancyOnly")
-            .refuted_by("initial marks of the GC log that all start at the fraction"),
+            .refuted_by("initial marks in the GC log that all start at the fraction"),
     ]
 }
 
 pub(super) const ZGC_OF_ONE_GENERATION: Judgement = Judgement {
     id: "zgc-of-one-generation",
-    summary: "ZGC without generations where the JDK has it with",
-    looks_for: "`UseZGC` on JDK 21 and 22 without `ZGenerational`, and `-XX:-ZGenerational` on 23. ZGC of one generation marks the \
-        whole heap each time; with generations it needs less CPU and heap for the same allocation rate.",
-    remedy: "Add `-XX:+ZGenerational`. From JDK 23 it is the default, from 24 there is no other.",
-    wrong: "A service whose objects all live long gains nothing and pays for the barriers.",
-    sources: "JEP 439 (JDK 21), JEP 474 (default, 23), JEP 490 (the other one removed, 24).",
+    summary: "Single-generation ZGC on a JDK with generational ZGC",
+    looks_for: "`UseZGC` on JDK 21 and 22 without `ZGenerational`, and `-XX:-ZGenerational` on 23. Single-generation ZGC marks \
+        the whole heap in each cycle; generational ZGC needs less CPU and heap for the same allocation rate.",
+    remedy: "Add `-XX:+ZGenerational`. It is the default in JDK 23 and the only mode from JDK 24.",
+    wrong: "A service whose objects all live for long gains nothing and pays for the barriers.",
+    sources: "JEP 439 (JDK 21), JEP 474 (default, 23), JEP 490 (non-generational mode removed, 24).",
     judge: zgc_of_one_generation,
 };
 
@@ -121,30 +122,30 @@ fn zgc_of_one_generation(case: &Case) -> Vec<Finding> {
     };
     if !one {
         let which = if release < Release(21) {
-            "has ZGC of one generation only"
+            "has only single-generation ZGC"
         } else {
-            "runs ZGC with generations"
+            "runs generational ZGC"
         };
         return clear(format!("{release} {which}"));
     }
     let finding = watch(
         given,
-        format!("{release} runs ZGC with one generation, and has it with two"),
+        format!("{release} runs single-generation ZGC; generational ZGC is available"),
     );
     vec![
         add(finding, "-XX:+ZGenerational")
-            .refuted_by("CPU time and heap of both, measured in pairs under the same load"),
+            .refuted_by("CPU time and heap of both modes, measured in pairs under the same load"),
     ]
 }
 
 pub(super) const HUGE_PAGES_LATE: Judgement = Judgement {
     id: "jvm-huge-pages-at-run-time",
-    summary: "Huge pages are made while the service runs",
-    looks_for: "`UseTransparentHugePages` without `AlwaysPreTouch`: the kernel clears and compacts huge pages when the heap is first \
-        touched, inside young pauses and allocations.",
-    remedy: "Add `-XX:+AlwaysPreTouch` and set `-Xms` equal to `-Xmx`; the start becomes longer by the time to touch the heap.",
-    wrong: "A heap that soon reaches its size pays this only in the first minutes.",
-    sources: "Linux `Documentation/admin-guide/mm/transhuge.rst` (`defrag`); the wiki of ZGC on huge pages.",
+    summary: "Huge pages are allocated while the service runs",
+    looks_for: "`UseTransparentHugePages` without `AlwaysPreTouch`: the kernel clears and compacts huge pages when the heap is \
+        first touched, during young pauses and allocations.",
+    remedy: "Add `-XX:+AlwaysPreTouch` and set `-Xms` equal to `-Xmx`; startup takes longer by the time to touch the heap.",
+    wrong: "A heap that soon reaches its full size pays this only in the first minutes.",
+    sources: "Linux `Documentation/admin-guide/mm/transhuge.rst` (`defrag`); the ZGC wiki on huge pages.",
     judge: huge_pages_late,
 };
 
@@ -160,7 +161,7 @@ fn huge_pages_late(case: &Case) -> Vec<Finding> {
         return clear("the heap is touched before the service starts");
     }
     let sentence = format!(
-        "{}: huge pages are made inside pauses, since AlwaysPreTouch is missing",
+        "{} without AlwaysPreTouch: huge pages are allocated during pauses",
         given.written
     );
     let finding = watch(given, sentence).severity(Grade::Low);
@@ -174,8 +175,8 @@ pub(super) const GC_LOG_MISSING: Judgement = Judgement {
     id: "gc-log-missing",
     summary: "The JVM writes no GC log",
     looks_for: "Neither `-Xlog:gc...` nor `-Xloggc` nor `-XX:+PrintGC...` nor `-verbose:gc`.",
-    remedy: "JDK 9 and newer: `-Xlog:gc*,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m`. JDK 8: `-Xloggc:gc.log \
-        -XX:+PrintGCDetails -XX:+PrintGCDateStamps` with rotation. It costs next to nothing.",
+    remedy: "JDK 9 and newer: `-Xlog:gc*,safepoint:file=gc.log:time,uptime,level,tags:filecount=5,filesize=20m`. JDK 8: \
+        `-Xloggc:gc.log -XX:+PrintGCDetails -XX:+PrintGCDateStamps` with rotation. The cost is negligible.",
     wrong: "An agent or JFR may record the collections instead.",
     sources: "JEP 271; Oracle, The java Command, \"Enable Logging with the JVM Unified Logging Framework\".",
     judge: gc_log_missing,
@@ -228,11 +229,11 @@ fn gc_log_missing(case: &Case) -> Vec<Finding> {
 
 pub(super) const GC_LOG_UNBOUNDED: Judgement = Judgement {
     id: "gc-log-unbounded",
-    summary: "The GC log of JDK 8 grows without end and is lost at the next start",
-    looks_for: "`-Xloggc` on JDK 8 without `UseGCLogFileRotation`: the file grows until the disk is full, and a restart writes over it. \
-        Unified logs (JDK 9 on) rotate by themselves, 5 files of 20 MB, unless `filecount=0`.",
+    summary: "The JDK 8 GC log grows without limit, and the next start overwrites it",
+    looks_for: "`-Xloggc` on JDK 8 without `UseGCLogFileRotation`: the file grows until the disk is full, and a restart \
+        overwrites it. Unified logs (JDK 9 and later) rotate by default, 5 files of 20 MB, unless `filecount=0`.",
     remedy: "Add `-XX:+UseGCLogFileRotation -XX:NumberOfGCLogFiles=5 -XX:GCLogFileSize=20m`, and `%t` or `%p` in the name.",
-    wrong: "Something outside may rotate it (`copytruncate` leaves NULs, which are read over).",
+    wrong: "An external tool may rotate it (`copytruncate` leaves NULs, which the parser skips).",
     sources: "JDK 8 `java` options; unified logging: `share/logging/logFileOutput.hpp`.",
     judge: gc_log_unbounded,
 };
@@ -247,7 +248,7 @@ fn gc_log_unbounded(case: &Case) -> Vec<Finding> {
             return clear("the GC log is rotated");
         }
         let sentence = format!(
-            "{} grows without end and is written over at the next start",
+            "{} grows without limit, and the next start overwrites it",
             given.written
         );
         let mut finding = watch(given, sentence).confidence(Grade::High);
@@ -258,7 +259,7 @@ fn gc_log_unbounded(case: &Case) -> Vec<Finding> {
         ] {
             finding = add(finding, option);
         }
-        return vec![finding.refuted_by("logrotate or the like takes care of the file")];
+        return vec![finding.refuted_by("logrotate or a similar tool rotates the file")];
     }
     let endless = line.options.iter().find(|given| {
         let log = given.written.starts_with("-Xlog:") && given.written.contains(':');
@@ -272,7 +273,7 @@ fn gc_log_unbounded(case: &Case) -> Vec<Finding> {
             let finding = watch(
                 given,
                 format!(
-                    "{} does not rotate: the file grows without end",
+                    "{} does not rotate: the file grows without limit",
                     given.written
                 ),
             );
@@ -281,7 +282,7 @@ fn gc_log_unbounded(case: &Case) -> Vec<Finding> {
                 .replace("filecount=0", "filecount=5,filesize=20m");
             vec![
                 instead(finding, given, to)
-                    .refuted_by("logrotate or the like takes care of the file"),
+                    .refuted_by("logrotate or a similar tool rotates the file"),
             ]
         }
         None => clear("unified logs rotate automatically"),
@@ -291,8 +292,8 @@ fn gc_log_unbounded(case: &Case) -> Vec<Finding> {
 pub(super) const HEAP_DUMP_MISSING: Judgement = Judgement {
     id: "heap-dump-on-oom-missing",
     summary: "An OutOfMemoryError leaves no heap dump",
-    looks_for: "`HeapDumpOnOutOfMemoryError` not switched on.",
-    remedy: "Add `-XX:+HeapDumpOnOutOfMemoryError -XX:HeapDumpPath=DIR`; the folder needs room for the whole heap.",
+    looks_for: "`HeapDumpOnOutOfMemoryError` is off.",
+    remedy: "Add `-XX:+HeapDumpOnOutOfMemoryError -XX:HeapDumpPath=DIR`; the directory needs room for the whole heap.",
     wrong: "With a very large heap the dump keeps the service down for minutes, and it contains secrets.",
     sources: "HotSpot `share/runtime/globals.hpp`: off by default, manageable at run time.",
     judge: heap_dump_missing,

@@ -139,13 +139,14 @@ impl Case {
 
 pub(super) const TWO_COLLECTORS: Judgement = Judgement {
     id: "jvm-two-collectors",
-    summary: "Two collectors are chosen at once, or none",
-    looks_for: "The default collector switched off and no other chosen (`Garbage collector not selected`, JDK 9 and newer), or more than one of `UseSerialGC`, `UseParallelGC`, `UseConcMarkSweepGC`, `UseG1GC`, `UseZGC`, `UseShenandoahGC`, \
-        `UseEpsilonGC` switched on. HotSpot ends with `Multiple garbage collectors selected`, JDK 8 with `Conflicting collector \
-        combinations`.",
+    summary: "Two collectors are selected, or none",
+    looks_for: "The default collector is switched off and no other is selected (`Garbage collector not selected`, JDK 9 and \
+        later), or more than one of `UseSerialGC`, `UseParallelGC`, `UseConcMarkSweepGC`, `UseG1GC`, `UseZGC`, `UseShenandoahGC`, \
+        `UseEpsilonGC` is switched on. HotSpot exits with `Multiple garbage collectors selected`, JDK 8 with `Conflicting \
+        collector combinations`.",
     remedy: "Keep one. Look for the other in `JAVA_TOOL_OPTIONS` and start scripts.",
     wrong: "`UseParNewGC` with `UseConcMarkSweepGC` and `UseParallelOldGC` with `UseParallelGC` are one choice and are not reported.",
-    sources: "HotSpot `share/gc/shared/gcConfig.cpp`; JDK 8 `Arguments::check_gc_consistency`; tried on the JVMs of the tables.",
+    sources: "HotSpot `share/gc/shared/gcConfig.cpp`; JDK 8 `Arguments::check_gc_consistency`; tested on the JVMs in the tables.",
     judge: two_collectors,
 };
 
@@ -153,7 +154,7 @@ fn two_collectors(case: &Case) -> Vec<Finding> {
     let chosen = case.chosen();
     if let Some(given) = case.default_off() {
         let sentence = format!(
-            "{} refuses to start: {} switches its default collector off, and no other is chosen",
+            "{} refuses to start: {} switches off the default collector, and no other is selected",
             case.release, given.written
         );
         let finding = act(given, sentence)
@@ -162,7 +163,7 @@ fn two_collectors(case: &Case) -> Vec<Finding> {
         return vec![instead(finding, given, TAKE_OUT)];
     }
     let [first, second, ..] = chosen.as_slice() else {
-        return or_clear(Vec::new(), "one collector at most is chosen");
+        return or_clear(Vec::new(), "at most one collector is selected");
     };
     let mut given: Vec<_> = [first, second]
         .iter()
@@ -176,10 +177,10 @@ fn two_collectors(case: &Case) -> Vec<Finding> {
             .position(|other| std::ptr::eq(other, *given))
     });
     let [earlier, later] = given.as_slice() else {
-        return or_clear(Vec::new(), "one collector at most is chosen");
+        return or_clear(Vec::new(), "at most one collector is selected");
     };
     let sentence = format!(
-        "{} refuses to start: {} and {} choose different collectors",
+        "{} refuses to start: {} and {} select different collectors",
         case.release, earlier.written, later.written
     );
     let finding = act(earlier, sentence)
@@ -191,11 +192,11 @@ fn two_collectors(case: &Case) -> Vec<Finding> {
 pub(super) const OF_ANOTHER_COLLECTOR: Judgement = Judgement {
     id: "jvm-flag-of-another-collector",
     summary: "A flag of a collector that is not in use",
-    looks_for: "Flags whose name belongs to one collector (`CMS...`, `G1...`, `Z...`, `Shenandoah...`) while another one is chosen \
-        or is the default of this JDK.",
-    remedy: "Take the flag out, or choose its collector.",
+    looks_for: "Flags of one collector, by name (`CMS...`, `G1...`, `Z...`, `Shenandoah...`), while another is selected or is the \
+        default of this JDK.",
+    remedy: "Remove the flag, or select its collector.",
     wrong: "The default collector depends on the machine; where that is unknown, two CPUs and 2 GB are assumed.",
-    sources: "The names of the flags; `share/gc/*/*_globals.hpp` of HotSpot.",
+    sources: "The names of the flags; HotSpot `share/gc/*/*_globals.hpp`.",
     judge: of_another,
 };
 
@@ -258,7 +259,7 @@ fn of_another(case: &Case) -> Vec<Finding> {
             "is the default here"
         };
         let sentence = format!(
-            "{} does nothing: it is of {}, and {collector} {how}",
+            "{} does nothing: it belongs to {}, and {collector} {how}",
             given.written, owners[0]
         );
         let confidence = if chosen { Grade::High } else { Grade::Medium };
@@ -268,16 +269,16 @@ fn of_another(case: &Case) -> Vec<Finding> {
             TAKE_OUT,
         ));
     }
-    or_clear(findings, "no flag is of a collector that is not in use")
+    or_clear(findings, "no flag belongs to an unused collector")
 }
 
 pub(super) const YOUNG_SIZE_FIXED: Judgement = Judgement {
     id: "jvm-young-size-fixed",
-    summary: "The young generation is fixed while G1 is to keep a pause goal",
-    looks_for: "`-Xmn`, or `NewSize` equal to `MaxNewSize`, or `NewRatio`, with G1. G1 keeps its pause goal by resizing the young \
-        generation; with a fixed one `MaxGCPauseMillis` no longer has its main means.",
-    remedy: "Take the fixed size out and set `-XX:MaxGCPauseMillis`. To bound the young generation from below, use \
-        `G1NewSizePercent` (experimental).",
+    summary: "A fixed young generation under a G1 pause goal",
+    looks_for: "`-Xmn`, or `NewSize` equal to `MaxNewSize`, or `NewRatio`, with G1. G1 meets its pause goal by resizing the young \
+        generation; a fixed size takes away the main lever of `MaxGCPauseMillis`.",
+    remedy: "Remove the fixed size and set `-XX:MaxGCPauseMillis`. To set a minimum young generation, use `G1NewSizePercent` \
+        (experimental).",
     wrong: "A fixed young generation can be right where a measured load needs it and the pauses are short anyway.",
     sources: "HotSpot Virtual Machine Garbage Collection Tuning Guide, \"Garbage-First Garbage Collector Tuning\": avoid limiting \
         the young generation size.",
@@ -297,7 +298,10 @@ fn young_size_fixed(case: &Case) -> Vec<Finding> {
         case.line.given("NewRatio")
     };
     let Some(given) = given else {
-        return or_clear(Vec::new(), "the young generation may follow the pause goal");
+        return or_clear(
+            Vec::new(),
+            "G1 can resize the young generation to meet the pause goal",
+        );
     };
     let goal = case.line.given("MaxGCPauseMillis");
     let told = goal.map_or_else(
@@ -321,7 +325,7 @@ fn young_size_fixed(case: &Case) -> Vec<Finding> {
     if let Some(goal) = goal {
         finding = cite(finding, goal);
     }
-    vec![finding.refuted_by("pauses in the GC log that keep the goal at the highest load")]
+    vec![finding.refuted_by("pauses in the GC log that meet the goal at peak load")]
 }
 
 #[cfg(test)]

@@ -9,16 +9,17 @@ use crate::table::{Default, Type};
 
 pub(super) const SIZES_CONTRADICT: Judgement = Judgement {
     id: "jvm-sizes-contradict",
-    summary: "Two sizes that cannot both hold",
-    looks_for: "`-Xms` above `-Xmx` (HotSpot ends with `Initial heap size set to a larger value than the maximum heap size`), a \
-        young generation as large as the heap or larger (it is made smaller, JDK 8 with a warning, newer ones without), `NewSize` \
+    summary: "Contradictory sizes",
+    looks_for: "`-Xms` above `-Xmx` (HotSpot exits with `Initial heap size set to a larger value than the maximum heap size`), a \
+        young generation as large as the heap or larger (the JVM shrinks it, JDK 8 with a warning, later JDKs without), `NewSize` \
         above `MaxNewSize`, `MetaspaceSize` above `MaxMetaspaceSize`, `InitialRAMPercentage` above `MaxRAMPercentage`, \
-        `SoftMaxHeapSize` above `-Xmx`, `MinHeapFreeRatio` above `MaxHeapFreeRatio` and the same two of metaspace, given or by default (40 and 70); with G1 \
-        `G1NewSizePercent` above `G1MaxNewSizePercent`, `MaxGCPauseMillis` not below `GCPauseIntervalMillis`, up to JDK 17 \
-        `ConcGCThreads` above `ParallelGCThreads`; on JDK 8 `InitialTenuringThreshold` above `MaxTenuringThreshold`.",
-    remedy: "Decide which of the two is intended; if unknown, keep the bound: the smaller size is set to it.",
-    wrong: "Values that an argument file overrides are not seen.",
-    sources: "HotSpot `share/gc/shared/gcArguments.cpp`, `genArguments.cpp`; tried on the JVMs of the tables.",
+        `SoftMaxHeapSize` above `-Xmx`, `MinHeapFreeRatio` above `MaxHeapFreeRatio` and the same pair for metaspace, explicit or \
+        by default (40 and 70); with G1 `G1NewSizePercent` above `G1MaxNewSizePercent`, `MaxGCPauseMillis` not below \
+        `GCPauseIntervalMillis`, up to JDK 17 `ConcGCThreads` above `ParallelGCThreads`; on JDK 8 `InitialTenuringThreshold` \
+        above `MaxTenuringThreshold`.",
+    remedy: "Decide which of the two is intended. If unknown, keep the bound and set the smaller size to it.",
+    wrong: "Argument files that override a value are not read.",
+    sources: "HotSpot `share/gc/shared/gcArguments.cpp`, `genArguments.cpp`; tested on the JVMs in the tables.",
     judge: sizes_contradict,
 };
 
@@ -126,17 +127,17 @@ fn sizes_contradict(case: &Case) -> Vec<Finding> {
         }
         let told = |given: Option<&Given>, name: &str, value: f64| match given {
             Some(given) => given.written.clone(),
-            None => format!("{name}, which is {value} by default"),
+            None => format!("{name} ({value} by default)"),
         };
         let then = if pair.stops {
             "refuses to start"
         } else {
-            "sets one of them aside"
+            "ignores one of them"
         };
         let than = if pair.strict {
             "not less than"
         } else {
-            "more than"
+            "greater than"
         };
         let first = told(given.0, pair.small, less);
         let second = told(given.1, pair.large, more);
@@ -147,7 +148,7 @@ fn sizes_contradict(case: &Case) -> Vec<Finding> {
         let (severity, effect) = if pair.stops {
             (Grade::High, "the JVM starts")
         } else {
-            let effect = "what the larger one says holds, with the smaller one no longer set aside";
+            let effect = "both sizes take effect, and neither is ignored";
             (Grade::Medium, effect)
         };
         let mut finding = act(at, sentence)
@@ -179,17 +180,17 @@ fn sizes_contradict(case: &Case) -> Vec<Finding> {
     ) && young >= heap
     {
         let sentence = format!(
-            "{} leaves no old generation in {}: the JVM makes the young generation smaller",
+            "{} leaves no old generation in {}: the JVM shrinks the young generation",
             given.written, whole.written
         );
         // What the JVM takes where nobody says: NewRatio=2.
         let third = format!("-Xmn{}m", (heap / 3 / (1024 * 1024)).max(1));
         let finding = act(given, sentence)
             .confidence(Grade::High)
-            .expect("an old generation of two thirds of the heap, as by default");
+            .expect("an old generation of two thirds of the heap, the default");
         findings.push(cite(instead(finding, given, third), whole));
     }
-    or_clear(findings, "no two sizes contradict each other")
+    or_clear(findings, "no sizes contradict each other")
 }
 
 /// Where the value of an option begins: behind `=`, or behind `-Xms`.
@@ -199,13 +200,13 @@ fn value_at(written: &str) -> usize {
 
 pub(super) const WITHOUT_EFFECT: Judgement = Judgement {
     id: "jvm-flag-without-effect",
-    summary: "A flag that another option makes useless, or that needs one that is missing",
-    looks_for: "`ExplicitGCInvokesConcurrent` with `DisableExplicitGC` (there is no explicit collection left to be concurrent), \
+    summary: "A flag without effect: another option overrides it, or one that it needs is missing",
+    looks_for: "`ExplicitGCInvokesConcurrent` with `DisableExplicitGC` (no explicit collection is left to run concurrently), \
         `MaxRAMPercentage` with `-Xmx`, `InitialRAMPercentage` with `-Xms`, `NewRatio` with `-Xmn`, `HeapDumpPath` without \
-        `HeapDumpOnOutOfMemoryError`, log rotation of JDK 8 without `-Xloggc`, `UseStringDeduplication` with a collector that \
-        cannot do it, compressed object pointers with ZGC.",
+        `HeapDumpOnOutOfMemoryError`, JDK 8 log rotation without `-Xloggc`, `UseStringDeduplication` with a collector that does \
+        not support it, compressed object pointers with ZGC.",
     remedy: "Remove one of the two, or add the missing option.",
-    wrong: "Some such flags are kept on purpose for the day on which the other one goes.",
+    wrong: "Some such flags are kept on purpose, for when the other option is removed.",
     sources: "HotSpot `share/runtime/arguments.cpp` (`set_heap_size`), `share/gc/shared/gcCause.hpp`; JEP 192 (string \
         deduplication, G1), JDK 18 release notes (ZGC, Parallel, Serial); ZGC has no compressed object pointers (JEP 333).",
     judge: without_effect,
@@ -231,8 +232,7 @@ fn without_effect(case: &Case) -> Vec<Finding> {
             "ExplicitGCInvokesConcurrentAndUnloadsClasses",
         ] {
             if line.is_on(flag) {
-                let why =
-                    "DisableExplicitGC leaves no explicit collection that could be concurrent";
+                let why = "DisableExplicitGC leaves no explicit collection to run concurrently";
                 useless(flag, line.given("DisableExplicitGC"), why);
             }
         }
@@ -278,7 +278,7 @@ fn without_effect(case: &Case) -> Vec<Finding> {
         useless(
             "UseStringDeduplication",
             None,
-            &format!("{collector} cannot do it on {}", case.release),
+            &format!("{collector} does not support it on {}", case.release),
         );
     }
     if collector == Collector::Z && line.is_on("UseCompressedOops") {
@@ -288,16 +288,19 @@ fn without_effect(case: &Case) -> Vec<Finding> {
             "ZGC has no compressed object pointers",
         );
     }
-    or_clear(findings, "no flag makes another one useless")
+    or_clear(
+        findings,
+        "every flag that depends on another option has an effect",
+    )
 }
 
 pub(super) const OVERRIDDEN: Judgement = Judgement {
     id: "jvm-flag-given-twice",
-    summary: "An option that is repeated later, so that the first one has no effect",
-    looks_for: "Flags that are set more than once. HotSpot takes the last one without a word.",
-    remedy: "Keep one. With different values, find out which one was intended: scripts and `JAVA_TOOL_OPTIONS` add options.",
+    summary: "An option that a later one overrides",
+    looks_for: "Flags that are set more than once. HotSpot silently uses the last one.",
+    remedy: "Keep one. If the values differ, find out which one was intended: scripts and `JAVA_TOOL_OPTIONS` add options.",
     wrong: "Start scripts append defaults and overrides on purpose.",
-    sources: "HotSpot reads options in their order: `JAVA_TOOL_OPTIONS`, command line, `_JAVA_OPTIONS`.",
+    sources: "HotSpot reads options in this order: `JAVA_TOOL_OPTIONS`, command line, `_JAVA_OPTIONS`.",
     judge: overridden,
 };
 
@@ -322,10 +325,10 @@ fn overridden(case: &Case) -> Vec<Finding> {
             let finding = if equal {
                 watch(given, format!("{} is given twice", given.written)).severity(Grade::Low)
             } else {
-                let from = format!("{}, in {}", later.written, later.origin);
+                let from = format!("{} ({})", later.written, later.origin);
                 watch(
                     given,
-                    format!("{} does not count: {from}, comes later", given.written),
+                    format!("{} has no effect: {from} overrides it", given.written),
                 )
             };
             let finding = instead(
@@ -343,12 +346,12 @@ fn overridden(case: &Case) -> Vec<Finding> {
 
 pub(super) const REDUNDANT: Judgement = Judgement {
     id: "jvm-flag-is-the-default",
-    summary: "A flag that says what holds anyway",
-    looks_for: "Flags whose value is the default of this JDK. Defaults that the JVM decides at start, from the machine or the \
+    summary: "A flag that repeats the default",
+    looks_for: "Flags set to the default of this JDK. Defaults that the JVM chooses at startup, from the machine or the \
         collector, are not compared.",
-    remedy: "Take it out, unless it is there so that a change of the default is seen.",
-    wrong: "Some write defaults down on purpose.",
-    sources: "The tables of `crates/jvm/data`, `-XX:+PrintFlagsInitial`.",
+    remedy: "Remove it, unless it is there to pin the value against a change of the default.",
+    wrong: "Some teams write defaults down on purpose.",
+    sources: "The tables in `crates/jvm/data`, `-XX:+PrintFlagsInitial`.",
     judge: redundant,
 };
 
@@ -381,7 +384,7 @@ fn redundant(case: &Case) -> Vec<Finding> {
         };
         // Unlocking is off by default and shown as such, and `-` of it is rare enough to be told.
         if equal && flag.is_alive() {
-            let sentence = format!("{} is what {} does anyway", given.written, case.release);
+            let sentence = format!("{} is the default of {}", given.written, case.release);
             let finding = watch(given, sentence)
                 .severity(Grade::Low)
                 .confidence(Grade::High);
@@ -463,7 +466,7 @@ mod tests {
             outcome_of(17, "-Xmx1g -XX:MaxHeapSize=2g", Machine::default(), rule);
         assert_eq!(found, Watch);
         assert!(
-            sentences[0].contains("-Xmx1g does not count"),
+            sentences[0].contains("-Xmx1g has no effect"),
             "{}",
             sentences[0]
         );

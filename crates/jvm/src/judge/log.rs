@@ -68,7 +68,7 @@ pub(super) fn why(release: Release, text: &str) -> Option<String> {
         let wrong = decorators
             .split(',')
             .find(|name| !DECORATORS.contains(name))?;
-        Some(format!("'{wrong}' is no decoration"))
+        Some(format!("'{wrong}' is not a decoration"))
     };
     let output = rest.split(':').next().unwrap_or_default();
     selection
@@ -155,7 +155,7 @@ fn of_selection(release: Release, selection: &str) -> Option<String> {
         && !LEVELS.contains(&&*level.to_ascii_lowercase())
     {
         return Some(format!(
-            "'{level}' is no level; there are {}",
+            "'{level}' is not a level; the levels are {}",
             LEVELS.join(", ")
         ));
     }
@@ -170,7 +170,7 @@ fn of_selection(release: Release, selection: &str) -> Option<String> {
         }
         seen.push(tag);
         if !is_tag(release, tag) {
-            return Some(format!("'{tag}' is no tag of it"));
+            return Some(format!("'{tag}' is not a tag"));
         }
     }
     None
@@ -216,22 +216,22 @@ mod tests {
             assert_eq!(why(Release(17), taken), None, "{taken}");
         }
         for (refused, words) in [
-            ("gc=foo", "'foo' is no level"),
-            ("gcc", "'gcc' is no tag"),
-            ("gc+cpu+nosuch", "'nosuch' is no tag"),
-            ("gc*+heap", "'gc*' is no tag"),
-            ("gc,,safepoint", "'' is no tag"),
-            ("gc*,", "'' is no tag"),
+            ("gc=foo", "'foo' is not a level"),
+            ("gcc", "'gcc' is not a tag"),
+            ("gc+cpu+nosuch", "'nosuch' is not a tag"),
+            ("gc*+heap", "'gc*' is not a tag"),
+            ("gc,,safepoint", "'' is not a tag"),
+            ("gc*,", "'' is not a tag"),
             ("gc+heap+gc", "appears twice"),
-            ("gc:file=x.log:time,foo", "'foo' is no decoration"),
-            ("gc:stdout:none,time", "'none' is no decoration"),
+            ("gc:file=x.log:time,foo", "'foo' is not a decoration"),
+            ("gc:stdout:none,time", "'none' is not a decoration"),
             ("gc:file=x.log:time:foo=1", "'foo' is not an option"),
             ("gc:file=x.log::filecount=1001", "'1001' is not a number"),
             ("gc:file=x.log::filesize=20MB", "'20MB' is not a size"),
             ("gc:file=", "file is missing"),
             ("gc:pipe=x", "'pipe' is not a type of output"),
             ("async:drop", "'drop' is not a mode"),
-            (r"gc:file=C:\gc.log:foo", "'foo' is no decoration"),
+            (r"gc:file=C:\gc.log:foo", "'foo' is not a decoration"),
         ] {
             let why = why(Release(17), refused).unwrap_or_default();
             assert!(why.contains(words), "{refused}: {why}");

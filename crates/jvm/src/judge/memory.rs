@@ -12,10 +12,10 @@ use crate::size::{as_flag, shown};
 
 pub(super) const HEAP_EXCEEDS_MEMORY: Judgement = Judgement {
     id: "jvm-heap-exceeds-memory",
-    summary: "The JVM may take more memory than there is",
-    looks_for: "`-Xmx` above the memory of the machine or the limit of the control group; and `-Xmx` with the bounds of metaspace, \
-        code cache and direct memory above it, or within a tenth of it. The JVM starts, since memory is only reserved; the kernel \
-        ends it, or pages it out, when the heap fills.",
+    summary: "The JVM may need more memory than is available",
+    looks_for: "`-Xmx` above the memory of the machine or the limit of the control group; and `-Xmx` plus the limits of \
+        metaspace, code cache and direct memory above it, or within a tenth of it. The JVM starts, since memory is only reserved; \
+        the kernel kills it, or swaps it out, when the heap fills.",
     remedy: "Leave room beside the heap: a quarter of the limit is usual. In a container prefer `-XX:MaxRAMPercentage=75.0` to `-Xmx`.",
     wrong: "A heap that never fills does no harm. Threads, native libraries and the page cache need memory too and are not counted.",
     sources: "`memory.max` of the control group, `/proc/meminfo`; HotSpot's native memory categories (`jcmd VM.native_memory`). \
@@ -30,13 +30,15 @@ const LEFT: f64 = 0.1;
 fn heap_exceeds_memory(case: &Case) -> Vec<Finding> {
     let line = &case.line;
     let (Some(heap), Some(given)) = (line.number("MaxHeapSize"), line.given("MaxHeapSize")) else {
-        return clear("no heap size is set in bytes; the JVM takes a share of what there is");
+        return clear(
+            "no heap size is set in bytes; the JVM takes a share of the available memory",
+        );
     };
     let Some((room, what)) = case.machine.room() else {
         return undecided(
             "memory",
-            "the memory of the machine that runs it is unknown",
-            "give --memory, or judge a running process by its pid",
+            "the memory of the machine is unknown",
+            "pass --memory, or check a running process by its PID",
         );
     };
     let seen = Line {
@@ -44,7 +46,7 @@ fn heap_exceeds_memory(case: &Case) -> Vec<Finding> {
         line: shown(room),
     };
     if heap > room {
-        let sentence = format!("{} is more than the {what}, {}", given.written, shown(room));
+        let sentence = format!("{} exceeds the {what}, {}", given.written, shown(room));
         let mut finding = act(given, sentence)
             .severity(Grade::High)
             .confidence(Grade::High);
@@ -69,10 +71,10 @@ fn heap_exceeds_memory(case: &Case) -> Vec<Finding> {
         let with = if others.is_empty() {
             ""
         } else {
-            " with the bounds of other memory"
+            " and the limits of other memory"
         };
         let sentence = format!(
-            "{}{with} may take {} of {}, the {what}: hardly anything is left for threads, code and the collector",
+            "{}{with} may take {} of {}, the {what}: almost nothing is left for threads, code and the collector",
             given.written,
             shown(all),
             shown(room)
@@ -87,13 +89,10 @@ fn heap_exceeds_memory(case: &Case) -> Vec<Finding> {
         for (given, _) in others {
             finding = cite(finding, given);
         }
-        return vec![
-            finding
-                .refuted_by("resident memory of the process under full load, well below the limit"),
-        ];
+        return vec![finding.refuted_by("resident memory well below the limit under full load")];
     }
     let mut findings = clear(format!(
-        "heap and other bounds are {} of {}",
+        "heap and other limits take {} of {}",
         shown(all),
         shown(room)
     ));
@@ -108,15 +107,15 @@ fn three_quarters(room: u64) -> u64 {
 
 pub(super) const HEAP_PAST_32G: Judgement = Judgement {
     id: "jvm-heap-past-32g-edge",
-    summary: "The heap is a little too large for compressed object pointers",
-    looks_for: "`-Xmx` from 32 GiB on, where object pointers grow from 4 to 8 bytes: up to about half as much again is used up by \
-        that alone, so that a heap of 32 to 48 GiB holds no more than one of 31.",
-    remedy: "Stay below 32 GiB (`-Xmx31g`), or go to 48 GiB and more. `-XX:ObjectAlignmentInBytes=16` moves the edge to 64 GiB for \
-        some lost padding.",
-    wrong: "How much larger the objects become depends on how many pointers they hold: byte arrays do not grow. ZGC has no \
-        compressed pointers at any size and is left out.",
+    summary: "The heap is slightly too large for compressed object pointers",
+    looks_for: "`-Xmx` of 32 GiB or more, where object pointers grow from 4 to 8 bytes. That alone takes up to about half as much \
+        again, so a heap of 32 to 48 GiB holds no more than one of 31 GiB.",
+    remedy: "Stay below 32 GiB (`-Xmx31g`), or go to 48 GiB and more. `-XX:ObjectAlignmentInBytes=16` moves the edge to 64 GiB at \
+        the cost of some padding.",
+    wrong: "How much larger objects become depends on how many pointers they hold: byte arrays do not grow. ZGC never compresses \
+        pointers and is excluded.",
     sources: "HotSpot `OopEncodingHeapMax` = 4 GiB x `ObjectAlignmentInBytes`; the factor of 1.5 is the usual estimate for object \
-        graphs and is a guess for yours.",
+        graphs and only a guess for yours.",
     judge: heap_past_32g,
 };
 
@@ -152,17 +151,17 @@ fn heap_past_32g(case: &Case) -> Vec<Finding> {
     let finding = act(given, sentence);
     let finding = instead(finding, given, format!("-Xmx{}", as_flag(edge - (1 << 30))));
     vec![finding.refuted_by(
-        "the live set after a full collection, smaller with -Xmx32g and more than with -Xmx31g",
+        "a live set after a full collection that is smaller with -Xmx32g or more than with -Xmx31g",
     )]
 }
 
 pub(super) const HEAP_NOT_SET: Judgement = Judgement {
     id: "jvm-heap-not-set",
     summary: "No heap size: the JVM takes a quarter of the memory",
-    looks_for: "Neither `-Xmx` nor `MaxRAMPercentage` nor `MaxRAMFraction`. The largest heap is then a quarter of the memory, or of the \
-        limit of the control group; a JDK 8 before 8u191 does not see the control group.",
-    remedy: "Set `-Xmx`, or `-XX:MaxRAMPercentage=75.0` in a container that the JVM has for itself (from 8u191 on; an older JVM does \
-        not start with it).",
+    looks_for: "Neither `-Xmx` nor `MaxRAMPercentage` nor `MaxRAMFraction`. The maximum heap is then a quarter of the memory, or \
+        of the limit of the control group; JDK 8 before 8u191 ignores the control group.",
+    remedy: "Set `-Xmx`, or `-XX:MaxRAMPercentage=75.0` in a container that runs only the JVM (8u191 and later; older JVMs refuse \
+        to start with it).",
     wrong: "A quarter is enough for many services.",
     sources: "HotSpot `MaxRAMPercentage` = 25; JDK-8146115 (container support, JDK 10 and 8u191).",
     judge: heap_not_set,
@@ -180,7 +179,7 @@ fn heap_not_set(case: &Case) -> Vec<Finding> {
         "AggressiveHeap",
     ];
     if sized.iter().any(|name| line.given(name).is_some()) {
-        return clear("the largest heap is set");
+        return clear("the maximum heap is set");
     }
     let quarter = case
         .machine
@@ -206,11 +205,11 @@ fn heap_not_set(case: &Case) -> Vec<Finding> {
 pub(super) const TOO_MANY_GC_THREADS: Judgement = Judgement {
     id: "jvm-gc-threads-exceed-cpus",
     summary: "More GC threads than CPUs",
-    looks_for: "`ParallelGCThreads` or `ConcGCThreads` above the CPUs that the JVM may use. Threads of a pause wait for each other; \
-        one that has no CPU makes the pause longer by a time slice.",
-    remedy: "Take the flags out: the JVM counts CPUs by itself, of control groups too.",
-    wrong: "A quota of CPU time bounds their use over 100 ms and not their number at one instant.",
-    sources: "HotSpot `WorkerPolicy`: as many as there are CPUs up to 8, then five for each eight.",
+    looks_for: "`ParallelGCThreads` or `ConcGCThreads` above the CPUs that the JVM may use. GC threads wait for each other during \
+        a pause; one without a CPU makes the pause longer by a time slice.",
+    remedy: "Remove the flags: the JVM counts the CPUs itself, in control groups too.",
+    wrong: "A CPU quota limits CPU time over 100 ms, not the number of CPUs at one instant.",
+    sources: "HotSpot `WorkerPolicy`: one per CPU up to 8, then five for every eight.",
     judge: too_many_threads,
 };
 
@@ -222,21 +221,21 @@ fn too_many_threads(case: &Case) -> Vec<Finding> {
         .filter_map(|name| Some((line.given(name)?, line.number(name)?)))
         .collect();
     if given.is_empty() {
-        return clear("the JVM counts its GC threads by itself");
+        return clear("the JVM chooses the number of its GC threads");
     }
     let asked = line.number("ActiveProcessorCount").map(|cpus| cpus as f64);
     let Some(cpus) = case.machine.cpus.or(asked) else {
         return undecided(
             "cpus",
-            "the CPUs of the machine that runs it are unknown",
-            "give --cpus, or judge a running process by its pid",
+            "the CPUs of the machine are unknown",
+            "pass --cpus, or check a running process by its PID",
         );
     };
     let mut findings = Vec::new();
     for (given, threads) in given {
         if threads as f64 > cpus.ceil() {
             let sentence = format!(
-                "{}: more threads than the {cpus} CPUs that the JVM may use",
+                "{}: more threads than the {cpus} CPUs available to the JVM",
                 given.written
             );
             let mut finding = act(given, sentence);
@@ -245,8 +244,9 @@ fn too_many_threads(case: &Case) -> Vec<Finding> {
                 line: cpus.to_string(),
             });
             let finding = instead(finding, given, super::TAKE_OUT);
-            findings
-                .push(finding.refuted_by("user time of pauses near threads x real time (GC log)"));
+            findings.push(
+                finding.refuted_by("user time close to threads x real time in pauses (GC log)"),
+            );
         }
     }
     or_clear(findings, "no more GC threads than CPUs")

@@ -268,7 +268,7 @@ fn add(mut finding: Finding, option: &str) -> Finding {
 }
 
 /// The wish to take an option out.
-pub(crate) const TAKE_OUT: &str = "take it out";
+pub(crate) const TAKE_OUT: &str = "remove it";
 
 /// Some judgement found something of this rule; for tests.
 #[cfg(test)]

@@ -139,7 +139,7 @@ pub(super) fn taken(case: &Case, option: &str) -> Option<Taken> {
                     given.written.starts_with(&own) || given.written.starts_with(&spaced)
                 });
                 if times.count() > 1 {
-                    no("a module can be patched once; write its paths with : between them")
+                    no("a module can be patched once; separate its paths with :")
                 } else {
                     Some(Taken::Yes)
                 }
@@ -152,7 +152,7 @@ pub(super) fn taken(case: &Case, option: &str) -> Option<Taken> {
 
 fn of_list(case: &Case, list: &str) -> Taken {
     if list.split(',').all(str::is_empty) {
-        return Taken::No("it takes modules, with commas between them".to_owned());
+        return Taken::No("it takes a comma-separated list of modules".to_owned());
     }
     let mut unknown = None;
     for module in list.split(',').filter(|module| !module.is_empty()) {

@@ -33,10 +33,10 @@ pub(super) fn taken(case: &Case, option: &str) -> Option<Taken> {
         ))),
         "com.sun.management.jmxremote.port" => Some(port(case, value)),
         "file.separator" if value != "/" => Some(Taken::No(
-            "the class library of Linux finds no file with it".to_owned(),
+            "the class library for Linux finds no file with it".to_owned(),
         )),
         "os.name" if case.release <= Release(8) && value != "Linux" => Some(Taken::No(
-            "the class library of JDK 8 for Linux knows no other system".to_owned(),
+            "the class library of JDK 8 for Linux supports no other system".to_owned(),
         )),
         // An encoding of JDK 8 that it does not have ends the start.
         "sun.jnu.encoding" if case.release <= Release(8) && !is_common(value) => {
@@ -99,7 +99,7 @@ fn of_debugger(value: &str) -> Option<Taken> {
         if key == "transport" {
             transport = Some(value);
         } else if !KEYS.contains(&key) {
-            return Some(Taken::No(format!("the agent jdwp has no option '{key}'")));
+            return Some(Taken::No(format!("the jdwp agent has no option '{key}'")));
         }
     }
     match transport {

@@ -53,7 +53,7 @@ pub(super) fn why(case: &Case, name: &str, text: &str) -> Option<String> {
                     .unwrap_or(48 * MIB),
             ) =>
         {
-            "it is more than ReservedCodeCacheSize, which is 48 MiB where it is not given"
+            "it is more than ReservedCodeCacheSize, 48 MiB by default"
         }
         "NonNMethodCodeHeapSize" => return segments(case),
         "ParallelGCThreads"
@@ -72,7 +72,7 @@ pub(super) fn why(case: &Case, name: &str, text: &str) -> Option<String> {
                         .unwrap_or(33),
                 ) =>
         {
-            "it is not more than InterpreterProfilePercentage, 33 where it is not given"
+            "it is not more than InterpreterProfilePercentage, 33 by default"
         }
         "CompileThreshold" if !old && text.starts_with('-') => "it is negative",
         "GCPauseIntervalMillis" if collector == Collector::G1 && !given("MaxGCPauseMillis") => {
@@ -114,7 +114,7 @@ pub(super) fn why(case: &Case, name: &str, text: &str) -> Option<String> {
             ));
         }
         "TLABSize" if !old && !is(0) && below(case.line.number("MinTLABSize").unwrap_or(2048)) => {
-            "it is less than MinTLABSize, 2 KiB where it is not given"
+            "it is less than MinTLABSize, 2 KiB by default"
         }
         // The reserved end of a thread's buffer on x86-64.
         "MinTLABSize" if !old && below(576) => {
@@ -138,9 +138,11 @@ pub(super) fn why(case: &Case, name: &str, text: &str) -> Option<String> {
         "AOTMode" if text == "create" && !given("AOTConfiguration") => "it needs AOTConfiguration",
         "AOTMode" => return among(text, &["off", "record", "create", "auto", "on"]),
         "RecordDynamicDumpInfo" if case.line.is_on(name) && given("ArchiveClassesAtExit") => {
-            "it does not go with ArchiveClassesAtExit"
+            "it cannot be combined with ArchiveClassesAtExit"
         }
-        "ExtendedDTraceProbes" if old && case.line.is_on(name) => "JDK 8 has it on Solaris only",
+        "ExtendedDTraceProbes" if old && case.line.is_on(name) => {
+            "JDK 8 supports it on Solaris only"
+        }
         "AutoCreateSharedArchive" if case.line.is_on(name) && !given("SharedArchiveFile") => {
             "it needs SharedArchiveFile"
         }
@@ -198,7 +200,7 @@ fn segments(case: &Case) -> Option<String> {
     let whole = number("ReservedCodeCacheSize")?;
     (case.line.is_on("SegmentedCodeCache") && parts != whole).then(|| {
         format!(
-            "the three code heaps make {}, and ReservedCodeCacheSize is {}",
+            "the three code heaps add up to {}, but ReservedCodeCacheSize is {}",
             crate::size::shown(parts),
             crate::size::shown(whole)
         )
@@ -289,7 +291,7 @@ pub(super) fn unknown(case: &Case, given: &Given) -> Option<String> {
             }
             // A part of the space is for bitmaps and cards.
             "MaxHeapSize" if between(16 << 40, ADDRESSES) => {
-                "whether the machine reserves so much depends on its kernel"
+                "whether the machine can reserve so much depends on its kernel"
             }
             "ParallelGCThreads" | "ConcGCThreads" if number > Some(MANY_THREADS) => {
                 "whether there is room for so many threads depends on the machine"
@@ -300,7 +302,7 @@ pub(super) fn unknown(case: &Case, given: &Given) -> Option<String> {
             name if CHECKED.contains(&name) && !is_default(case, setting) => {
                 "the JVM checks it against other flags or the processor"
             }
-            name if is_odd_text(case, name) => "what it takes is unknown here",
+            name if is_odd_text(case, name) => "its accepted values are unknown",
             "SurvivorRatio" if !old && number > Some(most_ratio(case)) => {
                 "its limit depends on the heap and the collector"
             }
@@ -322,7 +324,7 @@ pub(super) fn unknown(case: &Case, given: &Given) -> Option<String> {
                 "its limit depends on the collector and the heap"
             }
             "CompileCommand" if case.release >= Release(22) && !is_command(setting.text()) => {
-                "the JVM refuses to start with commands that it does not know"
+                "the JVM refuses to start with unknown commands"
             }
             name => match recording::taken(case, name, setting.text())? {
                 Taken::Unknown(why) => return Some(why),

@@ -23,17 +23,17 @@ const ASKED: [Release; 5] = [
     Release(25),
 ];
 
-const SOURCES: &str = "`crates/jvm/data/options.txt`, asked of JDK 8, 11, 17, 21 and 25; HotSpot `share/runtime/arguments.cpp`, the launcher's \
-    `libjli/java.c`.";
+const SOURCES: &str = "`crates/jvm/data/options.txt`, tested on JDK 8, 11, 17, 21 and 25; HotSpot `share/runtime/arguments.cpp`, \
+    the launcher's `libjli/java.c`.";
 
 pub(super) const REFUSED: Judgement = Judgement {
     id: "jvm-option-refused",
-    summary: "An option at which this JDK refuses to start",
-    looks_for: "Options beside the `-XX` flags: names that this JDK does not have (`-Xfoo`, `-xmx512m`, `--enable-previews`), launcher options \
-        in `JAVA_TOOL_OPTIONS`, malformed module options, modules that this JDK no longer has, and properties at which the start ends \
-        (`-Djava.security.manager=allow` on JDK 24 and newer).",
+    summary: "An option that stops this JDK from starting",
+    looks_for: "Options other than `-XX` flags: names that this JDK lacks (`-Xfoo`, `-xmx512m`, `--enable-previews`), launcher \
+        options in `JAVA_TOOL_OPTIONS`, malformed module options, modules that this JDK no longer has, and properties that abort \
+        the start (`-Djava.security.manager=allow` on JDK 24 and later).",
     remedy: "Correct the option or remove it.",
-    wrong: "OpenJ9, GraalVM native images and macOS have options of their own. A JDK built with `jlink` may contain fewer modules.",
+    wrong: "OpenJ9, GraalVM native images and macOS have their own options. A JDK built with `jlink` may contain fewer modules.",
     sources: SOURCES,
     judge: refused_options,
 };
@@ -41,8 +41,9 @@ pub(super) const REFUSED: Judgement = Judgement {
 pub(super) const NOT_JUDGED: Judgement = Judgement {
     id: "jvm-option-not-judged",
     summary: "An option whose acceptance depends on something that was not read",
-    looks_for: "Agents, archives, classes, settings files and modules of the application: the JVM refuses to start if it cannot load them. Also \
-        values of flags whose limits depend on the machine, and options on which the JDKs before and after this one disagree.",
+    looks_for: "Agents, archives, classes, settings files and modules of the application: the JVM refuses to start if it cannot \
+        load them. Also values of flags whose limits depend on the machine, and options on which the tested JDKs before and after \
+        this one differ.",
     remedy: "Start the JVM once: `java OPTIONS -version`. For agents and classes, start the application.",
     wrong: "A JVM that runs with these options has accepted them.",
     sources: SOURCES,
@@ -155,7 +156,7 @@ pub(super) fn taken(case: &Case, given: &Given) -> Taken {
     if in_variable && (form.of_launcher || given.written.contains(' ') && option.starts_with("--"))
     {
         return Taken::No(format!(
-            "{} takes options of the JVM, and this is one of the launcher `java`",
+            "{} takes JVM options only, and this is an option of the `java` launcher",
             given.origin
         ));
     }
@@ -173,7 +174,7 @@ pub(super) fn taken(case: &Case, given: &Given) -> Taken {
         }
         None => {
             return Taken::Unknown(format!(
-                "the JDKs before and after {} differ here",
+                "the tested JDKs before and after {} differ",
                 case.release
             ));
         }
@@ -200,7 +201,7 @@ const BANNED: [&str; 10] = [
 
 fn unrecognized(case: &Case, given: &Given, option: &str) -> Taken {
     if case.release > ASKED[ASKED.len() - 1] {
-        return Taken::Unknown(format!("{} was not asked and may have it", case.release));
+        return Taken::Unknown(format!("{} was not tested and may have it", case.release));
     }
     if case.overlooks_unknown() && given.written.starts_with('-') {
         // `IgnoreUnrecognizedVMOptions` holds for these as well, as long as the launcher does not read them.
@@ -259,7 +260,7 @@ fn refused_options(case: &Case) -> Vec<Finding> {
             findings.push(instead(finding, given, to));
         }
     }
-    or_clear(findings, "this JDK has every option that is not a flag")
+    or_clear(findings, "this JDK accepts every option other than flags")
 }
 
 /// What of the line is not judged, with the reasons.
@@ -275,7 +276,8 @@ pub(super) fn unknown(case: &Case) -> Vec<(String, String)> {
     if case.default_may_be_off() {
         unknown.push((
             "default collector".to_owned(),
-            "whether it is the one that is switched off depends on the machine; pass --cpus and --memory".to_owned(),
+            "whether it is switched off depends on the machine; pass --cpus and --memory"
+                .to_owned(),
         ));
     }
     unknown
@@ -284,7 +286,7 @@ pub(super) fn unknown(case: &Case) -> Vec<(String, String)> {
 fn not_judged(case: &Case) -> Vec<Finding> {
     let unknown = unknown(case);
     if unknown.is_empty() {
-        return clear("every option and value is judged");
+        return clear("every option and value was checked");
     }
     let lacks = unknown.into_iter().map(|(option, reason)| Lack {
         key: option,

@@ -39,8 +39,8 @@ pub(super) fn step(out: Vec<String>) -> Step {
     Step {
         out,
         into: Vec::new(),
-        why: "the header of a log names what the JVM decided by itself as well; these are such, and the new JVM decides anew \
-            (if somebody wrote one of them, it has to be put back)"
+        why: "a log header also lists values that the JVM chose itself; these are such values, and the new JVM chooses its own \
+            (put back any that you set)"
             .to_owned(),
         source: "JDK 8, -XX:+PrintCommandLineFlags",
         sure: Grade::Medium,

@@ -115,9 +115,9 @@ pub(super) fn step(line: &CommandLine, from: Release) -> Step {
     } else {
         vec![unified(line, &selections, file, from)]
     };
-    let mut why = "GC logging is unified since JDK 9: one -Xlog chooses what is printed, where, and with which stamps".to_owned();
+    let mut why = "GC logging is unified since JDK 9: one -Xlog selects what is logged, where, and with which timestamps".to_owned();
     if unnamed && !into.is_empty() {
-        why += "; the header of a log does not name the log's own file, so write yours in the place of ";
+        why += "; the log header does not name its own file: write the name of yours instead of ";
         why += UNNAMED;
     }
     Step {

@@ -170,17 +170,14 @@ impl Context {
             .last();
         let why = match (refuses, words) {
             (Some(refuses), _) => format!("{} refuses it: {refuses}", self.to),
-            (None, Some(words)) => format!("{} does not have it; reason: {words}", self.to),
-            (None, None) => format!(
-                "{} does not know it, and nothing is known that takes its place",
-                self.to
-            ),
+            (None, Some(words)) => format!("{} does not have it: {words}", self.to),
+            (None, None) => format!("{} does not have it, and no replacement is known", self.to),
         };
         Some(Step {
             out: vec![given.written.clone()],
             into: Vec::new(),
             why,
-            source: "the tables of flags, asked of JVMs",
+            source: "the flag tables, printed by JVMs",
             sure: Grade::Low,
         })
     }

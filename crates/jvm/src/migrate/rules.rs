@@ -103,14 +103,15 @@ fn g1(context: &Context, given: &Given) -> Option<Vec<String>> {
 const JEP_363: &str = "JEP 363 (CMS removed, JDK 14); HotSpot Garbage Collection Tuning Guide, G1";
 const JEP_214: &str = "JEP 214 (GC combinations removed, JDK 9)";
 const JEP_158: &str = "JEP 158 (unified JVM logging, JDK 9)";
-const JEP_374: &str = "JEP 374 (biased locking off and deprecated, JDK 15; gone in 18)";
+const JEP_374: &str = "JEP 374 (biased locking off and deprecated, JDK 15; removed in 18)";
 
 const RULES: &[Rule] = &[
     Rule {
         names: &["UseConcMarkSweepGC", "-Xconcgc"],
         into: g1,
-        why: "CMS is gone since JDK 14. G1 has the same goal, short pauses with a mostly concurrent old generation, and compacts; \
-            its pause goal is MaxGCPauseMillis (200 ms). For pauses below some milliseconds choose ZGC and give it more heap",
+        why: "CMS was removed in JDK 14. G1 has the same goal, short pauses with a mostly concurrent old generation, and \
+            compacts; its pause goal is MaxGCPauseMillis (200 ms). For pauses below a few milliseconds, choose ZGC and give it \
+            more heap",
         source: JEP_363,
         sure: Grade::Medium,
     },
@@ -126,7 +127,7 @@ const RULES: &[Rule] = &[
                 Vec::new()
             })
         },
-        why: "ParNew was the young collection of CMS and went with it; without CMS the parallel collector is its successor",
+        why: "ParNew was the young collector of CMS and was removed with it; without CMS, the Parallel collector replaces it",
         source: JEP_214,
         sure: Grade::Medium,
     },
@@ -140,21 +141,21 @@ const RULES: &[Rule] = &[
                 Vec::new()
             })
         },
-        why: "incremental CMS is gone since JDK 9; G1 works in increments by itself",
+        why: "incremental CMS was removed in JDK 9; G1 always works in increments",
         source: JEP_214,
         sure: Grade::Medium,
     },
     Rule {
         names: &["-Xmn*", "NewSize", "MaxNewSize", "NewRatio"],
         into: |context, _| context.to_g1.then(Vec::new),
-        why: "a young generation of fixed size keeps G1 from its pause goal; it was tuned for CMS",
+        why: "a fixed young generation keeps G1 from meeting its pause goal; the size was tuned for CMS",
         source: "HotSpot Garbage Collection Tuning Guide, \"Garbage-First Garbage Collector Tuning\"",
         sure: Grade::Medium,
     },
     Rule {
         names: &["OldPLABSize"],
         into: |context, _| context.to_g1.then(Vec::new),
-        why: "CMS takes so many objects at once; G1 takes so many words, and does not start with fewer than 256",
+        why: "CMS counts this value in objects, G1 in words; G1 refuses to start below 256",
         source: "HotSpot share/gc/shared/jvmFlagConstraintsGC.cpp (MinPLABSizeBounds), share/gc/shared/plab.cpp",
         sure: Grade::High,
     },
@@ -166,8 +167,8 @@ const RULES: &[Rule] = &[
             "CMSBootstrapOccupancy",
         ],
         into: nothing,
-        why: "G1 finds by itself when to start marking (adaptive IHOP, from 45 %); a fraction of CMS's old generation says nothing \
-            of G1's heap",
+        why: "G1 decides when to start marking (adaptive IHOP, initially 45 %); a fraction of the CMS old generation does not \
+            apply to the G1 heap",
         source: JEP_363,
         sure: Grade::Medium,
     },
@@ -179,7 +180,7 @@ const RULES: &[Rule] = &[
             "CMSWaitDuration",
         ],
         into: nothing,
-        why: "G1's remark does not scan the young generation, so nothing has to empty it before",
+        why: "the remark of G1 does not scan the young generation, so emptying it first is unnecessary",
         source: JEP_363,
         sure: Grade::High,
     },
@@ -192,14 +193,14 @@ const RULES: &[Rule] = &[
             "CMSConcurrentMTEnabled",
         ],
         into: nothing,
-        why: "G1 unloads classes and marks in parallel by itself",
+        why: "G1 unloads classes and marks in parallel by default",
         source: JEP_363,
         sure: Grade::High,
     },
     Rule {
         names: &["ParallelCMSThreads"],
         into: |_, given| renamed(given, "ConcGCThreads"),
-        why: "the threads of concurrent work are ConcGCThreads for every collector",
+        why: "ConcGCThreads sets the concurrent threads of every collector",
         source: "JDK 9 release notes; HotSpot special_jvm_flags",
         sure: Grade::High,
     },
@@ -213,30 +214,29 @@ const RULES: &[Rule] = &[
             "FLS*",
         ],
         into: nothing,
-        why: "it steered CMS, which is gone since JDK 14",
+        why: "it controlled CMS, which was removed in JDK 14",
         source: JEP_363,
         sure: Grade::High,
     },
     Rule {
         names: &["PermSize", "MaxPermSize"],
         into: |context, _| (context.from >= Release(8)).then(Vec::new),
-        why: "there is no permanent generation since JDK 8, so it has done nothing there either; a limit of metaspace would be a \
-            new one",
+        why: "JDK 8 removed the permanent generation, so the flag already has no effect; a metaspace limit would be a new limit",
         source: "JEP 122 (remove the permanent generation, JDK 8)",
         sure: Grade::High,
     },
     Rule {
         names: &["PermSize"],
         into: |_, given| renamed(given, "MetaspaceSize"),
-        why: "the permanent generation is metaspace since JDK 8; MetaspaceSize is where the first collection for it starts",
+        why: "metaspace replaced the permanent generation in JDK 8; MetaspaceSize is the size at which its first collection starts",
         source: "JEP 122 (remove the permanent generation, JDK 8)",
         sure: Grade::Medium,
     },
     Rule {
         names: &["MaxPermSize"],
         into: |_, given| renamed(given, "MaxMetaspaceSize"),
-        why: "the permanent generation is metaspace since JDK 8, outside the heap and without a bound unless one is set; classes \
-            take about as much there, check with jcmd PID VM.metaspace",
+        why: "metaspace replaced the permanent generation in JDK 8; it is outside the heap and unlimited by default. Classes take \
+            about as much space there: check with jcmd PID VM.metaspace",
         source: "JEP 122 (remove the permanent generation, JDK 8)",
         sure: Grade::Medium,
     },
@@ -250,42 +250,42 @@ const RULES: &[Rule] = &[
                 Vec::new()
             })
         },
-        why: "UseParallelGC collects the old generation in parallel since JDK 15, there is no other way",
+        why: "since JDK 15, UseParallelGC always collects the old generation in parallel",
         source: "JEP 366 (ParallelScavenge + SerialOld deprecated, JDK 14)",
         sure: Grade::High,
     },
     Rule {
         names: &["ZGenerational"],
         into: nothing,
-        why: "ZGC has generations and nothing else since JDK 24",
+        why: "since JDK 24, ZGC is always generational",
         source: "JEP 490",
         sure: Grade::High,
     },
     Rule {
         names: &["MaxRAMFraction", "DefaultMaxRAMFraction"],
         into: |context, given| percentage(context, given, "MaxRAMPercentage"),
-        why: "percentages took the place of fractions",
+        why: "percentages replaced fractions",
         source: "JDK-8186248 (JDK 10, 8u191)",
         sure: Grade::High,
     },
     Rule {
         names: &["MinRAMFraction"],
         into: |context, given| percentage(context, given, "MinRAMPercentage"),
-        why: "percentages took the place of fractions",
+        why: "percentages replaced fractions",
         source: "JDK-8186248 (JDK 10, 8u191)",
         sure: Grade::High,
     },
     Rule {
         names: &["InitialRAMFraction"],
         into: |context, given| percentage(context, given, "InitialRAMPercentage"),
-        why: "percentages took the place of fractions",
+        why: "percentages replaced fractions",
         source: "JDK-8186248 (JDK 10, 8u191)",
         sure: Grade::High,
     },
     Rule {
         names: &["UseCGroupMemoryLimitForHeap"],
         into: nothing,
-        why: "the JVM sees the limits of its control group by itself (UseContainerSupport)",
+        why: "the JVM detects the limits of its control group (UseContainerSupport)",
         source: "JDK-8146115 (JDK 10, 8u191)",
         sure: Grade::High,
     },
@@ -299,7 +299,7 @@ const RULES: &[Rule] = &[
     Rule {
         names: &["CreateMinidumpOnCrash"],
         into: |_, given| renamed(given, "CreateCoredumpOnCrash"),
-        why: "the flag has another name",
+        why: "the flag was renamed",
         source: "JDK 9 release notes; HotSpot special_jvm_flags",
         sure: Grade::High,
     },
@@ -312,7 +312,7 @@ const RULES: &[Rule] = &[
             "PrintPreciseBiasedLockingStatistics",
         ],
         into: nothing,
-        why: "biased locking is off since JDK 15 and gone since 18; measure services that lock a lot from one thread at a time",
+        why: "biased locking is off since JDK 15 and was removed in 18; measure services that lock a lot from one thread at a time",
         source: JEP_374,
         sure: Grade::Medium,
     },
@@ -325,7 +325,7 @@ const RULES: &[Rule] = &[
             "UseSplitVerifier",
         ],
         into: nothing,
-        why: "what it chose is the default or was removed because it no longer helped",
+        why: "what it enabled is now the default, or was removed because it no longer helped",
         source: "JDK 8 to 12 release notes",
         sure: Grade::Medium,
     },
@@ -339,7 +339,7 @@ const RULES: &[Rule] = &[
     Rule {
         names: &["UnlockCommercialFeatures", "FlightRecorder"],
         into: nothing,
-        why: "the flight recorder is free and needs no switch since JDK 11; it starts with -XX:StartFlightRecording or jcmd",
+        why: "the Flight Recorder is free and needs no switch since JDK 11; start it with -XX:StartFlightRecording or jcmd",
         source: "JEP 328 (JDK 11)",
         sure: Grade::High,
     },
@@ -351,7 +351,7 @@ const RULES: &[Rule] = &[
                 if off { "-Xshare:off" } else { "-Xshare:auto" }.to_owned(),
             ])
         },
-        why: "sharing of class data is chosen by -Xshare",
+        why: "-Xshare controls class data sharing",
         source: "JDK 18 and 19 release notes",
         sure: Grade::High,
     },
@@ -365,42 +365,42 @@ const RULES: &[Rule] = &[
                 Vec::new()
             })
         },
-        why: "sharing of class data is chosen by -Xshare",
+        why: "-Xshare controls class data sharing",
         source: "JDK 18 and 19 release notes",
         sure: Grade::High,
     },
     Rule {
         names: &["UseAppCDS"],
         into: nothing,
-        why: "classes of the application are shared without a switch since JDK 11",
+        why: "application classes are shared without a switch since JDK 11",
         source: "JDK 11 release notes",
         sure: Grade::High,
     },
     Rule {
         names: &["TraceClassLoading"],
         into: |_, given| log(given, "class+load"),
-        why: "tracing is unified logging",
+        why: "tracing moved to unified logging",
         source: JEP_158,
         sure: Grade::High,
     },
     Rule {
         names: &["TraceClassUnloading"],
         into: |_, given| log(given, "class+unload"),
-        why: "tracing is unified logging",
+        why: "tracing moved to unified logging",
         source: JEP_158,
         sure: Grade::High,
     },
     Rule {
         names: &["TraceClassResolution"],
         into: |_, given| log(given, "class+resolve=debug"),
-        why: "tracing is unified logging",
+        why: "tracing moved to unified logging",
         source: JEP_158,
         sure: Grade::High,
     },
     Rule {
         names: &["TraceExceptions"],
         into: |_, given| log(given, "exceptions"),
-        why: "tracing is unified logging",
+        why: "tracing moved to unified logging",
         source: JEP_158,
         sure: Grade::High,
     },
@@ -413,14 +413,14 @@ const RULES: &[Rule] = &[
                 log(given, "biasedlocking")
             }
         },
-        why: "tracing is unified logging; biased locking is gone since JDK 18",
+        why: "tracing moved to unified logging; biased locking was removed in JDK 18",
         source: JEP_158,
         sure: Grade::High,
     },
     Rule {
         names: &["PrintCompressedOopsMode"],
         into: |_, given| log(given, "gc+heap+coops"),
-        why: "printing is unified logging",
+        why: "printing moved to unified logging",
         source: JEP_158,
         sure: Grade::High,
     },
@@ -430,7 +430,7 @@ const RULES: &[Rule] = &[
             (given.sets.first()?.number()? > 15)
                 .then(|| vec!["-XX:MaxTenuringThreshold=15".to_owned()])
         },
-        why: "objects have four bits for their age",
+        why: "an object's age has four bits",
         source: "HotSpot markWord.hpp",
         sure: Grade::High,
     },
@@ -451,21 +451,21 @@ const RULES: &[Rule] = &[
             "-Xprof",
         ],
         into: nothing,
-        why: "it chooses nothing any more",
+        why: "it no longer has any effect",
         source: "JDK 9 to 25 release notes",
         sure: Grade::High,
     },
     Rule {
         names: &["--illegal-access=*"],
         into: nothing,
-        why: "the inside of the JDK is closed since JDK 17; open what the service needs by --add-opens MODULE/PACKAGE=ALL-UNNAMED",
+        why: "JDK internals are closed since JDK 17; open what the service needs with --add-opens MODULE/PACKAGE=ALL-UNNAMED",
         source: "JEP 403 (JDK 17)",
         sure: Grade::Medium,
     },
     Rule {
         names: &["-Djava.endorsed.dirs=*", "-Djava.ext.dirs=*"],
         into: nothing,
-        why: "there are no endorsed and extension folders since JDK 9; put the libraries on the class path",
+        why: "JDK 9 removed the endorsed and extension directories; put the libraries on the class path",
         source: "JEP 220 (JDK 9)",
         sure: Grade::Medium,
     },

@@ -1,7 +1,7 @@
 //! How much CPU a control group may use: a quota of time in each period.
 //!
-//! Version 2 has both in `cpu.max` ("200000 100000", "max 100000"), version 1 in two files, of which the quota
-//! is -1 where there is none. The period is never changed.
+//! Version 2 has both in `cpu.max` ("200000 100000", "max 100000"), version 1 in two files, where a quota of -1 means
+//! no limit. The period is never changed.
 
 use crate::Result;
 use crate::cgroup::{absent, file};
@@ -16,15 +16,15 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Cgroup,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "how many CPUs' time a control group may use",
+    summary: "CPU time quota of a control group, in CPUs",
     values: "a number of CPUs such as 4 or 2.5, or none for no limit",
     doc: Doc {
-        does: "In each period (100 ms as a rule) the group's threads may run for the quota together; then all of them \
-               stop until the next.",
+        does: "In each period (usually 100 ms) the group's threads share the quota of CPU time; once it is used up, \
+               the kernel throttles all of them until the next period.",
         helps: "When nr_throttled grows above 1 % of the periods while the host has idle CPU: threads wait although \
-                nobody uses the CPU.",
-        costs: "Whoever shares the host was promised what the group now takes. The orchestrator that set the quota \
-                may set it again.",
+                CPUs are free.",
+        costs: "The group takes CPU time that others on the host may count on. The orchestrator that set the quota may \
+                set it again.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/cgroup-v2.rst and Documentation/scheduler/sched-bwc.rst (Linux).",
     },
@@ -36,7 +36,7 @@ pub(crate) static KNOB: Knob = Knob {
     turn: Turn::Own { read, draft },
 };
 
-/// What a group has, whichever version tells it.
+/// The limit of a group, from either version.
 struct Limit {
     readings: Vec<Reading>,
     /// Microseconds in each period; absent without a limit.
@@ -95,9 +95,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
             // The kernel's least quota is 1 ms; 8192 CPUs are beyond any machine.
             let quota = (cpus * found.period as f64).round();
             if !(1000.0..=8192.0 * found.period as f64).contains(&quota) {
-                return Err(
-                    KNOB.bad_wish(wish, "it is not between 1 ms in each period and 8192 CPUs")
-                );
+                return Err(KNOB.bad_wish(wish, "it is not between 1 ms per period and 8192 CPUs"));
             }
             Some(quota as u64)
         }

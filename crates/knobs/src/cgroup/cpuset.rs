@@ -19,9 +19,10 @@ pub(crate) static KNOB: Knob = Knob {
     values: "all, or a CPU list such as 0-3",
     doc: Doc {
         does: "Its threads run on these CPUs only, regardless of their own affinity.",
-        helps: "CPUs of its own keep noisy neighbours from its caches, as long as the neighbours are kept off them too.",
-        costs: "Its threads cannot use idle CPUs elsewhere. Threads that had pinned themselves to a CPU outside lose \
-                the pin, and undo does not bring it back. The container's runtime may write its own list again.",
+        helps: "Dedicated CPUs keep noisy neighbours out of its caches, as long as the neighbours are kept off those \
+                CPUs too.",
+        costs: "Its threads cannot use idle CPUs elsewhere. Threads pinned to a CPU outside the list lose the pin, and \
+                undo does not restore it. The container runtime may write its own list again.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/cgroup-v2.rst, cpuset (Linux).",
     },

@@ -1,6 +1,6 @@
 //! Limits of a control group that are one number, and its freezer.
 //!
-//! Version 2 says `max` where there is no limit; version 1 has a number near to the largest for memory and `max` for
+//! Version 2 prints `max` for no limit; version 1 prints a number close to the maximum for memory and `max` for
 //! processes. The kernel rounds memory down to whole pages, so a wish is rounded before it is written.
 
 use crate::Result;
@@ -25,10 +25,10 @@ pub(crate) static FREEZER: Knob = Knob {
     summary: "whether the processes of a control group run",
     values: "thawed or frozen",
     doc: Doc {
-        does: "Frozen, no thread of the group and of those below it runs; thawed, they go on where they stopped.",
-        helps: "A group that was frozen by mistake, or forgotten, works again.",
-        costs: "Frozen, all clients of the group wait. A group may be frozen on purpose (a snapshot, a paused \
-                container), which thawing it defeats.",
+        does: "Frozen: no thread of the group or its subgroups runs. Thawed: they continue where they stopped.",
+        helps: "A group that was frozen by mistake, or left frozen, runs again.",
+        costs: "While frozen, all clients of the group wait. A group may be frozen on purpose (a snapshot, a paused \
+                container); thawing defeats that.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst and cgroup-v2.rst (Linux).",
     },
@@ -49,11 +49,12 @@ pub(crate) static WEIGHT: Knob = Knob {
     scope: Scope::Cgroup,
     risk: Risk::Live,
     settable: Settable::Yes,
-    summary: "how much of a full CPU a control group gets beside others",
+    summary: "a control group's share of CPU when groups compete",
     values: "a factor of the default, such as 1 or 0.25",
     doc: Doc {
-        does: "Groups that want more CPU than there is share it by their weights. A CPU with time to spare is not shared.",
-        helps: "When a service with a low weight waits for a CPU that its neighbours fill.",
+        does: "Groups that want more CPU than there is share it in proportion to their weights. The weight has no \
+               effect on a CPU that is not fully used.",
+        helps: "When a service with a low weight waits for CPUs that its neighbours keep busy.",
         costs: "The neighbours get less. An orchestrator that set the weight may set it again.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/cgroup-v2.rst (cpu.weight); kernel/sched/core.c (Linux).",
@@ -80,9 +81,10 @@ pub(crate) static MEMORY: Knob = Knob {
     doc: Doc {
         does: "At the limit the group reclaims its own pages; when there are none to reclaim, the kernel kills one of its \
                processes.",
-        helps: "When a group reads pages again that it had to drop, or is killed, while the machine has memory available.",
-        costs: "Other users of the machine have that much less. A lower limit reclaims at once, and may kill. Version 2 has \
-                a softer limit beside it (memory.high), which this leaves alone. An orchestrator may set its limit again.",
+        helps: "When a group rereads pages that it had to drop, or is killed, while the machine has memory available.",
+        costs: "Less memory for everything else on the machine. A lower limit reclaims at once, and may kill. Version \
+                2 also has a soft limit (memory.high), which this knob does not change. An orchestrator may set its \
+                limit again.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/cgroup-v2.rst (memory.max) and cgroup-v1/memory.rst (Linux).",
     },
@@ -106,9 +108,10 @@ pub(crate) static PIDS: Knob = Knob {
     summary: "how many threads and processes a control group may have",
     values: "a number such as 4096, or none for no limit",
     doc: Doc {
-        does: "fork and pthread_create fail with EAGAIN once the group and those below it have that many.",
-        helps: "When pids.events counts refusals: the service wants more threads than it may have.",
-        costs: "A leak of threads, or a fork bomb, gets further. An orchestrator may set its limit again.",
+        does: "fork and pthread_create fail with EAGAIN once the group and its subgroups have that many.",
+        helps: "When pids.events counts refusals: the service needs more threads than the limit allows.",
+        costs: "A thread leak or a fork bomb gets further before it is stopped. An orchestrator may set its limit \
+                again.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/cgroup-v2.rst (pids.max); kernel/cgroup/pids.c (Linux).",
     },
@@ -120,7 +123,7 @@ pub(crate) static PIDS: Knob = Knob {
     },
 };
 
-/// The first of the files that the group has, with its text.
+/// The first of these files that the group has, with its content.
 fn found(knob: &Knob, context: &Context<'_>, names: &[&str]) -> Result<Reading> {
     for name in names {
         if let Some(path) = file(knob, context, name)? {

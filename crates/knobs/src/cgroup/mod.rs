@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::knob::{Context, Knob};
 use crate::target::{Target, matches};
 
-/// Where the trees are: version 2 alone, beside version 1, and the controllers of version 1.
+/// Mount points of the hierarchies: version 2 alone, version 2 next to version 1, and the controllers of version 1.
 const ROOTS: [&str; 9] = [
     "/sys/fs/cgroup",
     "/sys/fs/cgroup/unified",
@@ -26,12 +26,12 @@ const ROOTS: [&str; 9] = [
     "/sys/fs/cgroup/pids",
 ];
 
-/// The files `name` of the group in question, wherever there is one.
+/// The files `name` of the group, in every hierarchy that has one.
 fn file(knob: &Knob, context: &Context<'_>, name: &str) -> Result<Option<String>> {
     let Some(group) = context.device else {
         return Err(Error::NoDevice {
             knob: knob.id,
-            why: "it belongs to a control group: name one with --device, as /proc/PID/cgroup prints it"
+            why: "it needs a control group: pass one with --device, as /proc/PID/cgroup prints it"
                 .to_owned(),
             known: Vec::new(),
         });

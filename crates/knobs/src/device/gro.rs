@@ -1,4 +1,4 @@
-//! Generic receive offload: packets of one flow are joined before the stack sees them.
+//! Generic receive offload: packets of one flow are merged before the stack sees them.
 
 use crate::knob::{Doc, Knob, Risk, Scope, Settable};
 use crate::target::Target;
@@ -12,16 +12,17 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Device,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "joins received packets of one flow before the stack sees them",
+    summary: "merges received packets of one flow before the stack sees them",
     values: "on or off",
     doc: Doc {
-        does: "The driver's poll loop compares each packet with those of the same poll and joins neighbours of a \
-               flow into one large packet, so that the stack runs once for many.",
-        helps: "On: bulk TCP, forwarding, QUIC receivers with UDP_GRO. Off: a service of small UDP datagrams only, \
-                where nothing can be joined and the comparison is wasted (4.9 % of CPU in the reference case).",
-        costs: "Off costs TCP much of its receive throughput. On veth it also removes NAPI, after which \
-                net.threaded_napi cannot be set.",
-        undone: "The feature is switched back; threaded NAPI, if it was on, has to be on a veth set again.",
+        does: "The driver's poll loop compares each packet with those of the same poll and merges neighbours of a flow \
+               into one large packet, so that the stack runs once for many packets.",
+        helps: "On: bulk TCP, forwarding, QUIC receivers with UDP_GRO. Off: a service that receives only small UDP \
+                datagrams, where nothing can be merged and the comparison is wasted (4.9 % of CPU in the reference \
+                case).",
+        costs: "Off: TCP loses much of its receive throughput. On a veth, off also removes NAPI, and net.threaded_napi \
+                can then not be set.",
+        undone: "The feature is switched back; on a veth, threaded NAPI must be set again if it was on.",
         sources: "Documentation/networking/segmentation-offloads.rst (Linux); the reference case: 5,050 k to \
                   5,180 k transactions/s for off; drivers/net/veth.c.",
     },

@@ -1,4 +1,4 @@
-//! GRO for UDP that is forwarded: as a list of packets, or joined like TCP.
+//! GRO for forwarded UDP: as a list of packets, or merged like TCP.
 
 use crate::Result;
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
@@ -14,13 +14,13 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Device,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "joins UDP packets that are forwarded or read without UDP_GRO",
+    summary: "merges UDP packets that are forwarded or read without UDP_GRO",
     values: "off, list or forwarding",
     doc: Doc {
-        does: "Without it, GRO joins UDP only for sockets that ask (UDP_GRO). `list` chains packets of a flow and \
-               takes them apart again unchanged; `forwarding` joins them as segments of one large datagram.",
-        helps: "On gateways that forward UDP of few flows: QUIC, WireGuard, VXLAN.",
-        costs: "A comparison per packet, and wrong packets where a driver on the path cannot split them again.",
+        does: "Without it, GRO merges UDP only for sockets that request it (UDP_GRO). `list` chains packets of a flow \
+               and later splits them unchanged; `forwarding` merges them as segments of one large datagram.",
+        helps: "On gateways that forward few UDP flows: QUIC, WireGuard, VXLAN.",
+        costs: "A comparison per packet, and corrupt packets where a driver on the path cannot split them again.",
         undone: "Both features are switched back, in reverse order.",
         sources: "Documentation/networking/segmentation-offloads.rst; net/ipv4/udp_offload.c (Linux 6.18).",
     },
@@ -47,7 +47,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
         "off" => (false, false),
         "list" => (true, false),
         "forwarding" => (false, true),
-        _ => return Err(KNOB.bad_wish(wish, "it is no mode of GRO for UDP")),
+        _ => return Err(KNOB.bad_wish(wish, "it is not a UDP GRO mode")),
     };
     let device = context.device(&KNOB)?;
     Ok(Draft::default()

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::knob::{Context, Current, Knob, Reading};
 use crate::mask;
 
-/// What the kernel tells of the device in question, limits included.
+/// The kernel's description of the device, limits included.
 fn details(knob: &Knob, context: &Context<'_>) -> Result<NetDevice> {
     let name = context.device(knob)?;
     let failed = |answer| {
@@ -48,7 +48,7 @@ fn masks(knob: &Knob, readings: Vec<Reading>) -> Current {
     };
     let Some(cpus) = mask::parse(&first.value) else {
         return Current::unknown(format!(
-            "{} does not hold a mask but '{}'",
+            "{} is not a CPU mask: '{}'",
             first.source, first.value
         ));
     };

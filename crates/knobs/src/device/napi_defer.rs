@@ -9,8 +9,8 @@ use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
 use crate::turn::Turn;
 
-/// Longest wait that is accepted: a slip of the unit (20s for 20us) would cut the machine off. A guess,
-/// fifty times what the kernel's documentation suggests.
+/// Longest wait that is accepted: a mistyped unit (20s for 20us) would cut the machine off the network. A guess, fifty
+/// times what the kernel's documentation suggests.
 const LONGEST: Duration = Duration::from_millis(10);
 
 /// `net.napi_defer`
@@ -19,14 +19,14 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Device,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "empty polls by timer before a device's interrupt is armed again",
+    summary: "timed polls before a device's interrupt is armed again",
     values: "off, or POLLS/TIME such as 2/20us",
     doc: Doc {
         does: "After a poll that found nothing, the kernel waits TIME (gro_flush_timeout) and polls again, up to \
                POLLS times in a row (napi_defer_hard_irqs), before it arms the interrupt.",
         helps: "When the interrupt rate is the limit, with many queues, or for busy-polling readers.",
         costs: "Up to TIME of latency for a packet that arrives between polls.",
-        undone: "Both former values are written back, in reverse order.",
+        undone: "Both previous values are written back, in reverse order.",
         sources: "Documentation/networking/napi.rst; Linux commit 6f8b12d661d0.",
     },
     by_hand: &[],

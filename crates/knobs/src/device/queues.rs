@@ -1,7 +1,7 @@
 //! Queues of a device that are in use.
 //!
-//! A change of their number takes masks with it: queues that go lose theirs, and come back without.
-//! So every mask that is set is kept: recorded before, written again after, put back by the undo.
+//! A change of their number loses masks: a removed queue comes back without its masks. So every mask that is set is
+//! preserved: recorded before the change, written again after it, and restored by the undo.
 
 use rungwise_host::DeviceSetting;
 
@@ -14,7 +14,7 @@ use crate::turn::{Turn, draft_setting};
 
 const SETTING: DeviceSetting = DeviceSetting::Channels;
 
-/// What a queue loses when it goes: direction, file, form.
+/// What a queue loses when it is removed: direction, file, form.
 const KEPT: [(&str, &str); 4] = [
     ("rx", "rps_cpus"),
     ("rx", "rps_flow_cnt"),
@@ -28,18 +28,18 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Device,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "queues of a device that are in use",
+    summary: "number of active queues of a device",
     values: "a number such as 4, max, or parts such as combined=4 or rx=4,tx=4",
     doc: Doc {
-        does: "Each queue has an interrupt of its own, and with it a CPU that receives.",
-        helps: "More, when a device uses fewer than it has and softirqs sit on few CPUs: up to the CPUs of its node. \
-                Fewer, to save CPU when queues are nearly empty.",
-        costs: "Packets are lost while it changes, on some drivers the link. The RSS table is dealt anew. Masks of \
-                net.rps_cpus, net.rfs, net.xps_cpus and net.xps_rxqs are written again for the queues that stay; new \
-                queues have none until those knobs are set. Many drivers ask for their interrupts anew, and these then \
-                stand where the kernel puts them, after the undo as well: set net.irq_affinity again.",
-        undone: "The former number is set again, with the same interruption, and every mask that was set is written \
-                 back. A mask that somebody has set meanwhile stays and is named.",
+        does: "Each queue has its own interrupt, and so its own receiving CPU.",
+        helps: "More: when a device uses fewer queues than it has and few CPUs run all softirqs; up to the number of \
+                CPUs of its node. Fewer: to save CPU when queues are nearly empty.",
+        costs: "Packets are lost during the change; some drivers also drop the link. The RSS table is rebuilt. Masks \
+                of net.rps_cpus, net.rfs, net.xps_cpus and net.xps_rxqs are written again for the remaining queues; \
+                new queues have none until those knobs are set. Many drivers request their interrupts anew, and the \
+                kernel then chooses the CPUs, also after the undo: set net.irq_affinity again.",
+        undone: "The previous number is set again, with the same interruption, and every mask that was set is written \
+                 back. A mask that someone else has set since is kept and reported.",
         sources: "ethtool(8), -L; net_rx_queue_update_kobjects and netif_reset_xps_queues_gt in net/core (Linux 6.18); \
                   the reference case of the bank.",
     },
@@ -116,12 +116,11 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     before.append(&mut draft.edits);
     before.append(&mut after);
     draft.edits = before;
-    Ok(draft.note(
-        "packets are lost while it changes; new queues take part in no steering until it is set",
-    ))
+    Ok(draft
+        .note("packets are lost during the change; new queues have no steering until it is set"))
 }
 
-/// Queues of one direction that a value comes to.
+/// Number of queues of one direction in a value.
 fn queues(value: &str, direction: &str) -> usize {
     value
         .split_whitespace()

@@ -17,17 +17,17 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Device,
     risk: Risk::Live,
     settable: Settable::Yes,
-    summary: "table that sends a flow's packets to the CPU of the thread that reads them",
+    summary: "steers a flow's packets to the CPU of the thread that reads them",
     values: "off, or the number of flows in the table, such as 32768",
     doc: Doc {
-        does: "A table of the whole machine remembers on which CPU each flow was last read; receive steering sends \
-               the flow's packets there. Each receive queue gets an equal share of the table as its own. The \
-               kernel rounds every size up to a power of two (5000 reads 8192).",
-        helps: "With many flows, and readers that run on another CPU than the softirq. net.rps_cpus decides for \
-                flows that are not in the table; without it they stay where they came in.",
-        costs: "Memory for the tables and a look-up per packet. Useless where each socket has a CPU of its own.",
-        undone: "The former sizes are written back, the queues' and the machine's. The table of the machine is \
-                 shared by all devices; it is put back only if it still has our size.",
+        does: "A machine-wide table records on which CPU each flow was last read; receive steering sends the flow's \
+               packets there. Each receive queue gets an equal share of the table. The kernel rounds every size up to \
+               a power of two (5000 reads 8192).",
+        helps: "With many flows whose readers run on another CPU than the softirq. net.rps_cpus steers flows that are \
+                not in the table; without it they stay on the CPU that received them.",
+        costs: "Memory for the tables and a look-up per packet. Useless where each socket has its own CPU.",
+        undone: "The previous sizes of the queues' tables and of the machine's table are written back. All devices \
+                 share the machine's table; it is restored only if it still has the size that rungwise set.",
         sources: "Documentation/networking/scaling.rst; get_rps_cpu in net/core/dev.c (Linux 6.18); rounding measured \
                   there.",
     },
@@ -76,5 +76,5 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     for path in queues {
         draft = draft.file(context.place, path, &share);
     }
-    Ok(draft.note("flows without a reader yet follow net.rps_cpus"))
+    Ok(draft.note("net.rps_cpus steers flows that no thread has read yet"))
 }

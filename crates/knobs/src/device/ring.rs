@@ -1,4 +1,4 @@
-//! Descriptors of the device's rings: how many packets it can hold before the CPU comes.
+//! Descriptors of the device's rings: how many packets it can hold until the CPU polls it.
 
 use rungwise_host::DeviceSetting;
 
@@ -16,15 +16,15 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Device,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "packets that a device holds before the CPU comes",
+    summary: "packets that a device can hold until the CPU polls it",
     values: "parts such as rx=4096 or rx=4096,tx=1024, or max",
     doc: Doc {
         does: "The device writes each packet into the next free descriptor and drops it when there is none.",
-        helps: "When the device's own drop counters grow (rx_missed_errors, rx_no_buffer, rx_fifo): the first answer to \
-                loss in hardware, though only for bursts.",
-        costs: "Memory; and packets of a long ring come late and from a cold cache. Most drivers stop the queues, some \
-                the link, while they change it.",
-        undone: "The former sizes are set again, with the same interruption.",
+        helps: "When the device's own drop counters grow (rx_missed_errors, rx_no_buffer, rx_fifo): the first remedy \
+                for drops in hardware, though only for bursts.",
+        costs: "Memory; packets in a long ring arrive late and with cold caches. Most drivers stop the queues during \
+                the change, some the link.",
+        undone: "The previous sizes are set again, with the same interruption.",
         sources: "ethtool(8), -G; RHEL 7 performance guide 9.3.2.",
     },
     by_hand: &[],
@@ -48,5 +48,5 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
         wish => wish,
     };
     Ok(draft_setting(&KNOB, context, SETTING, wish)?
-        .note("the device may stop for a moment, or lose its link"))
+        .note("the device may stop briefly, or lose its link"))
 }

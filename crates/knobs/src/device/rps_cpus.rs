@@ -1,4 +1,4 @@
-//! Receive packet steering: which CPUs may process what a receive queue brought in.
+//! Receive packet steering: which CPUs process the packets of a receive queue.
 
 use crate::knob::{Doc, Knob, Risk, Scope, Settable};
 use crate::target::{Form, Target};
@@ -15,12 +15,12 @@ pub(crate) static KNOB: Knob = Knob {
     doc: Doc {
         does: "The CPU that polls a receive queue hashes each packet's addresses and ports and hands the packet \
                to one CPU of the queue's mask, by an inter-processor interrupt. One flow stays on one CPU.",
-        helps: "When a device has fewer receive queues than the machine has CPUs, softirq time sits on a few of \
-                them, and the packets end in different sockets.",
-        costs: "Interrupts between CPUs and a second queue per packet. With one socket behind it all it collapses: \
-                the CPUs contend for the socket's lock (270 k to 17 k transactions/s in the reference case), so it \
-                is judged together with SO_REUSEPORT. Where each CPU has a queue of its own it only costs.",
-        undone: "The former mask of every queue is written back.",
+        helps: "When a device has fewer receive queues than the machine has CPUs, a few CPUs run all softirqs, and the \
+                packets go to different sockets.",
+        costs: "Interrupts between CPUs and a second queue per packet. With a single socket, throughput collapses: the \
+                CPUs contend for the socket's lock (270 k to 17 k transactions/s in the reference case), so it is \
+                judged together with SO_REUSEPORT. Where each CPU has its own queue, it only adds cost.",
+        undone: "The previous mask of every queue is written back.",
         sources: "Documentation/networking/scaling.rst (Linux); the UDP ladder of the reference case (20 cores, \
                   82599ES, Linux 4.6.3); redpanda pull request 27680, where removing it halved softirq time.",
     },

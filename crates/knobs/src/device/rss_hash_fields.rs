@@ -1,4 +1,4 @@
-//! What the device hashes of a UDP packet to choose its queue.
+//! Fields of a UDP packet that the device hashes to choose a queue.
 
 use rungwise_host::DeviceSetting;
 
@@ -18,15 +18,15 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Device,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "whether ports count when a device chooses a queue for UDP",
+    summary: "fields that a device hashes to choose a queue for UDP",
     values: "sd (addresses), sdfn (addresses and ports), or parts such as udp4=sdfn",
     doc: Doc {
-        does: "The device hashes these fields and the hash names the queue: s and d are the addresses, f and n the \
+        does: "The device hashes these fields, and the hash selects the queue: s and d are the addresses, f and n the \
                ports.",
-        helps: "When UDP of few hosts lands on few queues. Many drivers leave ports out for UDP.",
-        costs: "Fragments carry no ports, so the parts of one large datagram may arrive on other queues and out of \
-                order.",
-        undone: "The former fields are set again.",
+        helps: "When UDP traffic of few hosts lands on few queues. Many drivers do not hash the ports of UDP.",
+        costs: "Fragments carry no ports, so the fragments of one large datagram may arrive on different queues and \
+                out of order.",
+        undone: "The previous fields are set again.",
         sources: "ethtool(8), -N rx-flow-hash; Cloudflare's million packets per second.",
     },
     by_hand: &[],

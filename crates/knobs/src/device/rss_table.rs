@@ -15,15 +15,15 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Device,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "receive queues that the device's hash can reach, and how often each",
-    values: "equal N (the first N queues alike), or the queue of each entry such as 0,1,2,3",
+    summary: "receive queues in the RSS table, and how often each",
+    values: "equal N (the first N queues equally), or the queue of each entry such as 0,1,2,3",
     doc: Doc {
-        does: "The hash of a packet picks an entry of the table, the entry names the queue.",
-        helps: "When queues are configured that get no packets because the table does not name them.",
-        costs: "Packets of a flow may overtake each other once, when it moves to another queue. Hardware may know fewer \
-                queues than it has: the 82599 refuses more than 16.",
-        undone: "The former table is set again. One that deals out all queues in turn is set by a reset, after which the \
-                 driver goes on to change it with the number of queues.",
+        does: "The hash of a packet selects an entry of the table, and the entry names the queue.",
+        helps: "When configured queues get no packets because the table does not contain them.",
+        costs: "Packets of a flow may be reordered once, when it moves to another queue. The table may address fewer \
+                queues than the hardware has: the 82599 refuses more than 16.",
+        undone: "The previous table is set again. A table that uses all queues in turn is set by a reset, so that the \
+                 driver keeps adapting it to the number of queues.",
         sources: "ethtool(8), -X; Documentation/networking/scaling.rst (Linux); the reference case (16 of 64 queues).",
     },
     by_hand: &[],
@@ -52,7 +52,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     draft_setting(&KNOB, context, SETTING, &table.join(","))
 }
 
-/// How many queues a table deals out in turn, if that is all it does.
+/// The number of queues that a table uses in turn, if that is all it does.
 pub(crate) fn equal(table: &str) -> Option<u32> {
     let queues: Vec<u32> = table
         .split(',')
@@ -75,7 +75,7 @@ mod tests {
         let context = Context::of_host(&host, Some("eth0"), &[0]);
         for wish in ["equal", "equal "] {
             let error = draft(&context, wish).unwrap_err().to_string();
-            let said = format!("to '{wish}': it does not say how many queues; allowed is equal N");
+            let said = format!("to '{wish}': it does not say how many queues; allowed: equal N");
             assert!(error.contains(&said), "{error}");
         }
     }

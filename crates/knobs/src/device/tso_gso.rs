@@ -1,4 +1,4 @@
-//! Segmentation offload: the stack builds one large packet, the device or its driver cuts it.
+//! Segmentation offload: the stack builds one large packet, the device or its driver splits it.
 
 use crate::Result;
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
@@ -14,14 +14,14 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Device,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "cuts large packets late: in the device (TSO) or in its driver (GSO)",
+    summary: "splits large packets late: in the device (TSO) or in its driver (GSO)",
     values: "on or off",
     doc: Doc {
-        does: "TCP hands down packets of up to 64 KiB; the device (tx-tcp-segmentation) or the last step before \
-               it (tx-generic-segmentation) cuts them to the size of the link.",
-        helps: "Bulk TCP senders. It does nothing for single small datagrams.",
-        costs: "Bursts on the wire. Off costs bulk TCP much CPU. Only TCP over IPv4 is switched in the device: \
-                tx-tcp6-segmentation stays as it is.",
+        does: "TCP passes down packets of up to 64 KiB; the device (tx-tcp-segmentation) or the last step before it \
+               (tx-generic-segmentation) splits them to the link's MTU.",
+        helps: "Bulk TCP senders. No effect on single small datagrams.",
+        costs: "Bursts on the wire. Off: bulk TCP needs much more CPU. In the device, only TCP over IPv4 is switched; \
+                tx-tcp6-segmentation is unchanged.",
         undone: "Both features are switched back, in reverse order.",
         sources: "Documentation/networking/segmentation-offloads.rst (Linux).",
     },

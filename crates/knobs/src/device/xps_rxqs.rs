@@ -1,4 +1,4 @@
-//! Transmit steering by receive queue: replies leave through the queue that the request came in by.
+//! Transmit steering by receive queue: replies leave through the queue that received the request.
 
 use crate::knob::{Context, Current, Doc, Draft, Knob, PUT_BACK, Risk, Scope, Settable};
 use crate::mask::{self, Cpus};
@@ -12,12 +12,12 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Device,
     risk: Risk::Live,
     settable: Settable::Yes,
-    summary: "replies leave through the transmit queue of the receive queue that they came in by",
+    summary: "sends replies through the queue that received the request",
     values: "off or same (transmit queue i serves receive queue i)",
     doc: Doc {
         does: "A socket remembers the receive queue of its last packet; each transmit queue names the receive queues \
                that it serves.",
-        helps: "With busy-polling threads that own a queue pair each, so that no other thread touches its locks.",
+        helps: "With busy-polling threads that each own a queue pair, so that no other thread takes its locks.",
         costs: "For those sockets net.xps_cpus is ignored.",
         undone: PUT_BACK,
         sources: "Documentation/networking/scaling.rst (Linux).",

@@ -1,4 +1,4 @@
-//! Options of a mounted file system. It is named by its mount point, and its entry in /etc/fstab stays as it is.
+//! Options of a mounted file system. It is named by its mount point; its entry in /etc/fstab is not changed.
 
 use rungwise_host::{MountOption, Mounted};
 
@@ -20,12 +20,13 @@ pub(crate) static DISCARD: Knob = Knob {
     summary: "whether deleted blocks are trimmed at once or once a week",
     values: "online (with each deletion) or periodic (by fstrim alone)",
     doc: Doc {
-        does: "With the mount option discard every deletion sends commands to the disk; fstrim does it in one go. The \
-               file system is named by its mount point: --device /data. All of its mounts change.",
+        does: "With the mount option discard, every deletion sends commands to the disk; fstrim sends them in one \
+               batch. Name the file system by its mount point: --device /data. All of its mounts change.",
         helps: "periodic, on solid state disks under load that are mounted with discard.",
-        costs: "The disk knows later which blocks are free, and never if nothing runs fstrim. Only ext4 is turned: xfs \
-                takes the option when it is mounted, f2fs loses others with it, btrfs has a third value.",
-        undone: "The file system is reconfigured with the option that it had.",
+        costs: "The disk learns later which blocks are free, and never if nothing runs fstrim. Only ext4 can be \
+                changed: xfs takes the option only when it is mounted, f2fs loses others with it, btrfs has a third \
+                value.",
+        undone: "The file system is reconfigured with its previous option.",
         sources: "fstrim(8), mount(8), fsconfig(2); fs/ext4/super.c (Linux 6.18); PerfSpect's insight on file systems.",
     },
     writes: &[Target::Mount(MountOption::Discard)],
@@ -39,14 +40,14 @@ pub(crate) static DISCARD: Knob = Knob {
 /// `disk.mount_noatime`
 pub(crate) static NOATIME: Knob = Knob {
     id: "disk.mount_noatime",
-    summary: "when reading a file writes that it was read",
+    summary: "when a read updates a file's access time",
     values: "noatime (never), relatime (once a day and after a change) or strictatime (always)",
     doc: Doc {
-        does: "A read of a file makes a write of its time of last access, by this rule. The mount is named by its mount \
-               point: --device /data. Other mounts of the same file system keep theirs.",
-        helps: "noatime helps a little, where many small files are read and metadata is written for it.",
-        costs: "Software that relies on the time of the last access (mail, backup) no longer sees it.",
-        undone: "The mount gets back whichever of the three it had; its other flags are never touched.",
+        does: "This rule decides when a read of a file writes its last access time. Name the mount by its mount point: \
+               --device /data. Other mounts of the same file system are unchanged.",
+        helps: "noatime helps a little where many small files are read and each read writes metadata.",
+        costs: "Software that relies on access times (mail, backup) no longer sees them.",
+        undone: "The mount's previous value is set again; its other flags are never changed.",
         sources: "mount(8), mount_setattr(2) (Linux 5.12 and later).",
     },
     writes: &[Target::Mount(MountOption::Atime)],
@@ -75,11 +76,11 @@ fn read(
 fn draft_atime(context: &Context<'_>, wish: &str) -> Result<Draft> {
     let (mount, _) = mounted(&NOATIME, context)?;
     if !MountOption::Atime.values().contains(&wish) {
-        return Err(NOATIME.bad_wish(wish, "it is none of the three"));
+        return Err(NOATIME.bad_wish(wish, "it is not one of the three"));
     }
     let draft = edit(mount, MountOption::Atime, wish);
     Ok(draft.note(format!(
-        "until it is unmounted; to keep it, put {wish} in its line in /etc/fstab"
+        "it lasts until the unmount; to keep it, put {wish} in its line in /etc/fstab"
     )))
 }
 
@@ -92,8 +93,8 @@ fn draft_discard(context: &Context<'_>, wish: &str) -> Result<Draft> {
     };
     if !found.takes_discard() {
         let why = format!(
-            "{} is {}, of which only ext4 can be changed while it is mounted; put {value} in its line in /etc/fstab and \
-             mount it anew, if it has that option",
+            "{} is {}, and only ext4 can be changed while mounted; if the type has that option, put {value} in its line in \
+             /etc/fstab, unmount it and mount it again",
             mount.point, found.kind
         );
         return Err(DISCARD.bad_wish(wish, why));
@@ -102,8 +103,8 @@ fn draft_discard(context: &Context<'_>, wish: &str) -> Result<Draft> {
     Ok(draft.note(match wish {
         "online" => "to keep it, put discard in its line in /etc/fstab",
         _ => {
-            "switch on what trims it instead: systemctl enable --now fstrim.timer; to keep it, take discard out of its \
-             line in /etc/fstab"
+            "enable periodic trimming: systemctl enable --now fstrim.timer; to keep it, remove discard from its line \
+             in /etc/fstab"
         }
     }))
 }
@@ -124,7 +125,7 @@ fn wish_of(value: &'static str) -> &'static str {
     }
 }
 
-/// What is mounted at the point in question.
+/// The mount at the named mount point.
 fn mounted(knob: &Knob, context: &Context<'_>) -> Result<(Mount, Mounted)> {
     let failed = |answer| {
         Error::kernel(
@@ -149,7 +150,7 @@ fn mounted(knob: &Knob, context: &Context<'_>) -> Result<(Mount, Mounted)> {
         knob: knob.id,
         why: match context.device {
             Some(point) => format!("nothing is mounted at {point}"),
-            None => "it belongs to a mounted file system, named by its mount point".to_owned(),
+            None => "it needs a mounted file system, named by its mount point".to_owned(),
         },
         known,
     })

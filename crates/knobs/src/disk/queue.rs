@@ -12,13 +12,14 @@ const DISK: Knob = Knob {
 pub(crate) static NR_REQUESTS: Knob = Knob {
     id: "disk.nr_requests",
     risk: Risk::Disruptive,
-    summary: "requests that the scheduler of a disk may hold, each way",
+    summary: "requests that a disk's I/O scheduler may queue, reads and writes each",
     values: "a number, such as 512",
     doc: Doc {
-        does: "A thread that submits more waits until one is done.",
-        helps: "When the queue is full (aqu-sz near it at 100 % busy) and the scheduler could order more.",
-        costs: "Memory, and under mixed load a read waits behind more writes. Without a scheduler it cannot be more \
-                than the device takes.",
+        does: "A thread that submits more waits until a request completes.",
+        helps: "When the queue is full (aqu-sz near this limit at 100 % busy) and the scheduler could reorder more \
+                requests.",
+        costs: "Memory, and under mixed load a read waits behind more writes. Without a scheduler it cannot exceed \
+                what the device takes.",
         undone: PUT_BACK,
         sources: "Documentation/ABI/stable/sysfs-block (Linux); no clear gain in the reference case of the bank.",
     },
@@ -37,12 +38,13 @@ pub(crate) static NR_REQUESTS: Knob = Knob {
 pub(crate) static QUEUE_DEPTH: Knob = Knob {
     id: "disk.queue_depth",
     risk: Risk::Disruptive,
-    summary: "commands that a SCSI disk is given at once",
+    summary: "outstanding commands of a SCSI disk",
     values: "a number, such as 256",
     doc: Doc {
-        does: "So many commands are outstanding at the device; the rest waits in the scheduler.",
-        helps: "When aqu-sz stays at it and the array behind has many disks.",
-        costs: "An array that is overrun answers all of them late. The driver may take less than requested; the result is shown.",
+        does: "Up to this many commands are outstanding at the device; the rest wait in the scheduler.",
+        helps: "When aqu-sz stays at this limit and the array behind the device has many disks.",
+        costs: "An overloaded array answers every command late. The driver may take less than requested; the result is \
+                shown.",
         undone: PUT_BACK,
         sources: "Documentation/scsi/scsi_mid_low_api.rst (Linux); the reference case of the bank gives the command only.",
     },
@@ -59,13 +61,13 @@ pub(crate) static QUEUE_DEPTH: Knob = Knob {
 /// `disk.read_ahead_kb`
 pub(crate) static READ_AHEAD: Knob = Knob {
     id: "disk.read_ahead_kb",
-    summary: "how far a disk is read ahead of a program that reads in order",
+    summary: "how far the kernel reads ahead of a sequential reader",
     values: "a number of KiB, a multiple of the page size, such as 4096",
     doc: Doc {
-        does: "A file that is read in order is fetched up to so far ahead of the reader.",
+        does: "A file that is read sequentially is fetched up to this far ahead of the reader.",
         helps: "Large on spinning disks with sequential readers; small or 0 for random access and fast devices.",
-        costs: "Random readers fetch what they never use. Files that are open keep the former value until they are \
-                opened again.",
+        costs: "Random readers fetch data that they never use. Open files keep the previous value until they are \
+                reopened.",
         undone: PUT_BACK,
         sources: "Documentation/ABI/stable/sysfs-block (Linux); blockdev --setra counts sectors of 512 bytes, not KiB.",
     },
@@ -82,12 +84,12 @@ pub(crate) static READ_AHEAD: Knob = Knob {
 /// `disk.rq_affinity`
 pub(crate) static RQ_AFFINITY: Knob = Knob {
     id: "disk.rq_affinity",
-    summary: "on which CPU a finished request is completed",
-    values: "0 (where the interrupt came), 1 (near the submitter) or 2 (on the submitter's CPU)",
+    summary: "CPU on which a finished request is completed",
+    values: "0 (the CPU of the interrupt), 1 (near the submitter) or 2 (on the submitter's CPU)",
     doc: Doc {
         does: "With 1 a completion moves to a CPU that shares a cache with the submitter, with 2 to the submitter's \
                own.",
-        helps: "2, when completions of many submitters sit on one CPU.",
+        helps: "2, when one CPU handles the completions of many submitters.",
         costs: "An interrupt between CPUs per request.",
         undone: PUT_BACK,
         sources: "Documentation/ABI/stable/sysfs-block (Linux); a knob of A-Tune.",
@@ -106,8 +108,8 @@ pub(crate) static WBT: Knob = Knob {
     summary: "read latency that background writes must not exceed",
     values: "a time such as 2ms; 0us is off",
     doc: Doc {
-        does: "When reads take longer than this, the kernel holds back what it writes in the background.",
-        helps: "Lower, when flushing of logs hurts reads; off, when only throughput counts.",
+        does: "When reads take longer than this, the kernel throttles background writes.",
+        helps: "Lower, when log flushes slow down reads; off, when only throughput counts.",
         costs: "Background writes starve, and memory stays dirty for longer.",
         undone: PUT_BACK,
         sources: "Documentation/ABI/stable/sysfs-block (Linux); block/blk-wbt.c (Linux 6.18).",

@@ -12,20 +12,20 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Disk,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "who orders the requests of a disk",
+    summary: "I/O scheduler of a disk",
     values: "one that the disk offers: none, mq-deadline, kyber or bfq",
     doc: Doc {
-        does: "Requests wait in the scheduler, which merges and orders them; none passes them on as they come.",
+        does: "Requests wait in the scheduler, which merges and orders them; none passes them on in order of arrival.",
         helps: "none for fast devices, where ordering only costs CPU; mq-deadline or bfq for spinning disks, where \
                 writes starve reads.",
-        costs: "Another distribution of latencies. The queue is emptied first, and disk.nr_requests falls back to what \
-                the new scheduler starts with.",
-        undone: "The former scheduler is chosen again, and then disk.nr_requests is set to what it was. A number that \
-                 somebody has set for the new scheduler goes with it.",
+        costs: "Latencies are distributed differently. The queue is drained first, and disk.nr_requests is reset to \
+                the new scheduler's default.",
+        undone: "The previous scheduler is selected again, and then disk.nr_requests is restored. A number that \
+                 someone else has set for the new scheduler is lost.",
         sources: "Documentation/block/switching-sched.rst, block/elevator.c (Linux 6.18); no clear gain in the reference case of the bank.",
     },
     by_hand: &[],
-    // The file tells what the disk offers; written is the pair.
+    // The file lists what the disk offers; the pair is written.
     writes: &[
         Target::File("/sys/block/*/queue/scheduler", Form::Choice),
         Target::Scheduler,
@@ -50,6 +50,6 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
         }
     }
     Ok(draft.note(
-        "nr_requests becomes what the new scheduler starts with; the undo puts back what it is now",
+        "nr_requests is reset to the new scheduler's default; the undo restores the current number",
     ))
 }

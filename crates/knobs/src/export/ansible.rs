@@ -1,7 +1,7 @@
-//! A playbook: the files of the forms sysctl.d, systemd and cmdline, and the commands that bring them into force.
+//! A playbook: the files of the forms sysctl.d, systemd and cmdline, and the commands that apply them.
 //!
-//! Modules of ansible-core alone, so that no collection has to be there. The words for the boot are brought to the boot
-//! loader by a tool of the distribution; where none is known the playbook fails at its end and says what is to be done.
+//! It uses only modules of ansible-core, so that no collection is needed. A tool of the distribution passes the boot
+//! parameters to the boot loader; where none is known, the playbook fails at its end and prints what to do.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::{Export, File, HEADER, cmdline, sysctl_d, systemd};
 
 const PATH: &str = "rungwise.yml";
 
-/// Whose tool for the boot loader is known.
+/// Distributions whose boot loader tool is known.
 const DEBIAN: &str = "ansible_facts[\"os_family\"] == \"Debian\"";
 const RED_HAT: &str = "ansible_facts[\"os_family\"] == \"RedHat\"";
 const OTHERS: &str = "ansible_facts[\"os_family\"] not in [\"Debian\", \"RedHat\"]";
@@ -29,7 +29,7 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
     for file in std::mem::take(&mut export.files) {
         place(&mut tasks, &file, None);
         let command = ["sysctl", "-p", sysctl_d::PATH];
-        run(&mut tasks, "sysctls, now", &command, None);
+        run(&mut tasks, "apply sysctls now", &command, None);
     }
     systemd::write(&others, export);
     let units = std::mem::take(&mut export.files);
@@ -38,21 +38,21 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
     }
     if !units.is_empty() {
         tasks.push_str(
-            "    - name: \"units as they are now\"\n      ansible.builtin.systemd:\n        daemon_reload: true\n",
+            "    - name: \"reload systemd units\"\n      ansible.builtin.systemd:\n        daemon_reload: true\n",
         );
     }
     if units.iter().any(|file| file.path.ends_with(systemd::NAME)) {
         let _ = write!(
             tasks,
-            "    - name: \"settings at every boot, and now\"\n      ansible.builtin.systemd:\n        \
-             name: {}\n        enabled: true\n        state: restarted\n",
+            "- name: \"apply settings now and at every boot\"\n      ansible.builtin.systemd:\n        name: {}\n      \
+             enabled: true\n        state: restarted\n",
             systemd::NAME
         );
     }
     cmdline::write(&boot, export);
     for file in std::mem::take(&mut export.files) {
         let words = cmdline::parameters(&boot).join(" ");
-        let name = "kernel command line; acts after the next boot";
+        let name = "kernel command line; takes effect at the next boot";
         place(&mut tasks, &file, Some(DEBIAN));
         run(&mut tasks, name, &["update-grub"], Some(DEBIAN));
         let args = format!("--args={words}");
@@ -63,8 +63,8 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
             "    - name: {}\n      when: {OTHERS}\n      ansible.builtin.fail:\n        msg: {}\n",
             quoted(name),
             quoted(&format!(
-                "cannot add to the kernel command line: which tool does it here is unknown; all else is done. Add these words \
-                 with the tool of this distribution: {words}"
+                "cannot add to the kernel command line: the tool of this distribution is unknown; everything else is \
+                 done. Add these words with that tool: {words}"
             )),
         );
     }

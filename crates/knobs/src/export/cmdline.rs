@@ -1,6 +1,6 @@
-//! Parameters of the kernel command line, as GRUB of Debian and its kin reads them from a folder.
+//! Parameters of the kernel command line, as GRUB of Debian and its derivatives reads them from a folder.
 //!
-//! Others have commands of their own; they are named in the file.
+//! Other distributions use commands; the file names them.
 
 use super::item::{Item, Setting};
 use super::{Export, HEADER};
@@ -13,21 +13,12 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
             Item::Boot { .. } => {}
             Item::Fleeting { why, .. } => export.leave(setting, why.clone()),
             Item::Sysctl { .. } => {
-                export.leave(
-                    setting,
-                    "it is set while the kernel runs; sysctl.d carries it",
-                );
+                export.leave(setting, "it is set at run time; use --as sysctl.d");
             }
             Item::Group { .. } => {
-                export.leave(
-                    setting,
-                    "it is set while the kernel runs; systemd carries it",
-                );
+                export.leave(setting, "it is set at run time; use --as systemd");
             }
-            _ => export.leave(
-                setting,
-                "it is set while the kernel runs; tuned and systemd carry it",
-            ),
+            _ => export.leave(setting, "it is set at run time; use --as tuned or systemd"),
         }
     }
     let words = parameters(settings);
@@ -39,8 +30,8 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
         PATH,
         format!(
             "# {HEADER}\n\
-             # Debian, Ubuntu and their kin: acts after update-grub and the next boot. Others do not read this folder:\n\
-             #   Red Hat, Fedora and their kin: grubby --update-kernel=ALL --args=\"{words}\"\n\
+             # Debian, Ubuntu and derivatives: takes effect after update-grub and a reboot. Others do not read this folder:\n\
+             #   Red Hat, Fedora and derivatives: grubby --update-kernel=ALL --args=\"{words}\"\n\
              #   GRUB elsewhere: add the words to GRUB_CMDLINE_LINUX in /etc/default/grub, then grub2-mkconfig -o\n\
              #     /boot/grub2/grub.cfg, or grub-mkconfig -o /boot/grub/grub.cfg\n\
              #   systemd-boot: add the words to /etc/kernel/cmdline, then kernel-install add-all\n\

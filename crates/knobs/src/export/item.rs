@@ -1,4 +1,4 @@
-//! A setting as the tools see it: a sysctl, an attribute of a device, something for ethtool.
+//! A setting as the export tools see it: a sysctl, an attribute of a device, something for ethtool.
 
 use rungwise_host::DeviceSetting;
 
@@ -50,11 +50,11 @@ pub(super) enum Item {
     },
     /// A parameter for the boot.
     Boot { text: String },
-    /// What nothing can keep, and why.
+    /// A setting that no tool can keep, and why.
     Fleeting { what: String, why: String },
 }
 
-/// Order of the tools: queues first, because everything else is lost with them.
+/// Order of the tools: queues first, because changing them resets everything else.
 const QUEUES: u8 = 0;
 const FEATURES: u8 = 5;
 
@@ -99,18 +99,17 @@ impl Item {
             },
             Edit::Affinity { .. } => fleeting(
                 edit,
-                "it is about a process that runs now; give the service its CPUs where it is started \
-                 (systemd: CPUAffinity=; a guest: `rungwise knob plan virt.vcpu_pin=keep:LIST`)",
+                "it applies to a running process; set the CPUs where the service is started (systemd: CPUAffinity=; a \
+                 guest: `rungwise knob plan virt.vcpu_pin=keep:LIST`)",
             ),
             Edit::OpenFiles { .. } => fleeting(
                 edit,
-                "it is about a process that runs now; give the service its limit where it is started \
-                 (systemd: LimitNOFILE=)",
+                "it applies to a running process; set the limit where the service is started (systemd: LimitNOFILE=)",
             ),
             Edit::Mount { mount, .. } => fleeting(
                 edit,
                 &format!(
-                    "it ends with the mount; put {value} in the line of {} in /etc/fstab",
+                    "it lasts until the unmount; put {value} in the line of {} in /etc/fstab",
                     mount.point
                 ),
             ),
@@ -118,22 +117,20 @@ impl Item {
                 let verb = if *active { "enable" } else { "disable" };
                 fleeting(
                     edit,
-                    &format!(
-                        "whether it starts at boot is its own setting: systemctl {verb} {unit}"
-                    ),
+                    &format!("starting at boot is a separate setting: systemctl {verb} {unit}"),
                 )
             }
             Edit::AuditNever { user } => fleeting(
                 edit,
                 &format!(
-                    "it ends when the rules are loaded anew; put the line -A never,exit -F uid={user} in \
+                    "it is lost when the rules are reloaded; add the line -A never,exit -F uid={user} to \
                      /etc/audit/rules.d/00-uid-{user}.rules"
                 ),
             ),
-            Edit::NftTable { .. } => fleeting(edit, "it is an obstacle of a lab"),
+            Edit::NftTable { .. } => fleeting(edit, "it exists only in a lab"),
             Edit::Service { .. } => fleeting(
                 edit,
-                "it is a switch of the service; put it where the service is started",
+                "it is a switch of the service; set it where the service is started",
             ),
         }
     }
@@ -171,8 +168,8 @@ impl Item {
         if path.starts_with("/proc/irq/") {
             return Self::Fleeting {
                 what: format!("{path} = {value}"),
-                why: "interrupts are numbered anew at each boot; run `rungwise knob apply net.irq_affinity=...` \
-                      once the device is up, and keep irqbalance away (net.irqbalance_stop)"
+                why: "interrupts are renumbered at each boot; run `rungwise knob apply net.irq_affinity=...` once the \
+                      device is up, and stop irqbalance (net.irqbalance_stop)"
                     .to_owned(),
             };
         }
@@ -215,12 +212,12 @@ impl Item {
         }
     }
 
-    /// It changes the queues of this device, and takes what is set for them.
+    /// It changes the queues of this device, and so resets their settings.
     pub(super) fn changes_queues_of(&self, wanted: &str) -> bool {
         matches!(self, Self::Tool { device, order: QUEUES, .. } if device == wanted)
     }
 
-    /// The network device that must be there first.
+    /// The network device that must exist first.
     pub(super) fn device(&self) -> Option<&str> {
         match self {
             Self::Net { device, .. } | Self::Tool { device, .. } => Some(device),
@@ -228,7 +225,7 @@ impl Item {
         }
     }
 
-    /// Settings that undo one another are made in this order: queues, the card, features, files.
+    /// Settings that reset one another are made in this order: queues, the card, features, files.
     pub(super) fn rank(&self) -> u8 {
         match self {
             Self::Tool { order, .. } => *order,
@@ -277,7 +274,7 @@ fn order(setting: DeviceSetting) -> u8 {
     }
 }
 
-/// The words of ethtool or tc; none where they cannot say the value.
+/// The arguments of ethtool or tc; none where they cannot express the value.
 fn command(device: &str, setting: DeviceSetting, value: &str) -> Option<String> {
     let parts = value.replace('=', " ");
     let ethtool =

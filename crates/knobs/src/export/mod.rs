@@ -1,8 +1,7 @@
-//! What was planned, in the words of the tools that keep it over a reboot.
+//! Exports plans in the formats of tools that keep settings across reboots.
 //!
-//! A plan is taken apart into settings, and each form takes those that it has words for. The others are listed
-//! with the reason: an export that leaves something out in silence is a machine that differs in silence.
-//! Nothing is written here; the caller shows or stores the files.
+//! A plan is split into settings, and each form takes those that it can express. The others are listed with the reason,
+//! so that no setting is dropped silently. Nothing is written here; the caller shows or stores the files.
 
 mod ansible;
 mod cmdline;
@@ -22,14 +21,13 @@ use crate::plan::Plan;
 use item::{Item, Setting};
 
 /// First line of every file, after its comment sign.
-const HEADER: &str =
-    "Written by rungwise knob export; made again from the same plans, it is the same.";
+const HEADER: &str = "Written by rungwise knob export; the same plans always give the same file.";
 
-/// Words of a tool that keeps settings.
+/// Format of a tool that keeps settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// `sysctl.d(5)`: what lies below `/proc/sys`.
+    /// `sysctl.d(5)`: everything below `/proc/sys`.
     SysctlD,
     /// udev rules: attributes of network and block devices, and ethtool when a device appears.
     Udev,
@@ -67,30 +65,30 @@ impl Form {
     }
 }
 
-/// Files for a machine, and what they do not say.
+/// Files for a machine, and the settings that they lack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Export {
     /// Files, in order of their paths.
     pub files: Vec<File>,
-    /// What this form has no words for.
+    /// Settings that this form cannot express.
     pub left_out: Vec<LeftOut>,
 }
 
 /// A file of an export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct File {
-    /// Where it goes; relative for what is not installed but run.
+    /// Where it goes; relative for a file that is run, not installed.
     pub path: String,
     /// Its text.
     pub text: String,
 }
 
-/// Something that an export does not carry.
+/// A setting that an export lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftOut {
     /// Knob and setting.
     pub what: String,
-    /// Why, and what carries it instead.
+    /// Why, and which form has it instead.
     pub why: String,
 }
 
@@ -111,7 +109,7 @@ impl Export {
     }
 }
 
-/// The plans in one form. Plans are checked first: they may come from a file of others.
+/// Exports the plans in one form. Plans are checked first: they may come from someone else's file.
 pub fn export(form: Form, plans: &[Plan]) -> Result<Export> {
     for plan in plans {
         plan.check()?;
@@ -134,7 +132,7 @@ fn settings(plans: &[Plan], export: &mut Export) -> Vec<Setting> {
     let mut settings: Vec<Setting> = Vec::new();
     for plan in plans {
         for planned in &plan.edits {
-            // It holds already and nobody wished for it; it is there for the undo.
+            // It is already set and was not wished for; it is there for the undo.
             if matches!(planned.edit, Edit::Keep { .. }) {
                 continue;
             }
@@ -155,8 +153,8 @@ fn settings(plans: &[Plan], export: &mut Export) -> Vec<Setting> {
     settings
 }
 
-/// A wish as it may stand in a comment: a plan comes from a file of others, perhaps, and a line of its own
-/// would be a setting.
+/// A wish as it may appear in a comment: a plan may come from someone else's file, and a line break would turn the rest
+/// into a setting.
 fn in_a_comment(wish: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || " =,.:;%/+-_".contains(c);
     wish.chars()

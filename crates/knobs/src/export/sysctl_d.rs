@@ -16,24 +16,24 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
                 let _ = write!(text, "\n# {knob} = {wish}\n{} = {value}\n", key(path));
             }
             Item::Fleeting { why, .. } => export.leave(setting, why.clone()),
-            Item::Boot { .. } => export.leave(
-                setting,
-                "it is decided at boot; the form cmdline carries it",
-            ),
+            Item::Boot { .. } => export.leave(setting, "it is set at boot; use --as cmdline"),
             Item::Group { .. } => {
-                export.leave(setting, "it is no sysctl; the form systemd carries it");
+                export.leave(setting, "it is not a sysctl; use --as systemd");
             }
             Item::Block { .. } => {
-                export.leave(setting, "it is no sysctl; udev, tuned and systemd carry it");
+                export.leave(
+                    setting,
+                    "it is not a sysctl; use --as udev, tuned or systemd",
+                );
             }
             Item::Net { .. } | Item::Tool { .. } => {
                 export.leave(
                     setting,
-                    "it is a device's own setting; udev, tuned and systemd carry it",
+                    "it is a device setting; use --as udev, tuned or systemd",
                 );
             }
             Item::Sys { .. } => {
-                export.leave(setting, "it lies below /sys; tuned and systemd carry it");
+                export.leave(setting, "it is below /sys; use --as tuned or systemd");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A unit that sets everything once at boot, and drop-ins for the units whose control groups are meant.
+//! A unit that sets everything once at boot, and drop-ins for the units whose control groups are changed.
 //!
 //! No `.link` files: the first one that matches a device replaces the distribution's, the name of the device
 //! included, and a machine that loses its device's name is off the network.
@@ -25,7 +25,7 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
                 ..
             } => command.clone(),
             Item::Tool { command: None, .. } => {
-                export.leave(setting, "ethtool has no words for this value");
+                export.leave(setting, "ethtool cannot express this value");
                 continue;
             }
             Item::Group { group, .. } => {
@@ -39,10 +39,7 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
                 continue;
             }
             Item::Boot { .. } => {
-                export.leave(
-                    setting,
-                    "it is decided at boot; the form cmdline carries it",
-                );
+                export.leave(setting, "it is set at boot; use --as cmdline");
                 continue;
             }
             Item::Fleeting { why, .. } => {
@@ -81,7 +78,7 @@ fn unit(devices: &BTreeSet<&str>, steps: &str) -> String {
     }
     let _ = write!(
         text,
-        "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n# Of older versions of ethtool: the device has that value already.\n\
+        "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n# Exit status of older versions of ethtool where the device already has the value.\n\
          SuccessExitStatus=80\n{steps}\n[Install]\nWantedBy=multi-user.target\n"
     );
     text
@@ -130,7 +127,7 @@ fn or_infinity(value: &str) -> &str {
     }
 }
 
-/// The period that systemd sets unless it is told another (`CPUQuotaPeriodSec=`), microseconds.
+/// The period that systemd sets by default (`CPUQuotaPeriodSec=`), microseconds.
 const PERIOD_US: f64 = 100_000.0;
 
 /// A quota of a period, both in microseconds. systemd takes hundredths of a percent.
@@ -150,16 +147,16 @@ fn quota_option(quota: Option<f64>, period: f64) -> Option<String> {
     Some(option)
 }
 
-/// Why no unit's option says it.
+/// Why no unit option can express it.
 fn no_option(item: &Item) -> &'static str {
     match item {
         Item::Group { group, .. } if section(group).is_empty() => {
-            "it is no group of a systemd unit; set it where its container is started"
+            "it is not the group of a systemd unit; set it where its container is started"
         }
         item if is_of_user(item) => {
             "it is a unit of a user's own systemd; set it there with systemctl --user edit"
         }
-        _ => "systemd has no words for this value",
+        _ => "systemd cannot express this value",
     }
 }
 

@@ -1,7 +1,7 @@
 //! A profile of `TuneD`: `tuned-adm profile rungwise`.
 //!
-//! Its plugins sysctl, sysfs, net and bootloader carry what they have options for. Features and rings are
-//! named as `ethtool -k` and its kin print them: what is not printed so, the plugin drops with a line in its log
+//! Its plugins sysctl, sysfs, net and bootloader take the settings that they have options for. Features and rings are
+//! named as `ethtool -k` and the like print them: the plugin drops any other name with a line in its log
 //! (`plugin_net.py`, `_check_device_support`).
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use super::item::{Item, Setting};
 use super::sysctl_d::key;
 use super::{Export, HEADER};
 
-/// Where Fedora, Red Hat from 10 on and Ubuntu from 25.04 on look.
+/// The folder of Fedora, Red Hat 10 and later, and Ubuntu 25.04 and later.
 const PATH: &str = "/etc/tuned/profiles/rungwise/tuned.conf";
 
 pub(super) fn write(settings: &[Setting], export: &mut Export) {
@@ -34,8 +34,8 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
                     .iter()
                     .any(|other| other.item.changes_queues_of(device)) =>
             {
-                "the profile changes the queues after it has written files, and their masks go with them; udev and \
-                 systemd keep the order"
+                "TuneD changes the queues after it has written files, which resets their masks; use --as udev or \
+                 systemd"
             }
             Item::Net { value, .. } | Item::Block { value, .. } | Item::Sys { value, .. } => {
                 let _ = writeln!(sysfs, "{wished}{} = {value}", setting.item.target());
@@ -45,7 +45,7 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
                 command: Some(command),
                 ..
             } if command.contains(TCP_ALONE) => {
-                "TuneD knows it only together with the other segmentation of TCP (tso); udev and systemd carry it alone"
+                "TuneD sets it only together with the other segmentation of TCP (tso); use --as udev or systemd"
             }
             Item::Tool {
                 device,
@@ -63,15 +63,15 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
                 boot.push((wished, text.as_str()));
                 continue;
             }
-            Item::Tool { .. } => "the net plugin has no option for it; udev and systemd carry it",
-            Item::Group { .. } => "it is a control group's; the form systemd carries it",
+            Item::Tool { .. } => "the net plugin has no option for it; use --as udev or systemd",
+            Item::Group { .. } => "it is a setting of a control group; use --as systemd",
             Item::Fleeting { why, .. } => why,
         };
         export.leave(setting, why);
     }
     let mut text = format!(
-        "# {HEADER}\n# Debian up to 12, Ubuntu up to 24.10 and Red Hat up to 9 look in /etc/tuned/rungwise/tuned.conf.\n\
-         # Beside the profile that is active (tuned-adm active): tuned-adm profile ACTIVE rungwise\n\n\
+        "# {HEADER}\n# Debian up to 12, Ubuntu up to 24.10 and Red Hat up to 9 read /etc/tuned/rungwise/tuned.conf.\n\
+         # To add it to the active profile (tuned-adm active): tuned-adm profile ACTIVE rungwise\n\n\
          [main]\nsummary = Settings kept by rungwise\n"
     );
     for (name, body) in [("sysctl", &sysctl), ("sysfs", &sysfs)] {
@@ -82,7 +82,7 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
     for (device, Network { wished, options }) in &net {
         let _ = write!(
             text,
-            "\n# TuneD passes over virtual devices.\n[net_{device}]\ntype = net\ndevices = {device}\n{wished}"
+            "\n# TuneD skips virtual devices.\n[net_{device}]\ntype = net\ndevices = {device}\n{wished}"
         );
         for (option, words) in options {
             let _ = writeln!(text, "{option} = {}", words.join(" "));
@@ -105,12 +105,12 @@ pub(super) fn write(settings: &[Setting], export: &mut Export) {
 /// Options of one device.
 #[derive(Default)]
 struct Network<'a> {
-    /// Comments: what was wished for.
+    /// Comments: the wishes.
     wished: String,
     options: BTreeMap<&'static str, Vec<Cow<'a, str>>>,
 }
 
-/// What ethtool prints below another feature, where the plugin does not look for it.
+/// A feature that ethtool prints below another one, where the plugin does not find it.
 const TCP_ALONE: &str = " tx-tcp-segmentation ";
 
 /// Features that ethtool prints under older names than the kernel's, as the plugin shortens these.

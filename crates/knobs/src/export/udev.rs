@@ -1,7 +1,7 @@
 //! udev rules: attributes are written when the device appears.
 //!
-//! Within one event udev writes attributes first and runs programs after. Where a device also needs ethtool,
-//! its attributes are written by programs too, in order: a change of the queues would take the masks with it.
+//! Within one event udev writes attributes first and runs programs after. Where a device also needs ethtool, its
+//! attributes are written by programs too, in order: a change of the queues would reset the masks.
 
 use std::fmt::Write as _;
 
@@ -64,12 +64,12 @@ fn rule(setting: &Setting, settings: &[Setting], export: &mut Export) -> Option<
             command: Some(command),
             ..
         } => return Some(format!("{}, RUN+=\"{command}\"", net(device))),
-        Item::Tool { command: None, .. } => "ethtool has no words for this value",
+        Item::Tool { command: None, .. } => "ethtool cannot express this value",
         Item::Fleeting { why, .. } => why,
-        Item::Boot { .. } => "it is decided at boot; the form cmdline carries it",
-        Item::Sysctl { .. } => "it is a sysctl; the form sysctl.d carries it",
-        Item::Group { .. } => "it is a control group's; the form systemd carries it",
-        Item::Sys { .. } => "it is no attribute of a device; tuned and systemd carry it",
+        Item::Boot { .. } => "it is set at boot; use --as cmdline",
+        Item::Sysctl { .. } => "it is a sysctl; use --as sysctl.d",
+        Item::Group { .. } => "it is a setting of a control group; use --as systemd",
+        Item::Sys { .. } => "it is not an attribute of a device; use --as tuned or systemd",
     };
     export.leave(setting, why);
     None

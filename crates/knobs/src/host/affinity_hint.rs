@@ -1,4 +1,4 @@
-//! Where the driver would like the interrupt of each queue.
+//! Affinity hints: the CPUs that the driver suggests for the interrupt of each queue.
 
 use crate::Result;
 use crate::edit::Place;
@@ -14,14 +14,14 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Host,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "interrupts of a device on the CPUs that its driver hints at",
-    values: "follow; what is read is followed or ignored",
+    summary: "moves a device's interrupts to the CPUs in its driver's hints",
+    values: "follow; the current value is follow or ignored",
     doc: Doc {
-        does: "A driver may publish a mask per interrupt; to follow it is to write it to the interrupt's affinity. \
-               irqbalance once did (-h exact) and no longer does. Interrupts without a hint stay.",
-        helps: "When the hints are spread over all cores and irqbalance kept all queues on one node.",
+        does: "A driver may publish a CPU mask per interrupt; follow writes it to the interrupt's affinity. irqbalance \
+               once did so (-h exact) and no longer does. Interrupts without a hint are not changed.",
+        helps: "When the hints cover all cores and irqbalance kept all queues on one node.",
         costs: "irqbalance moves them again unless irqbalance is stopped (net.irqbalance_stop).",
-        undone: "The former list of every interrupt is written back.",
+        undone: "The previous list of every interrupt is written back.",
         sources: "irqbalance issues 171, 234 and 311; the reference case applies it together with receive steering.",
     },
     by_hand: &[],
@@ -29,7 +29,7 @@ pub(crate) static KNOB: Knob = Knob {
     turn: Turn::Own { read, draft },
 };
 
-/// Interrupts with a hint: the file of the affinity, what it holds, and the hint as a list.
+/// Interrupts with a hint: the affinity file, its content, and the hint as a list.
 struct Hinted {
     affinity: crate::knob::Reading,
     hint: String,
@@ -60,7 +60,7 @@ fn read(context: &Context<'_>) -> Result<Current> {
         if interrupts(context, device).is_empty() {
             return Ok(Current::unknown(irq_affinity::none(device)));
         }
-        return Ok(Current::unknown("the driver gives no hint"));
+        return Ok(Current::unknown("the driver publishes no affinity hint"));
     }
     let followed = hinted
         .iter()
@@ -78,12 +78,12 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     }
     let hinted = hinted(context)?;
     if hinted.is_empty() {
-        return Err(KNOB.bad_wish(wish, "the driver gives no hint"));
+        return Err(KNOB.bad_wish(wish, "the driver publishes no affinity hint"));
     }
     Ok(hinted
         .into_iter()
         .fold(Draft::default(), |draft, one| {
             draft.file(&Place::Host, one.affinity.source, &one.hint)
         })
-        .note("irqbalance, where it runs, moves them again within 10 s: ban them first (net.irqbalance_stop)"))
+        .note("a running irqbalance moves them again within 10 s: ban them first (net.irqbalance_stop)"))
 }

@@ -1,7 +1,7 @@
 //! A user whose system calls audit does not record.
 //!
-//! The middle way between all of the trail and none (`sec.auditd`): one rule before all others. It is a gap in the owner's
-//! record of the machine, so no finding asks for it with a value; whoever turns it has named the user.
+//! Between the full audit trail and none (`sec.auditd`): one rule before all others. It leaves a gap in the owner's
+//! audit trail, so no finding recommends a value; you name the user explicitly.
 
 use std::collections::BTreeSet;
 
@@ -20,20 +20,20 @@ pub(crate) static KNOB: Knob = Knob {
     id: "sec.audit_rules",
     risk: Risk::Disruptive,
     summary: "which system calls audit records",
-    values: "uid=NUMBER for a user whose calls are not recorded, as `id -u NAME` prints it, or several as uid=33,998; or keep:NUMBER \
-             (the text that lasts, which a person puts in place)",
+    values: "uid=NUMBER for a user whose calls are not recorded, as `id -u NAME` prints it, or several as uid=33,998; \
+             or keep:NUMBER (prints the permanent rule, to be installed by hand)",
     doc: Doc {
-        does: "Every rule is tried at the end of every system call until one fits. A rule before all others leaves out the calls of \
-               one user: never,exit -F uid=NUMBER.",
-        helps: "When audit is required and its functions show above 1.5 % of CPU, most of it for the calls of a service \
-                with a user of its own.",
-        costs: "The trail has a gap, which its owner must accept: nothing that a process with that real user id does is recorded, \
-                by whatever rule, watches of files (-w) and programs with the set-user-ID bit among it. Records of other users, \
-                of logins, and of refusals by SELinux stay. That the rule was added and deleted is recorded, where audit \
-                is on.",
-        undone: "The rule is deleted. One of the same words that somebody loaded meanwhile in its place is not distinguished from it. Where \
-                 somebody has locked audit since (auditctl -e 2), it stays until the next boot. It goes by itself when the \
-                 rules are loaded anew (augenrules --load).",
+        does: "At the end of every system call, the kernel tries every rule until one matches. A rule before all \
+               others exempts the calls of one user: never,exit -F uid=NUMBER.",
+        helps: "When audit is required and its functions take above 1.5 % of CPU, mostly for the calls of a service \
+                that runs as its own user.",
+        costs: "The trail has a gap, which its owner must accept: no rule records what a process with that real user \
+                id does, including watches of files (-w) and programs with the set-user-ID bit. Records of other \
+                users, of logins, and of refusals by SELinux stay. Where audit is on, adding and deleting the rule is \
+                recorded.",
+        undone: "The rule is deleted. An identical rule that someone else loaded meanwhile cannot be distinguished \
+                 from it. If audit was locked since (auditctl -e 2), the rule stays until the next boot. Reloading the \
+                 rules (augenrules --load) also removes it.",
         sources: "kernel/auditfilter.c and kernel/auditsc.c (Linux 6.18); auditctl(8), augenrules(8).",
     },
     by_hand: &[Manual {
@@ -59,7 +59,7 @@ fn read(context: &Context<'_>) -> Result<Current> {
         .collect();
     if left_out.is_empty() {
         let why = format!(
-            "no user is left out by the {} rules of system calls",
+            "no user is exempted by the {} rules of system calls",
             rules.len()
         );
         return Ok(Current::unknown(why));
@@ -78,7 +78,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     if let Some(user) = wish.strip_prefix("keep:") {
         return KNOB.by_hand(
             user,
-            "the files of rules are the owner's record of what is recorded",
+            "the rule files belong to the owner of the audit trail",
         );
     }
     let bad = |why: String| KNOB.bad_wish(wish, why);
@@ -89,10 +89,10 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     for user in users.split(',') {
         let number: u32 = user
             .parse()
-            .map_err(|_| bad(format!("'{user}' is no number of a user")))?;
+            .map_err(|_| bad(format!("'{user}' is not a user id")))?;
         if !may_be_left_out(number) {
             return Err(bad(format!(
-                "without the calls of user {number} the trail is of no use; give the service a user of its own"
+                "without the calls of user {number} the trail is of no use; run the service as its own user"
             )));
         }
         wished.insert(number);
@@ -100,17 +100,18 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     let rules = rules(context)?;
     let refused = |why: String| Error::NotSettable { knob: KNOB.id, why };
     let Some(records) = rules.iter().position(|rule| *rule == AuditRule::Records) else {
-        let why = "no rule of audit records system calls, so there is nothing to leave a user out of (auditctl -l)";
+        let why = "no audit rule records system calls, so there is nothing to exempt a user from (auditctl -l)";
         return Err(refused(why.to_owned()));
     };
     let asked = context.machine.ask(Question::Audit);
     let enabled =
-        match asked.map_err(|answer| failed(context, "ask whether audit is on", answer))? {
+        match asked.map_err(|answer| failed(context, "read the state of audit", answer))? {
             Answer::Audit(audit) => audit.enabled,
             _ => 0,
         };
     if enabled == LOCKED {
-        let why = "audit is locked until the next boot (enabled 2), as compliance rules ask; it takes no rule until then";
+        let why = "audit is locked until the next boot (enabled 2), as compliance rules require; it accepts no rule \
+                   until then";
         return Err(refused(why.to_owned()));
     }
     let mut draft = Draft::default();
@@ -120,12 +121,13 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
             .position(|rule| *rule == AuditRule::LeavesOut(user));
         if there.is_some_and(|there| there > records) {
             return Err(refused(format!(
-                "user {user} is left out already by a rule behind one that records, which decides first; \
-                 delete it and try again: auditctl -d never,exit -F uid={user}"
+                "a rule already exempts user {user}, but an earlier rule that records decides first; delete the \
+                 exemption and try again: auditctl -d never,exit -F uid={user}"
             )));
         }
         draft = draft.edit(&Place::Host, Edit::AuditNever { user }).note(format!(
-            "nothing that user {user} does is recorded while it holds, watches of files (-w) among it; ask who needs the trail"
+            "while it is in force, nothing that user {user} does is recorded, watches of files (-w) included; ask the \
+             owner of the trail"
         ));
     }
     if enabled == 0 {
@@ -134,18 +136,18 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     Ok(draft)
 }
 
-/// Audit that nobody can change before the next boot (`AUDIT_LOCKED` of linux/audit.h).
+/// Audit that cannot be changed before the next boot (`AUDIT_LOCKED` of linux/audit.h).
 const LOCKED: u32 = 2;
 
-/// A user whose calls may go unrecorded: not root, whose calls are what most rules are for, nor the number that the kernel
-/// keeps for nobody.
+/// A user whose calls may go unrecorded: not root, at whose calls most rules aim, nor the number that the kernel
+/// reserves for no user.
 pub(crate) fn may_be_left_out(user: u32) -> bool {
     user != 0 && user != u32::MAX
 }
 
 fn rules(context: &Context<'_>) -> Result<Vec<AuditRule>> {
     let rules = context.machine.audit_rules();
-    rules.map_err(|answer| failed(context, "list the rules of audit", answer))
+    rules.map_err(|answer| failed(context, "list the audit rules", answer))
 }
 
 fn failed(context: &Context<'_>, tried: &str, answer: std::io::Error) -> Error {

@@ -1,4 +1,4 @@
-//! The audit subsystem: a record per system call that a rule asks for, a check per system call otherwise.
+//! The audit subsystem: a record per system call that matches a rule, a check per system call otherwise.
 
 use crate::Result;
 use crate::by_hand::{Manual, Way};
@@ -13,17 +13,17 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Host,
     risk: Risk::Reboot,
     settable: Settable::No(
-        "it is the owner's record of the machine, and once it was on, system calls stay slower until the next \
-         boot; decide with the owner, boot with audit=0, and measure before and after",
+        "it is the owner's audit trail, and once audit was on, system calls stay slower until the next boot; decide \
+         with the owner, boot with audit=0, and measure before and after",
     ),
     summary: "kernel audit of system calls",
-    values: "what the kernel command line says: audit=0, audit=1 or nothing; shown only",
+    values: "audit=0, audit=1 or nothing, as in the kernel command line; shown only",
     doc: Doc {
-        does: "Once audit was switched on, every task made since passes through the audit hooks at each system \
-               call, rules or no rules, until the machine boots again.",
-        helps: "Off helps services of many small system calls, where audit functions show above 1.5 % of CPU.",
+        does: "Once audit was switched on, every task created since runs the audit hooks at each system call, with or \
+               without rules, until the next boot.",
+        helps: "Off helps services with many small system calls, when audit functions take above 1.5 % of CPU.",
         costs: "Off ends the audit trail; compliance rules may demand it.",
-        undone: "rungwise does not turn it, because turning it off again does not restore the former cost.",
+        undone: "rungwise does not set it, because switching audit off again does not restore the previous cost.",
         sources: "kernel/audit.c (audit_ever_enabled), Linux 6.18; the reference case: 5,490 k to 5,860 k \
                   transactions/s without it.",
     },
@@ -58,6 +58,6 @@ fn read(context: &Context<'_>) -> Result<Current> {
                 value: word.to_owned(),
             }],
         ),
-        None => Current::unknown("the kernel command line does not mention audit; ask auditctl -s"),
+        None => Current::unknown("the kernel command line lacks audit=; run auditctl -s"),
     })
 }

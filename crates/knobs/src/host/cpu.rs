@@ -1,7 +1,7 @@
 //! CPUs: frequency, timers, the scheduler.
 //!
-//! Plain files of the whole machine. Under kernel lockdown debugfs refuses, and a guest or a machine whose
-//! firmware fixes the frequency has no cpufreq folder: both are told, neither is an error of ours.
+//! Plain files of the whole machine. Under kernel lockdown debugfs refuses, and a guest or a machine whose firmware
+//! fixes the frequency has no cpufreq folder: both are reported, neither is an error of rungwise.
 
 use crate::by_hand::{Manual, Way};
 use crate::knob::{COMMON, Doc, Knob, PUT_BACK, Risk};
@@ -11,13 +11,13 @@ use crate::turn::Turn;
 /// `cpu.autogroup`
 pub(crate) static AUTOGROUP: Knob = Knob {
     id: "cpu.autogroup",
-    summary: "one share of the CPU per session, as for desktops",
+    summary: "one CPU share per session, meant for desktops",
     values: "on or off",
     doc: Doc {
         does: "Threads of one session (setsid) share one scheduling group; nice values count within it only.",
-        helps: "Off, where a service started from a login session competes with daemons that have sessions of \
-                their own and gets one share among many.",
-        costs: "Nothing of note on a server.",
+        helps: "Off, when a service started from a login session competes with daemons in their own sessions and gets \
+                one share among many.",
+        costs: "None worth mentioning on a server.",
         undone: PUT_BACK,
         sources: "sched(7), section on autogroup; part of TuneD's postgresql profile.",
     },
@@ -32,19 +32,19 @@ pub(crate) static AUTOGROUP: Knob = Knob {
 pub(crate) static DMA_LATENCY: Knob = Knob {
     id: "cpu.dma_latency",
     summary: "longest time that a CPU may take to wake up",
-    values: "a time such as 100us; 0us keeps CPUs awake, off is no bound",
+    values: "a time such as 100us; 0us keeps CPUs awake, off removes the limit",
     doc: Doc {
-        does: "The kernel picks no idle state that takes longer to leave. The bound is set for each CPU by itself, which \
-               holds without a process that keeps /dev/cpu_dma_latency open; of the two the smaller one counts.",
-        helps: "When latency at low load is dominated by CPUs that wake from deep idle states.",
-        costs: "Power and heat, and less room for turbo on the other cores; 0us spins on every idle CPU. Without effect \
+        does: "The kernel picks no idle state that takes longer to leave. The limit is set for each CPU, so no process \
+               has to keep /dev/cpu_dma_latency open; the smaller of the two applies.",
+        helps: "When wake-ups from deep idle states dominate latency at low load.",
+        costs: "Power and heat, and less room for turbo on the other cores; with 0us every idle CPU spins. No effect \
                 where the hypervisor or the firmware chooses the states.",
-        undone: "The former bound of every CPU is written back.",
+        undone: "The previous limit of every CPU is written back.",
         sources: "Documentation/admin-guide/pm/cpuidle.rst, drivers/cpuidle/governor.c and drivers/base/power/sysfs.c (Linux \
                   6.18); TuneD's force_latency holds the device instead.",
     },
     writes: &[Target::File(
-        // The same folders as below /sys/devices/system/cpu, and nothing else beside them.
+        // The same folders as below /sys/devices/system/cpu, and nothing else.
         "/sys/bus/cpu/devices/cpu*/power/pm_qos_resume_latency_us",
         Form::WakeUp,
     )],
@@ -54,14 +54,14 @@ pub(crate) static DMA_LATENCY: Knob = Knob {
 /// `cpu.epp`
 pub(crate) static EPP: Knob = Knob {
     id: "cpu.epp",
-    summary: "what the CPU's own frequency control prefers: performance or power",
+    summary: "preference of the CPU's own frequency control: performance or power",
     values: "performance, balance_performance, balance_power, power or default",
     doc: Doc {
-        does: "With intel_pstate or amd-pstate in active mode the CPU chooses its frequency itself; this says how \
-               eagerly it goes up.",
+        does: "With intel_pstate or amd-pstate in active mode the CPU chooses its frequency itself; this sets how \
+               eagerly it raises it.",
         helps: "When busy CPUs stay below their highest frequency although the governor is performance.",
         costs: "Power and heat, at every load.",
-        undone: "The former preference of every frequency policy is written back.",
+        undone: "The previous preference of every frequency policy is written back.",
         sources: "Documentation/admin-guide/pm/intel_pstate.rst (Linux); PerfSpect and TuneD set performance.",
     },
     writes: &[Target::File(
@@ -74,15 +74,14 @@ pub(crate) static EPP: Knob = Knob {
 /// `cpu.governor`
 pub(crate) static GOVERNOR: Knob = Knob {
     id: "cpu.governor",
-    summary: "who picks the frequency of the CPUs",
+    summary: "governor that picks the CPU frequency",
     values: "the name of a governor, such as performance, schedutil or powersave",
     doc: Doc {
         does: "The governor picks each policy's frequency between its bounds: performance stays at the top, \
                schedutil follows the load.",
         helps: "When busy CPUs run below 95 % of their highest frequency.",
-        costs: "Power and heat. Without effect where the firmware fixes the frequency, and absent there and in \
-                most guests.",
-        undone: "The former governor of every frequency policy is written back.",
+        costs: "Power and heat. No effect where the firmware fixes the frequency; missing there and in most guests.",
+        undone: "The previous governor of every frequency policy is written back.",
         sources: "Documentation/admin-guide/pm/cpufreq.rst (Linux); PerfSpect's power insight.",
     },
     by_hand: &[Manual {
@@ -100,15 +99,15 @@ pub(crate) static GOVERNOR: Knob = Knob {
 /// `cpu.nmi_watchdog`
 pub(crate) static NMI_WATCHDOG: Knob = Knob {
     id: "cpu.nmi_watchdog",
-    summary: "watchdog that finds CPUs stuck in the kernel by a hardware counter",
+    summary: "hardware-counter watchdog for CPUs stuck in the kernel",
     values: "on or off",
     doc: Doc {
         does: "Each CPU keeps one hardware counter running, whose interrupt notices a CPU that no longer takes \
                timer interrupts.",
-        helps: "Off frees the counter for profiling and spares an interrupt per CPU every few seconds.",
-        costs: "A hard lockup is no longer found and reported.",
+        helps: "Off frees the counter for profiling and saves an interrupt per CPU every few seconds.",
+        costs: "Hard lockups are no longer detected.",
         undone: PUT_BACK,
-        sources: "Documentation/admin-guide/lockup-watchdogs.rst (Linux); PerfSpect asks for off.",
+        sources: "Documentation/admin-guide/lockup-watchdogs.rst (Linux); PerfSpect recommends off.",
     },
     writes: &[Target::File("/proc/sys/kernel/nmi_watchdog", Form::Switch)],
     ..COMMON
@@ -121,11 +120,11 @@ pub(crate) static SCHED_SLICE: Knob = Knob {
     summary: "how long the fair scheduler lets a thread run, and how readily it moves threads",
     values: "parts such as base_slice_ns=3000000,migration_cost_ns=500000,nr_migrate=32",
     doc: Doc {
-        does: "base_slice_ns is the time a thread may run before another's turn; a thread that ran within \
-               migration_cost_ns counts as cache-hot and is not moved; nr_migrate bounds one round of balancing.",
+        does: "base_slice_ns is the time that a thread may run before another's turn; a thread that ran within \
+               migration_cost_ns counts as cache-hot and is not moved; nr_migrate limits one round of balancing.",
         helps: "Rarely: TuneD removed its own values after benchmarking them. Only with a measured gain.",
         costs: "Longer slices make others wait; every process of the machine is affected.",
-        undone: "The former values are written back, in reverse order.",
+        undone: "The previous values are written back, in reverse order.",
         sources: "kernel/sched/debug.c (Linux 6.18: debugfs, sysctl before 5.13); TuneD pull requests 365 and 376.",
     },
     writes: &[
@@ -162,12 +161,12 @@ pub(crate) static SCHED_SLICE: Knob = Knob {
 /// `cpu.stat_interval`
 pub(crate) static STAT_INTERVAL: Knob = Knob {
     id: "cpu.stat_interval",
-    summary: "seconds between folds of the memory counters, one kernel thread per CPU",
+    summary: "interval at which each CPU's memory counters are summed up",
     values: "1 to 3600 seconds, such as 10",
     doc: Doc {
-        does: "Every so many seconds a kernel worker adds each CPU's memory counters to the common ones.",
-        helps: "When that worker (vmstat_update) shows among the longest delays of a latency-critical thread.",
-        costs: "/proc/vmstat and memory pressure are known later.",
+        does: "At this interval a kernel worker on each CPU adds its memory counters to the global ones.",
+        helps: "When that worker (vmstat_update) appears among the longest delays of a latency-critical thread.",
+        costs: "/proc/vmstat and memory pressure lag behind.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/sysctl/vm.rst (Linux); part of TuneD's network-latency profile.",
     },
@@ -187,9 +186,9 @@ pub(crate) static TIMER_MIGRATION: Knob = Knob {
     summary: "whether timers of idle CPUs move to busy ones",
     values: "on or off",
     doc: Doc {
-        does: "A timer armed on an idle CPU is handed to a busy one, so that the idle one may sleep on.",
-        helps: "Off, when timer interrupts of others land on CPUs with pinned, hot threads.",
-        costs: "Idle CPUs wake up for their own timers: power.",
+        does: "A timer armed on an idle CPU is handed to a busy one, so that the idle one can stay asleep.",
+        helps: "Off, when other threads' timer interrupts land on CPUs with pinned, hot threads.",
+        costs: "Power: idle CPUs wake up for their own timers.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/sysctl/kernel.rst (Linux); part of TuneD's network-latency profile.",
     },

@@ -1,4 +1,4 @@
-//! The queueing discipline of new devices or, where one is named, of that device.
+//! The queueing discipline of new devices, or of the named device.
 
 use rungwise_host::DeviceSetting;
 
@@ -17,17 +17,16 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Host,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "queueing discipline of new devices, or of the device that is named",
-    values: "the name of one that the kernel has, such as fq, fq_codel or pfifo_fast; for a device also default",
+    summary: "queueing discipline of new devices, or of the named device",
+    values: "a qdisc that the kernel has, such as fq, fq_codel or pfifo_fast; for a device also default",
     doc: Doc {
-        does: "Packets wait in the qdisc before the device; it orders them, and its lock is what senders of one queue \
-               meet at. Without --device it is what devices made from now on start with; with it, that device's root \
-               is replaced.",
-        helps: "fq for bbr, which paces through it; one without a lock of its own (noqueue, mq with a child per queue) \
+        does: "Packets wait in the qdisc before the device; it orders them, and senders of one queue contend for its \
+               lock. Without --device, new devices start with it; with --device, it replaces that device's root.",
+        helps: "fq for bbr, which paces through it; a qdisc without its own lock (noqueue, mq with a child per queue) \
                 where a classful root is hot.",
-        costs: "What waits in the replaced root is lost. Writing it may load a module, which stays. A root that \
-                somebody configured is never replaced.",
-        undone: "The former name is written back; a replaced root becomes again what the kernel had chosen.",
+        costs: "Packets in the replaced root are lost. Writing it may load a module, which stays loaded. A root that \
+                an administrator configured is never replaced.",
+        undone: "The previous name is written back; a replaced root reverts to the kernel's choice.",
         sources: "Documentation/admin-guide/sysctl/net.rst (Linux); tc(8); net/sched/sch_api.c.",
     },
     by_hand: &[],
@@ -50,15 +49,15 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
         .map_err(|why| KNOB.bad_wish(wish, why))?;
     if context.device.is_none() {
         return Ok(Draft::default().file(&Place::Host, PATH, &name).note(
-            "devices that exist keep theirs; name one with --device to replace its root instead",
+            "existing devices keep theirs; name one with --device to replace its root instead",
         ));
     }
     let device = context.interface(&KNOB)?;
     let value = SETTING
         .normal(&name)
-        .ok_or_else(|| KNOB.bad_wish(wish, "it is no name of a qdisc"))?;
+        .ok_or_else(|| KNOB.bad_wish(wish, "it is not a qdisc name"))?;
     Ok(
         setting_edit(Draft::default(), context.place, device, SETTING, value)
-            .note("what waits in the device's queue is lost"),
+            .note("packets in the device's queue are lost"),
     )
 }

@@ -14,7 +14,7 @@ use crate::turn::{Turn, named};
 
 const EXPIRE: &str = "/proc/sys/vm/dirty_expire_centisecs";
 
-/// Longest that data may wait, centiseconds: a day, a guess at what nobody means to exceed.
+/// Longest that data may wait, centiseconds: a day, a guess above any sensible value.
 const LONGEST: u128 = 8_640_000;
 
 /// Name in the wish, file in bytes, file in percent.
@@ -37,14 +37,14 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Host,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "written data that may wait in memory before it goes to disk",
-    values: "parts such as limit=20%,background=10%, limit=512MiB, or expire=30s; those not named stay",
+    summary: "dirty data that may wait in memory before writeback",
+    values: "parts such as limit=20%,background=10%, limit=512MiB, or expire=30s; parts not named are unchanged",
     doc: Doc {
-        does: "Above background the kernel starts to write; above limit every writer waits; data older than expire is \
+        does: "Above background the kernel starts writeback; above limit every writer waits; data older than expire is \
                written in any case.",
-        helps: "Less, in bytes, when threads that write logs wait in balance_dirty_pages for a long flush; more, for \
-                bursts that fit memory.",
-        costs: "More is lost when the machine dies, and flushes take longer; less makes writers wait earlier.",
+        helps: "Lower, in bytes, when threads that write logs wait in balance_dirty_pages for a long flush; higher, \
+                for bursts that fit in memory.",
+        costs: "Higher: more is lost in a crash, and flushes take longer. Lower: writers wait earlier.",
         undone: "The limit that was in force is set again, percent or bytes, which makes the other read 0 again.",
         sources: "Documentation/admin-guide/sysctl/vm.rst (Linux); TuneD pull request 882 on the value 0 that cannot be \
                   written back.",
@@ -102,7 +102,7 @@ fn draft(_: &Context<'_>, wish: &str) -> Result<Draft> {
                 units::duration(part).map_err(|error| KNOB.bad_wish(wish, error.to_string()))?;
             let centiseconds = time.as_millis() / 10;
             if !(1..=LONGEST).contains(&centiseconds) {
-                return Err(KNOB.bad_wish(wish, "expire is 10ms to 24h"));
+                return Err(KNOB.bad_wish(wish, "expire must be 10ms to 24h"));
             }
             draft.file(&Place::Host, EXPIRE, &centiseconds)
         };
@@ -114,7 +114,7 @@ fn twin(part: &str) -> Result<String, String> {
     if let Some(percent) = part.strip_suffix('%') {
         return match percent.trim().parse::<u8>() {
             Ok(percent @ 1..=100) => Ok(format!("percent={percent}")),
-            _ => Err("a share is 1% to 100%".to_owned()),
+            _ => Err("a percentage must be 1% to 100%".to_owned()),
         };
     }
     // Two pages, as the kernel asks for dirty_bytes on machines with 4 KiB pages.

@@ -1,17 +1,17 @@
-//! What the firmware or the hardware decides. Names of settings are those of the reference machine's BIOS
-//! (Kunpeng 920) and differ between vendors.
+//! Settings of firmware and hardware. Their names are those of the reference machine's BIOS (Kunpeng 920) and differ
+//! between vendors.
 
 use crate::Result;
 use crate::by_hand::{Manual, Way};
 use crate::knob::{COMMON, Context, Current, Doc, Knob, Risk, Settable};
 use crate::turn::Turn;
 
-const SETUP: &str = "it is a setting of the firmware; change it in the setup at the next maintenance, then measure \
-                     anew";
+const SETUP: &str = "it is a firmware setting; change it in the firmware setup at the next maintenance, then measure \
+                     again";
 const PURCHASE: &str = "it is hardware; plan it with the purchase";
-const BACK_IN_SETUP: &str = "The former choice is made again in the firmware's setup.";
+const BACK_IN_SETUP: &str = "The previous setting is restored in the firmware setup.";
 const REFERENCE: &str = "The reference case of the bank (Kunpeng 920), table of BIOS settings; it gives the direction \
-                         and no figure.";
+                         but no figure.";
 
 const FIRMWARE: Knob = Knob {
     risk: Risk::Reboot,
@@ -24,13 +24,13 @@ const FIRMWARE: Knob = Knob {
 pub(crate) static DIMM_POPULATION: Knob = Knob {
     id: "bios.dimm_population",
     settable: Settable::No(PURCHASE),
-    summary: "a memory module in every channel, one per channel, all alike",
+    summary: "one identical memory module in every channel",
     values: "all",
     doc: Doc {
-        does: "Bandwidth is that of the channels in use; a second module on a channel lowers its clock.",
+        does: "Only channels in use contribute bandwidth; a second module on a channel lowers its clock.",
         helps: "When channels are empty and memory bandwidth is the limit.",
         costs: "A purchase and downtime.",
-        undone: "The former modules are put back.",
+        undone: "The previous modules are put back.",
         sources: "Kunpeng 920: 2933 MT/s with one module per channel, 2666 MT/s with two; PerfSpect's insight.",
     },
     by_hand: &[
@@ -56,7 +56,7 @@ pub(crate) static MEMORY_REFRESH: Knob = Knob {
     doc: Doc {
         does: "Auto refreshes every 64 ms up to 85 C and every 32 ms above; a refresh blocks its bank.",
         helps: "When memory latency is the limit and the firmware is known to force 32 ms.",
-        costs: "A slow rate that is forced risks bit errors when it is hot: only ever choose Auto.",
+        costs: "A forced slow rate risks bit errors at high temperature: choose only Auto.",
         undone: BACK_IN_SETUP,
         sources: REFERENCE,
     },
@@ -72,14 +72,14 @@ pub(crate) static MEMORY_REFRESH: Knob = Knob {
 pub(crate) static NIC_QUEUES: Knob = Knob {
     id: "bios.nic_queues",
     settable: Settable::No(PURCHASE),
-    summary: "a network card whose hash can reach as many queues as there are CPUs",
+    summary: "a network card whose RSS table reaches as many queues as CPUs",
     values: "replace",
     doc: Doc {
-        does: "The hash of receive side scaling picks an entry of a table; what the table cannot name gets no \
+        does: "The hash of receive side scaling selects an entry of a table; queues that the table cannot name get no \
                packets, however many queues the card has.",
-        helps: "When receive steering is in use already and softirqs are still the limit.",
+        helps: "When receive steering is already in use and softirqs are still the limit.",
         costs: "A purchase and an installation.",
-        undone: "The former card is put back.",
+        undone: "The previous card is put back.",
         sources: "The reference case: 64 queues of an 82599, of which 16 can be reached.",
     },
     by_hand: &[
@@ -100,10 +100,10 @@ pub(crate) static NIC_QUEUES: Knob = Knob {
 /// `bios.numa`
 pub(crate) static NUMA: Knob = Knob {
     id: "bios.numa",
-    summary: "whether the firmware describes which memory is near which CPUs",
+    summary: "whether the firmware reports which memory is near which CPUs",
     values: "on",
     doc: Doc {
-        does: "Without it, addresses are dealt round the sockets and the kernel sees one node.",
+        does: "Without it, addresses are interleaved over the sockets and the kernel sees one node.",
         helps: "When the machine has several sockets and the system reports one node.",
         costs: "A single process that spans all sockets may then need interleaving (numa.interleave).",
         undone: BACK_IN_SETUP,
@@ -121,10 +121,10 @@ pub(crate) static NUMA: Knob = Knob {
 /// `bios.power_policy`
 pub(crate) static POWER_POLICY: Knob = Knob {
     id: "bios.power_policy",
-    summary: "performance or efficiency, as the firmware sees it",
+    summary: "firmware power policy: performance or efficiency",
     values: "performance",
     doc: Doc {
-        does: "With Performance the CPUs stay at their nominal frequency; the system may then see no cpufreq at all.",
+        does: "With Performance the CPUs stay at their nominal frequency; the system may then have no cpufreq at all.",
         helps: "When busy CPUs run below 95 % of their nominal frequency and cpu.governor cannot help.",
         costs: "Power and heat, at every load.",
         undone: BACK_IN_SETUP,
@@ -144,9 +144,9 @@ pub(crate) static PREFETCH: Knob = Knob {
     summary: "whether the CPU prefetches memory",
     values: "on, or off",
     doc: Doc {
-        does: "The CPU guesses the next cache lines from the last ones.",
-        helps: "On for streams; off for random access, where most of what is fetched is never used.",
-        costs: "It can move either way; measure both.",
+        does: "The CPU predicts the next cache lines from the last ones.",
+        helps: "On for sequential access; off for random access, where most prefetched data is never used.",
+        costs: "The effect can go either way; measure both.",
         undone: BACK_IN_SETUP,
         sources: "The reference case of the bank; A-Tune proposes it above 10 % of memory bandwidth.",
     },
@@ -171,9 +171,9 @@ pub(crate) static SMMU: Knob = Knob {
     summary: "translation of the addresses that devices use (SMMU, VT-d, AMD-Vi)",
     values: "off on bare metal, on where devices are passed to guests",
     doc: Doc {
-        does: "Every buffer that a device may touch is mapped before and unmapped after.",
+        does: "Every buffer is mapped before a device uses it and unmapped after.",
         helps: "Off, on bare metal with small packets, when mapping (arm_smmu_*, iommu_*) takes above 3 % of samples; \
-                cmdline.iommu_pt is the milder way.",
+                cmdline.iommu_pt is the milder option.",
         costs: "Devices may then write anywhere, and none can be passed to a guest. Some RAID cards start only \
                 with it off, none only with it on.",
         undone: BACK_IN_SETUP,
@@ -197,12 +197,12 @@ pub(crate) static SMMU: Knob = Knob {
 /// `bios.stream_write`
 pub(crate) static STREAM_WRITE: Knob = Knob {
     id: "bios.stream_write",
-    summary: "whether long writes go through the last level cache",
+    summary: "whether streaming writes go through the last level cache",
     values: "allocate",
     doc: Doc {
-        does: "With Allocate LLC a stream of writes lands in the shared cache, not straight in memory.",
-        helps: "Databases and storage that read soon what they wrote.",
-        costs: "It pushes out what latency-critical neighbours keep in the cache.",
+        does: "With Allocate LLC a stream of writes goes to the shared cache, not straight to memory.",
+        helps: "Databases and storage that soon read what they wrote.",
+        costs: "It evicts cached data of latency-critical neighbours.",
         undone: BACK_IN_SETUP,
         sources: REFERENCE,
     },

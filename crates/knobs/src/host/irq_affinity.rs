@@ -1,4 +1,4 @@
-//! Which CPU takes the interrupt of each queue.
+//! CPUs that handle the interrupts of a device's queues.
 
 use std::path::Path;
 
@@ -18,18 +18,18 @@ pub(crate) static KNOB: Knob = Knob {
     risk: Risk::Disruptive,
     settable: Settable::Yes,
     summary: "CPU that takes the interrupt of each queue of a device",
-    values: "spread (queue i to the i-th CPU), a CPU list for all of them, or one list for each interrupt, with spaces",
+    values: "spread (queue i to the i-th CPU), a CPU list for all of them, or one list per interrupt, separated by \
+             spaces",
     doc: Doc {
-        does: "The interrupt of a queue is delivered to one CPU of its list, and the softirq runs there. The interrupts of \
-               a device are known by its list of message interrupts, its PCI address, its virtio device or its name, as \
-               the rules know them.",
-        helps: "When the interrupts of a device sit on one CPU or one NUMA node, and that CPU or node is full, while \
-                others idle.",
-        costs: "Packets are handled far from the device's memory where they leave its node. irqbalance overwrites it \
-                within 10 s unless irqbalance is stopped (net.irqbalance_stop). Managed interrupts refuse. A write acts \
-                with the next interrupt, so it cannot be judged within a moment.",
-        undone: "The former list of every interrupt is written back; one that irqbalance moved meanwhile is left to it \
-                 and named.",
+        does: "The interrupt of a queue is delivered to one CPU of its list, and the softirq runs there. The \
+               interrupts of a device are identified by its list of message interrupts, its PCI address, its virtio \
+               device or its name, as in the rules.",
+        helps: "When one CPU or one NUMA node takes the interrupts of a device and is saturated, while others idle.",
+        costs: "Packets that leave the device's node are handled far from its memory. irqbalance overwrites it within \
+                10 s unless irqbalance is stopped (net.irqbalance_stop). Managed interrupts cannot be moved. A write \
+                takes effect at the next interrupt, so its effect is not visible at once.",
+        undone: "The previous list of every interrupt is written back; one that irqbalance moved meanwhile is left in \
+                 place and reported.",
         sources: "Documentation/core-api/irq/irq-affinity.rst; on Linux 6.18 effective_affinity_list followed a write \
                   only at the next interrupt.",
     },
@@ -91,14 +91,16 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
             return Err(KNOB.bad_wish(wish, why));
         }
     }
-    Ok(draft.note("irqbalance, where it runs, moves them again within 10 s: ban them first (net.irqbalance_stop)"))
+    Ok(draft.note(
+        "a running irqbalance moves them again within 10 s: ban them first (net.irqbalance_stop)",
+    ))
 }
 
 /// Each interrupt of a queue with the CPU for that queue. Receive and transmit interrupts of one queue meet;
 /// interrupts of no queue stay where they are.
 fn spread(context: &Context<'_>, numbers: &[u32]) -> Vec<(u32, usize)> {
     let of = |number: u32| {
-        // The folder beside the affinity files bears the name of whoever asked for the interrupt.
+        // The folder next to the affinity files has the name of the interrupt's handler.
         let names = context
             .machine
             .list(Path::new(&format!("/proc/irq/{number}")))

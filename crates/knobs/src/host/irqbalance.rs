@@ -17,12 +17,13 @@ pub(crate) static KNOB: Knob = Knob {
     summary: "the daemon that moves interrupts between CPUs",
     values: "stop, run, or ban (by hand)",
     doc: Doc {
-        does: "irqbalance looks every 10 seconds at the load of interrupts and rewrites their affinity, also what \
-               was set by hand. stop ends it until the next boot, run starts it; ban keeps it from the interrupts of one \
-               device, in its own configuration.",
-        helps: "When interrupts that were placed (net.irq_affinity) drift back.",
-        costs: "Stopped, the interrupts of every other device stay where they are, which may be CPU 0: prefer ban.",
-        undone: "The service is started or stopped again, whichever it was. Started, it moves interrupts within 10 s.",
+        does: "Every 10 seconds irqbalance checks the load of interrupts and rewrites their affinity, including what \
+               was set by hand. stop ends it until the next boot, run starts it; ban excludes the interrupts of one \
+               device, in irqbalance's own configuration.",
+        helps: "When interrupts placed with net.irq_affinity drift back.",
+        costs: "While it is stopped, the interrupts of every other device stay where they are, which may be CPU 0: \
+                prefer ban.",
+        undone: "The service returns to its previous state. Once started, it moves interrupts within 10 s.",
         sources: "irqbalance(1), --banirq and --policyscript; systemctl(1); redpanda issue 17005: a ban list that was not \
                   honoured.",
     },
@@ -44,7 +45,7 @@ fn read(context: &Context<'_>) -> Result<Current> {
     let value = edit.current(context.machine).map_err(|answer| {
         Error::kernel(
             KNOB.id,
-            format!("ask about {UNIT}"),
+            format!("read the state of {UNIT}"),
             context.machine.name(),
             answer,
         )
@@ -61,7 +62,7 @@ fn draft(_: &Context<'_>, wish: &str) -> Result<Draft> {
         _ => {
             return KNOB.by_hand(
                 wish,
-                "its configuration has an owner; to ban the interrupts of one device is better than to stop it",
+                "ask the owner of its configuration; banning the interrupts of one device is better than stopping it",
             );
         }
     };

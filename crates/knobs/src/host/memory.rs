@@ -10,18 +10,18 @@ pub(crate) static DROP_CACHES: Knob = Knob {
     id: "mem.drop_caches",
     risk: Risk::Disruptive,
     settable: Settable::No(
-        "it is an action, not a setting, and cannot be undone: the caches are gone, and whatever is compared \
-         across it is spoilt",
+        "it is an action, not a setting, and cannot be undone: the caches are lost, and measurements before and after \
+         it are not comparable",
     ),
-    summary: "throws the page cache away; never a way to tune",
+    summary: "drops the page cache; not a tuning measure",
     values: "1 (pages), 2 (dentries and inodes) or 3 (both)",
     doc: Doc {
         does: "Writing to it frees clean page cache, dentries and inodes at once.",
-        helps: "Only to begin an experiment with cold caches, on purpose and in both halves of a pair.",
+        helps: "Only to start an experiment with cold caches, on purpose and in both halves of a pair.",
         costs: "Everything is read from disk again. Two tuning tools ship it in profiles; their before and after \
                 are not comparable.",
-        undone: "It is not: the cache fills again by use.",
-        sources: "Documentation/admin-guide/sysctl/vm.rst (Linux); profiles of A-Tune and KeenTune as the warning.",
+        undone: "It cannot be undone: the cache fills again by use.",
+        sources: "Documentation/admin-guide/sysctl/vm.rst (Linux); profiles of A-Tune and KeenTune as a warning.",
     },
     by_hand: &[Manual {
         wish: "3",
@@ -39,12 +39,12 @@ pub(crate) static HUGETLB: Knob = Knob {
     summary: "huge pages reserved for programs that request them",
     values: "a number of pages of the default huge page size, such as 1024",
     doc: Doc {
-        does: "So many huge pages are taken from free memory and kept for mmap(MAP_HUGETLB), shared memory and \
-               JVMs with -XX:+UseLargePages.",
-        helps: "When such a program asked and was not granted, and TLB misses of a large heap cost CPU.",
-        costs: "The memory is lost to everything else, used or not. On a machine that has been up for long the \
-                kernel may find fewer than asked, which is told as a value that did not take.",
-        undone: "The former number is written back; pages in use stay until they are released.",
+        does: "The kernel reserves this many huge pages from free memory for mmap(MAP_HUGETLB), shared memory and JVMs \
+               with -XX:+UseLargePages.",
+        helps: "When such a program requested them and got none, and TLB misses of a large heap cost CPU.",
+        costs: "The memory is unavailable to everything else, used or not. On a machine with a long uptime the kernel \
+                may find fewer than requested, which is reported as a value that did not take effect.",
+        undone: "The previous number is written back; pages in use stay until they are released.",
         sources: "Documentation/admin-guide/mm/hugetlbpage.rst (Linux).",
     },
     by_hand: &[Manual {
@@ -91,17 +91,17 @@ pub(crate) static MIN_FREE: Knob = Knob {
     summary: "memory that the kernel keeps free for bursts and for itself",
     values: "a number of KiB, such as 112640",
     doc: Doc {
-        does: "Background reclaim starts, and direct reclaim begins, at distances above this reserve.",
-        helps: "When allocations wait for direct reclaim (allocstall, pgscan_direct) in bursts although there is \
-                page cache to give. mem.watermark_scale does the same more gently.",
-        costs: "The memory is lost to programs. Above a few percent of RAM it brings out-of-memory kills; 5 % is \
-                the kernel's own limit for its default.",
+        does: "The thresholds for background and direct reclaim lie above this reserve.",
+        helps: "When allocations wait for direct reclaim (allocstall, pgscan_direct) in bursts although page cache \
+                could be dropped. mem.watermark_scale does the same more gently.",
+        costs: "The memory is unavailable to programs. Above a few percent of RAM it causes out-of-memory kills; 5 % \
+                is the kernel's own limit for its default.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/sysctl/vm.rst (Linux); the reference case sets 112640 on a 32 GiB guest.",
     },
     writes: &[Target::File(
         "/proc/sys/vm/min_free_kbytes",
-        // 64 GiB: a guess at what nobody means.
+        // 64 GiB: a guess above any sensible value.
         Form::Number {
             least: 1024,
             most: 64 << 20,
@@ -113,12 +113,12 @@ pub(crate) static MIN_FREE: Knob = Knob {
 /// `mem.swappiness`
 pub(crate) static SWAPPINESS: Knob = Knob {
     id: "mem.swappiness",
-    summary: "how readily memory of programs is swapped out instead of page cache dropped",
+    summary: "preference for swapping program memory over dropping page cache",
     values: "0 to 200, such as 10",
     doc: Doc {
-        does: "It weighs the cost of swapping against that of reading files again; 100 takes both for equal.",
-        helps: "Lower, when a service's pages come back from swap (pswpin) while the page cache is large.",
-        costs: "Files are read again sooner. 0 swaps only to avoid running out of memory.",
+        does: "It weighs the cost of swapping against that of rereading files; 100 treats both as equal.",
+        helps: "Lower, when a service's pages are swapped in again (pswpin) while the page cache is large.",
+        costs: "Files are reread sooner. 0 swaps only to avoid running out of memory.",
         undone: PUT_BACK,
         sources: "Documentation/admin-guide/sysctl/vm.rst (Linux); TuneD sets 10 for throughput, 30 for guests.",
     },
@@ -136,16 +136,15 @@ pub(crate) static SWAPPINESS: Knob = Knob {
 pub(crate) static THP: Knob = Knob {
     id: "mem.thp",
     risk: Risk::Disruptive,
-    summary: "transparent huge pages: for all memory, for memory that asks, or for none",
+    summary: "transparent huge pages: for all memory, on request, or never",
     values: "always, madvise or never",
     doc: Doc {
         does: "Memory of programs is backed by 2 MiB pages where possible, at the first touch and later by \
                khugepaged.",
-        helps: "always or madvise with a large heap and many TLB misses. never, when compaction stalls show in \
-                latency.",
-        costs: "always grows resident memory and makes page faults wait for compaction. Memory that is mapped \
-                already stays as it is.",
-        undone: "The former choice is written back. Pages made meanwhile stay.",
+        helps: "always or madvise with a large heap and many TLB misses. never, when compaction stalls affect latency.",
+        costs: "always increases resident memory and makes page faults wait for compaction. Memory that is already \
+                mapped is not changed.",
+        undone: "The previous choice is written back. Huge pages created meanwhile stay.",
         sources: "Documentation/admin-guide/mm/transhuge.rst (Linux); TuneD: never for latency, always for mssql.",
     },
     writes: &[Target::File(
@@ -161,11 +160,11 @@ pub(crate) static THP_DEFRAG: Knob = Knob {
     summary: "how hard a page fault tries to get a huge page",
     values: "always, defer, defer+madvise, madvise or never",
     doc: Doc {
-        does: "always and madvise compact memory within the fault; defer leaves that to a kernel thread; never \
-               takes what is there.",
+        does: "always and madvise compact memory within the fault; defer leaves that to a kernel thread; never uses \
+               only free huge pages.",
         helps: "defer or never, when compact_stall grows and page faults take long.",
-        costs: "Fewer huge pages are made.",
-        undone: "The former choice is written back.",
+        costs: "Page faults get fewer huge pages.",
+        undone: "The previous choice is written back.",
         sources: "Documentation/admin-guide/mm/transhuge.rst (Linux); A-Tune's network-intensive profile sets never.",
     },
     writes: &[Target::File(
@@ -181,7 +180,7 @@ pub(crate) static WATERMARK_SCALE: Knob = Knob {
     summary: "how early background reclaim starts, in 1/10000 of memory",
     values: "1 to 3000, such as 100",
     doc: Doc {
-        does: "The distance between the marks at which kswapd wakes and sleeps, in ten thousandths of memory.",
+        does: "The distance between the watermarks at which kswapd wakes and sleeps, in ten thousandths of memory.",
         helps: "When kswapd wakes too late and allocations fall into direct reclaim: larger lets it start earlier \
                 and run longer.",
         costs: "More memory is kept free.",

@@ -1,6 +1,6 @@
 //! Knobs of the whole machine.
 //!
-//! Some are only shown: turning them takes a reboot, the firmware or the owner's consent.
+//! Some are only shown: changing them takes a reboot, the firmware or the owner's consent.
 
 pub(crate) mod affinity_hint;
 pub(crate) mod audit_rules;
@@ -34,8 +34,8 @@ use crate::edit::Thread;
 use crate::error::{Error, Result};
 use crate::knob::{Context, Knob};
 
-/// Files of `/proc/irq/41`. What else stands there is a folder for each handler, with its name
-/// (`register_irq_proc` in kernel/irq/proc.c, Linux 6.18).
+/// Files of `/proc/irq/41`. The only other entries are a folder for each handler, with its name (`register_irq_proc` in
+/// kernel/irq/proc.c, Linux 6.18).
 const IRQ_FILES: &[&str] = &[
     "affinity_hint",
     "effective_affinity",
@@ -48,9 +48,9 @@ const IRQ_FILES: &[&str] = &[
 
 /// Interrupt numbers of a device, in order; empty without hardware.
 ///
-/// They are known by the signs by which the rules know them, so that what a rule speaks of is what is turned. An
-/// interrupt that several devices may have belongs to the likeliest; a device that is nowhere the likeliest has all
-/// that may be its own.
+/// They are identified as in the rules, so that a knob changes the interrupts that a rule reports. An interrupt that
+/// may belong to several devices belongs to the likeliest; a device that is the likeliest for none gets all that may be
+/// its own.
 fn interrupts(context: &Context<'_>, device: &str) -> Vec<u32> {
     let host = context.machine;
     let found = signs(host);
@@ -66,7 +66,7 @@ fn interrupts(context: &Context<'_>, device: &str) -> Vec<u32> {
     for number in numbers {
         let mut names = list(host, &format!("/proc/irq/{number}"));
         names.retain(|name| !IRQ_FILES.contains(&name.as_str()));
-        // Not every kernel shows it, and then the name has to do.
+        // Not every kernel shows it; then only the name is used.
         let chip = text(host, &format!("/sys/kernel/irq/{number}/chip_name"));
         let owners = devices.owners(&Shown {
             number: Some(number),
@@ -124,7 +124,7 @@ fn signs(host: &dyn Host) -> Vec<OnBus> {
         .collect()
 }
 
-/// Every thread of the machine whose name `meant` understands, in order, with what it understood.
+/// Every thread of the machine whose name `meant` parses, in order, with the result.
 fn threads_named(
     knob: &Knob,
     context: &Context<'_>,
@@ -138,7 +138,7 @@ fn threads_named(
     for pid in processes.iter().filter_map(|name| name.parse().ok()) {
         for tid in numbers(host, &format!("/proc/{pid}/task")) {
             let name = text(host, &format!("/proc/{pid}/task/{tid}/comm"));
-            // What ends meanwhile is left out.
+            // A thread that ends meanwhile is left out.
             if let (Some(understood), Ok(thread)) = (meant(&name), Thread::find(host, pid, tid)) {
                 found.push((understood, thread));
             }
@@ -153,12 +153,12 @@ fn numbers(host: &dyn Host, dir: &str) -> Vec<u32> {
     names.filter_map(|name| name.parse().ok()).collect()
 }
 
-/// What is not there has no names.
+/// A missing folder has no names.
 fn list(host: &dyn Host, dir: &str) -> Vec<String> {
     host.list(Path::new(dir)).unwrap_or_default()
 }
 
-/// What is not there says nothing.
+/// A missing file is empty.
 fn text(host: &dyn Host, path: &str) -> String {
     host.text(Path::new(path)).unwrap_or_default()
 }

@@ -24,8 +24,8 @@ pub(crate) static KNOB: Knob = Knob {
                counted as time_squeeze and waits for the next round or for ksoftirqd.",
         helps: "When time_squeeze grows with more than 1 % of the rounds and packets are dropped or late. Raise \
                 both: raising packets alone does nothing where time is the limit.",
-        costs: "Longer rounds keep the service's threads from their CPU.",
-        undone: "Both former values are written back.",
+        costs: "Longer rounds keep the service's threads off their CPU.",
+        undone: "Both previous values are written back.",
         sources: "Documentation/admin-guide/sysctl/net.rst; netdata issue 1076 (no effect until the time was raised); \
                   300 and 8000 us on Linux 6.18 with HZ=250.",
     },
@@ -53,7 +53,7 @@ fn draft(_: &Context<'_>, wish: &str) -> Result<Draft> {
     let packets = KNOB.number(packets, 1..=1_000_000)?;
     let time = units::duration(time).map_err(|error| KNOB.bad_wish(wish, error.to_string()))?;
     let microseconds = time.as_micros();
-    // A round of a second would freeze the CPU for everybody; the limit is our own.
+    // A round of a second would freeze the CPU for everything else; the limit is our own.
     if !(1..=1_000_000).contains(&microseconds) {
         return Err(KNOB.bad_wish(wish, "the time is not between 1us and 1s"));
     }

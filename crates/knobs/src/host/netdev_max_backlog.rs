@@ -16,8 +16,8 @@ pub(crate) static KNOB: Knob = Knob {
         does: "Packets that receive steering, loopback or a veth without NAPI hand to a CPU wait in its backlog; \
                beyond this number they are dropped and counted in column 2 of /proc/net/softnet_stat.",
         helps: "When that column grows. Hardware queues without receive steering never pass through the backlog.",
-        costs: "Latency: what waits in a long queue is late.",
-        undone: "The former number is written back.",
+        costs: "Latency: packets wait longer in a long queue.",
+        undone: "The previous number is written back.",
         sources: "Documentation/admin-guide/sysctl/net.rst; enqueue_to_backlog in net/core/dev.c (Linux 6.18).",
     },
     by_hand: &[],

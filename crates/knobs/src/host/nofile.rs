@@ -1,4 +1,4 @@
-//! The files that a process which runs may have open: connections, logs, libraries.
+//! The open file limit of a running process: connections, logs, libraries.
 
 use crate::edit::{Edit, Place, Thread};
 use crate::error::{Error, Result};
@@ -11,14 +11,14 @@ use crate::turn::Turn;
 pub(crate) static KNOB: Knob = Knob {
     id: "rpc.nofile",
     summary: "how many files, and so connections, a process may have open",
-    values: "PID:NUMBER for a process that runs, such as 4242:65536",
+    values: "PID:NUMBER for a running process, such as 4242:65536",
     doc: Doc {
-        does: "Sets the limit that holds (RLIMIT_NOFILE, soft). The hard limit is raised only where it is below.",
+        does: "Sets the limit in force (RLIMIT_NOFILE, soft). The hard limit is raised only where it is lower.",
         helps: "When a process has used more than four fifths of its limit, or its log shows EMFILE or \"too many open \
                 files\".",
-        costs: "Memory of the kernel per open file. A program that uses select(2) breaks above 1024 of them.",
-        undone: "Both limits are set to what they were, unless somebody has set them anew or the process has ended. Files that \
-                 are open stay open.",
+        costs: "Kernel memory per open file. A program that uses select(2) breaks above 1024 of them.",
+        undone: "Both limits are restored, unless they were changed since or the process has ended. Open files stay \
+                 open.",
         sources: "prlimit(2), getrlimit(2); A-Tune's profile for Dubbo sets 32768. To keep it, LimitNOFILE= of systemd.exec(5).",
     },
     writes: &[Target::OpenFiles],
@@ -32,7 +32,7 @@ pub(crate) static KNOB: Knob = Knob {
 )]
 fn read(_: &Context<'_>) -> Result<Current> {
     Ok(Current::unknown(
-        "every process has a limit of its own; `rungwise check --pid PID` shows it",
+        "every process has its own limit; run `rungwise check --pid PID`",
     ))
 }
 
@@ -43,10 +43,10 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
         .ok_or_else(|| bad("it names no process".to_owned()))?;
     let pid: u32 = pid
         .parse()
-        .map_err(|_| bad(format!("'{pid}' is no process")))?;
+        .map_err(|_| bad(format!("'{pid}' is not a process id")))?;
     let soft: u64 = number
         .parse()
-        .map_err(|_| bad(format!("'{number}' is no number of files")))?;
+        .map_err(|_| bad(format!("'{number}' is not a number of files")))?;
     let failed = |answer| {
         let tried = format!("read the limits of process {pid}");
         Error::kernel(KNOB.id, tried, context.machine.name(), answer)

@@ -5,8 +5,7 @@ use crate::knob::{COMMON, Doc, Knob, PUT_BACK, Risk, Settable};
 use crate::target::{Form, Target};
 use crate::turn::Turn;
 
-const STARTED: &str = "a policy of memory is inherited from the process that starts the service, so the service is started \
-                       with it";
+const STARTED: &str = "a service inherits its memory policy from the process that starts it; start it with this command";
 
 /// `numa.balancing`
 pub(crate) static BALANCING: Knob = Knob {
@@ -15,13 +14,13 @@ pub(crate) static BALANCING: Knob = Knob {
     summary: "whether the kernel moves pages and threads towards each other",
     values: "0 (off), 1 (on), 2 (memory tiers) or 3 (both)",
     doc: Doc {
-        does: "Pages are unmapped from time to time to see who touches them (numa_hint_faults), then moved to that \
-               node, or the thread to them.",
+        does: "The kernel unmaps pages from time to time to see which threads access them (numa_hint_faults), then \
+               moves each page to that node, or the thread to the page.",
         helps: "Off for services that are bound to a node and still take hint faults. On for unbound ones on \
                 several nodes with much remote memory.",
-        costs: "Either way may lose, and tools disagree: PerfSpect asks for on, TuneD's network-latency for off. \
-                Measure.",
-        undone: "The former value is written back. Pages stay where they were moved.",
+        costs: "Either setting may be slower, and tools disagree: PerfSpect recommends on, TuneD's network-latency \
+                off. Measure.",
+        undone: "The previous value is written back. Pages stay where they were moved.",
         sources: "Documentation/admin-guide/sysctl/kernel.rst (Linux); PerfSpect; TuneD; A-Tune.",
     },
     writes: &[Target::File(
@@ -39,12 +38,12 @@ pub(crate) static BIND_NODE: Knob = Knob {
     summary: "the service and its memory on one node, that of its network device",
     values: "the number of a node, such as 0",
     doc: Doc {
-        does: "Threads run on the CPUs of the node and memory is taken from it alone.",
-        helps: "When more than 20 % of the service's memory is remote, or its threads sit on several nodes, and it \
+        does: "Threads run on the CPUs of the node, and memory comes only from it.",
+        helps: "When more than 20 % of the service's memory is remote, or its threads run on several nodes, and it \
                 fits one node.",
-        costs: "When the node is full the service swaps or is killed, however much the other node has free; \
-                numa.localalloc is the milder way.",
-        undone: "The service is started again without it.",
+        costs: "When the node is full the service swaps or is killed, even if the other node has free memory; \
+                numa.localalloc is the milder option.",
+        undone: "The service is restarted without it.",
         sources: "numactl(8), set_mempolicy(2); the reference case of the bank gives the method without a figure.",
     },
     by_hand: &[
@@ -68,13 +67,13 @@ pub(crate) static INTERLEAVE: Knob = Knob {
     id: "numa.interleave",
     risk: Risk::Restart,
     settable: Settable::No(STARTED),
-    summary: "the service's memory dealt round all nodes, page by page",
+    summary: "the service's memory interleaved over all nodes, page by page",
     values: "all",
     doc: Doc {
-        does: "Each next page is taken from the next node, so that all memory controllers work.",
+        does: "Successive pages come from successive nodes, so that all memory controllers are used.",
         helps: "One process with one huge heap, threads on all nodes, limited by memory bandwidth.",
         costs: "Latency becomes the average of local and remote.",
-        undone: "The service is started again without it.",
+        undone: "The service is restarted without it.",
         sources: "numactl(8), set_mempolicy(2).",
     },
     by_hand: &[Manual {
@@ -91,13 +90,13 @@ pub(crate) static LOCALALLOC: Knob = Knob {
     id: "numa.localalloc",
     risk: Risk::Restart,
     settable: Settable::No(STARTED),
-    summary: "memory from the node of the thread that asks, others only when it is full",
+    summary: "memory from the allocating thread's node, from others only when it is full",
     values: "the number of a node, such as 0",
     doc: Doc {
-        does: "Threads run on the CPUs of the node; memory comes from it while there is some.",
+        does: "Threads run on the CPUs of the node; memory comes from it while it has some free.",
         helps: "Where numa.bind_node is wanted and memory may overflow the node.",
-        costs: "Nothing beside the loss of the other node's CPUs.",
-        undone: "The service is started again without it.",
+        costs: "Only the loss of the other node's CPUs.",
+        undone: "The service is restarted without it.",
         sources: "numactl(8), set_mempolicy(2).",
     },
     by_hand: &[Manual {
@@ -112,7 +111,7 @@ pub(crate) static LOCALALLOC: Knob = Knob {
 /// `numa.zone_reclaim`
 pub(crate) static ZONE_RECLAIM: Knob = Knob {
     id: "numa.zone_reclaim",
-    summary: "whether a full node reclaims its own cache before it takes memory of another",
+    summary: "whether a full node reclaims its own cache before it uses another's memory",
     values: "a sum of 1 (reclaim), 2 (write dirty pages) and 4 (swap); 0 is off",
     doc: Doc {
         does: "With it, an allocation on a full node drops that node's page cache instead of going to the next.",

@@ -1,4 +1,4 @@
-//! Socket buffers: what a socket gets by default and what it may ask for.
+//! Socket buffers: the default size and the largest that a socket may request.
 
 use rungwise_model::units;
 
@@ -17,12 +17,12 @@ pub(crate) static KNOB: Knob = Knob {
     summary: "largest and default size of socket buffers, both directions",
     values: "a size for the largest, such as 16MiB, or max=16MiB,default=1MiB",
     doc: Doc {
-        does: "rmem_max and wmem_max limit what SO_RCVBUF and SO_SNDBUF may ask for; rmem_default and wmem_default \
-               are what a socket gets that asks for nothing. TCP has limits of its own (tcp_rmem, tcp_wmem).",
+        does: "rmem_max and wmem_max limit what SO_RCVBUF and SO_SNDBUF may request; rmem_default and wmem_default \
+               apply to sockets that request nothing. TCP has its own limits (tcp_rmem, tcp_wmem).",
         helps: "When UDP sockets drop (RcvbufErrors) although the reading thread is not short of CPU: bursts that a \
-                larger buffer can hold. Sockets that are open already keep their size.",
-        costs: "Kernel memory per socket, and latency: what waits in a long queue is late.",
-        undone: "The former sizes are written back. Sockets opened meanwhile keep what they got.",
+                larger buffer can hold. Sockets that are already open keep their size.",
+        costs: "Kernel memory per socket, and latency: packets wait longer in a long queue.",
+        undone: "The previous sizes are written back. Sockets opened meanwhile keep theirs.",
         sources: "socket(7); defaults 4,194,304 and 212,992 bytes on Linux 6.18, read there. Not writable in a child \
                   network namespace (EACCES, measured).",
     },
@@ -65,7 +65,7 @@ fn draft(_: &Context<'_>, wish: &str) -> Result<Draft> {
         let bytes = units::bytes(size).map_err(|error| KNOB.bad_wish(wish, error.to_string()))?;
         let largest = u64::from(i32::MAX.unsigned_abs());
         if bytes == 0 || bytes > largest {
-            return Err(KNOB.bad_wish(wish, format!("a size is 1 to {largest} bytes")));
+            return Err(KNOB.bad_wish(wish, format!("a size must be 1 to {largest} bytes")));
         }
         for direction in ["rmem", "wmem"] {
             draft = draft.file(&Place::Host, path(&format!("{direction}_{name}")), &bytes);

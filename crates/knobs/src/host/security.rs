@@ -1,4 +1,4 @@
-//! Protection that costs time. None of it is weakened but for whoever names it; most of it is only shown.
+//! Protection that costs time. None of it is weakened unless you name it; most of it is only shown.
 
 use crate::by_hand::{Manual, Way};
 use crate::knob::{COMMON, Doc, Knob, PUT_BACK, Risk, Settable};
@@ -16,10 +16,10 @@ pub(crate) static NFT_RULES: Knob = Knob {
     values: "sets, or order",
     doc: Doc {
         does: "Rules of a chain are tried one after the other for every packet until one decides.",
-        helps: "When nft_do_chain or ipt_do_table takes above 3 % of samples: a set or map answers in one step what \
-                a hundred rules answer in fifty, and what is frequent belongs first.",
-        costs: "The owner's work, and a firewall that must be tested again.",
-        undone: "The owner loads the former rules.",
+        helps: "When nft_do_chain or ipt_do_table takes above 3 % of samples: a set or map decides in one step what a \
+                hundred rules decide in fifty, and rules for frequent packets belong first.",
+        costs: "Work for the owner, and a firewall that must be tested again.",
+        undone: "The owner loads the previous rules.",
         sources: "nft(8), sections on sets, maps and flow tables.",
     },
     by_hand: &[
@@ -48,11 +48,11 @@ pub(crate) static BPF_JIT: Knob = Knob {
     doc: Doc {
         does: "Filters loaded from then on are compiled to machine code. Seccomp runs its filter at every system \
                call of a container.",
-        helps: "On, where __seccomp_filter shows above 3 % of samples. A shorter profile of the container helps \
-                as well: docker run --security-opt seccomp=PROFILE.",
-        costs: "Compiled filters have been a way to attack the kernel; bpf_jit_harden blunts that and costs speed. \
-                Many kernels are built so that only 1 is accepted.",
-        undone: "The former value is written back; filters loaded meanwhile stay as they are.",
+        helps: "On, where __seccomp_filter takes above 3 % of samples. A shorter profile of the container helps as \
+                well: docker run --security-opt seccomp=PROFILE.",
+        costs: "Compiled filters have been used to attack the kernel; bpf_jit_harden mitigates that and costs speed. \
+                Many kernels are built to accept only 1.",
+        undone: "The previous value is written back; filters loaded meanwhile are unchanged.",
         sources: "Documentation/admin-guide/sysctl/net.rst (Linux).",
     },
     by_hand: &[Manual {
@@ -71,7 +71,7 @@ pub(crate) static BPF_JIT: Knob = Knob {
 pub(crate) static SELINUX_AVC: Knob = Knob {
     id: "sec.selinux_avc",
     risk: Risk::Disruptive,
-    summary: "decisions that SELinux keeps in its cache",
+    summary: "size of SELinux's decision cache",
     values: "a number of entries, such as 8192",
     doc: Doc {
         does: "A decision that is not in the cache is computed from the policy.",

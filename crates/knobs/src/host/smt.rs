@@ -16,14 +16,14 @@ pub(crate) static KNOB: Knob = Knob {
     summary: "two logical CPUs per core (Hyper-Threading)",
     values: "on or off",
     doc: Doc {
-        does: "Each core runs two threads that share its execution units and caches. off takes the second one of every \
-               core out of service until the next boot, on brings it back.",
+        does: "Each core runs two threads that share its execution units and caches. off disables the second thread of \
+               every core until the next boot, on enables it again.",
         helps: "Throughput, when all cores are busy and threads wait for memory or locks.",
-        costs: "on: each thread alone is slower, and security policy (L1TF, MDS) may forbid it. off: CPUs go away under \
-                what runs on them; threads pinned to one lose their pin, interrupts move, groups of CPUs shrink. Either \
-                way every CPU mask that was computed before is wrong after (RPS, XPS, interrupts, pins).",
-        undone: "The CPUs come back or go as they came. Pins, interrupts and groups of CPUs that the kernel changed when \
-                 CPUs went are not put back by it.",
+        costs: "on: each thread alone is slower, and security policy (L1TF, MDS) may forbid it. off: CPUs disappear \
+                under running threads; threads pinned to one of them lose their pin, interrupts move, cpusets shrink. \
+                Either way, CPU masks computed before the change are wrong afterwards (RPS, XPS, interrupts, pins).",
+        undone: "The CPUs are switched back. Pins, interrupts and cpusets that the kernel changed when CPUs \
+                 disappeared are not restored.",
         sources: "Documentation/ABI/testing/sysfs-devices-system-cpu (smt/control); the reference case: 6,010 k to 7,010 k transactions/s.",
     },
     by_hand: &[Manual {
@@ -31,7 +31,7 @@ pub(crate) static KNOB: Knob = Knob {
         way: Way::Firmware,
         text: "Hyper-Threading (SMT): Enabled",
     }],
-    // Not forceoff, which nothing takes back before the next boot.
+    // Not forceoff, which cannot be undone before the next boot.
     writes: &[Target::File(CONTROL, Form::OneOf(&["on", "off"]))],
     turn: Turn::Own { read, draft },
     ..COMMON
@@ -44,14 +44,16 @@ fn read(context: &Context<'_>) -> Result<Current> {
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     let draft = turn::draft_file(&KNOB, context, wish)?;
     let why = match context.read_machine(&KNOB, CONTROL)?.value.as_str() {
-        "forceoff" => "it was forced off, which only a boot without nosmt=force takes back",
+        "forceoff" => "it was forced off; only a boot without nosmt=force restores it",
         "notsupported" => {
-            "the processor has one thread per core, or its firmware shows only one; enable it there (Hyper-Threading, SMT)"
+            "the processor has one thread per core, or its firmware shows only one; enable it in the firmware setup \
+             (Hyper-Threading, SMT)"
         }
-        "notimplemented" => "this kernel cannot switch it; use the setup of the firmware",
+        "notimplemented" => "this kernel cannot switch it; use the firmware setup",
         _ => {
             return Ok(draft.note(
-                "which CPUs exist changes: set every CPU mask and pin anew (RPS, XPS, interrupts, threads), also after the undo",
+                "the set of CPUs changes: set every CPU mask and pin again (RPS, XPS, interrupts, threads), also after \
+                 the undo",
             ));
         }
     };

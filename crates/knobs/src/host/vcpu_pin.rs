@@ -1,7 +1,7 @@
-//! Virtual CPUs, each on a CPU of its own, on the host of the virtual machines.
+//! Pins each virtual CPU to its own CPU, on the host of the virtual machines.
 //!
-//! A vCPU is a thread of the process that is the guest, and known by its name: `CPU 3/KVM` and `CPU 3/TCG` of QEMU that
-//! names its threads, `vcpu3` of Cloud Hypervisor, `fc_vcpu 3` of Firecracker. Sources: accel/kvm/kvm-accel-ops.c and
+//! A vCPU is a thread of the guest's process and is identified by its name: `CPU 3/KVM` and `CPU 3/TCG` of QEMU with
+//! named threads, `vcpu3` of Cloud Hypervisor, `fc_vcpu 3` of Firecracker. Sources: accel/kvm/kvm-accel-ops.c and
 //! accel/tcg/tcg-accel-ops-mttcg.c (QEMU 10.1), vmm/src/cpu.rs (Cloud Hypervisor), src/vmm/src/vstate/vcpu.rs
 //! (Firecracker).
 
@@ -20,19 +20,20 @@ use crate::turn::Turn;
 pub(crate) static KNOB: Knob = Knob {
     id: "virt.vcpu_pin",
     risk: Risk::Disruptive,
-    summary: "each virtual CPU on a CPU of its own",
-    values: "the host's CPUs for the vCPUs of all guests, as a list such as 8-15, PID:LIST for those of one guest, off (all CPUs that \
-             rungwise may use), or keep:LIST (the text that libvirt keeps, which a person puts in place)",
+    summary: "pins each virtual CPU to its own CPU",
+    values: "the host's CPUs for the vCPUs of all guests, as a list such as 8-15, PID:LIST for those of one guest, off \
+             (all CPUs that rungwise may use), or keep:LIST (prints the permanent libvirt settings, to be applied by \
+             hand)",
     doc: Doc {
-        does: "Every vCPU's thread stays on one CPU of the host: the first vCPU of the first guest on the first CPU of the list, \
-               and so on, never two on one. It is turned on the host of the guests; inside one, and where no thread is \
-               named as a vCPU, the text for the host is printed.",
+        does: "Every vCPU's thread stays on one CPU of the host: the first vCPU of the first guest on the first CPU of \
+               the list, and so on, never two on one. Set it on the host of the guests; inside a guest, and where no \
+               thread has the name of a vCPU, rungwise prints the text for the host.",
         helps: "When the guest sees steal above 2 %, or its vCPUs wander between nodes. It was the only host setting \
                 with a gain in the reference case of the bank: 11 %.",
-        costs: "Two guests on one CPU slow each other, and a plan of CPUs has to be kept for all guests of the \
-                host: a guest that starts later, or gets another vCPU, is not pinned. The emulator's other threads stay \
-                where they are. Without effect where CPU is idle.",
-        undone: "Each vCPU gets the CPUs back that it had, unless it was pinned again or has ended.",
+        costs: "Two guests on one CPU slow each other down, so the CPUs of all guests of the host must be planned: a \
+                guest that starts later, or gets another vCPU, is not pinned. The emulator's other threads stay where \
+                they are. No effect where CPU is idle.",
+        undone: "Each vCPU gets its previous CPUs back, unless it was pinned again or has ended.",
         sources: "sched_setaffinity(2), as by virsh vcpupin --live; libvirt, domain XML, cputune; the \
                   reference case of the bank (161.6 tps on 8 vCPUs, then 11 % more).",
     },
@@ -54,14 +55,14 @@ pub(crate) static KNOB: Knob = Knob {
     ..COMMON
 };
 
-const NONE: &str = "no thread here is named as a vCPU: turn it on the host of the guest, and there start QEMU with \
-                    -name NAME,debug-threads=on, as libvirt does";
+const NONE: &str = "no thread here has the name of a vCPU: set it on the guest's host, and start QEMU there with -name \
+                    NAME,debug-threads=on, as libvirt does";
 
 fn read(context: &Context<'_>) -> Result<Current> {
     let mut readings = Vec::new();
     let mut found = Vec::new();
     for vcpu in vcpus(context)? {
-        // One that ended since is no reason to know nothing of the others.
+        // A thread that has ended since does not hide the others.
         if let Ok(value) = vcpu.cpus(context.machine) {
             found.push(mask::parse_list(&value).unwrap_or_default());
             let source = vcpu.to_string();
@@ -85,10 +86,7 @@ fn read(context: &Context<'_>) -> Result<Current> {
 
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     if let Some(list) = wish.strip_prefix("keep:") {
-        return KNOB.by_hand(
-            list,
-            "it is the configuration of the guest, and has an owner",
-        );
+        return KNOB.by_hand(list, "it is the guest's configuration; ask its owner");
     }
     let bad = |why: String| KNOB.bad_wish(wish, why);
     let (guest, list) = match wish.split_once(':') {
@@ -96,7 +94,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
         Some((pid, list)) => {
             let pid: u32 = pid
                 .parse()
-                .map_err(|_| bad(format!("'{pid}' is no process")))?;
+                .map_err(|_| bad(format!("'{pid}' is not a process id")))?;
             (Some(pid), list)
         }
     };
@@ -113,7 +111,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     match guest {
         Some(pid) if ours.is_empty() => {
             return Err(bad(format!(
-                "process {pid} has no thread that is named as a vCPU (QEMU: -name NAME,debug-threads=on)"
+                "process {pid} has no thread with the name of a vCPU (QEMU: -name NAME,debug-threads=on)"
             )));
         }
         None if ours.is_empty() => return KNOB.by_hand(wish, NONE),
@@ -167,7 +165,9 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
              -name NAME,debug-threads=on to have it pinned)"
         ));
     }
-    Ok(draft.note("it ends with the guest; virt.vcpu_pin=keep:LIST prints what libvirt keeps"))
+    Ok(draft.note(
+        "it ends with the guest; virt.vcpu_pin=keep:LIST prints the permanent libvirt settings",
+    ))
 }
 
 /// The only CPU of a set of one.
@@ -191,7 +191,7 @@ fn qemus(context: &Context<'_>) -> Result<BTreeSet<u32>> {
     Ok(found.into_iter().map(|(_, thread)| thread.pid).collect())
 }
 
-/// The number of the vCPU that a thread of this name is.
+/// The vCPU number in a thread's name.
 fn vcpu(name: &str) -> Option<u32> {
     let number = match name.strip_prefix("CPU ") {
         Some(qemu) => qemu.strip_suffix("/KVM").or(qemu.strip_suffix("/TCG"))?,

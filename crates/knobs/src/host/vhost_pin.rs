@@ -1,7 +1,7 @@
-//! The threads that copy the packets of virtual machines, on the host of these.
+//! The threads that copy the packets of virtual machines, on their host.
 //!
-//! Each is called `vhost-PID` after the QEMU that it works for. Until Linux 6.3 it is a thread of the kernel with a
-//! process number of its own, since then one of QEMU's own threads. Source: drivers/vhost/vhost.c, `kernel/vhost_task.c`.
+//! Each is called `vhost-PID` after its QEMU process. Until Linux 6.3 it is a thread of the kernel with a process
+//! number of its own, since then one of QEMU's own threads. Source: drivers/vhost/vhost.c, `kernel/vhost_task.c`.
 
 use super::threads_named;
 use crate::edit::{Edit, Place, Thread};
@@ -14,14 +14,16 @@ use crate::turn::Turn;
 pub(crate) static KNOB: Knob = Knob {
     id: "virt.vhost_pin",
     risk: Risk::Disruptive,
-    summary: "the threads that move a guest's packets, away from its vCPUs",
-    values: "the host's CPUs for those of all guests, as a list such as 16-17, or PID:LIST for those of one QEMU",
+    summary: "pins the threads that move a guest's packets, away from its vCPUs",
+    values: "the host's CPUs for those of all guests, as a list such as 16-17, or PID:LIST for those of one QEMU \
+             process",
     doc: Doc {
-        does: "The vhost threads of a guest copy its packets on the host; by default they share the CPUs of its \
-               vCPUs. It is turned on the host of the guests, not inside one.",
+        does: "The vhost threads of a guest copy its packets on the host; by default they share the CPUs of its vCPUs. \
+               Set it on the host of the guests, not inside one.",
         helps: "When vCPUs are pinned and vhost threads still run on their CPUs.",
-        costs: "CPUs that no guest may use. A guest that starts later, or gets another queue, has threads of its own.",
-        undone: "Each thread gets the CPUs back that it had, unless it was pinned again or has ended.",
+        costs: "CPUs that no guest may use. The threads of a guest that starts later, or gets another queue, are not \
+                pinned.",
+        undone: "Each thread gets its previous CPUs back, unless it was pinned again or has ended.",
         sources: "drivers/vhost/vhost.c (Linux 6.18); libvirt, domain XML, emulatorpin (vhost threads follow it).",
     },
     writes: &[Target::Affinity],
@@ -29,12 +31,13 @@ pub(crate) static KNOB: Knob = Knob {
     ..COMMON
 };
 
-const NONE: &str = "no guest of this host has vhost threads; inside a guest they cannot be seen: turn it on the host of that guest";
+const NONE: &str = "no guest of this host has vhost threads; they are invisible inside a guest: set it on that guest's \
+                    host";
 
 fn read(context: &Context<'_>) -> Result<Current> {
     let mut readings = Vec::new();
     for (_, thread) in threads(context)? {
-        // One that ended since is no reason to know nothing of the others.
+        // A thread that has ended since does not hide the others.
         if let Ok(value) = thread.cpus(context.machine) {
             let source = thread.to_string();
             readings.push(Reading { source, value });
@@ -58,7 +61,7 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
         Some((pid, list)) => {
             let pid: u32 = pid
                 .parse()
-                .map_err(|_| KNOB.bad_wish(wish, format!("'{pid}' is no process")))?;
+                .map_err(|_| KNOB.bad_wish(wish, format!("'{pid}' is not a process id")))?;
             (Some(pid), list)
         }
     };

@@ -1,4 +1,4 @@
-//! Virtual machines: what the guest can set, and what only its host can.
+//! Virtual machines: settings of the guest, and settings of its host.
 
 use crate::by_hand::{Manual, Way};
 use crate::knob::{COMMON, Doc, Knob, Risk, Settable};
@@ -16,11 +16,11 @@ pub(crate) static HALT_POLL: Knob = Knob {
     summary: "how long an idle virtual CPU spins before it sleeps, ns",
     values: "guest=200000 inside a guest, host=200000 on its host",
     doc: Doc {
-        does: "guest: an idle CPU of the guest polls so long itself before it gives the CPU up (haltpoll). host: KVM \
-               polls so long for a wake-up before it lets the vCPU's thread sleep.",
-        helps: "When a service is woken often and each wake-up leaves and enters the guest.",
-        costs: "CPU of the host, which others may need; on a shared host it comes back as steal.",
-        undone: "The former value is written back.",
+        does: "guest: an idle CPU of the guest polls this long before it yields the CPU (haltpoll). host: KVM polls \
+               this long for a wake-up before it lets the vCPU's thread sleep.",
+        helps: "When a service is woken often and each wake-up exits and re-enters the guest.",
+        costs: "Host CPU, which others may need; on a shared host it shows up as steal.",
+        undone: "The previous value is written back.",
         sources: "Documentation/virt/guest-halt-polling.rst and Documentation/virt/kvm/halt-polling.rst (Linux).",
     },
     by_hand: &[Manual {
@@ -59,11 +59,11 @@ pub(crate) static MULTIQUEUE: Knob = Knob {
     summary: "queues of the virtual network card",
     values: "a number of queues: the vCPUs, at most 8",
     doc: Doc {
-        does: "Each queue pair has an interrupt of its own in the guest and a vhost thread on the host.",
+        does: "Each queue pair has its own interrupt in the guest and a vhost thread on the host.",
         helps: "When the guest's card has one queue and one vCPU does all receive work.",
-        costs: "CPU of the host for each vhost thread. Clouds may not offer it; receive steering (net.rps_cpus) is \
-                what is left, and gained nothing in the reference case of the bank.",
-        undone: "The domain is defined as before and started again.",
+        costs: "Host CPU for each vhost thread. Clouds may not offer it; the alternative is receive steering \
+                (net.rps_cpus), which gained nothing in the reference case of the bank.",
+        undone: "The domain is defined as before and restarted.",
         sources: "libvirt, domain XML, driver queues; the reference case of the bank.",
     },
     by_hand: &[

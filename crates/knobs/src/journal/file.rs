@@ -1,8 +1,8 @@
-//! The journal's file: appended, locked while somebody works on it, removed when nothing is left.
+//! The journal's file: appended, locked while in use, removed when nothing is left.
 //!
-//! The lock is flock(2) on the journal itself. Who holds it may undo: the session while it lives,
-//! else the guard or `rungwise knob undo`, whoever comes first. The kernel releases it however a
-//! process ends. Journals lie in `STATE/journals` and are numbered, so that the newest is undone first.
+//! The lock is flock(2) on the journal itself. Its holder may undo: the session while it lives, else the guard or
+//! `rungwise knob undo`, whichever comes first. The kernel releases it however a process ends. Journals are in
+//! `STATE/journals` and are numbered, so that the newest is undone first.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -26,12 +26,12 @@ pub struct JournalFile {
     file: File,
     path: PathBuf,
     length: u64,
-    /// A half-written line could not be cut off: nothing may be appended behind it.
+    /// A half-written line could not be cut off: nothing may be appended after it.
     broken: bool,
 }
 
-/// A journal that somebody keeps an eye on. It is known by its file, not by its name: numbers are used
-/// again, and a guard must not undo a later session in the place of its own.
+/// A watched journal. It is identified by its file, not by its name: numbers are reused, and a guard must not undo a
+/// later session instead of its own.
 #[derive(Debug)]
 pub struct Watched {
     file: File,
@@ -43,9 +43,9 @@ pub struct Watched {
 pub enum Claim {
     /// It is ours to work on.
     Ours(JournalFile, Vec<u8>),
-    /// Somebody else holds it.
+    /// Another process holds it.
     Held(Vec<u8>),
-    /// It is gone: somebody else brought it to its end.
+    /// It is gone: another process ended it.
     Gone,
 }
 
@@ -63,12 +63,12 @@ impl JournalFile {
     pub(crate) fn create(state: &Path) -> Result<Self> {
         let dir = state.join("journals");
         files::create_dir_all(&dir).map_err(|error| Error::Journal {
-            tried: "make the directory of",
+            tried: "create the directory of",
             path: dir.clone(),
             answer: io::Error::other(error.to_string()),
         })?;
         // Those set aside keep their numbers.
-        let names = files::list(&dir).map_err(journal("look for others beside", &dir))?;
+        let names = files::list(&dir).map_err(journal("list the others next to", &dir))?;
         let taken = names
             .iter()
             .filter_map(|name| name.split('.').next()?.parse::<u32>().ok());
@@ -85,8 +85,8 @@ impl JournalFile {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(answer) => return Err(journal("create", &path)(answer)),
                 Ok(file) => {
-                    // Who only looks (`knob verify`) may hold it for a moment, and who undoes, too: it says nothing yet, so
-                    // they remove it.
+                    // A reader (`knob verify`) may hold it for a moment, and an undo, too: it is still empty, so they
+                    // remove it.
                     file.lock().map_err(journal("lock", &path))?;
                     let made = Watched { file, path };
                     if !made.still_there() {
@@ -109,7 +109,7 @@ impl JournalFile {
         &self.path
     }
 
-    /// Cuts off what follows the last whole line, so that the next line stands alone.
+    /// Cuts off what follows the last complete line, so that the next line starts cleanly.
     pub(crate) fn cut(&mut self, whole: usize) -> io::Result<()> {
         let whole = whole as u64;
         if whole < self.length {
@@ -128,7 +128,7 @@ impl JournalFile {
         })
     }
 
-    /// Puts the journal aside under a name that is not looked at again, for people to read.
+    /// Renames the journal so that it is not read again, but kept for people to read.
     pub(crate) fn set_aside(self) -> Result<PathBuf> {
         let aside = self.path.with_extension("closed");
         std::fs::rename(&self.path, &aside).map_err(journal("set aside", &self.path))?;
@@ -183,7 +183,7 @@ pub fn stored(state: &Path) -> Result<Vec<Stored>> {
 }
 
 impl Watched {
-    /// Takes hold of the journal at `path`; `None` if there is none.
+    /// Opens the journal at `path`; `None` if there is none.
     pub fn open(path: &Path) -> Result<Option<Self>> {
         let path = path.to_owned();
         match OpenOptions::new().read(true).append(true).open(&path) {
@@ -202,9 +202,9 @@ impl Watched {
             .is_ok_and(|mine| std::fs::metadata(&self.path).is_ok_and(|now| same(mine, now)))
     }
 
-    /// Takes it over; with `wait`, as soon as whoever holds it lets go.
+    /// Takes it over; with `wait`, as soon as its holder releases it.
     ///
-    /// A journal that somebody else owns or may write is refused: undoing it would be doing what they say.
+    /// A journal that another user owns or may write is refused: undoing it would execute their commands.
     pub fn claim(mut self, wait: bool) -> Result<Claim> {
         let ours = if wait {
             self.file.lock().map(|()| true)
@@ -220,9 +220,9 @@ impl Watched {
             return Ok(Claim::Gone);
         }
         let about = self.file.metadata();
-        let about = about.map_err(journal("look at", &self.path))?;
+        let about = about.map_err(journal("examine", &self.path))?;
         let why = if !about.is_file() {
-            Some("it is not a plain file".to_owned())
+            Some("it is not a regular file".to_owned())
         } else if about.len() > LONGEST {
             Some(format!("it is {} bytes long", about.len()))
         } else {

@@ -37,26 +37,26 @@ pub struct Line {
     pub entry: Entry,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Entry {
     /// The first line.
     Header(Header),
-    /// This edit is about to be made.
+    /// This edit will be made next.
     Intent(Intent),
     /// The edit was made; what was read back.
     Done {
         /// Line of its intent.
         intent: u64,
-        /// What the kernel made of the value.
+        /// The value that the kernel stored.
         readback: String,
     },
     /// The edit is no longer in force.
     Undone {
         /// Line of its intent.
         intent: u64,
-        /// How it came about.
+        /// Why.
         how: String,
     },
     /// Something for the reader.
@@ -64,7 +64,7 @@ pub enum Entry {
         /// A sentence.
         text: String,
     },
-    /// Nothing is in force any more; whatever this journal is about has ended.
+    /// Nothing is in force any more; the journal's session has ended.
     End,
 }
 
@@ -75,7 +75,7 @@ pub struct Header {
     pub version: u32,
     /// Version of rungwise.
     pub tool: String,
-    /// `/proc/sys/kernel/random/boot_id`: after another boot nothing of it is in force.
+    /// `/proc/sys/kernel/random/boot_id`: after another boot none of its changes is in force.
     pub boot_id: String,
     /// The process that wrote it.
     pub pid: u32,
@@ -85,7 +85,7 @@ pub struct Header {
     pub command: Vec<String>,
     /// When the journal was made, RFC 3339.
     pub created: String,
-    /// What it is for, a phrase.
+    /// Its purpose, a phrase.
     pub purpose: String,
 }
 
@@ -102,11 +102,11 @@ pub struct Intent {
     pub ifindex: Option<u32>,
     /// What is to hold.
     pub edit: Edit,
-    /// What held right before.
+    /// The value right before.
     pub before: String,
 }
 
-/// Where lines go. The journal proper is [`JournalFile`]; tests put memory behind it.
+/// The destination of lines. The real journal is [`JournalFile`]; tests use memory.
 pub trait Log: Send {
     /// Appends whole lines. With `durable` they are on the disk when this returns. A failure leaves
     /// the log as it was, as far as possible.
@@ -122,7 +122,7 @@ impl Line {
         format!("{{\"crc\":\"{crc:08x}\",{covered}\n").into_bytes()
     }
 
-    /// Reads one line without its end; the error says what is wrong with it.
+    /// Reads one line without its end; the error is what is wrong with it.
     pub(crate) fn decode(line: &[u8]) -> Result<Self, &'static str> {
         let (checksum, covered) = line
             .split_at_checked(CHECKSUM_BYTES)
@@ -137,7 +137,7 @@ impl Line {
             return Err("its checksum does not match");
         }
         // The checksum itself is an unknown field to serde and is passed over.
-        serde_json::from_slice(line).map_err(|_| "it is not an entry that this version knows")
+        serde_json::from_slice(line).map_err(|_| "this version does not know such an entry")
     }
 }
 

@@ -1,8 +1,8 @@
-//! Reading a journal that may be torn, damaged or made by somebody else. Never panics.
+//! Reads a journal that may be torn, damaged or written by someone else. Never panics.
 //!
-//! What a crash leaves is a torn last line: its intent was never acted on, because the write comes
-//! after the line is whole. Anything else that does not fit is damage: it is told, lines with a good
-//! checksum are used all the same, and nothing else is believed.
+//! What a crash leaves is a torn last line: its intent was never acted on, because the write comes after the line is
+//! whole. Anything else that does not fit is damage: it is reported, lines with a valid checksum are still used, and
+//! nothing else is trusted.
 
 use std::collections::BTreeMap;
 
@@ -24,18 +24,18 @@ pub struct Pending {
     pub seq: u64,
     /// The intent.
     pub intent: Intent,
-    /// What the kernel made of it; absent when the session ended in between.
+    /// The value that the kernel stored; absent when the session ended in between.
     pub readback: Option<String>,
 }
 
-/// What a journal's bytes say.
+/// The content of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// The first line, if it can be read.
     pub header: Option<Header>,
     /// Edits that may be in force, in the order in which they were made.
     pub pending: Vec<Pending>,
-    /// What was noted.
+    /// Notes.
     pub notes: Vec<String>,
     /// The journal was ended: nothing is in force.
     pub ended: bool,
@@ -53,7 +53,7 @@ impl Recovered {
         self.whole == 0
     }
 
-    /// Why the journal cannot be used at all.
+    /// Why the journal is unusable.
     pub fn distrust(&self) -> Option<String> {
         match &self.header {
             None if self.never_began() => None,
@@ -101,7 +101,7 @@ impl Recovered {
     fn take(&mut self, line: Line, pending: &mut BTreeMap<u64, Pending>) -> Result<(), String> {
         let Line { seq, entry } = line;
         if seq < self.next_seq {
-            return Err(format!("it has number {seq} again"));
+            return Err(format!("number {seq} occurs twice"));
         }
         let expected = std::mem::replace(&mut self.next_seq, seq.saturating_add(1));
         match entry {
@@ -123,13 +123,15 @@ impl Recovered {
                 Some(known) => known.readback = Some(readback),
                 None => {
                     return Err(format!(
-                        "it completes line {intent}, which is no open intent"
+                        "it completes line {intent}, which is not an open intent"
                     ));
                 }
             },
             Entry::Undone { intent, .. } => {
                 if pending.remove(&intent).is_none() {
-                    return Err(format!("it undoes line {intent}, which is no open intent"));
+                    return Err(format!(
+                        "it undoes line {intent}, which is not an open intent"
+                    ));
                 }
             }
             Entry::Note { text } => self.notes.push(text),

@@ -1,4 +1,4 @@
-//! Whether packets that claim to come from one of our own addresses are accepted.
+//! Whether packets with one of the host's own addresses as their source are accepted.
 
 use crate::Result;
 use crate::knob::{Context, Current, Doc, Draft, Knob, Risk, Scope, Settable};
@@ -13,15 +13,15 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Netns,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "accepts packets whose source is one of our own addresses",
+    summary: "accepts packets whose source is one of the host's own addresses",
     values: "on or off",
     doc: Doc {
-        does: "With it off, the kernel looks up each source address to see that it is not one of the host's own, \
-               even when the reverse path filter is off. On spares that look-up. It is on for a device if \
-               conf/all or conf/DEVICE is.",
-        helps: "Together with net.rp_filter at 0: only both end the second route look-up per packet.",
-        costs: "A neighbour may send packets in the name of the host's own addresses.",
-        undone: "The former value is written back.",
+        does: "With it off, the kernel looks up each source address to check that it is not one of the host's own, \
+               even when the reverse path filter is off. On saves that look-up. It is on for a device if conf/all or \
+               conf/DEVICE is.",
+        helps: "Together with net.rp_filter at 0: only both together end the second route look-up per packet.",
+        costs: "A neighbour can spoof the host's own addresses.",
+        undone: "The previous value is written back.",
         sources: "Documentation/networking/ip-sysctl.rst; fib_validate_source in net/ipv4/fib_frontend.c (Linux \
                   6.18); the reference case sets both.",
     },

@@ -1,7 +1,7 @@
 //! Netfilter base chains: every packet walks them, even where they hold no rule.
 //!
-//! On the host they belong to somebody: they are shown and never removed. In a lab namespace we
-//! plant a table of our own and take it away again, to measure what its presence costs.
+//! On the host they belong to the firewall: they are shown and never removed. In a lab namespace we add a table of our
+//! own and remove it again, to measure its cost.
 
 use crate::edit::{Edit, OUR_TABLES, Place};
 use crate::knob::{Context, Current, Doc, Draft, Knob, Reading, Risk, Scope, Settable};
@@ -15,16 +15,16 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Netns,
     risk: Risk::Disruptive,
     settable: Settable::Yes,
-    summary: "netfilter chains that every packet walks; planted and removed in a lab only",
+    summary: "netfilter chains that every packet walks; added and removed in a lab only",
     values: "loaded or absent, in a lab namespace; shown on a host",
     doc: Doc {
-        does: "Each registered base chain is called for each packet at its hook. In a lab, `loaded` plants a table \
-               of ours with a chain on input and one on output, a counting rule in each; `absent` removes it.",
-        helps: "Where chains are registered, hold no rule that anybody wants, and nf_hook_slow shows in profiles \
-                above 1 %.",
-        costs: "The firewall. Nobody but its owner can decide that, so on a host it is only shown. It is read by \
-                netlink, because `iptables-legacy -L` creates the tables it is asked to list.",
-        undone: "Our table is removed or planted again. Tables of others are never touched.",
+        does: "Each registered base chain is called for each packet at its hook. In a lab, `loaded` adds a table of \
+               ours with a chain on input and one on output, a counting rule in each; `absent` removes it.",
+        helps: "Where chains are registered, contain no rule that is needed, and nf_hook_slow takes above 1 % in \
+                profiles.",
+        costs: "The firewall. Only its owner can decide that, so on a host it is only shown. It is read by netlink, \
+                because `iptables-legacy -L` creates the tables that it lists.",
+        undone: "Our table is removed or added again. Other tables are never touched.",
         sources: "The reference case: 5,180 k to 5,380 k transactions/s without the tables; -5.7 % with two \
                   counting rules on a veth pair, Linux 6.18.",
     },
@@ -33,7 +33,7 @@ pub(crate) static KNOB: Knob = Knob {
     turn: Turn::Own { read, draft },
 };
 
-/// The table that a lab plants.
+/// The table that a lab adds.
 fn table() -> String {
     format!("{OUR_TABLES}obstacle")
 }

@@ -18,12 +18,12 @@ pub(crate) static KNOB: Knob = Knob {
     doc: Doc {
         does: "For each received IPv4 packet the kernel also looks up the route back to its source and drops the \
                packet if there is none (2) or it leads elsewhere (1). On a device the larger of conf/all and \
-               conf/DEVICE acts.",
-        helps: "0 spares a route look-up per packet, where the host has one link or spoofed sources are filtered \
+               conf/DEVICE applies.",
+        helps: "0 saves a route look-up per packet, where the host has one link or spoofed sources are filtered \
                 upstream. The last part of the check ends only with net.accept_local on as well.",
-        costs: "0 gives up protection against spoofed sources; on a router or a host with several links do not. \
+        costs: "0 removes protection against spoofed sources; do not use it on a router or a host with several links. \
                 Lowering conf/all may lower other devices too.",
-        undone: "Both former values are written back.",
+        undone: "Both previous values are written back.",
         sources: "Documentation/networking/ip-sysctl.rst; fib_validate_source in net/ipv4/fib_frontend.c (Linux \
                   6.18); the reference case: 5,380 k to 5,490 k transactions/s.",
     },
@@ -46,11 +46,11 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     let wanted = KNOB.number(wish, 0..=2)?;
     let all = number(&context.read(&KNOB, ALL)?.value);
     let mut draft = Draft::default();
-    // The larger acts, so `all` only has to give way, never to follow.
+    // The larger applies, so `all` is only ever lowered, never raised.
     if all > wanted {
         draft = draft
             .file(context.place, ALL, &wanted)
-            .note("conf/all gives way: devices whose own value is lower lose protection too");
+            .note("conf/all is lowered: devices whose own value is lower lose protection too");
     }
     Ok(draft.file(context.place, path(context)?, &wanted))
 }

@@ -1,7 +1,6 @@
 //! TCP: buffers, windows, congestion control. Sysctls of one network namespace.
 //!
-//! They act on connections from then on, and some on open ones too; connections that exist are best
-//! opened again before anything is measured.
+//! They apply to new connections, and some to open ones too; reopen existing connections before you measure.
 
 use std::path::Path;
 
@@ -23,11 +22,11 @@ const IP_SYSCTL: &str = "Documentation/networking/ip-sysctl.rst (Linux).";
 /// `tcp.autocorking`
 pub(crate) static AUTOCORKING: Knob = Knob {
     id: "tcp.autocorking",
-    summary: "small writes wait for the packet before them to leave the device",
+    summary: "holds small writes until the previous packet has left the device",
     values: "on or off",
     doc: Doc {
         does: "A small write is held back while an earlier packet of the connection is still queued below TCP, and \
-               joined with the next.",
+               merged with the next.",
         helps: "Off, for small writes with latency as the goal, when TCPAutoCorking grows.",
         costs: "Off sends more and smaller packets.",
         undone: PUT_BACK,
@@ -48,13 +47,13 @@ pub(crate) static CONGESTION: Knob = Knob {
     id: "tcp.congestion",
     risk: Risk::Disruptive,
     summary: "congestion control of new connections",
-    values: "the name of one that the kernel has, such as cubic or bbr",
+    values: "a congestion control that the kernel has, such as cubic or bbr",
     doc: Doc {
         does: "It decides how fast a connection sends: cubic by loss, bbr by measured bandwidth and round trip.",
         helps: "bbr on long paths with loss above 0.1 %; cubic where shallow buffers must be shared fairly.",
-        costs: "Others on the path may get less. bbr paces, which costs CPU per packet, least with the qdisc fq \
-                (net.default_qdisc). Writing it may load the module, which stays.",
-        undone: "The former one is written back; connections made meanwhile keep theirs.",
+        costs: "Other flows on the path may get less. bbr paces, which costs CPU per packet, least with the qdisc fq \
+                (net.default_qdisc). Writing it may load the module, which stays loaded.",
+        undone: "The previous one is written back; connections opened meanwhile keep theirs.",
         sources: "Documentation/networking/ip-sysctl.rst (Linux); bpftune picks one per connection.",
     },
     writes: &[Target::File(
@@ -70,7 +69,7 @@ pub(crate) static CONGESTION: Knob = Knob {
 
 fn draft_congestion(context: &Context<'_>, wish: &str) -> Result<Draft> {
     let draft = turn::draft_file(&CONGESTION, context, wish)?;
-    // Where the kernel does not tell what it has, it decides at the write.
+    // Where the kernel does not list its algorithms, it decides at the write.
     let Ok(offered) = context.here.text(Path::new(AVAILABLE)) else {
         return Ok(draft);
     };
@@ -105,8 +104,8 @@ pub(crate) static FASTOPEN: Knob = Knob {
     summary: "data in the first packet of a connection",
     values: "a sum of 1 (as client) and 2 (as server), 0 is off; higher bits as in ip-sysctl.rst",
     doc: Doc {
-        does: "A client that has been there before sends its request with the SYN and saves a round trip.",
-        helps: "Many short connections to the same servers, whose programs ask for it (TCP_FASTOPEN).",
+        does: "A client that has connected before sends its request with the SYN and saves a round trip.",
+        helps: "Many short connections to the same servers, whose programs request it (TCP_FASTOPEN).",
         costs: "A request may be delivered twice, so it must be harmless when repeated; some middleboxes drop it.",
         undone: PUT_BACK,
         sources: "Documentation/networking/ip-sysctl.rst (Linux); TuneD's network-latency profile sets 3.",
@@ -127,7 +126,7 @@ pub(crate) static LIMIT_OUTPUT: Knob = Knob {
     summary: "bytes of one connection that may wait below TCP",
     values: "a size, such as 4MiB",
     doc: Doc {
-        does: "TCP stops handing packets down once so much of the connection waits in the qdisc and the device.",
+        does: "TCP stops passing packets down once this much of the connection waits in the qdisc and the device.",
         helps: "Larger, when one connection cannot fill a link of 100 Gbit/s.",
         costs: "Longer queues below TCP, where nothing can overtake.",
         undone: PUT_BACK,
@@ -155,7 +154,7 @@ pub(crate) static MODERATE_RCVBUF: Knob = Knob {
                 usual reason for a constant small window.",
         costs: "Memory of busy connections.",
         undone: PUT_BACK,
-        sources: "Documentation/networking/ip-sysctl.rst (Linux); a profile of KeenTune that sets 0 as the warning.",
+        sources: "Documentation/networking/ip-sysctl.rst (Linux); a profile of KeenTune that sets 0, as a warning.",
     },
     writes: &[Target::File(
         "/proc/sys/net/ipv4/tcp_moderate_rcvbuf",
@@ -167,13 +166,13 @@ pub(crate) static MODERATE_RCVBUF: Knob = Knob {
 /// `tcp.mtu_probing`
 pub(crate) static MTU_PROBING: Knob = Knob {
     id: "tcp.mtu_probing",
-    summary: "finds the size that fits the path when no router reports oversized packets",
+    summary: "finds the path MTU when no router reports oversized packets",
     values: "0 (off), 1 (once a black hole is suspected) or 2 (always)",
     doc: Doc {
         does: "TCP tries smaller segments when full ones vanish, and larger ones later.",
-        helps: "1, where large segments are sent again and again, because of an MTU that some hop does not have, and clients wait: each new \
-               connection stalls for 6.6 s first, with 2 as well (measured, Linux 6.18).",
-        costs: "A slower start behind such a hop. The right cure is the right MTU.",
+        helps: "1, where large segments are retransmitted again and again, because a hop has a smaller MTU, and \
+                clients wait: each new connection stalls for 6.6 s first, with 2 as well (measured, Linux 6.18).",
+        costs: "A slower start behind such a hop. The proper fix is the right MTU.",
         undone: PUT_BACK,
         sources: IP_SYSCTL,
     },
@@ -188,15 +187,15 @@ pub(crate) static MTU_PROBING: Knob = Knob {
 pub(crate) static NODELAY: Knob = Knob {
     id: "tcp.nodelay",
     risk: Risk::Restart,
-    settable: Settable::No("it is an option of the socket, which belongs to the program"),
+    settable: Settable::No("it is a socket option, which belongs to the program"),
     summary: "small writes leave at once instead of waiting for an acknowledgement",
     values: "on",
     doc: Doc {
-        does: "Without it a small write waits while an earlier one is not acknowledged, and the peer may hold its \
-               acknowledgement back for 40 ms.",
+        does: "Without it a small write waits while an earlier one is not acknowledged, and the peer may delay its \
+               acknowledgement for 40 ms.",
         helps: "When latencies cluster at 40 or 200 ms: request and reply protocols that write in pieces.",
         costs: "More packets, if the program writes in many small pieces; better to write once.",
-        undone: "The program is started again without it.",
+        undone: "The program is restarted without it.",
         sources: "tcp(7), option TCP_NODELAY.",
     },
     by_hand: &[Manual {
@@ -216,7 +215,7 @@ pub(crate) static NOTSENT_LOWAT: Knob = Knob {
     values: "a size such as 128KiB; 4294967295B is no limit",
     doc: Doc {
         does: "A program that waits to write keeps waiting while more than this is queued unsent.",
-        helps: "Where streams share a connection and the urgent ones wait behind megabytes already handed over.",
+        helps: "Where streams share a connection and urgent ones wait behind megabytes that are already queued.",
         costs: "More wake-ups of the program.",
         undone: PUT_BACK,
         sources: "Documentation/networking/ip-sysctl.rst (Linux); TuneD uses 131072.",
@@ -234,7 +233,7 @@ pub(crate) static NOTSENT_LOWAT: Knob = Knob {
 /// `tcp.rmem`
 pub(crate) static RMEM: Knob = Knob {
     id: "tcp.rmem",
-    summary: "receive buffer of a TCP socket: least, at the start, at most",
+    summary: "receive buffer of a TCP socket: minimum, initial, maximum",
     values: "three sizes, such as 4096 131072 16MiB, or max=16MiB",
     doc: Doc {
         does: "A socket starts with default and grows to max as the program keeps up (tcp.moderate_rcvbuf). The \
@@ -242,9 +241,9 @@ pub(crate) static RMEM: Knob = Knob {
         helps: "When peers are limited by this host's window (rwnd limited above 10 % of their busy time) while its \
                 receive queues are nearly empty: max at least twice bandwidth times round trip, default at least \
                 the largest message where there is no time to grow.",
-        costs: "Memory for every connection, and latency: what waits in a long queue is late. A window limited by a \
-                program that does not read is not helped.",
-        undone: "The former three numbers are written back; open connections keep what they grew to.",
+        costs: "Memory for every connection, and latency: data waits longer in a long queue. It does not help a window \
+                limited by a program that does not read.",
+        undone: "The previous three numbers are written back; open connections keep their buffers.",
         sources: "Documentation/networking/ip-sysctl.rst (Linux); the reference case of congestion: response time \
                   fell up to 4 MiB and no further.",
     },
@@ -257,12 +256,12 @@ pub(crate) static RMEM: Knob = Knob {
 pub(crate) static RTO_MIN: Knob = Knob {
     id: "tcp.rto_min",
     risk: Risk::Disruptive,
-    summary: "shortest time before a segment is sent again",
+    summary: "shortest time before a segment is retransmitted",
     values: "a time, such as 20ms",
     doc: Doc {
         does: "However short the round trip, a lost last segment is noticed only after this time.",
         helps: "5 to 20 ms inside a data centre, when timeouts occur with round trips below 1 ms.",
-        costs: "Segments are sent again for nothing when the peer acknowledges late, which it may by 40 ms.",
+        costs: "Needless retransmissions when the peer delays its acknowledgements, by up to 40 ms.",
         undone: PUT_BACK,
         sources: "Documentation/networking/ip-sysctl.rst (Linux 6.11 and later); ip-route(8), rto_min, before.",
     },
@@ -289,12 +288,12 @@ pub(crate) static SACK_TS: Knob = Knob {
     summary: "selective acknowledgements and time stamps, without which loss is expensive",
     values: "on, off, or parts such as sack=on,timestamps=on,dsack=on",
     doc: Doc {
-        does: "sack tells the sender which segments arrived, dsack which arrived twice; timestamps measure the round \
-               trip and tell old segments from new ones.",
+        does: "sack reports to the sender which segments arrived, dsack which arrived twice; timestamps measure the \
+               round trip and distinguish old segments from new ones.",
         helps: "On, always; some tuning profiles switch them off.",
         costs: "12 bytes per packet for time stamps, up to 40 for acknowledgements.",
-        undone: "The former values are written back, in reverse order.",
-        sources: "Documentation/networking/ip-sysctl.rst (Linux); profiles of KeenTune that ship 0 as the warning.",
+        undone: "The previous values are written back, in reverse order.",
+        sources: "Documentation/networking/ip-sysctl.rst (Linux); profiles of KeenTune that ship 0, as a warning.",
     },
     writes: &[
         Target::File("/proc/sys/net/ipv4/tcp_sack", Form::Switch),
@@ -311,11 +310,11 @@ pub(crate) static SACK_TS: Knob = Knob {
 /// `tcp.slow_start_idle`
 pub(crate) static SLOW_START_IDLE: Knob = Knob {
     id: "tcp.slow_start_idle",
-    summary: "a connection that was idle starts slowly again",
+    summary: "slow start after an idle period",
     values: "on or off",
     doc: Doc {
         does: "After a pause longer than the retransmission timeout the congestion window falls back to 10 segments.",
-        helps: "Off, for long-lived connections with bursts between pauses, whose window is seen to fall back.",
+        helps: "Off, for long-lived connections with bursts between pauses, whose congestion window falls back.",
         costs: "A burst at the old speed into a network that may have changed.",
         undone: PUT_BACK,
         sources: "Documentation/networking/ip-sysctl.rst (Linux); TuneD's network-throughput profile sets 0.",
@@ -337,8 +336,8 @@ pub(crate) static WINDOW_SCALING: Knob = Knob {
         does: "Both ends agree at the start of a connection to count windows in larger units.",
         helps: "On, always: without it no connection moves more than 64 KiB per round trip, whatever its buffers.",
         costs: "Nothing since the turn of the century.",
-        undone: "The former value is written back; connections made meanwhile keep what they agreed on.",
-        sources: "Documentation/networking/ip-sysctl.rst (Linux); profiles of KeenTune that ship 0 as the warning.",
+        undone: "The previous value is written back; connections made meanwhile keep what they agreed on.",
+        sources: "Documentation/networking/ip-sysctl.rst (Linux); profiles of KeenTune that ship 0, as a warning.",
     },
     writes: &[Target::File(
         "/proc/sys/net/ipv4/tcp_window_scaling",
@@ -350,15 +349,15 @@ pub(crate) static WINDOW_SCALING: Knob = Knob {
 /// `tcp.wmem`
 pub(crate) static WMEM: Knob = Knob {
     id: "tcp.wmem",
-    summary: "send buffer of a TCP socket: least, at the start, at most",
+    summary: "send buffer of a TCP socket: minimum, initial, maximum",
     values: "three sizes, such as 4096 16384 16MiB, or max=16MiB",
     doc: Doc {
-        does: "A socket starts with default and grows to max as the window does; a program that writes more waits.",
+        does: "A socket starts with default and grows to max with the window; a program that writes more waits.",
         helps: "When sending is limited by the buffer: sndbuf limited above 10 %, or a send queue that stays at the \
-                size of the buffer while the peer's window is open. The kernel's own counter misses very small \
-                buffers (measured), so look at the queue as well.",
+                size of the buffer while the peer's window is open. The kernel's own counter misses very small buffers \
+                (measured), so check the queue as well.",
         costs: "Memory for every connection; and a slow receiver is noticed later.",
-        undone: "The former three numbers are written back; open connections keep what they grew to.",
+        undone: "The previous three numbers are written back; open connections keep their buffers.",
         sources: "Documentation/networking/ip-sysctl.rst (Linux); the reference case of congestion: 4 MiB gave nearly \
                   the least response time.",
     },

@@ -1,4 +1,4 @@
-//! Datagrams from the device's queues by `AF_XDP`, past the network stack.
+//! Datagrams from the device's queues by `AF_XDP`, bypassing the network stack.
 
 use crate::Result;
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
@@ -12,19 +12,19 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Service,
     risk: Risk::Restart,
     settable: Settable::Yes,
-    summary: "takes datagrams from the device's queues, past the network stack",
+    summary: "receives datagrams from the device's queues, bypassing the network stack",
     values: "off, generic or native",
     doc: Doc {
-        does: "A program at the device redirects the datagrams to the service's address and port to AF_XDP sockets, one \
-               to a receive queue, and worker i answers those of queue i in the frames they came in. No route, no \
-               firewall, no UDP socket takes part, and one poll(2) sends a round and waits for the next. What the \
-               program leaves alone (fragments, IP options, loopback) is served from the sockets.",
-        helps: "A service of many small datagrams whose cost is the stack's. Traffic must be spread over the queues, \
-                with worker i on the CPU that receives queue i; XPS at the sender does that over a veth pair. There take \
-                the native mode: in the generic one most frames lose their queue.",
-        costs: "CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW, Linux 5.9, one certain address, 4 MiB of pinned memory for each \
-                worker. Firewall, source validation, packet captures and the counters of UDP do not see what it \
-                takes. A reply goes to the MAC address that its request came from, whatever the routes say.",
+        does: "A program on the device redirects the datagrams for the service's address and port to AF_XDP sockets, \
+               one per receive queue, and worker i answers those of queue i in the frames they came in. Routing, \
+               firewall and UDP sockets are bypassed, and one poll(2) sends a round and waits for the next. Packets \
+               that the program passes on (fragments, IP options, loopback) are served from the sockets.",
+        helps: "A service of many small datagrams whose cost is the network stack's. Traffic must be spread over the \
+                queues, with worker i on the CPU that receives queue i; XPS at the sender does that over a veth pair. \
+                Use the native mode there: in the generic one most frames lose their queue.",
+        costs: "CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW, Linux 5.9, one fixed address, 4 MiB of pinned memory for each \
+                worker. Firewall, source validation, packet captures and UDP counters do not see these packets. A \
+                reply goes to the MAC address that its request came from, whatever the routes are.",
         undone: service::RESTARTED,
         sources: "Documentation/networking/af_xdp.rst; net/xdp/xsk.c, drivers/net/veth.c of Linux 6.18.",
     },
@@ -39,6 +39,6 @@ pub(crate) static KNOB: Knob = Knob {
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     match wish {
         "off" | "generic" | "native" => Ok(service::switch(context, "af_xdp", &wish)),
-        _ => Err(KNOB.bad_wish(wish, "it is no mode of XDP")),
+        _ => Err(KNOB.bad_wish(wish, "it is not an XDP mode")),
     }
 }

@@ -1,13 +1,13 @@
-//! Settings of the service's own configuration or source that findings about this host may ask for.
+//! Settings of the service's own configuration or source that findings about this host may recommend.
 //!
-//! Only a person can turn them; the texts name the frameworks that the reference cases used.
+//! They are changed by hand; the texts name the frameworks that the reference cases used.
 
 use crate::by_hand::{Manual, Way};
 use crate::knob::{COMMON, Doc, Knob, Risk, Scope, Settable};
 use crate::turn::Turn;
 
-const OWN: &str = "it is the service's own setting; change it there and start the service again";
-const AGAIN: &str = "The former setting is restored and the service started again.";
+const OWN: &str = "it is the service's own setting; change it there and restart the service";
+const AGAIN: &str = "The previous setting is restored and the service restarted.";
 
 const APPLICATION: Knob = Knob {
     scope: Scope::Service,
@@ -20,14 +20,14 @@ const APPLICATION: Knob = Knob {
 /// `app.lock_split`
 pub(crate) static LOCK_SPLIT: Knob = Knob {
     id: "app.lock_split",
-    settable: Settable::No("it is a change of the source"),
-    summary: "a hot lock of the service, split or held for less",
+    settable: Settable::No("it is a source change"),
+    summary: "a contended lock of the service, split or held for less time",
     values: "split",
     doc: Doc {
         does: "Threads that need different things no longer wait for one another.",
         helps: "When CPU is idle, requests are slow and many threads wait for the same lock.",
-        costs: "A change of the source, with all that can go wrong in one.",
-        undone: "The former version is deployed.",
+        costs: "A source change, with all its risks.",
+        undone: "The previous version is deployed.",
         sources: "The reference case of the bank: 43 % and 74 % of threads waiting, 1.7 transactions/s at 30 % CPU.",
     },
     by_hand: &[Manual {
@@ -62,12 +62,12 @@ pub(crate) static ACTIVE_CPUS: Knob = Knob {
 pub(crate) static FLAGS: Knob = Knob {
     id: "jvm.flags",
     summary: "options of a JVM's command line",
-    values: "options with spaces between, such as -XX:+CMSScavengeBeforeRemark; without -Xmn1g to take some out",
+    values: "options separated by spaces, such as -XX:+CMSScavengeBeforeRemark; without -Xmn1g to remove some",
     doc: Doc {
-        does: "The JVM starts with these options in addition, or without those that it has. A finding of a GC log asks only for \
-               those that the JDK and the collector of that log take.",
-        helps: "What the finding says.",
-        costs: "What the finding says; the service is started again.",
+        does: "The JVM starts with these options in addition, or without those that it has. A finding about a GC log \
+               recommends only those that the JDK and the collector of that log accept.",
+        helps: "When a finding recommends it: see the finding.",
+        costs: "See the finding; the service is restarted.",
         undone: AGAIN,
         sources: "The java command; -XX:+PrintFlagsFinal of JDK 8, 11, 17, 21 and 25.",
     },
@@ -89,15 +89,16 @@ pub(crate) static FLAGS: Knob = Knob {
 /// `jvm.gc_log`
 pub(crate) static GC_LOG: Knob = Knob {
     id: "jvm.gc_log",
-    settable: Settable::No("the JVM turns it itself when jcmd asks"),
+    settable: Settable::No("it is set in the JVM itself, with jcmd"),
     risk: Risk::Live,
-    summary: "a GC log, without which nothing is known of the collector",
+    summary: "a GC log, needed to diagnose the collector",
     values: "PATH of the file",
     doc: Doc {
-        does: "From JDK 9 on a running JVM starts a log on a jcmd command. JDK 8 needs options at its start.",
+        does: "With JDK 9 and later, jcmd starts a log in a running JVM. JDK 8 needs options at its start.",
         helps: "When the collector is suspected and there is no log: `rungwise jvm gc PATH` reads it.",
-        costs: "Some megabytes a day. It ends with the JVM; the options keep it.",
-        undone: "jcmd PID VM.log disable ends every log of that JVM, also those of its options; `output=PATH what=all=off` this one.",
+        costs: "A few megabytes a day. It ends with the JVM; the options make it permanent.",
+        undone: "`jcmd PID VM.log disable` ends every log of that JVM, including those of its options; `output=PATH \
+                 what=all=off` ends only this one.",
         sources: "The jcmd command, VM.log; JEP 158; JEP 271.",
     },
     by_hand: &[Manual {
@@ -113,16 +114,16 @@ pub(crate) static GC_LOG: Knob = Knob {
 /// `jvm.heapdump`
 pub(crate) static HEAP_DUMP: Knob = Knob {
     id: "jvm.heapdump",
-    settable: Settable::No("the JVM turns it itself when jcmd asks"),
+    settable: Settable::No("it is set in the JVM itself, with jcmd"),
     risk: Risk::Live,
     summary: "a dump of the heap when it is exhausted",
     values: "PATH of the directory for it, or off",
     doc: Doc {
-        does: "HeapDumpOnOutOfMemoryError and HeapDumpPath are manageable: jcmd sets both in a JVM that runs.",
-        helps: "On, when a heap grows without end and nobody knows with what. Off, where a dump as large as the heap fills the disk \
-                or holds up the restart.",
+        does: "HeapDumpOnOutOfMemoryError and HeapDumpPath are manageable: jcmd sets both in a running JVM.",
+        helps: "On, when a heap grows without end and the cause is unknown. Off, where a dump as large as the heap \
+                fills the disk or delays the restart.",
         costs: "A dump takes as much disk as the heap, and the JVM is stopped while it writes.",
-        undone: "The former values are set in the same way.",
+        undone: "The previous values are set in the same way.",
         sources: "The jcmd command, VM.set_flag; src/hotspot/share/runtime/globals.hpp (manageable); the reference case of the proxy.",
     },
     by_hand: &[
@@ -149,7 +150,7 @@ pub(crate) static LARGE_PAGES: Knob = Knob {
         does: "The heap asks for huge pages: transparent ones (mem.thp at madvise or always) or reserved ones \
                (mem.hugetlb).",
         helps: "Large heaps with many TLB misses.",
-        costs: "Those of mem.thp or mem.hugetlb.",
+        costs: "See mem.thp and mem.hugetlb.",
         undone: AGAIN,
         sources: "The java command, -XX:+UseTransparentHugePages and -XX:+UseLargePages.",
     },
@@ -171,12 +172,13 @@ pub(crate) static LARGE_PAGES: Knob = Knob {
 /// `log.guard`
 pub(crate) static LOG_GUARD: Knob = Knob {
     id: "log.guard",
-    summary: "log lines that are not written are not built, and levels do not share a lock",
+    summary: "skips building suppressed log lines, or gives each level its own lock",
     values: "guard, or split",
     doc: Doc {
-        does: "A guard skips the work for a line that its level drops; an appender for each level has a lock for each.",
+        does: "A guard skips the work for a line that its level suppresses; one appender per level gives each level \
+               its own lock.",
         helps: "When many threads wait for one appender, or logging takes much CPU.",
-        costs: "Upkeep of the configuration.",
+        costs: "A more complex configuration.",
         undone: AGAIN,
         sources: "The reference case of the bank (advice without a figure).",
     },
@@ -198,10 +200,10 @@ pub(crate) static LOG_GUARD: Knob = Knob {
 /// `rpc.backlog`
 pub(crate) static BACKLOG: Knob = Knob {
     id: "rpc.backlog",
-    summary: "connections that may wait to be accepted, as the service requests",
+    summary: "connections that may wait to be accepted, as requested by the service",
     values: "a number, such as 4096",
     doc: Doc {
-        does: "The service passes it to listen(2); the smaller of it and net.somaxconn acts.",
+        does: "The service passes it to listen(2); the smaller of it and net.somaxconn applies.",
         helps: "When ListenOverflows grows and the socket's backlog is below net.somaxconn.",
         costs: "A slow acceptor is noticed later.",
         undone: AGAIN,
@@ -243,7 +245,7 @@ pub(crate) static IO_THREADS: Knob = Knob {
     summary: "threads that read and write the connections",
     values: "a number, such as 8",
     doc: Doc {
-        does: "A connection stays with one of them.",
+        does: "Each connection is served by one of them.",
         helps: "When one I/O thread is above 80 % of a CPU, others idle, and there are several connections.",
         costs: "Useless with one connection (rpc.connections).",
         undone: AGAIN,
@@ -260,10 +262,10 @@ pub(crate) static IO_THREADS: Knob = Knob {
 /// `rpc.payload`
 pub(crate) static PAYLOAD: Knob = Knob {
     id: "rpc.payload",
-    summary: "largest message, and pages instead of one large reply",
+    summary: "largest message, and paging instead of large replies",
     values: "a number of bytes, such as 1048576",
     doc: Doc {
-        does: "A large reply holds its connection for as long as it takes; whatever comes behind waits.",
+        does: "A large reply occupies its connection until it is sent; everything behind it waits.",
         helps: "Messages above 500 KB.",
         costs: "The interface changes for its callers.",
         undone: AGAIN,
@@ -280,12 +282,12 @@ pub(crate) static PAYLOAD: Knob = Knob {
 /// `rpc.threads`
 pub(crate) static THREADS: Knob = Knob {
     id: "rpc.threads",
-    summary: "threads that do the work of requests",
-    values: "a number: requests per second times seconds of service, and a third more",
+    summary: "worker threads for requests",
+    values: "a number: requests per second times seconds of service time, plus a third",
     doc: Doc {
-        does: "So many requests are served at once; the rest is refused or waits.",
+        does: "This many requests are served at once; the rest are refused or wait.",
         helps: "When the pool is exhausted with CPU to spare.",
-        costs: "Switches between threads, and more load on whatever the requests wait for.",
+        costs: "Context switches, and more load on whatever the requests wait for.",
         undone: AGAIN,
         sources: "Little's law; the reference case of congestion ran 500, of which 300 were used.",
     },

@@ -19,7 +19,7 @@ pub(crate) static KNOB: Knob = Knob {
     doc: Doc {
         does: "SO_BUSY_POLL lets a receive that would block poll the device's queue for that long.",
         helps: "Latency, with a CPU to spare for it and a device with NAPI.",
-        costs: "It burns the CPU that it spins on. Loopback has nothing to poll.",
+        costs: "It uses up the CPU that it spins on. Loopback has nothing to poll.",
         undone: service::RESTARTED,
         sources: "socket(7); Documentation/networking/napi.rst (Linux); open-mpi issue 10929, 3 to 5 times \
                slower when set for all sockets.",

@@ -1,4 +1,4 @@
-//! A socket of a group asks for the packets of one CPU.
+//! A socket of a group prefers the packets of one CPU.
 
 use crate::Result;
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};

@@ -17,8 +17,8 @@ pub(crate) static KNOB: Knob = Knob {
     doc: Doc {
         does: "One multishot receive fills buffers from a ring as datagrams come; replies are submitted \
                together, one system call per round.",
-        helps: "Where batches help, and where one thread serves many sockets. With both on, io_uring takes \
-               the place of sock.recvmmsg.",
+        helps: "Where batches help, and where one thread serves many sockets. With both on, io_uring replaces \
+                sock.recvmmsg.",
         costs: "Linux 6.1 or newer; io_uring is switched off by policy on some hosts \
                (kernel.io_uring_disabled).",
         undone: service::RESTARTED,

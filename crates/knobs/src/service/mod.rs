@@ -1,8 +1,8 @@
 //! Switches of the service under test. Each file is one knob; its name is the last part of its id.
 //!
-//! The engine cannot turn these: a socket option belongs to the process that holds the socket. Their
-//! plans carry [`Edit::Service`], and whoever runs the service starts it anew with that switch;
-//! `rungwise serve udp` has an option for each, and its start line tells what the kernel granted.
+//! The engine cannot turn these: a socket option belongs to the process that holds the socket. Their plans carry
+//! [`Edit::Service`], and the service is restarted with that switch; `rungwise serve udp` has an option for each, and
+//! its start line shows what the kernel granted.
 
 pub(crate) mod af_xdp;
 pub(crate) mod application;
@@ -27,7 +27,7 @@ use crate::knob::{Context, Current, Draft};
     reason = "the signature of every knob's reader"
 )]
 fn read(_: &Context<'_>) -> Result<Current> {
-    Ok(Current::unknown("known to the service alone"))
+    Ok(Current::unknown("only the service knows it"))
 }
 
 fn switch(context: &Context<'_>, name: &str, value: &impl ToString) -> Draft {
@@ -37,13 +37,13 @@ fn switch(context: &Context<'_>, name: &str, value: &impl ToString) -> Draft {
     };
     Draft {
         edits: vec![(context.place.clone(), edit)],
-        notes: vec!["acts when the service starts again with it".to_owned()],
+        notes: vec!["takes effect when the service is restarted with it".to_owned()],
     }
 }
 
 /// Each service knob's undo is the same.
 const RESTARTED: &str =
-    "The service is started again without the switch; nothing of it remains in the kernel.";
+    "The service is restarted without the switch; nothing remains in the kernel.";
 
 #[cfg(test)]
 mod tests {

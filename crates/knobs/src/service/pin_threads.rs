@@ -1,7 +1,7 @@
 //! Each worker stays on one CPU.
 //!
-//! A service that is started anew gets a switch for it; the threads of a process that runs already are
-//! pinned one by one, and each is known by its start so that the undo never meets another of its number.
+//! A restarted service gets a switch for it; the threads of a running process are pinned one by one, and each is
+//! identified by its start time so that the undo never changes a later thread of the same number.
 
 use std::path::Path;
 
@@ -19,18 +19,18 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Service,
     risk: Risk::Restart,
     settable: Settable::Yes,
-    summary: "each worker stays on one CPU",
-    values: "off, on (the CPUs it may use, in order), a CPU list, or for running processes PID,...:LIST (their threads may use \
-             these CPUs) or PID,...:each:LIST (dealt round them)",
+    summary: "pins each worker to one CPU",
+    values: "off, on (the CPUs it may use, in order), a CPU list, or for running processes PID,...:LIST (their threads \
+             may use these CPUs) or PID,...:each:LIST (one CPU per thread, in turn)",
     doc: Doc {
-        does: "Worker i may run on the i-th CPU only (sched_setaffinity). Of a running process every thread that it has \
-               at that moment is pinned; threads made later inherit from the one that made them.",
+        does: "Worker i may run on the i-th CPU only (sched_setaffinity). In a running process every existing thread \
+               is pinned; threads created later inherit from their creator.",
         helps: "With one socket per worker and steering by CPU: the thread runs where its data was just \
                touched.",
         costs: "The scheduler cannot move a worker away from a busy CPU. Two services pinned to the same \
                CPUs hurt each other.",
-        undone: "The service is started again without the switch. Threads of a running process get the CPUs back that \
-                 they had, unless somebody has pinned them anew or they have ended.",
+        undone: "The service is restarted without the switch. Threads of a running process get their previous CPUs \
+                 back, unless they have been pinned again or have ended.",
         sources: "sched_setaffinity(2); the reference case: 4,250 k to 5,050 k transactions/s.",
     },
     by_hand: &[],
@@ -52,11 +52,11 @@ fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     Ok(service::switch(context, "pin_threads", &value))
 }
 
-/// The threads of processes that run.
+/// The threads of running processes.
 fn running(context: &Context<'_>, pids: &str, cpus: &str, wish: &str) -> Result<Draft> {
     let number = |pid: &str| {
         pid.parse()
-            .map_err(|_| KNOB.bad_wish(wish, format!("'{pid}' is no process")))
+            .map_err(|_| KNOB.bad_wish(wish, format!("'{pid}' is not a process id")))
     };
     let pids: Vec<u32> = pids.split(',').map(number).collect::<Result<_>>()?;
     let (each, list) = match cpus.strip_prefix("each:") {
@@ -92,6 +92,5 @@ fn running(context: &Context<'_>, pids: &str, cpus: &str, wish: &str) -> Result<
         };
         draft = draft.edit(&Place::Host, Edit::Affinity { thread, value });
     }
-    Ok(draft
-        .note("threads that the process makes from now on inherit from the one that makes them"))
+    Ok(draft.note("threads that the process creates from now on inherit from their creator"))
 }

@@ -1,4 +1,4 @@
-//! Never fragment: spares the choice of an IP identification.
+//! Never fragment: saves the choice of an IP identification.
 
 use crate::Result;
 use crate::knob::{Context, Doc, Draft, Knob, Risk, Scope, Settable};
@@ -12,7 +12,7 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Service,
     risk: Risk::Restart,
     settable: Settable::Yes,
-    summary: "sends with DF set, which spares the IP identification per datagram",
+    summary: "sends with DF set, which saves the IP identification per datagram",
     values: "want (the kernel's default) or do (never fragment)",
     doc: Doc {
         does: "IP_MTU_DISCOVER = IP_PMTUDISC_DO sets DF on each datagram. A packet that cannot be \

@@ -12,14 +12,13 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Service,
     risk: Risk::Restart,
     settable: Settable::Yes,
-    summary: "receives and sends up to so many datagrams per system call",
+    summary: "receives and sends several datagrams per system call",
     values: "off, or datagrams per call from 2 to 1024",
     doc: Doc {
-        does: "recvmmsg and sendmmsg move what is waiting, up to this many datagrams, without waiting for \
-               more than the first.",
+        does: "recvmmsg and sendmmsg move the datagrams that are waiting, up to this many, and wait only for the \
+               first.",
         helps: "Above some 100 k datagrams/s, when system calls take more than 20 % of busy samples.",
-        costs: "A datagram may wait for those before it in the batch. Beyond 32 nothing more was gained \
-               here.",
+        costs: "A datagram may wait for those before it in the batch. Beyond 32 there was no further gain here.",
         undone: service::RESTARTED,
         sources: "recvmmsg(2), sendmmsg(2); 1.68 to 1.45 us of server CPU per transaction on a veth pair, \
                Linux 6.18.",

@@ -19,7 +19,7 @@ pub(crate) static KNOB: Knob = Knob {
                of the pieces beside it.",
         helps: "Bursts of one flow only: QUIC, media, bulk. It needs net.gro on at the device, or a sender \
                on the same host that uses UDP_SEGMENT.",
-        costs: "The service has to cut the buffer. For single datagrams of many flows it is a loss.",
+        costs: "The service must split the buffer. For single datagrams of many flows it is a loss.",
         undone: service::RESTARTED,
         sources: "udp(7), Linux 5.0; with UDP_SEGMENT 5,741 k against 617 k transactions/s for bursts of 16 on \
                a veth pair, Linux 6.18; without bursts 560 k.",

@@ -12,14 +12,13 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Service,
     risk: Risk::Restart,
     settable: Settable::Yes,
-    summary: "sends replies to one peer as one large buffer that is cut late",
+    summary: "sends replies to one peer as one large buffer that is split late",
     values: "on or off",
     doc: Doc {
-        does: "UDP_SEGMENT hands the stack one buffer that is cut into datagrams of equal size just before \
-               the device.",
+        does: "UDP_SEGMENT hands the stack one buffer that is split into datagrams of equal size just before the \
+               device.",
         helps: "Bursts to one peer only: many equal replies that are ready together.",
-        costs: "All pieces are lost together if the buffer is. It cannot help where each peer gets one \
-               datagram.",
+        costs: "If the buffer is lost, all its datagrams are lost. It does not help where each peer gets one datagram.",
         undone: service::RESTARTED,
         sources: "udp(7), Linux 4.18; see sock.udp_gro for what was measured.",
     },

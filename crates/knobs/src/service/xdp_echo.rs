@@ -12,12 +12,12 @@ pub(crate) static KNOB: Knob = Knob {
     scope: Scope::Service,
     risk: Risk::Restart,
     settable: Settable::Yes,
-    summary: "answers in the device's receive path; the upper limit, not a service",
+    summary: "answers in the device's receive path; an upper limit, not a service",
     values: "off, generic or native",
     doc: Doc {
-        does: "A program at the device swaps addresses and ports of each datagram to the service's port and \
-               sends the frame back. No socket, no handler, no thread takes part.",
-        helps: "It shows the share of the network stack in a transaction. No real handler can run there.",
+        does: "A program on the device swaps addresses and ports of each datagram for the service's port and sends the \
+               frame back. No socket, handler or thread is involved.",
+        helps: "It shows the network stack's share of a transaction. No real handler can run there.",
         costs: "Payloads are returned as they came. On veth the native mode is slower than the generic one, \
                because a socket buffer has to be turned into a frame.",
         undone: service::RESTARTED,
@@ -35,6 +35,6 @@ pub(crate) static KNOB: Knob = Knob {
 fn draft(context: &Context<'_>, wish: &str) -> Result<Draft> {
     match wish {
         "off" | "generic" | "native" => Ok(service::switch(context, "xdp_echo", &wish)),
-        _ => Err(KNOB.bad_wish(wish, "it is no mode of XDP")),
+        _ => Err(KNOB.bad_wish(wish, "it is not an XDP mode")),
     }
 }

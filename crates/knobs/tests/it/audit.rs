@@ -34,7 +34,7 @@ fn a_user_is_left_out_of_rules_that_record_and_never_root() {
     for (wish, words) in [
         (
             "uid=998",
-            "- absent\n    + present\n  note: nothing that user 998 does is recorded",
+            "- absent\n    + present\n  note: while it is in force, nothing that user 998 does is recorded",
         ),
         ("uid=998,33", "uid=33\n      present (already)"),
         (
@@ -43,22 +43,22 @@ fn a_user_is_left_out_of_rules_that_record_and_never_root() {
         ),
         ("uid=0", "the trail is of no use"),
         ("uid=4294967295", "the trail is of no use"),
-        ("uid=nginx", "'nginx' is no number of a user"),
+        ("uid=nginx", "'nginx' is not a user id"),
         ("998", "it names no user"),
-        ("exclude", "allowed is uid=NUMBER"),
+        ("exclude", "allowed: uid=NUMBER"),
     ] {
         let said = said(&host, "sec.audit_rules", "", wish);
         assert!(said.contains(words), "{wish}: {said}");
     }
     let behind = [AuditRule::Records, AuditRule::LeavesOut(998)];
     for (rules, enabled, words) in [
-        (&[][..], 1, "no rule of audit records"),
+        (&[][..], 1, "no audit rule records"),
         (
             &[AuditRule::Never, AuditRule::LeavesOut(33)],
             1,
-            "no rule of audit records",
+            "no audit rule records",
         ),
-        (&behind, 1, "behind one that records"),
+        (&behind, 1, "an earlier rule that records"),
         (&rules, 2, "locked until the next boot"),
         (&rules, 0, "audit is off, and rules have no effect"),
     ] {

@@ -181,7 +181,7 @@ fn a_plan_that_fails_and_cannot_be_taken_back_is_the_loudest_error() {
         .unwrap_err();
     assert_eq!(u8::from(error.exit()), 5);
     assert!(
-        error.to_string().contains("could not be put back"),
+        error.to_string().contains("could not be restored"),
         "{error}"
     );
 }
@@ -298,7 +298,7 @@ fn what_could_not_be_put_back_is_not_changed_in_the_first_place() {
         )
         .unwrap_err();
     assert!(
-        error.to_string().contains("could not be put back"),
+        error.to_string().contains("could not be restored"),
         "{error}"
     );
     assert_eq!(machines.server.changes(), 0);

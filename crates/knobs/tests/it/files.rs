@@ -103,7 +103,10 @@ fn a_journal_that_others_may_write_is_not_trusted() {
     let path = applied(&machines, state.path()).keep().unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
     let error = recovery::recover(&path, &machines.places(), Leftovers::Report, false).unwrap_err();
-    assert!(error.to_string().contains("others may write it"), "{error}");
+    assert!(
+        error.to_string().contains("other users may write to it"),
+        "{error}"
+    );
     assert_eq!(u8::from(error.exit()), 5);
     assert_eq!(machines.host.snapshot()[BACKLOG], "5000");
 }

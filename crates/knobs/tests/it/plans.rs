@@ -414,7 +414,7 @@ net.rfs = 5000
   namespace server: /sys/class/net/veth0/queues/rx-1/rps_flow_cnt
     - 0
     + 2500
-  note: flows without a reader yet follow net.rps_cpus
+  note: net.rps_cpus steers flows that no thread has read yet
 ";
     assert_eq!(diff, expected);
 }
@@ -520,7 +520,7 @@ fn two_threads_per_core_that_cannot_be_switched_are_refused_with_the_reason() {
         ("notsupported", "one thread per core"),
         ("notimplemented", "this kernel cannot switch it"),
         ("forceoff", "forced off"),
-        ("off", "set every CPU mask and pin anew"),
+        ("off", "set every CPU mask and pin again"),
     ] {
         let host = Recorded::new("x", 1).file(control, state);
         let said = said(&host, "bios.smt", "", "on");
@@ -528,7 +528,7 @@ fn two_threads_per_core_that_cannot_be_switched_are_refused_with_the_reason() {
     }
     let host = everything("x", 1);
     for wish in ["forceoff", "notsupported", "1"] {
-        assert!(said(&host, "bios.smt", "", wish).contains("allowed is on or off"));
+        assert!(said(&host, "bios.smt", "", wish).contains("allowed: on or off"));
     }
 }
 
@@ -551,7 +551,7 @@ fn an_option_is_that_of_the_mount_on_top_and_one_that_cannot_be_changed_is_refus
     );
     assert!(diff.contains("/etc/fstab"), "{diff}");
     for (id, point, wish, words) in [
-        ("disk.mount_noatime", "/data", "on", "none of the three"),
+        ("disk.mount_noatime", "/data", "on", "not one of the three"),
         (
             "disk.mount_noatime",
             "/nowhere",
@@ -604,8 +604,8 @@ fn open_files_are_those_of_one_process_and_the_hard_limit_only_ever_rises() {
         ("4242:65536", "65536:524288"),
         ("4242:1048576", "1048576:1048576"),
         ("65536", "it names no process"),
-        ("x:65536", "'x' is no process"),
-        ("4242:many", "'many' is no number of files"),
+        ("x:65536", "'x' is not a process id"),
+        ("4242:many", "'many' is not a number of files"),
         ("7:65536", "read the limits of process 7"),
     ] {
         let said = said(&host, "rpc.nofile", "", wish);
@@ -625,8 +625,8 @@ fn vhost_threads_are_found_by_name_whether_they_are_the_kernels_or_those_of_qemu
     assert!(one.contains("thread 77 ") && !one.contains("5152"), "{one}");
     for (wish, words) in [
         ("5150:1", "process 5150 has no vhost threads"),
-        ("qemu:1", "'qemu' is no process"),
-        ("x", "allowed is the host's CPUs"),
+        ("qemu:1", "'qemu' is not a process id"),
+        ("x", "allowed: the host's CPUs"),
     ] {
         let said = said(&host, "virt.vhost_pin", "", wish);
         assert!(said.contains(words), "{said}");
@@ -651,10 +651,10 @@ fn vcpus_are_dealt_one_to_a_cpu_and_never_two() {
         ("0", "2 vCPUs would share 1 CPUs"),
         (
             "5152:0-1",
-            "process 5152 has no thread that is named as a vCPU",
+            "process 5152 has no thread with the name of a vCPU",
         ),
-        ("qemu:0-1", "'qemu' is no process"),
-        ("x", "allowed is the host's CPUs"),
+        ("qemu:0-1", "'qemu' is not a process id"),
+        ("x", "allowed: the host's CPUs"),
         ("off", "0-1 (already)"),
     ] {
         let said = said(&host, "virt.vcpu_pin", "", wish);
@@ -730,7 +730,7 @@ fn to_ban_interrupts_is_for_a_person_and_to_stop_the_daemon_is_not() {
         "{stop}"
     );
     let other = said(&host, "net.irqbalance_stop", "", "off");
-    assert!(other.contains("allowed is stop, run, or ban"), "{other}");
+    assert!(other.contains("allowed: stop, run, or ban"), "{other}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Kinds that ask one request at a time: a connection per thread, which waits for a reply before the next request leaves.
 //!
-//! What a server answers slowly is a delay of the requests behind it, too: in an open loop their latency counts from when they
-//! were due, not from when the connection was free for them.
+//! A slow answer also delays the requests behind it: in an open loop their latency counts from when they were due, not from when the
+//! connection was free.
 
 use rungwise_model::load::Second;
 
@@ -18,10 +18,10 @@ pub trait Exchange: Sync {
     /// The load.
     fn plan(&self) -> Plan;
 
-    /// What contradicts itself beside the plan, and what would be right.
+    /// Contradictions other than those of the plan, and what would be right.
     fn contradictions(&self) -> Vec<Contradiction>;
 
-    /// Names of the failures that this kind tells apart, for [`Failure::Named`].
+    /// Names of the failures that this kind distinguishes, for [`Failure::Named`].
     fn failures(&self) -> &'static [&'static str];
 
     /// Opens a connection; again after a failure. Called in the generator's thread.
@@ -40,7 +40,7 @@ pub enum Reply {
     Error,
 }
 
-/// Why no reply came; the connection is opened anew.
+/// Why no reply came; the connection is reopened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// Nothing came in time.
@@ -206,7 +206,7 @@ impl<E: Exchange> OneAtATime<'_, E> {
         }
     }
 
-    /// Opens the connection anew after a failure.
+    /// Reopens the connection after a failure.
     fn connected(&mut self) -> Result<(), Failure> {
         if self.connection.is_none() {
             let opened = self.workload.connect(self.ledger.thread());

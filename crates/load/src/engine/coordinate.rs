@@ -1,7 +1,7 @@
 //! The thread that starts the generators, watches them, and merges what they counted.
 //!
 //! It opens one gate for all threads, sleeps until the edges of the window, reads the CPU clocks of its
-//! siblings there, and puts the seconds together. A run that nobody answers is stopped early.
+//! siblings there, and puts the seconds together. A run without any reply is stopped early.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,14 +21,14 @@ use super::{
 use crate::Error;
 use crate::clock::{SECOND, now_ns, read_ns, sleep_until};
 
-/// How often flags are looked at while waiting.
+/// How often flags are checked while waiting.
 const LOOK_NS: u64 = 20_000_000;
-/// A target that never answered is given up after this at the earliest, ns.
+/// Earliest time at which a target that never answered is given up, ns.
 const SILENCE_NS: u64 = SECOND;
 /// And after this many timeouts and requests, unless it refuses.
 const SILENT_TIMEOUTS: u64 = 3;
-/// More of the window than this share unseen, and the CPU time of its requests is unknown; own guess, since the window's
-/// other errors are of a few percent too.
+/// If more than this share of the window is unseen, the CPU time of its requests is unknown; own guess, since other errors of the window
+/// are a few percent too.
 const MISSED: f64 = 0.1;
 /// Files that a process has open beside the sockets: epoll, standard streams, what the caller holds; a guess.
 const OTHER_FILES: u64 = 64;
@@ -90,7 +90,7 @@ impl Shared {
     }
 }
 
-/// What a generator thread tells the coordinator.
+/// What a generator thread reports to the coordinator.
 #[derive(Debug)]
 pub(super) enum Note {
     /// Sockets are open; here are the thread's CPU clock and id.
@@ -102,13 +102,13 @@ pub(super) enum Note {
     Failed(Error),
     /// Its second is over.
     Part(Box<Part>),
-    /// All its requests have met their fate.
+    /// All its requests are answered or lost.
     Done,
     /// It ended in another way: a panic, which joining it will show.
     Gone,
 }
 
-/// Where the threads wait for the start, and at the end for the last look at their clocks.
+/// Where the threads wait for the start, and at the end for the last reading of their clocks.
 #[derive(Default)]
 struct Gate {
     state: Mutex<State>,
@@ -163,7 +163,7 @@ impl Drop for Release<'_> {
     }
 }
 
-/// Tells the coordinator if a thread panics.
+/// Informs the coordinator if a thread panics.
 struct Farewell(Sender<Note>);
 
 impl Drop for Farewell {
@@ -235,7 +235,7 @@ pub(super) fn run<K: Kind>(
 fn enter(thread: usize, hooks: &Hooks) -> Result<(), Error> {
     (hooks.thread_start)(thread).map_err(|error| Error::Thread {
         thread,
-        step: "enter the client's place",
+        step: "enter the client's network namespace",
         error,
         remedy: "check that its network namespace still exists",
     })
@@ -329,7 +329,7 @@ struct Watch<'a> {
     inbox: Receiver<Note>,
     each_second: &'a mut dyn FnMut(&Second),
     clocks: Vec<(libc::clockid_t, libc::pid_t)>,
-    /// Seconds of which some threads have not told yet, and how many have.
+    /// Seconds that some threads have not reported yet, and how many have.
     parts: BTreeMap<u64, (usize, Part)>,
     seconds: Vec<Second>,
     /// How many seconds of the window are whole.
@@ -420,7 +420,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Stops a run that nobody answers.
+    /// Stops a run without any reply.
     fn check_silence(&self, start: u64) -> Result<(), Error> {
         let sum = |part: fn(&Progress) -> &AtomicU64| self.shared.sum(part);
         let elapsed = now_ns() - start;
@@ -465,7 +465,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Adds a thread's second, and tells the second once all threads have told theirs.
+    /// Adds a thread's second, and reports the second once all threads have reported theirs.
     fn add(&mut self, part: Part) {
         // The rest of a window that is not whole seconds long.
         if part.index >= self.whole_seconds {
@@ -487,7 +487,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Tells the seconds for which some threads had nothing to do any more.
+    /// Reports the seconds for which some threads had nothing left to do.
     fn add_rest(&mut self) {
         for (_, (_, part)) in std::mem::take(&mut self.parts) {
             self.tell(&part);

@@ -1,4 +1,4 @@
-//! When a measurement may be used: the generator judges itself.
+//! Whether a measurement may be used: the generator judges itself.
 //!
 //! A slow or disturbed client looks exactly like a slow server, so each way in which the client can spoil
 //! the numbers has a limit here and a sentence with cause, effect and remedy. The limits are those of
@@ -20,11 +20,11 @@ pub const FOREIGN: f64 = 0.05;
 pub struct Surroundings {
     /// Busy CPU of neither generator nor server during the window, as a fraction of all CPUs.
     pub foreign_cpu: Option<f64>,
-    /// Why that is unknown although it should be, and what would help; absent where it is, or where somebody else judges it.
+    /// Why that is unknown although it should be, and what would help; absent where it is known, or where the caller judges it.
     pub foreign_hidden: Option<&'static str>,
     /// CPU seconds of the server during the window, over window times CPUs that it may use.
     pub server_busy: Option<f64>,
-    /// Idle share of the CPUs that client and server both run on; absent where they share none, or nobody knows.
+    /// Idle share of the CPUs that client and server both run on; absent where they share none, or where it is unknown.
     /// Where none was idle the machine as a whole is the limit.
     pub shared_idle: Option<f64>,
 }
@@ -47,7 +47,7 @@ impl Surroundings {
         }
     }
 
-    /// What the one side used, the other lacked.
+    /// CPU time that one side used was not available to the other.
     fn machine_was_full(&self) -> bool {
         self.shared_idle.is_some_and(|idle| idle <= ROOM)
     }
@@ -60,8 +60,7 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
     let mut reasons = Vec::new();
     if measurement.received == 0 {
         reasons.push(
-            "no reply came to a request of the window, so there is nothing to judge; \
-             check that the server outlived the warm-up"
+            "no reply in the measured window; check that the server survived the warm-up"
                 .to_owned(),
         );
     }
@@ -69,12 +68,12 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
         let busy = percent(client.busy.unwrap_or(SATURATED));
         match around.server_busy {
             None => reasons.push(format!(
-                "the generator's threads were busy {busy} of the time and the server's load is unknown, so the \
-                 rate may be the client's own limit; add --threads, or take the generator to another machine"
+                "the generator's threads were busy {busy} of the time and the server's load is unknown, so the client may limit the rate; \
+                 add --threads, or move the generator to another machine"
             )),
             Some(server) if server < SERVER_BUSY && !around.machine_was_full() => reasons.push(format!(
-                "the generator's threads were busy {busy} of the time but the server only {}, so the rate is the \
-                 client's own limit; add --threads, or give the generator more CPUs",
+                "the generator's threads were busy {busy} of the time but the server only {}, so the client limits the rate; add \
+                 --threads, or give the generator more CPUs",
                 percent(server)
             )),
             Some(_) => {}
@@ -82,7 +81,7 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
     }
     if let Some(foreign) = around.foreign_cpu.filter(|share| *share > FOREIGN) {
         reasons.push(format!(
-            "other processes used {} of the CPUs (limit {}), which lowers rates and stretches latencies unevenly; \
+            "other processes used {} of the CPUs (limit {}), which lowers rates and raises latencies unevenly; \
              repeat on a quiet machine",
             percent(foreign),
             percent(FOREIGN)
@@ -90,13 +89,13 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
     }
     if let Some(why) = around.foreign_hidden {
         reasons.push(format!(
-            "what other processes used of the CPUs is unknown, and may have lowered rates and stretched latencies: {why}"
+            "CPU use of other processes is unknown and may have lowered rates and raised latencies: {why}"
         ));
     }
     let drops = client.socket_drops as f64;
     if drops > DROPS * measurement.received as f64 {
         reasons.push(format!(
-            "the kernel dropped {drops} replies at the generator's own sockets (limit {} of the replies), which count as lost although the \
+            "the kernel dropped {drops} replies at the generator's own sockets (limit {} of replies); they count as lost although the \
              server sent them; raise net.core.rmem_max, or lower --depth",
             percent(DROPS)
         ));
@@ -106,13 +105,13 @@ pub fn certify(completed: &mut Completed, around: &Surroundings) {
         let limit = percent(LATE);
         reasons.push(if client.starved {
             format!(
-                "{late} of the requests left more than 1 ms late (limit {limit}), most of them because every slot waited \
-                 for a reply, so the server saw less load than offered; raise --sockets or --depth, or lower --rate"
+                "{late} of requests left more than 1 ms late (limit {limit}), mostly because every slot waited for a reply, so the server \
+                 saw less load than offered; raise --sockets or --depth, or lower --rate"
             )
         } else {
             format!(
-                "{late} of the requests left more than 1 ms late (limit {limit}) because the generator was held up, \
-                 which shows as latency of the server; add --threads, pin them, or lower --rate"
+                "{late} of requests left more than 1 ms late (limit {limit}) because the generator was delayed, which appears as server \
+                 latency; add --threads, pin them, or lower --rate"
             )
         });
     }
@@ -256,7 +255,7 @@ mod tests {
             foreign_hidden: Some("name the server"),
             ..Surroundings::default()
         };
-        expect(completed(|_| {}), hidden, Some("unknown, and may have"));
+        expect(completed(|_| {}), hidden, Some("unknown and may have"));
         let none = Surroundings::default();
         expect(
             completed(|c| c.measurement.client.socket_drops = 10),
@@ -276,7 +275,7 @@ mod tests {
         expect(
             completed(|c| c.measurement.client.late_sends = 0.011),
             none,
-            Some("held up"),
+            Some("was delayed"),
         );
         let starved = |c: &mut Completed| {
             c.measurement.client.late_sends = 0.5;

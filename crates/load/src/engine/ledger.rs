@@ -1,4 +1,4 @@
-//! What a thread of a load counts, and when its next request, its next look at timeouts and its end are due.
+//! What a thread of a load counts, and when its next request, its next timeout check and its end are due.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -12,7 +12,7 @@ use crate::clock::SECOND;
 /// A send that leaves later than this after its intended start is counted as late.
 const LATE_NS: u64 = 1_000_000;
 
-/// When a thread looks at timeouts and flags, for a given timeout: an eighth, but 1 ms to 20 ms.
+/// How often a thread checks timeouts and flags, for a given timeout: an eighth of it, but 1 ms to 20 ms.
 pub(crate) fn tick(timeout: Duration) -> Duration {
     (timeout / 8).clamp(Duration::from_millis(1), Duration::from_millis(20))
 }
@@ -334,7 +334,7 @@ impl<'a> Ledger<'a> {
         self.tally.errors[error] += times;
     }
 
-    /// Counts requests of which the other end said at `at` that nobody listens.
+    /// Counts requests that the other end refused at `at` (port unreachable).
     pub(crate) fn refused(&mut self, times: u64, at: u64) {
         if self.is_counted(at) {
             self.tally.refused += times;
@@ -349,7 +349,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Within the window, and before as long as nobody has answered, for then it is the reason.
+    /// Within the window, and before it as long as there was no reply, since it is then the reason.
     #[inline]
     fn is_counted(&self, at: u64) -> bool {
         at >= self.window.begin || self.tally.all_received == 0

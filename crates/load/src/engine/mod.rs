@@ -30,7 +30,7 @@ pub(crate) use thread::check;
 use crate::Error;
 use crate::parameters::Contradiction;
 
-/// What a workload of any kind says of its load: who is asked, by how many threads, when and for how long.
+/// The load of a workload of any kind: target, threads, schedule and length.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The server.
@@ -94,7 +94,7 @@ pub struct Hooks<'a> {
     pub thread_start: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
     /// Called at both edges of the measured window from the thread that asked for the run.
     pub window: &'a (dyn Fn(Edge) + Sync),
-    /// Raised by the caller to end the run; looked at every 20 ms.
+    /// Raised by the caller to end the run; checked every 20 ms.
     pub interrupted: &'a AtomicBool,
 }
 
@@ -146,7 +146,7 @@ pub(crate) trait Kind: Sync {
     /// The load.
     fn plan(&self) -> Plan;
 
-    /// Refuses what cannot be driven as asked.
+    /// Refuses contradictory parameters.
     fn check(&self) -> Result<(), Error>;
 
     /// Files that a thread holds open.
@@ -177,7 +177,7 @@ pub(crate) trait Driver {
     /// What it counts beyond its [`Tally`].
     type Own;
 
-    /// Drives from `start` until the window's requests have met their fate.
+    /// Drives from `start` until every request of the window is answered or lost.
     fn run(&mut self, start: u64, window: Window);
 
     /// The counts, once it has run.
@@ -194,7 +194,7 @@ pub(crate) fn run(
 }
 
 impl Plan {
-    /// What contradicts itself, and what would be right.
+    /// The contradiction, and what would be right.
     pub(crate) fn contradictions(&self) -> Vec<Contradiction> {
         let day = Duration::from_hours(24);
         let mut found = Vec::from_iter(Contradiction::outside(
@@ -205,11 +205,11 @@ impl Plan {
         ));
         let mut wrong = |keys, why| found.push(Contradiction { keys, why });
         if self.target.port() == 0 {
-            let why = "port 0 cannot be asked; give the server's port";
+            let why = "port 0 is not valid; give the server's port";
             wrong(&["target"], why.to_owned());
         }
         if self.pins.as_ref().is_some_and(Vec::is_empty) {
-            let why = "there is no CPU to pin to; name at least one";
+            let why = "no CPU to pin to; name at least one";
             wrong(&["pin"], why.to_owned());
         }
         let rate = |per_s: f64| per_s.is_finite() && (0.0..=1e9).contains(&per_s);

@@ -1,4 +1,4 @@
-//! When requests are due: one arrival law, dealt out to the threads like cards.
+//! When requests are due: one arrival law, distributed over the threads in turn.
 //!
 //! Request `k` of a window is due when the law's integral reaches `k`, so the schedule is known before the
 //! first reply and no reply can move it. Thread `t` of `n` takes the requests `t`, `t + n`, ...: the
@@ -125,8 +125,8 @@ impl Schedule {
         self.settle();
     }
 
-    /// Ends the schedule; answers how many requests of the window it still held. Found by halving, since nobody should
-    /// wait while a rate that cannot be kept is counted down one request after the other.
+    /// Ends the schedule; answers how many requests of the window it still held. Found by bisection, so that a rate that cannot be kept is
+    /// not counted down one request at a time.
     pub(crate) fn end(&mut self) -> u64 {
         if self.next == u64::MAX {
             return 0;

@@ -63,7 +63,7 @@ pub(crate) struct Tally {
     pub(crate) last_send: u64,
     /// Drops at the thread's own sockets.
     pub(crate) socket_drops: u64,
-    /// Requests of which the other end said that nobody listens.
+    /// Requests that the other end refused (port unreachable).
     pub(crate) refused: u64,
     /// Requests that the kernel did not take.
     pub(crate) send_errors: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// All zero, with room for so many errors of a kind's own.
+    /// All zero, with room for this many errors of the kind.
     pub(crate) fn new(errors: usize) -> Self {
         Self {
             errors: vec![0; errors],

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::parameters::Traffic;
 
-/// Traffic of one kind, for those who choose one.
+/// One kind of traffic.
 #[derive(Debug)]
 pub struct Workload {
     /// `kind` in the `[workload]` of a scenario, and the word after `rungwise load`.
@@ -26,9 +26,9 @@ pub struct Workload {
     pub metrics: &'static [&'static str],
     /// Parameters that a rung of a ladder may change.
     pub changes: &'static [&'static str],
-    /// Discarded at the start of every run of a ladder, where the scenario does not say.
+    /// Default warm-up, discarded at the start of every run of a ladder.
     pub warmup: Duration,
-    /// Measured length of every run, where the scenario does not say.
+    /// Default measured length of every run.
     pub measure: Duration,
     /// The same for a first impression.
     pub quick: Duration,
@@ -48,7 +48,7 @@ macro_rules! kinds {
         pub static WORKLOADS: &[&Workload] = &[$(&$module::WORKLOAD,)+];
 
         impl Parameters {
-            /// What all kinds can be asked.
+            /// What all kinds provide.
             pub fn traffic(&self) -> &dyn Traffic {
                 match self {
                     $(Self::$kind(parameters) => parameters,)+
@@ -64,8 +64,8 @@ kinds! {
     Command(command),
     /// UDP requests with one reply each: numbered datagrams that the server echoes, DNS queries, or any payload.
     ///
-    /// Without --rate or --ramp the loop is closed: threads x sockets x depth requests are always outstanding. Exits with 0 if
-    /// the measurement is certified, 3 if not, 4 if nobody answers.
+    /// Without --rate or --ramp the loop is closed: threads x sockets x depth requests are always outstanding. Exits with 0 if the
+    /// measurement is certified, 3 if not, 4 if there is no reply.
     Udp(udp),
 }
 

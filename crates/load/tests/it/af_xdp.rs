@@ -326,19 +326,19 @@ fn what_cannot_be_is_refused_with_its_reason() {
         ..device(XdpMode::Native)
     };
     refused(&|w| w.af_xdp = Some(absent()), &["absent0", "ip link"]);
-    refused(&|w| w.threads = 3, &["3 threads", "which has 2"]);
+    refused(&|w| w.threads = 3, &["3 threads", "but it has 2"]);
     refused(
         &|w| w.payload = Payload::Sequenced { size: 1473 },
         &["1473 bytes", "1472", "no fragments"],
     );
-    refused(&|w| w.burst = Some(2), &["frame by frame"]);
+    refused(&|w| w.burst = Some(2), &["single frames"]);
     refused(
         &|w| w.target = (Pair::CLIENT, PORT).into(),
-        &["leads elsewhere", "ip route get"],
+        &["uses another device", "ip route get"],
     );
     refused(
         &|w| w.target = "10.78.0.99:7777".parse().unwrap(),
-        &["next hop", "does not answer"],
+        &["next hop", "no answer"],
     );
     refused(
         &|w| w.source = Some("10.78.0.77".parse().unwrap()),

@@ -160,7 +160,7 @@ fn contradictions_are_refused_with_what_would_be_right() {
                 sockets: 60_000,
                 ..good.clone()
             },
-            "60000000 source ports, and an address has 65535",
+            "60000000 source ports, but an address has 65535",
         ),
         (
             Workload {

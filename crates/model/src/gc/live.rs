@@ -1,11 +1,11 @@
-//! What survives old collections, and what that is known from.
+//! What survives old collections, and the source of that figure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Course, Moment, Slope};
 
-/// What a live set is known from, the surest first.
+/// Source of a live set, the most reliable first.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -14,20 +14,20 @@ pub enum LiveSource {
     /// The heap after full collections.
     #[default]
     Full,
-    /// ZGC and Shenandoah: what marks found alive, without what was allocated meanwhile.
+    /// ZGC and Shenandoah: live bytes found by marking, without allocations during the mark.
     Mark,
-    /// The heap after whole cycles of a collector that moves everything concurrently.
+    /// The heap after whole cycles of a concurrent compacting collector.
     Cycle,
     /// CMS: the old generation after a sweep.
     Sweep,
-    /// G1: the heap after some mixed collections; holds what was not worth collecting.
+    /// G1: the heap after some mixed collections; includes garbage that was not worth collecting.
     Mixed,
-    /// G1: the heap after a mark or the next young collection, whichever is less; holds all regions with a live object.
+    /// G1: the heap after a mark or the next young collection, whichever is smaller; includes all regions with a live object.
     Remark,
 }
 
 impl LiveSource {
-    /// As in the document.
+    /// The word in the document.
     pub fn word(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -43,9 +43,9 @@ impl LiveSource {
 /// What survives old collections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveSet {
-    /// What it is known from.
+    /// Source of the figure.
     pub source: LiveSource,
-    /// Collections that it is known from.
+    /// Collections from which it is derived.
     pub samples: u64,
     /// After the last of them.
     pub last_bytes: u64,
@@ -53,9 +53,9 @@ pub struct LiveSet {
     pub min_bytes: u64,
     /// Most.
     pub max_bytes: u64,
-    /// The most that there is room for, where known.
+    /// Its upper limit, where known.
     pub room_bytes: Option<u64>,
-    /// Growth per hour, bytes; null below five steps of the course.
+    /// Growth per hour, bytes; null with fewer than five steps of the course.
     pub bytes_per_hour: Option<Slope>,
     /// The last collection.
     pub last: Moment,

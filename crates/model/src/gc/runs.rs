@@ -1,4 +1,4 @@
-//! Runs of a JVM among each other: which one is shown, and sums over those that are not listed.
+//! Several runs of a JVM: which one is shown, and sums over the runs that are not listed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::{GcReport, Run, Total};
 
 impl GcReport {
-    /// The run that is shown whole.
+    /// The run that is shown in full.
     pub fn longest_run(&self) -> Option<&Run> {
         longest(&self.runs)
     }
 }
 
-/// The run that a log covers the longest time of; the first of equals, such as of logs without a clock.
+/// The run of which the log covers the longest time; the first of several equal ones, as in logs without a clock.
 pub fn longest(runs: &[Run]) -> Option<&Run> {
     let seconds = |run: &Run| run.seconds.unwrap_or(0.0);
     // Of equals `max_by` gives the last.
@@ -20,33 +20,33 @@ pub fn longest(runs: &[Run]) -> Option<&Run> {
     runs.max_by(|a, b| seconds(a).total_cmp(&seconds(b)))
 }
 
-/// Sums over runs that are not listed. What a run does not tell is in none of them.
+/// Sums over runs that are not listed. What a run does not record is in none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSums {
-    /// Time that the log covers, of runs with a clock.
+    /// Time covered by the log, for runs with a clock.
     pub seconds: f64,
     /// Time without pauses.
     pub free_s: f64,
-    /// The time of which that is known: of runs that tell of pauses.
+    /// The time for which that is known: of runs that record pauses.
     pub free_known_s: f64,
     /// Pauses with a duration that do not lie within another.
     pub pauses: Total,
     /// Full collections with a duration; `by_type` has all pauses by name.
     pub full: u64,
-    /// How often memory was out.
+    /// Number of out-of-memory errors.
     pub out_of_memory: u64,
     /// Bytes that the application allocated.
     pub allocated_bytes: u64,
-    /// Time of which that is known.
+    /// Time for which that is known.
     pub allocation_known_s: f64,
     /// Bytes that were promoted.
     pub promoted_bytes: u64,
-    /// Time of which that is known.
+    /// Time for which that is known.
     pub promotion_known_s: f64,
 }
 
 impl RunSums {
-    /// Takes in those of other runs.
+    /// Adds the sums of other runs.
     pub fn add(&mut self, other: &Self) {
         self.seconds += other.seconds;
         self.free_s += other.free_s;

@@ -8,7 +8,7 @@ use super::Moment;
 /// Sizes of objects. Quantiles are within 0.4 %.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sizes {
-    /// How many.
+    /// Number.
     pub count: u64,
     /// Median.
     pub p50_bytes: u64,
@@ -16,6 +16,6 @@ pub struct Sizes {
     pub p90_bytes: u64,
     /// Largest.
     pub largest_bytes: u64,
-    /// The last one that the log tells.
+    /// The last one in the log.
     pub last: Moment,
 }

@@ -1,19 +1,19 @@
-//! What went wrong in a run of a JVM.
+//! Failures in a run of a JVM.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Moment;
 
-/// What went wrong.
+/// Failures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Troubles {
     /// `to-space exhausted`, `to-space overflow`, `Evacuation Failure`.
     pub evacuation_failed: Trouble,
     /// `promotion failed`.
     pub promotion_failed: Trouble,
-    /// Share of the old generation in use as a promotion failed, with what had been promoted by then: the least of all of them;
-    /// null where none failed, or the log does not show.
+    /// Lowest share of the old generation in use when a promotion failed, bytes promoted by then included; null if none
+    /// failed or the log does not show it.
     pub promotion_failed_at: Option<f64>,
     /// `concurrent mode failure`.
     pub concurrent_mode_failure: Trouble,
@@ -25,12 +25,12 @@ pub struct Troubles {
     pub out_of_memory: Trouble,
 }
 
-/// One sort of trouble.
+/// One kind of failure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trouble {
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// Time of the pauses it came in, those within others included.
+    /// Total time of the pauses in which it occurred, those within others included.
     pub total_ms: f64,
     /// The first.
     pub first: Option<Moment>,

@@ -1,7 +1,7 @@
 //! The vocabulary of evidence: every key that a probe yields and a rule reads.
 //!
-//! One list for both sides, so that a rule cannot ask for what nobody reads and a probe cannot rename what
-//! somebody needs. A key is `subject matter.quantity`; its unit and the kind of thing it describes are fixed.
+//! One list for both sides, so that a rule cannot ask for what no probe reads and a probe cannot rename what
+//! a rule needs. A key is `subject matter.quantity`; its unit and the kind of thing it describes are fixed.
 
 #![allow(
     clippy::doc_markdown,

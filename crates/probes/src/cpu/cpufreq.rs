@@ -1,4 +1,4 @@
-//! Frequency of each CPU, who governs it, and how much it prefers performance.
+//! Frequency of each CPU, its governor and its energy preference.
 //!
 //! Source: drivers/cpufreq/cpufreq.c, arch/x86/kernel/cpu/aperfmperf.c, Linux 6.18.
 
@@ -28,13 +28,12 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::CPU_EPP, &keys::CPU_FREQUENCY, &keys::CPU_GOVERNOR],
     derive,
     doc: "\
-The highest frequency is that of one core alone; with all cores busy a processor stays below it by design, \
-and below that again under wide vector code or heat. Some kernels (4.13 to 5.17 on x86) sleep 10 ms per idle \
-CPU while they answer, so the frequency is read at both ends of a window only. An idle CPU's frequency says \
-nothing; look at busy ones. Guests and many cloud machines have no frequency driver at all, and the energy \
-preference exists with intel_pstate and amd_pstate in active mode only. \
-Sources: drivers/cpufreq/cpufreq.c, arch/x86/kernel/cpu/aperfmperf.c of Linux 6.18; \
-Documentation/admin-guide/pm/cpufreq.rst.",
+The maximum frequency is the single-core one; with all cores busy a processor stays below it by design, and lower \
+still with wide vector code or thermal throttling. Some kernels (4.13 to 5.17 on x86) sleep 10 ms per idle CPU when \
+the frequency is read, so it is read at both ends of a window only. The frequency of an idle CPU is meaningless; \
+compare busy ones. Guests and many cloud machines have no frequency driver, and the energy preference exists only with \
+intel_pstate and amd_pstate in active mode. Sources: drivers/cpufreq/cpufreq.c, arch/x86/kernel/cpu/aperfmperf.c of \
+Linux 6.18; Documentation/admin-guide/pm/cpufreq.rst.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -82,7 +81,7 @@ fn positive(number: f64) -> Result<f64, Absence> {
         Ok(number)
     } else {
         Err(Absence::because(
-            "the frequency driver does not report the highest frequency",
+            "the frequency driver does not report the maximum frequency",
         ))
     }
 }
@@ -110,7 +109,7 @@ fn words(window: &Window<'_>, evidence: &mut Evidence, key: &'static Key, patter
 
 fn none(window: &Window<'_>) -> Absence {
     window.unlisted(GOVERNOR).unwrap_or_else(|| {
-        Absence::because("no CPU has a frequency driver, as is usual in a guest")
-            .remedy("ask where the hardware or the hypervisor is managed")
+        Absence::because("no CPU has a frequency driver, which is normal in a guest")
+            .remedy("ask the operator of the hardware or the hypervisor")
     })
 }

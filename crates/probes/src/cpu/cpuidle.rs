@@ -1,4 +1,4 @@
-//! Idle states: which driver, and how long each CPU was in states that take long to leave.
+//! Idle states: the driver, and how long each CPU was in states with a long exit latency.
 //!
 //! Source: drivers/cpuidle/sysfs.c, Linux 6.18.
 
@@ -21,7 +21,7 @@ const DEEP_US: f64 = 10.0;
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "sys-cpuidle",
-    summary: "time of each CPU in idle states that take long to leave",
+    summary: "time of each CPU in deep idle states (long exit latency)",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
@@ -32,10 +32,10 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::CPU_DEEP_IDLE, &keys::CPU_IDLE_DRIVER],
     derive,
     doc: "\
-A request that meets a CPU in a deep state waits for the exit latency first. The time of a state grows when \
-the CPU leaves it, so one long sleep may be booked as a whole at its end. In a guest the states are those of \
-the guest alone: `haltpoll` says 1 us for a halt that costs an exit to the hypervisor and whatever the host's \
-own CPU needs to wake. Sources: drivers/cpuidle/sysfs.c, drivers/cpuidle/cpuidle-haltpoll.c of Linux 6.18; \
+A request that arrives at a CPU in a deep state waits for the exit latency first. The kernel adds the time of a state \
+when the CPU leaves it, so one long sleep may be counted as a whole at its end. In a guest the states are those of the \
+guest only: `haltpoll` reports 1 us for a halt that costs an exit to the hypervisor and the wake-up latency of the \
+host's CPU. Sources: drivers/cpuidle/sysfs.c, drivers/cpuidle/cpuidle-haltpoll.c of Linux 6.18; \
 Documentation/admin-guide/pm/cpuidle.rst.",
 };
 
@@ -52,7 +52,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         evidence.absent(&[&keys::CPU_DEEP_IDLE], &why, TIME);
     }
     for (cpu, Deep { us_per_s, states }) in cpus {
-        // A sleep that began before the window may be booked inside it.
+        // A sleep that began before the window may be counted inside it.
         let share = (us_per_s / 1e6).min(1.0);
         let line = if states.is_empty() {
             format!("no state takes longer than {DEEP_US} us to leave")

@@ -1,4 +1,4 @@
-//! Interrupts of devices, where they may go and do go, and those that CPUs send each other.
+//! Interrupts of devices, their affinity, and inter-processor interrupts.
 //!
 //! Source: kernel/irq/proc.c, arch/x86/kernel/irq.c, arch/arm64/kernel/smp.c, Linux 6.18.
 
@@ -17,8 +17,9 @@ const AFFINITY: &str = "/proc/irq/*/smp_affinity_list";
 const EFFECTIVE: &str = "/proc/irq/*/effective_affinity_list";
 const HINT: &str = "/proc/irq/*/affinity_hint";
 
-/// Virtual devices have no interrupts, and a container mostly has no others.
-const ELSEWHERE: &str = "in a container or network namespace, look from the host of its devices";
+/// Virtual devices have no interrupts, and most containers have no other devices.
+const ELSEWHERE: &str =
+    "in a container or network namespace, run rungwise on the host of its devices";
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
@@ -50,17 +51,16 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-The header of `/proc/interrupts` names the CPUs that are online; with one offline the columns shift. An \
-interrupt without a handler is not shown at all, so a device that is down has none. The effective affinity is \
-the CPU that the chip was last programmed for: after a write to `smp_affinity_list` it follows at the next \
-interrupt only (measured on 6.18), and managed interrupts refuse the write (EIO). A hint of 0 and a hint of all \
-CPUs carry no information. Counters have 32 bits and go round, which is taken into account; where one went back, \
-because the driver asked for its interrupts anew, that interrupt has no rate. A network device is found by its message interrupts, its PCI address, its virtio \
-device or its name, in that order; devices on USB and on the bus of Hyper-V have no rows of their own and are \
-not called unmatched. Function calls between CPUs (`CAL`) are also how RPS wakes another CPU; on x86 \
-TLB shootdowns are among them. \
-Sources: kernel/irq/proc.c, arch/x86/kernel/irq.c, arch/arm64/kernel/smp.c of Linux 6.18; \
-Documentation/core-api/irq/irq-affinity.rst.",
+The header of `/proc/interrupts` names the CPUs that are online; with one offline the columns shift. An interrupt \
+without a handler is not shown at all, so a device that is down has no rows. The effective affinity is the CPU that \
+the interrupt controller was last programmed for: after a write to `smp_affinity_list` it changes at the next \
+interrupt (measured on 6.18), and managed interrupts reject the write (EIO). A hint of 0 and a hint of all CPUs carry \
+no information. Counters have 32 bits and wrap around, which is taken into account; if one went back, because the \
+driver requested its interrupts again, that interrupt has no rate. A network device is found by its message-signalled \
+interrupts, its PCI address, its virtio device or its name, in that order; devices on USB and on the bus of Hyper-V \
+have no rows of their own and do not count as unmatched. RPS also uses function calls between CPUs (`CAL`) to wake \
+another CPU; on x86 they include TLB shootdowns. Sources: kernel/irq/proc.c, arch/x86/kernel/irq.c, \
+arch/arm64/kernel/smp.c of Linux 6.18; Documentation/core-api/irq/irq-affinity.rst.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -103,7 +103,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// Interrupts by what stands before the colon, or why their number is unknown.
+/// Interrupts by the text before the colon, or why their number is unknown.
 type Totals<'a> = BTreeMap<&'a str, Result<Rate, Absence>>;
 
 fn numbered<'t, 'a>(table: &'t Interrupts<'a>) -> impl Iterator<Item = (u32, &'t Interrupt<'a>)> {
@@ -140,7 +140,7 @@ fn names(window: &Window<'_>, last: &Interrupts<'_>, evidence: &mut Evidence) {
     let matched = ownership.matched(&last.rows);
     if matched.is_empty() {
         let why = window.unlisted(ownership::BUS).unwrap_or_else(|| {
-            Absence::because("no network device that is up has hardware of its own below it")
+            Absence::because("no network device that is up has hardware of its own")
                 .remedy(ELSEWHERE)
         });
         evidence.absent(&[&keys::IRQ_UNMATCHED], &why, ownership::BUS);

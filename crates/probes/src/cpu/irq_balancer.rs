@@ -1,4 +1,4 @@
-//! Processes that move interrupts behind everybody's back.
+//! Processes that move interrupts automatically.
 
 use rungwise_formats::task;
 use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
@@ -10,7 +10,7 @@ use crate::{Cost, Probe, Source, Window};
 /// Names of such processes, as the kernel cuts them (15 bytes).
 static BALANCERS: &[&str] = &["irqbalance", "oeaware"];
 
-/// The first kernel thread: who sees it sees the machine's processes.
+/// The first kernel thread: if it is visible, so are the machine's processes.
 const KERNEL: &str = "kthreadd";
 
 /// The probe.
@@ -23,10 +23,10 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::IRQ_BALANCER],
     derive,
     doc: "\
-irqbalance looks every ten seconds and undoes an affinity that was set by hand, unless it was told to leave \
-that interrupt alone; with `--oneshot` it is gone when one looks. oeAware does the same with its interrupt \
-plugin. In a container the host's processes cannot be seen, and then nothing is claimed. \
-Sources: irqbalance(1), fs/proc/array.c of Linux 6.18.",
+irqbalance rebalances every ten seconds and overwrites an affinity that was set by hand, unless it is configured to \
+leave that interrupt alone; with `--oneshot` it has exited by the time of the sample. oeAware does the same with its \
+interrupt plugin. In a container the host's processes are invisible, and the key is absent. Sources: irqbalance(1), \
+fs/proc/array.c of Linux 6.18.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {

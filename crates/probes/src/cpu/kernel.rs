@@ -1,4 +1,4 @@
-//! The kernel: its release, its command line, its clock, CPUs kept out of scheduling, mitigations that cost.
+//! The kernel: its release, its command line, its clock, isolated CPUs, expensive mitigations.
 //!
 //! Source: drivers/base/cpu.c, arch/x86/kernel/cpu/bugs.c, arch/arm64/kernel/proton-pack.c, Linux 6.18.
 
@@ -18,7 +18,7 @@ const VULNERABILITIES: &str = "/sys/devices/system/cpu/vulnerabilities/*";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "kernel",
-    summary: "kernel release, command line, clock, isolated CPUs, mitigations that cost at each system call",
+    summary: "kernel release, command line, clocksource, isolated CPUs, mitigations that slow every system call",
     cost: Cost::Free,
     needs: &[],
     sources: &[
@@ -39,15 +39,14 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Of the mitigations only those count that work at every entry to or exit from the kernel or at every indirect \
-call or return in it: page-table isolation, clearing of buffers, return thunks, retpolines, IBRS and the loops \
-against branch history injection. Enhanced and automatic IBRS, barriers at context switches and what acts \
-only towards guests are left out. A guest shows its own mitigations, not those of the host below it. \
-Sources: arch/x86/kernel/cpu/bugs.c, arch/arm64/kernel/proton-pack.c of Linux 6.18; \
-Documentation/admin-guide/hw-vuln/.",
+Only mitigations count that act on every entry to or exit from the kernel, or on every indirect call or return in it: \
+page-table isolation, buffer clearing, return thunks, retpolines, IBRS and the loops against branch history injection. \
+Enhanced and automatic IBRS, barriers at context switches and mitigations for guests only are excluded. A guest shows \
+its own mitigations, not those of its host. Sources: arch/x86/kernel/cpu/bugs.c, arch/arm64/kernel/proton-pack.c of \
+Linux 6.18; Documentation/admin-guide/hw-vuln/.",
 };
 
-/// Vulnerabilities, and the words of their mitigations that cost at each system call.
+/// Vulnerabilities, and the words of their mitigations that slow every system call.
 static COSTLY: &[(&str, &[&str])] = &[
     ("indirect_target_selection", &["thunks", "Stuffing"]),
     ("mds", &["Clear"]),
@@ -65,7 +64,7 @@ static COSTLY: &[(&str, &[&str])] = &[
     ("tsx_async_abort", &["Clear"]),
 ];
 
-/// What those words stand in without costing at each system call.
+/// Phrases that contain those words but cost nothing at a system call.
 static CHEAP: &[&str] = &[
     "Enhanced IBRS",
     "Enhanced / Automatic IBRS",
@@ -104,7 +103,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// The part of a mitigation that costs at each system call: `Mitigation: Retpolines; IBPB: conditional` has one.
+/// The part of a mitigation that slows every system call: `Mitigation: Retpolines; IBPB: conditional` has one.
 fn cost<'a>(vulnerability: &str, text: &'a str) -> Option<&'a str> {
     let mitigation = text.trim().strip_prefix("Mitigation: ")?;
     let (_, words) = COSTLY.iter().find(|(name, _)| *name == vulnerability)?;

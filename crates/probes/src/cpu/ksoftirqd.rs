@@ -1,4 +1,4 @@
-//! How long each CPU's ksoftirqd ran: soft interrupts that did not fit in where they were raised.
+//! Run time of each CPU's ksoftirqd: softirqs deferred from where they were raised.
 //!
 //! Source: kernel/softirq.c, fs/proc/array.c, Linux 6.18.
 
@@ -8,7 +8,7 @@ use rungwise_model::keys;
 
 use crate::{Cost, Probe, Source, Window};
 
-/// What the kernel tells of each process and kernel thread.
+/// The `stat` file of each process and kernel thread.
 pub(crate) const TASKS: &str = "/proc/*/stat";
 
 /// Seconds per tick of `/proc/PID/stat` (`USER_HZ`).
@@ -24,15 +24,14 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::SOFTIRQ_KSOFTIRQD],
     derive,
     doc: "\
-Soft interrupts run at the end of a hard interrupt; after 10 rounds or 2 ms, or when a real-time task wants \
-the CPU, the rest is left to ksoftirqd, which then competes with ordinary tasks. Time is counted in ticks of \
-10 ms. In a container with a pid namespace of its own kernel threads cannot be seen. \
-Sources: kernel/softirq.c of Linux 6.18.",
+Softirqs run at the end of a hard interrupt; after 10 rounds or 2 ms, or when a real-time task needs the CPU, the rest \
+is deferred to ksoftirqd, which then competes with ordinary tasks. Time is counted in ticks of 10 ms. In a container \
+with its own pid namespace, kernel threads are invisible. Sources: kernel/softirq.c of Linux 6.18.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let mut found = false;
-    let mut why = Absence::because("no ksoftirqd can be seen from here")
+    let mut why = Absence::because("no ksoftirqd is visible from here")
         .remedy("run outside the container, as root");
     for (path, _) in window.matching(TASKS) {
         let cpu = window

@@ -1,7 +1,7 @@
-//! CPUs, interrupts, soft interrupts, NUMA nodes, idle states, the kernel and what lies below it.
+//! CPUs, interrupts, softirqs, NUMA nodes, idle states, the kernel and the hypervisor.
 //!
-//! Each file is one probe, named after its source. What several of them need stands in `topology` (which CPU
-//! is on which node) and `ownership` (which interrupt belongs to which network device).
+//! Each file is one probe, named after its source. Shared code is in `topology` (which CPU is on which node) and
+//! `ownership` (which interrupt belongs to which network device).
 
 pub(crate) mod cpufreq;
 pub(crate) mod cpuidle;
@@ -23,7 +23,7 @@ use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
 
 use crate::{Rate, Window};
 
-/// The words of a file that hold for the whole machine.
+/// The text of a file that applies to the whole machine.
 fn setting(window: &Window<'_>, evidence: &mut Evidence, key: &'static Key, path: &str) {
     match window.text(path) {
         Ok(text) => {
@@ -49,7 +49,7 @@ fn number(window: &Window<'_>, path: &str) -> Result<f64, Absence> {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
         _ => Err(Absence::because(format!(
-            "{path} says '{text}', which is no number"
+            "{path} contains '{text}', which is not a number"
         ))),
     }
 }
@@ -62,7 +62,7 @@ fn no_rate(window: &Window<'_>, path: &str, other: impl Into<String>) -> Absence
     }
 }
 
-/// What a file says that is not what it ought to be.
+/// The reason for a file in an unknown format.
 fn unreadable(path: &str) -> Absence {
-    Absence::because(format!("{path} is not in the form that this tool knows"))
+    Absence::because(format!("{path} has a format that rungwise does not know"))
 }

@@ -1,4 +1,4 @@
-//! NUMA: page allocations that crossed nodes, and what automatic balancing does about it.
+//! NUMA: page allocations that crossed nodes, and the work of automatic balancing.
 //!
 //! Source: mm/vmstat.c, `mm/page_alloc.c` (`zone_statistics`), mm/mprotect.c, Linux 6.18.
 
@@ -15,7 +15,7 @@ const NUMASTAT: &str = "/sys/devices/system/node/node*/numastat";
 const VMSTAT: &str = "/proc/vmstat";
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 
-/// Page allocations below which a share says nothing; our guess: 4 MB in pages of 4 KB.
+/// Page allocations below which a share is meaningless; own guess: 4 MB in pages of 4 KB.
 const FEW: f64 = 1000.0;
 
 /// The probe.
@@ -37,12 +37,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-`other_node` counts pages that this node gave to a process running on another node, at the moment they were \
-allocated: memory that is allocated once and used from afar for hours does not show, and page cache does show \
-although nobody may touch it again. `numa_hint_faults` are the faults that automatic balancing provokes to \
-learn who uses a page. Both are absent without CONFIG_NUMA_BALANCING. Counting can be switched off \
-(vm.numa_stat=0), and then nothing grows. Sources: mm/vmstat.c, mm/page_alloc.c of Linux 6.18; \
-Documentation/admin-guide/numastat.rst.",
+`other_node` counts pages of this node that were allocated by a process running on another node: memory that is \
+allocated once and then used remotely for hours is not counted, but page cache is, even if it is never accessed again. \
+`numa_hint_faults` are the faults that automatic balancing provokes to find out which node uses a page. Hinting faults \
+and migrations are absent without CONFIG_NUMA_BALANCING. With vm.numa_stat=0 the counters do not grow. Sources: \
+mm/vmstat.c, mm/page_alloc.c of Linux 6.18; Documentation/admin-guide/numastat.rst.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -90,7 +89,7 @@ fn other_share(window: &Window<'_>, evidence: &mut Evidence) {
         let all = local.delta + other.delta;
         if all < FEW {
             why = Absence::because(format!(
-                "{all} pages were allocated in the window, too few to tell"
+                "{all} pages were allocated in the window, too few for a share"
             ));
             continue;
         }

@@ -1,8 +1,8 @@
-//! Interrupts of network devices: whose they are, and how often they come.
+//! Interrupts of network devices: their device and their rate.
 //!
-//! The signs of each device are taken from what was read; [`rungwise_host::interrupts`] judges by them, here and where
-//! interrupts are turned. Counters are `unsigned int` per interrupt and CPU (`kstat_irqs` in kernel/irq/, Linux 6.18) and
-//! go round; they go back as well, where a driver asks for its interrupts anew.
+//! The attributes of each device are taken from the capture; [`rungwise_host::interrupts`] matches by them, here and
+//! where a knob sets affinities. Counters are `unsigned int` per interrupt and CPU (`kstat_irqs` in kernel/irq/, Linux
+//! 6.18) and wrap around; they also go back when a driver requests its interrupts again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::{Rate, Window};
 /// The table of interrupts.
 pub(crate) const INTERRUPTS: &str = "/proc/interrupts";
 
-/// What the bus says of a device.
+/// Bus attributes of a device.
 pub(crate) const BUS: &str = "/sys/class/net/*/device/uevent";
 
 /// Whether a device is up.
@@ -24,17 +24,17 @@ pub(crate) const STATE: &str = "/sys/class/net/*/operstate";
 /// Message interrupts of a device on PCI, by number.
 pub(crate) const MESSAGES: &str = "/sys/class/net/*/device/msi_irqs/*";
 
-/// Network device of a virtio device; the file itself does not matter.
+/// Network device of a virtio device; the contents of the file do not matter.
 pub(crate) const VIRTIO: &str = "/sys/bus/virtio/devices/*/net/*/ifindex";
 
-/// More interrupts per second than a CPU takes: own guess, at a microsecond each (entry, acknowledgement, exit). A
-/// counter that would have had to make more to go round went back instead.
+/// More interrupts per second than a CPU can handle: own guess, at a microsecond each (entry, acknowledgement, exit).
+/// If wrapping around would need more, the counter went back instead.
 const MOST_PER_S: f64 = 1e6;
 
 /// Network devices with hardware below them.
 pub(crate) struct Ownership<'a> {
     devices: Devices<'a>,
-    /// Those that are up, on a bus whose devices have interrupts of their own. USB and the bus of Hyper-V are none.
+    /// Those that are up, on a bus whose devices have interrupts of their own: not USB or the bus of Hyper-V.
     expected: BTreeSet<&'a str>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Ownership<'a> {
         })
     }
 
-    /// Devices that are up and ought to have interrupts: whether one of these is theirs.
+    /// Devices that are up and should have interrupts, and whether one of these is theirs.
     pub(crate) fn matched(&self, rows: &[Interrupt<'_>]) -> BTreeMap<&'a str, bool> {
         let owners: BTreeSet<&str> = rows.iter().flat_map(|row| self.owners(row)).collect();
         let expected = self.expected.iter();
@@ -92,10 +92,10 @@ impl<'a> Ownership<'a> {
     }
 }
 
-/// Interrupts per second, of all rows together that `name` calls the same at the last look; why not, where a counter
-/// of them went back. Rows that were not there at every look are left out.
+/// Interrupts per second, summed over all rows with the same `name` in the last sample; the reason, if one of their
+/// counters went back. Rows missing from any sample are omitted.
 ///
-/// A CPU that goes offline takes its column with it, so nothing is known of a window in which one came or went.
+/// A CPU that goes offline takes its column with it, so the rates are unknown for a window in which a CPU came or went.
 pub(crate) fn rates_by<'a, K: Ord>(
     window: &Window<'a>,
     name: impl Fn(&Interrupt<'a>) -> Option<K>,
@@ -108,7 +108,7 @@ pub(crate) fn rates_by<'a, K: Ord>(
             "a CPU came or went during the window, and its counts with it",
         ));
     }
-    // A single look has no rates, and says so.
+    // A single sample has no rates; the reason is set elsewhere.
     window.rates::<()>(INTERRUPTS, |_| BTreeMap::new())?;
     let looks: Vec<(f64, BTreeMap<&str, Interrupt<'a>>)> = texts
         .into_iter()
@@ -128,7 +128,7 @@ pub(crate) fn rates_by<'a, K: Ord>(
         };
         let rate = rate(&course).ok_or_else(|| {
             Absence::because(format!(
-                "the counter of interrupt {tag} went back during the window, as when a driver requests it again"
+                "the counter of interrupt {tag} went back during the window, as happens when a driver requests it again"
             ))
         });
         let sum = match (found.remove(&name), rate) {
@@ -278,6 +278,6 @@ mod tests {
     fn one_look_has_no_rates() {
         let capture = capture(&[[[1, 1], [1, 1]]]);
         let why = rates(&Window::of(&capture)).unwrap_err();
-        assert!(why.reason.contains("both its ends"), "{why:?}");
+        assert!(why.reason.contains("a rate needs two"), "{why:?}");
     }
 }

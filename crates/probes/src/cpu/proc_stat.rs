@@ -1,7 +1,7 @@
-//! Where the time of each CPU went: `/proc/stat`, with the load average beside it.
+//! CPU time of each CPU by state: `/proc/stat`, and the load average.
 //!
-//! A share is the growth of one field over the growth of all of a CPU's fields, so it needs no clock of ours
-//! and is right for a CPU that came online meanwhile. Source: fs/proc/stat.c, kernel/sched/cputime.c, Linux 6.18.
+//! A share is the growth of one field over the growth of all of a CPU's fields, so it needs no clock and is correct for
+//! a CPU that came online meanwhile. Source: fs/proc/stat.c, kernel/sched/cputime.c, Linux 6.18.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const LOADAVG: &str = "/proc/loadavg";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-stat",
-    summary: "where the time of each CPU went, context switches, tasks that want to run",
+    summary: "CPU time by state for each CPU, context switches, runnable tasks",
     cost: Cost::Free,
     needs: &[],
     sources: &[
@@ -45,15 +45,14 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Times are printed in ticks of 1/100 s whatever CONFIG_HZ is, so over a part of a ten second window a share is \
-exact to about 0.3 %. Without CONFIG_IRQ_TIME_ACCOUNTING (most virtual machines, some distributions) softirq \
-is sampled by the timer tick, so short bursts between ticks are booked on what was interrupted, and irq stays \
-0 for ever, which is taken as not known. Softirqs that ksoftirqd runs count as softirq all the same. User time \
-includes niced tasks and guests. Idle and iowait may shrink by some ticks between two looks and are then taken \
-as unchanged; any other field that shrinks makes the CPU unknown. Steal is told by the hypervisor and is 0 \
-where it is missing. A container sees all CPUs of its host here, unless lxcfs stands before it. \
-`procs_running` counts the reader. \
-Sources: fs/proc/stat.c and kernel/sched/cputime.c of Linux 6.18; proc_stat(5).",
+Times are printed in ticks of 1/100 s whatever CONFIG_HZ is, so over a part of a ten-second window a share is exact to \
+about 0.3 %. Without CONFIG_IRQ_TIME_ACCOUNTING (most virtual machines, some distributions) softirq is sampled by the \
+timer tick, so short bursts between ticks are charged to the interrupted code, and irq is always 0, which counts as \
+unknown. Softirqs run by ksoftirqd still count as softirq. User time includes niced tasks and guests. Idle and iowait \
+may decrease by some ticks between two samples and then count as unchanged; if any other field decreases, the CPU's \
+shares are unknown. The hypervisor reports steal; without its support steal is 0. A container sees all CPUs of its \
+host here, unless lxcfs hides them. `procs_running` includes rungwise. Sources: fs/proc/stat.c and \
+kernel/sched/cputime.c of Linux 6.18; proc_stat(5).",
 };
 
 /// A part of a CPU's time.
@@ -86,7 +85,7 @@ fn total(ticks: &Ticks) -> u64 {
     sum(&[busy(ticks), ticks.idle, ticks.iowait, ticks.steal])
 }
 
-/// A stranger's capture may hold any numbers.
+/// An untrusted capture may contain any numbers.
 fn sum(ticks: &[u64]) -> u64 {
     ticks.iter().fold(0, |sum, more| sum.saturating_add(*more))
 }
@@ -153,7 +152,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     node_time(window, &growth, evidence);
 }
 
-/// One look at the file.
+/// One sample of the file.
 struct Look<'a> {
     text: &'a str,
     stat: Stat,
@@ -180,7 +179,7 @@ struct Growth {
 }
 
 impl Growth {
-    /// `None` if the CPU was not online at each look, or nothing is known of its time.
+    /// `None` if the CPU was not online in each sample, or its time is unknown.
     fn of(cpu: usize, looks: &[Look<'_>]) -> Option<Self> {
         let (first, last) = (looks.first()?, looks.last()?);
         let course: Vec<&Ticks> = looks
@@ -249,7 +248,7 @@ fn context_switches(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// Means over all CPUs, and how steady the machine was.
+/// Means over all CPUs, and their variation.
 fn means(growth: &BTreeMap<usize, Growth>, evidence: &mut Evidence) {
     let all: Vec<&Growth> = growth.values().collect();
     let line = format!("mean of {} CPUs", all.len());

@@ -1,6 +1,6 @@
-//! Who waited for which CPU: `/proc/schedstat`, where the kernel has it.
+//! How long tasks waited for each CPU: `/proc/schedstat`, if the kernel has it.
 //!
-//! It tells of all tasks of the machine what `/proc/PID/task/TID/schedstat` tells of one. Source:
+//! It contains for all tasks of the machine what `/proc/PID/task/TID/schedstat` contains for one. Source:
 //! kernel/sched/stats.c and kernel/sched/stats.h (`sched_info_arrive`), Linux 6.18.
 
 use rungwise_formats::schedstat::{self, RunQueue};
@@ -22,12 +22,12 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::CPU_RUN_DELAY, &keys::CPU_RUN_WAIT],
     derive,
     doc: "\
-Nanoseconds that tasks ran on a CPU, nanoseconds that they waited in its queue, and how often one got its turn, \
-kept by the scheduler whatever kernel.sched_schedstats says. The file is there with CONFIG_SCHEDSTATS only, which \
-most distributions set and many small guests do not; then the threads of a process that is named (--pid) tell of \
-themselves. Waits of tasks that wait at the same time add up, and a task throttled by its quota waits as well. A \
-task that moves to another CPU while it waits is counted where it gets its turn. \
-Sources: kernel/sched/stats.c of Linux 6.18; Documentation/scheduler/sched-stats.rst.",
+Nanoseconds that tasks ran on a CPU, nanoseconds that they waited in its run queue, and the number of timeslices, \
+counted by the scheduler regardless of kernel.sched_schedstats. The file exists only with CONFIG_SCHEDSTATS, which \
+most distributions set and many small guests do not; without it, the threads of a given process (--pid) still have \
+their own schedstat. Waits of tasks that wait at the same time add up, and a task throttled by its quota counts as \
+waiting. A task that migrates while it waits is counted on the CPU where it runs. Sources: kernel/sched/stats.c of \
+Linux 6.18; Documentation/scheduler/sched-stats.rst.",
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +78,7 @@ fn tell(evidence: &mut Evidence, cpu: usize, ran: &Rate, waited: &Rate, slices: 
     );
     let origin = || Origin::new(SCHEDSTAT, line.clone());
     let both = ran.delta + waited.delta;
-    // On an idle CPU nobody waited.
+    // On an idle CPU no task waited.
     let share = if both > 0.0 { waited.delta / both } else { 0.0 };
     evidence.number(&keys::CPU_RUN_DELAY, Subject::cpu(cpu), share, origin());
     let each = if slices.delta > 0.0 {
@@ -90,13 +90,13 @@ fn tell(evidence: &mut Evidence, cpu: usize, ran: &Rate, waited: &Rate, slices: 
     enter::number(evidence, key, Subject::cpu(cpu), each, origin());
 }
 
-/// Why the file is not there, and who tells instead.
+/// Why the file is missing, and the alternative.
 fn without(why: Absence) -> Absence {
     if why.reason.starts_with("this kernel has no") {
         return Absence::because(format!(
             "this kernel has no {SCHEDSTAT} (CONFIG_SCHEDSTATS)"
         ))
-        .remedy("name a process to read its threads: --pid PID");
+        .remedy("pass a process to read its threads: --pid PID");
     }
     why
 }

@@ -1,4 +1,4 @@
-//! `NET_RX` soft interrupts: on which CPUs and nodes packets are received.
+//! `NET_RX` softirqs: the CPUs and nodes that receive packets.
 //!
 //! Source: fs/proc/softirqs.c, net/core/dev.c (`net_rx_action`), Linux 6.18.
 
@@ -14,13 +14,13 @@ use crate::{Cost, Probe, Rate, Source, Window};
 
 const SOFTIRQS: &str = "/proc/softirqs";
 
-/// Share of the `NET_RX` soft interrupts above which a CPU counts as receiving; part of the key's meaning.
+/// Share of the `NET_RX` softirqs above which a CPU counts as receiving; part of the key's meaning.
 const RECEIVES: f64 = 0.05;
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-softirqs",
-    summary: "NET_RX soft interrupts by CPU and node, and per hard interrupt",
+    summary: "NET_RX softirqs by CPU and node, and per hard interrupt",
     cost: Cost::Free,
     needs: &[],
     sources: &[
@@ -42,12 +42,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-One count is one run of the handler, which takes up to netdev_budget packets. Loopback, veth and RPS count \
-like hardware, so NET_RX without hard interrupts is traffic inside the host. Counts are those of the whole \
-machine, also inside a network namespace. The table has columns for all CPUs that could ever be there; only \
-those online are kept. Counters have 32 bits and go round, which is taken into account. A part of the window \
-without any NET_RX has no shares and is left out of their course; in a window without any, all are 0. Threaded \
-NAPI and busy polling receive without NET_RX. \
+One count is one run of the handler, which processes up to netdev_budget packets. Loopback, veth and RPS count like \
+hardware, so NET_RX without hard interrupts is traffic inside the host. Counts are those of the whole machine, also \
+inside a network namespace. The table has columns for all possible CPUs; only those online are kept. Counters have 32 \
+bits and wrap around, which is taken into account. A part of the window without any NET_RX has no shares and is \
+omitted from their course; in a window without any, all are 0. Threaded NAPI and busy polling receive without NET_RX. \
 Sources: fs/proc/softirqs.c, net/core/dev.c of Linux 6.18; Documentation/networking/scaling.rst.",
 };
 
@@ -72,7 +71,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     per_irq(window, &all, evidence);
 }
 
-/// `NET_RX` by CPU. The counters have 32 bits and are never reset: one that went back went round, and a share of
+/// `NET_RX` by CPU. The counters have 32 bits and are never reset: one that went back wrapped around, and a share of
 /// all would be wrong without it.
 fn counted(window: &Window<'_>) -> Result<BTreeMap<usize, Rate>, Absence> {
     let counts = |text| softirqs::parse(text, "NET_RX").unwrap_or_default();
@@ -100,7 +99,7 @@ fn counted(window: &Window<'_>) -> Result<BTreeMap<usize, Rate>, Absence> {
     Ok(found)
 }
 
-/// Several rates together.
+/// The sum of several rates.
 struct Sum {
     delta: f64,
     parts: Vec<f64>,
@@ -122,7 +121,7 @@ impl Sum {
         sum
     }
 
-    /// This sum as a share of `all`, of the window and of each part in which there was any; of nothing, 0.
+    /// This sum as a share of `all`, for the window and for each part with any; 0 if there is nothing.
     fn share(&self, all: &Self) -> (f64, Vec<f64>) {
         let parts = self.parts.iter().zip(&all.parts);
         let shares = parts.filter(|(_, all)| **all > 0.0);

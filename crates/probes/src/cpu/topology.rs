@@ -1,6 +1,6 @@
-//! Which CPUs there are, on which NUMA node, with how many threads per core.
+//! CPUs, their NUMA nodes and their threads per core.
 //!
-//! A kernel without NUMA support has no node directory; that is one node in fact, but not told.
+//! A kernel without NUMA support has no node directory; in fact that is one node.
 //! Source: drivers/base/cpu.c, drivers/base/node.c, kernel/cpu.c, Linux 6.18.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::{Cost, Probe, Source, Window};
 pub(crate) const ONLINE: &str = "/sys/devices/system/cpu/online";
 const SMT: &str = "/sys/devices/system/cpu/smt/control";
 
-/// CPUs of each node, for everybody who maps one to the other.
+/// CPUs of each node, for all code that maps one to the other.
 pub(crate) const NODES: &str = "/sys/devices/system/node/node*/cpulist";
 
 /// The probe.
@@ -34,10 +34,9 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-`smt/control` says `notsupported` where the CPU has one thread per core, and `off` only where threads are \
-there and switched off: the two are not the same. A guest is often given one thread per core whatever the \
-hardware has. Nodes without CPUs (memory only, as CXL or HBM) do not count as nodes with CPUs. \
-Sources: drivers/base/cpu.c, drivers/base/node.c, kernel/cpu.c of Linux 6.18; \
+`smt/control` is `notsupported` if the CPU has one thread per core, and `off` only if it has more and they are \
+switched off. A guest often has one thread per core whatever the hardware has. Nodes without CPUs (memory only, such \
+as CXL or HBM) do not count. Sources: drivers/base/cpu.c, drivers/base/node.c, kernel/cpu.c of Linux 6.18; \
 Documentation/ABI/testing/sysfs-devices-system-cpu.",
 };
 

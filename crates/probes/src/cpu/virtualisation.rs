@@ -1,9 +1,8 @@
-//! What lies below and around: a hypervisor, a container.
+//! Hypervisor and container.
 //!
-//! x86 processors carry a flag that every hypervisor sets, so there its absence means bare metal. Elsewhere
-//! the names that the firmware gives have to do. Source: arch/x86/kernel/cpu/hypervisor.c,
-//! drivers/hypervisor, Documentation/ABI/stable/sysfs-hypervisor-xen, Linux 6.18; names as systemd's
-//! src/basic/virt.c knows them.
+//! x86 processors carry a flag that every hypervisor sets, so there its absence means bare metal. Elsewhere the names
+//! in the firmware decide. Source: arch/x86/kernel/cpu/hypervisor.c, drivers/hypervisor,
+//! Documentation/ABI/stable/sysfs-hypervisor-xen, Linux 6.18; names as systemd's src/basic/virt.c knows them.
 
 use rungwise_formats::cpuinfo::{self, CpuInfo};
 use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
@@ -19,10 +18,10 @@ const PRODUCT: &str = "/sys/class/dmi/id/product_name";
 const DEVICE_TREE: &str = "/proc/device-tree/hypervisor/compatible";
 const INIT_CGROUP: &str = "/proc/1/cgroup";
 
-/// Files that container engines leave, and whose they are.
+/// Files that container engines leave, and the engine.
 static MARKS: &[(&str, &str)] = &[("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
 
-/// Parts of the first process's control group, and whose they are.
+/// Parts of the first process's control group, and the engine.
 static GROUPS: &[(&str, &str)] = &[
     ("kubepods", "kubernetes"),
     ("docker", "docker"),
@@ -30,7 +29,7 @@ static GROUPS: &[(&str, &str)] = &[
     ("lxc", "lxc"),
 ];
 
-/// Names in the firmware that tell a guest. Providers that also rent out bare metal are not among them.
+/// Firmware names that identify a guest. Providers that also rent out bare metal are excluded.
 static GUESTS: &[&str] = &[
     "QEMU",
     "KVM",
@@ -71,11 +70,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-On x86 the `hypervisor` flag of the CPU decides. On other platforms a guest is known by its firmware's or \
-device tree's words only, and where neither can be read the answer is unknown. A container shows itself by \
-the files of its engine or by the control group of process 1; with a cgroup namespace of its own and neither \
-Docker nor Podman it may stay hidden. The environment of process 1 would tell more and is not read, since \
-secrets live there. Sources: arch/x86/kernel/cpu/hypervisor.c of Linux 6.18; systemd src/basic/virt.c.",
+On x86 the `hypervisor` flag of the CPU decides. On other platforms only the firmware or the device tree identifies a \
+guest, and if neither can be read the answer is unknown. A container is detected by the files of its engine or by the \
+control group of process 1; with its own cgroup namespace and neither Docker nor Podman it may go undetected. The \
+environment of process 1 would show more, but it is not read because it may contain secrets. Sources: \
+arch/x86/kernel/cpu/hypervisor.c of Linux 6.18; systemd src/basic/virt.c.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {

@@ -1,4 +1,4 @@
-//! What each device received and sent: `/proc/net/dev`, with what needs a speed or interrupts beside it.
+//! What each device received and sent: `/proc/net/dev`, and the keys that need the link speed or interrupts.
 //!
 //! Source: `dev_seq_printf_stats` in net/core/net-procfs.c (Linux 6.18).
 
@@ -19,7 +19,7 @@ const DROPPED: &str = "/sys/class/net/*/statistics/rx_dropped";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-net-dev",
-    summary: "packets and bytes of each device, their size, use of the link, packets per interrupt",
+    summary: "packets and bytes of each device, packet size, link use, packets per interrupt",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
@@ -45,13 +45,13 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-The file lists the devices of one network namespace. Most drivers count packets after hardware merged them \
-(LRO, hardware GRO) and before GRO; sent packets are counted before the device cuts them up (TSO), so a mean \
-size may exceed the MTU. Drivers that fetch their counters from firmware refresh them once a second or so, \
-which shows in the course, hardly in the mean. rx_dropped is taken from /sys, since the column of this file adds \
-the packets that the device missed; it also counts frames of protocols and VLANs that nobody wanted. Packets \
-per interrupt needs interrupts that could be matched to the device; a device that is polled has few. Sources: \
-net/core/net-procfs.c of Linux 6.18; Documentation/networking/statistics.rst.",
+The file lists the devices of one network namespace. Most drivers count packets after hardware merged them (LRO, \
+hardware GRO) and before GRO; sent packets are counted before the device segments them (TSO), so a mean size may \
+exceed the MTU. Drivers that read their counters from firmware refresh them about once a second, which affects the \
+course but hardly the mean. rx_dropped is read from /sys, since the column of this file adds the packets that the \
+device missed; it also counts frames of protocols and VLANs that nothing on the host handles. Packets per interrupt \
+need interrupts that could be matched to the device; a polled device has few. Sources: net/core/net-procfs.c of Linux \
+6.18; Documentation/networking/statistics.rst.",
 };
 
 type Column = fn(&Device) -> u64;
@@ -133,7 +133,7 @@ fn dropped(window: &Window<'_>, device: &str, evidence: &mut Evidence) {
     match rate.map(|mut rates| rates.remove(&())) {
         Ok(Some(rate)) => enter::rate(evidence, key, subject, &rate, 1.0, &path),
         Ok(None) => {
-            let why = Absence::because("it was set back, or the device is new");
+            let why = Absence::because("the counter was reset, or the device is new");
             enter::absent(evidence, key, subject, why, Origin::new(path, ""));
         }
         Err(why) => enter::absent(evidence, key, subject, why, Origin::new(path, "")),

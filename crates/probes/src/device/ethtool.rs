@@ -1,7 +1,7 @@
-//! Driver, features, rings, moderation and receive side scaling of each device, as ethtool tells them.
+//! Driver, features, rings, moderation and receive side scaling of each device, from ethtool.
 //!
-//! What a driver does not have or does not tell is absent for that device, with the kernel's error as the
-//! reason. Source: net/ethtool/ (Linux 6.18).
+//! What a driver lacks or does not report is absent for that device, with the kernel's error as the reason. Source:
+//! net/ethtool/ (Linux 6.18).
 
 use std::collections::BTreeSet;
 
@@ -33,11 +33,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-veth has neither ring, moderation nor indirection table; virtio_net has a ring and moderation only where the \
-hypervisor offers them. GRO `on (fixed)` cannot be switched off. The number of different queues in the \
-indirection table is how many queues receive what RSS spreads, whatever the number of queues: the 82599 has \
-64 queues and a table whose entries end at 15. Drivers report a coalescing time of 0 both for none and for \
-adaptive, so the two are to be read together. Sources: net/ethtool/ of Linux 6.18; ethtool(8).",
+veth has neither ring, moderation nor indirection table; virtio_net has a ring and moderation only if the hypervisor \
+offers them. GRO `on (fixed)` cannot be switched off. RSS spreads packets over the distinct queues in the indirection \
+table, whatever the number of queues: the 82599 has 64 queues and a table whose entries end at 15. Drivers report a \
+coalescing time of 0 both for none and for adaptive, so read both values together. Sources: net/ethtool/ of Linux \
+6.18; ethtool(8).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -57,14 +57,14 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     enter::unless_told(evidence, PROBE.yields, &none, "ethtool");
 }
 
-/// One device, being told.
+/// One device while its keys are added.
 struct Told<'t> {
     device: &'t NetDevice,
     evidence: &'t mut Evidence,
 }
 
 impl Told<'_> {
-    /// Enters a number, or that this part is not there.
+    /// Adds a number, or why this part is missing.
     fn number(&mut self, key: &'static Key, part: Part, value: Option<f64>, line: String) {
         let subject = Subject::device(&self.device.name);
         let value = value.ok_or_else(|| self.refusal(part));
@@ -79,7 +79,7 @@ impl Told<'_> {
         enter::text(self.evidence, key, subject, value, origin);
     }
 
-    /// Why a part is not there.
+    /// Why a part is missing.
     fn refusal(&self, part: Part) -> Absence {
         match self.device.refused.get(part.name).map(String::as_str) {
             Some("EPERM" | "EACCES") => {
@@ -87,7 +87,7 @@ impl Told<'_> {
             }
             Some("EOPNOTSUPP") => Absence::because(format!("the device has no {}", part.said)),
             Some(other) => Absence::because(format!("{}: {other}", part.said)),
-            // Hash fields are not asked for where there is nothing to hash for.
+            // Hash fields are not queried if there is nothing to hash for.
             None if part.name == HASH.name && self.device.rss.is_none() => self.refusal(RSS),
             None => Absence::because(format!("the driver reports no {}", part.said)),
         }
@@ -103,7 +103,7 @@ impl Told<'_> {
     }
 
     fn gro(&mut self) {
-        // `generic-receive-offload` in the words of ethtool(8).
+        // `generic-receive-offload` in ethtool(8).
         let word = self.device.features.get("rx-gro").map(|state| match state {
             (true, false) => "on",
             (true, true) => "on (fixed)",
@@ -173,12 +173,12 @@ impl Told<'_> {
     }
 }
 
-/// A part of what ethtool tells.
+/// A part of the output of ethtool.
 #[derive(Clone, Copy)]
 struct Part {
     /// Its name among refusals.
     name: &'static str,
-    /// What people call it.
+    /// Its common name.
     said: &'static str,
     /// The option that prints it.
     option: &'static str,
@@ -196,7 +196,7 @@ impl Part {
 
 const CHANNELS: Part = Part::new("channels", "channels", "-l");
 const COALESCE: Part = Part::new("coalesce", "interrupt moderation", "-c");
-const DRIVER: Part = Part::new("driver", "driver that names itself", "-i");
+const DRIVER: Part = Part::new("driver", "driver name", "-i");
 const FEATURES: Part = Part::new("features", "such feature", "-k");
 const HASH: Part = Part::new("hash fields", "hash fields", "-n");
 const RING: Part = Part::new("ring", "ring", "-g");

@@ -1,4 +1,4 @@
-//! Features of each device, one reading each: no rule reads them here, but `compare` tells where two hosts differ.
+//! Features of each device, one reading each: no rule reads them, but `compare` shows where two hosts differ.
 //!
 //! Source: `ETHTOOL_MSG_FEATURES_GET`, net/ethtool/features.c (Linux 6.18).
 

@@ -1,4 +1,4 @@
-//! What each device is: `/sys/class/net`, with what rtnetlink knows beside it.
+//! Identity of each device: `/sys/class/net` and rtnetlink.
 //!
 //! rtnetlink names the kind of a virtual device (`IFLA_INFO_KIND`); without it, the device's `uevent` names the
 //! more common ones. Sources: net/core/net-sysfs.c, net/core/rtnetlink.c (Linux 6.18).
@@ -20,15 +20,15 @@ const MTU: &str = "/sys/class/net/*/mtu";
 const NODE: &str = "/sys/class/net/*/device/numa_node";
 const RX_QUEUES: &str = "/sys/class/net/*/queues/rx-*/rps_cpus";
 const STATE: &str = "/sys/class/net/*/operstate";
-/// A file that every transmit queue has, whatever it says.
+/// A file that every transmit queue has, whatever its contents.
 pub(super) const TX_QUEUES: &str = "/sys/class/net/*/queues/tx-*/tx_timeout";
 const TYPE: &str = "/sys/class/net/*/type";
 const UEVENT: &str = "/sys/class/net/*/uevent";
 
-/// Kinds of tunnels whose datagrams the kernel merges, so that GRO pays for them though all is UDP.
+/// Kinds of tunnels whose datagrams the kernel merges, so that GRO helps although all traffic is UDP.
 const MERGING: &[&str] = &["geneve", "vxlan", "wireguard"];
 
-/// What people call a kind of rtnetlink; all others are virtual.
+/// Common names of rtnetlink kinds; all others are virtual.
 const KINDS: &[(&str, &[&str])] = &[
     ("bond", &["bond", "team"]),
     ("bridge", &["bridge", "openvswitch"]),
@@ -90,12 +90,12 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-A device counts as hardware if it has a bus behind it, a paravirtual one included. The speed of a virtual \
-device is a fiction (veth and bridge say 10000) or absent. Firmware that does not know says NUMA node -1: \
-absent, not node 0; a virtio device has none of its own. `operstate` is `unknown` for drivers that cannot see a \
-carrier, and such a device is up; one without its carrier is `down` or `lowerlayerdown`. Queues are those in \
-use, as the stack sees them; how many a driver offers is told by ethtool. Sources: net/core/net-sysfs.c, \
-net/core/rtnetlink.c of Linux 6.18; Documentation/ABI/testing/sysfs-class-net.",
+A device counts as hardware if it is on a bus, including a paravirtual one. The speed of a virtual device is \
+fictitious (veth and bridge report 10000) or absent. NUMA node -1 means that the firmware does not report it: the key \
+is absent, not node 0; a virtio device has no node of its own. `operstate` is `unknown` for drivers that cannot detect \
+a carrier, and such a device is up; a device without carrier is `down` or `lowerlayerdown`. Queues are those in use by \
+the network stack; ethtool reports how many a driver supports. Sources: net/core/net-sysfs.c, net/core/rtnetlink.c of \
+Linux 6.18; Documentation/ABI/testing/sysfs-class-net.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -134,7 +134,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     enter::unless_told(evidence, PROBE.yields, &none, NETLINK);
 }
 
-/// Bytes per second that the link carries in one direction, and what the file says.
+/// Bytes per second that the link carries in one direction, and the text of the file.
 pub(super) fn speed<'a>(window: &Window<'a>, device: &str) -> Result<(f64, &'a str), Absence> {
     let untold = || Absence::none("the device reports no link speed");
     let path = SPEED.replace('*', device);
@@ -165,12 +165,12 @@ impl<'a> One<'_, 'a> {
         Ok((path, text))
     }
 
-    /// A number of a file, and where it stands.
+    /// A number of a file, and its path.
     fn number(&self, pattern: &str) -> Result<(f64, Origin), Absence> {
         let (path, text) = self.text(pattern)?;
-        let number: i64 = text
-            .parse()
-            .map_err(|_| Absence::because(format!("{path} says '{text}', which is no number")))?;
+        let number: i64 = text.parse().map_err(|_| {
+            Absence::because(format!("{path} contains '{text}', which is not a number"))
+        })?;
         Ok((number as f64, Origin::new(path, text)))
     }
 
@@ -186,7 +186,7 @@ impl<'a> One<'_, 'a> {
             .unwrap_or_default()
     }
 
-    /// What it is, in the words of the key, and why.
+    /// Its kind as in the key, and why.
     fn called(&self, kind: &str) -> (&'static str, String) {
         // ARPHRD_LOOPBACK of include/uapi/linux/if_arp.h.
         if self.name == "lo" || self.text(TYPE).is_ok_and(|(_, text)| text == "772") {
@@ -289,7 +289,7 @@ impl<'a> One<'_, 'a> {
                     Ok(shown as f64),
                     Origin::new(pattern, format!("{shown} queues")),
                 ),
-                // With the stack's own view hidden: how many it has room for.
+                // If the stack's own view is hidden: the number allocated.
                 Some(told) if told > 0 => (
                     Ok(f64::from(told)),
                     Origin::new(NETLINK, format!("{told} queues")),

@@ -1,8 +1,8 @@
-//! Packets that a device had no buffer for, in whatever way its driver counts them.
+//! Packets for which a device had no buffer, however its driver counts them.
 //!
-//! The kernel has counters of its own for that, which not every driver fills; many count the same loss once
-//! more among their statistics. So the largest of all counters of this meaning is taken, never their sum.
-//! Sources: Documentation/networking/statistics.rst, the drivers of Linux 6.18.
+//! The kernel has its own counters for these, which not every driver fills; many drivers count the same loss again in
+//! their statistics. So the largest of these counters is used, never their sum. Sources:
+//! Documentation/networking/statistics.rst, the drivers of Linux 6.18.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const STATISTICS: &[&str] = &[
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "rx-missed",
-    summary: "packets that a device had no buffer for",
+    summary: "packets for which a device had no buffer",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
@@ -36,11 +36,11 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::DEVICE_MISSED, &keys::DEVICE_MISSED_SHARE],
     derive,
     doc: "\
-Read are rx_missed_errors and rx_fifo_errors of the kernel, and of the driver's statistics those called \
-rx_missed*, rx_no_buffer*, rx_fifo*, rx_no_dma_resources*, *out_of_buffer and *hw_drop_overruns, per queue or in \
-all. A name stands for one way to count; where several grew, the largest is told. rx_dropped is not among \
-them: it also counts frames without a receiver. The share is that of packets missed in packets missed and \
-received. Sources: Documentation/networking/statistics.rst and the drivers of Linux 6.18.",
+The probe reads rx_missed_errors and rx_fifo_errors of the kernel, and of the driver's statistics rx_missed*, \
+rx_no_buffer*, rx_fifo*, rx_no_dma_resources*, *out_of_buffer and *hw_drop_overruns, per queue or in total. Different \
+names may count the same packets; if several grew, the largest is reported. rx_dropped is excluded: it also counts \
+frames that no protocol handles. The share is missed packets divided by missed and received packets. Sources: \
+Documentation/networking/statistics.rst and the drivers of Linux 6.18.",
 };
 
 /// Whether a statistic of a driver counts packets for which there was no buffer.
@@ -55,7 +55,7 @@ fn counts_missed(name: &str) -> bool {
     begins.iter().any(|begin| name.starts_with(begin)) || ends.iter().any(|end| name.ends_with(end))
 }
 
-/// A name with the number of a queue taken out: counters of one name add up.
+/// A name without its queue number: counters of one name add up.
 fn family(name: &str) -> String {
     name.split(|c: char| c.is_ascii_digit())
         .filter(|part| !part.is_empty())
@@ -88,7 +88,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             .iter()
             .filter(|((of, _), _)| of == device)
             .map(|((_, name), rate)| (format!("ethtool -S {device}: {name}"), rate.clone()));
-        // The kernel's own comes first, and is told where none is larger.
+        // The kernel's own counter comes first, and is reported if none is larger.
         let largest = of_kernel.chain(of_driver).reduce(|largest, other| {
             if other.1.delta > largest.1.delta {
                 other
@@ -102,7 +102,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
     let none = window
         .unlisted(STATISTICS[0])
-        .unwrap_or_else(|| Absence::because("no device counts packets that it missed"));
+        .unwrap_or_else(|| Absence::because("no device counts missed packets"));
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
 
@@ -126,7 +126,7 @@ fn told_of(device: &str, source: &str, missed: &Rate, packets: &Rate, evidence: 
     );
 }
 
-/// Rates of what drivers count, by device and name; empty where drivers tell nothing.
+/// Rates of what drivers count, by device and name; empty if drivers report nothing.
 fn told<'a>(window: &Window<'a>) -> BTreeMap<(&'a str, String), Rate> {
     let rates = window.answer_rates("devices", |answer| {
         let mut counters = BTreeMap::new();

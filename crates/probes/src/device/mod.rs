@@ -1,4 +1,4 @@
-//! Network devices: counters, queues, steering, rings, features, and what each CPU takes from them.
+//! Network devices: counters, queues, steering, rings, features, and the packets that each CPU takes from them.
 //!
 //! Each file is one probe, named after its source.
 
@@ -20,10 +20,10 @@ use rungwise_model::kernel::{Answer, NetDevice};
 use crate::Window;
 use crate::window::misplaced;
 
-/// What is cited for what rtnetlink and ethtool tell.
+/// Source cited for rtnetlink and ethtool.
 const NETLINK: &str = "rtnetlink and ethtool";
 
-/// Devices at the last look.
+/// Devices in the last full sample.
 fn devices<'a>(window: &Window<'a>) -> Result<&'a [NetDevice], Absence> {
     match window.answer("devices")? {
         Answer::Devices(devices) => Ok(devices),

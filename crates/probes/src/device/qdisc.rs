@@ -1,7 +1,7 @@
-//! Queueing disciplines: what stands at the root of each device, and what it dropped.
+//! Queueing disciplines: the root of each device, and its drops.
 //!
-//! A discipline passes the drops of those below it on to itself (`mq` sums them up when it is asked), so the root
-//! alone tells all. Sources: `net/sched/sch_api.c`, `net/sched/sch_mq.c` (Linux 6.18).
+//! A discipline includes the drops of those below it (`mq` sums them when it is read), so the root alone is enough.
+//! Sources: `net/sched/sch_api.c`, `net/sched/sch_mq.c` (Linux 6.18).
 
 use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
 use rungwise_model::kernel::{Answer, Qdisc, Question};
@@ -15,7 +15,7 @@ const SOURCE: &str = "rtnetlink (tc -s qdisc)";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "qdisc",
-    summary: "queueing discipline at the root of each device: packets that wait, packets dropped, packets held back",
+    summary: "root queueing discipline of each device: packets queued, dropped and delayed",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[Source::ask(Question::Qdiscs, When::Each)],
@@ -30,12 +30,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-The counters of the root hold those of everything below it. Devices without a queue (`noqueue`: veth, loopback, \
-bridges) have no lock there and drop nothing. A discipline that was replaced during the window counts from 0 \
-and is absent. The counters of drops and overlimits have 32 bits and may go round. Backlog and overlimits of the root \
-are those of the whole tree. A `tbf` reports the rate that it is configured for; the rates of `htb` belong to its classes \
-and are not read. Sources: net/sched/sch_api.c and sch_mq.c of Linux 6.18; \
-tc(8).",
+The counters of the root include everything below it. Devices without a queue (`noqueue`: veth, loopback, bridges) \
+take no lock and drop nothing. A discipline that was replaced during the window counts from 0 and is absent. The \
+counters of drops and overlimits have 32 bits and may wrap around. Backlog and overlimits of the root are those of the \
+whole tree. A `tbf` reports the rate that it is configured for; the rates of `htb` belong to its classes and are not \
+read. Sources: net/sched/sch_api.c and sch_mq.c of Linux 6.18; tc(8).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -62,11 +61,11 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let course = course(&looks, root);
         tell_course(&course, &subject, evidence);
     }
-    let none = Absence::because("no device has a queueing discipline for two looks");
+    let none = Absence::because("no device has the same queueing discipline in two samples");
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
 
-/// The rate that it is configured for.
+/// Its configured rate.
 fn tell_rate(root: &Qdisc, subject: &Subject, evidence: &mut Evidence) {
     let rate = root.rate.map(|rate| rate as f64);
     let why = || {
@@ -80,7 +79,7 @@ fn tell_rate(root: &Qdisc, subject: &Subject, evidence: &mut Evidence) {
     enter::number(evidence, &keys::QDISC_RATE, subject.clone(), rate, origin);
 }
 
-/// What it did between the looks.
+/// Its counters over the full samples.
 fn tell_course(course: &[(f64, &Qdisc)], subject: &Subject, evidence: &mut Evidence) {
     let backlog: Vec<f64> = course
         .iter()
@@ -151,7 +150,7 @@ fn absent(evidence: &mut Evidence, key: &'static Key, subject: &Subject, why: Ab
     enter::absent(evidence, key, subject.clone(), why, origin);
 }
 
-/// This discipline at each look that has it: another one in its place counts from 0.
+/// This discipline in each full sample that has it: a replacement counts from 0.
 fn course<'a>(looks: &[(f64, &'a [Qdisc])], root: &Qdisc) -> Vec<(f64, &'a Qdisc)> {
     let is_it = |other: &&Qdisc| {
         (&other.device, &other.kind, &other.handle) == (&root.device, &root.kind, &root.handle)

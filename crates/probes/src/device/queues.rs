@@ -1,4 +1,4 @@
-//! How a device deals packets to its queues, by whatever names its driver counts them (`ethtool -S`).
+//! How a device distributes packets over its queues, from the driver's own counters (`ethtool -S`).
 
 use std::collections::BTreeMap;
 
@@ -22,10 +22,10 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::QUEUE_PACKETS, &keys::QUEUE_SHARE],
     derive,
     doc: "\
-Queues are `eth0:rx-3` and `eth0:tx-3`; a share is that of all queues of the same direction, and there is none \
-where no packet came. Names of some twenty drivers are known; what a driver counts under another name, or not \
-at all, is absent. virtio_net stopped telling packets here with Linux 6.10, veth and vmxnet3 never did. \
-Counters of queues that are no longer in use may still be listed. Sources: the drivers of Linux 6.18.",
+Queues are `eth0:rx-3` and `eth0:tx-3`; a share is of all queues of the same direction, and absent without packets. \
+The probe knows the counter names of some twenty drivers; other names are absent. virtio_net no longer reports \
+packets here since Linux 6.10; veth and vmxnet3 never did. Counters of unused queues may still be listed. Sources: \
+the drivers of Linux 6.18.",
 };
 
 type Queue<'a> = (&'a str, Direction, u32);
@@ -44,9 +44,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         tell(device, *direction, *number, rate, total, evidence);
     }
     let none = Absence::because(if rates.is_empty() {
-        "no driver counts the packets of its queues by a name that is known"
+        "no driver reports packets per queue under a known name"
     } else {
-        "no queue had a packet in this window"
+        "no queue had packets in this window"
     });
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
@@ -77,7 +77,7 @@ fn tell(
         Ok(rate.delta / total)
     } else {
         Err(Absence::because(format!(
-            "no {direction} packet in this window"
+            "no {direction} packets in this window"
         )))
     };
     let line = format!("{} of {total} on all {direction} queues", rate.line());
@@ -104,7 +104,7 @@ fn counters(answer: &Answer) -> BTreeMap<Queue<'_>, f64> {
     counters
 }
 
-/// A device has no queue beyond those it has room for: a number that is larger is something else.
+/// A device has no queue beyond those allocated: a larger number is something else.
 fn has(device: &NetDevice, direction: Direction, queue: u32) -> bool {
     let room = match direction {
         Direction::Rx => device.num_rx_queues,

@@ -1,4 +1,4 @@
-//! What each CPU took from devices and from its backlog: `/proc/net/softnet_stat`.
+//! Packets that each CPU took from devices and from its backlog: `/proc/net/softnet_stat`.
 //!
 //! Source: `softnet_seq_show` in net/core/net-procfs.c (Linux 6.18).
 
@@ -17,7 +17,7 @@ const STAT: &str = "/proc/net/softnet_stat";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "softnet-stat",
-    summary: "packets that each CPU took, dropped from its backlog or left over",
+    summary: "packets that each CPU processed, dropped from its backlog or left over",
     cost: Cost::Free,
     needs: &[],
     sources: &[Source::each(STAT), Source::once(topology::ONLINE)],
@@ -31,15 +31,15 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-The counters are those of a CPU for the whole machine, in a network namespace as well. Since 5.10 a row names \
-its CPU; before, the rows are the CPUs online in their order. Counters have 32 bits: at a million packets a \
-second they go round every 72 minutes, which is taken into account. `processed` also counts packets of veth and \
-loopback, which come through the backlog, and a packet that RPS sends to another CPU counts on that one only. A \
-squeeze is a round of polling that ended by netdev_budget or netdev_budget_usecs with packets left: a few an \
-hour mean nothing. Source: net/core/net-procfs.c, net/core/dev.c of Linux 6.18.",
+The counters are per CPU of the whole machine, also in a network namespace. Since 5.10 a row contains its CPU number; \
+before, the rows are the online CPUs in order. Counters have 32 bits: at a million packets per second they wrap \
+around every 72 minutes, which is taken into account. `processed` also counts packets of veth and loopback, which \
+pass through the backlog; a packet that RPS sends to another CPU counts on that CPU only. A squeeze is a polling \
+round that ran out of netdev_budget or netdev_budget_usecs with packets left: a few per hour are harmless. Source: \
+net/core/net-procfs.c, net/core/dev.c of Linux 6.18.",
 };
 
-/// Rows by CPU at one look.
+/// Rows by CPU in one full sample.
 type Look = (f64, BTreeMap<usize, Row>);
 
 type Column = fn(&Row) -> Option<u32>;
@@ -66,8 +66,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         Err(why) => return evidence.absent(PROBE.yields, &why, STAT),
     };
     let untold = if looks.len() < 2 {
-        Absence::because("it was read once, and a rate needs both ends of its window")
-            .remedy("look for some seconds: --for 10s")
+        Absence::because("it was read once, and a rate needs two samples")
+            .remedy("observe for some seconds: --for 10s")
     } else {
         Absence::because("this kernel has no such column")
     };
@@ -112,16 +112,16 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     enter::unless_told(evidence, PROBE.yields, &untold, STAT);
 }
 
-/// All looks.
+/// All full samples.
 fn looks(window: &Window<'_>) -> Result<Vec<Look>, Absence> {
     let texts = window.texts(STAT)?;
-    // Needed by kernels that do not name the CPUs only.
+    // Needed only for kernels whose rows do not name the CPU.
     let online = topology::online(window);
     texts
         .into_iter()
         .map(|(at, text)| {
             let rows = softnet::parse(text).ok_or_else(|| {
-                Absence::because(format!("{STAT} is not in the form that this tool knows"))
+                Absence::because(format!("{STAT} has a format that rungwise does not know"))
             })?;
             let cpus: Vec<usize> = match &online {
                 _ if rows.iter().all(|row| row.cpu.is_some()) => {
@@ -130,7 +130,7 @@ fn looks(window: &Window<'_>) -> Result<Vec<Look>, Absence> {
                 Ok(online) if online.len() == rows.len() => online.iter().copied().collect(),
                 Ok(_) => {
                     return Err(Absence::because(
-                        "rows do not name their CPU, and their number is not that of the CPUs online",
+                        "rows do not name their CPU, and their number differs from that of the online CPUs",
                     ));
                 }
                 Err(why) => return Err(why.clone()),

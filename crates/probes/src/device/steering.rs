@@ -1,4 +1,4 @@
-//! Which CPUs the stack spreads packets over: masks of RPS and XPS below `/sys/class/net/DEV/queues`.
+//! CPUs over which the stack spreads packets: RPS and XPS masks below `/sys/class/net/DEV/queues`.
 //!
 //! Source: net/core/net-sysfs.c (Linux 6.18); Documentation/networking/scaling.rst.
 
@@ -18,12 +18,12 @@ const XPS: &str = "/sys/class/net/*/queues/tx-*/xps_cpus";
 const XPS_RXQS: &str = "/sys/class/net/*/queues/tx-*/xps_rxqs";
 
 /// Why a device shows no XPS.
-const SINGLE: &str = "the device has a single transmit queue, or the kernel no XPS";
+const SINGLE: &str = "the device has a single transmit queue, or the kernel lacks XPS";
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "queue-steering",
-    summary: "CPUs that RPS and XPS spread the packets of each device over",
+    summary: "CPUs over which RPS and XPS spread the packets of each device",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
@@ -41,10 +41,10 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-A mask of 0 is no steering: RPS leaves the packet on the CPU that took the interrupt, and without XPS the flow's \
-hash picks the transmit queue. Where a queue names receive queues (`xps_rxqs`), these go before the CPUs. Some drivers (ixgbe, i40e, mlx5) set XPS themselves. A device with a single \
-transmit queue has no XPS: its file cannot even be read. Sources: net/core/net-sysfs.c of Linux 6.18; \
-Documentation/networking/scaling.rst.",
+A mask of 0 means no steering: the packet stays on the CPU that took the interrupt (RPS), and the flow hash selects \
+the transmit queue (XPS). If a queue lists receive queues (`xps_rxqs`), they take precedence over the CPUs. Some \
+drivers (ixgbe, i40e, mlx5) set XPS themselves. A device with a single transmit queue has no XPS: its file cannot be \
+read. Sources: net/core/net-sysfs.c of Linux 6.18; Documentation/networking/scaling.rst.",
 };
 
 /// Masks of the queues of one device, by number of the queue: bits are CPUs, or receive queues.
@@ -83,7 +83,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let single = Absence::because(SINGLE);
         enter::unless_told(evidence, &[&keys::XPS_MASK], &single, XPS);
         let old = Absence::because(
-            "no device has several transmit queues, or the kernel knows no receive queues for XPS (before Linux 4.18)",
+            "no device has several transmit queues, or the kernel lacks xps_rxqs (before Linux 4.18)",
         );
         enter::unless_told(evidence, &[&keys::XPS_RXQS], &old, XPS_RXQS);
     }
@@ -110,7 +110,7 @@ fn each(
     }
 }
 
-/// Masks by device; a text that is no mask is left out.
+/// Masks by device; a text that is not a mask is omitted.
 fn masks<'a>(window: &Window<'a>, pattern: &str) -> BTreeMap<&'a str, Masks> {
     let mut masks: BTreeMap<&str, Masks> = BTreeMap::new();
     for (path, stars) in window.matching(pattern) {

@@ -1,8 +1,8 @@
-//! `/proc/diskstats`: requests, their size and their time, the length of the queue.
+//! `/proc/diskstats`: requests, their size and latency, queue length.
 //!
-//! The mean queue is the growth of "milliseconds times requests under way" over the window, the mean time is the
-//! growth of all their milliseconds over their number: what iostat prints as aqu-sz and await.
-//! Source: Documentation/admin-guide/iostats.rst, block/genhd.c, Linux 6.18.
+//! The mean queue is the growth of "milliseconds times requests in flight" divided by the window, the mean time is the
+//! growth of their total milliseconds divided by their number: aqu-sz and await of iostat. Source:
+//! Documentation/admin-guide/iostats.rst, block/genhd.c, Linux 6.18.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{Cost, Probe, Rate, Source, Window, enter};
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-diskstats",
-    summary: "requests of each disk, their size and time, the length of its queue",
+    summary: "requests of each disk, their size and latency, queue length",
     cost: Cost::Free,
     needs: &[],
     sources: &[Source::each(STATS), Source::once(SCHEDULERS)],
@@ -33,14 +33,13 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Whole disks that were ever used; partitions are left out, loop and RAM devices too until somebody uses them. A \
-device on top of others (dm-0, md0) counts the same requests once more. `busy` near 100 % says that a request was \
-always under way, not that the disk can do no more: an SSD serves many at a time. The mean time holds reads and \
-writes alike, from submission to completion, time in the scheduler included; discards are left out. \
-Flushes, which fsync waits for, are counted from Linux 5.5 on, for devices that have a cache to flush. \
-Since Linux 5.0 `busy` is sampled by the tick where requests are short, so it is coarse in a short window. The \
-times are 32 bits wide; where one turns over in the window, its key is absent. \
-Sources: Documentation/admin-guide/iostats.rst, block/blk-core.c of Linux 6.18; iostat(1).",
+Whole disks that have been used since boot; partitions and unused loop and RAM devices are excluded. A device on top \
+of others (dm-0, md0) counts the same requests again. `busy` near 100 % means that a request was always in flight, not \
+that the disk is saturated: an SSD serves many at a time. The mean time covers reads and writes from submission to \
+completion, including time in the scheduler, but not discards. Flushes, which fsync waits for, are counted from Linux \
+5.5 on, for devices with a cache to flush. Since Linux 5.0 `busy` is sampled by the tick if requests are short, so it \
+is coarse in a short window. The times are 32 bits wide; if one overflows in the window, its key is absent. Sources: \
+Documentation/admin-guide/iostats.rst, block/blk-core.c of Linux 6.18; iostat(1).",
 };
 
 /// Sectors are 512 bytes here, whatever the disk says.
@@ -97,7 +96,7 @@ fn of_disk(evidence: &mut Evidence, disk: &str, rates: &Counters<'_>) {
             };
             put(evidence, key, subject(), (rate, unit), (STATS, name));
         } else {
-            let why = Absence::because("the counter turned over, or the disk is new");
+            let why = Absence::because("the counter overflowed, or the disk is new");
             enter::absent(evidence, key, subject(), why, Origin::new(STATS, ""));
         }
     }
@@ -136,7 +135,7 @@ fn of_disk(evidence: &mut Evidence, disk: &str, rates: &Counters<'_>) {
     sequential(evidence, disk, rate(Count::ReadsMerged), rate(Count::Reads));
 }
 
-/// Merged reads as a share of those that were asked for: what iostat prints as %rrqm.
+/// Merged reads as a share of those requested: %rrqm of iostat.
 fn sequential(evidence: &mut Evidence, disk: &str, merged: Option<&Rate>, reads: Option<&Rate>) {
     let (value, line) = match (merged, reads) {
         (Some(merged), Some(reads)) if merged.delta + reads.delta > 0.0 => (

@@ -1,16 +1,16 @@
-//! Errors that file systems have counted, and arrays that lack a member: ext4, btrfs, md.
+//! Errors counted by file systems, and arrays with missing members: ext4, btrfs, md.
 //!
-//! The block layer itself counts no failed request. ext4 counts errors that it found since the last fsck, btrfs counts by kind and device, md
-//! counts the members that an array lacks. Where none of these is there (xfs on an SSD, say) errors are in the kernel's log alone. `ioerr_cnt`
-//! of SCSI is no such count: `scsi_complete` adds to it for each command with a result, among them those of media that are absent.
-//! Sources: fs/ext4/sysfs.c, fs/btrfs/sysfs.c, drivers/md/md.c, Linux 6.18.
+//! The block layer itself counts no failed request. ext4 counts errors since the last fsck, btrfs counts by kind and
+//! device, md counts the missing members of an array. Without any of these (xfs on an SSD, say) errors appear in the
+//! kernel log only. `ioerr_cnt` of SCSI is not used: `scsi_complete` increments it for each command with a result,
+//! including those for absent media. Sources: fs/ext4/sysfs.c, fs/btrfs/sysfs.c, drivers/md/md.c, Linux 6.18.
 
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
 
 use crate::{Cost, Probe, Source, Window, enter};
 
-/// How many kinds of file systems there are: it shows that this probe looked, where nothing that counts is found.
+/// Number of kinds of file systems: it shows that this probe ran even if nothing counts errors.
 const KINDS: &str = "/sys/fs";
 const EXT4: &str = "/sys/fs/ext4/*/errors_count";
 const EXT4_LAST: &str = "/sys/fs/ext4/*/last_error_func";
@@ -20,7 +20,7 @@ const DEGRADED: &str = "/sys/block/*/md/degraded";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "disk-error-counts",
-    summary: "errors counted by ext4 and btrfs, and arrays of md that lack a member",
+    summary: "errors counted by ext4 and btrfs, and md arrays with missing members",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
@@ -37,10 +37,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-ext4 keeps its count over reboots until e2fsck clears it; the function that found the last error is cited. The five counters of btrfs (write, \
-read, flush, corruption, generation) are added up and kept until `btrfs device stats --reset`. The count of SCSI is not read: it has every command in it that did not end well, \
-polls of an empty drive and questions of smartctl included. File systems that count nothing, such as xfs, are not seen \
-here: look for \"I/O error\" in dmesg. Sources: fs/ext4/sysfs.c, fs/btrfs/sysfs.c, drivers/md/md.c of Linux 6.18.",
+ext4 keeps its count across reboots until e2fsck clears it; the function that found the last error is cited. The five \
+counters of btrfs (write, read, flush, corruption, generation) are summed and persist until `btrfs device stats \
+--reset`. The SCSI error count is not read: it includes every failed command, also polls of an empty drive and \
+queries of smartctl. File systems without a counter, such as xfs, are not covered: look for \"I/O error\" in dmesg. \
+Sources: fs/ext4/sysfs.c, fs/btrfs/sysfs.c, drivers/md/md.c of Linux 6.18.",
 };
 
 /// One number of a file, or the sum of the last words of its lines.
@@ -84,8 +85,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
                 let key = &keys::DISK_ERRORS;
                 evidence.number(key, subject(), (now - before).max(0.0), origin());
             } else {
-                let why = Absence::because("the window has one sample only");
-                let why = why.remedy("--for 10s");
+                let why = Absence::because("the window has only one sample");
+                let why = why.remedy("observe for some seconds: --for 10s");
                 enter::absent(evidence, &keys::DISK_ERRORS, subject(), why, origin());
             }
             evidence.number(&keys::DISK_ERRORS_KEPT, subject(), now, origin());
@@ -101,9 +102,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             evidence.number(&keys::DISK_DEGRADED, subject, missing, origin);
         }
     }
-    // An older capture did not look.
+    // An older capture did not read it.
     let why = match window.text(KINDS) {
-        Ok(_) => Absence::none("no disk and no file system here counts errors"),
+        Ok(_) => Absence::none("no disk or file system here counts errors"),
         Err(why) => why,
     };
     enter::unless_told(evidence, PROBE.yields, &why, EXT4);

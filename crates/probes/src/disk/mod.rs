@@ -1,4 +1,4 @@
-//! Block devices: what they do, and how their queues are set.
+//! Block devices: their activity and queue settings.
 
 pub(crate) mod diskstats;
 pub(crate) mod errors;
@@ -16,8 +16,7 @@ const STATS: &str = "/proc/diskstats";
 /// Present on each whole disk and on no partition.
 const SCHEDULERS: &str = "/sys/block/*/queue/scheduler";
 
-/// Whole disks that are in use: that have read or written since boot. Loop and RAM devices that nobody uses would
-/// otherwise fill every page.
+/// Whole disks in use: those that have read or written since boot. Unused loop and RAM devices would otherwise fill every page.
 fn in_use<'a>(window: &Window<'a>) -> Vec<&'a str> {
     let counters = window.text(STATS).map(format::parse);
     window

@@ -1,4 +1,4 @@
-//! Room on mounted file systems: bytes and inodes, and how fast they go.
+//! Free space on mounted file systems: bytes and inodes, and how fast they fill.
 //!
 //! Source: statfs(2); fs/statfs.c, Linux 6.18.
 
@@ -17,7 +17,7 @@ const MOUNTS: &str = "mounts";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "mounts",
-    summary: "room on mounted file systems: bytes and inodes",
+    summary: "free space on mounted file systems: bytes and inodes",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[Source::ask(Question::Mounts, When::Ends)],
@@ -29,11 +29,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Local file systems that can be written to, each once, up to 256. Network file systems, FUSE and all that is mounted below them \
-are listed and never asked: `statfs` would hang with their server. Available is what an ordinary user may write: root may \
-use the reserved blocks of ext4 as well. Mounts are those of this tool's own mount namespace; the volumes of a container \
-are mounted on its host, too. btrfs, xfs and others without a fixed number of inodes show none or what their room would hold. \
-Sources: statfs(2); fs/statfs.c of Linux 6.18.",
+Writable local file systems, each once, up to 256. Network file systems, FUSE and all mounts below them are listed but \
+not queried: `statfs` would hang if their server hangs. Available is what an unprivileged user can write: root can \
+also use the reserved blocks of ext4. Mounts are those of rungwise's own mount namespace; the volumes of a container \
+are mounted on its host as well. btrfs, xfs and others without a fixed number of inodes report none, or as many as fit \
+in their free space. Sources: statfs(2); fs/statfs.c of Linux 6.18.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -53,7 +53,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
                 .and_then(|rates| rates.get(mount.point.as_str())),
         );
     }
-    let none = Absence::none("no local file system that can be written to is mounted here");
+    let none = Absence::none("no writable local file system is mounted here");
     enter::unless_told(evidence, PROBE.yields, &none, MOUNTS);
 }
 
@@ -61,7 +61,7 @@ fn of_mount(evidence: &mut Evidence, mount: &Mount, filling: Option<&crate::Rate
     let subject = || Subject::new(Kind::Mount, &mount.point);
     let Some(room) = mount.room else {
         let why = Absence::because(format!("{} is not read: it may hang", mount.kind))
-            .remedy("df, where its server is known to answer");
+            .remedy("run df if its server is known to respond");
         for key in PROBE.yields {
             let origin = Origin::new("statfs", &mount.kind);
             enter::absent(evidence, key, subject(), why.clone(), origin);
@@ -100,7 +100,7 @@ fn of_mount(evidence: &mut Evidence, mount: &Mount, filling: Option<&crate::Rate
     }
 }
 
-/// Bytes in use. One that shrinks has no rate, as a counter that went backwards.
+/// Bytes in use. A decrease has no rate, like a counter that went backwards.
 fn used(answer: &Answer) -> BTreeMap<&str, f64> {
     let Answer::Mounts(mounts) = answer else {
         return BTreeMap::new();

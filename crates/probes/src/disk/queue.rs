@@ -1,7 +1,7 @@
-//! `/sys/block/*/queue`: how the queue of each disk is set, and whether the disk is one.
+//! `/sys/block/*/queue`: queue settings of each disk, and whether the disk is virtual.
 //!
-//! Source: block/blk-sysfs.c, Linux 6.18. A virtual disk repeats what the hypervisor or a default says: measured
-//! on virtio, `rotational` 1 and a read-ahead of 8 MiB on what is no turning disk.
+//! Source: block/blk-sysfs.c, Linux 6.18. A virtual disk repeats a value of the hypervisor or a default: measured on
+//! virtio, `rotational` 1 and a read-ahead of 8 MiB on a disk that does not rotate.
 
 use rungwise_formats::choice;
 use rungwise_model::evidence::{Absence, Evidence, Key, Kind, Origin, Subject};
@@ -18,7 +18,7 @@ const HARDWARE: &str = "/sys/block/*/mq/*/nr_tags";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "sys-block-queue",
-    summary: "scheduler, queue length and read-ahead of each disk; whether it is a real one",
+    summary: "scheduler, queue length and read-ahead of each disk; whether it is virtual",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
@@ -41,12 +41,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-`rotational` of a virtual disk is hearsay, and so are the queue and the scheduler of a device on top of others \
-(dm-0, md0). A disk counts as virtual by its name (vda, xvda, loop0, zram0, dm-0, md0, nbd0, rbd0) or by what it \
-says of its maker (QEMU, VMware, Microsoft, VirtualBox, Amazon, Google). nr_requests holds for each hardware \
-queue. Adapters that share their tags between queues (megaraid_sas, mpt3sas) show several and have room for one queue's \
-requests only; nothing below /sys tells them apart. Sources: block/blk-sysfs.c of \
-Linux 6.18; Documentation/ABI/stable/sysfs-block.",
+`rotational` of a virtual disk is unreliable, and so are the queue and the scheduler of a device on top of others \
+(dm-0, md0). A disk counts as virtual by its name (vda, xvda, loop0, zram0, dm-0, md0, nbd0, rbd0) or its vendor \
+(QEMU, VMware, Microsoft, VirtualBox, Amazon, Google). nr_requests applies to each hardware queue. Adapters that share \
+tags between queues (megaraid_sas, mpt3sas) show several queues but have the capacity of one; nothing below /sys \
+distinguishes them. Sources: block/blk-sysfs.c of Linux 6.18; Documentation/ABI/stable/sysfs-block.",
 };
 
 /// Keys, files below `queue/`, and what their numbers are multiplied by.
@@ -61,7 +60,7 @@ const NAMES: &[&str] = &[
     "dm-", "drbd", "loop", "md", "nbd", "ram", "rbd", "vd", "xvd", "zram",
 ];
 
-/// Makers of disks that are none.
+/// Vendors of virtual disks.
 const MAKERS: &[&str] = &[
     "QEMU",
     "VMware",
@@ -86,8 +85,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             let text = window.text(&path).map(str::trim);
             let value = text.clone().and_then(|text| {
                 let number = text.parse::<u64>();
-                let number =
-                    number.map_err(|_| Absence::because(format!("{path} says '{text}'")))?;
+                let number = number.map_err(|_| {
+                    Absence::because(format!("{path} contains '{text}', which is not a number"))
+                })?;
                 Ok(number as f64 * unit)
             });
             let origin = Origin::new(path, text.unwrap_or_default());
@@ -95,8 +95,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         }
         let path = SCHEDULERS.replace('*', disk);
         let text = window.text(&path).unwrap_or_default().trim();
-        let scheduler = choice::selected(text)
-            .ok_or_else(|| Absence::because(format!("{path} marks none of its values")));
+        let scheduler = choice::selected(text).ok_or_else(|| {
+            Absence::because(format!("{path} marks none of its values as selected"))
+        });
         let origin = Origin::new(path, text);
         enter::text(
             evidence,
@@ -123,7 +124,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// How many hardware queues the disk has, and what says so. A device on top of others has none.
+/// Number of hardware queues of the disk, and its source. A device on top of others has none.
 fn hardware_queues(window: &Window<'_>, disk: &str) -> (Result<f64, Absence>, String) {
     let queues = window.matching(&HARDWARE.replacen('*', disk, 1));
     let Some((_, last)) = queues.last() else {
@@ -142,7 +143,7 @@ fn hardware_queues(window: &Window<'_>, disk: &str) -> (Result<f64, Absence>, St
     (Ok(queues.len() as f64), line)
 }
 
-/// What the disk says of its maker; many say nothing.
+/// The vendor that the disk reports, if any.
 fn maker(window: &Window<'_>, disk: &str) -> String {
     let texts: Vec<&str> = [VENDORS, MODELS]
         .iter()

@@ -28,10 +28,10 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::DISK_USERS, &keys::DISK_USER_BYTES],
     derive,
     doc: "\
-`read_bytes` and `write_bytes`: what the process made the kernel read, and what it made dirty or wrote, page cache hits not \
-counted. Writes are counted when the page is made dirty, not when it reaches the disk, and in memory file systems not at all. \
-Other users' processes need root. A process that started or ended within the window is left out. \
-Source: fs/proc/base.c of Linux 6.18.",
+`read_bytes` and `write_bytes`: bytes that the process caused to be read from disk, and bytes that it dirtied or \
+wrote, excluding page cache hits. Writes are counted when the page is dirtied, not when it reaches the disk, and not \
+at all in memory file systems. Other users' processes need root. A process that started or ended within the window is \
+omitted. Source: fs/proc/base.c of Linux 6.18.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -50,9 +50,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         return evidence.absent(PROBE.yields, &why, IO);
     }
     if window.moments().len() < 2 {
-        let why =
-            Absence::because("the window has one sample only, and a rate needs both its ends")
-                .remedy("look for some seconds: --for 10s");
+        let why = Absence::because("the window has only one sample, and a rate needs two")
+            .remedy("observe for some seconds: --for 10s");
         return evidence.absent(PROBE.yields, &why, IO);
     }
     let mut users = Vec::new();

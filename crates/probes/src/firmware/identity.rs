@@ -30,8 +30,8 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::BIOS_PRODUCT, &keys::BIOS_VENDOR],
     derive,
     doc: "\
-Serial numbers and the machine's UUID lie in the same folder and are never read. A guest shows what its hypervisor \
-chose to show. Source: drivers/firmware/dmi-id.c of Linux 6.18.",
+Serial numbers and the machine's UUID are in the same folder and are never read. A guest shows what its hypervisor \
+presents. Source: drivers/firmware/dmi-id.c of Linux 6.18.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -49,7 +49,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     told(window, evidence, &keys::BIOS_PRODUCT, product);
 }
 
-/// The words of several files in one line; absent if none of them says anything.
+/// The text of several files in one line; absent if all are empty.
 fn told(window: &Window<'_>, evidence: &mut Evidence, key: &'static Key, paths: &[&str]) {
     let words: Vec<&str> = paths
         .iter()

@@ -1,4 +1,4 @@
-//! `/sys/kernel/iommu_groups`: whether devices go through an IOMMU, and in which mode.
+//! `/sys/kernel/iommu_groups`: whether devices use an IOMMU, and in which mode.
 //!
 //! `DMA` and `DMA-FQ` translate each transfer, `identity` (iommu=pt) does not. Source: drivers/iommu/iommu.c,
 //! Linux 6.18.
@@ -23,11 +23,10 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::BIOS_IOMMU],
     derive,
     doc: "\
-`none` means that the kernel has no group: no IOMMU, one that the firmware or the command line switched off, or a \
-guest without a virtual one. Otherwise the number of groups and the mode of each: `DMA` and `DMA-FQ` translate \
-(DMA-FQ flushes lazily and costs less), `identity` passes through. Mappings by SWIOTLB or by a guest's encrypted \
-memory are not shown here. Source: drivers/iommu/iommu.c of Linux 6.18; \
-Documentation/ABI/testing/sysfs-kernel-iommu_groups.",
+`none` means that the kernel has no group: no IOMMU, one disabled by the firmware or the command line, or a guest \
+without a virtual one. Otherwise the number of groups and their modes: `DMA` and `DMA-FQ` translate (DMA-FQ flushes \
+lazily and costs less), `identity` passes through. Bounce buffers by SWIOTLB or for a guest's encrypted memory are not \
+shown. Source: drivers/iommu/iommu.c of Linux 6.18; Documentation/ABI/testing/sysfs-kernel-iommu_groups.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {

@@ -1,6 +1,6 @@
-//! The SMBIOS table: how many memory channels there are, and on how many of them a module sits.
+//! The SMBIOS table: number of memory channels, and of those with a module.
 //!
-//! Source: `drivers/firmware/dmi_scan.c`, Linux 6.18; DMTF DSP0134. See `formats::smbios` for what a slot's name tells.
+//! Source: `drivers/firmware/dmi_scan.c`, Linux 6.18; DMTF DSP0134. See `formats::smbios` for the meaning of slot names.
 
 use rungwise_formats::smbios;
 use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
@@ -20,11 +20,11 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::DIMM_CHANNELS, &keys::DIMM_CHANNELS_USED],
     derive,
     doc: "\
-The standard has no field for the channel of a slot: makers write it into the slot's name \
-(`P0_Node0_Channel2_Dimm0`, `CPU1_DIMM_A1`, `DIMM_P0_A0`). Where a name leaves it open (`A1`, `PROC 1 DIMM 1`, \
-every guest), the keys are absent and the names are cited. A channel whose slots the board does not have is not \
-counted. The table also holds serial numbers and the UUID of the machine: a capture keeps the names of the slots alone. \
-Sources: DMTF DSP0134 (SMBIOS 3.7), 7.18; drivers/firmware/dmi_scan.c of Linux 6.18.",
+The standard has no field for the channel of a slot: vendors encode it in the slot's name (`P0_Node0_Channel2_Dimm0`, \
+`CPU1_DIMM_A1`, `DIMM_P0_A0`). If a name lacks it (`A1`, `PROC 1 DIMM 1`, every guest), the keys are absent and the \
+names are cited. A channel without slots on the board is not counted. The table also contains serial numbers and the \
+UUID of the machine: a capture keeps only the names of the slots. Sources: DMTF DSP0134 (SMBIOS 3.7), 7.18; \
+drivers/firmware/dmi_scan.c of Linux 6.18.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -44,7 +44,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
 
 fn channels(window: &Window<'_>) -> Result<(smbios::Channels, String), Absence> {
     let slots = smbios::slots(window.text(TABLE)?)
-        .ok_or_else(|| Absence::because(format!("{TABLE} is damaged or cut off")))?;
+        .ok_or_else(|| Absence::because(format!("{TABLE} is damaged or truncated")))?;
     if slots.is_empty() {
         return Err(Absence::because("the firmware lists no memory slots"));
     }

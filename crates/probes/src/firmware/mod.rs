@@ -1,4 +1,4 @@
-//! What the firmware tells of the machine: its maker, its memory slots, its IOMMU.
+//! Firmware: vendor of the machine, memory slots, IOMMU.
 
 pub(crate) mod identity;
 pub(crate) mod iommu;

@@ -1,4 +1,4 @@
-//! The processes that placeholders in patterns of files stand for.
+//! The processes that placeholders in file patterns match.
 
 use std::collections::BTreeSet;
 
@@ -13,26 +13,26 @@ pub(super) struct Chosen {
     pub(super) family: BTreeSet<u32>,
     /// `{busy}`: processes with several threads that used most of a CPU in the first part of the window.
     pub(super) busy: Option<BTreeSet<u32>>,
-    /// `{postgres}`: processes of this name, whose titles say what they wait for.
+    /// `{postgres}`: processes of this name, whose titles show what they wait for.
     pub(super) postgres: BTreeSet<u32>,
     /// `{backend}`: the same, where they are few enough to be read often.
     pub(super) backend: BTreeSet<u32>,
     /// `{full}`: processes whose table of descriptors is as large as their limit, so that a count is worth its cost.
     pub(super) full: BTreeSet<u32>,
-    /// `{waiting}`: processes in an uninterruptible wait, or whose sockets wait for them.
+    /// `{waiting}`: processes in an uninterruptible wait, or with sockets that wait for them.
     pub(super) waiting: BTreeSet<u32>,
-    /// `{service}`: processes that serve clients, and from the second look on those that work as well.
+    /// `{service}`: processes that serve clients, and from the second full sample on also those that use CPU.
     pub(super) service: BTreeSet<u32>,
 }
 
 /// Processes of `PostgreSQL` up to which their titles are read often, at 5 us each.
 const MOST_BACKENDS: usize = 100;
 
-/// Processes whose threads are read at the end of the window because somebody waits for them.
+/// Processes whose threads are read at the end of the window because others wait for them.
 pub(super) const MOST_WAITING: usize = 8;
 
 impl Chosen {
-    /// Patterns that are read when all looks are taken: which processes they stand for is known only then.
+    /// Patterns that are read after all full samples: the processes are known only then.
     pub(super) fn at_the_end(pattern: &str) -> bool {
         [OWNER, "{full}", "{waiting}"]
             .iter()

@@ -1,4 +1,4 @@
-//! Samples between the looks: what changes within milliseconds.
+//! Samples between the full ones: what changes within milliseconds.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,28 +12,28 @@ use crate::capture::{Moment, Raw, Reply};
 use crate::probe::{What, When};
 use crate::{PROBES, process};
 
-/// Stands for the processes that serve clients or work.
+/// Placeholder for the processes that serve clients or use CPU.
 const SERVICE: &str = "{service}";
 
-/// Samples between each two looks: what lasts for a tenth of the time is seen by nine in ten windows. Threads are read up to ten times as
-/// often: a stop of 14 ms in each second is seen by nineteen in twenty.
+/// Samples between two full ones: nine in ten windows catch what lasts for a tenth of the time. Threads are read up to
+/// ten times as often: nineteen in twenty windows catch a stop of 14 ms per second.
 const SAMPLES: u32 = 7;
 
 /// Times that threads are read in a second, at some 25 us each with their system call: half a percent of a CPU.
 const THREAD_READS_PER_S: f64 = 200.0;
 
-/// Most glances for each sample: 210 in a window.
+/// Maximum of thread readings per sample: 210 in a window.
 const MOST_GLANCES: u32 = 10;
 
 /// Sockets up to which they are sampled, at 1 us each.
 const SAMPLED_SOCKETS: usize = 300;
 
-/// When samples are taken, as shares of the time from one look to the next.
+/// When samples are taken, as shares of the time from one full sample to the next.
 ///
-/// Not evenly: what recurs, a stop of a part of each second say, would meet all of them or none. Multiples of the golden ratio
-/// lie everywhere.
+/// Not evenly: a periodic event, such as a stop in each second, would coincide with all of them or none. Multiples of
+/// the golden ratio cover every phase.
 ///
-/// One in `glances` of them is a full sample; the others read threads, freezers and queues of Unix sockets only.
+/// One in `glances` of them reads everything; the others read threads, freezers and queues of Unix sockets only.
 pub(super) fn places(part: u32, glances: u32) -> impl Iterator<Item = (f64, Depth)> {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     let glances = glances.max(1);
@@ -128,8 +128,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Glances for each sample of a window that lasts so long, so that many threads cost no more than few, and a short window no more than a
-    /// long one.
+    /// Glances for each sample of a window that lasts so long, so that many threads cost no more than few, and a short
+    /// window no more than a long one.
     pub(super) fn glances(&self, look: &Moment, window: Duration) -> u32 {
         let threads = process::threads_of(look, &self.chosen.service).max(1);
         let samples = f64::from(SAMPLES * (LOOKS - 1));
@@ -137,7 +137,7 @@ impl Reader<'_> {
         (glances as u32).clamp(1, MOST_GLANCES)
     }
 
-    /// Keeps of the sockets those that wait for DNS, and adds whose they are: most are gone when the window ends.
+    /// Keeps the sockets that wait for DNS and adds their processes: most are gone when the window ends.
     fn queries_in(&mut self, sockets: &mut Vec<UdpSocket>, moment: &mut Moment) {
         let sought = self.queries.sample(sockets);
         if sought.is_empty() {

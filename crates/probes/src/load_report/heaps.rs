@@ -1,28 +1,28 @@
-//! Heaps of latency where a delayed acknowledgement puts them.
+//! Latency clusters caused by delayed acknowledgements.
 //!
-//! Rows of a table of percentiles tell how many requests took no longer than a value; between two rows the requests are
-//! taken to be spread evenly. A place counts as a heap only where it is denser than both of its sides, so that a broad
-//! distribution that passes through is none, and of a heap only what stands above its denser side is counted.
+//! Rows of a percentile table show how many requests took no longer than a value; between two rows the requests are
+//! assumed to be spread evenly. A range counts as a cluster only if it is denser than both neighbouring ranges, so a
+//! broad distribution is none, and only the excess over the denser neighbour counts.
 
 use rungwise_model::evidence::Absence;
 
-/// Milliseconds from and to which an acknowledgement is waited for.
+/// Ranges of the delay of an acknowledgement, milliseconds.
 ///
 /// Linux delays it by 40 ms (`TCP_DELACK_MIN`, include/net/tcp.h), Windows and BSD by up to 200 ms. A timer of Linux fires
 /// up to one tick later, and at 100 ticks a second that is 50 ms; at 250 most of 60 requests took 44 ms and on a busy
 /// machine some 48 and 52 (6.18, 2 CPUs, 2026-11-22). Before 4.8 it fired up to a tick early.
 const PLACES: [(f64, f64); 2] = [(38.0, 52.0), (200.0, 210.0)];
 
-/// A heap is this much denser than the denser of its sides, each half as wide as itself. Own guess: a bell curve on top of
+/// A cluster is this much denser than the denser of its neighbours, each half as wide as itself. Own guess: a bell curve on top of
 /// the first place passes with a standard deviation below 8 ms.
 const DENSER: f64 = 2.0;
 
-/// What the rows may hide and still tell that there is no heap: the line of `tcp-nagle-40ms`.
+/// Share that the rows may hide while still excluding a cluster: the threshold of `tcp-nagle-40ms`.
 const HIDDEN: f64 = 0.02;
 
-/// The share of requests in both heaps, and the rows that say it.
+/// The share of requests in both clusters, and the rows that show it.
 ///
-/// Absent where no heap shows and rows lie too far apart to tell: then one may stand between them.
+/// Absent if there is no visible cluster and the rows are too far apart to exclude one.
 pub(super) fn share(rows: &[(f64, u64)]) -> Result<(f64, String), Absence> {
     let table = Table::of(rows)?;
     let heaps = PLACES.map(|place| (table.heap(place), place));
@@ -40,10 +40,10 @@ pub(super) fn share(rows: &[(f64, u64)]) -> Result<(f64, String), Absence> {
         if hidden > HIDDEN {
             let (from, to) = place;
             return Err(Absence::because(format!(
-                "{}, and the rows do not show how many of the others took {from} to {to} ms",
+                "{}, but the rows are too coarse to show how many requests took {from} to {to} ms",
                 table.around(place)
             ))
-            .remedy("print more rows for each half that is left, as HistogramLogProcessor does with -percentilesOutputTicksPerHalf 50"));
+            .remedy("print more rows per half distance, for example HistogramLogProcessor -percentilesOutputTicksPerHalf 50"));
         }
     }
     Ok((share, table.around(place)))
@@ -66,7 +66,7 @@ impl<'a> Table<'a> {
                 total: *total as f64,
             }),
             _ => Err(Absence::because(
-                "the latencies of the load report are damaged: they do not rise",
+                "the latencies of the load report are damaged: they do not increase",
             )
             .remedy("measure again")),
         }
@@ -91,7 +91,7 @@ impl<'a> Table<'a> {
         (self.within(to) - self.within(from)) / self.total
     }
 
-    /// The share in the heap at this place, above what its denser side would put there; 0 where there is no heap.
+    /// The share in the cluster at this range, minus the level of its denser neighbour; 0 if there is no cluster.
     fn heap(&self, (from, to): (f64, f64)) -> f64 {
         let side = (to - from) / 2.0;
         let sides = [self.share(from - side, from), self.share(to, to + side)];
@@ -104,8 +104,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The share that lies between rows of which nobody can say on which side of the place, or in it: rows further
-    /// apart than the place with its sides.
+    /// The share between rows that may lie inside or outside the range: rows further apart than the range with its neighbours.
     fn hidden(&self, (from, to): (f64, f64)) -> f64 {
         let between = self.rows.windows(2).filter(|pair| {
             let (above, below) = (pair[1].0, pair[0].0);
@@ -115,7 +114,7 @@ impl<'a> Table<'a> {
         requests as f64 / self.total
     }
 
-    /// The last row before the place and the first behind it.
+    /// The last row before the range and the first after it.
     fn around(&self, (from, to): (f64, f64)) -> String {
         let before = self.rows.partition_point(|(value, _)| *value <= from);
         let behind = self.rows.partition_point(|(value, _)| *value <= to);

@@ -1,14 +1,14 @@
-//! Secrets in a text, found as every scanner finds them: by the name before them.
+//! Secrets in a text, found like in other secret scanners: by the name before them.
 //!
-//! `name=value`, `name: value`, `--name value`, in JSON or in a URL; whoever stands before the `@` of a URL,
-//! and what follows its `?`, where signatures and keys have names of their own.
-//! A value in quotes ends with its quote, any other with the word, so rather too much is hidden than too little.
+//! `name=value`, `name: value`, `--name value`, in JSON or in a URL; the user and password before the `@` of a URL, and
+//! all that follows its `?`, where signatures and keys have names of their own. A value in quotes ends with its quote,
+//! any other with the word, so it masks too much rather than too little.
 
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-/// What stands in the place of a secret.
+/// Replacement for a secret.
 pub const MASKED: &str = "(masked)";
 
 /// Names that announce a secret; a name that contains one of them counts.
@@ -33,7 +33,7 @@ const NAMES: &[&str] = &[
     "luks.key",
 ];
 
-/// Names too short to be looked for inside of others: `bypass` announces nothing.
+/// Names too short to be searched inside others: `bypass` precedes no secret.
 const WORDS: &[&str] = &["pass", "pwd", "psk"];
 
 /// Announces two words, the scheme and the secret: `Authorization: Bearer ...`.

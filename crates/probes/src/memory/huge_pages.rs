@@ -1,5 +1,5 @@
-//! `/sys/kernel/mm/transparent_hugepage`: whether a process gets huge pages unasked, and how hard a fault works
-//! for one. And the cost of small ones, where the machine has hardware counters.
+//! `/sys/kernel/mm/transparent_hugepage`: whether processes get huge pages by default, and the effort of a fault to get
+//! one. Also the cost of small pages, if the machine has hardware counters.
 //!
 //! Source: `mm/huge_memory.c`, Linux 6.18.
 
@@ -34,11 +34,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-`madvise` gives huge pages to those who ask (the JVM with `-XX:+UseTransparentHugePages` does), `always` to \
-everybody. With defrag `always` every fault compacts memory in its own time; with `madvise` only that of the \
-asking; `defer` leaves it to kcompactd. Loads that miss the TLB are counted by the CPU itself, on all CPUs for the whole window; the key says why where they are not, \
-as in most guests. \
-Sources: mm/huge_memory.c of Linux 6.18; Documentation/admin-guide/mm/transhuge.rst.",
+With `madvise` only processes that request huge pages get them (such as a JVM with `-XX:+UseTransparentHugePages`), \
+with `always` all processes. With defrag `always` every fault compacts memory synchronously; with `madvise` only the \
+faults of requesting processes do; `defer` leaves it to kcompactd. The CPU itself counts loads that miss the TLB, on \
+all CPUs for the whole window; if it does not, as in most guests, the key gives the reason. Sources: mm/huge_memory.c \
+of Linux 6.18; Documentation/admin-guide/mm/transhuge.rst.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -48,8 +48,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     ] {
         let text = window.text(path);
         let selected = text.clone().and_then(|text| {
-            choice::selected(text)
-                .ok_or_else(|| Absence::because(format!("{path} marks none of its values")))
+            choice::selected(text).ok_or_else(|| {
+                Absence::because(format!("{path} marks none of its values as selected"))
+            })
         });
         let origin = Origin::new(path, text.unwrap_or_default().trim());
         enter::text(evidence, key, Subject::host(), selected, origin);
@@ -67,7 +68,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// Why misses of the TLB are unknown.
+/// Why TLB misses are unknown.
 fn uncounted(window: &Window<'_>) -> Absence {
     // The CPU's own counters: `cpu` on x86, `cpu_core` and `cpu_atom` on its hybrids, `armv8_pmuv3_0` on ARM.
     let counters = window.matching(COUNTERS).into_iter().any(|(_, stars)| {
@@ -78,11 +79,11 @@ fn uncounted(window: &Window<'_>) -> Absence {
     if let Some(why) = window.unlisted(COUNTERS) {
         why
     } else if counters {
-        let why = stack::absence(window, TLB, "misses of the TLB were not counted");
-        why.remedy("perf stat -a -e dTLB-loads,dTLB-load-misses sleep 10")
+        let why = stack::absence(window, TLB, "TLB misses were not counted");
+        why.remedy("run perf stat -a -e dTLB-loads,dTLB-load-misses sleep 10")
     } else {
         Absence::because(
-            "this machine shows no hardware counters, as a guest without a virtual PMU",
+            "this machine has no hardware counters, like a guest without a virtual PMU",
         )
         .remedy("give the guest a virtual PMU (libvirt: <pmu state='on'/>), or count on its host")
     }

@@ -1,4 +1,4 @@
-//! `/proc/meminfo`: memory, swap, what waits to be written, reserved huge pages.
+//! `/proc/meminfo`: memory, swap, dirty pages, reserved huge pages.
 //!
 //! Source: fs/proc/meminfo.c, Linux 6.18.
 
@@ -27,10 +27,10 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-`MemAvailable` is the kernel's own estimate of what can be had without swapping (Linux 3.14 and later); \
-`MemFree` is not used, since free memory is small on any machine that has run for a while. Huge pages are those \
-of the default size; a kernel without hugetlbfs does not print them. In a container the file tells of the whole \
-machine, not of the container's limit. Source: fs/proc/meminfo.c of Linux 6.18.",
+`MemAvailable` is the kernel's own estimate of what can be allocated without swapping (Linux 3.14 and later); \
+`MemFree` is not used, since free memory is small on any machine that has run for a while. Huge pages are those of \
+the default size; a kernel without hugetlbfs does not print them. In a container the file describes the whole \
+machine, not the container's limit. Source: fs/proc/meminfo.c of Linux 6.18.",
 };
 
 /// A key, the lines it is made of, and how.
@@ -74,7 +74,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             })
             .collect();
         let value = numbers.and_then(|numbers| {
-            sum(&numbers).ok_or_else(|| Absence::because(format!("{PATH} contradicts itself")))
+            sum(&numbers).ok_or_else(|| Absence::because(format!("{PATH} has inconsistent values")))
         });
         let lines: Vec<&str> = names
             .iter()

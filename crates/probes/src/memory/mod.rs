@@ -1,4 +1,4 @@
-//! Memory: how much there is, who waits for it, how it is reclaimed, huge pages.
+//! Memory: size, pressure, reclaim, huge pages.
 
 pub(crate) mod huge_pages;
 pub(crate) mod meminfo;

@@ -1,8 +1,7 @@
-//! `/proc/pressure`: the share of time in which tasks were held up for want of CPU, disk or memory.
+//! `/proc/pressure`: the share of time in which tasks were stalled on CPU, disk or memory.
 //!
-//! The `total` counters give the share of the very window, exact to the microsecond; the means that the kernel
-//! prints reach back before it, and are used only where there is a single look.
-//! Source: kernel/sched/psi.c, Linux 6.18.
+//! The `total` counters give the share of the window itself, exact to the microsecond; the averages that the kernel
+//! prints include time before it, and are used only with a single sample. Source: kernel/sched/psi.c, Linux 6.18.
 
 use std::collections::BTreeMap;
 
@@ -32,10 +31,10 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-One runnable task too many counts as much as a hundred: `some` of the CPU near 100 % says that somebody always \
-waited, not how long. Run delay by thread tells that. The files belong to the whole machine, whatever container \
-reads them. Kernels with `CONFIG_PSI_DEFAULT_DISABLED` have them only when booted with `psi=1`. \
-Sources: kernel/sched/psi.c of Linux 6.18; Documentation/accounting/psi.rst.",
+One waiting task counts as much as a hundred: `some` of the CPU near 100 % means that at least one task always waited, \
+not for how long. Run delay by thread shows that. The files describe the whole machine, also when read in a container. \
+Kernels with `CONFIG_PSI_DEFAULT_DISABLED` have them only when booted with `psi=1`. Sources: kernel/sched/psi.c of \
+Linux 6.18; Documentation/accounting/psi.rst.",
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

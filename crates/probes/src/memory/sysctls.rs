@@ -1,4 +1,4 @@
-//! `/proc/sys/vm`: how much memory is kept free, and how willingly the kernel swaps.
+//! `/proc/sys/vm`: how much memory is kept free, and how readily the kernel swaps.
 //!
 //! Source: `mm/page_alloc.c`, `mm/vmscan.c`, Linux 6.18.
 
@@ -20,9 +20,9 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::MEMORY_MIN_FREE, &keys::MEMORY_SWAPPINESS],
     derive,
     doc: "\
-The kernel computes `min_free_kbytes` at boot from the size of memory and raises it when huge pages are switched \
-on: no constant is right for two machines. A control group of version 1 has a swappiness of its own, which this \
-one does not show. Source: mm/page_alloc.c of Linux 6.18; Documentation/admin-guide/sysctl/vm.rst.",
+The kernel computes `min_free_kbytes` at boot from the size of memory and raises it when huge pages are switched on: \
+no constant suits two machines. A cgroup v1 group has a swappiness of its own, which is not read here. Source: \
+mm/page_alloc.c of Linux 6.18; Documentation/admin-guide/sysctl/vm.rst.",
 };
 
 /// Keys, files, and what their numbers are multiplied by.
@@ -36,7 +36,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let text = window.text(path).map(str::trim);
         let value = text.clone().and_then(|text| {
             let number = text.parse::<u64>();
-            let number = number.map_err(|_| Absence::because(format!("{path} says '{text}'")))?;
+            let number = number.map_err(|_| {
+                Absence::because(format!("{path} contains '{text}', which is not a number"))
+            })?;
             Ok(number as f64 * unit)
         });
         let origin = Origin::new(*path, text.unwrap_or_default());

@@ -30,10 +30,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Reclaim that a control group's own limit caused is not counted here (`cgroup_reclaim` in mm/vmscan.c): that shows in \
-`memory.events` of the group, and in memory pressure, which knows no difference. `pgscan_direct_throttle` looks like a scan counter and is none: it counts callers that were put \
-to sleep. Swapping counts pages of 4 KiB (or the machine's page size), zswap hits not included. In a container the \
-file tells of the whole machine. Source: mm/vmstat.c of Linux 6.18.",
+Reclaim caused by a control group's own limit is not counted here (`cgroup_reclaim` in mm/vmscan.c): it appears in \
+`memory.events` of the group, and in memory pressure, which includes both. `pgscan_direct_throttle` is not a scan \
+counter despite its name: it counts callers that were put to sleep. Swapping counts pages of 4 KiB (or the machine's \
+page size), excluding zswap hits. In a container the file describes the whole machine. Source: mm/vmstat.c of Linux \
+6.18.",
 };
 
 /// A key, what is summed up, and which counters that is.

@@ -1,6 +1,6 @@
-//! Auditing of system calls: whether it is on, and what it is told to watch.
+//! System call auditing: whether it is on, and its rules.
 //!
-//! The state is asked of the kernel; of the rules the files are read from which they are loaded. Sources:
+//! The state is queried from the kernel; the rules are read from the files that they are loaded from. Sources:
 //! kernel/audit.c (Linux 6.18), auditctl(8).
 
 use rungwise_model::evidence::{Evidence, Origin, Subject};
@@ -28,10 +28,10 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::AUDIT_ENABLED, &keys::AUDIT_RULES],
     derive,
     doc: "\
-With auditing off (enabled 0) a system call is not even looked at; enabled 2 is on and cannot be switched off \
-before a reboot. The kernel answers in the first user namespace only. The rules told are those of \
-/etc/audit/audit.rules, which augenrules makes of rules.d, or of rules.d where that file is missing: what was \
-loaded by hand since is not among them. Sources: kernel/audit.c of Linux 6.18; auditctl(8), augenrules(8).",
+With auditing off (enabled 0) system calls are not checked at all; enabled 2 is on and cannot be switched off before \
+a reboot. The kernel answers in the initial user namespace only. The rules are those of /etc/audit/audit.rules, which \
+augenrules generates from rules.d, or those of rules.d if that file is missing; rules loaded by hand since are not \
+included. Sources: kernel/audit.c of Linux 6.18; auditctl(8), augenrules(8).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -88,7 +88,7 @@ fn rules(window: &Window<'_>, evidence: &mut Evidence) {
     );
 }
 
-/// A line that makes the kernel look at something: a system call (`-a`, `-A`) or a file (`-w`).
+/// A line that adds a rule: for a system call (`-a`, `-A`) or a file (`-w`).
 fn is_rule(line: &str) -> bool {
     let first = line.split_ascii_whitespace().next();
     matches!(first, Some("-a" | "-A" | "-w"))

@@ -1,7 +1,7 @@
-//! Connection tracking: how full its table is, and what that cost.
+//! Connection tracking: how full its table is, and packets lost to it.
 //!
-//! Where the module is not loaded there are no files, and then there is no table that could be full: that is
-//! known, not missing. Source: `net/netfilter/nf_conntrack_standalone.c` (Linux 6.18).
+//! Without the module there are no files and no table that could be full: that is a known value, not a missing one.
+//! Source: `net/netfilter/nf_conntrack_standalone.c` (Linux 6.18).
 
 use std::collections::BTreeMap;
 
@@ -22,18 +22,18 @@ const STAT: &str = "/proc/net/stat/nf_conntrack";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "nf-conntrack",
-    summary: "how full the table of tracked connections is, and packets lost to it",
+    summary: "how full the connection tracking table is, and packets lost to it",
     cost: Cost::Free,
     needs: &[],
     sources: &[Source::each(COUNT), Source::once(MAX), Source::each(STAT)],
     yields: &[&keys::CONNTRACK_DROPPED, &keys::CONNTRACK_USE],
     derive,
     doc: "\
-Count and counters are those of one network namespace, the maximum is the machine's. `drop` grows when an entry \
-could not be made, `insert_failed` when one could not be entered; the latter also happens without a full table, \
-when two packets of one new flow race. `early_drop` evicts an entry that saw no answer yet: no packet is lost, \
-and it is not counted here. Loaded is not used: without a rule that asks for it, packets are not tracked and \
-the count stays 0. Sources: nf_conntrack_core.c, nf_conntrack_standalone.c of Linux 6.18.",
+Count and counters are those of one network namespace, the maximum is the machine's. `drop` grows when an entry could \
+not be allocated, `insert_failed` when one could not be inserted; the latter also happens without a full table, when \
+two packets of a new flow race. `early_drop` evicts an entry without a reply so far: no packet is lost, and it is not \
+counted here. A loaded module need not be in use: without a rule that requires it, packets are not tracked and the \
+count stays 0. Sources: nf_conntrack_core.c, nf_conntrack_standalone.c of Linux 6.18.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -61,7 +61,9 @@ fn used(window: &Window<'_>, evidence: &mut Evidence) -> Result<(), Absence> {
         .collect();
     let most = number(window.text(MAX)?).filter(|most| *most > 0);
     let (Some(last), Some(most)) = (course.last(), most) else {
-        return Err(Absence::because(format!("{COUNT} or {MAX} is no number")));
+        return Err(Absence::because(format!(
+            "{COUNT} or {MAX} is not a number"
+        )));
     };
     evidence.series(
         &keys::CONNTRACK_USE,

@@ -1,7 +1,7 @@
-//! Protocols, sockets, packet filters and what else a packet meets in the kernel.
+//! Protocols, sockets, packet filters and other parts of the packet path.
 //!
-//! Each file is one probe, named after its source; `rates` holds the arithmetic that they and the probes of
-//! devices share, `port` the names of sockets and their owners.
+//! Each file is one probe, named after its source; `rates` contains the arithmetic shared with the device probes,
+//! `port` the names of sockets and their owners.
 
 pub(crate) mod audit;
 pub(crate) mod conntrack;
@@ -25,7 +25,7 @@ use crate::Window;
 use crate::capture::Raw;
 use crate::window::shows;
 
-/// Inodes of the sockets whose processes the probes tell: the others are not worth the search.
+/// Inodes of the sockets whose processes the probes report: the others are not worth the search.
 pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
     let (tcp, udp) = (tcp::sought(window), udp::sought(window));
     tcp.into_iter()
@@ -34,9 +34,8 @@ pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The last look found that there is no such file: for a file that a module brings, that the module is not
-/// there. Other failures, a file that nobody tried to read, and a missing one where nothing of its folder can be
-/// seen say nothing of the kind.
+/// The last full sample found that the file does not exist: for a file of a module, that the module is not loaded.
+/// Other failures, a file that was not read, and a missing file in an invisible folder do not count.
 fn is_not_there(window: &Window<'_>, path: &str) -> bool {
     let Some(last) = window.moments().last() else {
         return false;

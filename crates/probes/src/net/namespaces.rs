@@ -1,7 +1,7 @@
-//! Traffic in other network namespaces of this machine: softirqs and stack samples are theirs as well.
+//! Traffic in other network namespaces of this machine: softirqs and stack samples include it.
 //!
-//! The CPU time of packets is counted for the whole machine, whoever they belong to, while sockets, rules and counters are
-//! those of one namespace. The packets of each namespace say to whom the samples belong.
+//! The CPU time of packets is counted for the whole machine, while sockets, rules and counters belong to one namespace.
+//! The packets of each namespace show which one the samples belong to.
 
 use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
 use rungwise_model::kernel::{Answer, NetworkNamespace, Question};
@@ -20,7 +20,7 @@ const NAMED: usize = 3;
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "network-namespaces",
-    summary: "packets received in other network namespaces of this machine, and whose they are",
+    summary: "packets received in other network namespaces of this machine, and their owners",
     cost: Cost::Cheap,
     needs: &[Need::Root],
     sources: &[Source::ask(Question::Namespaces, When::Ends)],
@@ -32,10 +32,10 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Packets are those that devices of a namespace received, loopback included. A packet that crosses a veth pair counts in the \
-namespace that receives it; one that the host forwards to a container counts in both. Namespaces are found by their \
-processes and by their names in `/run/netns`; one that only a descriptor or a single thread holds is not found. \
-Sources: namespaces(7), proc_net(5).",
+Packets received by the devices of a namespace, loopback included. A packet that crosses a veth pair counts in the \
+receiving namespace; one that the host forwards to a container counts in both. Namespaces are found by their processes \
+and by their names in `/run/netns`; one that is held only by a descriptor or a single thread is not found. Sources: \
+namespaces(7), proc_net(5).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -63,7 +63,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let host = Subject::host;
     let own = last.iter().find(|namespace| namespace.own);
     let Some(own) = own.and_then(rate) else {
-        let why = Absence::because("packets of this network namespace were not counted twice");
+        let why = Absence::because("the packets of this network namespace were counted only once");
         return evidence.absent(PROBE.yields, &why, SOURCE);
     };
     let origin = |line: String| Origin::new(SOURCE, line);

@@ -1,4 +1,4 @@
-//! Neighbour tables (ARP, NDP): how full they are, what they refused, and who does not answer.
+//! Neighbour tables (ARP, NDP): how full they are, entries refused, and neighbours that do not answer.
 //!
 //! Tables and limits are shared by all network namespaces of the machine; the neighbours that do not answer are those of this
 //! one. Source: net/core/neighbour.c (Linux 6.18).
@@ -32,9 +32,10 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-The two tables and gc_thresh3 are shared by all network namespaces, so a full table in one container refuses neighbours in \
-all of them. `table_fulls` counts refused neighbours since Linux 4.3. A neighbour stays in the state FAILED for a while \
-after the last packet to it. Sources: net/core/neighbour.c of Linux 6.18; ip-neighbour(8), ip-ntable(8).",
+The two tables and gc_thresh3 are shared by all network namespaces, so a full table in one container refuses \
+neighbours in all of them. `table_fulls` counts refused neighbours since Linux 4.3. A neighbour stays in state FAILED \
+for some time after the last packet to it. Sources: net/core/neighbour.c of Linux 6.18; ip-neighbour(8), \
+ip-ntable(8).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {

@@ -1,7 +1,7 @@
-//! Packet filters: chains of `nf_tables`, and which tables of the old iptables are loaded.
+//! Packet filters: chains of `nf_tables`, and the loaded tables of legacy iptables.
 //!
-//! Nothing is listed by a tool: `iptables-legacy -S` alone creates the table that it lists, which then sees
-//! every packet. The names of loaded tables stand in a file, the chains are read by netlink. Sources:
+//! No tool is used for listing: even `iptables-legacy -S` creates the table that it lists, which every packet then
+//! traverses. The names of loaded tables are read from a file, the chains by netlink. Sources:
 //! `net/netfilter/x_tables.c`, `net/netfilter/nf_tables_api.c` (Linux 6.18).
 
 use rungwise_model::evidence::{Evidence, Origin, Subject};
@@ -17,7 +17,7 @@ const NAMES: &[(&str, &str)] = &[
     ("ip", "/proc/net/ip_tables_names"),
     ("ip6", "/proc/net/ip6_tables_names"),
 ];
-/// Hooks that a packet passes which is received or sent by this host itself.
+/// Hooks on the path of packets that this host itself receives or sends.
 const ON_PATH: &[&str] = &[
     "ingress",
     "prerouting",
@@ -30,7 +30,7 @@ const ON_PATH: &[&str] = &[
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "netfilter",
-    summary: "chains and rules that packets walk through, and tables of the old iptables",
+    summary: "chains and rules that packets traverse, and tables of legacy iptables",
     cost: Cost::Cheap,
     needs: &[Need::Root],
     sources: &[
@@ -48,13 +48,12 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-A base chain is attached to a hook and costs every packet there, with or without rules; chains on `forward` \
-alone are not on the path of a host's own packets and are told apart. What iptables-nft made are chains of \
-nf_tables and are counted with them. Rules in chains that a base chain jumps to are counted in \
-netfilter.rules, not in the length of the base chain: how many of them a packet walks depends on the packet. \
-The rules of legacy tables cannot be counted without creating tables elsewhere, so only the names of the \
-loaded ones are told. The files do not exist where the modules are not loaded, and then no such table can be. \
-Sources: nf_tables_api.c and x_tables.c of Linux 6.18.",
+A base chain is attached to a hook and costs every packet there, with or without rules; chains on `forward` are not on \
+the path of a host's own packets and are reported separately. Chains of iptables-nft are nf_tables chains and are \
+counted as such. Rules in chains that a base chain jumps to are counted in netfilter.rules, not in the length of the \
+base chain: how many of them a packet traverses depends on the packet. The rules of legacy tables cannot be counted \
+without creating tables, so only the names of the loaded tables are reported. The files do not exist if the modules \
+are not loaded, and then there are no such tables. Sources: nf_tables_api.c and x_tables.c of Linux 6.18.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {

@@ -1,4 +1,4 @@
-//! What sockets are called in evidence, and whose they are.
+//! Names of sockets in evidence, and their owners.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) fn connection(local: Endpoint, remote: Endpoint) -> Subject {
     Subject::new(Kind::Connection, format_args!("{local}>{remote}"))
 }
 
-/// Owners by inode of the socket, or why nobody knows.
+/// Owners by inode of the socket, or why they are unknown.
 pub(crate) fn owners<'a>(window: &Window<'a>) -> Result<&'a BTreeMap<u64, Owner>, Absence> {
     match window.answer("owners")? {
         Answer::Owners(owners) => Ok(owners),
@@ -39,8 +39,10 @@ pub(super) fn owner(
 ) {
     let found = owners.as_ref().map_err(Clone::clone).and_then(|owners| {
         owners.get(&inode).ok_or_else(|| match inode {
-            0 => Absence::because("no process has it open: not yet accepted, or closed already"),
-            _ => Absence::because("no process that could be looked into has it open")
+            0 => Absence::because(
+                "no process has it open: it is not accepted yet, or already closed",
+            ),
+            _ => Absence::because("no process with readable descriptors has it open")
                 .remedy("run as root"),
         })
     });

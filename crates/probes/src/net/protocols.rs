@@ -1,8 +1,8 @@
 //! Counters of IP, TCP and UDP: `/proc/net/snmp`, `netstat` and `snmp6`.
 //!
-//! A table says which counters make up a key. The first of them must be there; the others, those of IPv6
-//! foremost, are added where the kernel has them. TCP counts both families in one place. Source:
-//! net/ipv4/proc.c and net/ipv6/proc.c (Linux 6.18); `Documentation/networking/snmp_counter.rst`.
+//! A table lists the counters of each key. The first must exist; the others, mainly those of IPv6, are added if the
+//! kernel has them. TCP counts both families in one place. Source: net/ipv4/proc.c and net/ipv6/proc.c (Linux 6.18);
+//! `Documentation/networking/snmp_counter.rst`.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const ALL: &str = "/proc/net/{snmp,netstat,snmp6}";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-net-snmp",
-    summary: "packets, losses and retransmissions as IP, TCP and UDP count them",
+    summary: "packet, loss and retransmission counters of IP, TCP and UDP",
     cost: Cost::Free,
     needs: &[],
     sources: &[
@@ -70,13 +70,12 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-The counters are those of one network namespace. `InDatagrams` of UDP is counted when a program reads, not when \
-a datagram arrives, so what arrived is taken as InDatagrams + InErrors + NoPorts; InErrors holds RcvbufErrors \
-and MemErrors already. `InReceives` of IP counts packets after GRO: forty merged segments are one. Probes of a \
-closed window are also counted as retransmissions by some kernels: a stalled reader is no lossy link. \
-`MemErrors` of UDP came with Linux 5.12. OutNoRoutes grows with each connect to a network that is not there, so \
-a laptop without IPv6 has some. Sources: net/ipv4/proc.c, net/ipv6/proc.c, net/ipv4/udp.c of Linux 6.18; \
-Documentation/networking/snmp_counter.rst.",
+The counters are those of one network namespace. `InDatagrams` of UDP counts reads by programs, not arrivals, so \
+arrivals are InDatagrams + InErrors + NoPorts; InErrors includes RcvbufErrors and MemErrors. `InReceives` of IP counts \
+packets after GRO: forty merged segments are one. Some kernels also count probes of a closed window as \
+retransmissions: a stalled reader is not a lossy link. `MemErrors` of UDP exists since Linux 5.12. OutNoRoutes grows \
+with each connect to an unreachable network, so a laptop without IPv6 has some. Sources: net/ipv4/proc.c, \
+net/ipv6/proc.c, net/ipv4/udp.c of Linux 6.18; Documentation/networking/snmp_counter.rst.",
 };
 
 type Name = (&'static str, &'static str);
@@ -270,10 +269,10 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// What was read of the three files.
+/// Contents of the three files.
 struct Read<'a> {
     rates: BTreeMap<(&'a str, &'a str), Rate>,
-    /// Why the counters of IPv4 and TCP are not there: by their protocol's file.
+    /// Why the counters of IPv4 and TCP are missing: by their protocol's file.
     failed: BTreeMap<&'static str, Absence>,
 }
 
@@ -321,7 +320,7 @@ impl<'a> Read<'a> {
         let (part, whole) = (self.sum(part)?, self.sum(whole)?);
         let line = format!("{} of {}", part.line, whole.line);
         let (share, series) = rates::share(&part.rate, &whole.rate).ok_or_else(|| {
-            Absence::because(format!("the part grew and the whole did not: {line}"))
+            Absence::because(format!("the part grew but the whole did not: {line}"))
         })?;
         Ok((share, series, Origin::new(ALL, line)))
     }
@@ -333,7 +332,7 @@ impl<'a> Read<'a> {
         };
         self.failed.get(path).cloned().unwrap_or_else(|| {
             Absence::because(format!(
-                "this kernel has no counter {protocol} {name}, or it was set back during the window"
+                "this kernel has no counter {protocol} {name}, or it was reset during the window"
             ))
         })
     }

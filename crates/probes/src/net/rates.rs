@@ -1,4 +1,4 @@
-//! Arithmetic of rates: sums of counters that mean one thing together, shares of one in another.
+//! Arithmetic of rates: sums of counters with one meaning, shares of one in another.
 
 use rungwise_model::evidence::{Evidence, Key, Origin, Subject};
 
@@ -44,7 +44,7 @@ impl Sum {
         self
     }
 
-    /// Yields it.
+    /// Adds it to the evidence.
     pub(crate) fn add(
         self,
         evidence: &mut Evidence,
@@ -57,8 +57,8 @@ impl Sum {
     }
 }
 
-/// `part` in `whole`, at most 1 (the two are not read in the same instant), and the same for each part of the
-/// window. Of nothing, nothing has a share: 0. `None` if the part grew and the whole did not, which is no share.
+/// `part` in `whole`, at most 1 (the two are not read at the same instant), also for each part of the window; 0 if both
+/// are zero. `None` if the part grew and the whole did not.
 pub(crate) fn share(part: &Rate, whole: &Rate) -> Option<(f64, Vec<f64>)> {
     let of = |part: f64, whole: f64| {
         if whole > 0.0 {
@@ -76,7 +76,7 @@ pub(crate) fn share(part: &Rate, whole: &Rate) -> Option<(f64, Vec<f64>)> {
     (whole.delta > 0.0 || part.delta <= 0.0).then(|| (of(part.delta, whole.delta), series))
 }
 
-/// A counter's course, seconds and value, as a rate; `None` with less than two looks, or if it went backwards.
+/// A counter's course, seconds and value, as a rate; `None` with fewer than two samples, or if it went backwards.
 pub(crate) fn of_course(course: &[(f64, u64)]) -> Option<Rate> {
     let (&(began, begin), &(ended, end)) = (course.first()?, course.last()?);
     let series: Vec<f64> = course
@@ -96,7 +96,7 @@ pub(crate) fn of_course(course: &[(f64, u64)]) -> Option<Rate> {
     })
 }
 
-/// The course of a counter of 32 bits as if it had more: where it went back, it went round.
+/// The course of a 32-bit counter, extended: where it went back, it wrapped around.
 pub(crate) fn unwrapped(course: &[(f64, u32)]) -> Vec<(f64, u64)> {
     let mut last: Option<(u32, u64)> = None;
     course
@@ -111,7 +111,7 @@ pub(crate) fn unwrapped(course: &[(f64, u32)]) -> Vec<(f64, u64)> {
         .collect()
 }
 
-/// The middle of some numbers; of an even number of them, the mean of the two in the middle. 0 of none.
+/// The median; for an even number of values the mean of the middle two, 0 for none.
 pub(crate) fn median(numbers: &[f64]) -> f64 {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,7 +1,7 @@
-//! `SELinux`: whether it decides anything here, and how its cache of decisions does.
+//! `SELinux`: whether it is active, and misses of its decision cache.
 //!
-//! A kernel registers `selinuxfs` only when `SELinux` was switched on at boot; a kernel that merely has it
-//! compiled in does not. Source: security/selinux/selinuxfs.c (Linux 6.18).
+//! A kernel registers `selinuxfs` only if `SELinux` was enabled at boot, not if it is merely compiled in. Source:
+//! security/selinux/selinuxfs.c (Linux 6.18).
 
 use std::collections::BTreeMap;
 
@@ -30,9 +30,9 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::SELINUX_ACTIVE, &keys::SELINUX_AVC_MISSES],
     derive,
     doc: "\
-Permissive costs as much as enforcing: every decision is made, none is obeyed. Containers usually hide \
-/sys/fs/selinux; /proc/filesystems still tells that SELinux is active, and then the mode is unknown. A miss \
-of the access vector cache computes a decision from the policy; a steady rate of them means that the cache \
+Permissive mode costs as much as enforcing mode: every decision is made, none is enforced. Containers usually hide \
+/sys/fs/selinux; /proc/filesystems still shows that SELinux is active, but then the mode is unknown. On a miss of the \
+access vector cache the kernel computes the decision from the policy; a steady rate of misses means that the cache \
 (/sys/fs/selinux/avc/cache_threshold) is too small. Source: security/selinux/selinuxfs.c of Linux 6.18.",
 };
 
@@ -74,7 +74,7 @@ fn mode(window: &Window<'_>) -> Result<(&'static str, Origin), Absence> {
     let unread = match window.text(ENFORCE).map(str::trim) {
         Ok("1") => return Ok(("enforcing", Origin::new(ENFORCE, "1"))),
         Ok("0") => return Ok(("permissive", Origin::new(ENFORCE, "0"))),
-        Ok(other) => Absence::because(format!("{ENFORCE} says '{other}'")),
+        Ok(other) => Absence::because(format!("{ENFORCE} contains '{other}'")),
         Err(why) => why,
     };
     let known = window.text(FILESYSTEMS)?;

@@ -1,7 +1,7 @@
-//! Memory of all TCP and all UDP sockets, and from where on the kernel saves: `/proc/net/sockstat`.
+//! Memory of all TCP and UDP sockets, and the pressure thresholds: `/proc/net/sockstat`.
 //!
-//! Both files count pages. How large a page is no file says outright; a number that is printed in pages and in
-//! kilobytes tells: the size of our own address space, in `statm` and `status`. Sources: net/ipv4/proc.c,
+//! Both files count pages. No file contains the page size directly; it follows from a number printed in pages and in
+//! kilobytes: the size of our own address space, in `statm` and `status`. Sources: net/ipv4/proc.c,
 //! `fs/proc/task_mmu.c` (Linux 6.18).
 
 use rungwise_formats::{fields, snmp};
@@ -19,7 +19,7 @@ const STATUS: &str = "/proc/self/status";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-net-sockstat",
-    summary: "memory of all TCP and UDP sockets and the marks from which on the kernel saves",
+    summary: "memory of all TCP and UDP sockets, and the pressure thresholds",
     cost: Cost::Free,
     needs: &[],
     sources: &[
@@ -37,11 +37,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-The kernel accounts socket memory for the whole machine, so `mem` is the same in every network namespace, and \
-tcp_mem and udp_mem are shown in the first one only: in a container the marks are absent. Per CPU up to 1 MiB \
-is booked ahead, so `mem` moves in steps. The size of a page (4, 16 or 64 KiB) is found by comparing \
-the size of this process in pages and in kilobytes; free memory would not do, whose two figures differ by a \
-factor of two and more under a hypervisor that takes pages back. Sources: net/ipv4/proc.c, include/net/sock.h of Linux 6.18.",
+The kernel accounts socket memory for the whole machine, so `mem` is the same in every network namespace, and tcp_mem \
+and udp_mem are visible in the initial one only: in a container the thresholds are absent. Up to 1 MiB per CPU is \
+reserved in advance, so `mem` changes in steps. The page size (4, 16 or 64 KiB) is derived from the size of this \
+process in pages and in kilobytes; free memory is not suitable, since its two figures differ by a factor of two and \
+more under a hypervisor that reclaims pages. Sources: net/ipv4/proc.c, include/net/sock.h of Linux 6.18.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -99,9 +99,9 @@ fn mark(
             // Every kernel has it, and shows it to the first namespace alone (net/ipv4/sysctl_net_ipv4.c).
             let why = match window.text(SOCKSTAT) {
                 Ok(_) if why.reason.starts_with("this kernel has no") => Absence::because(format!(
-                    "{path} is not shown in this network namespace, only in that of the host"
+                    "{path} is visible only in the network namespace of the host"
                 ))
-                .remedy("run it on the host"),
+                .remedy("run rungwise on the host"),
                 _ => why,
             };
             return evidence.absent(&[key], &why, path);
@@ -110,7 +110,9 @@ fn mark(
     // Low, pressure, high.
     let pages = text.split_ascii_whitespace().nth(1).map(str::parse::<u64>);
     let Some(Ok(pages)) = pages else {
-        let why = Absence::because(format!("{path} says '{text}', which is no triple"));
+        let why = Absence::because(format!(
+            "{path} contains '{text}', which is not three numbers"
+        ));
         return evidence.absent(&[key], &why, path);
     };
     let origin = Origin::new(path, format!("{text} pages of {page} B"));
@@ -119,7 +121,7 @@ fn mark(
 
 /// Bytes per page. The process may grow between the two reads; pages differ by a factor of two at least.
 fn page_bytes(window: &Window<'_>) -> Result<f64, Absence> {
-    let unknown = || Absence::because("the size of a page could not be found");
+    let unknown = || Absence::because("the page size could not be determined");
     let statm = window.text(STATM)?.split_ascii_whitespace().next();
     let pages: Option<u64> = statm.and_then(|pages| pages.parse().ok());
     let bytes = fields::number(window.text(STATUS)?, "VmSize").ok_or_else(unknown)?;

@@ -1,7 +1,7 @@
-//! Switches of the network stack: `/proc/sys/net`.
+//! Sysctls of the network stack: `/proc/sys/net`.
 //!
-//! Values are told as they are; which of them is good is a rule's business, and what the default is depends on
-//! the kernel. Source: Documentation/networking/ip-sysctl.rst and admin-guide/sysctl/net.rst (Linux 6.18).
+//! Values are reported unchanged; rules judge them, and the defaults depend on the kernel. Source:
+//! Documentation/networking/ip-sysctl.rst and admin-guide/sysctl/net.rst (Linux 6.18).
 
 use rungwise_model::evidence::{Absence, Evidence, Key, Origin, Subject};
 use rungwise_model::keys;
@@ -38,7 +38,7 @@ static NUMBERS: &[(&Key, &str)] = &[
     ),
 ];
 
-/// Switches of TCP that cost throughput or safety when off: by the name that a person knows.
+/// TCP sysctls that cost throughput or safety when off, by their common name.
 const FLAGS: &[(&str, &str)] = &[
     ("moderate_rcvbuf", "/proc/sys/net/ipv4/tcp_moderate_rcvbuf"),
     ("sack", "/proc/sys/net/ipv4/tcp_sack"),
@@ -50,7 +50,7 @@ const FLAGS: &[(&str, &str)] = &[
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-sys-net",
-    summary: "switches of the network stack that rules compare with what they see",
+    summary: "sysctls of the network stack that rules compare with their observations",
     cost: Cost::Free,
     needs: &[],
     sources: &[
@@ -82,11 +82,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Most of net.ipv4 belongs to a network namespace; net.core.netdev_* and rps_sock_flow_entries belong to the \
-machine and are shown in its first namespace only, so in a container they are absent. The reverse path filter \
-in force on a device is the larger of conf/all and conf/DEVICE. Early demultiplexing counts as on when both \
-ip_early_demux and udp_early_demux are; kernels before 4.13 have the first only. Sources: ip-sysctl.rst and \
-net/core/sysctl_net_core.c of Linux 6.18.",
+Most of net.ipv4 belongs to a network namespace; net.core.netdev_* and rps_sock_flow_entries belong to the machine and \
+are visible in its initial namespace only, so in a container they are absent. The reverse path filter in force on a \
+device is the larger of conf/all and conf/DEVICE. Early demultiplexing counts as on when both ip_early_demux and \
+udp_early_demux are; kernels before 4.13 have the first only. Sources: ip-sysctl.rst and net/core/sysctl_net_core.c of \
+Linux 6.18.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -113,9 +113,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
 /// The number in a file, and the text.
 fn number<'a>(window: &Window<'a>, path: &str) -> Result<(f64, &'a str), Absence> {
     let text = window.text(path)?.trim();
-    let number: i64 = text
-        .parse()
-        .map_err(|_| Absence::because(format!("{path} says '{text}', which is no number")))?;
+    let number: i64 = text.parse().map_err(|_| {
+        Absence::because(format!("{path} contains '{text}', which is not a number"))
+    })?;
     Ok((number as f64, text))
 }
 

@@ -1,4 +1,4 @@
-//! UDP sockets, as `sock_diag` tells them (`ss -uanm`): drops, queues and readers by local address.
+//! UDP sockets, from `sock_diag` (`ss -uanm`): drops, queues and readers by local address.
 //!
 //! With `SO_REUSEPORT` an address has several sockets, each with a queue of its own. Sources:
 //! `net/ipv4/udp_diag.c`, net/ipv4/udp.c (Linux 6.18).
@@ -20,7 +20,7 @@ const THREADS: &str = "/proc/{pid}/task/*/schedstat";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "udp-sockets",
-    summary: "drops, fill and readers of UDP sockets by local address",
+    summary: "drops, queues and readers of UDP sockets by local address",
     cost: Cost::Cheap,
     needs: &[Need::Root],
     sources: &[
@@ -42,25 +42,24 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-At most 50 addresses are told: those with most drops, then the fullest queues, then most sockets. Sockets that \
-are connected to one peer count at an address only where no unconnected one is. Drops are those of sockets \
-that are open at the end of the window; sockets of the kernel itself, as those of tunnels, are left out. The queue is compared with the receive buffer in memory used, not in \
-bytes of payload: a datagram of 100 bytes takes 768 or more. Readers are the threads of the processes that have \
-the sockets open, of which `/proc` tells one per socket; not all of them need read. Their run delay is known \
-for single-threaded processes, and for all threads of the process that is judged (--pid). Sources: \
-net/ipv4/udp.c of Linux 6.18; ss(8).",
+At most 50 addresses are reported: those with most drops, then the fullest queues, then most sockets. Connected \
+sockets count at an address only if it has no unconnected one. Drops are those of sockets that are open at the end of \
+the window; kernel sockets, such as those of tunnels, are excluded. The queue is compared with the receive buffer by \
+memory used, not by payload: a datagram of 100 bytes takes 768 or more. Readers are the threads of the processes that \
+have the sockets open, one process per socket; not all threads need read. Their run delay is known for single-threaded \
+processes, and for all threads of the judged process (--pid). Sources: net/ipv4/udp.c of Linux 6.18; ss(8).",
 };
 
 /// One local address over the window.
 #[derive(Default)]
 struct Address<'a> {
-    /// Sockets at the last look.
+    /// Sockets in the last full sample.
     sockets: Vec<&'a UdpSocket>,
-    /// Datagrams dropped since the first look; `None` if there was one look, or no socket tells it.
+    /// Datagrams dropped since the first full sample; `None` with a single sample, or if no socket reports it.
     dropped: Option<u64>,
     /// Sockets that dropped some of them.
     dropping: usize,
-    /// Fullest queue at each look, as a share of its buffer.
+    /// Fullest queue in each full sample, as a share of its buffer.
     fill: Vec<f64>,
 }
 
@@ -70,7 +69,7 @@ impl Address<'_> {
     }
 }
 
-/// Sockets at one look.
+/// Sockets of one full sample.
 type Look<'a> = (f64, &'a [UdpSocket]);
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -104,7 +103,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
 
-/// All looks that tell sockets.
+/// All full samples with sockets.
 fn looks<'a>(window: &Window<'a>) -> Result<Vec<Look<'a>>, Absence> {
     let answers = window.answers("udp")?.into_iter();
     let sockets = |(at, answer): (f64, &'a Answer)| match answer {
@@ -114,7 +113,7 @@ fn looks<'a>(window: &Window<'a>) -> Result<Vec<Look<'a>>, Absence> {
     Ok(answers.filter_map(sockets).collect())
 }
 
-/// Inodes of the sockets whose processes are to be found: all of each address that is told.
+/// Inodes of the sockets whose processes are looked up: all of each reported address.
 pub(super) fn sought(window: &Window<'_>) -> Vec<u64> {
     let looks = looks(window).unwrap_or_default();
     let addresses = chosen(&looks).into_iter();
@@ -125,7 +124,7 @@ pub(super) fn sought(window: &Window<'_>) -> Vec<u64> {
         .collect()
 }
 
-/// The addresses that are told, at most [`MOST`]: those with most drops, then the fullest, then most sockets.
+/// The reported addresses, at most [`MOST`]: those with most drops, then the fullest, then most sockets.
 fn chosen<'a>(looks: &[Look<'a>]) -> Vec<(Endpoint, Address<'a>)> {
     let mut addresses: Vec<_> = addresses(looks).into_iter().collect();
     addresses.sort_by(|(_, a), (_, b)| {
@@ -219,7 +218,7 @@ fn sockets(subject: &Subject, address: &Address<'_>, seconds: f64, evidence: &mu
         origin.clone(),
     );
     let Some(smallest) = memories.iter().map(|memory| memory.rcvbuf).min() else {
-        let why = Absence::because("the kernel reports no memory of these sockets");
+        let why = Absence::because("the kernel reports no memory use of these sockets");
         for key in [
             &keys::UDP_DROPPING_SOCKETS,
             &keys::UDP_RCVBUF,
@@ -263,7 +262,8 @@ fn sockets(subject: &Subject, address: &Address<'_>, seconds: f64, evidence: &mu
             evidence.number(&keys::UDP_SOCKET_DROPS, subject.clone(), per_s, origin);
         }
         _ => {
-            let why = Absence::because("drops need two samples of a socket of a process");
+            let why =
+                Absence::because("drops need two samples of a socket that a process has open");
             for key in [&keys::UDP_DROPPING_SOCKETS, &keys::UDP_SOCKET_DROPS] {
                 enter::absent(
                     evidence,
@@ -310,8 +310,8 @@ fn readers(
         .filter_map(|(pid, threads)| largest_delay(window, *pid, *threads))
         .collect();
     if pids.is_empty() || delays.len() < pids.len() {
-        let why = Absence::because("the run delay of the threads that read it is unknown")
-            .remedy("name the process: --pid PID");
+        let why = Absence::because("the run delay of its reader threads is unknown")
+            .remedy("pass the process: --pid PID");
         return enter::absent(
             evidence,
             &keys::UDP_READ_DELAY,

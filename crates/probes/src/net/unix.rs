@@ -1,7 +1,7 @@
-//! Unix sockets that listen: connections that wait to be accepted, and how often their queue is full.
+//! Listening Unix sockets: connections that wait to be accepted, and how often the queue is full.
 //!
-//! PHP-FPM, uWSGI, Gunicorn and databases on the same machine are reached by Unix sockets. Nothing counts what finds their queue full; so
-//! the queue is sampled. Source: `unix_stream_connect` of `net/unix/af_unix.c`, Linux 6.18.
+//! PHP-FPM, uWSGI, Gunicorn and local databases use Unix sockets. The kernel does not count connections that find the
+//! queue full, so the queue is sampled. Source: `unix_stream_connect` of `net/unix/af_unix.c`, Linux 6.18.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ const MOST: usize = 20;
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "unix-sockets",
-    summary: "Unix sockets that listen, and how full their queues are",
+    summary: "listening Unix sockets, and how full their queues are",
     cost: Cost::Cheap,
     needs: &[Need::Root],
     sources: &[
@@ -38,18 +38,19 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Of the Unix sockets that listen in this network namespace: those in which a connection waited in any sample. A queue is full if \
-more wait than its backlog. The next caller then sleeps until there is room, or gets EAGAIN at once where it does not block, as nginx does. Up to 210 samples \
-are taken between the looks where there are at most 300 sockets of TCP and UDP. Callers in the queue are told apart by their inodes, where at most 512 wait. Processes of other users are told to root only. \
-Sources: net/unix/af_unix.c and net/unix/diag.c of Linux 6.18; ss(8).",
+Listening Unix sockets of this network namespace at which a connection waited in any sample. A queue is full if more \
+connections wait than its backlog. The next caller then sleeps until there is room, or gets EAGAIN at once if it does \
+not block, like nginx. Up to 210 samples are taken between the full ones if there are at most 300 TCP and UDP sockets. \
+Callers in the queue are distinguished by their inodes, up to 512 waiting. Processes of other users are visible to \
+root only. Sources: net/unix/af_unix.c and net/unix/diag.c of Linux 6.18; ss(8).",
 };
 
-/// Stands for a caller that gave up and is in the queue still.
+/// Marks a caller that gave up and is still in the queue.
 const GONE: u32 = 0;
 
 /// One listener over the window.
 struct Course<'a> {
-    /// What waited in each sample, in their order.
+    /// Waiting connections in each sample, in order.
     waiting: Vec<u32>,
     callers: Vec<&'a [u32]>,
     full: usize,
@@ -77,7 +78,7 @@ impl Course<'_> {
     }
 }
 
-/// Listeners in whose queue something waited, the worst first.
+/// Listeners with waiting connections, the worst first.
 fn busy<'a>(window: &Window<'a>) -> Vec<Course<'a>> {
     let samples: Vec<&'a [UnixListener]> = window
         .often()
@@ -100,7 +101,7 @@ fn busy<'a>(window: &Window<'a>) -> Vec<Course<'a>> {
         };
         for sample in &samples {
             let listed = sample.iter().find(|other| other.inode == last.inode);
-            // A sample between the looks lists only those in which something waits.
+            // A sample between the full ones lists only listeners with waiting connections.
             course
                 .waiting
                 .push(listed.map_or(0, |listed| listed.waiting));
@@ -117,7 +118,7 @@ fn busy<'a>(window: &Window<'a>) -> Vec<Course<'a>> {
     busy
 }
 
-/// Inodes of the sockets whose processes are looked for.
+/// Inodes of the sockets whose processes are looked up.
 pub(super) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
     let busy = busy(window);
     busy.iter().map(|course| course.last.inode).collect()

@@ -1,6 +1,6 @@
-//! Which processes are worth a closer look: the family of the judged one, those near a limit, those that others wait for.
+//! Processes to read in detail: the family of the judged one, those near a limit, those that others wait for.
 //!
-//! What is read of all processes is `stat`, `status` and `limits`; all else is read of the few that these single out.
+//! Of all processes only `stat`, `status` and `limits` are read; everything else only of the few that these select.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::processes::STATS;
 use crate::Window;
 use crate::capture::{Moment, Raw};
 
-/// A family may be a fork storm.
+/// Limit of a family, which may be a fork storm.
 const LARGEST_FAMILY: usize = 512;
 
 /// Backends whose titles are read.
@@ -27,13 +27,13 @@ const MOST_THREADS: u64 = 1000;
 /// CPUs that a process must use for one of its threads to be saturated, with room for the ticks of 10 ms.
 const BUSY: f64 = 0.8;
 
-/// A process with few threads costs little to read, and what its threads wait for shows at much less.
+/// A process with few threads is cheap to read, and shows what its threads wait for at much less CPU use.
 const SOME: f64 = 0.02;
 const FEW_THREADS: u64 = 32;
 
-/// Processes that are read often because they serve clients or work, and as many connections of each port lead to them.
+/// Limit of the processes that are read often because they serve clients or use CPU, and of the connections per port to find them.
 const MOST_SERVICES: usize = 16;
-/// Sockets that listen of which the process is looked up.
+/// Listening sockets whose process is looked up.
 const MOST_PORTS: usize = 64;
 /// Threads of all of them together: to read one costs some 8 us, twenty times in a window.
 const SAMPLED_THREADS: u64 = 100;
@@ -48,7 +48,7 @@ const LISTEN: u8 = 10;
 /// Share of its limit from which on the descriptors of a process are counted.
 const NEAR: f64 = 0.8;
 
-/// All processes at this look.
+/// All processes in this full sample.
 pub(super) fn stats(moment: &Moment) -> impl Iterator<Item = (u32, task::Stat<'_>)> {
     let files = moment.files.range("/proc/".to_owned()..);
     files
@@ -62,7 +62,7 @@ pub(super) fn stats(moment: &Moment) -> impl Iterator<Item = (u32, task::Stat<'_
         })
 }
 
-/// The judged process and its descendants at this look.
+/// The judged process and its descendants in this full sample.
 pub(crate) fn family_at(moment: &Moment, judged: u32) -> BTreeSet<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (pid, stat) in stats(moment) {
@@ -89,8 +89,8 @@ pub(super) fn family(window: &Window<'_>) -> BTreeSet<u32> {
     }
 }
 
-/// Inodes of sockets that show who serves clients: connections to ports that are listened on, some of each port, and the
-/// sockets that listen.
+/// Inodes of sockets that show which processes serve clients: connections to listening ports, some of each port, and
+/// the listening sockets.
 pub(crate) fn of_services(sockets: &[TcpSocket]) -> BTreeSet<u64> {
     let listeners = || sockets.iter().filter(|socket| socket.state == LISTEN);
     let mut ports: BTreeMap<u16, usize> =
@@ -120,7 +120,7 @@ pub(crate) fn services_at(moment: &Moment, owners: &BTreeSet<u32>) -> BTreeSet<u
     few(services.collect(), &BTreeSet::new(), moment)
 }
 
-/// The same with the processes that worked between the looks: not every service has connections.
+/// The same with the processes that used CPU between the full samples: not every service has connections.
 pub(crate) fn services_between(
     earlier: &Moment,
     now: &Moment,
@@ -138,7 +138,7 @@ pub(crate) fn services_between(
     few(working.collect(), services, now)
 }
 
-/// Of these processes, the first number largest first, those whose threads are few enough to be read often; `kept` stay.
+/// Of these processes, ordered by the first number, largest first, those with few enough threads to be read often; `kept` stay.
 fn few(
     mut processes: Vec<(u64, u32, task::Stat<'_>)>,
     kept: &BTreeSet<u32>,
@@ -159,13 +159,13 @@ fn few(
     chosen
 }
 
-/// Threads of these processes together at this look.
+/// Total threads of these processes in this full sample.
 pub(crate) fn threads_of(moment: &Moment, processes: &BTreeSet<u32>) -> u64 {
     let of = stats(moment).filter(|(pid, _)| processes.contains(pid));
     of.map(|(_, stat)| stat.threads).sum()
 }
 
-/// Processes of `PostgreSQL` at this look.
+/// Processes of `PostgreSQL` in this full sample.
 pub(crate) fn postgres_at(moment: &Moment) -> BTreeSet<u32> {
     stats(moment)
         .filter(|(_, stat)| stat.name == "postgres")
@@ -174,8 +174,8 @@ pub(crate) fn postgres_at(moment: &Moment) -> BTreeSet<u32> {
         .collect()
 }
 
-/// Processes with several threads that used most of a CPU or more between the looks, or a little of one with few threads; busiest
-/// first.
+/// Processes with several threads that used most of a CPU or more between the full samples, or with few threads and a
+/// little of one; busiest first.
 pub(crate) fn busy_between(earlier: &Moment, now: &Moment) -> BTreeSet<u32> {
     let ticks = |stat: &task::Stat<'_>| stat.user_ticks.saturating_add(stat.system_ticks);
     let before: BTreeMap<u32, u64> = stats(earlier)
@@ -198,7 +198,7 @@ pub(crate) fn busy_between(earlier: &Moment, now: &Moment) -> BTreeSet<u32> {
         .collect()
 }
 
-/// Processes that may have used up most of their descriptors: their table of them is as large.
+/// Processes that may have used most of their descriptors, by the size of their descriptor table.
 pub(crate) fn near_their_limit(window: &Window<'_>) -> BTreeSet<u32> {
     let near = |pid: u32| {
         let status = window.text(&format!("/proc/{pid}/status")).ok()?;
@@ -215,7 +215,7 @@ pub(super) fn limit(window: &Window<'_>, pid: u32) -> Option<u64> {
     limits.find(|limit| limit.name == "open files")?.soft
 }
 
-/// Processes in an uninterruptible wait at the last look and at one before.
+/// Processes in an uninterruptible wait in the last full sample and in an earlier one.
 pub(crate) fn blocked(window: &Window<'_>) -> BTreeSet<u32> {
     let is_blocked = |moment: &Moment| -> BTreeSet<u32> {
         stats(moment)

@@ -1,8 +1,9 @@
-//! CPUs that the control group of a process leaves it: its cpuset.
+//! CPUs that the control group of a process allows: its cpuset.
 //!
-//! An affinity mask cannot reach beyond the cpuset of the group, so a narrow mask has two causes with two cures. `/proc/PID/cpuset` names the
-//! group; what it may use in effect is `cpuset.cpus.effective` (version 2) or `cpuset.effective_cpus` (version 1).
-//! Source: kernel/cgroup/cpuset.c (`proc_cpuset_show`, `sched_setaffinity` through `cpuset_cpus_allowed`), Linux 6.18; cpuset(7).
+//! An affinity mask cannot exceed the cpuset of the group, so a narrow mask has two possible causes with different
+//! fixes. `/proc/PID/cpuset` names the group; its effective CPUs are `cpuset.cpus.effective` (cgroup v2) or
+//! `cpuset.effective_cpus` (v1). Source: kernel/cgroup/cpuset.c (`proc_cpuset_show`, `sched_setaffinity` through
+//! `cpuset_cpus_allowed`), Linux 6.18; cpuset(7).
 
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
@@ -30,9 +31,9 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::PROCESS_CPUSET, &keys::PROCESS_CPUSET_GROUP],
     derive,
     doc: "\
-Of processes that serve clients over TCP or use 1 % of a CPU (at most 16), and are in another group than the root: the CPUs that the group may use in effect. \
-In a container the group is named as the container sees it, and its files may not be there. \
-Sources: kernel/cgroup/cpuset.c of Linux 6.18; cpuset(7).",
+The effective CPUs of the control group, for processes (at most 16) that serve clients over TCP or use 1 % of a CPU \
+and are not in the root group. In a container the group has its name inside the container, and its files may be \
+missing. Sources: kernel/cgroup/cpuset.c of Linux 6.18; cpuset(7).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -46,7 +47,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             continue;
         }
         let ends = EFFECTIVE.map(|file| format!("{group}/{file}"));
-        // Of groups whose paths end alike, the one nearest to the root is meant.
+        // Of groups whose paths have the same end, the one nearest to the root is used.
         let found = files
             .into_iter()
             .flatten()

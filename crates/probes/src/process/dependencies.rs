@@ -1,7 +1,7 @@
-//! Who waits for whom: unanswered requests on both sides of a process, connection attempts and DNS queries without an
-//! answer, data that nobody reads.
+//! Dependencies between processes: unanswered requests on both sides of a process, unanswered connection attempts and
+//! DNS queries, unread data.
 //!
-//! `tcp_info` says how long ago data was last sent and last received on a connection. If the last data came in, the process
+//! `tcp_info` contains how long ago data was last sent and last received on a connection. If the last data came in, the process
 //! owes an answer; if the last data went out and was acknowledged, its peer does. Taken in a few samples this gives the
 //! number of open requests and how long they have been open, for connections that live longer than a request as well as
 //! for those that do not. Sources: `tcp_get_info` of net/ipv4/tcp.c, Linux 6.18; resolv.conf(5) for the 5 s of a resolver.
@@ -26,11 +26,12 @@ const SOURCE: &str = "sock_diag (ss -tinp)";
 /// Milliseconds from which on an answer is late: forty times a request to a local service, and longer than a disk write.
 const LATE_MS: u32 = 20;
 
-/// Until then a request that was lost is not sent again, and one that arrived may not be acknowledged: a retransmission takes 200 ms and
-/// more, and a kernel that delays its acknowledgement some 40 ms (`TCP_RTO_MIN` and `TCP_DELACK_MIN` of include/net/tcp.h).
+/// Until then a request that was lost is not sent again, and one that arrived may not be acknowledged: a retransmission
+/// takes 200 ms and more, and a kernel that delays its acknowledgement some 40 ms (`TCP_RTO_MIN` and `TCP_DELACK_MIN`
+/// of include/net/tcp.h).
 const SURELY_ACKNOWLEDGED_MS: u32 = 100;
 
-/// An answer of so long ago is none of this window.
+/// An answer older than this is not of this window.
 const RECENT_MS: u32 = 5_000;
 
 /// Shortest mean response time that is reported, in milliseconds: the kernel counts in ticks of 4 ms at 250 Hz.
@@ -39,7 +40,7 @@ const TOLD_MS: f64 = 2.0;
 /// Fewest responses for a mean.
 const FEWEST_ANSWERS: usize = 4;
 
-/// Processes that are looked for, by kind of wait.
+/// Processes that are looked up, by kind of wait.
 const MOST: usize = 16;
 
 /// States of `include/net/tcp_states.h`.
@@ -77,18 +78,22 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-A client connection is one to a port that is listened on here; an upstream connection is any other. A request is late if it has \
-been open for more than 20 ms. A connection on which data flows one way only (three samples or more) may be a stream of logs: where no connection to the same end is answered, it is reported as such. Of requests that were answered within the last 5 s, the time between last data out and last data in is the time \
-of the answer; within one tick the acknowledgements tell which data came last. The kernel counts it in ticks, so only means of at least 4 responses and 2 ms are reported. Upstream requests older than 100 ms count once the peer's kernel has acknowledged them, so a lossy path is \
-not taken for a slow server. A connection attempt or a query to port 53 counts if its socket is there in one sample and in the \
-next, an attempt as well if its server is tried in most samples and reached in none; a socket to port 53 that is there in every sample may belong to a resolver that keeps its sockets, and counts only if a thread \
-of its process sleeps in poll(2) of one descriptor, as the resolver of glibc does. \
-Data counts as unread if it waits at every look and in three quarters of the samples. The processes are looked for of at most 16 sockets of each kind. On a \
-host with more than 1000 TCP sockets only the two ends of the window are complete. \
-Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8), resolv.conf(5).",
+A client connection is one to a listening port of this host; every other connection is an upstream connection. A \
+request is late if it has been open for more than 20 ms. A connection with data in one direction only (three samples \
+or more) may be a log stream: if no connection to the same end is answered, it is reported as such. For requests \
+answered within the last 5 s, the response time is the time between the last data out and the last data in; within one \
+tick the acknowledgements show which data came last. The kernel counts in ticks, so only means of at least 4 responses \
+and 2 ms are reported. Upstream requests older than 100 ms count once the peer's kernel has acknowledged them, so a \
+lossy path is not mistaken for a slow server. A connection attempt or a query to port 53 counts if its socket exists \
+in two consecutive samples; an attempt also counts if its server is tried in most samples and reached in none. A \
+socket to port 53 that exists in every sample may belong to a resolver that keeps its sockets, and counts only if a \
+thread of its process sleeps in poll(2) on one descriptor, like the resolver of glibc. Data counts as unread if it \
+waits in every full sample and in three quarters of all samples. Processes are looked up for at most 16 sockets of \
+each kind. On a host with more than 1000 TCP sockets only the two ends of the window are complete. Sources: \
+net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8), resolv.conf(5).",
 };
 
-/// What one sample shows.
+/// The contents of one sample.
 struct Sample<'a> {
     /// Client connections with a late answer: local port, milliseconds, socket.
     owed: Vec<(u16, u32, &'a TcpSocket)>,
@@ -100,7 +105,7 @@ struct Sample<'a> {
     upstream: Vec<(Endpoint, u32, &'a TcpSocket)>,
     /// Upstream connections whose last request was answered: server, milliseconds that the answer took, socket.
     answered: Vec<(Endpoint, u32, &'a TcpSocket)>,
-    /// Servers that never answer, though data goes to them time and again.
+    /// Servers that never answer although data is sent to them repeatedly.
     one_way: HashSet<Endpoint>,
     connecting: HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
     /// Remote ends of connections that were opened.
@@ -144,7 +149,7 @@ impl<'a> Sample<'a> {
         sample
     }
 
-    /// Enters a connection with an open request.
+    /// Adds a connection with an open request.
     fn open(&mut self, serves: bool, socket: &'a TcpSocket, courses: &Courses) {
         let Some(info) = &socket.info else { return };
         let one_way = courses.is_one_way(socket, serves);
@@ -170,18 +175,18 @@ impl<'a> Sample<'a> {
         if !serves {
             self.upstream.push((socket.remote, sent, socket));
         }
-        // Both are times ago, so the answer took what lies between them. One of long ago says nothing of now.
+        // Both are ages, so the response time is their difference. An old one is not current.
         if !serves && !awaits && has_received && has_sent && sent < RECENT_MS {
             self.answered.push((socket.remote, sent - received, socket));
         }
     }
 }
 
-/// What waits at the end of the window, with its course over the samples.
+/// Waits at the end of the window, with their course over the samples.
 struct Waits<'a> {
-    /// Of the looks, where all sockets are listed and the attempts to connect are far enough apart.
+    /// From the full samples, which list all sockets and are far enough apart for connection attempts.
     looks: Vec<Sample<'a>>,
-    /// Of the looks and the samples between them: what lasts for milliseconds.
+    /// From all samples: what lasts for milliseconds.
     samples: Vec<Sample<'a>>,
     resolving: Vec<Query<'a>>,
 }
@@ -206,7 +211,7 @@ fn waits<'a>(window: &Window<'a>) -> Result<Waits<'a>, Absence> {
 }
 
 impl<'a> Waits<'a> {
-    /// Servers that answered late in at least half of the samples. Requests that go out together are all young in some sample.
+    /// Servers that answered late in at least half of the samples. Requests sent together are all young in some sample.
     fn slow(&self) -> BTreeSet<Endpoint> {
         let all: BTreeSet<Endpoint> = (self.samples.iter())
             .flat_map(|sample| sample.awaited.iter().map(|(server, _)| *server))
@@ -232,7 +237,7 @@ impl<'a> Waits<'a> {
     /// Servers by the mean time of their answers, in milliseconds, and how many there were; the slowest first.
     fn answers(&self) -> Vec<(f64, usize, Endpoint)> {
         let mut of: BTreeMap<Endpoint, (f64, usize)> = BTreeMap::new();
-        // The same answer may be seen again and again.
+        // The same answer may appear in several samples.
         let mut counted: HashMap<u64, Option<u64>> = HashMap::new();
         for (server, ms, socket) in self.samples.iter().flat_map(|sample| &sample.answered) {
             let received = socket.info.as_ref().and_then(|info| info.bytes_received);
@@ -254,7 +259,7 @@ impl<'a> Waits<'a> {
         means
     }
 
-    /// Sockets that wait in the last look and were there in the one before.
+    /// Sockets that wait in the last full sample and existed in the one before.
     fn lasting(
         &self,
         of: for<'s> fn(&'s Sample<'a>) -> &'s HashMap<(Endpoint, Endpoint), &'a TcpSocket>,
@@ -314,7 +319,8 @@ impl<'a> Waits<'a> {
         found
     }
 
-    /// Sockets in which data waits at every look and in most samples: our own looks hold up a service that has to wait for a CPU.
+    /// Sockets with data waiting in every full sample and in most samples: our own sampling delays a service that has
+    /// to wait for a CPU.
     fn unread(&self) -> Vec<&'a TcpSocket> {
         let mut found = self.lasting(|sample| &sample.unread, true);
         found.retain(|socket| {
@@ -326,7 +332,7 @@ impl<'a> Waits<'a> {
     }
 }
 
-/// Inodes of the sockets whose processes are looked for.
+/// Inodes of the sockets whose processes are looked up.
 pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
     let Ok(waits) = waits(window) else {
         return BTreeSet::new();
@@ -338,7 +344,7 @@ pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
         let mut upstream: Vec<_> = last.upstream.iter().collect();
         upstream.retain(|(server, ..)| slow.contains(server));
         upstream.sort_by_key(|(_, sent_ms, _)| *sent_ms);
-        // One connection tells whose they all are.
+        // One connection identifies the process of them all.
         for (.., server) in waits.answers() {
             let socket = last.upstream.iter().find(|(to, ..)| *to == server);
             inodes.extend(socket.map(|(.., socket)| socket.inode));
@@ -403,7 +409,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         connecting.iter().map(to),
         "SYN-SENT",
     );
-    // A socket that is always there may belong to a resolver that keeps it; one that a thread waits for alone does not.
+    // A permanent socket may belong to a resolver that keeps it, but not if a thread waits for this socket only.
     let polls = |pid: u32| {
         let threads = window.matching(&format!("/proc/{pid}/task/*/syscall"));
         let mut texts = threads
@@ -424,16 +430,18 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         late.contains(port) && socket.inode != 0 && owner(socket.inode).is_none()
     };
     let none = match window.moments().len() {
-        0 | 1 => Absence::because("the window has one sample only").remedy("--for 10s"),
+        0 | 1 => Absence::because("the window has only one sample")
+            .remedy("observe for some seconds: --for 10s"),
         // A connection in an accept queue has no owner yet.
         _ if waits
             .samples
             .last()
             .is_some_and(|last| last.owed.iter().any(is_late)) =>
         {
-            Absence::because("requests wait, and whose they are cannot be seen").remedy("as root")
+            Absence::because("requests wait, but their process is not visible")
+                .remedy("run as root")
         }
-        _ => Absence::none("no process that can be seen waits so"),
+        _ => Absence::none("no visible process waits like this"),
     };
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
@@ -471,7 +479,7 @@ fn clients(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
         let origin = Origin::new(SOURCE, line);
         let value = median(&course);
         let key = &keys::DEPENDENCY_CLIENTS;
-        // A process may serve several ports; the one with most counts.
+        // A process may serve several ports; the one with most late requests counts.
         let more = evidence
             .quantity(key, &subject())
             .is_ok_and(|known| known.value >= value);
@@ -490,7 +498,7 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
         let late = sample.awaited.iter().filter(|(to, _)| *to == server);
         late.map(|(_, ms)| *ms).collect()
     };
-    // The last sample in which some were late stands for all.
+    // The last sample with late requests represents all.
     let latest = |server: Endpoint| -> Vec<u32> {
         let late = waits
             .samples
@@ -502,7 +510,7 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
             .unwrap_or_default()
     };
     let one_way = |server: &Endpoint| waits.samples.iter().any(|of| of.one_way.contains(server));
-    // A server that answers is more telling than one that may only take logs.
+    // A server that answers is more informative than one that may only receive logs.
     let mut servers: Vec<(bool, usize, Endpoint)> = waits
         .slow()
         .into_iter()
@@ -542,7 +550,7 @@ fn upstreams(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
     }
 }
 
-/// How long servers take to answer, of requests that are not open any more.
+/// Response times of servers, for completed requests.
 fn answers(evidence: &mut Evidence, waits: &Waits<'_>, owner: &Owner<'_>) {
     let Some(last) = waits.samples.last() else {
         return;
@@ -572,7 +580,7 @@ type Keys = (
     &'static rungwise_model::evidence::Key,
 );
 
-/// Counts sockets by process, and names where most of them go.
+/// Counts sockets by process, with the destination of most of them.
 fn count(
     evidence: &mut Evidence,
     (number, name): Keys,

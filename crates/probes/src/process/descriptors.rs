@@ -1,8 +1,8 @@
-//! Open file descriptors: of processes near their limit, and of the machine.
+//! Open file descriptors of processes near their limit, and of the machine.
 //!
-//! To count the descriptors of every process is dear. The size of the table of descriptors (`FDSize` of `status`) grows by
-//! powers of two and is never below the number in use, so only processes whose table has outgrown four fifths of their
-//! limit are counted. Sources: `expand_fdtable` of fs/file.c, `proc_nr_files` of `fs/file_table.c`, Linux 6.18.
+//! Counting the descriptors of every process is expensive. The size of the descriptor table (`FDSize` of `status`)
+//! grows by powers of two and is never below the number in use, so only processes whose table exceeds four fifths of
+//! their limit are counted. Sources: `expand_fdtable` of fs/file.c, `proc_nr_files` of `fs/file_table.c`, Linux 6.18.
 
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject};
 use rungwise_model::keys;
@@ -34,9 +34,9 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-A process is listed if its table of descriptors (`FDSize` in /proc/PID/status) is larger than four fifths of its soft limit \
-of open files; all others use less. If there is none, process 1 is listed with the upper bound that its table gives. \
-Descriptors of other users' processes can be counted by root only. `file-nr` counts open files of the machine, shared \
+A process is listed if its descriptor table (`FDSize` in /proc/PID/status) is larger than four fifths of its soft \
+limit of open files; all others use less. If there is none, process 1 is listed with the upper bound from its table. \
+Only root can count the descriptors of other users' processes. `file-nr` counts open files of the machine, shared \
 descriptors once. Sources: fs/file.c, `fs/file_table.c`, fs/proc/fd.c of Linux 6.18; getrlimit(2).",
 };
 
@@ -46,7 +46,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let mut number = || words.next()?.parse::<f64>().ok();
         match (number(), number(), number()) {
             (Some(open), Some(_), Some(most)) if most > 0.0 => Ok(open / most),
-            _ => Err(Absence::because(format!("{FILE_NR} is not understood"))),
+            _ => Err(Absence::because(format!(
+                "{FILE_NR} has a format that rungwise does not know"
+            ))),
         }
     });
     let line = window.text(FILE_NR).unwrap_or_default().trim();
@@ -61,7 +63,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             continue;
         };
         let count = window.text(&path).and_then(|text| {
-            let odd = || Absence::because(format!("{path} is not understood"));
+            let odd =
+                || Absence::because(format!("{path} has a format that rungwise does not know"));
             text.parse::<f64>().map_err(|_| odd())
         });
         let line = count.as_ref().map_or_else(
@@ -83,7 +86,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     enter::unless_told(evidence, &both, &why, LIMITS);
 }
 
-/// No process is near its limit: the first one whose table and limit can be read stands for all.
+/// No process is near its limit: the first one whose table and limit can be read represents all.
 fn none_near(window: &Window<'_>, evidence: &mut Evidence) {
     let near = chosen::near_their_limit(window);
     let first = window

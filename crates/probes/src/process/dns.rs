@@ -1,8 +1,8 @@
-//! DNS queries that wait: sockets of resolvers that stay open because no answer comes.
+//! Unanswered DNS queries: sockets of resolvers that stay open because no answer arrives.
 //!
-//! The resolver of the C library opens a UDP socket for each query and closes it with the answer. So a socket to port 53 that came
-//! within the window and is still there half a second later waits for one. Sources: `__res_context_send` of `resolv/res_send.c`,
-//! glibc 2.36; resolv.conf(5).
+//! The resolver of the C library opens a UDP socket for each query and closes it with the answer. So a socket to port
+//! 53 that was opened within the window and still exists half a second later waits for one. Sources:
+//! `__res_context_send` of `resolv/res_send.c`, glibc 2.36; resolv.conf(5).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,20 +14,20 @@ use crate::capture::Reply;
 /// Port of DNS.
 const PORT: u16 = 53;
 
-/// A query that is open for so long is late; an answer takes a round trip, or some where it is not in a cache.
+/// A query open for this long is late; an answer takes one round trip, or several if it is not cached.
 const LATE_S: f64 = 0.5;
 
-/// Times that processes are looked up while the window runs: it costs more than all else that is read.
+/// Limit of process lookups during the window: they cost more than all other reads.
 const LOOKUPS: usize = 2;
 
-/// Queries of a window that wait.
+/// Unanswered queries of a window.
 pub(super) struct Query<'a> {
     pub(super) socket: &'a UdpSocket,
-    /// It is there in every sample, so it may belong to a resolver that keeps its sockets.
+    /// It exists in every sample, so it may belong to a resolver that keeps its sockets.
     pub(super) always: bool,
 }
 
-/// The queries that are there in more than one sample, for half a second and more, and to which nothing came.
+/// The queries that exist in more than one sample, for at least half a second, without an answer.
 pub(super) fn queries<'a>(window: &Window<'a>) -> Vec<Query<'a>> {
     struct Seen<'a> {
         socket: &'a UdpSocket,
@@ -67,7 +67,7 @@ fn is_waiting(socket: &UdpSocket) -> bool {
     socket.remote.port == PORT && socket.rqueue == 0
 }
 
-/// Whose the queries are: those that end before the window does, as found when they were there.
+/// The processes of the queries; for those that end before the window, as found during it.
 pub(super) fn owners<'a>(window: &Window<'a>) -> BTreeMap<u64, &'a Owner> {
     let mut all = BTreeMap::new();
     for moment in window.often() {
@@ -89,8 +89,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Keeps of the sockets of a sample those that wait for an answer of DNS. Yields those whose process should be looked up now:
-    /// they came within the window, and were there in the sample before.
+    /// Keeps the sockets of a sample that wait for a DNS answer. Returns those whose process should be looked up now:
+    /// they were opened within the window and existed in the previous sample.
     pub(crate) fn sample(&mut self, sockets: &mut Vec<UdpSocket>) -> BTreeSet<u64> {
         sockets.retain(is_waiting);
         let now: BTreeSet<u64> = sockets.iter().map(|socket| socket.inode).collect();

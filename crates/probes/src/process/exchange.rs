@@ -1,8 +1,8 @@
-//! Requests and answers on TCP connections, as `tcp_info` shows them: on which side something is owed.
+//! Requests and answers on TCP connections, from `tcp_info`: which side owes an answer.
 //!
-//! The times of the last data sent and received tell it, unless both lie in one tick (4 ms at 250 Hz), as on a busy connection on which the next
-//! request follows the last answer at once. Then acknowledgements tell it. Sources: `tcp_get_info` of net/ipv4/tcp.c, `tcp_ack` of
-//! `net/ipv4/tcp_input.c` (`rcv_tstamp`), Linux 6.18; RFC 1122, 4.2.3.2.
+//! The times of the last data sent and received show it, unless both are in one tick (4 ms at 250 Hz), as on a busy
+//! connection on which the next request follows the last answer at once. Then the acknowledgements show it. Sources:
+//! `tcp_get_info` of net/ipv4/tcp.c, `tcp_ack` of `net/ipv4/tcp_input.c` (`rcv_tstamp`), Linux 6.18; RFC 1122, 4.2.3.2.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,14 +18,14 @@ pub(super) const LISTEN: u8 = 10;
 /// Most sockets whose courses are kept, at half a kilobyte each.
 const MOST: usize = 2_000;
 
-/// Times that data goes one way before anything comes back, from which on nothing is to come back.
+/// Number of one-way transfers from which on no answer is expected.
 const ONE_WAY: usize = 3;
 
-/// An acknowledgement is delayed by 40 to 200 ms (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`). What comes later is a probe of keepalive, which
-/// waits for a second at least.
+/// An acknowledgement is delayed by 40 to 200 ms (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`). A later one is a keepalive
+/// probe, which waits for at least a second.
 const LATEST_ACKNOWLEDGEMENT_MS: u32 = 300;
 
-/// The sockets of each look and of each sample between them.
+/// The sockets of each sample.
 pub(super) fn sockets<'a>(window: &Window<'a>) -> Vec<&'a [TcpSocket]> {
     let moments = window.often().into_iter();
     let sockets = moments.filter_map(|moment| match moment.answers.get("tcp")? {
@@ -35,13 +35,13 @@ pub(super) fn sockets<'a>(window: &Window<'a>) -> Vec<&'a [TcpSocket]> {
     sockets.collect()
 }
 
-/// Ports that are listened on.
+/// Listening ports.
 pub(super) fn listening(sockets: &[TcpSocket]) -> HashSet<u16> {
     let listeners = sockets.iter().filter(|socket| socket.state == LISTEN);
     listeners.map(|socket| socket.local.port).collect()
 }
 
-/// What a connection did from the first time that it was seen to the last.
+/// The activity of a connection from its first to its last sample.
 #[derive(Clone, Copy, Debug)]
 struct Course {
     first: TcpInfo,
@@ -98,7 +98,7 @@ impl Courses {
         }
     }
 
-    /// In how many samples it was there.
+    /// Number of samples that contain it.
     pub(super) fn seen(&self, socket: &TcpSocket) -> usize {
         self.of.get(&socket.inode).map_or(0, |course| course.seen)
     }
@@ -113,7 +113,8 @@ impl Courses {
         })
     }
 
-    /// Data goes one way only, time and again, and no connection to the same end is answered: logs, metrics, an upload, or a server that hangs.
+    /// Data is sent in one direction repeatedly, and no connection to the same end is answered: logs, metrics, an
+    /// upload, or a hanging server.
     pub(super) fn is_one_way(&self, socket: &TcpSocket, serves: bool) -> bool {
         let is_answering = if serves {
             self.answering.0.contains(&socket.local.port)
@@ -127,8 +128,8 @@ impl Courses {
                 .is_some_and(|course| course.received.max(course.sent) >= ONE_WAY)
     }
 
-    /// Its peer acknowledges answers together with the next request, as a rule: it has no pause in between. Segments without data are
-    /// acknowledgements alone.
+    /// Its peer usually acknowledges answers together with the next request, without a pause in between. Segments
+    /// without data are pure acknowledgements.
     fn hurries(&self, socket: &TcpSocket) -> bool {
         self.of.get(&socket.inode).is_some_and(|course| {
             let grown = |count: fn(&TcpInfo) -> Option<u32>| {
@@ -159,8 +160,8 @@ impl Courses {
 
 /// A client has sent something that its server has not answered.
 ///
-/// Within one tick: the server acknowledges the next request later than it sent the last answer, so the request is not acknowledged yet, or an
-/// acknowledgement came after the last data.
+/// Within one tick: the server acknowledges the next request later than it sent the last answer, so the request is not
+/// acknowledged yet, or an acknowledgement came after the last data.
 pub(super) fn awaits(info: &TcpInfo) -> bool {
     let (sent, received) = (info.last_data_sent_ms, info.last_data_recv_ms);
     match both(info) {
@@ -173,7 +174,8 @@ pub(super) fn awaits(info: &TcpInfo) -> bool {
     }
 }
 
-/// Whether data was received, and sent. Before the first data both times are those of the handshake. One byte that was acknowledged is the SYN.
+/// Whether data was received, and sent. Before the first data both times are those of the handshake. One byte that was
+/// acknowledged is the SYN.
 pub(super) fn both(info: &TcpInfo) -> (bool, bool) {
     (
         info.bytes_received.unwrap_or(0) > 0,

@@ -1,4 +1,4 @@
-//! `/proc/PID/limits`: what the judged process may have at most.
+//! `/proc/PID/limits`: resource limits of the judged process.
 
 use rungwise_formats::limits::{self, Limit};
 use rungwise_model::evidence::{Absence, Evidence, Kind, Origin, Subject, Unit};
@@ -10,7 +10,7 @@ use crate::{Cost, Need, Probe, Source, Window, enter};
 
 const LIMITS: &str = "/proc/{pid}/limits";
 
-/// Those that a network service runs into; of the others only what is limited is told.
+/// Limits that network services reach; other limits are reported only if set.
 const ALWAYS: [&str; 3] = ["open files", "processes", "locked memory"];
 
 /// Those that are small for every process and limit no service.
@@ -27,16 +27,16 @@ const NEVER: [&str; 7] = [
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-pid-limits",
-    summary: "what the judged process may have at most: open files, threads, locked memory",
+    summary: "resource limits of the judged process: open files, threads, locked memory",
     cost: Cost::Free,
     needs: &[Need::Root],
     sources: &[Source::once(LIMITS)],
     yields: &[&keys::PROCESS_LIMITS],
     derive,
     doc: "\
-The soft limits, which hold; where the process may raise one by itself, the hard limit stands behind it. A connection is an \
-open file. `processes` counts the threads of the user on the whole machine, and does not hold for root. Other users' \
-processes need root. Sources: fs/proc/base.c of Linux 6.18; getrlimit(2).",
+The soft limits, which apply; if the process can raise one itself, the hard limit follows in parentheses. A connection \
+is an open file. `processes` counts the threads of the user on the whole machine, and does not apply to root. Other \
+users' processes need root. Sources: fs/proc/base.c of Linux 6.18; getrlimit(2).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -49,7 +49,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         let told: Vec<String> = limits::parse(text)
             .filter_map(|limit| tell(&limit))
             .collect();
-        let none = || Absence::because(format!("{path} names no limit"));
+        let none = || Absence::because(format!("{path} contains no limits"));
         (!told.is_empty()).then(|| told.join(", ")).ok_or_else(none)
     });
     let line = told.clone().unwrap_or_default();
@@ -77,7 +77,7 @@ fn tell(limit: &Limit<'_>) -> Option<String> {
     let number = |limit: u64| match unit {
         "bytes" => number_of(Unit::Bytes, limit as f64),
         "seconds" | "us" => format!("{limit} {unit}"),
-        // The name says what is counted.
+        // The name contains the unit.
         _ => limit.to_string(),
     };
     let written = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), number);

@@ -31,7 +31,7 @@ use rungwise_model::evidence::Absence;
 use crate::capture::{Moment, Raw};
 use crate::{Rate, Window};
 
-/// Inodes of the sockets whose processes are looked for.
+/// Inodes of the sockets whose processes are looked up.
 pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
     let mut sought = dependencies::sought(window);
     sought.extend(pools::sought(window));
@@ -42,17 +42,17 @@ pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
 /// Seconds per tick of `stat`: `USER_HZ` is 100 on every Linux that runs rungwise.
 const TICK: f64 = 0.01;
 
-/// No process was named.
+/// No process was given.
 fn unnamed() -> Absence {
     Absence::because("needs a process")
         .remedy("run `rungwise check --pid PID`, or capture with --pid")
 }
 
-/// A task was the same at both ends, or why its counters tell nothing.
+/// Why the counters of a task have no rate: it is not the same task at both ends, or there is one sample only.
 fn no_counters(window: &Window<'_>) -> Absence {
     if window.moments().len() < 2 {
-        Absence::because("the window has one sample only, and a rate needs both its ends")
-            .remedy("look for some seconds: --for 10s")
+        Absence::because("the window has only one sample, and a rate needs two")
+            .remedy("observe for some seconds: --for 10s")
     } else {
         Absence::because("it started or ended within the window")
     }
@@ -109,7 +109,7 @@ fn stat_rates(window: &Window<'_>, path: &str) -> Option<Used> {
 fn run_rates(window: &Window<'_>, path: &str) -> Result<Ran, Absence> {
     if task::schedstat(window.text(path)?).is_none() {
         return Err(Absence::because(
-            "this kernel does not count run delay (its schedstat files hold zeros)",
+            "this kernel does not count run delay (its schedstat files contain zeros)",
         ));
     }
     let mut rates = window.rates(path, |text| match task::schedstat(text) {

@@ -2,7 +2,7 @@
 //!
 //! Source: `fs/proc/task_mmu.c`, Linux 6.18. Reading walks the page tables of the whole process with its mmap lock
 //! held for reading, mapping by mapping: about 10 ns per page of 4 KiB, so it is done once, at the end of the
-//! window, and only for the process that is judged.
+//! window, and only for the judged process.
 
 use std::collections::BTreeSet;
 
@@ -33,12 +33,12 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::NUMA_PROCESS_REMOTE],
     derive,
     doc: "\
-Only memory of the process's own counts (heap, stacks, anonymous mappings); pages of files belong to the process that touched \
-them first. Nodes of its threads are those of the CPUs on which threads that used CPU time in the window were seen \
-at its looks. Pages say where memory is, not how often it is used. Reading walks the page tables of the process and \
-holds its mmap lock for reading meanwhile: a process with 64 GiB in small pages is held up in mmap and munmap for \
-some 0.2 s (calculated, not measured). Other users' processes need root. \
-Sources: fs/proc/task_mmu.c of Linux 6.18; numa(7).",
+Only the process's own memory counts (heap, stacks, anonymous mappings); file pages belong to the process that touched \
+them first. The nodes of its threads are those of the CPUs on which threads that used CPU time in the window were \
+found in the full samples. Pages show where memory is, not how often it is used. Reading walks the page tables of the \
+process and holds its mmap lock for reading meanwhile: in a process with 64 GiB in small pages, mmap and munmap block \
+for some 0.2 s (calculated, not measured). Other users' processes need root. Sources: fs/proc/task_mmu.c of Linux \
+6.18; numa(7).",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -60,7 +60,7 @@ fn remote(window: &Window<'_>, path: &str, pid: u32) -> Result<(f64, String), Ab
     let total: u64 = bytes.values().sum();
     if total == 0 {
         return Err(Absence::because(format!(
-            "{path} shows no memory of the process's own"
+            "{path} shows no memory that belongs to the process itself"
         )));
     }
     let nodes = topology::nodes(window)?;
@@ -90,7 +90,7 @@ fn remote(window: &Window<'_>, path: &str, pid: u32) -> Result<(f64, String), Ab
     Ok((far as f64 / total as f64, line))
 }
 
-/// CPUs on which threads that used CPU time were seen; with a single look, all threads.
+/// CPUs of threads that used CPU time; with a single sample, of all threads.
 fn cpus(window: &Window<'_>, pid: u32) -> BTreeSet<usize> {
     let pattern = STATS.replace("{pid}", &pid.to_string());
     let single = window.moments().len() < 2;

@@ -1,10 +1,10 @@
-//! Pools of connections to another server that are too small for what clients ask.
+//! Connection pools to another server that are too small for the clients' requests.
 //!
-//! A proxy or an application that may open no more connections to its server queues requests of its clients itself: each of the
-//! connections has a request open, and more requests of clients are open than that. The queue is in the memory of the process,
-//! where no counter of the kernel shows it; the two sides of its sockets do. A process that works on its requests before it asks
-//! another server has open requests too, but has them as well while a connection is free.
-//! Sources: `tcp_get_info` of net/ipv4/tcp.c, Linux 6.18; Little's law.
+//! A proxy or an application that cannot open more connections to its server queues the requests of its clients: each
+//! connection has an open request, and more client requests are open than that. The queue is in the memory of the
+//! process, invisible to kernel counters; the two sides of its sockets show it. A process that works on its requests
+//! before it calls another server has open requests too, but also while a connection is free. Sources: `tcp_get_info`
+//! of net/ipv4/tcp.c, Linux 6.18; Little's law.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,14 +21,15 @@ const SOURCE: &str = "sock_diag (ss -tinp)";
 
 /// Fewest samples from which a share is taken.
 const FEWEST: usize = 8;
-/// Share of the samples in which all connections to a server have a request open, from which on it is looked at.
+/// Share of the samples with a request open on all connections to a server, from which on it is examined.
 const FULL: f64 = 0.2;
-/// Servers and listening ports whose processes are looked for.
+/// Servers and listening ports whose processes are looked up.
 const MOST: usize = 16;
 
-/// Samples in which a connection is seen that is kept.
+/// Samples that must contain a pooled connection.
 const KEPT: usize = 3;
-/// Median age of the open requests, in milliseconds, from which on the server is slow, or means to hold them: rule `upstream-slow`.
+/// Median age of the open requests, in milliseconds, from which on the server is slow or holds them on purpose: rule
+/// `upstream-slow`.
 const SOON_MS: f64 = 1_000.0;
 /// A request of a client that is older may be a long poll.
 const LONG_MS: u32 = 5_000;
@@ -36,7 +37,7 @@ const LONG_MS: u32 = 5_000;
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "tcp-pools",
-    summary: "connections to another server that all have a request open, and the client requests that wait behind them",
+    summary: "connection pools to another server with a request open on every connection, and the client requests that wait for them",
     cost: Cost::Cheap,
     needs: &[Need::Root],
     sources: &[
@@ -53,16 +54,17 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Of each process with client connections and a pool of connections to another server: how often all of the pool have a request open (a fifth of \
-the samples at least), and how many requests of clients are open beyond those that were passed on, then and in the other samples. A pool is a set of connections that are there in three samples and more, \
-on each of which data went both ways, whose number stays the same while they are all in use, and whose requests are answered within a second. A request is open \
-if the last data on the connection is the request. Times are counted in ticks (4 ms at 250 Hz); within one tick the acknowledgements \
-decide. Connections of several processes to one server count together, under the process that one of them belongs to. \
-On a host with more than 300 sockets they are read at the looks only, which are too few for a share. \
-Sources: net/ipv4/tcp.c of Linux 6.18; ss(8).",
+For each process with client connections and a connection pool to another server: how often all connections of the \
+pool have a request open (at least a fifth of the samples), and how many client requests are open beyond those passed \
+on, in these samples and in the others. A pool is a set of connections that exist in at least three samples, each with \
+data in both directions, whose number stays the same while all are in use, and whose requests are answered within a \
+second. A request is open if the last data on the connection is the request. Times are counted in ticks (4 ms at 250 \
+Hz); within one tick the acknowledgements decide. Connections of several processes to one server are combined, under \
+one of these processes. On a host with more than 300 sockets they are read in the full samples only, which are too few \
+for a share. Sources: net/ipv4/tcp.c of Linux 6.18; ss(8).",
 };
 
-/// What one sample shows.
+/// The contents of one sample.
 struct Sample<'a> {
     /// Connections to each server.
     servers: BTreeMap<Endpoint, Connections<'a>>,
@@ -102,7 +104,7 @@ impl<'a> Sample<'a> {
             let Some(info) = &socket.info else { continue };
             if listening.contains(&socket.local.port) {
                 let port = socket.local.port;
-                // A client that only sends waits for no answer, and one that waits for long is meant to.
+                // A client that only sends waits for no answer, and one that waits for long does so on purpose.
                 let is_open = courses.exchanges(socket)
                     && courses.owes(socket)
                     && info.last_data_recv_ms < LONG_MS;
@@ -125,7 +127,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// All samples; none where they are too few for a share: then there may be 100,000 sockets in each.
+/// All samples; none if they are too few for a share: then each may have 100,000 sockets.
 fn samples<'a>(window: &Window<'a>) -> (Vec<Sample<'a>>, Courses) {
     let sockets = exchange::sockets(window);
     if sockets.len() < FEWEST {
@@ -137,11 +139,11 @@ fn samples<'a>(window: &Window<'a>) -> (Vec<Sample<'a>>, Courses) {
     (samples, courses)
 }
 
-/// Servers that a pool leads to whose connections all have a request open in a part of the samples, with that part; the most of them
-/// first.
+/// Servers of pools with a request open on all connections in some samples, with their share; the highest first.
 ///
-/// A pool has the same connections in several samples, on each of which data went both ways, and no more of them while requests wait. A
-/// connection for each request is no pool, nor is one on which a server holds a request for long, or that only sends.
+/// A pool has the same connections in several samples, on each of which data went both ways, and no more of them while
+/// requests wait. A connection for each request is no pool, nor is one on which a server holds a request for long, or
+/// that only sends.
 fn full(samples: &[Sample<'_>], courses: &Courses) -> Vec<(f64, Endpoint)> {
     let Some(last) = samples.last() else {
         return Vec::new();
@@ -175,7 +177,7 @@ fn full(samples: &[Sample<'_>], courses: &Courses) -> Vec<(f64, Endpoint)> {
     servers
 }
 
-/// Inodes of the sockets whose processes are looked for.
+/// Inodes of the sockets whose processes are looked up.
 pub(crate) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
     let (samples, courses) = samples(window);
     let full = full(&samples, &courses);
@@ -197,9 +199,9 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     let (samples, courses) = samples(window);
     let Some(last) = samples.last() else {
         let why = format!(
-            "sockets were read fewer than {FEWEST} times: the window is one moment, or there are more than 300 of them"
+            "sockets were read fewer than {FEWEST} times: the window has one sample, or there are more than 300 sockets"
         );
-        let why = Absence::because(why).remedy("--for 10s");
+        let why = Absence::because(why).remedy("observe for some seconds: --for 10s");
         return evidence.absent(PROBE.yields, &why, SOURCE);
     };
     let owners = port::owners(window).ok();
@@ -272,7 +274,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             origin(),
         );
     }
-    let none = Absence::none("no process keeps all its connections to a server busy");
+    let none = Absence::none("no process has all its connections to a server busy");
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
 
@@ -309,8 +311,8 @@ mod tests {
         }
     }
 
-    /// Ten samples of `connections` to a server, of which `busy` have a request open in the first `full` samples and one is free in the
-    /// others, and of five clients with four requests open.
+    /// Ten samples of `connections` to a server, of which `busy` have a request open in the first `full` samples and
+    /// one is free in the others, and of five clients with four requests open.
     fn shares(connections: u16, full_in: u64, alter: fn(u64, TcpSocket) -> TcpSocket) -> usize {
         let listener = TcpSocket {
             local: Endpoint::new([0, 0, 0, 0].into(), 80),

@@ -1,4 +1,4 @@
-//! `/proc/PID/{stat,status,schedstat}` of all processes: who uses CPU, memory, swap; who waits for pages.
+//! `/proc/PID/{stat,status,schedstat}` of all processes: CPU, memory and swap use, and major faults.
 //!
 //! `stat` of a process counts all its threads, `schedstat` only the first: run delay of a process with several
 //! threads is known only where they are all read (`proc-pid-task`). Source: fs/proc/array.c, fs/proc/base.c,
@@ -17,13 +17,13 @@ pub(crate) const STATS: &str = "/proc/*/stat";
 pub(super) const STATUSES: &str = "/proc/*/status";
 pub(super) const SCHEDSTATS: &str = "/proc/*/schedstat";
 
-/// How many are named for each thing there is to be much of: enough for a page.
+/// Number of processes named per resource: enough for a page.
 const MOST: usize = 20;
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-pid",
-    summary: "the processes that use most CPU, memory and swap, and the one that is judged",
+    summary: "the processes that use most CPU, memory and swap, and the judged one",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
@@ -41,12 +41,11 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-The 20 processes that used most CPU time, those with most major faults, most memory and most in swap, and the one \
-that is judged. CPU time is counted in ticks of 10 ms, \
-all threads included, ended children not. Run delay comes from `schedstat`, which for a process is that of its \
-*first thread*: it is given here for processes with one thread only; name a process to have all its threads read. \
-A process that started or ended within the window is left out; so is what `hidepid` hides. \
-Sources: fs/proc/array.c, fs/proc/base.c of Linux 6.18.",
+The 20 processes with most CPU time, most major faults, most memory and most swap, and the judged one. CPU time is \
+counted in ticks of 10 ms, including all threads but not exited children. Run delay comes from `schedstat`, which for \
+a process is that of its *first thread*: it is reported here only for processes with one thread; pass a process to \
+read all its threads. A process that started or ended within the window is omitted; so are processes hidden by \
+`hidepid`. Sources: fs/proc/array.c, fs/proc/base.c of Linux 6.18.",
 };
 
 struct Process<'a> {
@@ -80,7 +79,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         tell(window, evidence, process);
     }
     if named.is_empty() {
-        let why = Absence::because("no process that can be seen did anything or has a size");
+        let why = Absence::because("no visible process used CPU or memory");
         evidence.absent(PROBE.yields, &why, STATS);
     }
     if window.moments().len() < 2 {
@@ -153,7 +152,7 @@ fn run_delay(window: &Window<'_>, process: &Process<'_>) -> (Result<f64, Absence
             "it has {} threads, and only the first was read",
             process.threads
         );
-        let why = Absence::because(why).remedy(format!("name it: --pid {}", process.pid));
+        let why = Absence::because(why).remedy(format!("pass it: --pid {}", process.pid));
         return (Err(why), String::new());
     }
     let time = match run_rates(window, &format!("/proc/{}/schedstat", process.pid)) {
@@ -198,7 +197,7 @@ fn processes<'a>(window: &Window<'a>) -> Vec<Process<'a>> {
         .collect()
 }
 
-/// The processes with most of something, and the judged one; those that have none of it are left out.
+/// The processes with most of a resource, and the judged one; those without any are omitted.
 fn largest<'p, 'a>(
     processes: &'p [Process<'a>],
     amount: impl Fn(&Process<'a>) -> Option<f64>,

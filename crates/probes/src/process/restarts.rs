@@ -1,8 +1,8 @@
-//! Services that start again and again: ports whose listening socket is another one than before, or that no socket listens on for a while.
+//! Services that restart repeatedly: ports whose listening socket is replaced, or temporarily missing.
 //!
-//! A process that crashes and is started anew, by systemd, Kubernetes or a shell loop, refuses its clients in between and loses what it had in
-//! work. It looks healthy whenever it is looked at: only its listening socket shows that it is not the one of a moment ago.
-//! Source: `inet_csk_listen_start` of `net/ipv4/inet_connection_sock.c`, Linux 6.18.
+//! A process that crashes and is restarted, by systemd, Kubernetes or a shell loop, refuses its clients in between and
+//! loses the work in progress. It looks healthy in every sample: only its listening socket shows that it is not the
+//! same process as before. Source: `inet_csk_listen_start` of `net/ipv4/inet_connection_sock.c`, Linux 6.18.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,13 +19,13 @@ const SOURCE: &str = "sock_diag (ss -tlne)";
 /// `TCP_LISTEN` of `include/net/tcp_states.h`.
 const LISTEN: u8 = 10;
 
-/// Ports told: those whose socket changed most often.
+/// Ports reported: those whose socket changed most often.
 const MOST: usize = 20;
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "tcp-listener-changes",
-    summary: "ports whose listening socket is replaced, as when a service starts again",
+    summary: "ports whose listening socket is replaced, for example by a service restart",
     cost: Cost::Cheap,
     needs: &[Need::Root],
     sources: &[
@@ -40,10 +40,12 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-A change is a sample in which none of the sockets that listened on a port before listens there any more, and another does. The gap is the \
-share of the samples, from the first in which the port was listened on to the last, in which no socket listened. A reload that keeps its sockets, or \
-that hands over with SO_REUSEPORT while both are open, is no change. Samples between the looks are taken where there are at most 300 sockets; \
-a restart between two samples shows as a change without a gap, and so does a hand-over whose overlap lies between two samples. Sources: net/ipv4/inet_connection_sock.c of Linux 6.18; ss(8).",
+A change is a sample in which none of the previous listening sockets of a port is left and another one listens. The \
+gap is the share of the samples without a listening socket, between the first and the last sample that have one. A \
+reload that keeps its sockets, or that hands over with SO_REUSEPORT while both are open, is not a change. Samples \
+between the full ones are taken if there are at most 300 sockets; a restart between two samples shows as a change \
+without a gap, and so does a handover whose overlap lies between two samples. Sources: net/ipv4/inet_connection_sock.c \
+of Linux 6.18; ss(8).",
 };
 
 /// The sockets that listen on a port, sample by sample, by inode.
@@ -89,7 +91,7 @@ fn changed(window: &Window<'_>) -> Vec<(usize, usize, usize, Endpoint, BTreeSet<
     changed
 }
 
-/// Inodes of the sockets whose processes are looked for.
+/// Inodes of the sockets whose processes are looked up.
 pub(super) fn sought(window: &Window<'_>) -> BTreeSet<u64> {
     let changed = changed(window).into_iter();
     changed.flat_map(|(.., inodes)| inodes).collect()
@@ -116,7 +118,8 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         }
     }
     let why = match window.moments().len() {
-        0 | 1 => Absence::because("the window has one sample only").remedy("--for 10s"),
+        0 | 1 => Absence::because("the window has only one sample")
+            .remedy("observe for some seconds: --for 10s"),
         _ => Absence::none("every port kept its listening socket"),
     };
     enter::unless_told(evidence, PROBE.yields, &why, SOURCE);

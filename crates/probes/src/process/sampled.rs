@@ -1,4 +1,4 @@
-//! Per thread, from the samples between the looks: time ready to run without a CPU, and CPU time of threads that did not end.
+//! Per thread, from the samples between the full ones: time runnable without a CPU, and CPU time of threads that did not end.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use super::of_threads;
 use crate::Window;
 use crate::capture::Raw;
 
-/// Fewest samples of a thread that tell how long it waits for a CPU.
+/// Fewest samples of a thread for its CPU wait.
 const FEWEST: usize = 20;
 
-/// The same that tell how much a process ran: its threads are not read where they are very many.
+/// The same for the CPU time of a process: with very many threads they are not read.
 const FEW: usize = 4;
 
-/// Threads of a process up to which they are looked at: to read one line of `stat` costs a microsecond.
+/// Maximum of threads per process: reading one line of `stat` costs a microsecond.
 const MOST: usize = 128;
 
 /// Seconds per nanosecond.
@@ -35,10 +35,10 @@ pub(super) struct Threads<'a> {
 struct Thread {
     met: usize,
     last_sample: usize,
-    /// It ran or was ready to run in the last sample.
+    /// It ran or was runnable in the last sample.
     ready: bool,
     ticks: u64,
-    /// Seconds between two samples that both found it ready, and between which it did not run.
+    /// Seconds between two samples that both found it runnable, and between which it did not run.
     starved_s: f64,
     /// Time and nanoseconds it ran, as of the first and the last sample that has both.
     first: Option<(f64, u64)>,
@@ -98,8 +98,9 @@ pub(super) fn threads<'a>(window: &Window<'a>) -> BTreeMap<u32, Threads<'a>> {
 }
 
 impl Threads<'_> {
-    /// How long the thread that suffers most is ready to run and does not, as a share of the time; a wait that is shorter than the time
-    /// between two samples is not seen. The kernel counts a wait for a CPU once it is over, so one of seconds is seen here alone.
+    /// How long the worst-affected thread is runnable without running, as a share of the time; a wait shorter than the
+    /// time between two samples is missed. The kernel counts a CPU wait once it is over, so a wait of seconds appears
+    /// only here.
     pub(super) fn starved(&self) -> Option<Share> {
         let share = |((tid, _), thread): (&Name<'_>, &Thread)| {
             let ((begin, _), (end, _)) = (thread.first?, thread.last?);
@@ -115,8 +116,8 @@ impl Threads<'_> {
         shares.max_by(|(a, _), (b, _)| a.total_cmp(b))
     }
 
-    /// CPUs that the threads used which the last sample met: of a process either all threads are sampled or none. With the CPU time of
-    /// the whole process this gives that of the threads that ended.
+    /// CPUs used by the threads of the last sample: of a process either all threads are sampled or none. Subtracted
+    /// from the CPU time of the whole process, this gives that of ended threads.
     pub(super) fn alive(&self) -> Option<f64> {
         let last = self.samples.checked_sub(1)?;
         let alive = || {

@@ -1,5 +1,5 @@
-//! States of all processes: stopped, traced, blocked, ended and not waited for; how they are scheduled, on which CPUs, and
-//! how much their busiest thread runs.
+//! States of all processes: stopped, traced, blocked, zombies; their scheduling policy, their CPUs, and the CPU time of
+//! their busiest thread.
 //!
 //! Source: fs/proc/array.c (`do_task_stat`, `proc_pid_status`), fs/proc/stat.c, Linux 6.18; proc(5).
 
@@ -21,13 +21,13 @@ const THREADS_MAX: &str = "/proc/sys/kernel/threads-max";
 const SERVICE_STATS: &str = "/proc/{service}/task/*/stat";
 const BUSY_TASKS: &str = "/proc/{busy}/task/*/schedstat";
 
-/// Processes named for each thing there is to be much of.
+/// Number of processes named per kind.
 const MOST: usize = 20;
 
 /// CPUs that one thread can use, with room for the ticks of 10 ms.
 const MOST_OF_ONE: f64 = 1.05;
 
-/// Threads more or less from which on a process is listed for them.
+/// Change in the number of threads from which on a process is listed.
 const ADDED: i64 = 16;
 
 /// The probe.
@@ -70,17 +70,18 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-The 20 processes that used most CPU time, the judged process with its children, and every process that is stopped, traced, \
-blocked in most samples, has children that it did not wait for, or gained or lost 16 threads and more in the window. Threads \
-of the kernel are left out. `stat` is read four times in the window, and that of processes that serve clients over TCP or use 1 % of a CPU 21 times more, so a state lasts if all samples show it. Threads are \
-read of processes that used more than 0.8 CPUs in the first third of the window, or more than 0.02 with at most 32 threads (at \
-most 8 processes, of at most 1,000 threads); of others only the first thread is known. CPU time of ended children counts those that were waited for. \
-Sources: fs/proc/array.c, fs/proc/stat.c of Linux 6.18; proc(5), sched(7).",
+The 20 processes that used most CPU time, the judged process with its children, and every process that is stopped, \
+traced or blocked in most samples, has children that it did not wait for, or gained or lost at least 16 threads in the \
+window. Kernel threads are excluded. `stat` is read four times in the window, and 21 more times for processes that \
+serve clients over TCP or use 1 % of a CPU; a state lasts if all samples show it. Threads are read of processes that \
+used more than 0.8 CPUs in the first third of the window, or more than 0.02 with at most 32 threads (at most 8 \
+processes, of at most 1,000 threads each); of others only the first thread is known. CPU time of exited children \
+covers those that were waited for. Sources: fs/proc/array.c, fs/proc/stat.c of Linux 6.18; proc(5), sched(7).",
 };
 
 struct Process<'a> {
     pid: u32,
-    /// As of each sample, the last one last.
+    /// Values of each sample, the last one last.
     samples: Vec<task::Stat<'a>>,
     last: task::Stat<'a>,
     ticks: Option<Rate>,
@@ -164,7 +165,7 @@ impl Process<'_> {
         Some(count(self.last.threads) - count(first.threads))
     }
 
-    /// Something about it is out of the ordinary, whatever it uses.
+    /// It is unusual in some way, whatever it uses.
     fn is_odd(&self) -> bool {
         self.tracer.is_some()
             || (self.samples.len() > 1 && self.share_in('T') > 0.0)
@@ -281,7 +282,7 @@ fn describe(
     busiest(window, evidence, process);
 }
 
-/// What only the samples of its threads show.
+/// Keys from the samples of its threads.
 fn of_threads(evidence: &mut Evidence, process: &Process<'_>, threads: Option<&Threads<'_>>) {
     let subject = || Subject::new(Kind::Process, process.pid);
     let source = format!("/proc/{}/task/*/{{stat,schedstat}}", process.pid);
@@ -303,7 +304,7 @@ fn of_threads(evidence: &mut Evidence, process: &Process<'_>, threads: Option<&T
     }
 }
 
-/// The policy and nice value where they are unusual; see sched(7).
+/// The policy and nice value if they are not the defaults; see sched(7).
 fn scheduling(stat: &task::Stat<'_>) -> String {
     match (stat.policy.unwrap_or(0), stat.nice) {
         (1, _) => "SCHED_FIFO".to_owned(),
@@ -355,7 +356,7 @@ fn from_status(
     }
 }
 
-/// The thread that ran most: of a process with one thread, that one; else of the threads that were read.
+/// The thread that ran most: the only thread, or one of those read.
 fn busiest(window: &Window<'_>, evidence: &mut Evidence, process: &Process<'_>) {
     let subject = || Subject::new(Kind::Process, process.pid);
     let folder = format!("/proc/{}/task", process.pid);
@@ -480,7 +481,7 @@ fn tasks(window: &Window<'_>, evidence: &mut Evidence) {
         (Some(all), Some(most)) if most > 0.0 => Ok(all / most),
         _ => Err(window.text(LOADAVG).err().unwrap_or_else(|| {
             Absence::because(format!(
-                "{LOADAVG}, {PID_MAX} or {THREADS_MAX} is not understood"
+                "{LOADAVG}, {PID_MAX} or {THREADS_MAX} has a format that rungwise does not know"
             ))
         })),
     };

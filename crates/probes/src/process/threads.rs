@@ -1,5 +1,4 @@
-//! `/proc/PID/task/*`: the threads of the judged process, where they run, how long they wait for a CPU, how often
-//! they move.
+//! `/proc/PID/task/*`: the threads of the judged process, their CPUs, CPU waits and migrations.
 //!
 //! Source: fs/proc/array.c, fs/proc/base.c, kernel/sched/debug.c, Linux 6.18.
 
@@ -19,16 +18,16 @@ const SCHEDS: &str = "/proc/{family}/task/*/sched";
 const STATUSES: &str = "/proc/{family}/task/*/status";
 const SOFTIRQS: &str = "/proc/softirqs";
 
-/// A CPU takes network receive work if it has more than this share of it: as `softirq.net_rx_cpus` counts.
+/// A CPU handles network receive work if it has more than this share of it, as in `softirq.net_rx_cpus`.
 const TAKES: f64 = 0.05;
 
-/// Below this many `NET_RX` soft interrupts per second there is no traffic to be near to; our own guess.
+/// Below this many `NET_RX` softirqs per second there is too little traffic to compare with; own guess.
 const TRAFFIC: f64 = 10.0;
 
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-pid-task",
-    summary: "threads of the judged process and its children: CPU, run delay, migrations, where they run",
+    summary: "threads of the judged process and its children: CPU time, run delay, migrations, CPUs",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
@@ -52,13 +51,14 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Children and their children belong to the judged process: the workers of a master. Run time and run delay are nanoseconds from `schedstat` (where a kernel has none or fills it with zeros, run \
-time is in ticks of 10 ms and run delay absent). Run delay is time runnable without a CPU, throttling by a quota included. Migrations \
-come from `sched` (before Linux 6.15 only with CONFIG_SCHED_DEBUG), read whenever a thread was found to have run, so \
-their rate holds from the second of these looks on. Where a thread ran is seen at the looks of the \
-window only, four of them: a share of remote looks is a hint, not a count. Threads that did not run in the window \
-have no place, and where they may run is not read. Threads that started or ended within the window have no rates. \
-Sources: fs/proc/array.c, fs/proc/base.c, kernel/sched/debug.c, kernel/sched/stats.h of Linux 6.18.",
+All descendants belong to the judged process, such as the workers of a master. Run time and run delay are nanoseconds \
+from `schedstat` (if a kernel has none or fills it with zeros, run time is in ticks of 10 ms and run delay is absent). \
+Run delay is time runnable without a CPU, including throttling by a quota. Migrations come from `sched` (before Linux \
+6.15 only with CONFIG_SCHED_DEBUG), read whenever a thread has run, so their rate starts at the second of these \
+samples. The CPU of a thread is known only in the four full samples: a share of remote samples is an indication, not a \
+count. Threads that did not run in the window have no CPU, and their affinity is not read. Threads that started or \
+ended within the window have no rates. Sources: fs/proc/array.c, fs/proc/base.c, kernel/sched/debug.c, \
+kernel/sched/stats.h of Linux 6.18.",
 };
 
 struct Thread<'a> {
@@ -73,7 +73,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
         return evidence.absent(PROBE.yields, &unnamed(), "/proc/PID/task");
     };
     let receivers = receivers(window);
-    // The family is listed by `stat` of all processes; a capture of before has the judged process alone.
+    // The family is listed by `stat` of all processes; an older capture has the judged process only.
     let mut family = chosen::family(window);
     family.insert(process.pid);
     let mut told = false;
@@ -86,7 +86,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     }
 }
 
-/// All that is known of the threads of one process; whether it has any.
+/// Adds the keys of the threads of one process; returns whether it has any.
 fn of_process(
     window: &Window<'_>,
     evidence: &mut Evidence,
@@ -142,8 +142,8 @@ fn of_process(
     true
 }
 
-/// The threads that are there at the last look. Of those that stood still nothing else is read then: what their `stat`
-/// said at the first still holds.
+/// The threads of the last full sample. Of those that did not run nothing else is read: their `stat` of the first
+/// sample is still valid.
 fn threads<'a>(window: &Window<'a>, pid: u32) -> Vec<Thread<'a>> {
     let there = [STATS, SCHEDSTATS].map(|pattern| window.matching(&of(pattern, pid)));
     let tids: BTreeSet<&str> = there
@@ -175,7 +175,7 @@ fn of(pattern: &str, pid: u32) -> String {
     pattern.replace("{family}", &pid.to_string())
 }
 
-/// Some thread told its migrations: the kernel counts them.
+/// Some thread reports its migrations, so the kernel counts them.
 fn counts_migrations(window: &Window<'_>, pid: u32) -> bool {
     let folder = format!("/proc/{pid}/task/");
     window.moments().iter().any(|moment| {
@@ -186,7 +186,7 @@ fn counts_migrations(window: &Window<'_>, pid: u32) -> bool {
     })
 }
 
-/// Its name, where it may run, where it ran last.
+/// Its name, its affinity, its last CPU.
 fn settings(window: &Window<'_>, evidence: &mut Evidence, thread: &Thread<'_>, still: bool) {
     const FIELD: &str = "Cpus_allowed_list";
     let subject = || thread.subject.clone();
@@ -203,7 +203,7 @@ fn settings(window: &Window<'_>, evidence: &mut Evidence, thread: &Thread<'_>, s
         Ok(text) => fields::value(text, FIELD)
             .ok_or_else(|| Absence::because(format!("{path} lacks {FIELD}"))),
         Err(_) if still => Err(Absence::because(
-            "it did not run in the window, so where it may run was not read",
+            "it did not run in the window, so its affinity was not read",
         )),
         Err(why) => Err(why),
     };
@@ -245,7 +245,7 @@ fn time(
     }
 }
 
-/// Moves between CPUs. A thread that stood still made none; `counts`: the kernel counts them at all.
+/// Migrations. A thread that did not run has none; `counts`: the kernel counts them at all.
 fn migrations(
     window: &Window<'_>,
     evidence: &mut Evidence,
@@ -270,13 +270,13 @@ fn migrations(
         evidence.number(key, subject, 0.0, origin);
     } else {
         let why = match window.texts(&path) {
-            Ok(texts) if texts.len() == 1 && window.moments().len() > 2 => {
-                Absence::because("it ran in one part of the window only, and was counted once")
-            }
+            Ok(texts) if texts.len() == 1 && window.moments().len() > 2 => Absence::because(
+                "it ran in only one part of the window, so its counter was read once",
+            ),
             Ok(_) => no_counters(window),
-            Err(_) if counts => {
-                Absence::because("it ran in no two parts of the window, and was not counted")
-            }
+            Err(_) if counts => Absence::because(
+                "it ran in fewer than two parts of the window, so its counter was not read",
+            ),
             Err(_) => {
                 Absence::because("this kernel has no /proc/PID/task/TID/sched (CONFIG_SCHED_DEBUG)")
             }
@@ -285,7 +285,7 @@ fn migrations(
     }
 }
 
-/// The share of looks at which it was on another CPU than those that take network receive work.
+/// The share of full samples in which it was on a CPU without network receive work.
 fn near(
     window: &Window<'_>,
     evidence: &mut Evidence,
@@ -326,7 +326,7 @@ fn near(
     );
 }
 
-/// CPUs that take network receive work.
+/// CPUs that handle network receive work.
 fn receivers(window: &Window<'_>) -> Result<BTreeSet<usize>, Absence> {
     let rates = window.rates(SOFTIRQS, |text| {
         softirqs::parse(text, "NET_RX")

@@ -1,8 +1,8 @@
-//! What threads sleep in: held locks of user space (futex), database locks, kernel functions.
+//! What threads sleep in: held userspace locks (futex), database locks, kernel functions.
 //!
-//! Read of the judged process with its children in every sample, and at the end of the window of processes that others
-//! wait for. The system call that a thread sleeps in names the futex by its address, so threads that wait for one lock are
-//! known as such. Sources: `proc_pid_syscall` and `proc_pid_wchan` of fs/proc/base.c, Linux 6.18; futex(2).
+//! Read in every sample for the judged process and its children, and at the end of the window for processes that others
+//! wait for. The system call that a thread sleeps in names the futex by its address, so threads that wait for the same
+//! lock can be identified. Sources: `proc_pid_syscall` and `proc_pid_wchan` of fs/proc/base.c, Linux 6.18; futex(2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ const TITLES: &str = "/proc/{postgres}/cmdline";
 /// A thread that does not sleep.
 const RUNNING: &str = "running";
 
-/// Functions named; the rest is summed up.
+/// Functions named; the rest is summed.
 const NAMED: usize = 4;
 
 /// Fewest samples that give a share.
@@ -56,15 +56,15 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-A thread waits for a held lock if it sleeps in futex(2) on a word whose value says so: 2 or 3 (mutexes and rwlocks of \
-glibc, mutexes of Rust), the sign bit (musl), or a priority-inheriting lock. Waits for a condition, a semaphore or work are not \
-counted; nor are locks whose waiters sleep each on a word of their own (Java, parking_lot). Of command lines, only the activity \
-of PostgreSQL client backends is kept: waiting, idle or busy. Other processes than the judged one and its children are \
-read once, at the end of the window, if one of their sockets waits for them or they are blocked; processes that serve clients \
-over TCP or use 1 % of a CPU are read 21 times in the window (at most 16, with 100 threads together), and up to 210 times where they have few \
-threads. \
-Sources: fs/proc/base.c of Linux 6.18; sysdeps/nptl/lowlevellock.h and nptl/pthread_rwlock_common.c of glibc 2.36; \
-src/backend/utils/misc/ps_status.c of PostgreSQL 15.",
+A thread waits for a held lock if it sleeps in futex(2) on a word whose value means contention: 2 or 3 (mutexes and \
+rwlocks of glibc, mutexes of Rust), the sign bit (musl), or a priority-inheriting lock. Waits for a condition, a \
+semaphore or work are not counted; nor are locks whose waiters each sleep on their own word (Java, parking_lot). Of \
+command lines, only the activity of PostgreSQL client backends is kept: waiting, idle or busy. Processes other than \
+the judged one and its children are read once, at the end of the window, if one of their sockets waits for them or \
+they are blocked; processes that serve clients over TCP or use 1 % of a CPU are read 21 times in the window (at most \
+16, with 100 threads in total), and up to 210 times if they have few threads. Sources: fs/proc/base.c of Linux 6.18; \
+sysdeps/nptl/lowlevellock.h and nptl/pthread_rwlock_common.c of glibc 2.36; src/backend/utils/misc/ps_status.c of \
+PostgreSQL 15.",
 };
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -75,7 +75,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     sleeps(window, evidence);
     databases(window, evidence);
     let database = [&keys::LOCK_DATABASE_WAITERS, &keys::LOCK_DATABASE_WAITING];
-    let none = Absence::because("no PostgreSQL backend of a client was seen");
+    let none = Absence::because("no PostgreSQL client backend was found");
     enter::unless_told(evidence, &database, &none, TITLES);
     let why = match &window.capture().process {
         None => unnamed(),
@@ -131,16 +131,16 @@ fn locks(window: &Window<'_>, evidence: &mut Evidence, pid: u32, samples: &[(usi
     if let Some(share) = moving(window, pid, samples) {
         evidence.number(key, subject(), share, origin);
     } else {
-        let why = Absence::because("no two samples of the threads at the lock");
+        let why = Absence::because("fewer than two samples of the threads at the lock");
         enter::absent(evidence, key, subject(), why, origin);
     }
 }
 
-/// Of the threads at the most waited-for lock of each sample: those that ran within the third of the window before it.
+/// The share of the threads at the most contended lock of each sample that ran within the third of the window before it.
 fn moving(window: &Window<'_>, pid: u32, samples: &[(usize, Locks<'_>)]) -> Option<f64> {
     let (mut moved, mut all) = (0_u32, 0_u32);
     let moments = window.often();
-    // As far apart as looks are: some clocks are coarse.
+    // As far apart as full samples: some clocks are coarse.
     let apart = 0.9 * window.seconds() / f64::from(LOOKS - 1);
     let time = |moment: &&Moment, path: &str| match moment.files.get(path) {
         Some(Raw::Text(time)) => Some(time.clone()),
@@ -166,8 +166,7 @@ fn moving(window: &Window<'_>, pid: u32, samples: &[(usize, Locks<'_>)]) -> Opti
     (all > 0).then(|| f64::from(moved) / f64::from(all))
 }
 
-/// How often a thread of a process is met in a flush of a file, and in a write that does not get on, of the processes that are
-/// read often.
+/// How often a thread of a process is found in a flush of a file, and in a blocked write, for the processes that are read often.
 fn files(window: &Window<'_>, evidence: &mut Evidence) {
     #[derive(Default)]
     struct Met {
@@ -212,7 +211,7 @@ fn files(window: &Window<'_>, evidence: &mut Evidence) {
             // One sample may meet any flush.
             (
                 &keys::PROCESS_SYNCING,
-                "in fsync or the like",
+                "in fsync or similar",
                 if met.syncing > 1 { met.syncing } else { 0 },
             ),
             (
@@ -226,7 +225,7 @@ fn files(window: &Window<'_>, evidence: &mut Evidence) {
             let subject = Subject::new(Kind::Process, pid);
             let origin = Origin::new(&source, line);
             if met.samples < FEWEST {
-                let why = Absence::because("it existed for too short a time");
+                let why = Absence::because("it did not exist long enough");
                 enter::absent(evidence, key, subject, why, origin);
             } else {
                 evidence.number(key, subject, count as f64 / met.samples as f64, origin);

@@ -1,7 +1,7 @@
 //! Kernel events of the window: dropped packets, and for a part of it contended locks and system calls.
 //!
-//! Counts become rates of the time that they were counted for, which may not be the window. An event that was
-//! refused makes its own keys absent and no others.
+//! Counts are divided by the time that they were counted for, which may differ from the window. An event that was
+//! refused makes only its own keys absent.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -37,7 +37,7 @@ const MOST_REASONS: usize = 8;
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "perf-events",
-    summary: "dropped packets by reason, and contended locks, system calls and migrations for a part of the window",
+    summary: "dropped packets by reason; contended locks, system calls and migrations for part of the window",
     cost: Cost::Sampled,
     needs: &[Need::Perf, Need::Tracefs],
     sources: &[Source::each(SNMP), Source::each(SNMP6)],
@@ -55,16 +55,17 @@ pub(crate) static PROBE: Probe = Probe {
     derive,
     doc: "\
 Tracepoints of the kernel, counted on every CPU: dropped packets in the whole window, unless there are more than \
-100,000; contended locks for at most two seconds (and tasks that change their CPU, which \
-the scheduler counts without one), and system calls until their rate is known, because being counted slows each of them by some 170 ns. Counts are exact; stacks of contended locks and \
-reasons of drops are samples of at most 997 a second and CPU, whose shares are applied to the count.
+100,000; contended locks for at most two seconds (likewise task migrations, a software event without a tracepoint), \
+and system calls until their rate is known, because counting slows each of them by some 170 ns. Counts are exact; \
+stacks of contended locks and drop reasons are sampled, at most 997 per second and CPU, and their shares are applied \
+to the count.
 
-Traps. `skb:kfree_skb` also counts packets that nobody meant to keep: NOT_SPECIFIED stands for callers that \
-give no reason, sockets of AF_UNIX and AF_PACKET are in it, and a rate of a few per second means nothing. Kernels \
-before 5.17 tell no reasons. `lock:contention_begin` (5.19) counts sleeping locks as well as spinning ones, and \
-not the first waiter of a spin lock, who spins without queueing: the true number of UDP and transmit \
-contentions is higher. Datagrams per system call are those of the whole window in this network namespace, the \
-calls those of the counted part on the whole machine: it is low where much else is called.
+Traps. `skb:kfree_skb` also counts packets that are freed normally: NOT_SPECIFIED means that the caller gives no \
+reason, AF_UNIX and AF_PACKET sockets are included, and a rate of a few per second is harmless. Kernels before 5.17 \
+report no reasons. `lock:contention_begin` (5.19) counts sleeping locks as well as spin locks, but not the first \
+waiter of a spin lock, which spins without queueing: the true number of UDP and transmit contentions is higher. \
+Datagrams per system call divides the datagrams of the whole window in this network namespace by the calls of the \
+counted part on the whole machine: it is low if other programs make many calls.
 
 Sources: include/trace/events/{lock,skb,syscalls}.h, kernel/locking/qspinlock.c of Linux 6.18.",
 };
@@ -78,7 +79,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
             tell_migrations(events, evidence);
         }
         Ok(Answer::Events(_)) => {
-            let why = Absence::because("kernel events were counted for no time");
+            let why = Absence::because("kernel events were counted for zero seconds");
             evidence.absent(PROBE.yields, &why, "perf_event_open");
         }
         _ => {
@@ -206,7 +207,7 @@ fn tell_migrations(events: &Events, evidence: &mut Evidence) {
         return;
     }
     let Some(migrations) = &events.migrations else {
-        let why = Absence::because("the capture holds no count of tasks that changed their CPU");
+        let why = Absence::because("the capture contains no count of task migrations");
         return evidence.absent(&[key], &why, MIGRATION);
     };
     for (cpu, came) in migrations {
@@ -230,9 +231,11 @@ fn datagrams(window: &Window<'_>) -> Result<f64, Absence> {
     let six = window
         .rates(SNMP6, |text| counted(snmp::parse6(text), "Udp6"))
         .unwrap_or_default();
-    let four = four
-        .get(&())
-        .ok_or_else(|| Absence::because(format!("{SNMP} has no datagrams of UDP at both ends")))?;
+    let four = four.get(&()).ok_or_else(|| {
+        Absence::because(format!(
+            "{SNMP} lacks UDP datagrams at one end of the window"
+        ))
+    })?;
     Ok(four.per_s + six.get(&()).map_or(0.0, |rate| rate.per_s))
 }
 

@@ -1,15 +1,15 @@
-//! Which kernel functions belong to what: the one table, and stacks read by it.
+//! The one table of kernel functions by subject, and stacks classified by it.
 //!
-//! Names differ by kernel, by platform and by compiler, so each subject matter is a set. The slow path of a
+//! Names differ by kernel, platform and compiler, so each subject is a set. The slow path of a
 //! spin lock has one name on bare metal (`native_`), another in a guest (`__pv_`), and a third in older
-//! kernels; what the compiler adds (`.isra.0`) is stripped before. `*` stands for any end of a name.
+//! kernels; what the compiler adds (`.isra.0`) is stripped before. `*` matches any suffix of a name.
 //! Names are of Linux 6.18 unless a comment says otherwise; those of 4.6 are in the reference case.
 
 use std::collections::HashMap;
 
 use rungwise_formats::folded;
 
-/// A subject matter, as the number of a bit.
+/// A subject, as a bit number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Set {
     /// An interrupt or soft interrupts begin here; see [`folded::is_entry`].
@@ -18,7 +18,7 @@ pub(super) enum Set {
     Softirq,
     /// Waiting for a spin lock that another CPU holds.
     SlowPath,
-    /// Taking a spin lock; as a leaf, one that nobody held, or whose slow path was inlined.
+    /// Taking a spin lock; as a leaf, an uncontended one, or one whose slow path was inlined.
     SpinLock,
     /// Waiting for a sleeping lock without sleeping yet.
     Optimistic,
@@ -28,7 +28,7 @@ pub(super) enum Set {
     Xmit,
     /// A packet is put into the backlog of a CPU.
     Backlog,
-    /// The CPU for a packet is chosen, and told.
+    /// The CPU for a packet is selected and notified.
     Rps,
     /// Packets are compared and joined.
     Gro,
@@ -42,7 +42,7 @@ pub(super) enum Set {
     FibValidate,
     /// A route is looked up.
     FibLookup,
-    /// Stands between a lookup and who wants it.
+    /// Between a lookup and its caller.
     FibStep,
     /// System calls are audited.
     Audit,
@@ -58,7 +58,7 @@ pub(super) enum Set {
     SyscallEntry,
 }
 
-/// The table. [`Set::Entry`] and [`Set::Softirq`] are told by `folded`.
+/// The table. `folded` recognises [`Set::Entry`] and [`Set::Softirq`].
 static TABLE: &[(Set, &[&str])] = &[
     (
         Set::SlowPath,
@@ -267,7 +267,7 @@ impl<'a> Functions<'a> {
             .collect();
         let is = |set: Set| move |frame: &Frame<'_>| frame.is(set);
         let softirq = frames.iter().any(is(Set::Softirq));
-        // Read once, then cut: the rest belongs to whom the interrupt met.
+        // Read once, then cut: the rest belongs to the interrupted task.
         let inner = folded::innermost(&frames, is(Set::Entry)).to_vec();
         Stack {
             frames: inner,
@@ -348,7 +348,7 @@ impl<'a> Stack<'a> {
         (!leaf.starts_with('[')).then_some(leaf)
     }
 
-    /// Who wants the route that is looked up.
+    /// The caller of the route lookup.
     pub(super) fn fib_caller(&self) -> Option<&'a str> {
         let lookup = self
             .frames

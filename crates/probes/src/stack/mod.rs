@@ -1,6 +1,6 @@
-//! What the kernel was at, by sampled stacks, and how often it met a lock, dropped a packet or was called.
+//! Kernel time by sampled stacks, and counts of lock contentions, dropped packets and system calls.
 //!
-//! `functions` is the one table of which kernel function belongs to what; `sampled` and `events` ask it.
+//! `functions` is the one table of kernel functions by subject; `sampled` and `events` use it.
 
 pub(crate) mod events;
 mod functions;
@@ -10,7 +10,7 @@ use rungwise_model::evidence::Absence;
 
 use crate::Window;
 
-/// Why there is no answer of this name: nobody watched, or the watcher was refused with a remedy.
+/// Why there is no answer of this name: no sampler ran, or it was refused with a remedy.
 pub(crate) fn absence(window: &Window<'_>, name: &str, what: &str) -> Absence {
     let watched = window
         .capture()
@@ -26,7 +26,7 @@ pub(crate) fn absence(window: &Window<'_>, name: &str, what: &str) -> Absence {
     }
 }
 
-/// A watcher's refusal ends in what helps, after a semicolon.
+/// A sampler's refusal ends with the remedy, after a semicolon.
 fn remedied(reason: &str) -> Absence {
     match reason.rsplit_once("; ") {
         Some((reason, remedy)) => Absence::because(reason).remedy(remedy),

@@ -1,7 +1,7 @@
 //! Shares of sampled kernel stacks.
 //!
-//! A share is of the busy samples, or of those within soft interrupts, and its origin cites the count and the
-//! heaviest stack behind it. Of too few samples no share is told, rather than one that is chance.
+//! A share is of the busy samples, or of those within softirqs, and its origin cites the count and the heaviest stack.
+//! With too few samples no share is reported, since it would be random.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use crate::window::Window;
 /// The answer's name in a capture.
 const NAME: &str = "stacks";
 
-/// Shares of fewer busy samples are not told: a true share of 5 % would show as 3 to 7 % in most windows.
+/// Shares of fewer busy samples are not reported: a true share of 5 % would show as 3 to 7 % in most windows.
 const FEWEST: u64 = 500;
 /// The same for shares of soft interrupts, which are judged at 10 % and more.
 const FEWEST_SOFTIRQ: u64 = 100;
@@ -28,7 +28,7 @@ const FEWEST_LOCKS: u64 = 100;
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "perf-stacks",
-    summary: "what the kernel was at, by stacks sampled on every CPU",
+    summary: "where the kernel spends CPU time, by stacks sampled on every CPU",
     cost: Cost::Sampled,
     needs: &[Need::Perf],
     sources: &[],
@@ -56,32 +56,32 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Each CPU is interrupted 99 times a second, by its cycle counter or, in most guests, by a timer, and the functions \
-of the kernel that were at work are kept by name. Idle CPUs are counted apart: a share of 30 % says nothing of \
-how busy the machine is.
+Each CPU is interrupted 99 times a second, by its cycle counter or, in most guests, by a timer, and the kernel \
+functions on the stack are recorded by name. Idle samples are counted separately: a share of 30 % does not show how \
+busy the machine is.
 
-An interrupt sits on top of what it interrupted, and soft interrupts on top of who gave a lock back; only the \
-innermost part of a stack is asked what it was at. On loopback a datagram is received within the call that sent \
-it, and would else count as sending.
+The stack of an interrupt lies on top of the interrupted code, and softirqs on top of the function that released a \
+lock; only the innermost part of a stack is classified. On loopback a datagram is received within the call that sent \
+it, and would otherwise count as sending.
 
-Traps. A timer cannot see code that runs with interrupts off: its time appears where they are turned on again \
-(`_raw_spin_unlock_irqrestore`, `do_syscall_64`), so that in a guest the share of locks taken with interrupts \
-off is too small. A function that the compiler inlined has no name of its own. On a bridge with br_netfilter the \
-bridge's forwarding runs inside the hook and counts as netfilter. Loopback and veth use the backlog queue \
-without RPS. Shares of fewer than 500 busy samples, or 100 within soft interrupts and of locks, are not reported; a share of zero \
-soft interrupt samples under the UDP lock is zero however few there are.
+Traps. A timer cannot sample code that runs with interrupts off: its time appears where they are enabled again \
+(`_raw_spin_unlock_irqrestore`, `do_syscall_64`), so in a guest the share of locks taken with interrupts off is too \
+small. An inlined function has no name of its own. On a bridge with br_netfilter, forwarding runs inside the hook and \
+counts as netfilter. Loopback and veth use the backlog queue without RPS. Shares of fewer than 500 busy samples, or of \
+fewer than 100 samples within softirqs or for locks, are not reported; zero softirq samples under the UDP lock give a \
+share of zero however few samples there are.
 
 Sources: perf_event_open(2); kernel/events/core.c, kernel/softirq.c, net/core/dev.c, net/ipv4/udp.c of Linux 6.18.",
 };
 
-/// Names of threads that are told: a line of a terminal or two.
+/// Thread names reported: a line or two of a terminal.
 const MOST_THREADS: usize = 8;
 
-/// Of what a share is.
+/// The whole of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whole {
     Busy,
-    /// Busy samples, of which fewer will do, since the share matters where it is large.
+    /// Busy samples; fewer are enough, since the share matters only if it is large.
     Large,
     Softirq,
 }
@@ -193,9 +193,9 @@ fn tell(stacks: &Stacks, evidence: &mut Evidence) {
     );
     if busy < FEWEST {
         let why = Absence::because(format!(
-            "{busy} busy samples of kernel stacks, and shares of fewer than {FEWEST} say little"
+            "{busy} busy samples of kernel stacks, and a share needs at least {FEWEST}"
         ))
-        .remedy("look for longer, and while the load runs");
+        .remedy("observe for longer, and while the load runs");
         let large = |key: &Key| {
             let share = SHARES.iter().find(|share| share.key == key);
             busy >= FEWEST_LOCKS && share.is_some_and(|share| share.of == Whole::Large)
@@ -211,7 +211,7 @@ fn tell(stacks: &Stacks, evidence: &mut Evidence) {
             Whole::Large if busy < FEWEST_LOCKS => continue,
             Whole::Busy => (busy, "busy samples", FEWEST),
             Whole::Large => (busy, "busy samples", FEWEST_LOCKS),
-            Whole::Softirq => (softirq, "samples within soft interrupts", FEWEST_SOFTIRQ),
+            Whole::Softirq => (softirq, "samples within softirqs", FEWEST_SOFTIRQ),
         };
         let mut counted = 0_u64;
         let mut heaviest: Option<&Sampled<'_>> = None;
@@ -223,7 +223,7 @@ fn tell(stacks: &Stacks, evidence: &mut Evidence) {
         }
         if counted > 0 && whole < fewest {
             let why = Absence::because(format!("{whole} {name}, and {fewest} are needed"))
-                .remedy("look for longer, and while the load runs");
+                .remedy("observe for longer, and while the load runs");
             evidence.absent(&[share.key], &why, &source);
             continue;
         }
@@ -247,7 +247,7 @@ fn tell(stacks: &Stacks, evidence: &mut Evidence) {
     tell_threads(&all, busy, evidence, &origin);
 }
 
-/// Who looks up routes.
+/// Callers of route lookups.
 fn tell_callers(all: &[Sampled<'_>], evidence: &mut Evidence, origin: &dyn Fn(String) -> Origin) {
     let callers = weights(all, Stack::fib_caller);
     let line = if callers.is_empty() {
@@ -271,7 +271,7 @@ fn tell_top(
     origin: &dyn Fn(String) -> Origin,
 ) {
     let leaves = weights(all, Stack::leaf);
-    // Of equals the first by name, so that the same stacks always read the same.
+    // Of equals the first by name, so that the result is deterministic.
     let Some((function, samples)) = leaves.iter().rev().max_by_key(|(_, samples)| **samples) else {
         let why = Absence::because("no sample was in a function of the kernel");
         evidence.absent(&[&keys::STACK_TOP], &why, "perf_event_open");
@@ -286,8 +286,8 @@ fn tell_top(
     );
 }
 
-/// Whose the time is: all threads of the machine, also those that end within the window. Of those that the kernel has per
-/// CPU (`ksoftirqd/3`), all are one.
+/// CPU time by thread name: all threads of the machine, including those that end within the window. Per-CPU kernel
+/// threads (`ksoftirqd/3`) are combined.
 fn tell_threads(
     all: &[Sampled<'_>],
     busy: u64,

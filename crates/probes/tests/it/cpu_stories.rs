@@ -107,7 +107,7 @@ fn one_look_gives_settings_and_no_rates() {
         &keys::NUMA_HINT_FAULTS,
     ] {
         let reason = evidence.each(key).unwrap_err().why.reason;
-        assert!(reason.contains("both"), "{}: {reason}", key.id);
+        assert!(reason.contains("a rate needs two"), "{}: {reason}", key.id);
     }
 }
 

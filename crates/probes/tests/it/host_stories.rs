@@ -114,11 +114,11 @@ fn one_look_gives_settings_and_says_that_rates_need_two() {
     );
     let listed = story::list(&evidence);
     assert!(
-        listed.contains("memory.swap_in host = unknown: the window has one sample only"),
+        listed.contains("memory.swap_in host = unknown: the window has only one sample"),
         "{listed}"
     );
     assert!(
-        listed.contains("sched.process_cpu host = unknown: the window has one sample only"),
+        listed.contains("sched.process_cpu host = unknown: the window has only one sample"),
         "{listed}"
     );
     assert!(listed.contains("psi.memory_some host = 31 %"), "{listed}");

@@ -569,7 +569,7 @@ fn a_window_that_falls_to_its_start_without_a_loss_is_a_restart() {
     about(rate(&course("cubic\n", true)), 0.0);
     let with_bbr = course("bbr\n", false);
     let missing = with_bbr.each(&keys::TCP_IDLE_RESTARTS).err().unwrap();
-    assert!(missing.why.reason.starts_with("BBR takes no notice"));
+    assert!(missing.why.reason.starts_with("BBR ignores"));
 }
 
 #[test]

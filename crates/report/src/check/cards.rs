@@ -1,4 +1,4 @@
-//! Findings as cards. Of a rule that says the same of many subjects the first is shown, the others below it.
+//! Findings as cards. Where a rule reports many subjects, the card shows the first and lists the others below it.
 
 use rungwise_model::check::{CheckReport, Estimate, Finding, Grade, Outcome, Turn};
 
@@ -111,7 +111,7 @@ fn turning(turn: &Turn) -> Turning {
     }
 }
 
-/// Twenty queues that stand alike are told once.
+/// Twenty queues with the same value are shown once.
 fn once(from: &str) -> String {
     let words: Vec<&str> = from.split_whitespace().collect();
     match words.as_slice() {

@@ -116,7 +116,7 @@ fn map(evidence: &Evidence) -> Option<Chart> {
         id: "core-map",
         title,
         note: format!(
-            "Shares of the window; NET_RX: share of all receive soft interrupts of the host{note}."
+            "Shares of the window; NET_RX: share of the host's receive soft interrupts{note}."
         ),
         plot: Plot::Map(Map {
             thing: "CPU",
@@ -132,7 +132,7 @@ fn map(evidence: &Evidence) -> Option<Chart> {
 fn times(evidence: &Evidence) -> Option<Table> {
     table(
         evidence,
-        "Where the time of each CPU went, and what came to it",
+        "Time and events per CPU",
         "CPU",
         None,
         &[
@@ -141,7 +141,7 @@ fn times(evidence: &Evidence) -> Option<Table> {
             ("Softirq", "softirq", &keys::CPU_SOFTIRQ),
             ("Irq", "irq", &keys::CPU_IRQ),
             ("Steal", "steal", &keys::CPU_STEAL),
-            ("Idle, disk pending", "iowait", &keys::CPU_IOWAIT),
+            ("I/O wait", "iowait", &keys::CPU_IOWAIT),
             ("ksoftirqd", "ksoftirqd", &keys::SOFTIRQ_KSOFTIRQD),
             ("NET_RX", "net_rx_per_s", &keys::SOFTIRQ_NET_RX),
             ("Packets", "packets_per_s", &keys::SOFTNET_PROCESSED),
@@ -157,18 +157,18 @@ fn title(evidence: &Evidence) -> String {
     let all = number(evidence, &keys::CPU_ONLINE, &Subject::host());
     match (taking, all) {
         (Some(taking), Some(all)) => format!(
-            "{} of {} take receive work",
+            "{} of {} process received packets",
             taking,
             numbers::plural(all as usize, "CPU")
         ),
-        _ => "What each CPU did".to_owned(),
+        _ => "Activity per CPU".to_owned(),
     }
 }
 
 fn node_title(evidence: &Evidence, node: u64) -> String {
     let subject = Subject::node(node as usize);
     match number(evidence, &keys::SOFTIRQ_NET_RX_NODE_SHARE, &subject) {
-        Some(share) => format!("node {node}: {} of the receive work", numbers::share(share)),
+        Some(share) => format!("node {node}: {} of receive softirqs", numbers::share(share)),
         None => format!("node {node}"),
     }
 }
@@ -234,7 +234,7 @@ fn waits(evidence: &Evidence) -> (BTreeMap<usize, f64>, &'static str) {
         .filter_map(|(cpu, share)| Some((cpu.name().parse().ok()?, share.value)))
         .collect();
     if !all.is_empty() {
-        let note = "; waited: time that tasks waited for the CPU, of the time that they wanted it";
+        let note = "; waited: share of runnable time that tasks spent waiting for the CPU";
         return (all, note);
     }
     let mut waits: BTreeMap<usize, f64> = BTreeMap::new();
@@ -277,7 +277,7 @@ fn data(shares: &[Name], words: &[Name], nodes: &BTreeMap<Option<u64>, Vec<MapRo
         })
         .collect();
     Table {
-        caption: "What each CPU did".to_owned(),
+        caption: "Activity per CPU".to_owned(),
         columns,
         rows,
     }

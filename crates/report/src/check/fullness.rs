@@ -41,7 +41,7 @@ pub(super) fn picture(evidence: &Evidence) -> Option<Chart> {
     Some(Chart {
         id: "fullness",
         title,
-        note: "Of CPUs, disks and links the share of the window or of the speed; of memory, buffers and tables the \
+        note: "CPUs and disks: busy share of the window. Links: share of the link speed. Memory, buffers and tables: \
                share in use."
             .to_owned(),
         data: Table {

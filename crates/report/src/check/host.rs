@@ -135,12 +135,12 @@ fn tiles(evidence: &Evidence) -> Vec<Fact> {
             .map(|fact| fact.detail([busiest(evidence, &keys::DISK_BUSY, "disk")])),
         of("TCP connections", &keys::TCP_ESTABLISHED).map(|fact| {
             let again = value(&keys::TCP_RETRANS_SHARE);
-            fact.detail([again.map(|share| format!("{share} sent again"))])
+            fact.detail([again.map(|share| format!("{share} retransmitted"))])
         }),
         of("UDP in", &keys::UDP_RECEIVED).map(|fact| {
             fact.detail([
                 number(evidence, &keys::UDP_RCVBUF_DROPS, &host)
-                    .map(|rate| format!("{} dropped at full buffers", numbers::rate(rate))),
+                    .map(|rate| format!("{} dropped (buffer full)", numbers::rate(rate))),
                 number(evidence, &keys::UDP_SENT, &host)
                     .map(|rate| format!("{} sent", numbers::rate(rate))),
             ])
@@ -184,15 +184,17 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
     let nodes = number(evidence, &keys::NUMA_NODES, &host);
     let virt = joined(vec![
         words(evidence, &keys::VIRT_HYPERVISOR, &host).map(|name| match name {
-            "unnamed" => "guest of a hypervisor that gives no name".to_owned(),
+            "unnamed" => "guest of an unnamed hypervisor".to_owned(),
             name => format!("guest of {name}"),
         }),
         words(evidence, &keys::VIRT_CONTAINER, &host).map(|name| format!("container of {name}")),
     ]);
     let held = |some, full, what: &str| {
         let (some, full) = (value(some)?, value(full));
-        let all = full.map_or_else(String::new, |full| format!(", all of them {full}"));
-        Some(format!("some waited for {what} {some} of the time{all}"))
+        let all = full.map_or_else(String::new, |full| format!(", all tasks {full}"));
+        Some(format!(
+            "some tasks stalled on {what} {some} of the time{all}"
+        ))
     };
     let bare = evidence.words(&keys::VIRT_HYPERVISOR, &host).is_ok();
     let of = |name, key| Fact::of(evidence, name, key);
@@ -214,17 +216,17 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
         ),
         told(
             "Virtualisation",
-            virt.or_else(|| bare.then(|| "none seen".to_owned())),
+            virt.or_else(|| bare.then(|| "none detected".to_owned())),
         ),
         of("Load average", &keys::CPU_LOAD1),
         told(
-            "Tasks held up",
+            "Stalled tasks",
             joined(vec![
-                held(&keys::PSI_IO_SOME, &keys::PSI_IO_FULL, "a disk"),
+                held(&keys::PSI_IO_SOME, &keys::PSI_IO_FULL, "I/O"),
                 held(&keys::PSI_MEMORY_SOME, &keys::PSI_MEMORY_FULL, "memory"),
             ]),
         ),
-        of("Waits to be written", &keys::MEMORY_DIRTY).map(|fact| Fact {
+        of("Dirty pages", &keys::MEMORY_DIRTY).map(|fact| Fact {
             shown: format!("{} of memory", fact.shown),
             ..fact
         }),
@@ -237,7 +239,7 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
                 number(evidence, &keys::MEMORY_HUGEPAGES, &host)
                     .filter(|reserved| *reserved > 0.0)
                     .and_then(|_| value(&keys::MEMORY_HUGEPAGES_FREE))
-                    .map(|free| format!("{free} of them free")),
+                    .map(|free| format!("{free} free")),
             ]),
         ),
         told(
@@ -274,8 +276,8 @@ fn devices(evidence: &Evidence) -> Option<Table> {
             ("Bytes in", "rx_bytes_per_s", &keys::DEVICE_RX_BYTES),
             ("Packets out", "tx_packets_per_s", &keys::DEVICE_TX_PACKETS),
             ("Bytes out", "tx_bytes_per_s", &keys::DEVICE_TX_BYTES),
-            ("Of the link", "use", &keys::DEVICE_USE),
-            ("Per packet", "packet_bytes", &keys::DEVICE_PACKET_SIZE),
+            ("Link use", "use", &keys::DEVICE_USE),
+            ("Packet size", "packet_bytes", &keys::DEVICE_PACKET_SIZE),
             ("Missed", "missed_per_s", &keys::DEVICE_MISSED),
             ("Dropped", "rx_dropped_per_s", &keys::DEVICE_RX_DROPPED),
             (
@@ -300,9 +302,9 @@ fn device_setup(evidence: &Evidence) -> Option<Table> {
             ("Node", "node", &keys::DEVICE_NODE),
             ("MTU", "mtu_bytes", &keys::DEVICE_MTU),
             ("RX queues", "rx_queues", &keys::QUEUES_RX),
-            ("Of at most", "queues_max", &keys::QUEUES_MAXIMUM),
-            ("Ring", "ring_rx", &keys::RING_RX),
-            ("Of at most", "ring_rx_max", &keys::RING_RX_MAXIMUM),
+            ("Max queues", "queues_max", &keys::QUEUES_MAXIMUM),
+            ("RX ring", "ring_rx", &keys::RING_RX),
+            ("Max RX ring", "ring_rx_max", &keys::RING_RX_MAXIMUM),
             ("RSS queues", "rss_queues", &keys::RSS_TABLE_QUEUES),
             ("RPS CPUs", "rps_cpus", &keys::RPS_CPUS),
             ("XPS CPUs", "xps_cpus", &keys::XPS_CPUS),
@@ -330,12 +332,12 @@ fn queues(evidence: &Evidence) -> Option<Table> {
     }
     table(
         evidence,
-        "Queues of network devices, the busiest first",
+        "Network queues, busiest first",
         "Queue",
         None,
         &[
             ("Packets", "packets_per_s", &keys::QUEUE_PACKETS),
-            ("Of the device", "share", &keys::QUEUE_SHARE),
+            ("Share of device", "share", &keys::QUEUE_SHARE),
             ("RPS to CPUs", "rps_cpus", &keys::RPS_MASK),
             ("XPS from CPUs", "xps_cpus", &keys::XPS_MASK),
             ("XPS from receive queues", "xps_rxqs", &keys::XPS_RXQS),
@@ -354,7 +356,7 @@ fn disks(evidence: &Evidence) -> Option<Table> {
         &[
             ("Busy", "busy", &keys::DISK_BUSY),
             ("Queued", "queue", &keys::DISK_QUEUE),
-            ("Per request", "await_s", &keys::DISK_AWAIT),
+            ("Time per request", "await_s", &keys::DISK_AWAIT),
             ("Reads", "reads_per_s", &keys::DISK_READS),
             ("Writes", "writes_per_s", &keys::DISK_WRITES),
             ("Scheduler", "scheduler", &keys::DISK_SCHEDULER),
@@ -374,14 +376,14 @@ fn ports(evidence: &Evidence) -> Option<Table> {
     subjects.sort_by(|a, b| fullest(b).total_cmp(&fullest(a)));
     table(
         evidence,
-        "UDP addresses, the fullest first",
+        "UDP addresses, fullest queue first",
         "Address",
         None,
         &[
             ("Process", "process", &keys::UDP_PROCESS),
             ("Sockets", "sockets", &keys::UDP_SOCKETS),
             ("Dropped", "drops_per_s", &keys::UDP_SOCKET_DROPS),
-            ("Queue filled", "queue", &keys::UDP_SOCKET_QUEUE),
+            ("Queue fill", "queue", &keys::UDP_SOCKET_QUEUE),
             ("Buffer", "rcvbuf_bytes", &keys::UDP_RCVBUF),
             ("Readers", "readers", &keys::UDP_READERS),
         ],
@@ -397,8 +399,8 @@ fn listeners(evidence: &Evidence) -> Option<Table> {
         "Address",
         None,
         &[
-            ("Wait to be accepted", "waiting", &keys::TCP_ACCEPT_QUEUE),
-            ("Accept queue", "backlog", &keys::TCP_ACCEPT_BACKLOG),
+            ("Waiting for accept", "waiting", &keys::TCP_ACCEPT_QUEUE),
+            ("Accept queue limit", "backlog", &keys::TCP_ACCEPT_BACKLOG),
         ],
         subjects.into_iter().take(MOST),
     )
@@ -407,7 +409,7 @@ fn listeners(evidence: &Evidence) -> Option<Table> {
 fn connections(evidence: &Evidence) -> Option<Table> {
     table(
         evidence,
-        "TCP connections that sent most",
+        "TCP connections by bytes sent",
         "Connection",
         None,
         &[
@@ -423,13 +425,17 @@ fn connections(evidence: &Evidence) -> Option<Table> {
             ("Receive queue", "recvq_bytes", &keys::TCP_RECVQ),
             ("Receive buffer", "rcvbuf_bytes", &keys::TCP_RCVBUF),
             ("Send queue", "sendq_bytes", &keys::TCP_SENDQ),
-            ("Peer window shut", "rwnd_limited", &keys::TCP_RWND_LIMITED),
             (
-                "Send buffer full",
+                "Peer window limited",
+                "rwnd_limited",
+                &keys::TCP_RWND_LIMITED,
+            ),
+            (
+                "Send buffer limited",
                 "sndbuf_limited",
                 &keys::TCP_SNDBUF_LIMITED,
             ),
-            ("Sent again", "retrans", &keys::TCP_RETRANS_BYTES_SHARE),
+            ("Retransmitted", "retrans", &keys::TCP_RETRANS_BYTES_SHARE),
         ],
         look::largest(evidence, &keys::TCP_BYTES_SENT, MOST).into_iter(),
     )

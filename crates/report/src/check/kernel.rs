@@ -1,4 +1,4 @@
-//! What the kernel was at while it was busy: shares of sampled stacks, and how often a lock was contended.
+//! What the kernel did while it was busy: shares of sampled stacks, and how often a lock was contended.
 
 use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 use rungwise_model::keys;
@@ -11,23 +11,20 @@ use crate::numbers;
 
 /// Parts of the kernel, by their keys; the UDP lock is a share of soft interrupts and stands apart.
 const PARTS: [(&str, &Key); 14] = [
-    ("Audit hooks of system calls", &keys::STACK_AUDIT),
-    ("Validation of source addresses", &keys::STACK_FIB_VALIDATE),
+    ("System call auditing", &keys::STACK_AUDIT),
+    ("Source address validation", &keys::STACK_FIB_VALIDATE),
     ("Generic receive offload", &keys::STACK_GRO),
     ("IOMMU map and unmap", &keys::STACK_IOMMU),
-    ("Choice of IP ids", &keys::STACK_IP_ID),
+    ("IP ID selection", &keys::STACK_IP_ID),
     ("Spinning on locks, all", &keys::STACK_LOCK),
     ("Spinning on transmit queues", &keys::STACK_XMIT_LOCK),
-    (
-        "Taking free locks of transmit queues",
-        &keys::STACK_XMIT_SPIN,
-    ),
+    ("Uncontended transmit queue locks", &keys::STACK_XMIT_SPIN),
     ("Netfilter, all", &keys::STACK_NETFILTER),
-    ("Netfilter, walking rules", &keys::STACK_NFT_RULES),
+    ("Netfilter, rule evaluation", &keys::STACK_NFT_RULES),
     ("Receive packet steering", &keys::STACK_RPS),
     ("SELinux", &keys::STACK_SELINUX),
-    ("Memory of packets and objects", &keys::STACK_SLAB),
-    ("Entry and exit of system calls", &keys::STACK_SYSCALL_ENTRY),
+    ("Packet and object allocation", &keys::STACK_SLAB),
+    ("System call entry and exit", &keys::STACK_SYSCALL_ENTRY),
 ];
 
 pub(super) fn blocks(evidence: &Evidence) -> Vec<Block> {
@@ -65,7 +62,7 @@ fn facts(evidence: &Evidence) -> Vec<Fact> {
     };
     [
         (
-            "Most time in one function",
+            "Hottest kernel function",
             words(evidence, &keys::STACK_TOP, &host).map(str::to_owned),
         ),
         (
@@ -101,7 +98,7 @@ fn samples(evidence: &Evidence) -> Option<String> {
     let taken = evidence.host(&keys::STACK_SAMPLES).ok()?;
     let told = &taken.reading.origin.line;
     (!told.is_empty()).then(|| {
-        format!("{told}, and some 20 µs of interrupt for each sample, which no counter includes")
+        format!("{told}, plus about 20 µs of interrupt time per sample, which no counter includes")
     })
 }
 

@@ -20,7 +20,7 @@ pub(super) fn undecided(report: &CheckReport) -> Vec<Block> {
         let reason = finding
             .missing
             .first()
-            .map_or(("no reason was given", ""), |lack| {
+            .map_or(("no reason recorded", ""), |lack| {
                 (&*lack.reason, &*lack.remedy)
             });
         groups.entry(reason).or_default().push(&finding.rule);
@@ -97,11 +97,11 @@ pub(super) fn passed(report: &CheckReport) -> Vec<Block> {
         })
         .collect();
     let table = Table {
-        caption: "Distance: how far the evidence is from the rule's line, as a share of the line; 0 % is on it."
+        caption: "Distance: gap between the evidence and the rule's threshold, as a share of the threshold."
             .to_owned(),
         columns: vec![
             Column::words("Rule", "title"),
-            Column::words("What was seen", "reason"),
+            Column::words("Evidence", "reason"),
             Column::number("Distance", "distance"),
         ],
         rows,
@@ -110,7 +110,7 @@ pub(super) fn passed(report: &CheckReport) -> Vec<Block> {
         section("passed", format!("Passed ({})", findings.len())),
         Block::Long {
             brief: names.join(", "),
-            summary: "Looked for and not found".to_owned(),
+            summary: "Rules that found nothing".to_owned(),
             blocks: vec![Block::Table(table)],
         },
     ]

@@ -1,4 +1,4 @@
-//! The way of a packet from the wire to the application, and how many were lost at each station. The stations
+//! The packet path from the wire to the application, and how many packets were lost at each stage. The stages
 //! are those of Linux 6.18: driver, `net/core/dev.c`, `net/ipv4/ip_input.c`, netfilter, sockets.
 
 use rungwise_model::evidence::{Evidence, Key, Kind, Subject, Unit};
@@ -31,12 +31,12 @@ const STATIONS: &[Station] = &[
     Station {
         title: "Softnet backlog",
         // softnet_stat counts what the flow limit drops here too.
-        counts: "backlog of a CPU full, or the flow limit",
+        counts: "per-CPU backlog full, or flow limit reached",
         keys: &[&keys::SOFTNET_DROPPED],
     },
     Station {
         title: "IP",
-        counts: "malformed, refused by source validation, discarded, no route",
+        counts: "malformed, rejected by source validation, discarded, no route",
         keys: &[
             &keys::IP_MALFORMED,
             &keys::IP_REVERSE_PATH,
@@ -62,7 +62,7 @@ const STATIONS: &[Station] = &[
     Station {
         title: "TCP listeners",
         // ListenDrops holds the overflows and what the half-open queue refused.
-        counts: "connections refused, above all for a full accept queue",
+        counts: "connections refused, mostly because the accept queue is full",
         keys: &[&keys::TCP_LISTEN_DROPS],
     },
     Station {
@@ -71,7 +71,7 @@ const STATIONS: &[Station] = &[
         keys: &[&keys::TCP_SEGMENTS_DROPPED],
     },
     Station {
-        title: "Sending queue",
+        title: "Transmit queue",
         counts: "dropped by the transmit queueing discipline",
         keys: &[&keys::QDISC_DROPPED],
     },
@@ -127,7 +127,7 @@ fn way(evidence: &Evidence) -> Chart {
             .iter()
             .any(|step| matches!(step.loss, Loss::Some { .. }))
     {
-        title += "; the kernel freed some elsewhere, reasons below";
+        title += "; the kernel dropped some elsewhere, see reasons below";
     }
     let data = data(&steps);
     let quantity = "packets per second, mean of the window".to_owned();
@@ -167,7 +167,7 @@ fn step(evidence: &Evidence, station: &Station) -> Step {
         notes.extend(
             lacking
                 .iter()
-                .map(|(id, why)| format!("without {id}: {why}")),
+                .map(|(id, why)| format!("excludes {id}: {why}")),
         );
     }
     Step {
@@ -203,7 +203,7 @@ fn filter(evidence: &Evidence) -> Step {
                     Loss::Some { per_s, total }
                 }
                 _ if of("others").or(of("[others]")).is_some() => Loss::Unknown(
-                    "packets were freed for reasons that are not named here".to_owned(),
+                    "packets were dropped for reasons that are not listed here".to_owned(),
                 ),
                 _ => Loss::None,
             }
@@ -213,7 +213,7 @@ fn filter(evidence: &Evidence) -> Step {
         title: "Packet filter".to_owned(),
         counts: "dropped by a rule, in all network namespaces (reason NETFILTER_DROP)".to_owned(),
         note: match loss {
-            Loss::Some { .. } => "as its rules say".to_owned(),
+            Loss::Some { .. } => "as its rules require".to_owned(),
             _ => String::new(),
         },
         loss,
@@ -257,7 +257,7 @@ fn application(evidence: &Evidence) -> Step {
     };
     Step {
         title: "Application".to_owned(),
-        counts: "fullest queue that waits for a process".to_owned(),
+        counts: "fullest queue waiting for a process".to_owned(),
         loss,
         note,
     }
@@ -291,17 +291,13 @@ fn title(steps: &[Step], unknown: usize) -> String {
         })
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match (most, unknown) {
-        (Some((per_s, step)), _) => format!(
-            "Where most packets are lost: {}, {}",
-            step.title,
-            numbers::rate(per_s)
-        ),
-        (None, 0) => "No packet was lost at these stations".to_owned(),
-        (None, 1) => {
-            "No packet was lost where that is known; 1 station is not, or not wholly".to_owned()
+        (Some((per_s, step)), _) => {
+            format!("Most packet loss: {}, {}", step.title, numbers::rate(per_s))
         }
+        (None, 0) => "No packet loss at these stages".to_owned(),
+        (None, 1) => "No known packet loss; 1 stage is unknown or only partly known".to_owned(),
         (None, n) => {
-            format!("No packet was lost where that is known; {n} stations are not, or not wholly")
+            format!("No known packet loss; {n} stages are unknown or only partly known")
         }
     }
 }
@@ -332,9 +328,9 @@ fn data(steps: &[Step]) -> Table {
         })
         .collect();
     Table {
-        caption: "Packets lost at each station".to_owned(),
+        caption: "Packets lost at each stage".to_owned(),
         columns: vec![
-            Column::words("Station", "title").unit(Unit::Text),
+            Column::words("Stage", "title").unit(Unit::Text),
             Column::words("Counted", "counts").unit(Unit::Text),
             Column::number("Rate", "lost_per_s").unit(Unit::PerSecond),
             Column::number("In the window", "lost").unit(Unit::Count),
@@ -356,7 +352,7 @@ struct Reasons {
     table: Table,
 }
 
-/// Reasons of the kernel for packets it freed as dropped, as `REASON COUNT, ...`.
+/// Kernel drop reasons, as `REASON COUNT, ...`.
 fn reasons(evidence: &Evidence) -> Option<Reasons> {
     let told = words(evidence, &keys::DROP_REASONS, &Subject::host())?;
     let sum: f64 = counts(told).map(|(_, count)| count).sum();
@@ -378,30 +374,30 @@ fn reasons(evidence: &Evidence) -> Option<Reasons> {
     // The stations are counters of one namespace over the whole window.
     let scope = match counted_s {
         Some(seconds) if seconds >= evidence.seconds() * WHOLE => {
-            "counted in the whole window, in all network namespaces of the machine; the stations above count this one, so \
-             expect more here where containers run"
+            "counted over the whole window in all network namespaces; the stages above count this namespace only, so expect \
+             more here where containers run"
                 .to_owned()
         }
         counted => format!(
-            "counted for {} in all network namespaces of the machine; the stations above count {} in this one, so compare \
-             rates, and expect more here where containers run",
+            "counted for {} in all network namespaces; the stages above count {} in this namespace only, so compare rates, and \
+             expect more here where containers run",
             counted.map_or_else(
-                || "a part of the window".to_owned(),
+                || "part of the window".to_owned(),
                 |seconds| format!("{} of the window", numbers::span(seconds)),
             ),
             numbers::span(evidence.seconds())
         ),
     };
     Some(Reasons {
-        brief: format!("The kernel's reasons (skb:kfree_skb){rate}: {told}; {scope}"),
+        brief: format!("Kernel drop reasons (skb:kfree_skb){rate}: {told}; {scope}"),
         table: Table {
             caption: format!(
-                "The kernel's own reasons for packets it freed as dropped (skb:kfree_skb){rate}, {scope}. A few \
-                 per second mean nothing: NOT_SPECIFIED stands for callers that give no reason."
+                "Kernel drop reasons (skb:kfree_skb){rate}, {scope}. A few per second are normal: NOT_SPECIFIED marks \
+                 callers that give no reason."
             ),
             columns: vec![
                 Column::words("Reason", "title").unit(Unit::Text),
-                Column::number("Packets while counted", "packets").unit(Unit::Count),
+                Column::number("Packets counted", "packets").unit(Unit::Count),
                 Column::number("Rate", "per_s").unit(Unit::PerSecond),
             ],
             rows,
@@ -456,7 +452,7 @@ mod tests {
             &Loss::Unknown("not permitted".to_owned())
         );
         assert_eq!(loss(&steps, "UDP sockets"), &Loss::None);
-        assert!(title(&steps, 1).contains("where that is known"));
+        assert!(title(&steps, 1).contains("No known packet loss"));
     }
 
     #[test]
@@ -499,7 +495,7 @@ mod tests {
         // Another time and another scope than those of the stations above.
         let [counted, window] = [2.0, 10.0].map(numbers::span);
         let scope = format!(
-            "counted for {counted} of the window in all network namespaces of the machine; the stations above count {window}"
+            "counted for {counted} of the window in all network namespaces; the stages above count {window}"
         );
         assert!(brief.contains(&scope), "{brief}");
         assert_eq!(table.rows.len(), 2);
@@ -509,6 +505,6 @@ mod tests {
         // At 20 a second the same 200 packets took the whole window.
         evidence.number(&keys::DROP_RATE, Subject::host(), 20.0, Origin::default());
         let Reasons { brief, .. } = reasons(&evidence).expect("reasons");
-        assert!(brief.contains("in the whole window"), "{brief}");
+        assert!(brief.contains("over the whole window"), "{brief}");
     }
 }

@@ -1,7 +1,7 @@
 //! The report of `check`: what to act on, what to watch, what could not be measured, what passed; then the
-//! host itself, with a map of its CPUs, the way of its packets, who waited for a CPU and what the kernel was at.
+//! host itself, with a map of its CPUs, the packet path, what waited for a CPU and what the kernel did.
 //!
-//! What the rules say is taken as it is: nothing is judged here.
+//! The findings come from the rules: nothing is judged here.
 
 mod cards;
 mod cores;
@@ -26,7 +26,7 @@ use crate::block::{Block, Mark, Tone, Verdict};
 use crate::numbers;
 use crate::tune::moment;
 
-/// What the report says of a rule beyond its findings; the registry of the rules knows.
+/// What the report shows of a rule beyond its findings; it comes from the registry of rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// Its id.
@@ -130,17 +130,18 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
         None => match standing {
             Standing::Act | Standing::Saturated => {
                 let sentence = format!(
-                    "no rule asks to act, but not all is well: {}",
+                    "no rule requires action, but readings are high: {}",
                     resources::high(&report.resources)
                 );
                 (MARK_SATURATED, sentence)
             }
-            Standing::Unseen if decided == 0 => {
-                (MARK_UNSEEN, "no rule could be decided".to_owned())
-            }
+            Standing::Unseen if decided == 0 => (
+                MARK_UNSEEN,
+                "no rule could be decided: data is missing".to_owned(),
+            ),
             Standing::Unseen => {
                 let sentence = format!(
-                    "nothing found, but not seen: {}",
+                    "nothing found, but not measured: {}",
                     resources::unseen(&report.resources)
                 );
                 (MARK_UNSEEN, sentence)
@@ -149,7 +150,7 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
                 let looked = numbers::plural(decided, "rule");
                 let seen = match report.resources.len() {
                     0 => String::new(),
-                    _ => ", and every resource was seen".to_owned(),
+                    _ => ", and every resource was measured".to_owned(),
                 };
                 let nearest = match nearest(evidence) {
                     Some((resource, share)) => {
@@ -179,7 +180,7 @@ fn verdict(report: &CheckReport, evidence: &Evidence, rules: &[About]) -> Verdic
             report
                 .taken
                 .as_deref()
-                .map_or_else(|| "at a time not recorded".to_owned(), moment),
+                .map_or_else(|| "time not recorded".to_owned(), moment),
             format!("{} window", numbers::span(report.window_s)),
             format!("{act} to act on, {watch} to watch, {clear} passed"),
         ],
@@ -206,7 +207,7 @@ fn resource(topic: &str) -> Option<&'static str> {
         "cpu" => "the CPU",
         "device" => "the network device",
         "disk" => "the disk",
-        "firmware" => "the firmware's setup",
+        "firmware" => "the firmware setup",
         "memory" => "memory",
         "net" => "the network stack",
         "numa" => "memory on other NUMA nodes",
@@ -231,7 +232,7 @@ const MARK_SATURATED: Mark = Mark {
 
 const MARK_UNSEEN: Mark = Mark {
     symbol: "?",
-    word: "not all was seen",
+    word: "incomplete",
     tone: Tone::Doubt,
 };
 

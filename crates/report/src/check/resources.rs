@@ -18,7 +18,7 @@ pub(super) fn blocks(report: &CheckReport) -> Vec<Block> {
         Block::Table(table(&report.resources)),
         Block::Long {
             brief: String::new(),
-            summary: "What was read of each, and its line".to_owned(),
+            summary: "Readings and thresholds".to_owned(),
             blocks: vec![Block::Table(readings(&report.resources))],
         },
     ]
@@ -34,7 +34,7 @@ fn table(resources: &[Resource]) -> Table {
         ]
     };
     Table {
-        caption: "Utilisation, saturation and errors of each resource: low, high, or not seen"
+        caption: "Utilisation, saturation and errors of each resource: low, high, or not measured"
             .to_owned(),
         columns: vec![
             Column::words("Resource", "title").unit(Unit::Text),
@@ -46,7 +46,7 @@ fn table(resources: &[Resource]) -> Table {
     }
 }
 
-/// `low 12 %`, `HIGH 99 % cpu/0`, `not seen`, `none`.
+/// `low 12 %`, `HIGH 99 % cpu/0`, `not measured`, `none`.
 fn short(aspect: Option<&Aspect>) -> String {
     let Some(aspect) = aspect else {
         return String::new();
@@ -68,7 +68,7 @@ fn short(aspect: Option<&Aspect>) -> String {
             };
             format!("HIGH {}{place}{cause}", value.unwrap_or_default())
         }
-        Level::Unseen => "not seen".to_owned(),
+        Level::Unseen => "not measured".to_owned(),
         Level::None => "none".to_owned(),
     }
 }
@@ -100,19 +100,19 @@ fn readings(resources: &[Resource]) -> Table {
         })
     });
     Table {
-        caption: "The reading nearest to its line".to_owned(),
+        caption: "Reading nearest to its threshold".to_owned(),
         columns: vec![
             Column::words("Resource", "title"),
             Column::words("Aspect", "aspect"),
             Column::words("Level", "level"),
-            Column::words("Line", "line"),
+            Column::words("Threshold", "line"),
             Column::words("Reading", "note"),
         ],
         rows: rows.collect(),
     }
 }
 
-/// `memory saturation, disks errors`: what was not seen, with the reason of the first.
+/// `memory saturation, disks errors`: what was not measured, with the reason of the first.
 pub(super) fn unseen(resources: &[Resource]) -> String {
     /// So many are named.
     const NAMED: usize = 3;

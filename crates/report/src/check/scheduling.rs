@@ -1,4 +1,4 @@
-//! Who waited for a CPU: pressure, stolen time, quotas of control groups, processes and threads.
+//! What waited for a CPU: pressure, stolen time, quotas of control groups, processes and threads.
 
 use rungwise_model::evidence::{Evidence, Key, Subject, Unit};
 use rungwise_model::keys;
@@ -49,20 +49,20 @@ fn detail(evidence: &Evidence) -> Vec<Named> {
 
 fn facts(evidence: &Evidence) -> Vec<Fact> {
     [
-        ("Some task waited for a CPU", &keys::PSI_CPU_SOME),
-        ("Running or waiting at the end", &keys::CPU_RUNNABLE),
+        ("CPU pressure (PSI some)", &keys::PSI_CPU_SOME),
+        ("Runnable tasks at the end", &keys::CPU_RUNNABLE),
         ("Context switches", &keys::CPU_CONTEXT_SWITCHES),
-        ("Stolen by the hypervisor, mean", &keys::CPU_STEAL_MEAN),
+        ("Steal time, mean", &keys::CPU_STEAL_MEAN),
     ]
     .into_iter()
     .map(|(name, key)| fact(evidence, name, key))
     .chain([
-        Fact::words("Longest wait for one CPU", longest(evidence)),
+        Fact::words("Longest run queue wait", longest(evidence)),
         Fact::words("Throttled by a quota", throttled(evidence)),
     ])
     .chain(busiest(evidence))
     .chain(limits(evidence))
-    .chain(between(evidence).map(|rates| Fact::words("Interrupts between CPUs", rates)))
+    .chain(between(evidence).map(|rates| Fact::words("Inter-processor interrupts", rates)))
     .collect()
 }
 
@@ -88,9 +88,9 @@ fn longest(evidence: &Evidence) -> String {
     };
     let share = number(evidence, key, cpu).map_or_else(String::new, numbers::share);
     let each = shown(evidence, &keys::CPU_RUN_WAIT, cpu);
-    let each = each.map_or_else(String::new, |each| format!(", {each} for each turn"));
+    let each = each.map_or_else(String::new, |each| format!(", {each} per wait"));
     format!(
-        "CPU {}: {share} of the time that tasks wanted it{each}",
+        "CPU {}: {share} of the runnable time of its tasks{each}",
         cpu.name()
     )
 }
@@ -103,7 +103,7 @@ fn throttled(evidence: &Evidence) -> String {
             let stopped = groups.iter().filter(|(_, share)| share.value > 0.0).count();
             match (stopped, &look::largest(evidence, key, 1)[..]) {
                 (1.., [most]) => format!(
-                    "{}, most of all {}; known by group, not by CPU",
+                    "{}, most of all {}; counted per group, not per CPU",
                     numbers::plural(stopped, "control group"),
                     most.name()
                 ),
@@ -153,14 +153,14 @@ fn cpus(evidence: &Evidence) -> Option<Table> {
         .find(|subjects| !subjects.is_empty())?;
     table(
         evidence,
-        "CPUs that tasks waited for; waited: share of runnable time spent waiting for a CPU",
+        "Run queue wait per CPU; waited: share of runnable time spent waiting for a CPU",
         "CPU",
         None,
         &[
             ("Waited", "run_delay", &keys::CPU_RUN_DELAY),
-            ("Each turn", "run_wait_s", &keys::CPU_RUN_WAIT),
+            ("Per wait", "run_wait_s", &keys::CPU_RUN_WAIT),
             ("Stolen", "steal", &keys::CPU_STEAL),
-            ("Tasks that came", "migrations_per_s", &keys::CPU_MIGRATIONS),
+            ("Migrations in", "migrations_per_s", &keys::CPU_MIGRATIONS),
         ],
         subjects.into_iter(),
     )
@@ -172,7 +172,7 @@ fn brief(evidence: &Evidence) -> String {
     if let Some((process, waited)) = longest_process(evidence) {
         let name = words(evidence, &keys::SCHED_PROCESS_NAME, &process).unwrap_or(numbers::ABSENT);
         parts.push(format!(
-            "process {name} ({}) waited {} of the window, its threads together",
+            "process {name} ({}) waited {} of the window (sum of its threads)",
             process.name(),
             numbers::share(waited)
         ));
@@ -202,8 +202,8 @@ fn brief(evidence: &Evidence) -> String {
     match unknown_waits(evidence) {
         0 => format!("Longest: {longest}."),
         unknown => format!(
-            "Longest of what is known: {longest}. Not known of {unknown} more that used a CPU: of several threads only the \
-             first was read; name one with --pid."
+            "Longest known: {longest}. Unknown for {unknown} more that used a CPU: only the first of several threads was \
+             read; name one with --pid."
         ),
     }
 }
@@ -255,7 +255,7 @@ fn groups(evidence: &Evidence) -> Option<Table> {
 fn processes(evidence: &Evidence) -> Option<Table> {
     table(
         evidence,
-        "Processes by CPU time; waited: share of their time runnable in which they had no CPU",
+        "Processes by CPU time; waited: share of runnable time spent waiting for a CPU",
         "Process",
         Some(&keys::SCHED_PROCESS_NAME),
         &[
@@ -277,7 +277,7 @@ fn processes(evidence: &Evidence) -> Option<Table> {
 fn threads(evidence: &Evidence) -> Option<Table> {
     table(
         evidence,
-        "Threads of the process by CPU time; waited: share of the window in which they were runnable without a CPU",
+        "Threads of the process by CPU time; waited: share of the window spent waiting for a CPU",
         "Thread",
         Some(&keys::SCHED_NAME),
         &[
@@ -285,7 +285,7 @@ fn threads(evidence: &Evidence) -> Option<Table> {
             ("Waited", "run_delay", &keys::SCHED_RUN_DELAY),
             ("Migrations", "migrations_per_s", &keys::SCHED_MIGRATIONS),
             ("Last on CPU", "last_cpu", &keys::SCHED_LAST_CPU),
-            ("May run on", "allowed", &keys::SCHED_ALLOWED),
+            ("Allowed CPUs", "allowed", &keys::SCHED_ALLOWED),
             (
                 "Away from NET_RX",
                 "remote_softirq",
@@ -296,7 +296,7 @@ fn threads(evidence: &Evidence) -> Option<Table> {
     )
 }
 
-/// One row per subject; a column that nobody has a value for is left out.
+/// One row per subject; a column without any value is left out.
 pub(super) fn table(
     evidence: &Evidence,
     caption: &str,
@@ -374,7 +374,7 @@ mod tests {
         }
         let said = longest(&evidence);
         assert!(said.starts_with("CPU 3: 25"), "{said}");
-        assert!(said.contains("for each turn"), "{said}");
+        assert!(said.contains("per wait"), "{said}");
         let table = cpus(&evidence).expect("a table");
         assert_eq!(table.rows[0][0].text, "3");
     }
@@ -401,10 +401,10 @@ mod tests {
         assert!(alone.starts_with("Longest: process kworker (7)"), "{alone}");
         let beside = busy(8, 1.6, None);
         assert!(
-            beside.starts_with("Longest of what is known: process kworker (7)"),
+            beside.starts_with("Longest known: process kworker (7)"),
             "{beside}"
         );
-        assert!(beside.contains("Not known of 1 more"), "{beside}");
+        assert!(beside.contains("Unknown for 1 more"), "{beside}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! What differs between the settings of two hosts, and which differences rules care about.
+//! What differs between the settings of two hosts, and which differences are relevant to rules.
 //!
-//! Counters and rates are left out: they differ between any two looks. What one side could not read is no
-//! difference; it stands apart with the reason. The same difference of many CPUs or queues stands once.
+//! Counters and rates are left out: they differ between any two samples. What one side could not read is no
+//! difference; it is listed apart with the reason. The same difference of many CPUs or queues is listed once.
 
 mod page;
 
@@ -106,11 +106,11 @@ const SAME_MEMORY: f64 = 0.01;
 /// One of the two hosts.
 #[derive(Debug)]
 pub struct Side<'a> {
-    /// How the reader knows it.
+    /// Its name for the reader.
     pub name: &'a str,
     /// What was read of it.
     pub evidence: &'a Evidence,
-    /// What the rules say of it.
+    /// The findings of the rules.
     pub findings: &'a [Finding],
 }
 
@@ -219,10 +219,10 @@ fn natural(name: &str) -> Vec<(String, u64)> {
     parts
 }
 
-/// What the differences come to, in a sentence.
+/// The differences in one sentence.
 pub fn sentence(before: &str, after: &str, all: &Differences) -> String {
     if all.metrics.is_empty() && all.findings.is_empty() {
-        return "no setting differs, and the rules say the same of both".to_owned();
+        return "no setting differs, and the rules report the same on both".to_owned();
     }
     let cared = all
         .metrics
@@ -236,10 +236,10 @@ pub fn sentence(before: &str, after: &str, all: &Differences) -> String {
             .count()
     };
     let care = match cared {
-        0 => "no rule cares".to_owned(),
-        1 => "rules care about 1 of them".to_owned(),
-        all_of if all_of == all.metrics.len() => "rules care about all of them".to_owned(),
-        some => format!("rules care about {some} of them"),
+        0 => "none relevant to rules".to_owned(),
+        1 => "1 of them relevant to rules".to_owned(),
+        all_of if all_of == all.metrics.len() => "all of them relevant to rules".to_owned(),
+        some => format!("{some} of them relevant to rules"),
     };
     let differ = match all.metrics.len() {
         0 => "no setting differs".to_owned(),
@@ -252,7 +252,7 @@ pub fn sentence(before: &str, after: &str, all: &Differences) -> String {
         (more(|d| d.before > d.after), after),
     ] {
         if count > 0 {
-            text.push(format!("{} more of {side}", said(count)));
+            text.push(format!("{} more on {side}", said(count)));
         }
     }
     text.join("; ")
@@ -260,8 +260,8 @@ pub fn sentence(before: &str, after: &str, all: &Differences) -> String {
 
 fn said(count: usize) -> String {
     match count {
-        1 => "1 rule says".to_owned(),
-        count => format!("{count} rules say"),
+        1 => "1 rule reports".to_owned(),
+        count => format!("{count} rules report"),
     }
 }
 

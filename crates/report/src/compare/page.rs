@@ -1,4 +1,4 @@
-//! A comparison as blocks: what the rules say of one host only, then the settings they care about, then the rest.
+//! A comparison as blocks: findings on one host only, then the settings relevant to rules, then the rest.
 
 use std::collections::BTreeMap;
 
@@ -42,12 +42,12 @@ pub fn blocks(report: &CompareReport) -> Vec<Block> {
         text: note.clone(),
     }));
     if report.verdict.is_some() && !report.metrics.is_empty() {
-        blocks.push(section("metrics", "What was measured"));
+        blocks.push(section("metrics", "Measured metrics"));
         blocks.push(Block::Table(measured(&report.metrics)));
         return blocks;
     }
     if !report.findings.is_empty() {
-        blocks.push(section("findings", "What the rules say of one only"));
+        blocks.push(section("findings", "Findings on one side only"));
         blocks.push(Block::Table(findings(&report.findings)));
     }
     let (cared, others): (Vec<_>, Vec<_>) = report
@@ -55,7 +55,7 @@ pub fn blocks(report: &CompareReport) -> Vec<Block> {
         .iter()
         .partition(|metric| !metric.rules.is_empty());
     if !cared.is_empty() {
-        blocks.push(section("cared", "Differences that rules care about"));
+        blocks.push(section("cared", "Differences relevant to rules"));
         blocks.extend(tables(&cared, true));
     }
     if !others.is_empty() {
@@ -63,7 +63,7 @@ pub fn blocks(report: &CompareReport) -> Vec<Block> {
         blocks.extend(tables(&others, false));
     }
     if !report.not_compared.is_empty() {
-        blocks.push(section("not-compared", "Could not compare"));
+        blocks.push(section("not-compared", "Not compared"));
         blocks.push(Block::List(lacking(&report.not_compared)));
     }
     blocks
@@ -162,7 +162,7 @@ fn findings(all: &[RuleDifference]) -> Table {
             Column::words("Rule", "title"),
             Column::words("Before", "before"),
             Column::words("After", "after"),
-            Column::words("What it says where it found more", "reason"),
+            Column::words("Finding", "reason"),
         ],
         rows,
     }

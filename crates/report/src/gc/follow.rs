@@ -1,4 +1,4 @@
-//! The lines of a log that is followed, for people: one per collection, a bar for how the JVM stands, findings as they come.
+//! The lines of a followed log, for people: one per collection, a bar with the state of the JVM, findings as they arrive.
 
 use rungwise_model::check::{Finding, Grade, Outcome};
 use rungwise_model::gc_follow::{Collection, FollowLine, Standing};
@@ -25,7 +25,7 @@ pub fn line(line: &FollowLine, limit_ms: Option<f64>, color: bool) -> Option<Str
         FollowLine::Collection(collection) => Some(one(collection, limit_ms, paint)),
         FollowLine::Standing(standing) => bar(&stands(standing), Tone::Quiet),
         FollowLine::Finding(finding) => Some(found(finding, paint)),
-        FollowLine::Restart => bar("another JVM writes from here on", Tone::Doubt),
+        FollowLine::Restart => bar("from here on the log is from another JVM", Tone::Doubt),
         FollowLine::OutOfMemory => bar("the JVM ran out of memory", Tone::Bad),
         FollowLine::Report(_) => None,
     }
@@ -63,7 +63,7 @@ fn one(collection: &Collection, limit_ms: Option<f64>, paint: Paint) -> String {
     };
     let why = collection.cause.as_ref().unwrap_or(&collection.name);
     let within = if collection.nested {
-        " (within the next)"
+        " (nested in the next)"
     } else {
         ""
     };
@@ -89,7 +89,7 @@ fn stands(standing: &Standing) -> String {
         numbers::span(standing.seconds),
         match standing.share {
             Some(share) => format!(
-                "{} with {} in all, {} of the time",
+                "{}, {} in total, {} of the time",
                 numbers::plural(
                     usize::try_from(standing.pauses).unwrap_or(usize::MAX),
                     "pause"
@@ -192,7 +192,7 @@ mod tests {
         };
         assert_eq!(
             shown(&FollowLine::Standing(standing), None),
-            "▌ 1 min 1 s · 42 pauses with 153 ms in all, 0.2 % of the time · longest 12.1 ms · allocation 3.00 MiB/s · pid 4711"
+            "▌ 1 min 1 s · 42 pauses, 153 ms in total, 0.2 % of the time · longest 12.1 ms · allocation 3.00 MiB/s · pid 4711"
         );
     }
 

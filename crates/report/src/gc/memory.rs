@@ -27,19 +27,19 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
             ]
         });
         blocks.push(Block::Table(Table {
-            caption: "Objects by the young collections that they survived, mean of the age tables."
+            caption: "Objects by age (young collections survived), mean of the age tables."
                 .to_owned(),
             columns: vec![
                 Column::number("Age", "age"),
                 Column::number("Size", "bytes"),
-                Column::number("Survive the next", "survival"),
+                Column::number("Survival to next age", "survival"),
             ],
             rows: rows.collect(),
         }));
     }
     let troubles = troubles(run);
     if !troubles.is_empty() {
-        blocks.push(section("troubles", "What went wrong"));
+        blocks.push(section("troubles", "Problems"));
         blocks.push(Block::Facts(troubles));
     }
     blocks
@@ -58,7 +58,7 @@ fn facts(run: &Run) -> Vec<(String, String)> {
         fact(
             "Promoted to the old generation",
             format!(
-                "{rate}{} per collection, {} at most",
+                "{rate}{} per collection, at most {}",
                 size(promotion.mean_bytes),
                 numbers::bytes(promotion.largest_bytes)
             ),
@@ -66,9 +66,9 @@ fn facts(run: &Run) -> Vec<(String, String)> {
     }
     if let Some(live) = &run.live {
         fact(
-            "Left after old collections",
+            "Live set",
             format!(
-                "{} after the last, between {} and {}; {} known from: {}",
+                "{} at the end, between {} and {}; {} from: {}",
                 numbers::bytes(live.last_bytes),
                 numbers::bytes(live.min_bytes),
                 numbers::bytes(live.max_bytes),
@@ -82,7 +82,7 @@ fn facts(run: &Run) -> Vec<(String, String)> {
                 format!("{sign}{}", size(bytes.abs()))
             };
             fact(
-                "It grows per hour by",
+                "Live set growth per hour",
                 format!(
                     "{}, between {} and {}",
                     shown(slope.point),
@@ -93,13 +93,13 @@ fn facts(run: &Run) -> Vec<(String, String)> {
         }
     }
     if let Some(bytes) = run.heap.eden_freed_bytes {
-        fact("Freed by a young collection", size(bytes));
+        fact("Freed per young collection", size(bytes));
     }
     if let Some(interval) = &run.pauses.young_interval {
         fact(
-            "From one young collection to the next",
+            "Young collection interval",
             format!(
-                "{}, {} at least",
+                "median {}, minimum {}",
                 millis(interval.p50_ms),
                 millis(interval.min_ms)
             ),
@@ -108,7 +108,7 @@ fn facts(run: &Run) -> Vec<(String, String)> {
     if let Some(share) = run.heap.humongous_share.filter(|share| *share > 0.0) {
         fact(
             "Humongous objects",
-            format!("{} of the heap at most", numbers::share(share)),
+            format!("at most {} of the heap", numbers::share(share)),
         );
     }
     if run.old.cycles > 0 {
@@ -118,7 +118,7 @@ fn facts(run: &Run) -> Vec<(String, String)> {
         fact(
             "CPU time of pauses",
             format!(
-                "{} in the JVM, {} in the kernel, {} on the wall",
+                "{} user, {} system, {} wall clock",
                 millis(cpu.user_ms),
                 millis(cpu.sys_ms),
                 millis(cpu.real_ms)
@@ -127,9 +127,9 @@ fn facts(run: &Run) -> Vec<(String, String)> {
     }
     if let Some(stalls) = &run.stalls {
         fact(
-            "Threads that waited for memory",
+            "Allocation stalls",
             format!(
-                "{} times, {} together, longest {}",
+                "{} times, {} in total, longest {}",
                 numbers::count(stalls.time.count),
                 millis(stalls.time.total_ms),
                 millis(stalls.time.longest_ms)
@@ -164,11 +164,11 @@ fn parts(run: &Run) -> Table {
         ]
     });
     Table {
-        caption: "The heap and its parts.".to_owned(),
+        caption: "Heap and its parts.".to_owned(),
         columns: vec![
             Column::words("Part", "part"),
-            Column::number("Most in use", "peak_bytes"),
-            Column::number("After the last collection", "last_bytes"),
+            Column::number("Peak", "peak_bytes"),
+            Column::number("After last collection", "last_bytes"),
             Column::number("Capacity", "capacity_bytes"),
             Column::number("Largest capacity", "largest_capacity_bytes").rank(1),
         ],
@@ -179,7 +179,7 @@ fn parts(run: &Run) -> Table {
 fn troubles(run: &Run) -> Vec<(String, String)> {
     let troubles = &run.troubles;
     let named: [(&str, &Trouble); 6] = [
-        ("No room to evacuate", &troubles.evacuation_failed),
+        ("Evacuation failed", &troubles.evacuation_failed),
         ("Promotion failed", &troubles.promotion_failed),
         ("Concurrent mode failure", &troubles.concurrent_mode_failure),
         (

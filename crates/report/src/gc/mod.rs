@@ -110,7 +110,7 @@ fn verdict(report: &GcReport, target: &str) -> Verdict {
         ),
         (None, None) => {
             let free = report.throughput.map_or_else(String::new, |share| {
-                format!("; the application had {} of the time", fine_share(share))
+                format!("; the application ran {} of the time", fine_share(share))
             });
             let sentence = format!(
                 "{} pauses take {}, the longest {}{free}",
@@ -139,7 +139,7 @@ fn verdict(report: &GcReport, target: &str) -> Verdict {
     let mut caveats = Vec::new();
     if report.runs.len() > 1 {
         let runs = numbers::count(report.runs.len() as u64 + report.runs_left_out);
-        caveats.push((format!("the log holds {runs} runs of a JVM"), "runs"));
+        caveats.push((format!("the log contains {runs} JVM runs"), "runs"));
     }
     if report.account.unknown_lines > 0 {
         let told = match report.account.unknown_lines {
@@ -174,7 +174,7 @@ fn fine_share(share: f64) -> String {
     }
 }
 
-/// `G1, JDK 17.0.15`; what is not told is not said.
+/// `G1, JDK 17.0.15`; what is not recorded is left out.
 fn jvm(run: &Run) -> String {
     let collector = run.jvm.collector.as_deref().unwrap_or("collector unknown");
     match &run.jvm.version {
@@ -198,7 +198,7 @@ fn tiles(report: &GcReport, run: &Run) -> Vec<Tile> {
     let full = run.pauses.by_kind.get("full").map_or(0, |full| full.count);
     let mut tiles = vec![
         tile(
-            "Without pauses",
+            "Throughput",
             throughput.map(|share| fine_share(share.whole)),
             throughput.map_or_else(
                 || {
@@ -262,7 +262,7 @@ fn tiles(report: &GcReport, run: &Run) -> Vec<Tile> {
                 None => Tone::Doubt,
             },
             ..tile(
-                "Beyond the limit",
+                "Over the limit",
                 (slo.pauses > 0).then(|| numbers::count(slo.beyond)),
                 format!(
                     "of {} pauses, limit {}{}",
@@ -319,10 +319,10 @@ fn runs(report: &GcReport) -> Vec<Block> {
         has_sources.then(|| Column::words("Written by", "source")),
     );
     let mut blocks = vec![
-        section("runs", "Runs of a JVM in the log"),
+        section("runs", "JVM runs in the log"),
         Block::Prose(format!(
-            "Time does not go on from one run to the next, so each is reckoned by itself. Below is run {number}, of which the \
-             log covers the longest time."
+            "Each run has its own clock, so each is evaluated separately. The sections below show run {number}, the one with \
+             the longest logged time."
         )),
         Block::Table(Table {
             caption: String::new(),
@@ -332,7 +332,7 @@ fn runs(report: &GcReport) -> Vec<Block> {
     ];
     if rest > 0 {
         blocks.push(Block::Prose(format!(
-            "{} of the first runs have no row here; the JSON lists them.",
+            "{} of the first runs are not shown; the JSON lists them.",
             numbers::count(rest as u64)
         )));
     }
@@ -348,11 +348,11 @@ fn left_out(report: &GcReport, sums: &RunSums) -> Block {
     };
     let memory = match sums.out_of_memory {
         0 => String::new(),
-        times => format!("; memory was out {} times", numbers::count(times)),
+        times => format!("; out of memory {} times", numbers::count(times)),
     };
     Block::Prose(format!(
-        "{} more runs are only added up, and no rule looked at them: {} of log, {} pauses{full}, {} together, the longest \
-         {}{memory}. The first runs, the longest and the last are told one by one.",
+        "{} more runs are only summed and not judged by rules: {} of log, {} pauses{full}, {} in total, the longest \
+         {}{memory}. The first runs, the longest and the last are listed individually.",
         numbers::count(report.runs_left_out),
         numbers::span(sums.seconds),
         numbers::count(sums.pauses.count),
@@ -372,13 +372,10 @@ fn about(report: &GcReport, run: Option<&Run>) -> Vec<Block> {
         ("Collector", text(&jvm.collector)),
         ("CPUs", number(jvm.cpus)),
         ("Memory", bytes(jvm.memory_bytes)),
-        ("Largest heap", bytes(jvm.max_heap_bytes)),
-        ("Region", bytes(jvm.region_bytes)),
-        ("Threads for pauses", number(jvm.parallel_workers)),
-        (
-            "Threads beside the application",
-            number(jvm.concurrent_workers),
-        ),
+        ("Maximum heap", bytes(jvm.max_heap_bytes)),
+        ("Region size", bytes(jvm.region_bytes)),
+        ("Parallel GC threads", number(jvm.parallel_workers)),
+        ("Concurrent GC threads", number(jvm.concurrent_workers)),
     ];
     let known = facts
         .into_iter()
@@ -411,7 +408,7 @@ fn account(report: &GcReport) -> Vec<Block> {
         ]
     };
     let mut blocks = vec![
-        section("account", "What became of every line"),
+        section("account", "Line accounting"),
         Block::Table(Table {
             caption: String::new(),
             columns: vec![
@@ -423,7 +420,7 @@ fn account(report: &GcReport) -> Vec<Block> {
             rows: vec![
                 row("understood", account.understood_lines, account.understood),
                 row(
-                    "known, with nothing that is asked for",
+                    "recognized, not needed",
                     account.ignored_lines,
                     account.ignored,
                 ),
@@ -433,13 +430,13 @@ fn account(report: &GcReport) -> Vec<Block> {
     ];
     if let Some(line) = &account.begins_within {
         blocks.push(Block::Prose(format!(
-            "It begins within a pause, of which nothing but its end is there, in line {}: {}",
+            "The log begins within a pause and contains only its end, in line {}: {}",
             line.line, line.text
         )));
     }
     if account.cut {
         blocks.push(Block::Prose(
-            "The last line has no end: the log is cut there, or still being written.".to_owned(),
+            "The last line is incomplete: the log is truncated, or still being written.".to_owned(),
         ));
     }
     if !account.samples.is_empty() {
@@ -461,11 +458,11 @@ fn account(report: &GcReport) -> Vec<Block> {
             ]
         });
         blocks.push(Block::Table(Table {
-            caption: "The files in the order in which they were read; lines are counted through all of them.".to_owned(),
+            caption: "Files in the order read; line numbers continue across files.".to_owned(),
             columns: vec![
                 Column::words("File", "file"),
                 Column::number("First line", "first_line"),
-                Column::number("Text", "bytes"),
+                Column::number("Size", "bytes"),
             ],
             rows: files.collect(),
         }));

@@ -1,4 +1,4 @@
-//! Pauses of a run: by type, by cause, the longest with its parts, remarks, and what ran beside the application.
+//! Pauses of a run: by type, by cause, the longest with its phases, remarks, and concurrent work.
 
 use std::collections::BTreeMap;
 
@@ -33,23 +33,23 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
                 .map(|(name, spread)| (&**name, spread));
             blocks.push(Block::Table(spreads(
                 "Cause",
-                "By cause, of the pauses that have one.",
+                "By cause, for pauses that have one.",
                 named,
             )));
         }
         if pauses.nested.count > 0 {
             let total = millis(pauses.nested.total_ms);
             blocks.push(Block::Prose(match pauses.nested.count {
-                1 => format!("1 pause of {total} lies within another; that time is counted once."),
+                1 => format!("1 pause of {total} is nested in another; that time is counted once."),
                 count => format!(
-                    "{} pauses lie within others, {total} together; that time is counted once.",
+                    "{} pauses are nested in others, {total} in total; that time is counted once.",
                     numbers::count(count)
                 ),
             }));
         }
         if pauses.unfinished > 0 {
             blocks.push(Block::Prose(format!(
-                "Of {} pauses the log does not show how long they took.",
+                "The log lacks the duration of {} pauses.",
                 numbers::count(pauses.unfinished)
             )));
         }
@@ -68,9 +68,9 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
             ]
         });
         blocks.push(Block::Table(Table {
-            caption: "Parts of the longest one.".to_owned(),
+            caption: "Phases of the longest pause.".to_owned(),
             columns: vec![
-                Column::words("Part", "part"),
+                Column::words("Phase", "part"),
                 Column::number("Time", "duration_ms"),
             ],
             rows: rows.collect(),
@@ -81,7 +81,7 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
     blocks.extend(run.safepoints.as_ref().map(safepoints));
     blocks.extend(references(&run.references));
     if !run.concurrent.is_empty() {
-        blocks.push(section("concurrent", "Beside the application"));
+        blocks.push(section("concurrent", "Concurrent work"));
         let mut all: Vec<_> = run.concurrent.iter().collect();
         all.sort_by(|a, b| b.1.time.total_ms.total_cmp(&a.1.time.total_ms));
         blocks.push(Block::Table(concurrent(&all)));
@@ -191,7 +191,7 @@ fn references(all: &BTreeMap<String, References>) -> Option<Block> {
         ]
     });
     let table = Table {
-        caption: "References processed, in all collections and at most in one.".to_owned(),
+        caption: "References processed: total and maximum per collection.".to_owned(),
         columns: vec![
             Column::words("Kind", "kind"),
             Column::number("Count", "count"),
@@ -225,7 +225,7 @@ fn longest(all: &[Moment]) -> Table {
         ]
     });
     Table {
-        caption: "Seconds are those of the log's clock.".to_owned(),
+        caption: "Seconds on the log's clock.".to_owned(),
         columns: vec![
             Column::number("Time", "duration_ms"),
             Column::words("Type", "name"),
@@ -245,7 +245,7 @@ fn remark(remarks: &Remarks) -> Block {
     let parts = remarks.longest_phases.iter();
     if let Some(part) = parts.max_by(|a, b| a.duration_ms.total_cmp(&b.duration_ms)) {
         facts.push((
-            "Its longest part".to_owned(),
+            "Longest phase of that remark".to_owned(),
             format!("{}, {}", part.name, millis(part.duration_ms)),
         ));
     }
@@ -256,17 +256,17 @@ fn remark(remarks: &Remarks) -> Block {
                 format!(" of {}", numbers::bytes(capacity))
             });
         facts.push((
-            "Young generation at its beginning".to_owned(),
+            "Young generation at its start".to_owned(),
             format!("{}{of}", numbers::bytes(young)),
         ));
     }
     facts.push((
-        "With a young collection first".to_owned(),
+        "Remarks after a young collection".to_owned(),
         numbers::count(remarks.scavenged),
     ));
     if let Some(cost) = remarks.young_cost.filter(|cost| cost.s_per_gib.low > 0.0) {
         facts.push((
-            "Cost of what lies in the young generation".to_owned(),
+            "Remark cost of the young generation".to_owned(),
             format!(
                 "{} per GiB, between {} and {}",
                 millis(cost.s_per_gib.point * 1e3),
@@ -280,21 +280,21 @@ fn remark(remarks: &Remarks) -> Block {
 
 fn safepoints(all: &Safepoints) -> Block {
     let mut facts = vec![(
-        "Threads stopped, for whatever reason".to_owned(),
+        "All stops".to_owned(),
         format!(
-            "{} times, {} together, longest {}",
+            "{} times, {} in total, longest {}",
             numbers::count(all.stopped.count),
             millis(all.stopped.total_ms),
             millis(all.stopped.longest_ms)
         ),
     )];
     facts.push((
-        "Of that in no collection".to_owned(),
+        "Stops outside collections".to_owned(),
         millis(all.outside_ms),
     ));
     if let Some(reaching) = &all.reaching {
         facts.push((
-            "Time until all threads stood still".to_owned(),
+            "Time to safepoint".to_owned(),
             format!(
                 "p99 {}, longest {}",
                 millis(reaching.p99_ms),
@@ -319,13 +319,13 @@ fn concurrent(all: &[(&String, &Concurrent)]) -> Table {
         ]
     });
     Table {
-        caption: "Phases and cycles that stop no thread.".to_owned(),
+        caption: "Phases and cycles that do not stop threads.".to_owned(),
         columns: vec![
             Column::words("Phase", "name"),
             Column::number("Count", "count"),
             Column::number("Sum", "total_ms"),
             Column::number("Longest", "longest_ms"),
-            Column::number("Given up", "aborted").rank(1),
+            Column::number("Aborted", "aborted").rank(1),
         ],
         rows: rows.collect(),
     }

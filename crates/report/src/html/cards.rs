@@ -1,4 +1,4 @@
-//! Findings as cards: what was found and what may be turned stay open, the raw lines open on a click.
+//! Findings as cards: the finding and its knobs stay open, the raw lines open on a click.
 
 use maud::{Markup, html};
 
@@ -42,7 +42,7 @@ fn card(card: &Card) -> Markup {
             }
             @if !card.also.is_empty() {
                 details.keep {
-                    summary { "The same of " (numbers::plural(card.also.len(), "other subject")) }
+                    summary { "Same for " (numbers::plural(card.also.len(), "other subject")) }
                     (draw(&card.also))
                 }
             }
@@ -55,7 +55,7 @@ fn opens(card: &Card) -> String {
         (0, _) => "More".to_owned(),
         (lines, true) => numbers::plural(lines, "raw line"),
         (lines, false) => format!(
-            "{}, and what would prove it wrong",
+            "{}, and how to refute it",
             numbers::plural(lines, "raw line")
         ),
     }

@@ -29,7 +29,7 @@ pub(super) fn draw(plot: &Intervals, title: &str) -> Markup {
             (key(&html! { line x1="1" x2="15" y1="6" y2="6" class="bad whisker" {} circle cx="8" cy="6" r="3.5" class="bad dot" {} }, "reverted"))
             (key(&html! { line x1="1" x2="15" y1="6" y2="6" class="plain whisker" {} circle cx="8" cy="6" r="3.5" class="plain dot" {} }, "neither"))
             @if plot.band.is_some() {
-                (key(&html! { rect width="16" height="12" class="band" {} }, "often hidden by noise"))
+                (key(&html! { rect width="16" height="12" class="band" {} }, "too small to detect reliably"))
             }
             @if let Some(name) = &plot.reference {
                 (key(&html! { path d="M8 1.5l4.5 4.5l-4.5 4.5l-4.5 -4.5z" class="reference" {} }, &format!("{name}, another machine")))

@@ -1,4 +1,4 @@
-//! What took the time of each step: layers on each other in one plot, or a lane for each.
+//! Shares of the time of each step: stacked layers in one plot, or a lane for each.
 //!
 //! A layer is one path along the steps, down to the bottom; the highest is drawn first and lower ones over it. Neighbours
 //! alike are one stroke, so that a quiet hour costs nothing.

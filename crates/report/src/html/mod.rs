@@ -1,5 +1,5 @@
-//! Blocks as one HTML file that needs nothing else: no network, no font, and no script but one of its own that lets a
-//! reader look closer at pictures over time, on pages that have such; without it they stand whole.
+//! Blocks as one HTML file that needs nothing else: no network, no font, and no script but one of its own that zooms
+//! pictures over time, on pages that have such pictures; without it they are shown whole.
 //!
 //! Every chart is SVG without a view box: positions across are percentages of the width that the
 //! window gives, text and strokes keep their size. So one picture fits 360 px, 1600 px and paper.

@@ -1,4 +1,4 @@
-//! Stations of a way, one below the other: what arrives above and is lost at the side.
+//! Stages of a path, one below the other: packets arrive from above and losses leave at the side.
 
 use maud::{Markup, html};
 

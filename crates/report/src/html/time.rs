@@ -1,7 +1,7 @@
 //! What the pictures over time share: ticks and named parts of the axis, and how a script finds both.
 //!
-//! What is drawn lies in inner pictures of class `zoom`, whose view box is the time axis: a reader looks closer when the
-//! script narrows it. The outer picture holds text, which is never stretched. Without the script all of it just stands.
+//! What is drawn lies in inner pictures of class `zoom`, whose view box is the time axis: the script zooms by narrowing
+//! it. The outer picture holds text, which is never stretched. Without the script nothing moves.
 
 use maud::{Markup, html};
 

@@ -1,4 +1,4 @@
-// Looks closer at the pictures over time, all at once: drag over one, or use the buttons, the keys + - and the arrows while
+// Zooms all pictures over time at once: drag over one, or use the buttons, the keys + - and the arrows while
 // the buttons have the focus, Escape or a double click for all again. What is shown stands in words beside the buttons, and
 // in the address: #from=10&to=60, in seconds of the axis, is a link to a range. Without this script the pictures just stand.
 (() => {
@@ -89,8 +89,8 @@
   const bar = document.createElement('div'), shown = document.createElement('output');
   bar.className = 'range';
   bar.setAttribute('role', 'group');
-  bar.setAttribute('aria-label', 'Range of time in the pictures');
-  for (const [way, sign, name] of [['earlier', '←', 'Earlier'], ['later', '→', 'Later'], ['closer', '+', 'Closer'], ['wider', '−', 'Wider'], ['all', 'All', 'All of the time']]) {
+  bar.setAttribute('aria-label', 'Time range of the charts');
+  for (const [way, sign, name] of [['earlier', '←', 'Earlier'], ['later', '→', 'Later'], ['closer', '+', 'Zoom in'], ['wider', '−', 'Zoom out'], ['all', 'All', 'Full time range']]) {
     const button = document.createElement('button');
     button.type = 'button';
     button.textContent = sign;

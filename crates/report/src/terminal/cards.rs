@@ -1,11 +1,11 @@
-//! Findings in a terminal: a sentence, and below it what a person does next. The raw lines beyond the
-//! first, and what would prove it wrong, are in the other formats and in `rungwise explain`.
+//! Findings in a terminal: a sentence, and below it the next step. The raw lines beyond the first, and the
+//! check that would refute it, are in the other formats and in `rungwise explain`.
 
 use super::text::{Paint, clean, shorten, width_of, wrap};
 use crate::block::{Card, Tone};
 use crate::numbers;
 
-/// Subjects named when a rule says the same of many.
+/// Subjects named when a rule reports the same for many.
 const NAMED: usize = 6;
 
 pub(super) fn write(cards: &[Card], width: usize, paint: Paint, lines: &mut Vec<String>) {
@@ -96,7 +96,7 @@ fn also(card: &Card, width: usize, paint: Paint, lines: &mut Vec<String>) {
             0 => String::new(),
             n => format!(" and {n} more"),
         };
-        let words = format!("the same of {}{rest}", subjects.join(", "));
+        let words = format!("same for {}{rest}", subjects.join(", "));
         lines.extend(hanging("  ", &words, width, |text| paint.dim(text)));
     }
     for other in others.iter().take(NAMED) {
@@ -107,7 +107,7 @@ fn also(card: &Card, width: usize, paint: Paint, lines: &mut Vec<String>) {
         }
     }
     if let Some(rest @ 1..) = others.len().checked_sub(NAMED) {
-        let words = format!("and of {rest} more; the other formats show them all");
+        let words = format!("and {rest} more; the other formats show all");
         lines.extend(hanging("  ", &words, width, |text| paint.dim(text)));
     }
 }
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn only_what_is_the_same_but_for_its_subject_is_called_the_same() {
         let same = told(card("device/eth1", "eth1 drops what it gets", "8"));
-        assert!(same.contains("the same of device/eth1"), "{same}");
+        assert!(same.contains("same for device/eth1"), "{same}");
         for other in [
             card("device/eth1", "eth1 drops half of what it gets", "8"),
             card("device/eth1", "eth1 drops what it gets", "16"),
@@ -222,7 +222,7 @@ mod tests {
             let sentence = format!("• device/eth1: {}", other.sentence);
             let arrow = format!("→ rungwise knob plan some.knob={}", other.turns[0].to);
             let told = told(other);
-            assert!(!told.contains("the same of"), "{told}");
+            assert!(!told.contains("same for"), "{told}");
             assert!(told.contains(&sentence) && told.contains(&arrow), "{told}");
         }
     }

@@ -1,4 +1,4 @@
-//! How often each size came, one line per range of sizes. Lengths are logarithmic: a single one among many still shows.
+//! A histogram, one line per range of sizes. Bar lengths are logarithmic: a single item among many still shows.
 
 use super::text::{Paint, clean, pad, width_of};
 use crate::block::{Bin, Columns};
@@ -25,10 +25,7 @@ pub(super) fn draw(plot: &Columns, width: usize, paint: Paint) -> Vec<String> {
         .saturating_sub(name_width + count_width + 4)
         .clamp(*ACROSS.start(), *ACROSS.end());
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0);
-    let head = format!(
-        "{} by {}; lengths are logarithmic",
-        plot.counted, plot.quantity
-    );
+    let head = format!("{} by {}; log scale", plot.counted, plot.quantity);
     let mut lines = vec![paint.dim(&clean(&head))];
     for ((bin, name), count) in bins.iter().zip(&names).zip(&counts) {
         let bar = "█".repeat(length(bin.count, most, across));

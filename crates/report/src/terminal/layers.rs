@@ -1,4 +1,4 @@
-//! What took the time, step by step: a line of levels for each layer.
+//! Shares of the time, step by step: a line of levels for each layer.
 
 use super::plot::{LEVELS, PLOT, time_line};
 use super::text::{Paint, clean, pad, shorten, width_of};

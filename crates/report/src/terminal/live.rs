@@ -28,7 +28,7 @@ pub struct Progress {
     pub ratio: Option<f64>,
     /// Busy CPU of others in the last window, a fraction.
     pub foreign: Option<f64>,
-    /// The machine is not quiet enough; nothing runs until it is.
+    /// The run waits because the machine is not quiet enough.
     pub waiting: bool,
 }
 

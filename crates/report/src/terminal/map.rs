@@ -56,7 +56,7 @@ pub(super) fn draw(plot: &Map, width: usize, paint: Paint) -> Vec<String> {
     }
     let hidden = all().count().saturating_sub(MOST - left);
     if hidden > 0 {
-        let note = format!("{hidden} less used ones are in the HTML report");
+        let note = format!("{hidden} less busy rows are in the HTML report");
         lines.push(paint.dim(&note));
     }
     lines

@@ -104,7 +104,7 @@ fn intervals(plot: &Intervals, width: usize, paint: Paint) -> Vec<String> {
     if let Some(name) = &plot.reference
         && marks.iter().any(|mark| mark.ends_with('≠'))
     {
-        lines.push(paint.dim(&format!("≠ another sign than {}", clean(name))));
+        lines.push(paint.dim(&format!("≠ sign differs from {}", clean(name))));
     }
     lines
 }
@@ -192,7 +192,7 @@ fn dots(plot: &Dots, width: usize, paint: Paint) -> Vec<String> {
     let log = if y.is_log() { ", logarithmic" } else { "" };
     let axis = time_line(plot.from_s, plot.until_s, across);
     lines.push(paint.dim(&format!(
-        "{}  {axis}  {}{log}; at the right the range of what counts",
+        "{}  {axis}  {}{log}; right: range of counted values",
         " ".repeat(name_width),
         clean(&plot.quantity)
     )));

@@ -1,4 +1,4 @@
-//! Stations of a way, one line each: what was lost there, or why that is unknown.
+//! Stages of a path, one line each: the loss there, or why it is unknown.
 
 use super::text::{Paint, clean, pad, width_of, wrap};
 use crate::block::{Loss, NEARLY_FULL, Steps, Tone};

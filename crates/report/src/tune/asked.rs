@@ -1,4 +1,4 @@
-//! Why each rung was tried, where the rungs were found: the finding that asked, and what became of it.
+//! Why each rung was tried, where findings suggested the rungs: the finding, and what happened to it.
 
 use rungwise_model::tune::{Asked, Outcome, Rung, TuneReport};
 
@@ -6,7 +6,7 @@ use super::outcome;
 use crate::block::{Block, Cell, Column, Table};
 use crate::numbers::ABSENT;
 
-/// One row per rung that a finding asked for; nothing where the rungs were listed.
+/// One row per rung that a finding suggested; nothing where the scenario lists the rungs.
 pub(super) fn table(report: &TuneReport) -> Option<Block> {
     let rows: Vec<_> = report
         .rungs
@@ -18,17 +18,17 @@ pub(super) fn table(report: &TuneReport) -> Option<Block> {
         return None;
     }
     Some(Block::Table(Table {
-        caption: "Why each change was tried: the finding that asked for it, and what became of the finding with it"
+        caption: "Why each change was tried: the finding that suggested it, and whether the change resolved the finding"
             .to_owned(),
         columns: vec![
             Column::number("#", "rung"),
             Column::words("Rung", "title"),
-            Column::words("Asked for by", "rule"),
+            Column::words("Rule", "rule"),
             Column::words("Finding", "finding").rank(3),
-            Column::words("With it", "became"),
-            Column::words("Came in its place", "came").rank(4),
+            Column::words("After the change", "became"),
+            Column::words("New findings", "came").rank(4),
             Column::words("Outcome", "outcome"),
-            Column::words("Seen in", "look").rank(5),
+            Column::words("Capture", "look").rank(5),
         ],
         rows,
     }))
@@ -38,7 +38,7 @@ fn row(number: usize, rung: &Rung, asked: &Asked) -> Vec<Cell> {
     let became = match (asked.became, rung.outcome) {
         (Some(became), _) => became.words(),
         (None, Outcome::Observed | Outcome::Skipped) => "not tried",
-        (None, _) => "not looked at",
+        (None, _) => "not checked",
     };
     let came: Vec<&str> = asked.came.iter().map(|(rule, _)| rule.as_str()).collect();
     vec![

@@ -139,18 +139,18 @@ fn per_cpu(report: &TuneReport, rungs: &[(usize, &Rung, Vec<&Run>)]) -> Block {
                 cpus.iter().map(|split| split[part]).sum::<f64>() / cpus.len().max(1) as f64
             };
             format!(
-                "With everything kept the CPUs spend {} in softirq, {} in system, {} in user code, {} idle",
+                "With all kept changes the CPUs spend {} in softirq, {} in system, {} in user code, {} idle",
                 numbers::share(mean(0)),
                 numbers::share(mean(1)),
                 numbers::share(mean(2)),
                 numbers::share(mean(5))
             )
         }
-        None => "How each CPU spent its time".to_owned(),
+        None => "Time per CPU".to_owned(),
     };
     Block::Chart(Box::new(Chart {
         id: "per-cpu",
-        note: "Share of the measured window per CPU, medians of the runs that count.".to_owned(),
+        note: "Share of the measured window per CPU, medians of the counted runs.".to_owned(),
         data: Table {
             caption: title.clone(),
             columns,
@@ -229,7 +229,7 @@ fn per_transaction(report: &TuneReport, rungs: &[(usize, &Rung, Vec<&Run>)]) -> 
     );
     Block::Chart(Box::new(Chart {
         id: "cpu-per-transaction",
-        note: "Medians of the runs that count. Where both sides share a machine, the sender also pays for a part of the \
+        note: "Medians of the counted runs. If both sides share a machine, the sender's CPU time includes part of the \
                receiver's input."
             .to_owned(),
         data: Table {

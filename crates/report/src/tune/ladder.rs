@@ -1,4 +1,4 @@
-//! The ladder twice: as a picture of changes around zero, and as a table of everything measured.
+//! The ladder as a picture of changes around zero, and as a table of everything measured.
 
 use rungwise_model::tune::{Outcome, Rung, TuneReport};
 
@@ -93,7 +93,7 @@ fn row(number: usize, rung: &Rung) -> IntervalRow {
     }
     let instead = match (rung.delta.is_some(), number, rung.rate_per_s) {
         (true, ..) => String::new(),
-        (false, 0, Some(_)) => "the start: every later rung builds on it".to_owned(),
+        (false, 0, Some(_)) => "initial configuration: every later rung builds on it".to_owned(),
         _ => rung.reason.clone(),
     };
     IntervalRow {
@@ -186,8 +186,8 @@ pub(super) fn table(report: &TuneReport) -> Block {
         .map(|(number, rung)| table_row(number, rung, reference.is_some()))
         .collect();
     Block::Table(Table {
-        caption: "Every rung: medians of the variant with the change; changes with their intervals against the \
-                  variant without it"
+        caption: "Every rung: medians with the change; changes and their intervals relative to the variant without \
+                  it"
             .to_owned(),
         columns,
         rows,

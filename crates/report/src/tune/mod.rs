@@ -1,8 +1,8 @@
 //! A climbed ladder as blocks, in the order in which a reader asks: is it better, by how much,
 //! through what, can I believe it, how was it done.
 //!
-//! Everything is taken from the [`TuneReport`]; nothing is judged anew here. What somebody else
-//! measured stands beside our figures and never enters them.
+//! Everything comes from the [`TuneReport`]; nothing is judged again here. Reference figures that
+//! others measured are shown beside ours and never enter them.
 
 mod asked;
 mod cost;
@@ -74,7 +74,7 @@ fn verdict(report: &TuneReport) -> Verdict {
     context.push(moment(&report.envelope.started));
     let length = timeline::end_s(report);
     if length > 0.0 {
-        context.push(format!("{} of measuring", numbers::span(length)));
+        context.push(format!("{} of measurement", numbers::span(length)));
     }
     context.push(format!(
         "{}, {}, kernel {}",
@@ -84,7 +84,7 @@ fn verdict(report: &TuneReport) -> Verdict {
     ));
     let mut caveats = Vec::new();
     if !report.could_not.is_empty() {
-        let things = numbers::plural(report.could_not.len(), "thing");
+        let things = numbers::plural(report.could_not.len(), "item");
         caveats.push((format!("{things} could not be measured"), "could-not"));
     }
     if report.rungs.iter().any(|rung| rung.cost_only) {
@@ -155,16 +155,16 @@ fn ends(
     (before, of_rung(end))
 }
 
-/// `401 k/s at the start, 746 k/s with everything kept`; absent where the start was not measured.
+/// `401 k/s at the start, 746 k/s with all kept changes`; absent where the start was not measured.
 fn from_to(
     (before, after): (Option<f64>, Option<f64>),
     show: impl Fn(f64) -> String,
 ) -> Option<String> {
     let after = show(after?);
     Some(match before {
-        None => format!("{after} at the start; nothing was kept"),
+        None => format!("{after} at the start; no change was kept"),
         Some(before) => format!(
-            "{} at the start, {after} with everything kept",
+            "{} at the start, {after} with all kept changes",
             show(before)
         ),
     })
@@ -197,7 +197,7 @@ fn tiles(report: &TuneReport) -> Vec<Tile> {
         |label: &str, (before, after): (Option<f64>, Option<f64>), show: fn(f64) -> String| {
             let ratio = before.zip(after).map(|(before, after)| after / before);
             let why = match after {
-                Some(_) => "at the start; nothing was kept",
+                Some(_) => "at the start; no change was kept",
                 None => "not measured",
             };
             Tile {
@@ -235,7 +235,7 @@ fn tiles(report: &TuneReport) -> Vec<Tile> {
     };
     let aa = &report.aa;
     let smallest = Tile {
-        label: "Smallest effect seen reliably".to_owned(),
+        label: "Smallest detectable effect".to_owned(),
         value: aa.smallest_effect.map_or_else(
             || ABSENT.to_owned(),
             |effect| format!("±{}", numbers::share(effect)),
@@ -247,8 +247,8 @@ fn tiles(report: &TuneReport) -> Vec<Tile> {
                 numbers::interval(low, high),
                 numbers::plural(aa.pairs as usize, "pair")
             ),
-            (None, Some(why)) => format!("A/A without a result: {why}"),
-            (None, None) => "no A/A check was made".to_owned(),
+            (None, Some(why)) => format!("A/A check without result: {why}"),
+            (None, None) => "no A/A check".to_owned(),
         },
         tone: Tone::Plain,
     };
@@ -324,13 +324,15 @@ fn reference_note(report: &TuneReport) -> Option<String> {
         rung.delta.is_some() && factor.is_some()
     };
     let signs = match (differs, report.rungs.iter().filter(comparable).count()) {
-        (0, 0) => "No rung has an interval here, so no sign can be compared.".to_owned(),
-        (0, 1) => "The one rung that can be compared has no other sign here than there.".to_owned(),
+        (0, 0) => {
+            "No rung has an interval on this machine, so signs cannot be compared.".to_owned()
+        }
+        (0, 1) => "The one comparable rung has the same sign on both machines.".to_owned(),
         (0, n) => {
-            format!("Of {n} rungs that can be compared, none has another sign here than there.")
+            format!("All {n} comparable rungs have the same sign on both machines.")
         }
         (n, _) => format!(
-            "{} another sign here than there, marked ≠.",
+            "{} a different sign on the two machines, marked ≠.",
             if n == 1 {
                 "1 rung has".to_owned()
             } else {
@@ -364,10 +366,10 @@ fn not_measured(report: &TuneReport) -> Vec<Block> {
         blocks.push(Block::Notice {
             tone: Tone::Doubt,
             text: format!(
-                "{} no figure in this report. Absent is not zero, and not “no effect”.",
+                "{} missing from this report. Missing does not mean zero or “no effect”.",
                 match report.could_not.len() {
-                    1 => "1 thing has".to_owned(),
-                    n => format!("{n} things have"),
+                    1 => "1 item is".to_owned(),
+                    n => format!("{n} items are"),
                 }
             ),
         });
@@ -378,12 +380,12 @@ fn not_measured(report: &TuneReport) -> Vec<Block> {
 
 fn discarded(report: &TuneReport) -> Vec<Block> {
     let mut table = Table {
-        caption: "Pairs that were measured and left out".to_owned(),
+        caption: "Measured but discarded pairs".to_owned(),
         columns: vec![
             Column::words("Rung", "rung"),
             Column::number("Pair", "pair"),
-            Column::words("Why it does not count", "reason"),
-            Column::number("Change it showed", "delta").rank(2),
+            Column::words("Reason", "reason"),
+            Column::number("Measured change", "delta").rank(2),
             Column::number("Foreign CPU, A", "foreign_a").rank(1),
             Column::number("Foreign CPU, B", "foreign_b").rank(1),
         ],
@@ -415,7 +417,7 @@ fn discarded(report: &TuneReport) -> Vec<Block> {
         section("discarded", "Discarded pairs"),
         Block::Fold {
             summary: format!(
-                "{} of {all} pairs were discarded, each for a reason",
+                "{} of {all} pairs were discarded, with reasons",
                 table.rows.len()
             ),
             blocks: vec![Block::Table(table)],
@@ -463,7 +465,7 @@ fn machine(report: &TuneReport) -> Vec<Block> {
             machine
                 .virtualisation
                 .clone()
-                .unwrap_or_else(|| "none seen".to_owned()),
+                .unwrap_or_else(|| "none detected".to_owned()),
         ),
         ("Boot", machine.boot_id.clone()),
         ("Started", moment(&report.envelope.started)),

@@ -1,6 +1,6 @@
 //! Every run of every rung on one time axis: rate, latency, and the CPU that was not ours.
 //!
-//! A drift or a disturbance of the machine shows here and nowhere else.
+//! Only these charts show drift and disturbances of the machine.
 
 use rungwise_model::tune::{Run, Rung, TuneReport};
 
@@ -94,7 +94,7 @@ impl Frame<'_> {
         let title = match left_out {
             0 => result,
             n => format!(
-                "{result}; {n} of {} do not count",
+                "{result}; {n} of {} discarded",
                 numbers::plural(self.runs.len(), "run")
             ),
         };
@@ -131,7 +131,7 @@ impl Frame<'_> {
             title,
             quantity: match &report.figures_of {
                 None => "latency from the intended start".to_owned(),
-                Some(program) => format!("latency as {program} gives it"),
+                Some(program) => format!("latency as reported by {program}"),
             },
             unit: Unit::Micros,
             from_zero: false,
@@ -166,7 +166,7 @@ impl Frame<'_> {
         };
         let title = match (most(true), most(false)) {
             (Some(in_use), Some(left_out)) => format!(
-                "Foreign CPU: at most {} in the runs that count, up to {} in those left out",
+                "Foreign CPU: at most {} in counted runs, up to {} in discarded runs",
                 numbers::share(in_use),
                 numbers::share(left_out)
             ),
@@ -174,7 +174,7 @@ impl Frame<'_> {
                 format!("Foreign CPU: at most {} in any run", numbers::share(in_use))
             }
             (None, Some(left_out)) => format!(
-                "Foreign CPU: no run counts; up to {} in those left out",
+                "Foreign CPU: no run counts; up to {} in discarded runs",
                 numbers::share(left_out)
             ),
             (None, None) => "Foreign CPU".to_owned(),
@@ -182,7 +182,7 @@ impl Frame<'_> {
         self.chart(Wanted {
             id: "foreign-cpu-over-time",
             title,
-            quantity: "busy CPU of others, share of all CPUs".to_owned(),
+            quantity: "CPU used by other processes, share of all CPUs".to_owned(),
             unit: Unit::Share,
             from_zero: true,
             series: vec![

@@ -51,7 +51,10 @@ fn a_load_that_is_not_certified_says_so_first() {
     report.measurement.client.certified = false;
     report.measurement.client.reasons = vec!["the generator never waited".to_owned()];
     let text = markdown::render(&load::blocks(&report));
-    let (refusal, latency) = (text.find("enters no verdict"), text.find("## Latency"));
+    let (refusal, latency) = (
+        text.find("No verdict uses this measurement"),
+        text.find("## Latency"),
+    );
     assert!(refusal.is_some() && refusal < latency, "{text}");
     assert!(text.contains("- the generator never waited"));
 }

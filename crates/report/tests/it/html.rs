@@ -206,6 +206,6 @@ fn one_rung_forty_rungs_and_none_all_make_a_page() {
 fn a_load_has_both_latencies_side_by_side() {
     let page = html::page("load", &load::blocks(&fixtures::load()));
     assert_well_formed(&page);
-    assert!(page.contains("From intended start") && page.contains("From sending"));
+    assert!(page.contains("From intended start") && page.contains("From send time"));
     assert!(page.contains("472\u{202f}µs") && page.contains("449\u{202f}µs"));
 }

@@ -1,4 +1,4 @@
-//! `rungwise capture`: what `check` would read, as one file; and the looking itself, which both share.
+//! `rungwise capture`: what `check` would read, as one file; and the capturing itself, which both share.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const EVENTS_FOR: Duration = Duration::from_secs(2);
 /// A window longer than this is announced with the way to end it.
 const EXPLAINED: Duration = Duration::from_mins(1);
 
-/// How a machine is looked at.
+/// How a machine is sampled.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Looking {
     /// Length of the window, at most 24h; `0s` takes one sample, which gives no rates.
@@ -35,7 +35,7 @@ pub(crate) struct Looking {
     /// Also judge this process: its threads, sockets, CPUs, limits and control group.
     #[arg(long)]
     pub(crate) pid: Option<u32>,
-    /// Neither sample kernel stacks nor count kernel events.
+    /// Do not sample kernel stacks or count kernel events.
     #[arg(long)]
     pub(crate) no_stacks: bool,
     /// Stack samples per second and CPU.
@@ -45,13 +45,13 @@ pub(crate) struct Looking {
 
 /// Record what `check` reads, to judge it later, elsewhere, or as a bug report: `rungwise check FILE`.
 ///
-/// Secrets are masked while recording: environments are never read, of the title of a `PostgreSQL` backend only its state is kept, and a value
-/// after a name such as password or token is replaced wherever it stands.
+/// Secrets are masked while recording: environments are never read, the title of a `PostgreSQL` backend is reduced to its state, and a value
+/// after a name such as password or token is replaced everywhere.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     looking: Looking,
-    /// Replace addresses and the host name by pseudonyms; the same one gets the same pseudonym.
+    /// Replace addresses and the host name with pseudonyms; equal ones get equal pseudonyms.
     #[arg(long)]
     mask_addresses: bool,
 }
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
             .map_or(0, |moment| moment.files.len()),
     );
     global.say(&format!(
-        "{}: {} bytes, {looks} looks, {files} files; judge it with: rungwise check {}",
+        "{}: {} bytes, {looks} samples, {files} files; judge it with: rungwise check {}",
         path.display(),
         packed.len(),
         path.display()
@@ -110,12 +110,12 @@ impl Looking {
         if !self.window.is_zero() {
             // Whoever wrote hours for seconds learns the way out.
             let early = if self.window > EXPLAINED {
-                "; Ctrl-C ends the window early and keeps what was seen"
+                "; Ctrl-C ends the window early and keeps the data"
             } else {
                 ""
             };
             global.say(&format!(
-                "looking at this host for {}{early} ...",
+                "sampling this host for {}{early} ...",
                 rungwise_report::numbers::span(self.window.as_secs_f64())
             ));
         }
@@ -214,9 +214,9 @@ struct Watch {
 impl Watch {
     fn start(looking: &Looking) -> Self {
         let off = if looking.no_stacks {
-            Some("switched off by --no-stacks; remove it")
+            Some("disabled by --no-stacks; remove it")
         } else if looking.window.is_zero() {
-            Some("a single look has no time to sample; look for some seconds: --for 10s")
+            Some("a single sample has no window; observe for some seconds: --for 10s")
         } else {
             None
         };

@@ -1,4 +1,4 @@
-//! `rungwise check`: where the bottleneck of a host is, on which evidence, what to do, and what could not be seen.
+//! `rungwise check`: the bottleneck of a host, the evidence for it, what to do, and what could not be measured.
 
 mod generator;
 
@@ -30,7 +30,7 @@ use crate::problem::Problem;
 /// Find the bottleneck: judge this host, a process on it, a capture of another, a GC log, or thread dumps.
 ///
 /// Without TARGET this host is observed for ten seconds; nothing is changed. Exit status: 0 nothing to act on and every
-/// resource seen, 1 findings at or above --fail-on, 3 nothing found but not every resource seen.
+/// resource measured, 1 findings at or above --fail-on, 3 nothing found but not every resource measured.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// What to judge instead of this host: a capture (`rungwise capture -o host.rungwise`), a GC log, or a thread dump;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     target: Option<PathBuf>,
     #[command(flatten)]
     looking: Looking,
-    /// Report of the load generator that drove the service meanwhile (`rungwise load udp ... --format json -o load.json`):
+    /// Report of the load generator that drove the service during the window (`rungwise load udp ... --format json -o load.json`):
     /// whether the service was the limit, or the generator. Or a table of percentiles that `HdrHistogram` printed
     /// (`wrk2 --latency ... > load.txt`): whether requests wait for delayed acknowledgements.
     #[arg(long, value_name = "REPORT")]
@@ -52,8 +52,8 @@ pub(crate) struct Args {
     /// load.
     #[arg(long, value_name = "REPORT", requires = "load")]
     light_load: Option<PathBuf>,
-    /// Thread dumps of the judged JVM, taken meanwhile (`jcmd PID Thread.print -l`, three times): whether it waits for its
-    /// own locks while the CPUs have time.
+    /// Thread dumps of the judged JVM, taken during the window (`jcmd PID Thread.print -l`, three times): whether it waits for
+    /// its own locks while CPUs are idle.
     #[arg(long, value_name = "DUMP", num_args = 1..)]
     dumps: Vec<PathBuf>,
     /// Lowest outcome that exits with status 1.
@@ -193,7 +193,7 @@ impl Args {
             anyhow::ensure!(
                 !given,
                 "cannot judge {} with {option}: it is {kind}, which contains no host; remove {option}, or name a capture that \
-                 was taken meanwhile",
+                 was taken at the same time",
                 path.display()
             );
         }
@@ -251,7 +251,7 @@ pub(super) fn evidence(capture: &Capture, target: &str) -> anyhow::Result<Eviden
     let evidence = rungwise_probes::evidence(capture);
     anyhow::ensure!(
         !evidence.is_overfull(),
-        "cannot judge {target}: it claims more than any machine has; it is damaged or made to fill memory"
+        "cannot judge {target}: it describes more than any machine has; it is damaged or malicious"
     );
     Ok(evidence)
 }
@@ -287,7 +287,7 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
         let is_packed = bundle::looks_like(&first);
         match jvm::gc::not_one(path).filter(|found| !is_packed || found.starts_with("it begins")) {
             Some(found) => anyhow::anyhow!(
-                "cannot judge {}: it is no capture, no GC log and no thread dump: {found}; `rungwise capture -o host.rungwise` writes a \
+                "cannot judge {}: it is not a capture, a GC log or a thread dump: {found}; `rungwise capture -o host.rungwise` writes a \
                  capture, and a JVM started with -Xlog:gc*:file=gc.log a log",
                 path.display()
             ),

@@ -1,4 +1,4 @@
-//! `rungwise compare`: what differs between two captured hosts, and which differences rules care about; or between two
+//! `rungwise compare`: what differs between two captured hosts, and which differences are relevant to rules; or between two
 //! GC logs.
 
 mod stored;
@@ -20,12 +20,12 @@ use super::documents::{Document as _, Stored};
 use super::runs::store::Keep;
 use super::{Global, check, jvm, output, report};
 
-/// What differs between two hosts, and which differences rules care about; or what a change did, by GC logs.
+/// Compare the settings of two hosts, GC logs before and after a change, or two stored documents.
 ///
-/// Of hosts, settings only: sysctls, devices and their features, drivers, interrupts, CPUs, memory, firmware, kernel. What is
-/// counted differs between any two looks and is left out. Of GC logs, either side may be several of the same setting with
-/// commas between them: four or more of each tell how much runs differ by themselves. Of two documents of load, tune or check, what became
-/// better or worse. Exit status: 0; with --fail-on worse 1 where it is worse, 3 where that cannot be decided.
+/// Of hosts, only settings are compared, and those relevant to rules come first: sysctls, devices and their features, drivers,
+/// interrupts, CPUs, memory, firmware, kernel; counters differ between any two samples and are left out. Of GC logs, either side may be
+/// several of the same setting, separated by commas: four or more per side show how much runs vary by themselves. Of two documents of load,
+/// tune or check, it shows what got better or worse. Exit status: 0; with --fail-on worse 1 if it is worse, 3 if that cannot be decided.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A capture (`rungwise capture -o before.rungwise`), a GC log, a folder of GC logs, or several (a.log,b.log); or
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     keep: Keep,
 }
 
-/// What ends with status 1.
+/// The result that ends with status 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum FailOn {
     Worse,
@@ -135,7 +135,7 @@ fn several(path: &Path) -> Vec<PathBuf> {
 
 fn unlike(log: &Path, other: &Path) -> String {
     format!(
-        "cannot compare {} with {}: the first is a GC log, the other is none",
+        "cannot compare {} with {}: the first is a GC log, the other is not",
         log.display(),
         other.display()
     )
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     }
     anyhow::ensure!(
         args.fail_on.is_none(),
-        "cannot judge {} and {} with --fail-on: it is for two documents of load, tune or check; leave out --fail-on, or name two of these",
+        "cannot judge {} and {} with --fail-on: that option needs two documents of load, tune or check; remove --fail-on, or name two of these",
         args.before.display(),
         args.after.display()
     );

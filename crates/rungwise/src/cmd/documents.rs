@@ -1,7 +1,7 @@
 //! The documents that verbs print and `rungwise report` draws again: one table for both, so that the two cannot differ.
 //!
 //! A page is a function of its document alone. Text that a verb prints as it is (`knob`, `serve`, `explain`) is a field of the
-//! document. What a file holds is checked before anything in it is believed: its size, that it is whole, its schema, its kind.
+//! document. A file is checked before anything in it is used: its size, that it is complete, its schema, its kind.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub(crate) trait Document: Serialize + DeserializeOwned {
     /// The same, for the id of the run that keeps it.
     fn envelope_mut(&mut self) -> &mut Envelope;
 
-    /// What came of it, in one word or a few.
+    /// Its result, in one word or a few.
     fn verdict(&self) -> String {
         let word = match self.envelope().exit {
             Exit::Done => "done",
@@ -83,7 +83,7 @@ impl Document for CheckReport {
         let word = match self.standing {
             Some(Standing::Act) => "act",
             Some(Standing::Saturated) => "saturated",
-            Some(Standing::Unseen) => "not all was seen",
+            Some(Standing::Unseen) => "incomplete",
             Some(Standing::Healthy) => "nothing to act on",
             None => "not recorded",
         };
@@ -373,7 +373,7 @@ fn printed(stored: &Stored, global: &Global) -> anyhow::Result<()> {
     let printed: Printed = stored.parse()?;
     let text = printed.text.with_context(|| {
         format!(
-            "cannot draw {}: rungwise {} wrote it without its text; run the verb again",
+            "cannot render {}: rungwise {} wrote it without its text; run the verb again",
             stored.name, stored.version
         )
     })?;
@@ -397,7 +397,7 @@ impl Stored {
         match begins {
             None => return Err(format!("it is empty; {REMEDY}")),
             Some('{') => {}
-            Some(_) => return Err(format!("it is no JSON object; {REMEDY}")),
+            Some(_) => return Err(format!("it is not a JSON object; {REMEDY}")),
         }
         let head: Head = serde_json::from_str(&text).map_err(|error| damage(&error))?;
         let version = head.tool.as_ref();
@@ -421,9 +421,9 @@ impl Stored {
                     kind.escape_debug()
                 )
             })?,
-            Some(_) => return Err(format!("its kind is no word; {REMEDY}")),
+            Some(_) => return Err(format!("its kind is not a string; {REMEDY}")),
             None => inferred(&text).ok_or_else(|| {
-                format!("it does not say its kind, and none can be inferred from its fields; {REMEDY}")
+                format!("it lacks its kind, and none can be inferred from its fields; {REMEDY}")
             })?,
         };
         Ok(Self {
@@ -475,7 +475,7 @@ fn no_findings(kind: &str) -> String {
 fn damage(error: &serde_json::Error) -> String {
     if error.is_eof() {
         return format!(
-            "it is cut short at line {}; copy it again, or run the verb again",
+            "it is truncated at line {}; copy it again, or run the verb again",
             error.line()
         );
     }
@@ -510,7 +510,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     };
     let longer = || {
         format!(
-            "it is longer than {} MiB, more than any document of rungwise; name the document itself",
+            "it is larger than {} MiB, more than any document of rungwise; name the document itself",
             LONGEST >> 20
         )
     };
@@ -538,14 +538,17 @@ mod tests {
     fn what_is_no_document_is_refused_with_what_it_is() {
         for (text, why) in [
             ("", "it is empty"),
-            ("[1]", "no JSON object"),
-            ("hello", "no JSON object"),
-            ("{\"schema\": 1, \"document\": \"lo", "cut short at line 1"),
+            ("[1]", "not a JSON object"),
+            ("hello", "not a JSON object"),
+            ("{\"schema\": 1, \"document\": \"lo", "truncated at line 1"),
             ("{\"schema\": 1,}", "it is damaged"),
             ("{}", "no schema version"),
             ("{\"schema\": \"one\"}", "no schema version"),
-            ("{\"schema\": 1}", "does not say its kind"),
-            ("{\"schema\": 1, \"document\": 7}", "its kind is no word"),
+            ("{\"schema\": 1}", "lacks its kind"),
+            (
+                "{\"schema\": 1, \"document\": 7}",
+                "its kind is not a string",
+            ),
             (
                 "{\"schema\": 1, \"document\": \"moon\", \"tool\": {\"version\": \"9.1.0\"}}",
                 "read it with rungwise 9.1.0",

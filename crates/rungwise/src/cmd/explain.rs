@@ -1,4 +1,4 @@
-//! `rungwise explain`: what is known of a rule, a knob, a probe or a workload, from the registries that the program itself uses.
+//! `rungwise explain`: explains a rule, a knob, a probe or a workload, from the registries that the program itself uses.
 
 use rungwise_host::clock;
 use rungwise_jvm::JUDGEMENTS;
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     id: String,
 }
 
-/// What is known of an id.
+/// The explanation of an id.
 #[derive(Serialize)]
 struct Explained {
     #[serde(flatten)]
@@ -31,7 +31,7 @@ struct Explained {
     page: String,
     /// What the verb prints for people: the page.
     text: String,
-    /// Of a rule: at which parameters planted faults hurt, and from where on the rule names them.
+    /// For a rule: the parameters at which planted faults hurt, and those from which the rule names them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     measured: Vec<Curve>,
 }

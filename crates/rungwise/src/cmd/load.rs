@@ -58,7 +58,7 @@ struct Run {
     /// the target's socket.
     #[arg(long, value_name = "PID,...", value_delimiter = ',', global = true)]
     server_pid: Vec<u32>,
-    /// Keep no run folder: the document and the latencies go to --runs otherwise.
+    /// Do not keep a run folder; otherwise the document and the latencies go to --runs.
     #[arg(long, global = true)]
     no_keep: bool,
     /// Number the run's requests from this seed [default: random].
@@ -122,7 +122,7 @@ fn measure(
         && window > EXPLAINED
     {
         global.say(&format!(
-            "measuring for {}; Ctrl-C ends it without a result",
+            "measuring for {}; Ctrl-C aborts without a result",
             units::written(window)
         ));
     }

@@ -19,7 +19,7 @@ pub(crate) struct Completions {
 /// Print a manual page (troff).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Man {
-    /// The verb and its subverbs; the program itself without.
+    /// The verb and its subverbs; without them, the program itself.
     verb: Vec<String>,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Cli {
 /// Options that every verb takes.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Output format; by default text, or inferred from the extension of -o. `sarif` (code-scanning pages) holds findings only.
+    /// Output format; by default text, or inferred from the extension of -o. `sarif` (code-scanning pages) contains findings only.
     #[arg(long, value_enum, global = true)]
     pub(crate) format: Option<Format>,
     /// Write the result to FILE instead of standard output.

@@ -1,8 +1,8 @@
-//! The network namespace that a look is about: that of the process that is judged, or of this program.
+//! The network namespace of a capture: that of the judged process, or of this program.
 //!
-//! Most of what is read follows the thread that reads: sockets, counters, settings of the network. So a process in a
-//! container is looked at by a thread that joined its namespace. `/sys` follows nobody: it shows the devices of whoever
-//! mounted it, so that thread has a mount of its own (`network_namespaces(7)`, sysfs(5)).
+//! Most readings depend on the namespace of the reading thread: sockets, counters, network settings. So a process in a
+//! container is captured by a thread that joined its namespace. `/sys` is different: it shows the devices of the namespace
+//! that mounted it, so that thread has a mount of its own (`network_namespaces(7)`, sysfs(5)).
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ impl Network {
                     is_elsewhere: true,
                     ..Self::joined(joined, Unseen::All, |why| {
                         format!(
-                            "pid {pid} is in another network namespace, and it cannot be joined ({why}); run as root: nsenter -n -t {pid} \
+                            "pid {pid} is in another network namespace that cannot be joined ({why}); run as root: nsenter -n -t {pid} \
                              rungwise check --pid {pid}"
                         )
                     })
@@ -46,7 +46,7 @@ impl Network {
                 unseen: Some((
                     Unseen::All,
                     format!(
-                        "the network namespace of pid {pid} is unknown ({why}); run as root, in a container with CAP_SYS_PTRACE"
+                        "the network namespace of pid {pid} is unknown ({why}); run as root; in a container, add CAP_SYS_PTRACE"
                     ),
                 )),
                 ..Self::default()
@@ -55,8 +55,8 @@ impl Network {
                 let joined = Namespace::join("of this program", &link("thread-self".to_owned()));
                 Self::joined(joined, Unseen::Sys, |why| {
                     format!(
-                        "/sys shows the devices of another network namespace, and another cannot be mounted ({why}); run as root, or \
-                         enter with `ip netns exec`, which mounts the right one"
+                        "/sys shows the devices of another network namespace, and the right one cannot be mounted ({why}); run as root, or \
+                         enter with `ip netns exec`, which mounts it"
                     )
                 })
             }

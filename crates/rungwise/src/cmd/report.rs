@@ -1,4 +1,4 @@
-//! `rungwise report`: a stored document of any verb, or a run, once more and in any format.
+//! `rungwise report`: renders a stored document of any verb, or a run, in any format.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use super::runs::store::DOCUMENT;
 
 /// Render a stored document or run again, in any format.
 ///
-/// The page is the one that the verb gave, drawn from the document alone: from another machine, another day, without the logs,
-/// captures and dumps that it is about.
+/// The page is the one that the verb printed, rendered from the document alone: on another machine, on another day, without
+/// the original logs, captures and dumps.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A document (`rungwise VERB --format json -o FILE`, `-` for standard input), a run folder, or the id of a run in --runs.
@@ -34,8 +34,8 @@ pub(super) fn document(of: &Path, runs: &Path) -> anyhow::Result<PathBuf> {
         let path = folder.join(DOCUMENT);
         anyhow::ensure!(
             files::exists(&path),
-            "cannot draw {}: it has no measurements.json, so it is no folder of a finished run; name a run of `rungwise runs list`, \
-             or go on with an interrupted one: rungwise tune --resume {}",
+            "cannot render {}: it has no measurements.json, so it is not the folder of a finished run; name a run from `rungwise runs \
+             list`, or continue an interrupted one: rungwise tune --resume {}",
             folder.display(),
             folder.display()
         );
@@ -43,7 +43,7 @@ pub(super) fn document(of: &Path, runs: &Path) -> anyhow::Result<PathBuf> {
     }
     if let Some(why) = files::why_missing(of) {
         anyhow::bail!(
-            "cannot draw {}: {why}, and {} holds no run of that id; name a document, a run folder, or a run of `rungwise runs list`",
+            "cannot render {}: {why}, and {} contains no run with that id; name a document, a run folder, or a run from `rungwise runs list`",
             of.display(),
             runs.display()
         );

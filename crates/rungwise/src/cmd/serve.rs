@@ -1,7 +1,7 @@
 //! `rungwise serve`: the answering side. `udp` echoes every datagram: the reference server of the ladder.
 //!
 //! Standard output begins with the line `ready udp ADDR:PORT` once every socket is bound and every switch is
-//! set; whoever started this waits for that line. The counters follow at the end, or go to the file of `-o`.
+//! set; the parent process waits for that line. The counters follow at the end, or go to the file of `-o`.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -49,16 +49,16 @@ struct Udp {
     /// Address and port to listen on; `[::]:PORT` serves IPv4 as well, port 0 lets the kernel choose.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7777", value_parser = values::listen)]
     listen: SocketAddr,
-    /// Threads that answer.
+    /// Worker threads.
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: usize,
     /// One socket per worker in a `SO_REUSEPORT` group, instead of one shared socket.
     #[arg(long)]
     reuseport: bool,
-    /// Which socket of the group takes a datagram: by flow hash, or by the CPU that received it.
+    /// How the socket of the group is chosen: by flow hash, or by the CPU that received the datagram.
     #[arg(long, value_enum, default_value_t = Steer::Hash)]
     steer: Steer,
-    /// Pin workers to CPUs: LIST as in `0,2-5`, or without it worker i to the i-th allowed CPU.
+    /// Pin workers to CPUs: LIST as in `0,2-5`; without LIST, worker i to the i-th allowed CPU.
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_value_t, default_missing_value = "true")]
     pin: Pins,
     /// `do` never fragments and skips the IP identification.
@@ -70,16 +70,16 @@ struct Udp {
     /// Datagrams per system call with `--io batch` [default: 32].
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
-    /// Take bursts of one flow as one (`UDP_GRO`); helps only bursts of one flow.
+    /// Receive a burst of one flow as one buffer (`UDP_GRO`); helps only bursts of one flow.
     #[arg(long)]
     gro: bool,
-    /// Send consecutive replies to one peer as one (`UDP_SEGMENT`); helps only bursts of one flow.
+    /// Send consecutive replies to one peer as one buffer (`UDP_SEGMENT`); helps only bursts of one flow.
     #[arg(long)]
     gso: bool,
     /// Poll the device's queue this long before sleeping.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     busy_poll: Option<Duration>,
-    /// Leave the device's interrupts off while polling.
+    /// Keep the device's interrupts off while polling.
     #[arg(long, requires = "busy_poll")]
     busy_poll_prefer: bool,
     /// Packets per poll.
@@ -103,7 +103,7 @@ struct Udp {
     /// Answer inside the kernel on DEVICE, before any socket; `:native` runs in the driver.
     #[arg(long, value_name = "DEVICE[:native]")]
     xdp_echo: Option<XdpDevice>,
-    /// Take datagrams from DEVICE's receive queues by `AF_XDP`, worker i from queue i, past the network stack;
+    /// Receive datagrams from DEVICE's queues with `AF_XDP`, worker i from queue i, bypassing the network stack;
     /// `:native` runs in the driver.
     #[arg(long, value_name = "DEVICE[:native]", conflicts_with = "xdp_echo")]
     af_xdp: Option<XdpDevice>,
@@ -227,7 +227,7 @@ impl Udp {
         match self.batch {
             Some(batch) if self.io != How::Batch => bail!(
                 "cannot use --batch {batch}: only --io batch passes several datagrams per system call; add --io batch, or \
-                 take --batch out"
+                 remove --batch"
             ),
             _ => Ok(()),
         }
@@ -288,10 +288,10 @@ struct Document<'a> {
     text: String,
     /// Where it listened.
     address: SocketAddr,
-    /// What was asked for and what the kernel granted.
+    /// Requested settings and what the kernel granted.
     switches: Vec<Switch<'a>>,
     workers: Vec<Worker>,
-    /// All workers together.
+    /// Sum of all workers.
     total: Worker,
     /// What the XDP program echoed; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -165,7 +165,7 @@ fn alone(global: &Global) -> anyhow::Result<(PathBuf, InstanceLock)> {
     files::create_dir_all(&state)
         .with_context(|| {
             format!(
-                "cannot make the state folder {}; set RUNGWISE_STATE to another one",
+                "cannot create the state folder {}; set RUNGWISE_STATE to another one",
                 state.display()
             )
         })
@@ -228,7 +228,7 @@ fn conclude(
         Ok(()) => Ok(exit),
         Err(ExperimentError::Stage(StageError::Interrupted)) => {
             global.say(&format!(
-                "rungwise: interrupted; everything is undone; go on with: rungwise tune --resume {}",
+                "rungwise: interrupted; all changes are undone; continue with: rungwise tune --resume {}",
                 path.display()
             ));
             Ok(Exit::Interrupted)
@@ -278,7 +278,7 @@ fn place(blueprint: &Blueprint, scenario: &Scenario) -> anyhow::Result<String> {
 fn same_experiment(begun: &Design, now: &Design) -> anyhow::Result<()> {
     anyhow::ensure!(
         begun.place == now.place,
-        "cannot resume a run that began elsewhere, or with other requests: it ran on {}, this is {}; start a new run",
+        "cannot resume a run from another machine or with other requests: it ran on {}, this is {}; start a new run",
         begun.place,
         now.place
     );
@@ -289,7 +289,7 @@ fn same_experiment(begun: &Design, now: &Design) -> anyhow::Result<()> {
     };
     anyhow::ensure!(
         *begun == now,
-        "cannot resume the run: its design.json and its {SCENARIO_FILE} are not of one experiment; start a new run"
+        "cannot resume the run: its design.json and its {SCENARIO_FILE} belong to different experiments; start a new run"
     );
     Ok(())
 }
@@ -304,7 +304,7 @@ fn source(args: &Args, runs: &Path) -> anyhow::Result<(String, String)> {
         let scenario = run.join(SCENARIO_FILE);
         anyhow::ensure!(
             files::exists(&scenario),
-            "cannot resume {}: it is no folder of a run, which holds a {SCENARIO_FILE}; name the one that tune printed when \
+            "cannot resume {}: it is not a run folder, since it has no {SCENARIO_FILE}; name the one that tune printed when \
              it was interrupted, below {}",
             run.display(),
             runs.display()
@@ -317,7 +317,7 @@ fn source(args: &Args, runs: &Path) -> anyhow::Result<(String, String)> {
     }
     read(Path::new(name)).with_context(|| {
         format!(
-            "'{name}' is no built-in scenario ({}) and no readable file{}",
+            "'{name}' is neither a built-in scenario ({}) nor a readable file{}",
             scenario::builtins().collect::<Vec<_>>().join(", "),
             scenario::nearest_builtin(name)
         )

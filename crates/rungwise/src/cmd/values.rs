@@ -15,7 +15,7 @@ pub(crate) fn window(text: &str) -> Result<Duration, String> {
     let window = units::duration(text).map_err(|error| error.to_string())?;
     if window > LONGEST_WINDOW {
         return Err(format!(
-            "'{text}' is longer than {}, the longest window; to cover more time, run `rungwise capture` again and again",
+            "'{text}' is longer than {}, the longest window; to cover more time, run `rungwise capture` repeatedly",
             units::written(LONGEST_WINDOW)
         ));
     }
@@ -31,7 +31,7 @@ pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
 pub(crate) fn resolve(what_for: &str, target: &str) -> anyhow::Result<SocketAddr> {
     let what = || {
         format!(
-            "cannot {what_for} '{target}': it is no address with a port; write 192.0.2.1:53, [2001:db8::1]:53, [fe80::1%eth0]:53 or name:53"
+            "cannot {what_for} '{target}': it is not an address with a port; write 192.0.2.1:53, [2001:db8::1]:53, [fe80::1%eth0]:53 or name:53"
         )
     };
     // std reads a zone only as a number; the resolver of the system knows devices by name.
@@ -50,8 +50,8 @@ pub(crate) fn resolve(what_for: &str, target: &str) -> anyhow::Result<SocketAddr
         // The text has not the form of a target; anything else comes from the resolver.
         Err(error) if error.kind() == ErrorKind::InvalidInput => Err(error).with_context(what),
         Err(error) => bail!(
-            "cannot find an address for '{target}': {error}; correct the name, write an address, or see whether names are \
-             resolved here"
+            "cannot resolve '{target}': {error}; correct the name, use an address, or check that name resolution works \
+             here"
         ),
     }
 }
@@ -88,7 +88,7 @@ mod tests {
         }
         for unknown in ["[fe80::1%no-such]:53", "no-such-host.invalid:53"] {
             let error = format!("{:#}", resolve("load", unknown).unwrap_err());
-            assert!(error.contains("cannot find an address"), "{error}");
+            assert!(error.contains("cannot resolve"), "{error}");
         }
     }
 

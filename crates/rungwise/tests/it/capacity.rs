@@ -53,13 +53,13 @@ fn half_a_megabyte_five_hundred_times_a_second_fills_fifteen_gigabytes_a_minute(
     assert_eq!(point("pause_share"), 0.002);
     let text = bench.run(&load).expect(0);
     text.says(&[
-        "a young collection every 20.0 s, 3.00 a minute",
-        "14.0 GiB allocated a minute",
+        "a young collection every 20.0 s, 3.00 per minute",
+        "14.0 GiB allocated per minute",
     ]);
     let with = |more: &[&str]| bench.run(&[&load[..], more].concat());
     with(&["--heap", "16GB", "--live", "6GB", "--survivors", "50MB"])
         .expect(0)
-        .says(&["from one old collection to the next", "at the soonest"]);
+        .says(&["old collection interval", "at the soonest"]);
     with(&["--heap", "8GB", "--live", "4GB"])
         .expect(2)
         .says(&["do not fit into a heap"]);
@@ -99,7 +99,7 @@ fn a_log_predicts_what_another_size_does_and_all_forms_tell_it() {
     for format in ["text", "markdown", "html"] {
         run(format)
             .expect(0)
-            .says(&["young=96m", "promotion", "The log by the model"]);
+            .says(&["young=96m", "promotion", "Model vs. log"]);
     }
 }
 
@@ -123,15 +123,15 @@ fn a_prediction_stands_beside_what_the_same_model_makes_of_the_log() {
     for (name, words) in [
         (
             tospace,
-            "by the model a young collection every 244 ms instead of 488 ms",
+            "according to the model, a young collection every 244 ms instead of 488 ms",
         ),
         (
             scavenge,
-            "left out, since the model is off by more than ×1.50 on the log itself: promotion (×2.73)",
+            "omitted because the model is off by more than ×1.50 on the log itself: promotion (×2.73)",
         ),
         (
             scavenge,
-            "from one old collection to the next: unknown: nothing is left of the room",
+            "old collection interval: unknown: nothing is left of the room",
         ),
         (scavenge, "no bound"),
     ] {

@@ -108,13 +108,13 @@ fn what_is_no_document_is_refused_in_one_line_with_a_remedy() {
     huge.set_len(1 << 30).unwrap();
     std::fs::create_dir(bench.path("folder")).unwrap();
     for (file, parts) in [
-        ("cut.json", ["cut short", "copy it again"]),
+        ("cut.json", ["truncated", "copy it again"]),
         ("newer.json", ["schema 7", "reads schema 1"]),
         ("damaged.json", ["it is damaged", "run the verb again"]),
         ("other.json", ["no schema version", "--format json"]),
-        ("text.json", ["no JSON object", "--format json"]),
+        ("text.json", ["not a JSON object", "--format json"]),
         ("empty.json", ["it is empty", "--format json"]),
-        ("huge.json", ["longer than 256 MiB", "name the document"]),
+        ("huge.json", ["larger than 256 MiB", "name the document"]),
         ("folder", ["no measurements.json", "rungwise runs list"]),
         ("gone.json", ["no such file", "rungwise runs list"]),
     ] {
@@ -174,7 +174,7 @@ fn two_checks_are_worse_where_a_new_finding_asks_to_act() {
         .says(&["same"]);
     bench.write("load.json", &load([1000; 12], true));
     let other = compared("healthy", "load", &worse).expect(2);
-    other.says(&["of kind check", "of kind load", "one kind"]);
+    other.says(&["of kind check", "of kind load", "same kind"]);
     let hosts = repository("cases/healthy");
     bench
         .run(&["compare", &hosts, &hosts, "--fail-on", "worse"])
@@ -273,12 +273,12 @@ fn two_tunes_are_worse_by_the_runs_of_their_best_configurations() {
     let compared = |a: &str, b: &str| bench.run(&["compare", a, b, "--fail-on", "worse"]);
     compared("fast.json", "slow.json")
         .expect(1)
-        .says(&["worse", "Best against best"]);
+        .says(&["worse", "Best vs. best"]);
     compared("slow.json", "fast.json")
         .expect(0)
         .says(&["better"]);
     compared("fast.json", "fast.json").expect(0).says(&["same"]);
     compared("fast.json", "other.json")
         .expect(2)
-        .says(&["rate_per_s", "p99_us", "one objective"]);
+        .says(&["rate_per_s", "p99_us", "same objective"]);
 }

@@ -119,7 +119,7 @@ fn a_service_that_is_stopped_is_told_from_one_behind_a_firewall() {
     let ended = Ended::from(child.wait_with_output().unwrap()).expect(1);
     assert!(!ended.stderr.contains("firewall"), "{}", ended.stderr);
     ended.says(&[
-        "answered before",
+        "stopped answering",
         "is stopped",
         &format!("kill -CONT {service}"),
     ]);
@@ -166,7 +166,7 @@ fn a_second_instance_is_refused_with_the_pid_of_the_first() {
         .run(&["tune", scenario.to_str().unwrap()])
         .expect(4)
         .says(&[
-            "another instance is at work",
+            "another instance is running",
             &format!("pid {}", child.id()),
             "wait for it or stop it",
         ]);
@@ -219,7 +219,7 @@ fn a_service_that_listens_elsewhere_is_shown_with_what_was_run_and_where_it_list
             "no answer with status 200 to 399 came from http://10.77.0.1:9000/",
             "serve udp --listen 10.77.0.1:9001",
             "it listens on udp 10.77.0.1:9001 (rungwise, pid ",
-            "its last words:\npmtudisc",
+            "its last output:\npmtudisc",
             "have it listen on tcp 10.77.0.1:9000",
         ]);
     before.assert_unchanged();

@@ -447,7 +447,7 @@ fn it_ends_by_itself_after_the_time_that_was_given_and_says_when_there_was_nothi
     timed("no/such.log").expect(2).says(&["cannot watch no"]);
     timed(".").expect(2).says(&["it is a folder"]);
     std::fs::write(bench.path("gc.log.gz"), [0x1f, 0x8b, 8, 0, 0]).unwrap();
-    timed("gc.log.gz").expect(2).says(&["it is packed"]);
+    timed("gc.log.gz").expect(2).says(&["it is compressed"]);
     bench
         .run(&["jvm", "gc", "--follow", "gc.log", "empty.log"])
         .expect(2)

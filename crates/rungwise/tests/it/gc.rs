@@ -397,9 +397,12 @@ fn a_cut_gzip_gives_what_is_there_and_says_what_is_missing() {
     let bench = Bench::new();
     let document = document(&bench, &[&log("damaged_cut.log.gz")]);
     assert_eq!(document["pauses"]["count"], 73);
-    assert_eq!(document["files"][0]["broken"], "the gzip stream is cut");
+    assert_eq!(
+        document["files"][0]["broken"],
+        "the gzip stream is truncated"
+    );
     let text = bench.run(&["jvm", "gc", &log("damaged_cut.log.gz")]).stdout;
-    assert!(text.contains("the gzip stream is cut"), "{text}");
+    assert!(text.contains("the gzip stream is truncated"), "{text}");
 }
 
 #[test]
@@ -416,7 +419,9 @@ fn what_is_no_gc_log_is_refused_with_what_it_is() {
         .expect(2)
         .says(&["no-such.log", "there is no such file"]);
     std::fs::create_dir(bench.path("folder")).unwrap();
-    run("folder").expect(4).says(&["folder", "no file in it"]);
+    run("folder")
+        .expect(4)
+        .says(&["folder", "it contains no files"]);
     bench.write("folder/a", "text\n");
     bench.write("folder/b", "other text\n");
     run("folder")
@@ -477,7 +482,7 @@ fn a_limit_is_undecided_where_the_log_prints_no_pause() {
     for words in ["not all pauses are in the log", "gc+phases", "lacks pauses"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    for words in ["not the bottleneck", "Without pauses 100"] {
+    for words in ["not the bottleneck", "Throughput 100"] {
         assert!(!text.contains(words), "{words}: {text}");
     }
 }
@@ -514,10 +519,10 @@ fn the_logs_of_the_seed_tell_what_its_flag_did() {
         "144 times shorter",
         "4.54\u{202f}GiB",
         "68.9\u{202f}MiB",
-        "a young collection now comes first",
+        "a young collection now runs first",
         "5\u{202f}803\u{202f}756\u{202f}K to 70\u{202f}533\u{202f}K",
         "67.0\u{202f}ms of the 126\u{202f}ms",
-        "CMSScavengeBeforeRemark is for shorter remarks, and did it here",
+        "CMSScavengeBeforeRemark is meant for shorter remarks, and achieved that here",
     ] {
         assert!(sentence.contains(words), "{words} is not in {sentence}");
     }
@@ -530,9 +535,9 @@ fn the_logs_of_the_seed_tell_what_its_flag_did() {
     bench
         .run(&["compare", &before, &log("README.md")])
         .expect(2)
-        .says(&["is a GC log, the other is none"]);
+        .says(&["is a GC log, the other is not"]);
     for words in [
-        "what it cost: start pauses take 353\u{202f}ms of each minute instead of 136\u{202f}ms",
+        "cost: start pauses take 353\u{202f}ms per minute instead of 136\u{202f}ms",
         "the longest remark went from 18.2\u{202f}s to 126\u{202f}ms, 144 times shorter",
     ] {
         assert!(sentence.contains(words), "{words} is not in {sentence}");
@@ -567,10 +572,7 @@ fn of_a_log_of_several_jvms_one_run_is_compared_with_its_own_pauses() {
     let predicted = ["capacity", "gc", "--from", "both.log", "--format", "json"];
     let predicted = json(&bench.run(&predicted).expect(0));
     let notes = predicted["notes"].to_string();
-    assert!(
-        notes.contains("2 runs of JVMs and only one is taken"),
-        "{notes}"
-    );
+    assert!(notes.contains("2 JVM runs, and only the one"), "{notes}");
 }
 
 #[test]
@@ -588,11 +590,11 @@ fn what_is_there_twice_is_read_once() {
     };
     same(&["logs/gc.log", "logs/gc.log"], "named twice");
     std::fs::write(bench.path("logs/gc.log.gz"), gz(&whole)).unwrap();
-    same(&["logs"], "left out");
+    same(&["logs"], "skipped");
     // Copied while it was written.
     let (older, _) = whole.split_at(middle(&whole));
     std::fs::write(bench.path("logs/gc.log.gz"), gz(older)).unwrap();
-    same(&["logs"], "gc.log.gz holds what");
+    same(&["logs"], "gc.log.gz has the same content as");
 }
 
 /// Young pauses of some length in each second, a little longer in each log.
@@ -736,5 +738,5 @@ fn check_knows_a_gc_log_by_what_it_says() {
     bench
         .run(&["jvm", "gc", "nohup.out", "--rate", "0/s"])
         .expect(2)
-        .says(&["a load of nothing"]);
+        .says(&["the rate is zero"]);
 }

@@ -357,7 +357,7 @@ fn with_the_latencies_of_a_load_a_check_sees_delayed_acknowledgements() {
         let load = load.to_str().unwrap();
         let ended = bench.run(&["check", &host, "--load", load, "--format", "json"]);
         assert!(
-            ended.stderr.contains("does not say when"),
+            ended.stderr.contains("does not record when"),
             "{}",
             ended.stderr
         );
@@ -428,7 +428,7 @@ fn a_file_that_is_no_load_report_is_refused_before_anything_is_looked_at() {
     let nowhere = bench.path("nowhere.json");
     for (file, why) in [
         (checked.to_str().unwrap(), "it is the report of a check"),
-        (cut.to_str().unwrap(), "it is no JSON document"),
+        (cut.to_str().unwrap(), "it is not a JSON document"),
         (&capture, "it is a capture"),
         (nowhere.to_str().unwrap(), "there is no such file"),
         (bench.dir.path().to_str().unwrap(), "it is a folder"),
@@ -437,7 +437,7 @@ fn a_file_that_is_no_load_report_is_refused_before_anything_is_looked_at() {
         let said = &ended.stderr;
         assert!(said.contains(why), "{said}");
         assert!(said.contains("rungwise load udp"), "{said}");
-        assert!(!said.contains("looking at"), "{said}");
+        assert!(!said.contains("sampling"), "{said}");
     }
 }
 
@@ -469,7 +469,7 @@ fn a_look_that_saw_little_is_not_called_good() {
     std::fs::write(&file, bundle::pack(&capture).unwrap()).unwrap();
     let text = bench.run(&["check", file.to_str().unwrap()]).stdout;
     assert!(
-        text.starts_with("? not all was seen: nothing found, but not seen: "),
+        text.starts_with("? incomplete: nothing found, but not measured: "),
         "{text}"
     );
     assert!(!text.contains("nothing to act on"), "{text}");
@@ -504,7 +504,7 @@ fn a_capture_may_come_through_a_pipe_and_a_log_says_by_what_it_may() {
     let (code, text) = piped(&(told("guest-2cpu-idle") + "/host.rungwise"));
     // Recorded before limits of control groups were read.
     assert_eq!(code, Some(3), "{text}");
-    assert!(text.contains("? not all was seen: nothing found"), "{text}");
+    assert!(text.contains("? incomplete: nothing found"), "{text}");
     let log = bench.write(
         "gc.log",
         "[0.1s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 24M->4M(256M) 3.1ms\n",

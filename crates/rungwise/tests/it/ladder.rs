@@ -305,7 +305,7 @@ fn a_service_that_runs_already_and_dies_under_way_is_asked_for_anew() {
     let pid = format!("process {} ended under load", server.0.id());
     Ended::from(tune.wait_with_output().unwrap())
         .expect(1)
-        .says(&[&pid, "give the pid of the new one"]);
+        .says(&[&pid, "pass the pid of the new process"]);
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn a_program_that_does_not_work_is_quoted_and_nothing_is_left() {
         ),
         (
             r#"["sh", "-c", "echo still here; sleep 600"]"#,
-            &["has not ended within 3 s", "still here"],
+            &["did not finish within 3 s", "still here"],
         ),
         // A daemon in its group ends with it.
         (
@@ -129,7 +129,7 @@ fn a_program_that_does_not_work_is_quoted_and_nothing_is_left() {
         ),
         (
             r#"["sh", "-c", "cat /dev/zero | head -c 1000 > /dev/null; echo none > {output}.other"]"#,
-            &["its figures cannot be had"],
+            &["its results cannot be read"],
         ),
     ] {
         let text = REDIS

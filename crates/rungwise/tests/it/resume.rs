@@ -13,7 +13,7 @@ fn a_run_with_a_changed_or_missing_file_is_not_resumed() {
         let file = folder.join(name);
         let whole = std::fs::read(&file).unwrap();
         std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-        let cut = [name, "changed or cut", "start a new run"];
+        let cut = [name, "changed or truncated", "start a new run"];
         bench.run(&resume).expect(2).says(&cut);
         std::fs::write(&file, &whole).unwrap();
     }
@@ -28,7 +28,10 @@ fn a_run_with_a_changed_or_missing_file_is_not_resumed() {
     assert_ne!(std::fs::read_to_string(&pairs).unwrap(), whole);
     bench.run(&resume).expect(2).says(&["pairs.jsonl"]);
     std::fs::remove_file(&pairs).unwrap();
-    bench.run(&resume).expect(2).says(&["pairs.jsonl is gone"]);
+    bench
+        .run(&resume)
+        .expect(2)
+        .says(&["pairs.jsonl is missing"]);
     std::fs::write(&pairs, &whole).unwrap();
     // Put back, it goes on.
     let ended = bench.run(&resume);
@@ -63,7 +66,7 @@ fn a_folder_that_is_no_run_is_told_so() {
     std::fs::create_dir(bench.path("other")).unwrap();
     for folder in ["other", "nowhere"] {
         bench.run(&["tune", "--resume", folder]).expect(2).says(&[
-            &format!("cannot resume {folder}: it is no folder of a run"),
+            &format!("cannot resume {folder}: it is not a run folder"),
             "below runs",
         ]);
     }

@@ -117,8 +117,8 @@ fn a_file_that_is_missing_altered_or_added_is_named() {
     assert_eq!(document["runs"][0]["verified"], false);
     let problems = document["runs"][0]["problems"].to_string();
     for part in [
-        "report.html is gone",
-        "measurements.json is not what",
+        "report.html is missing",
+        "measurements.json does not match",
         "notes.txt",
     ] {
         assert!(problems.contains(part), "{problems}");

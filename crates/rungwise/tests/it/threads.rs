@@ -170,7 +170,7 @@ fn a_process_id_is_answered_with_the_commands_that_take_its_dumps() {
     let ended = bench.run(&["jvm", "threads", "812"]);
     assert_eq!(ended.code, Some(2), "{}", ended.stdout);
     for said in [
-        "attaches to no JVM",
+        "does not attach to JVMs",
         "jcmd 812 Thread.print -l",
         "kill -QUIT 812",
     ] {

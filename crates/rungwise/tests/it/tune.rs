@@ -436,7 +436,7 @@ fn a_folder_is_not_touched_while_another_instance_is_at_work() {
     bench
         .run(&["tune", "--resume", folder.to_str().unwrap()])
         .expect(4)
-        .says(&["another instance is at work"]);
+        .says(&["another instance is running"]);
     assert_eq!(std::fs::read(&pairs).unwrap(), torn);
     drop(lock);
 }
@@ -466,7 +466,7 @@ fn a_run_is_not_resumed_on_another_topology_or_with_another_scenario() {
     bench
         .run(&["tune", "--resume", run, "--loopback"])
         .expect(2)
-        .says(&["began elsewhere", "veth", "loopback"]);
+        .says(&["from another machine", "veth", "loopback"]);
     let other = SMALL.replace("\"net.rp_filter\" = \"0\"", "\"net.rp_filter\" = \"2\"");
     std::fs::write(folder.join("scenario.toml"), other).unwrap();
     // As a killed run leaves it: one that ended by itself would name the changed file.
@@ -474,7 +474,7 @@ fn a_run_is_not_resumed_on_another_topology_or_with_another_scenario() {
     bench
         .run(&["tune", "--resume", run])
         .expect(2)
-        .says(&["not of one experiment"]);
+        .says(&["different experiments"]);
 }
 
 #[test]

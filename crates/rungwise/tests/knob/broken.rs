@@ -65,14 +65,17 @@ fn what_is_no_plan_is_refused_with_what_it_is() {
     let check = desk.check("check.json", |_| {});
     for (path, why) in [
         (desk.file("empty", ""), "it is empty"),
-        (desk.file("text", "net.rp_filter"), "no JSON document"),
-        (desk.file("bytes", b"\xff\xfe\0"), "no JSON document"),
-        (desk.file("cut", "{\"schema\":1,\"pl"), "no JSON document"),
-        (desk.file("bare", "{}"), "does not say its schema"),
+        (desk.file("text", "net.rp_filter"), "not a JSON document"),
+        (desk.file("bytes", b"\xff\xfe\0"), "not a JSON document"),
+        (
+            desk.file("cut", "{\"schema\":1,\"pl"),
+            "not a JSON document",
+        ),
+        (desk.file("bare", "{}"), "no schema version"),
         (folder, "it is a folder"),
         (desk.path("missing"), "No such file"),
         (check, "it is a check; name it with --from"),
-        ("/dev/zero".to_owned(), "longer than 64 MiB"),
+        ("/dev/zero".to_owned(), "larger than 64 MiB"),
     ] {
         desk.refused(
             &[
@@ -100,7 +103,7 @@ fn what_is_no_check_is_refused_with_what_it_is() {
     let damaged = desk.check("damaged.json", |check| check["findings"] = json!({}));
     for (path, why) in [
         (desk.file("empty", ""), "it is empty"),
-        (desk.file("text", "all is well"), "no JSON document"),
+        (desk.file("text", "all is well"), "not a JSON document"),
         (
             desk.bench.scratch.path().display().to_string(),
             "it is a folder",
@@ -193,7 +196,7 @@ fn steering_that_is_asked_for_together_with_a_switch_of_the_service_is_not_plann
             0,
             &[
                 "not planned: sock.reuseport, recommended by rps-needed",
-                "not planned: net.rps_cpus, recommended by rps-needed: rps-needed asks for it only together with sock.reuseport",
+                "not planned: net.rps_cpus, recommended by rps-needed: rps-needed recommends it only together with sock.reuseport",
             ],
         );
     }
@@ -221,7 +224,7 @@ fn a_check_or_a_plan_of_another_host_is_for_that_host() {
         &[
             "cannot apply",
             "it was planned on host 'elsewhere'",
-            "plan it here, or take it there",
+            "plan it here, or apply it there",
         ],
     );
     // What it wishes for can be compared with any host, and kept on it.
@@ -262,7 +265,7 @@ fn a_plan_that_was_tampered_with_is_refused() {
             &["knob", "plan", &unknown],
             &["knob", "verify", &unknown],
         ],
-        &["no knob is called 'net.rp_filtre'; the nearest is net.rp_filter"],
+        &["no knob is called 'net.rp_filtre'; did you mean net.rp_filter?"],
     );
     let foreign = desk.plan("foreign.json", |plan| {
         plan["plans"][0]["edits"][0]["edit"]["path"] = json!("/proc/sys/kernel/core_pattern");
@@ -272,7 +275,7 @@ fn a_plan_that_was_tampered_with_is_refused() {
         plan["plans"][0]["edits"].as_array_mut().unwrap().push(edit);
     });
     for (path, why) in [
-        (foreign, "is nothing that this knob writes"),
+        (foreign, "this knob does not write"),
         (twice, "is named twice"),
     ] {
         desk.refused(
@@ -283,7 +286,7 @@ fn a_plan_that_was_tampered_with_is_refused() {
                 &["knob", "verify", &path],
                 &["knob", "export", "--as", "sysctl.d", &path],
             ],
-            &[why, "make it again with `rungwise knob plan`"],
+            &[why, "recreate it with `rungwise knob plan`"],
         );
     }
     let field = desk.plan("field.json", |plan| {
@@ -331,15 +334,15 @@ fn what_is_neither_a_wish_nor_a_plan_is_told_how_to_become_one() {
     let desk = Desk::new();
     desk.refused(
         &[&["knob", "plan", "net.rp_filter", "--device", "lo"]],
-        &["named without a value; write net.rp_filter=VALUE"],
+        &["it has no value; write net.rp_filter=VALUE"],
     );
     desk.refused(
         &[&["knob", "apply", "net.rp_filtre=2", "--device", "lo"]],
-        &["the nearest is net.rp_filter", "rungwise knob list"],
+        &["did you mean net.rp_filter?", "rungwise knob list"],
     );
     desk.refused(
         &[&["knob", "plan", "net.rp_filter=much", "--device", "lo"]],
-        &["cannot set net.rp_filter to 'much'", "allowed is"],
+        &["cannot set net.rp_filter to 'much'", "allowed: "],
     );
     desk.refused(
         &[&["knob", "export", "--as", "registry"]],
@@ -386,7 +389,7 @@ fn an_output_that_cannot_be_written_is_told_and_what_is_in_force_too() {
     apply("/dev/full").with(
         2,
         &[
-            "the changes are in force; put them back with `rungwise knob undo`",
+            "the changes are in force; undo them with `rungwise knob undo`",
             "name another file with -o",
         ],
     );

@@ -190,7 +190,7 @@ fn applied_verified_and_undone() {
     let apply = [&["knob", "apply"], &WISHES[..], &["--device", "lo"]].concat();
     bench
         .run(&apply)
-        .with(0, &["put it back with: rungwise knob undo"]);
+        .with(0, &["undo with: rungwise knob undo"]);
     assert_eq!(bench.changed().len(), 3, "{:?}", bench.changed());
     bench
         .run(&["knob", "verify"])
@@ -408,7 +408,7 @@ fn only_an_open_journal_is_taken_for_one() {
     for abandon in [&[][..], &["--abandon"]] {
         bench
             .run(&[&["knob", "undo", "--journal", path], abandon].concat())
-            .with(2, &["no open journal"]);
+            .with(2, &["not an open journal"]);
     }
     assert_eq!(std::fs::read(&precious).unwrap(), b"no line end");
     bench
@@ -450,7 +450,7 @@ fn a_state_folder_that_others_may_write_is_refused() {
         &["knob", "apply", WISHES[0], "--device", "lo"][..],
         &["knob", "undo"],
     ] {
-        bench.run(words).with(4, &["others may write it"]);
+        bench.run(words).with(4, &["other users may write to it"]);
     }
     assert_eq!(bench.changed(), [""; 0]);
     assert!(!bench.state().join("lock").exists());
@@ -603,7 +603,10 @@ fn what_a_check_asks_for_is_planned_applied_looked_at_again_and_exported() {
         .with(0, &["fib-double on device/lo: the symptom is"]);
     bench.run(&["knob", "export", "--as", "sysctl.d"]).with(
         0,
-        &["net.ipv4.conf.lo.rp_filter = 2", "a wish that held already"],
+        &[
+            "net.ipv4.conf.lo.rp_filter = 2",
+            "a value that was already set",
+        ],
     );
     // Seen from another namespace the same path is another setting.
     bench
@@ -611,13 +614,13 @@ fn what_a_check_asks_for_is_planned_applied_looked_at_again_and_exported() {
         .with(
             0,
             &[
-                "# nothing that this form has words for",
+                "# nothing that this format can express",
                 "lo/rp_filter: it was set in network namespace",
             ],
         );
     bench
         .run(&["knob", "export", "--as", "cmdline"])
-        .with(0, &["left out: ", "# nothing that this form has words for"]);
+        .with(0, &["left out: ", "# nothing that this format can express"]);
     bench
         .run(&[
             "knob", "export", "--as", "sysctl.d", &plan, "--below", &below,
@@ -649,7 +652,7 @@ fn an_interrupted_look_leaves_nothing_changed() {
         let mut applying = bench.namespace.run(move || command.spawn().unwrap());
         let mut told = BufReader::new(applying.stderr.take().unwrap()).lines();
         for _ in 0..look {
-            assert!(told.any(|line| line.unwrap().contains("looking at this host")));
+            assert!(told.any(|line| line.unwrap().contains("sampling this host")));
         }
         assert_eq!(bench.changed().len(), look - 1);
         let pid = applying.id().to_string();

@@ -194,7 +194,7 @@ fn a_ladder_says_what_an_earlier_change_left_in_force() {
     let (scenario, runs) = (scenario.to_str().unwrap(), runs.to_str().unwrap());
     let ended = bench.run(&["tune", scenario, "--runs", runs, "--format", "json"]);
     assert!(matches!(ended.code, Some(0 | 1 | 3)), "{}", ended.words);
-    let told = "net.accept_local=on --device lo' changed is in force (1 of 1, journal ";
+    let told = "net.accept_local=on --device lo' are in force (1 of 1, journal ";
     // Aloud, and in the method of the report.
     assert_eq!(ended.words.matches(told).count(), 2, "{}", ended.words);
     assert_eq!(bench.changed().len(), 1, "{:?}", bench.changed());

@@ -1,8 +1,8 @@
-//! Datagrams between user space and the queues of a device, past the network stack (`AF_XDP`): what the server and
+//! Datagrams between user space and the queues of a device, bypassing the network stack (`AF_XDP`): what the server and
 //! a client share.
 //!
 //! [`Redirect`] is the program that takes datagrams out of the receive path, [`Xsk`] the socket it hands them to,
-//! [`read`] and [`Flow`] the frames around them, and [`Device`] what the kernel says about the device.
+//! [`read`] and [`Flow`] the frames around them, and [`Device`] what the kernel reports about the device.
 
 mod device;
 mod frame;

@@ -28,9 +28,9 @@ const AF_XDP: Feature = Feature {
     switch: "af-xdp",
     name: "AF_XDP sockets (CONFIG_XDP_SOCKETS)",
     since: "5.9, with links for XDP",
-    remedy: "run as root or grant CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW, ask for no more workers than the device has receive \
-             queues, use the generic mode where the driver has no XDP, check the device's name and that no other XDP program sits \
-             there",
+    remedy: "run as root or grant CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW, use at most as many workers as the device has receive \
+             queues, use generic mode if the driver has no XDP, and check the device name and that no other XDP program is \
+             attached",
 };
 
 /// What a worker takes datagrams from beside its UDP socket.
@@ -62,7 +62,7 @@ pub(super) fn open(
                 Some(libc::EAFNOSUPPORT) => AF_XDP.missing(error),
                 _ => AF_XDP.forbidden(&wanted, error),
             };
-            ledger.fall_back(AF_XDP.switch, wanted, "off, sockets answer", error)?;
+            ledger.fall_back(AF_XDP.switch, wanted, "off, served from sockets", error)?;
             Ok(None)
         }
     }

@@ -1,4 +1,4 @@
-//! What a server is to be: every switch independent of the others, all of them off or plain by default.
+//! Configuration of a server: every switch is independent of the others, and off or plain by default.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ pub struct Config {
     /// Address and port to bind. Port 0 lets the kernel choose; `[::]` serves IPv4 as well. On a wildcard
     /// address each reply leaves from the address that its request came to (`IP_PKTINFO`).
     pub listen: SocketAddr,
-    /// Threads that answer, 1 to 1024.
+    /// Worker threads, 1 to 1024.
     pub workers: usize,
     /// A socket per worker in one `SO_REUSEPORT` group (Linux 3.9), instead of one socket shared by all.
     pub reuseport: bool,
@@ -22,11 +22,11 @@ pub struct Config {
     pub steering: Steering,
     /// Where workers run.
     pub pin: Pin,
-    /// What becomes of replies above the path's MTU.
+    /// How to send replies above the path MTU.
     pub path_mtu: PathMtu,
     /// How datagrams pass between kernel and worker.
     pub io: Io,
-    /// `UDP_GRO` (Linux 5.0): take bursts of one flow as one large datagram. Helps only bursts of one flow;
+    /// `UDP_GRO` (Linux 5.0): receive a burst of one flow as one large datagram. Helps only bursts of one flow;
     /// request-response traffic of many clients pays about 10 % for nothing.
     pub gro: bool,
     /// `UDP_SEGMENT` (Linux 4.18): send consecutive replies of one size to one peer as one large datagram.
@@ -41,14 +41,14 @@ pub struct Config {
     /// `SO_INCOMING_CPU` (Linux 4.4): prefer the socket whose CPU runs the softirq; obeyed within a
     /// reuseport group since Linux 6.2. The CPU is the one a worker is pinned to, else the i-th allowed one.
     pub incoming_cpu: bool,
-    /// Answer inside the kernel, before any socket; the handler sees only what the program leaves alone.
+    /// Answer inside the kernel, before any socket; the handler sees only what the program passes on.
     pub xdp_echo: Option<XdpDevice>,
     /// Take datagrams from the device's receive queues by `AF_XDP` (Linux 5.9), worker i from queue i, and answer
-    /// there, past the network stack with its firewall and its counters. Takes one certain address and replies the
-    /// way each request came. What the device's program leaves alone is served from the sockets as always. On veth
-    /// native is the mode to take: in generic mode a frame of queue 1 or above counts as of the queue below it.
+    /// there, bypassing the network stack with its firewall and its counters. Needs a specific address and replies on the
+    /// path of each request. What the device's program passes on is served from the sockets as usual. On veth
+    /// use native mode: in generic mode a frame of queue 1 or above is counted for the queue below it.
     pub af_xdp: Option<XdpDevice>,
-    /// Where the kernel refuses a switch, go on without it and say so in the read-back.
+    /// If the kernel refuses a switch, continue without it and report that in the read-back.
     pub fallback: bool,
 }
 
@@ -75,7 +75,7 @@ impl Config {
         }
     }
 
-    /// Refuses what contradicts itself on any kernel.
+    /// Refuses a configuration that contradicts itself on any kernel.
     pub(super) fn check(&self) -> Result<(), Error> {
         let refuse = |what: String| Err(Error::Config(what));
         if !(1..=1024).contains(&self.workers) {
@@ -93,13 +93,13 @@ impl Config {
         }
         if self.steering != Steering::FlowHash && !self.reuseport {
             return refuse(format!(
-                "{} picks a socket of a reuseport group, but there is one socket; switch reuseport on",
+                "{} picks a socket of a reuseport group, but there is one socket; enable reuseport",
                 self.steering
             ));
         }
         if self.incoming_cpu && !self.reuseport {
             return refuse(
-                "SO_INCOMING_CPU chooses among the sockets of a reuseport group, but there is one socket; switch reuseport on"
+                "SO_INCOMING_CPU chooses among the sockets of a reuseport group, but there is one socket; enable reuseport"
                     .to_owned(),
             );
         }
@@ -113,7 +113,8 @@ impl Config {
         }
         if self.pin == Pin::Cpus(Vec::new()) {
             return refuse(
-                "an empty list of CPUs to pin to; name one or leave workers free".to_owned(),
+                "the list of CPUs to pin to is empty; name one or leave workers unpinned"
+                    .to_owned(),
             );
         }
         if self.xdp_echo.is_some() && self.listen.port() == 0 {
@@ -122,13 +123,13 @@ impl Config {
         if self.af_xdp.is_some() {
             if self.listen.ip().is_unspecified() {
                 return refuse(
-                    "AF_XDP takes datagrams before the host checks their address; name the one to answer"
+                    "AF_XDP receives datagrams before the host checks their address; name the address to serve"
                         .to_owned(),
                 );
             }
             if self.xdp_echo.is_some() {
                 return refuse(
-                    "a device holds one XDP program; choose the XDP echo or AF_XDP".to_owned(),
+                    "a device runs one XDP program; choose the XDP echo or AF_XDP".to_owned(),
                 );
             }
             if self.io == Io::Uring {
@@ -141,7 +142,7 @@ impl Config {
     }
 }
 
-/// Which socket of the reuseport group takes a datagram.
+/// How the socket of the reuseport group is chosen for a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Steering {
     /// The kernel's own choice: a hash over addresses and ports.
@@ -152,8 +153,8 @@ pub enum Steering {
     /// eBPF with a socket array (Linux 4.19): any map from CPU to worker, for workers pinned to CPUs that are
     /// not 0, 1, 2...
     Ebpf {
-        /// `map[cpu]` is the worker for that CPU. Empty: the worker pinned to it, and CPUs that hold no
-        /// worker are dealt round the workers.
+        /// `map[cpu]` is the worker for that CPU. Empty: the worker pinned to it, and CPUs without a
+        /// worker are distributed over the workers.
         map: Vec<usize>,
     },
 }

@@ -51,19 +51,19 @@ pub struct WorkerCounters {
     pub received_bytes: u64,
     /// Payload bytes of the replies.
     pub sent_bytes: u64,
-    /// Datagrams that the kernel dropped at this worker's socket, mostly for want of buffer (`SO_MEMINFO`,
-    /// Linux 4.12; zero before), or of its `AF_XDP` socket for want of a free frame. With one shared socket all
-    /// of its own stand under worker 0.
+    /// Datagrams that the kernel dropped at this worker's socket, mostly because the buffer was full (`SO_MEMINFO`,
+    /// Linux 4.12; zero before), or at its `AF_XDP` socket because no frame was free. With one shared socket all
+    /// of them are counted for worker 0.
     pub dropped_by_kernel: u64,
     /// Requests that the handler left without a reply.
     pub refused: u64,
     /// Requests at which the handler panicked.
     pub panics: u64,
-    /// Replies that the kernel would not send (`EMSGSIZE`, no route, ...) or that were longer than the room.
+    /// Replies that the kernel would not send (`EMSGSIZE`, no route, ...) or that were longer than the buffer.
     pub send_errors: u64,
     /// Receive calls that failed; each is tried again. With `AF_XDP` also frames with wrong sums or lengths.
     pub receive_errors: u64,
-    /// Rounds of receiving that brought something: `received / rounds` is the batch that the traffic really gave.
+    /// Receive rounds that returned requests: `received / rounds` is the batch size that the traffic really gave.
     pub rounds: u64,
     /// CPU time of the worker's thread, nanoseconds.
     pub cpu_ns: u64,

@@ -1,6 +1,6 @@
 //! Why a server did not start.
 //!
-//! The kernel's answer stands within the sentence, before the remedy, and so is no `source` that a reporter
+//! The kernel's answer is part of the sentence, before the remedy, and so is no `source` that a reporter
 //! would print a second time.
 
 use std::io;
@@ -12,9 +12,9 @@ pub enum Error {
     /// The configuration contradicts itself; no kernel could do it.
     #[error("cannot serve this configuration: {0}")]
     Config(String),
-    /// Somebody holds the port. A group that other processes joined is not joined: steering counts members.
+    /// The port is in use. A group that other processes joined is not joined: steering counts members.
     #[error(
-        "cannot listen on udp {0}: the port is in use; stop its holder (`ss -lunp` names it) or choose another port"
+        "cannot listen on udp {0}: the port is in use; stop the process that holds it (see `ss -lunp`) or choose another port"
     )]
     PortInUse(SocketAddr),
     /// Binding failed for another reason.
@@ -27,7 +27,7 @@ pub enum Error {
     },
     /// The kernel is too old or was built without this.
     #[error(
-        "cannot switch on {switch}: this kernel lacks {feature}, which Linux has since {since} ({answer}); leave the switch out or allow the plain fallback"
+        "cannot enable {switch}: this kernel lacks {feature}, which Linux has since {since} ({answer}); omit the switch or allow the fallback"
     )]
     Unsupported {
         /// The switch.
@@ -39,30 +39,30 @@ pub enum Error {
         /// The kernel's answer.
         answer: io::Error,
     },
-    /// The kernel has it but not for us, or not with this value.
-    #[error("cannot set {switch} to {wanted}: {answer}; {remedy}, or allow the plain fallback")]
+    /// The kernel has the feature but refuses it for this process or this value.
+    #[error("cannot set {switch} to {wanted}: {answer}; {remedy}, or allow the fallback")]
     Refused {
         /// The switch.
         switch: &'static str,
-        /// What was asked for.
+        /// The requested value.
         wanted: String,
         /// The kernel's answer.
         answer: io::Error,
-        /// What would let it through.
+        /// How to get it accepted.
         remedy: &'static str,
     },
     /// The kernel accepted the switch and did something else.
     #[error(
-        "cannot set {switch} to {wanted}: it reads back as {actual}; {remedy}, or allow the plain fallback"
+        "cannot set {switch} to {wanted}: it reads back as {actual}; {remedy}, or allow the fallback"
     )]
     NotTaken {
         /// The switch.
         switch: &'static str,
-        /// What was asked for.
+        /// The requested value.
         wanted: String,
-        /// What the kernel holds.
+        /// The value that reads back.
         actual: String,
-        /// What would let it through.
+        /// How to get it accepted.
         remedy: &'static str,
     },
     /// A worker thread could not be started.

@@ -1,4 +1,4 @@
-//! The service itself, and the wall that keeps its panics from taking a worker down.
+//! The service itself, and the guard that keeps its panics from ending a worker.
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,13 +11,13 @@ pub const MAX_REPLY: usize = 65_527;
 ///
 /// A handler that panics is dropped and made anew by the factory given to [`Server::start`]; the request
 /// stays unanswered and [`WorkerCounters::panics`] grows. (With `panic = "abort"` the process ends, as always.)
-/// If the factory panics too, the worker goes on without a handler and refuses every request.
+/// If the factory panics too, the worker continues without a handler and refuses every request.
 ///
 /// [`Server::start`]: super::Server::start
 /// [`WorkerCounters::panics`]: super::WorkerCounters::panics
 pub trait Handler: Send {
     /// Answers `request` from `peer`: writes the reply to the start of `reply`, which has [`MAX_REPLY`] bytes of
-    /// unspecified content, and returns its length, or nothing to stay silent. A length beyond the room
+    /// unspecified content, and returns its length, or nothing to stay silent. A length beyond the buffer
     /// counts as a send error. IPv4 peers of a dual-stack socket arrive as IPv4 addresses.
     fn handle(&mut self, request: &[u8], peer: SocketAddr, reply: &mut [u8]) -> Option<usize>;
 }

@@ -1,4 +1,4 @@
-//! What was asked of the kernel beside what the kernel says it does.
+//! Requested settings beside the values that the kernel reports.
 
 use super::Error;
 use super::error::Feature;
@@ -8,11 +8,11 @@ use super::error::Feature;
 pub struct ReadBack {
     /// Name of the switch.
     pub switch: &'static str,
-    /// What the configuration asks for.
+    /// The requested value.
     pub wanted: String,
-    /// What the kernel says, and how it was asked where that is not obvious; after a fallback, why.
+    /// The value that the kernel reports, and how it was read where that is not obvious; after a fallback, why.
     pub actual: String,
-    /// The kernel does what was asked.
+    /// The kernel does what was requested.
     pub holds: bool,
 }
 

@@ -28,7 +28,7 @@ const PIN: Feature = Feature {
     switch: "pin",
     name: "sched_setaffinity",
     since: "2.6",
-    remedy: "name CPUs that are online and that this process may use (`taskset -p $$`)",
+    remedy: "choose CPUs that are online and that this process may use (`taskset -p $$`)",
 };
 
 /// What serves where `io_uring` is not to be had.
@@ -129,7 +129,7 @@ impl Server {
         self.local_addr
     }
 
-    /// Every switch that is not plain: what was wanted and what the kernel says.
+    /// Every switch that is not plain: the requested value and what the kernel reports.
     pub fn read_backs(&self) -> &[ReadBack] {
         &self.read_backs
     }
@@ -311,7 +311,7 @@ fn enter(
             Some(Ok(actual)) if actual == [cpu] => homes.push(wanted),
             Some(Ok(actual)) => ledger.compare(PIN, wanted, format!("{actual:?}"), false)?,
             Some(Err(error)) => {
-                ledger.fall_back("pin", &wanted, "left free", PIN.refused(&wanted, error))?;
+                ledger.fall_back("pin", &wanted, "not pinned", PIN.refused(&wanted, error))?;
             }
         }
         match report.rings {

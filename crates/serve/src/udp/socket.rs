@@ -218,12 +218,12 @@ fn apply(config: &Config, socket: &OwnedFd, cpu: usize, ledger: &mut Ledger) -> 
             Ok(()) => ledger.holds(
                 "gso",
                 "on",
-                "UDP_SEGMENT known to the kernel, sent per message",
+                "UDP_SEGMENT supported by the kernel, set per message",
             ),
             Err(error) => ledger.fall_back(
                 "gso",
                 "on",
-                "replies leave one by one",
+                "replies are sent one by one",
                 GSO.refused("on", error),
             )?,
         }
@@ -382,11 +382,7 @@ fn busy_poll(poll: BusyPoll, socket: &OwnedFd, ledger: &mut Ledger) -> Result<()
             poll.budget.into(),
         ) {
             // getsockopt does not know the option (net/core/sock.c, Linux 6.18).
-            Ok(()) => ledger.holds(
-                feature.switch,
-                wanted,
-                "accepted; the kernel cannot be asked",
-            ),
+            Ok(()) => ledger.holds(feature.switch, wanted, "accepted; it cannot be read back"),
             Err(error) => {
                 let refused = feature.refused(&wanted, error);
                 ledger.fall_back(feature.switch, &wanted, "the kernel's default", refused)?;
@@ -554,7 +550,7 @@ mod tests {
         sockets.unwrap();
         for expected in [
             "gro: 1; holds: UDP_GRO 1",
-            "gso: on; holds: UDP_SEGMENT known to the kernel, sent per message",
+            "gso: on; holds: UDP_SEGMENT supported by the kernel, set per message",
             "rcvbuf: 100000 B; holds: 100000 B",
             "sndbuf: 100000 B; holds: 100000 B",
             "incoming-cpu: 0; holds: SO_INCOMING_CPU 0",

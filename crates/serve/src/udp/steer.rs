@@ -44,7 +44,7 @@ pub(super) fn attach(
             Ok(()) => {
                 // No getsockopt tells; that a second program is refused or accepted would not either.
                 let actual = format!(
-                    "program accepted: CPU modulo {}; the kernel cannot be asked, each worker's CPU counts show it",
+                    "program accepted: CPU modulo {}; it cannot be read back, but each worker's CPU counts show it",
                     sockets.len()
                 );
                 ledger.holds("steering", "cbpf", actual);
@@ -68,7 +68,7 @@ pub(super) fn attach(
                         .map(|(cpu, worker)| format!("{cpu}:{worker}"))
                         .collect();
                     let actual = format!(
-                        "program accepted: cpu:worker {}; the kernel cannot be asked, each worker's CPU counts show it",
+                        "program accepted: cpu:worker {}; it cannot be read back, but each worker's CPU counts show it",
                         named.join(" ")
                     );
                     ledger.holds("steering", "ebpf", actual);

@@ -16,13 +16,13 @@ const XDP: Feature = Feature {
     switch: "xdp-echo",
     name: "XDP attached by a link",
     since: "5.9",
-    remedy: "run as root or grant CAP_BPF and CAP_NET_ADMIN, check the device's name and that no other XDP program sits there",
+    remedy: "run as root or grant CAP_BPF and CAP_NET_ADMIN, check the device name and that no other XDP program is attached",
 };
 
 /// The same in the driver.
 const NATIVE: Feature = Feature {
-    remedy: "use the generic mode where the device's driver has no XDP; native needs CAP_BPF and CAP_NET_ADMIN, an MTU within one \
-             page, on veth as many receive queues as the peer has transmit queues, and no other XDP program there",
+    remedy: "use generic mode if the driver has no XDP; native mode needs CAP_BPF and CAP_NET_ADMIN, an MTU within one \
+             page, on veth as many receive queues as the peer has transmit queues, and no other XDP program on the device",
     ..XDP
 };
 
@@ -60,7 +60,7 @@ impl Attached {
                     _ if native => NATIVE.forbidden(&wanted, error),
                     _ => XDP.refused(&wanted, error),
                 };
-                ledger.fall_back("xdp-echo", wanted, "off, sockets answer", error)?;
+                ledger.fall_back("xdp-echo", wanted, "off, served from sockets", error)?;
                 Ok(None)
             }
         }

@@ -204,7 +204,7 @@ fn more_workers_than_queues_are_refused_or_served_by_sockets() {
     assert!(
         error
             .to_string()
-            .contains("no more workers than the device has receive queues"),
+            .contains("at most as many workers as the device has receive queues"),
         "{error}"
     );
     let lenient = Config {
@@ -215,7 +215,7 @@ fn more_workers_than_queues_are_refused_or_served_by_sockets() {
     let server = start(&here, lenient);
     assert!(server.read_backs().iter().any(|entry| !entry.holds
         && entry.switch == "af-xdp"
-        && entry.actual.starts_with("off, sockets answer")));
+        && entry.actual.starts_with("off, served from sockets")));
     echoes(&there, "10.9.0.1:7777", &[5]);
     assert_eq!(delivered(&here), 1);
 }

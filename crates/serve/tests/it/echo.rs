@@ -224,7 +224,7 @@ fn busy_poll_reads_back_and_the_server_answers() {
     for expected in [
         "busy-poll: 50; holds: SO_BUSY_POLL 50",
         "busy-poll-prefer: 1; holds: SO_PREFER_BUSY_POLL 1",
-        "busy-poll-budget: 16; holds: accepted; the kernel cannot be asked",
+        "busy-poll-budget: 16; holds: accepted; it cannot be read back",
     ] {
         assert!(
             lines.iter().any(|line| line == expected),

@@ -170,7 +170,7 @@ fn without_a_socket_option_the_error_names_it_and_the_server_goes_on_as_told() {
             },
             "UDP_SEGMENT",
             "4.18",
-            "gso: on; DIFFERS: replies leave one by one: no UDP_SEGMENT",
+            "gso: on; DIFFERS: replies are sent one by one: no UDP_SEGMENT",
         ),
         (
             socket,
@@ -301,7 +301,7 @@ fn a_cpu_that_does_not_exist_cannot_be_pinned_to() {
         "{error}"
     );
     assert!(
-        line.starts_with("pin: worker 1 on cpu 1000; DIFFERS: left free"),
+        line.starts_with("pin: worker 1 on cpu 1000; DIFFERS: not pinned"),
         "{line}"
     );
 }
@@ -327,7 +327,7 @@ fn an_xdp_echo_on_no_device_falls_back_to_sockets() {
     };
     let (error, line) = refused(&config);
     assert!(error.to_string().contains("no-such-device"), "{error}");
-    assert!(line.contains("off, sockets answer"), "{line}");
+    assert!(line.contains("off, served from sockets"), "{line}");
 }
 
 #[test]
@@ -338,12 +338,12 @@ fn without_af_xdp_the_error_names_it_and_sockets_answer() {
     };
     let (error, line) = refused(&config);
     assert!(error.to_string().contains("no-such-device"), "{error}");
-    assert!(line.contains("off, sockets answer"), "{line}");
+    assert!(line.contains("off, served from sockets"), "{line}");
     let config = Config {
         af_xdp: Some(on("lo")),
         ..config
     };
     let (error, line) = without(libc::SYS_bpf, libc::EPERM, || refused(&config));
     assert!(error.to_string().contains("CAP_BPF"), "{error}");
-    assert!(line.contains("off, sockets answer"), "{line}");
+    assert!(line.contains("off, served from sockets"), "{line}");
 }

@@ -175,7 +175,7 @@ fn a_configuration_that_contradicts_itself_is_refused() {
                 steering: Steering::Cbpf,
                 ..plain.clone()
             },
-            "switch reuseport on",
+            "enable reuseport",
         ),
         (
             Config {
@@ -189,7 +189,7 @@ fn a_configuration_that_contradicts_itself_is_refused() {
                 pin: Pin::Cpus(Vec::new()),
                 ..plain.clone()
             },
-            "empty list",
+            "is empty",
         ),
         (
             Config {
@@ -211,7 +211,7 @@ fn a_configuration_that_contradicts_itself_is_refused() {
                 af_xdp: Some(on_lo()),
                 ..Config::new("0.0.0.0:7777".parse().unwrap())
             },
-            "name the one to answer",
+            "name the address to serve",
         ),
         (
             Config {
@@ -219,7 +219,7 @@ fn a_configuration_that_contradicts_itself_is_refused() {
                 xdp_echo: Some(on_lo()),
                 ..Config::new("127.0.0.1:7777".parse().unwrap())
             },
-            "holds one XDP program",
+            "runs one XDP program",
         ),
         (
             Config {

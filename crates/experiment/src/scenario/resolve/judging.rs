@@ -15,7 +15,7 @@ use super::Reader;
 use crate::design::{Guard, Judging, Objective};
 use crate::metric;
 
-/// A guess at the most pairs anybody waits for; the interval's time grows with their square.
+/// A guess at the most pairs worth waiting for; the interval's time grows with their square.
 const MOST_PAIRS: u32 = 500;
 
 impl Reader<'_, '_> {
@@ -29,8 +29,7 @@ impl Reader<'_, '_> {
             (None, Some(metric)) => self.metric(metric, Direction::LowerIsBetter, workload),
             (None, None) => Objective::rate(),
             (Some(_), Some(minimise)) => {
-                let message =
-                    "one metric decides: 'maximise' or 'minimise'; make the other a guard";
+                let message = "only one metric can decide: set 'maximise' or 'minimise'; make the other a guard";
                 self.problems
                     .add(minimise.span(), "objective.minimise", message);
                 Objective::rate()
@@ -42,7 +41,7 @@ impl Reader<'_, '_> {
             // Where its reader was refused, that is what is wrong.
             && !self.problems.mentions("workload")
         {
-            let message = "without an objective the rate decides, and this workload reports none; name one of its metrics";
+            let message = "the default objective is the rate, which this workload does not report; name one of its metrics";
             self.problems.add(0..0, "objective", message);
         }
         let mut guards = Vec::new();
@@ -72,11 +71,11 @@ impl Reader<'_, '_> {
         };
         if matches!(name.as_str(), "loss" | "errors") {
             let message = format!(
-                "of {name} there should be none, and of nothing no ratio can be taken; make it a guard: guards = [\"{name} == 0\"]"
+                "{name} cannot be the objective: a ratio to 0 is undefined; make it a guard: guards = [\"{name} == 0\"]"
             );
             self.problems.add(at.span(), key, message);
         } else if metric::better(name).is_some_and(|better| better != direction) {
-            let message = format!("that would make it worse; say {other} = \"{name}\"");
+            let message = format!("wrong direction for this metric; use {other} = \"{name}\"");
             self.problems.add(at.span(), key, message);
         } else if !metric::of(workload).contains(&name.as_str()) {
             self.problems
@@ -118,7 +117,7 @@ impl Reader<'_, '_> {
         let millis = |time: Duration| time.as_millis() as u64;
         let warmup = match (&table.warmup, millis(kind.warmup)) {
             (Some(at), 0) => {
-                let message = "this workload has no warm-up of its own; have the program do it";
+                let message = "this workload has no warm-up setting; let the program warm up";
                 self.problems.add(at.span(), "experiment.warmup", message);
                 Duration::ZERO
             }
@@ -136,7 +135,7 @@ impl Reader<'_, '_> {
     fn alpha(&mut self, at: Option<&At<String>>) -> f64 {
         let alpha = self.share(at, "alpha", 0.01);
         if let Some(at) = at.filter(|_| (1.0 - alpha).abs() < f64::EPSILON) {
-            let message = "at 100% every call may be wrong; choose less, such as 1%";
+            let message = "at 100% every decision may be wrong; choose less, such as 1%";
             self.problems.add(at.span(), "experiment.alpha", message);
         }
         alpha
@@ -148,20 +147,21 @@ impl Reader<'_, '_> {
             self.problems.add(
                 looks.span(),
                 key,
-                "name at least one number of pairs, such as [8, 16, 24]",
+                "set at least one number of pairs, such as [8, 16, 24]",
             );
         }
         let mut before = 0;
         for look in looks.get() {
             let pairs = *look.get();
             if !(FEWEST as u32..=MOST_PAIRS).contains(&pairs) {
-                let message = format!("{pairs} pairs: a look needs {FEWEST} to {MOST_PAIRS}");
+                let message =
+                    format!("{pairs} pairs: a decision point needs {FEWEST} to {MOST_PAIRS}");
                 self.problems.add(look.span(), key, message);
             } else if pairs <= before {
                 self.problems.add(
                     look.span(),
                     key,
-                    format!("{pairs} comes after {before}; looks grow"),
+                    format!("{pairs} comes after {before}; decision points must increase"),
                 );
             }
             before = pairs;
@@ -171,14 +171,15 @@ impl Reader<'_, '_> {
 }
 
 /// `loss <= 1%`, `errors == 0`, `p99 < 20ms`. An error is a request without a right reply in time: lost, or answered with an
-/// error. A limit that is met exactly is met: no measurement tells the two signs apart.
+/// error. A value equal to the limit passes: no measurement distinguishes `<` from `<=`.
 fn guard(text: &str, workload: &Parameters) -> Result<Guard, String> {
     let shape = "write a guard as 'loss <= 1%', 'errors == 0' or 'p99 < 20ms'";
     let (metric, limit) = match text.split_once("==") {
         Some((metric, limit)) if limit.trim() == "0" => (metric, "0%"),
         _ => {
             let limit = text.split_once('<');
-            let (metric, limit) = limit.ok_or_else(|| format!("'{text}' is no limit; {shape}"))?;
+            let (metric, limit) =
+                limit.ok_or_else(|| format!("'{text}' is not a limit; {shape}"))?;
             (metric, limit.strip_prefix('=').unwrap_or(limit).trim())
         }
     };
@@ -188,7 +189,7 @@ fn guard(text: &str, workload: &Parameters) -> Result<Guard, String> {
     if !known.contains(&name) {
         let near = did_you_mean(name, known.iter().copied());
         return Err(format!(
-            "'{name}' cannot be guarded, for this workload does not report it as a limit{near}; it reports {}",
+            "'{name}' cannot be a guard for this workload{near}; choose one of {}",
             known.join(", ")
         ));
     }
@@ -197,13 +198,13 @@ fn guard(text: &str, workload: &Parameters) -> Result<Guard, String> {
             Ok(at_most) if at_most < 1.0 && metric == "loss" => Ok(Guard::Loss { at_most }),
             Ok(at_most) if at_most < 1.0 => Ok(Guard::Errors { at_most }),
             Ok(_) => Err(format!(
-                "'{text}' forbids nothing: no more than 100% can be lost"
+                "'{text}' has no effect: a share cannot exceed 100%"
             )),
             Err(error) => Err(error.to_string()),
         },
         "p99" => match units::duration(limit) {
             Ok(at_most) if at_most.is_zero() => Err(format!(
-                "'{text}' forbids everything: every reply takes its time"
+                "'{text}' can never hold: every reply takes some time"
             )),
             Ok(at_most) => Ok(Guard::P99 {
                 at_most_us: at_most.as_secs_f64() * 1e6,
@@ -217,7 +218,7 @@ fn guard(text: &str, workload: &Parameters) -> Result<Guard, String> {
             } else {
                 let number = limit.trim_end_matches('%').parse::<f64>().ok();
                 let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-                number.ok_or_else(|| format!("'{limit}' is no number; write '{other} < 5'"))?
+                number.ok_or_else(|| format!("'{limit}' is not a number; write '{other} < 5'"))?
             };
             Ok(Guard::Other {
                 name: other.to_owned(),
@@ -247,8 +248,7 @@ fn within_reach(guard: Guard, text: &str, workload: &Parameters) -> Result<Guard
             if *at_most_us >= timeout.as_secs_f64() * 1e6 =>
         {
             Err(format!(
-                "'{text}' forbids nothing: what comes after the timeout of {} ms is lost and no reply; choose less, or a longer \
-                 workload.timeout",
+                "'{text}' has no effect: a reply after the timeout of {} ms counts as lost; choose less, or a longer workload.timeout",
                 timeout.as_secs_f64() * 1e3
             ))
         }

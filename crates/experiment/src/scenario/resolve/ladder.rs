@@ -12,10 +12,10 @@ use super::Reader;
 use crate::design::{Auto, Part, Step};
 use crate::stage::{Changes, Setting, Side};
 
-/// Ids of the comparisons and rows that no line of the file asks for.
+/// Ids of comparisons and rows that do not come from the file.
 const OWN_IDS: [&str; 3] = ["aa", "overall", "start"];
 
-/// A guess at the most that anybody waits for: about ten minutes of pairs.
+/// A guess at the most worth waiting for: about ten minutes of pairs.
 const MOST_RUNGS: u32 = 40;
 
 impl Reader<'_, '_> {
@@ -42,7 +42,7 @@ impl Reader<'_, '_> {
         if !wanted {
             if let Some(table) = table {
                 let message =
-                    "means nothing for a list of rungs; take it out or say rungs = \"auto\"";
+                    "has no effect with a list of rungs; remove it or set rungs = \"auto\"";
                 self.problems.add(table.span(), "auto", message);
             }
             return None;
@@ -83,12 +83,15 @@ impl Reader<'_, '_> {
             let rung = at.get();
             let id = rung.id.get();
             if id.is_empty() || id.chars().any(|c| c.is_whitespace() || c.is_control()) {
-                self.problems
-                    .add(rung.id.span(), format!("{key}.id"), "an id is one word");
+                self.problems.add(
+                    rung.id.span(),
+                    format!("{key}.id"),
+                    "an id must be a single word",
+                );
             }
             // Pairs are recorded under the id, and bundles are named by theirs joined with '+'.
             if OWN_IDS.contains(&id.as_str()) || id.contains('+') {
-                let message = format!("'{id}' has a meaning of its own in reports; choose another");
+                let message = format!("'{id}' is reserved; choose another");
                 self.problems
                     .add(rung.id.span(), format!("{key}.id"), message);
             }
@@ -148,7 +151,7 @@ impl Reader<'_, '_> {
             ];
             for (_, more) in more.into_iter().filter(|(there, _)| *there) {
                 let message = format!(
-                    "an observed rung is never run, so '{more}' means nothing; take one out"
+                    "an observed rung is never run, so '{more}' has no effect; remove one of them"
                 );
                 self.problems
                     .add(note.span(), format!("{key}.observe"), message);
@@ -182,14 +185,14 @@ impl Reader<'_, '_> {
             let message = match earlier.iter().find(|step| step.id == *id) {
                 Some(step) if step.part == Part::Step && *part == Part::Step => continue,
                 Some(_) if *part != Part::Step => {
-                    "only a rung that can be kept makes a bundle".to_owned()
+                    "only a rung that can be kept may have a bundle".to_owned()
                 }
                 Some(_) => format!(
                     "'{id}' is never kept, so it cannot be tried again; name a rung without observe, branch and limit"
                 ),
                 None if id == rung.id.get() => "a rung cannot be bundled with itself".to_owned(),
                 None if all.iter().any(|at| at.get().id.get() == id) => {
-                    format!("'{id}' comes later; a bundle tries *earlier* rungs again")
+                    format!("'{id}' comes later; a bundle can retry only earlier rungs")
                 }
                 None => {
                     let near = did_you_mean(id, earlier.iter().map(|step| step.id.as_str()));
@@ -201,7 +204,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Service switches of a service that cannot be started anew; by their custom prefix, as no declaration exists.
+    /// Service switches of a service that cannot be restarted; recognised by their prefix, as no declaration exists.
     pub(super) fn no_switches(&mut self, rung: &RungTable, key: &str) {
         for (id, _) in rung
             .set
@@ -209,7 +212,7 @@ impl Reader<'_, '_> {
             .filter(|(id, _)| id.get().starts_with("sock."))
         {
             let message = format!(
-                "'{}' is a switch of the service, and a service that runs already cannot be switched; give its 'command'",
+                "'{}' is a service switch, and a running service cannot be restarted with other arguments; set 'command'",
                 id.get()
             );
             self.problems.add(id.span(), format!("{key}.set"), message);
@@ -271,7 +274,7 @@ impl Reader<'_, '_> {
             };
             if sides.contains(&side) {
                 self.problems
-                    .add(end.span(), key, "this end is named twice");
+                    .add(end.span(), key, "this end is listed twice");
             } else {
                 sides.push(side);
             }

@@ -35,7 +35,8 @@ impl Reader<'_, '_> {
     ) -> f64 {
         let value = self.unit(at, key, read);
         if value.is_some_and(|value| !(value.is_finite() && value > 0.0)) {
-            self.problems.add(at.span(), key, "zero does not work here");
+            self.problems
+                .add(at.span(), key, "must be greater than zero");
         }
         value.unwrap_or(1.0)
     }
@@ -53,7 +54,7 @@ impl Reader<'_, '_> {
         // A day: beyond it a unit was mistaken, and deadlines computed from it may overflow.
         if value.is_some_and(|value| value.is_zero() || value > Duration::from_hours(24)) {
             self.problems
-                .add(at.span(), key, "choose more than nothing and at most 24h");
+                .add(at.span(), key, "must be more than 0 and at most 24h");
         }
         value.unwrap_or(Duration::from_millis(default_ms))
     }
@@ -68,7 +69,7 @@ impl Reader<'_, '_> {
         let key = format!("experiment.{key}");
         let value = self.positive(at, &key, units::fraction);
         if value > 1.0 {
-            self.problems.add(at.span(), key, "a share is at most 100%");
+            self.problems.add(at.span(), key, "must be at most 100%");
         }
         value
     }

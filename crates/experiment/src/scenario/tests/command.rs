@@ -76,9 +76,9 @@ fn a_program_that_cannot_be_read_is_refused_at_its_place() {
         (
             "reader = \"wrk\"",
             "reader = \"wrrk\"",
-            "there is no reader 'wrrk'; did you mean 'wrk'?",
+            "unknown reader 'wrrk'; did you mean 'wrk'?",
         ),
-        (", reader = \"wrk\"", "", "say what the program prints"),
+        (", reader = \"wrk\"", "", "output format unknown"),
         ("{seconds}", "{rate}", "set workload.rate"),
         ("{seconds}", "{minutes}", "unknown placeholder '{minutes}'"),
         (
@@ -94,22 +94,22 @@ fn a_program_that_cannot_be_read_is_refused_at_its_place() {
         (
             "reader = \"wrk\"",
             "metrics = { jobs = { pointer = \"x\" } }",
-            "is no JSON pointer",
+            "is not a JSON pointer",
         ),
         (
             "reader = \"wrk\"",
             "metrics = { jobs = { pattern = \"x\" } }",
-            "marks no number",
+            "has no group",
         ),
         (
             "reader = \"wrk\"",
             "metrics = { jobs = { pattern = \"(x)\" } }",
-            "this workload reports none",
+            "this workload does not report",
         ),
         (
             "[[rungs]]",
             "[experiment]\nwarmup = \"1s\"\n[[rungs]]",
-            "no warm-up of its own",
+            "no warm-up setting",
         ),
         (
             "id = \"net.gro\"",

@@ -73,7 +73,7 @@ fn a_sign_that_cannot_be_asked_for_is_named_at_its_place() {
         let running = with("command = [\"./server\"]", &format!("pid = 812, {keys}"));
         let message = problem(&running.replace("{server}", "127.0.0.1"));
         assert!(
-            message.contains("for a service that runs already"),
+            message.contains("for a service that is already running"),
             "{message}"
         );
     }
@@ -82,11 +82,11 @@ fn a_sign_that_cannot_be_asked_for_is_named_at_its_place() {
 #[test]
 fn a_unit_is_named_with_its_kind_and_alone() {
     for (service, words) in [
-        ("unit = \"nginx\"", "such as nginx.service"),
+        ("unit = \"nginx\"", "for example nginx.service"),
         ("pid = 7, unit = \"nginx.service\"", "not both"),
         (
             "command = [\"./server\"], unit = \"nginx.service\"",
-            "take one out",
+            "not both",
         ),
     ] {
         let text = with("command = [\"./server\"]", service);

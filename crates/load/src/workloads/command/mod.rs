@@ -1,4 +1,4 @@
-//! A load test that somebody already has: any program that loads the service and prints numbers.
+//! An existing load test: any program that loads the service and prints numbers.
 //!
 //! This module knows what such programs print ([`read`]) and what a scenario may pick from it ([`Pick`]). Starting the program, its
 //! time limit and its CPU time belong to the lab that runs it.
@@ -18,14 +18,14 @@ pub use read::{Figures, READERS, Reader};
 pub(super) const WORKLOAD: super::Workload = super::Workload {
     id: "command",
     by_hand: false,
-    summary: "Any program that loads the service and prints numbers: wrk, k6, JMeter, pgbench, redis-benchmark, a script.",
+    summary: "Any load program that prints numbers: wrk, k6, JMeter, pgbench, redis-benchmark, a script.",
     doc: "\
-- **who**: the program of `command`, started anew for each run, in the client's namespace where there is one.
-- **messages, when, until**: as the program does it. `{target}`, `{host}`, `{port}`, `{seconds}`, `{rate}`, `{connections}` and `{output}` in its \
-words are filled in; with `{output}` its figures are read from that file, else from standard output.
+- **who**: the program of `command`, started for each run, in the client's namespace where there is one.
+- **messages, when, until**: up to the program. `{target}`, `{host}`, `{port}`, `{seconds}`, `{rate}`, `{connections}` and `{output}` in \
+    its arguments are replaced; with `{output}` its figures are read from that file, else from standard output.
 - **reported**: what `reader` finds in the output (rate, errors, quantiles of latency), and each `[workload.metrics.NAME]`, picked by a JSON \
 pointer or a regular expression. Its CPU time counts as the generator's.
-- **limits**: the figures are the program's own. What they cannot mean is said with the result: a closed loop omits waiting.
+- **limits**: the figures are the program's own. The result states their limits: for example, a closed loop omits waiting.
 
 In a scenario: `[workload]` with `kind = \"command\"`.",
     metrics: &[],

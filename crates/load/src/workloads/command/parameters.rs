@@ -10,31 +10,31 @@ use super::Reader;
 use crate::parameters::{Contradiction, Traffic};
 use crate::values::{Rate, Time};
 
-/// A guess at the most that a program on one machine opens.
+/// A guess at the most connections that a program on one machine opens.
 const MOST_CONNECTIONS: usize = 1_000_000;
 
 /// A program that loads the service and prints numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Parameters {
-    /// Address and port of the service: `{server}:6379`, `127.0.0.1:80`. It is ready once it accepts a connection there.
+    /// Address and port of the service: `{server}:6379`, `127.0.0.1:80`. The service is ready once it accepts a connection there.
     pub target: String,
-    /// Program and arguments, started anew for each run. No shell is involved. Placeholders: those of the service, and
+    /// Program and arguments, started for each run. No shell is involved. Placeholders: those of the service, and
     /// `{target}`, `{host}`, `{port}`, `{seconds}`, `{rate}`, `{connections}`, `{output}`.
     pub command: Vec<String>,
-    /// Which program's output it prints: `wrk`, `k6`, `redis-benchmark`, ... Not needed where `metrics` name all that is wanted.
+    /// Format of its output: `wrk`, `k6`, `redis-benchmark`, ... Not needed if `metrics` names every number you want.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reader: Option<String>,
-    /// What `{connections}` stands for.
+    /// Value of `{connections}`.
     #[serde(default = "connections")]
     pub connections: u32,
-    /// What `{rate}` stands for, requests per second: `20k/s`.
+    /// Value of `{rate}`, requests per second: `20k/s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// The program is ended, and the run fails, if it takes longer.
+    /// Maximum time; after it the program is stopped and the run fails.
     #[serde(default = "within")]
     pub within: Time,
-    /// Numbers to be picked out of its output, by name.
+    /// Numbers to pick from its output, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, MetricPlace>,
 }
@@ -87,7 +87,7 @@ impl Traffic for Parameters {
         ));
         let day = Duration::from_hours(24);
         if self.within.0.is_zero() || self.within.0 > day {
-            let why = "choose more than nothing and at most 24h";
+            let why = "must be more than 0 and at most 24h";
             found.push(Contradiction::of(&["within"], why));
         }
         found

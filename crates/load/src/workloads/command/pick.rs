@@ -1,14 +1,14 @@
-//! One number out of a program's output, by a place that the author of a scenario names.
+//! One number from a program's output, at a place that the scenario names.
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::read::text;
 
-/// Memory that a regular expression may take when it is compiled: scenarios are read from people.
+/// Memory that a compiled regular expression may take: scenarios may come from others.
 const LARGEST: usize = 1 << 20;
 
-/// Where a number stands in a program's output.
+/// The place of a number in a program's output.
 #[derive(Clone, Debug)]
 pub enum Pick {
     /// At this JSON pointer (RFC 6901) of the output, which is one JSON document.
@@ -21,13 +21,13 @@ pub enum Pick {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PickError {
     /// Not a JSON pointer.
-    #[error("'{0}' is no JSON pointer; it begins with a slash: /summary/rate")]
+    #[error("'{0}' is not a JSON pointer; begin with a slash: /summary/rate")]
     NotAPointer(String),
     /// Not a regular expression.
     #[error("not a regular expression: {0}")]
     NotAPattern(String),
     /// It has no group.
-    #[error("'{0}' marks no number; put it in brackets: 'done in ([0-9.]+) s'")]
+    #[error("'{0}' has no group; put the number in parentheses: 'done in ([0-9.]+) s'")]
     NoGroup(String),
 }
 
@@ -60,14 +60,14 @@ impl Pick {
                     .pointer(pointer)
                     .ok_or_else(|| format!("the document has nothing at {pointer}"))?;
                 let number = value.as_f64().or_else(|| text::number(value.as_str()?));
-                number.ok_or_else(|| format!("at {pointer} is no number, but {value}"))
+                number.ok_or_else(|| format!("not a number at {pointer}: {value}"))
             }
             Self::Pattern(regex) => {
                 let last = regex.captures_iter(output).last();
                 let found = last.ok_or_else(|| format!("nothing matches '{regex}'"))?;
                 let group = found.name("value").or_else(|| found.get(1));
                 let found = group.map_or("", |group| group.as_str());
-                text::number(found).ok_or_else(|| format!("'{found}' is no number"))
+                text::number(found).ok_or_else(|| format!("'{found}' is not a number"))
             }
         }
     }
@@ -86,7 +86,7 @@ mod tests {
         for (text, why) in [
             ("rate 12", "not one JSON document"),
             ("{}", "nothing at /summary/rate"),
-            (r#"{"summary":{"rate":true}}"#, "is no number"),
+            (r#"{"summary":{"rate":true}}"#, "not a number"),
         ] {
             let error = number(text).unwrap_err();
             assert!(error.contains(why), "{error}");
@@ -101,7 +101,7 @@ mod tests {
         assert!(pick.number("nothing").unwrap_err().contains("matches"));
         let named = Pick::pattern(r"(a|b) (?<value>\S+)").unwrap();
         assert_eq!(named.number("b 7"), Ok(7.0));
-        assert!(named.number("b x").unwrap_err().contains("no number"));
+        assert!(named.number("b x").unwrap_err().contains("not a number"));
         assert_eq!(
             Pick::pattern("a+").unwrap_err(),
             PickError::NoGroup("a+".to_owned())

@@ -1,7 +1,7 @@
 //! One generator thread: the loop that sends, waits, reads and counts.
 //!
 //! The clock is read once after each batch of replies and once before each batch of requests; all datagrams
-//! of a batch share the reading. So a latency is told too long by at most the time that the kernel takes
+//! of a batch share the reading. So a latency is overstated by at most the time that the kernel takes
 //! for one batch (about 1 us per datagram), and never too short. Nothing here allocates per transaction;
 //! once a second a thread hands a finished [`Part`] to the coordinator.
 
@@ -36,7 +36,7 @@ pub(crate) struct Origins {
 }
 
 struct Socket {
-    /// Tells its requests from those of other sockets and other runs.
+    /// Distinguishes its requests from those of other sockets and other runs.
     id: u64,
     slots: Slots,
     /// A reply of this round made room.
@@ -393,7 +393,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Sends what the schedule says is due, as far as slots are free. Tells whether anything left.
+    /// Sends what the schedule says is due, as far as slots are free. Returns whether anything left.
     fn send_due(&mut self, start: u64) -> bool {
         let mut now = start;
         let mut progressed = false;

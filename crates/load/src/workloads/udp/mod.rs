@@ -40,13 +40,14 @@ use crate::parameters::{Contradiction, Length, Load, Probe, refused};
 pub(super) const WORKLOAD: super::Workload = super::Workload {
     id: "udp",
     by_hand: true,
-    summary: "Many small requests, each a datagram, each with one datagram as its reply.",
+    summary: "Many small requests, each a datagram with one datagram as its reply.",
     doc: "\
-- **who**: `threads` x `sockets` connected sockets, so as many flows, ask one server. With `af_xdp` the same flows leave and come by the queues of a device.
-- **messages**: numbered datagrams that an echo sends back (`size`), DNS queries of a file (`dns`), or the same bytes each time (`payload`).
-- **when**: closed, with `depth` requests under way per socket, or open, at a constant or changing rate that does not wait for the server.
+- **who**: `threads` x `sockets` connected sockets, so as many flows, send to one server. With `af_xdp` the same flows use the queues of a device.
+- **messages**: numbered datagrams that an echo sends back (`size`), DNS queries from a file (`dns`), or the same bytes each time (`payload`).
+- **when**: closed, with `depth` outstanding requests per socket, or open, at a constant or changing rate that does not wait for the server.
 - **until**: a time or a count; then it waits for the last replies, for one `timeout` at most.
-- **told**: rate, latency from the intended and from the real start, losses, late and second replies, CPU per transaction, and whether the generator spoiled the numbers.
+- **reported**: rate, latency from the intended and from the actual start, losses, late and duplicate replies, CPU per transaction, and \
+    whether the generator spoiled the numbers.
 
 In a scenario: `[workload]` with `kind = \"udp\"`. By hand: `rungwise load udp TARGET`.",
     metrics: &["rate", "loss", "errors", "p50", "p99", "p99.9", "max"],
@@ -63,14 +64,14 @@ pub const LARGEST_PAYLOAD: usize = 65_507;
 pub const LARGEST_BURST: u16 = 64;
 /// Most outstanding requests per socket: a ticket keeps 16 bits for its slot.
 pub const LARGEST_DEPTH: usize = 1 << 16;
-/// Most outstanding queries per socket: of the 16 bits of a DNS id, 4 tell an old reply from a new one.
+/// Most outstanding queries per socket: of the 16 bits of a DNS id, 4 distinguish an old reply from a new one.
 pub const LARGEST_DNS_DEPTH: usize = 1 << 12;
 /// Ports of an address; 0 is none.
 const PORTS: usize = 65_535;
 /// Most datagrams per system call (the kernel's own limit, `UIO_MAXIOV`).
 pub const LARGEST_BATCH: usize = 1024;
 
-/// Who is asked what, how often, by whom.
+/// Target, requests, schedule and threads.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// The server.
@@ -92,7 +93,7 @@ pub struct Workload {
     /// Most datagrams per system call.
     pub batch: usize,
     /// Datagrams of one flow that leave as one `UDP_SEGMENT` burst; replies are taken joined (`UDP_GRO`).
-    /// Helps, and is true to life, only where one peer really sends several datagrams at once.
+    /// Helps, and is realistic, only where one peer really sends several datagrams at once.
     pub burst: Option<u16>,
     /// A request without a reply is given up after this, counted from its send.
     pub timeout: Duration,
@@ -114,7 +115,7 @@ pub fn run(workload: &Workload, hooks: &Hooks) -> Result<Completed, Error> {
     engine::run(workload, hooks, &mut |_| {})
 }
 
-/// Like [`run`], and tells each second of the window soon after it has passed.
+/// Like [`run`], and reports each second of the window soon after it has passed.
 pub fn run_watched(
     workload: &Workload,
     hooks: &Hooks,
@@ -124,7 +125,7 @@ pub fn run_watched(
 }
 
 impl Workload {
-    /// Refuses what cannot be driven as asked.
+    /// Refuses contradictory parameters.
     pub fn check(&self) -> Result<(), Error> {
         refused(self.target, self.contradictions())
     }
@@ -169,7 +170,7 @@ impl Workload {
         let ports = self.threads * self.sockets;
         (ports > PORTS).then(|| {
             format!(
-                "{} threads x {} sockets are {ports} source ports, and an address has {PORTS}; use fewer sockets",
+                "{} threads x {} sockets need {ports} source ports, but an address has {PORTS}; use fewer sockets",
                 self.threads, self.sockets
             )
         })
@@ -181,7 +182,7 @@ impl Workload {
             Payload::Sequenced { size } if !(HEADER..=LARGEST_PAYLOAD).contains(size) => wrong(
                 &["size"],
                 format!(
-                    "the size is {size} bytes; numbered requests have {HEADER} to {LARGEST_PAYLOAD}"
+                    "the size is {size} bytes; numbered requests need {HEADER} to {LARGEST_PAYLOAD}"
                 ),
             ),
             Payload::Opaque(bytes) if bytes.len() > LARGEST_PAYLOAD => wrong(
@@ -200,7 +201,7 @@ impl Workload {
                 ),
             ),
             Payload::Dns(queries) if queries.is_empty() => {
-                wrong(&["dns"], "there is no query to ask".to_owned())
+                wrong(&["dns"], "there is no query to send".to_owned())
             }
             Payload::Dns(_) if self.depth > LARGEST_DNS_DEPTH => wrong(
                 &["depth"],
@@ -252,18 +253,15 @@ impl Workload {
             IpAddr::V6(ip) => ip.is_multicast(),
         };
         if self.burst.is_some() {
-            Some(
-                "AF_XDP sends frame by frame, and a burst is the work of a socket; choose one"
-                    .to_owned(),
-            )
+            Some("AF_XDP sends single frames, and bursts need a socket; choose one".to_owned())
         } else if ports > af_xdp::LARGEST_RUN {
             Some(format!(
-                "AF_XDP needs source ports side by side, and threads x sockets is {ports}; use at most {}",
+                "AF_XDP needs contiguous source ports, and threads x sockets is {ports}; use at most {}",
                 af_xdp::LARGEST_RUN
             ))
         } else {
             group.then(|| {
-                "a group has no Ethernet address to ask for; load without AF_XDP".to_owned()
+                "a multicast or broadcast target has no neighbour to resolve; load without AF_XDP".to_owned()
             })
         }
     }
@@ -271,7 +269,7 @@ impl Workload {
     fn wrong_source(&self) -> Option<String> {
         let source = self.source?;
         (source.is_ipv4() != self.target.is_ipv4()).then(|| {
-            format!("the source {source} is of another address family; use one of the target's")
+            format!("the source {source} has another address family than the target; use an address of the same family")
         })
     }
 }
@@ -414,7 +412,7 @@ impl Kind for Workload {
     }
 }
 
-/// How the datagrams travelled.
+/// The path of the datagrams.
 fn transport(at: &XdpDevice, ground: &Ground, origins: &[Origins]) -> Transport {
     let by_queue: u64 = origins.iter().map(|thread| thread.by_queue).sum();
     let by_socket: u64 = origins.iter().map(|thread| thread.by_socket).sum();

@@ -13,11 +13,11 @@ use crate::engine::Arrival;
 use crate::parameters::{Contradiction, Driven, Length, Load, Schedule, Site, Traffic};
 use crate::values::{Size, XdpPlace};
 
-/// Bytes of a request where nothing else is said.
+/// Default size of a request.
 const SIZE: Size = Size(100);
 /// Outstanding requests per socket in a closed loop.
 const CLOSED_DEPTH: u32 = 16;
-/// And in an open loop, where a slot too few would hold back the schedule.
+/// The same in an open loop, where one slot too few would delay the schedule.
 const OPEN_DEPTH: u32 = 1024;
 
 /// UDP requests with one reply each.
@@ -26,15 +26,15 @@ const OPEN_DEPTH: u32 = 1024;
 pub struct Parameters {
     /// The server: `ADDRESS:PORT` or `NAME:PORT`; in a scenario an address, or `{server}:9000`.
     pub target: String,
-    /// Size of a request that the server sends back as it came; 16 bytes of it are its number [default: 100B].
+    /// Size of a request that the server echoes; 16 bytes of it identify the request [default: 100B].
     #[arg(long, value_name = "SIZE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
-    /// Send the bytes of a file, or `hex:00ff`, and take whatever comes back. Replaces `size`.
+    /// Send the bytes of a file, or `hex:00ff`, and accept any reply. Replaces `size`.
     #[arg(long, value_name = "FILE|hex:BYTES")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<String>,
-    /// Send the DNS queries of a file, repeatedly: a name and a type a line, as dnsperf reads it. Replaces `size`.
+    /// Send the DNS queries of a file, repeatedly: one name and type per line, as for dnsperf. Replaces `size`.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns: Option<String>,
@@ -46,7 +46,7 @@ pub struct Parameters {
     #[arg(long, value_name = "N")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// When requests are sent, by whom, and how long each is waited for.
+    /// When requests are sent, by how many threads, and the timeout.
     #[command(flatten)]
     #[serde(flatten)]
     pub schedule: Schedule,
@@ -54,12 +54,12 @@ pub struct Parameters {
     #[arg(long, value_name = "N", default_value_t = batch())]
     #[serde(default = "batch")]
     pub batch: u32,
-    /// Send bursts of N datagrams of one flow as one (`UDP_SEGMENT`); realistic only if single peers send such bursts.
+    /// Send N datagrams of one flow as one burst (`UDP_SEGMENT`); realistic only if single peers send such bursts.
     #[arg(long, value_name = "N")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
-    /// Send and receive by the queues of a device (`AF_XDP`), past the network stack, instead of by sockets: `DEVICE`, or
-    /// `DEVICE:native` where the driver can, as on veth; in a scenario also `generic` or `native` on the generator's own device.
+    /// Send and receive through the queues of a device (`AF_XDP`), bypassing the network stack and its sockets: `DEVICE`, or
+    /// `DEVICE:native` if the driver supports it, as on veth; in a scenario also `generic` or `native` on the generator's own device.
     /// Needs a queue per thread, and root or `CAP_BPF`, `CAP_NET_ADMIN` and `CAP_NET_RAW`. Not with bursts.
     #[arg(long, value_name = "DEVICE[:native]")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,7 +160,7 @@ impl Traffic for Parameters {
             } else {
                 &["payload"]
             };
-            let why = format!("'{second}' has its own sizes and content; take '{first}' out");
+            let why = format!("'{second}' has its own sizes and content; remove '{first}'");
             found.push(Contradiction::of(keys, why));
         }
         // What a file contains is not known yet.
@@ -210,8 +210,7 @@ impl Driven for Parameters {
             (XdpPlace::Device(device), _) => Ok(device.clone()),
             (XdpPlace::Own(_), Some(own)) => Ok(place.on(own)),
             (XdpPlace::Own(_), None) => Err(site.wrong(
-                "the generator has no device of its own here for AF_XDP; use namespaces, name the topology's device or one \
-                 in af_xdp, or take af_xdp out",
+                "the generator has no device of its own here for AF_XDP; use namespaces, name a device in topology or af_xdp, or remove af_xdp",
             )),
         }
         };

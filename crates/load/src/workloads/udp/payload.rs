@@ -1,7 +1,7 @@
 //! What is sent, and how a reply shows to which request it belongs.
 //!
 //! Sequenced payloads carry 16 bytes of header, little endian: an id of the run and the socket, then the
-//! ticket. So a reply that a server sends to the wrong one of our sockets does not pass for the right one. The
+//! ticket. So a reply that a server sends to the wrong one of our sockets is not mistaken for the right one. The
 //! rest is a pattern that an echo must return unchanged. DNS carries its ticket in the 16-bit id. An opaque
 //! payload carries none, so a socket has one request at a time.
 
@@ -18,13 +18,13 @@ pub enum Payload {
         /// UDP payload, bytes.
         size: usize,
     },
-    /// The same bytes each time; whatever comes back is the reply. One request is outstanding per socket.
+    /// The same bytes each time; any datagram that comes back is the reply. One request is outstanding per socket.
     Opaque(Vec<u8>),
     /// Queries in this order, again from the start when all were asked.
     Dns(Vec<Query>),
 }
 
-/// What a datagram turned out to be.
+/// What a datagram is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// A good reply; DNS adds its response code and whether it was cut.

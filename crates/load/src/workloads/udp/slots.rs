@@ -2,10 +2,10 @@
 //!
 //! A request occupies a slot; its ticket is `generation * slots + slot`, with the slot count rounded up to
 //! a power of two, so a reply finds its slot without a search. The generation grows with each use of the
-//! slot. Each slot remembers of its last 64 generations which were given up, so a reply after its timeout
-//! is told from a second reply. DNS leaves 16 bits for a ticket; there generations wrap.
+//! slot. Each slot remembers of its last 64 generations which were given up, so a reply after its timeout is distinguished from a
+//! duplicate. DNS leaves 16 bits for a ticket; there generations wrap.
 
-/// Which fate a reply's ticket has.
+/// The state of a reply's ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// The request waits for it.
@@ -27,7 +27,7 @@ pub(super) struct Slot {
     pub(super) sent: u64,
     /// How often this place was used.
     generation: u64,
-    /// Bit `n`: the use `n` generations ago was given up and not heard of since.
+    /// Bit `n`: the use `n` generations ago was given up, without a reply since.
     given_up: u64,
     /// What was asked: index of the DNS query.
     pub(super) tag: u32,
@@ -76,7 +76,7 @@ impl Slots {
         Some(((slot.generation << self.slot_bits) | u64::from(at)) & self.ticket_mask)
     }
 
-    /// Whose reply carries `ticket`. A late reply is told once; after that its ticket is a duplicate.
+    /// Whose reply carries `ticket`. A late reply is reported once; after that its ticket is a duplicate.
     #[inline]
     pub(super) fn fate(&mut self, ticket: u64) -> Fate {
         let at = (ticket & !(u64::MAX << self.slot_bits)) as usize;
@@ -102,7 +102,7 @@ impl Slots {
         Fate::Late
     }
 
-    /// The most recent fate of slot 0, for payloads that carry no ticket and have one slot.
+    /// The latest state of slot 0, for payloads that carry no ticket and have one slot.
     pub(super) fn only_fate(&mut self) -> Fate {
         let ticket = (self.all[0].generation << self.slot_bits) & self.ticket_mask;
         self.fate(ticket)
@@ -128,7 +128,7 @@ impl Slots {
         }
     }
 
-    /// Gives up every request sent at or before `sent_by`, and tells each.
+    /// Gives up every request sent at or before `sent_by`, and reports each.
     pub(super) fn give_up(&mut self, sent_by: u64, mut each: impl FnMut(&Slot)) {
         for (at, slot) in self.all.iter_mut().enumerate() {
             if slot.open && slot.sent <= sent_by {

@@ -223,7 +223,7 @@ fn with_sockaddr(
     }
 }
 
-/// The sockets of one thread, waited for together; edge-triggered, so a socket is told once per arrival.
+/// The sockets of one thread, waited for together; edge-triggered, so a socket is reported once per arrival.
 #[derive(Debug)]
 pub(super) struct Epoll {
     fd: OwnedFd,
@@ -255,7 +255,7 @@ impl Epoll {
         Ok(this)
     }
 
-    /// Tells `socket` again if it still has something to read.
+    /// Reports `socket` again if it still has something to read.
     pub(super) fn rearm(&self, socket: RawFd, index: usize) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, socket, index)
     }

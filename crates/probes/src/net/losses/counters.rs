@@ -1,4 +1,4 @@
-//! Every counter of `/proc/net/{snmp,netstat,snmp6}` and `/proc/net/stat`: which of them stand for something lost or failed.
+//! Every counter of `/proc/net/{snmp,netstat,snmp6}` and `/proc/net/stat`: which of them count losses or failures.
 //!
 //! A counter is either in [`LOSSES`] or in [`ORDINARY`]; a test holds both against the kernel that it runs on, so that a new
 //! kernel's counter is not overlooked. Meanings: `Documentation/networking/snmp_counter.rst`, `include/uapi/linux/snmp.h` and the
@@ -15,7 +15,7 @@ pub struct Loss {
     pub name: &'static str,
     /// What it is a share of.
     pub of: Of,
-    /// What each count stands for, as a noun phrase in the plural.
+    /// What it counts, as a noun phrase in the plural.
     pub meaning: &'static str,
 }
 
@@ -30,8 +30,7 @@ macro_rules! losses {
     };
 }
 
-/// Counters of which each count is something lost, refused or failed. Those that are the sum of others here are left out
-/// (`Udp InErrors`), as are those that only say what followed.
+/// Counters of losses, refusals and failures. Excluded are sums of others here (`Udp InErrors`) and counters of mere consequences.
 pub static LOSSES: &[Loss] = losses! {
     Ip:
         InHdrErrors Packets "packets with a bad header",
@@ -40,7 +39,7 @@ pub static LOSSES: &[Loss] = losses! {
         InDiscards Packets "received packets discarded by IP",
         OutDiscards Packets "packets that IP could not send",
         OutNoRoutes Packets "packets to send without a route",
-        ReasmFails Packets "packets that could not be put together from fragments",
+        ReasmFails Packets "packets that could not be reassembled from fragments",
         FragFails Packets "packets that were too large and could not be fragmented",
     ;
     IpExt:
@@ -59,14 +58,14 @@ pub static LOSSES: &[Loss] = losses! {
         InDiscards Packets6 "received packets discarded by IP",
         OutDiscards Packets6 "packets that IP could not send",
         OutNoRoutes Packets6 "packets to send without a route",
-        ReasmFails Packets6 "packets that could not be put together from fragments",
+        ReasmFails Packets6 "packets that could not be reassembled from fragments",
         FragFails Packets6 "packets that were too large and could not be fragmented",
     ;
     Icmp:
         InErrors Messages "ICMP messages with an error",
         InCsumErrors Messages "ICMP messages with a wrong checksum",
-        InDestUnreachs Packets "messages that a destination cannot be reached",
-        InTimeExcds Packets "messages that a packet ran out of hops or fragments",
+        InDestUnreachs Packets "destination unreachable messages received",
+        InTimeExcds Packets "time exceeded messages received (TTL or reassembly)",
         OutErrors Messages "ICMP messages that could not be sent",
         OutRateLimitGlobal Messages "ICMP messages withheld by the rate limit",
         OutRateLimitHost Messages "ICMP messages withheld by the rate limit of one peer",
@@ -76,26 +75,26 @@ pub static LOSSES: &[Loss] = losses! {
         OutErrors Messages6 "ICMP messages that could not be sent",
         InCsumErrors Messages6 "ICMP messages with a wrong checksum",
         OutRateLimitHost Messages6 "ICMP messages withheld by the rate limit of one peer",
-        InDestUnreachs Packets6 "messages that a destination cannot be reached",
-        InPktTooBigs Packets6 "messages that a packet was too big for its path",
-        InTimeExcds Packets6 "messages that a packet ran out of hops or fragments",
+        InDestUnreachs Packets6 "destination unreachable messages received",
+        InPktTooBigs Packets6 "packet too big messages received",
+        InTimeExcds Packets6 "time exceeded messages received (TTL or reassembly)",
     ;
     Tcp:
         AttemptFails Opens "connections that failed to open",
         EstabResets Opens "connections that were reset",
-        RetransSegs Segments "segments sent again",
+        RetransSegs Segments "retransmitted segments",
         InErrs Segments "segments with an error",
         InCsumErrors Segments "segments with a wrong checksum",
     ;
     Udp:
-        NoPorts Datagrams "datagrams to a port that no socket has open",
+        NoPorts Datagrams "datagrams to a port without a socket",
         RcvbufErrors Datagrams "datagrams dropped at a full receive queue",
         SndbufErrors Datagrams "datagrams refused for a full send buffer",
         InCsumErrors Datagrams "datagrams with a wrong checksum",
         MemErrors Datagrams "datagrams dropped for lack of memory",
     ;
     Udp6:
-        NoPorts Datagrams6 "datagrams to a port that no socket has open",
+        NoPorts Datagrams6 "datagrams to a port without a socket",
         RcvbufErrors Datagrams6 "datagrams dropped at a full receive queue",
         SndbufErrors Datagrams6 "datagrams refused for a full send buffer",
         InCsumErrors Datagrams6 "datagrams with a wrong checksum",
@@ -114,8 +113,8 @@ pub static LOSSES: &[Loss] = losses! {
         MemErrors Packets6 "UDP-Lite datagrams dropped for lack of memory",
     ;
     TcpExt:
-        SyncookiesSent Opens "SYN cookies sent for lack of room in the SYN queue",
-        SyncookiesFailed Opens "SYN cookies that came back wrong",
+        SyncookiesSent Opens "SYN cookies sent because the SYN queue was full",
+        SyncookiesFailed Opens "invalid SYN cookies received",
         EmbryonicRsts Opens "half-open connections that were reset",
         PruneCalled Segments "receive queues pruned for lack of buffer",
         RcvPruned Segments "segments dropped from a pruned receive queue",
@@ -130,26 +129,26 @@ pub static LOSSES: &[Loss] = losses! {
         TSEcrRejected Segments "segments with an impossible timestamp echo",
         ListenOverflows Opens "connections dropped at a full accept queue",
         ListenDrops Opens "connections dropped by a listening socket",
-        TCPSACKReneging Segments "peers that took a selective acknowledgement back",
+        TCPSACKReneging Segments "peers that reneged on a selective acknowledgement",
         TCPLostRetransmit Segments "retransmissions that were lost again",
         TCPTimeouts Segments "retransmission timeouts",
-        TCPAbortOnData Opens "connections reset because data came after the close",
-        TCPAbortOnClose Opens "connections reset because unread data was left at the close",
+        TCPAbortOnData Opens "connections reset because data arrived after the close",
+        TCPAbortOnClose Opens "connections reset because they were closed with unread data",
         TCPAbortOnMemory Opens "connections reset for lack of memory",
         TCPAbortOnTimeout Opens "connections given up after too many retransmissions",
         TCPAbortFailed Opens "resets that could not be sent",
-        TCPMemoryPressures Segments "times TCP came under memory pressure",
+        TCPMemoryPressures Segments "times TCP entered memory pressure",
         TCPRcvCollapsed Segments "segments merged for lack of receive buffer",
-        TCPMD5NotFound Segments "segments without the MD5 signature that is required",
-        TCPMD5Unexpected Segments "segments with an MD5 signature that is not expected",
+        TCPMD5NotFound Segments "segments without the required MD5 signature",
+        TCPMD5Unexpected Segments "segments with an unexpected MD5 signature",
         TCPMD5Failure Segments "segments with a wrong MD5 signature",
         TCPBacklogDrop Segments "segments dropped at a full socket backlog",
         PFMemallocDrop Segments "segments dropped for lack of memory",
         TCPMinTTLDrop Segments "segments dropped for a low TTL",
         TCPDeferAcceptDrop Opens "acknowledgements dropped while TCP_DEFER_ACCEPT waits for data",
         IPReversePathFilter Packets "packets refused by the reverse path filter",
-        TCPTimeWaitOverflow Opens "sockets refused for too many in TIME_WAIT",
-        TCPReqQFullDoCookies Opens "connections answered with SYN cookies for a full SYN queue",
+        TCPTimeWaitOverflow Opens "sockets refused because of too many in TIME_WAIT",
+        TCPReqQFullDoCookies Opens "connections answered with SYN cookies because of a full SYN queue",
         TCPReqQFullDrop Opens "connections dropped at a full SYN queue",
         TCPRetransFail Segments "retransmissions that could not be sent",
         TCPOFODrop Segments "out-of-order segments dropped for lack of buffer",
@@ -157,23 +156,23 @@ pub static LOSSES: &[Loss] = losses! {
         TCPFastOpenPassiveFail Opens "Fast Open connections that were refused",
         TCPFastOpenListenOverflow Opens "Fast Open connections dropped at a full queue",
         TCPFastOpenBlackhole Opens "times Fast Open was switched off after a black hole",
-        TCPSynRetrans Opens "SYN and SYN-ACK sent again",
+        TCPSynRetrans Opens "retransmitted SYN and SYN-ACK",
         TCPToZeroWindowAdv Segments "windows closed for a full receive buffer",
         TCPWinProbe Segments "probes of a window that the peer closed",
         TCPMTUPFail Segments "probes of the path MTU that failed",
         TCPZeroWindowDrop Segments "segments dropped because the window was closed",
         TCPRcvQDrop Segments "segments dropped at a full receive queue",
         TCPWqueueTooBig Segments "writes refused for a full retransmission queue",
-        TCPMigrateReqFailure Opens "connections that could not move to another listener",
-        TCPSpuriousRtxHostQueues Segments "retransmissions of segments that had not left this host yet",
+        TCPMigrateReqFailure Opens "connections that could not migrate to another listener",
+        TCPSpuriousRtxHostQueues Segments "retransmissions of segments that were still queued on this host",
         TCPAOBad Segments "segments with a wrong TCP-AO signature",
         TCPAOKeyNotFound Segments "segments with an unknown TCP-AO key",
-        TCPAORequired Segments "segments without the TCP-AO signature that is required",
+        TCPAORequired Segments "segments without the required TCP-AO signature",
         TCPAODroppedIcmps Segments "ICMP messages dropped by TCP-AO",
     ;
     MPTcpExt:
         MPCapableSYNTXDrop Opens "Multipath TCP requests that a middlebox dropped",
-        MPTCPRetrans Segments "Multipath TCP segments sent again",
+        MPTCPRetrans Segments "retransmitted Multipath TCP segments",
         MPJoinNoTokenFound Opens "Multipath TCP joins to an unknown connection",
         MPJoinSynAckHMacFailure Opens "Multipath TCP joins with a wrong signature",
         MPJoinAckHMacFailure Opens "Multipath TCP joins with a wrong signature",
@@ -192,15 +191,15 @@ pub static LOSSES: &[Loss] = losses! {
     arp_cache:
         res_failed Lookups "IPv4 neighbours that did not answer",
         unresolved_discards Packets "packets dropped while a neighbour was looked up",
-        table_fulls Lookups "neighbours refused by a full ARP table",
+        table_fulls Lookups "neighbours refused because of a full ARP table",
     ;
     ndisc_cache:
         res_failed Lookups "IPv6 neighbours that did not answer",
         unresolved_discards Packets "packets dropped while a neighbour was looked up",
-        table_fulls Lookups "neighbours refused by a full neighbour table",
+        table_fulls Lookups "neighbours refused because of a full neighbour table",
     ;
     nf_conntrack:
-        insert_failed Packets "connections that could not be entered in the tracking table",
+        insert_failed Packets "connections that could not be inserted in the tracking table",
         drop Packets "packets dropped because the tracking table was full",
         early_drop Packets "tracked connections evicted to make room",
         icmp_error Packets "ICMP errors that connection tracking refused",
@@ -208,14 +207,14 @@ pub static LOSSES: &[Loss] = losses! {
     rt_cache:
         in_martian_dst Packets "packets with an impossible destination",
         in_martian_src Packets "packets with an impossible source",
-        gc_dst_overflow Packets "routes refused by a full route cache",
+        gc_dst_overflow Packets "routes refused because of a full route cache",
     ;
     synproxy:
-        cookie_invalid Opens "SYN proxy cookies that came back wrong",
+        cookie_invalid Opens "invalid SYN proxy cookies received",
     ;
 };
 
-/// Counters of which no count stands for a loss: traffic, settings, parts of a counter of [`LOSSES`], and what follows from one.
+/// Counters that count no loss: traffic, settings, parts of a counter of [`LOSSES`], and consequences of one.
 /// `Group:*` stands for all others of a group.
 pub static ORDINARY: &[(&str, &[&str])] = &[
     (

@@ -1,7 +1,7 @@
 //! Counters of losses and failures: each that grew, and what share of the traffic it was.
 //!
-//! Rules read the counters that they know a cause for. The others are read here, all of them, so that nothing that the
-//! kernel counts as lost goes unseen: a rule for what is left over (`unexplained-loss`) judges what no other rule explains.
+//! Rules read the counters whose cause they know. This probe reads all others, so that no loss counted by the kernel
+//! goes unnoticed: the rule `unexplained-loss` judges what no other rule explains.
 
 mod counters;
 
@@ -33,7 +33,7 @@ const TABLES: [&str; 5] = [
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "proc-net-losses",
-    summary: "every counter of packets, connections and look-ups that were lost or failed",
+    summary: "all counters of lost or failed packets, connections and look-ups",
     cost: Cost::Free,
     needs: &[],
     sources: &[
@@ -46,26 +46,26 @@ pub(crate) static PROBE: Probe = Probe {
     yields: &[&keys::LOSS_COUNTERS, &keys::LOSS_RATE, &keys::LOSS_SHARE],
     derive,
     doc: "\
-All counters of `/proc/net/snmp`, `netstat`, `snmp6` and `/proc/net/stat` that stand for something lost, refused or failed, \
-and the columns `errs` and `drop` of `/proc/net/dev`, of one network namespace. Only those that grew in the window have a \
-rate. The share is that of the traffic which passes the same place: packets, segments, connections opened, datagrams, \
-packets of the device. Counters that are the sum of others, or that only say what followed, are left out. \
-Sources: net/ipv4/proc.c, net/ipv6/proc.c, net/core/neighbour.c, net/core/net-procfs.c of Linux 6.18; \
+All counters of losses, refusals and failures in `/proc/net/snmp`, `netstat`, `snmp6` and `/proc/net/stat`, and the \
+columns `errs` and `drop` of `/proc/net/dev`, of one network namespace. Only those that grew in the window have a \
+rate. The share is relative to the traffic at the same place: packets, segments, opened connections, datagrams, \
+packets of the device. Counters that are sums of others, or that only count consequences, are excluded. Sources: \
+net/ipv4/proc.c, net/ipv6/proc.c, net/core/neighbour.c, net/core/net-procfs.c of Linux 6.18; \
 Documentation/networking/snmp_counter.rst.",
 };
 
-/// What a loss is a share of.
+/// The traffic that a loss is a share of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// IPv4 packets received and sent.
     Packets,
     /// IPv6 packets received and sent.
     Packets6,
-    /// TCP segments received and sent, those that were sent again included.
+    /// TCP segments received and sent, including retransmissions.
     Segments,
-    /// TCP connections that were opened from either side, or tried to.
+    /// TCP connections opened or attempted from either side.
     Opens,
-    /// UDP datagrams over IPv4, those that were lost included.
+    /// UDP datagrams over IPv4, including lost ones.
     Datagrams,
     /// UDP datagrams over IPv6.
     Datagrams6,
@@ -193,7 +193,7 @@ fn read<'a>(window: &Window<'a>) -> (BTreeMap<Name<'a>, Rate>, Option<Absence>) 
             sums.map(|(name, sum)| ((table, name), sum as f64))
                 .collect()
         };
-        // A table that is not there is of a module that is not loaded.
+        // A missing table belongs to a module that is not loaded.
         all.extend(
             window
                 .rates(&format!("/proc/net/stat/{table}"), sums)
@@ -221,7 +221,7 @@ const COLUMNS: [Column; 4] = [
     }),
 ];
 
-/// Adds what devices lost; how many counters were read.
+/// Adds the losses of devices; returns the number of counters read.
 fn devices(window: &Window<'_>, evidence: &mut Evidence) -> u32 {
     let mut counted = 0;
     for (name, meaning, column) in COLUMNS {

@@ -1,4 +1,4 @@
-//! Single connections: which are told, and what limits them.
+//! Single connections: which are reported, and what limits them.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -12,15 +12,14 @@ use crate::net::port::{self, MOST};
 use crate::net::rates;
 use crate::{Rate, Window, enter};
 
-/// Microseconds of busy time below which a share of it says nothing: the clock behind it ticks once a
-/// millisecond (`tcp_jiffies32`, 1 to 10 ms).
+/// Microseconds of busy time below which a share of it is meaningless: its clock ticks once a millisecond
+/// (`tcp_jiffies32`, 1 to 10 ms).
 const BUSY_ENOUGH_US: f64 = 10_000.0;
 
-/// Congestion window at the start of a connection (`TCP_INIT_CWND`), to which an idle time leads back.
+/// Congestion window at the start of a connection (`TCP_INIT_CWND`), restored after an idle period.
 const INITIAL_CWND: u32 = 10;
 
-/// Where to look for a connection among those of another look. The inode alone would do but for connections
-/// that no process has open any more, whose inode is 0.
+/// Key of a connection in another sample. The inode alone is not enough: it is 0 for connections that no process has open any more.
 type Place = (u64, u16, u16);
 
 fn place(socket: &TcpSocket) -> Place {
@@ -32,14 +31,14 @@ fn is_connection(socket: &TcpSocket) -> bool {
     open.contains(&socket.state)
 }
 
-/// A connection that is open at the last look, with what it did since the first.
+/// A connection that is open in the last full sample, with its activity since the first.
 struct Connection<'a> {
     last: &'a TcpSocket,
     /// Bytes acknowledged and received.
     moved: u64,
     /// Microseconds in which it was limited.
     limited: u64,
-    /// Bytes that wait in its queues.
+    /// Bytes in its queues.
     queued: u64,
 }
 
@@ -48,7 +47,7 @@ impl<'a> Connection<'a> {
         let grown = |of: fn(&TcpInfo) -> Option<u64>| {
             let end = last.info.as_ref().and_then(of).unwrap_or(0);
             let begin = first.and_then(|socket| socket.info.as_ref().and_then(of));
-            // Without a first look nothing is known of what it did in this window.
+            // Without a first sample its activity in this window is unknown.
             begin.map_or(0, |begin| end.saturating_sub(begin))
         };
         Self {
@@ -59,14 +58,14 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Something moved on it, held it back or waits in it. Of a single look only what waits is known. Otherwise nobody
-    /// asks for its process, and looking for one costs.
+    /// It moved data, was limited or has data in a queue. With a single sample only queued data is known. Otherwise its
+    /// process is not needed, and the lookup is expensive.
     fn carries(&self) -> bool {
         self.moved > 0 || self.limited > 0 || self.queued > 0
     }
 }
 
-/// All connections that are open at the last look.
+/// All connections that are open in the last full sample.
 fn connections<'a>(looks: &[Look<'a>]) -> Vec<Connection<'a>> {
     let [(_, first), .., (_, last)] = looks else {
         let alone = looks.first().map_or(&[][..], |(_, alone)| alone);
@@ -80,15 +79,15 @@ fn connections<'a>(looks: &[Look<'a>]) -> Vec<Connection<'a>> {
         .collect()
 }
 
-/// Connections of an earlier look, to find those of a later one among.
+/// Connections of an earlier sample, to look up those of a later one.
 ///
-/// The kernel lists them in the order of its table, so both looks have most of them in the same order, and the next one
-/// sought is nearly always the next one here.
+/// The kernel lists them in the order of its table, so both samples have most of them in the same order, and the next
+/// one needed is nearly always the next one here.
 struct Before<'a> {
     sockets: &'a [TcpSocket],
-    /// What was not found up to now.
+    /// Those not found so far.
     rest: &'a [TcpSocket],
-    /// All of them, once one was sought that is not near.
+    /// All of them, once one was needed that is not near.
     places: Option<HashMap<Place, &'a TcpSocket>>,
 }
 
@@ -124,8 +123,8 @@ impl<'a> Before<'a> {
     }
 }
 
-/// Connections of the first look that have something in a queue, those with most first, at most as many as are told:
-/// with an empty queue at one look none piles up.
+/// Connections of the first full sample with data in a queue, fullest first, at most as many as are reported: a queue
+/// that is empty in one sample does not pile up.
 pub(super) fn queued(first: &[TcpSocket]) -> Vec<TcpSocket> {
     let open = first.iter().filter(|socket| is_connection(socket));
     let open: Vec<_> = open.map(|socket| Connection::of(None, socket)).collect();
@@ -136,7 +135,7 @@ pub(super) fn queued(first: &[TcpSocket]) -> Vec<TcpSocket> {
         .collect()
 }
 
-/// Inodes of the connections that are told and whose process is sought.
+/// Inodes of the reported connections whose process is looked up.
 pub(super) fn sought(looks: &[Look<'_>]) -> Vec<u64> {
     let connections = connections(looks);
     choose(&connections)
@@ -193,11 +192,11 @@ pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Eviden
             && !connections[at].carries()
         {
             let nothing = if looks.len() < 2 {
-                "nothing waited in its queues"
+                "its queues were empty"
             } else {
                 "it carried nothing in the window"
             };
-            let why = format!("{nothing}, so its process was not looked for");
+            let why = format!("{nothing}, so its process was not looked up");
             told.absent(&keys::TCP_PROCESS, why);
             continue;
         }
@@ -211,7 +210,7 @@ pub(super) fn add(window: &Window<'_>, looks: &[Look<'_>], evidence: &mut Eviden
     }
 }
 
-/// Indexes of the connections that are told, at most [`MOST`]: the largest by each measure in turn, then others.
+/// Indexes of the reported connections, at most [`MOST`]: the largest by each measure in turn, then others.
 fn choose(connections: &[Connection<'_>]) -> Vec<usize> {
     let measures: [fn(&Connection<'_>) -> u64; 3] = [
         |connection| connection.moved,
@@ -258,7 +257,7 @@ fn top(
     indexes
 }
 
-/// The course of a connection over the looks at which it was there.
+/// The course of a connection over the full samples that contain it.
 type Course<'a> = Vec<(f64, &'a TcpSocket)>;
 
 /// The courses of the chosen connections, in their order.
@@ -312,7 +311,7 @@ impl Parallel {
         parallel
     }
 
-    /// How many there are like this one, and the server's port.
+    /// Number of parallel connections, and the server's port.
     fn of(&self, socket: &TcpSocket) -> (u32, u16) {
         let key = self.key(socket);
         (self.count.get(&key).copied().unwrap_or(1), key.2)
@@ -328,7 +327,7 @@ impl Parallel {
     }
 }
 
-/// Different remote ends, and how large the largest connection is.
+/// Distinct remote ends, and the size of the largest connection.
 fn flows(window: &Window<'_>, connections: &[Connection<'_>], evidence: &mut Evidence) {
     let abroad = |end: &Endpoint| !end.address.is_loopback();
     let open = connections
@@ -376,7 +375,7 @@ fn flows(window: &Window<'_>, connections: &[Connection<'_>], evidence: &mut Evi
     }
 }
 
-/// One connection, being told.
+/// One connection while its keys are added.
 struct Told<'t, 'a> {
     evidence: &'t mut Evidence,
     subject: &'t Subject,
@@ -408,7 +407,7 @@ impl Told<'_, '_> {
         socket
     }
 
-    /// Both queues, and what they fill of their buffers.
+    /// Both queues, and their share of the buffers.
     fn queues(&mut self) {
         self.queue(&keys::TCP_RECVQ, "Recv-Q", |socket| {
             Some(f64::from(socket.rqueue))
@@ -458,7 +457,7 @@ impl Told<'_, '_> {
         self.series(key, rates::median(&series), series, line);
     }
 
-    /// What a counter of `tcp_info` did; `None` if a look does not tell it.
+    /// The rate of a counter of `tcp_info`; `None` if a sample lacks it.
     fn rate(&self, of: fn(&TcpInfo) -> Option<u64>) -> Option<Rate> {
         let course: Option<Vec<(f64, u64)>> = self
             .course
@@ -468,7 +467,7 @@ impl Told<'_, '_> {
         rates::of_course(&course?)
     }
 
-    /// Bytes both ways, and those sent again.
+    /// Bytes both ways, and retransmitted bytes.
     fn counters(&mut self) {
         let acked = self.rate(|info| info.bytes_acked);
         let received = self.rate(|info| info.bytes_received);
@@ -520,7 +519,7 @@ impl Told<'_, '_> {
             };
             if busy.delta < BUSY_ENOUGH_US {
                 let why = format!(
-                    "it had data to send for {:.1} ms of the window only",
+                    "it had data to send for {:.1} ms of the window, too little for a share",
                     busy.delta / 1e3
                 );
                 self.absent(key, why);
@@ -550,7 +549,7 @@ impl Told<'_, '_> {
                 &keys::TCP_SND_WND,
                 &keys::TCP_IDLE_RESTARTS,
             ] {
-                self.absent(key, "the kernel gave no tcp_info of this socket");
+                self.absent(key, "the kernel reported no tcp_info for this socket");
             }
             return;
         };
@@ -565,7 +564,7 @@ impl Told<'_, '_> {
         if info.rtt > 0 {
             self.number(&keys::TCP_RTT, f64::from(info.rtt) / 1e6, line.clone());
         } else {
-            self.absent(&keys::TCP_RTT, "no round trip was measured yet");
+            self.absent(&keys::TCP_RTT, "no round-trip time has been measured yet");
         }
         self.number(&keys::TCP_CWND, f64::from(info.snd_cwnd), line.clone());
         let wnd = info.snd_wnd.map_or(-1.0, f64::from);
@@ -576,7 +575,7 @@ impl Told<'_, '_> {
             .filter_map(|(_, socket)| socket.info)
             .map(|info| f64::from(u8::from(info.snd_cwnd > 0 && info.unacked >= info.snd_cwnd)))
             .collect();
-        // Half of the looks or more: one of them is a burst.
+        // Half of the samples or more: one of them is a burst.
         let used_up = f64::from(u8::from(rates::median(&full) >= 0.5));
         self.series(&keys::TCP_CWND_FULL, used_up, full, line);
         self.restarts(bbr);
@@ -594,7 +593,7 @@ impl Told<'_, '_> {
             _ => 0.0,
         };
         if bbr {
-            return self.absent(key, "BBR takes no notice of tcp_slow_start_after_idle");
+            return self.absent(key, "BBR ignores tcp_slow_start_after_idle");
         }
         if seconds <= 0.0 {
             return self.absent(key, ONE_LOOK);
@@ -618,7 +617,7 @@ impl Told<'_, '_> {
     }
 }
 
-const ONE_LOOK: &str = "it was in one sample only, and a rate needs both ends of its window";
+const ONE_LOOK: &str = "it was in one sample only, and a rate needs two";
 const UNTOLD: &str = "it was in one sample only, or this kernel's tcp_info is too short";
 
 fn share_of(part: u32, whole: u32) -> Option<f64> {

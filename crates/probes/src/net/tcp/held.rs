@@ -1,8 +1,9 @@
 //! Connections whose last small segment waits for an acknowledgement: Nagle's algorithm against a delayed acknowledgement.
 //!
-//! Less than one segment is written and not sent, something sent is not acknowledged, and both windows have room: nothing but
-//! `tcp_nagle_check` holds it back. Where the peer acknowledges at once, that is over in a round trip; seen at nearly every
-//! look, it is where the connection spends its time. Source: `tcp_nagle_test` in `net/ipv4/tcp_output.c` (Linux 6.18).
+//! Less than one segment is written and not sent, something sent is not acknowledged, and both windows have room:
+//! nothing but `tcp_nagle_check` holds it back. Where the peer acknowledges at once, that is over in a round trip; if
+//! nearly every sample shows it, the connection spends its time there. Source: `tcp_nagle_test` in
+//! `net/ipv4/tcp_output.c` (Linux 6.18).
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use rungwise_model::keys;
 
 use super::{Look, SOURCE, state};
 
-/// Looks at which it must be so, of at least as many and one more.
+/// Samples that must show it, of at least one more.
 const LOOKS: usize = 3;
 
 pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
@@ -34,7 +35,7 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
         format!("{}>{}", socket.local, socket.remote)
     });
     let line = format!(
-        "{} connections with a part of a segment that is held back",
+        "{} connections with a partial segment held back",
         held.len()
     );
     let origin = Origin::new(SOURCE, line);

@@ -1,4 +1,4 @@
-//! Accept queues: how many connections wait at each listening address, and how many may.
+//! Accept queues: waiting connections at each listening address, and the limit.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::net::port::{self, MOST};
 use crate::net::rates;
 use crate::{Rate, enter};
 
-/// One address. With `SO_REUSEPORT` it has several sockets, each with a queue of its own: the fullest counts.
+/// One address. With `SO_REUSEPORT` it has several sockets, each with its own queue: the fullest counts.
 struct Listener<'a> {
-    /// The socket with the fullest queue, and its time, over all looks.
+    /// The socket with the fullest queue over all samples, and its time.
     fullest: &'a TcpSocket,
-    /// Waiting in the fullest queue at each look.
+    /// Connections in the fullest queue in each sample.
     course: Vec<f64>,
-    /// Dropped at each socket, by inode, with the times of the looks.
+    /// Drops at each socket, by inode, with the times of the samples.
     dropped: BTreeMap<u64, Vec<(f64, u32)>>,
 }
 
 impl Listener<'_> {
-    /// Dropped per second at all sockets that were there at two looks or more.
+    /// Drops per second at all sockets that exist in at least two samples.
     fn rates(&self) -> Vec<Rate> {
         let courses = self.dropped.values();
         courses
@@ -38,7 +38,7 @@ impl Listener<'_> {
         let key = &keys::TCP_LISTEN_SOCKET_DROPS;
         let rates = self.rates();
         if rates.is_empty() {
-            let why = "it was in one sample only, or the kernel reports no drops of it";
+            let why = "it was in one sample only, or the kernel reports no drops for it";
             let origin = Origin::new(SOURCE, "");
             let why = Absence::because(why);
             return enter::absent(evidence, key, subject.clone(), why, origin);
@@ -111,7 +111,7 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
     }
 }
 
-/// How full the queue is; the kernel lets in one more than the length says (`sk_acceptq_is_full`).
+/// How full the queue is; the kernel admits one more than its length (`sk_acceptq_is_full`).
 fn filled(socket: &TcpSocket) -> f64 {
     f64::from(socket.rqueue) / (f64::from(socket.wqueue) + 1.0)
 }

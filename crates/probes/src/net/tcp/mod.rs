@@ -1,8 +1,8 @@
-//! TCP sockets, as `sock_diag` tells them (`ss -tinm`): listeners, connections, ports in use.
+//! TCP sockets, from `sock_diag` (`ss -tinm`): listeners, connections, ports in use.
 //!
 //! There may be 100,000 sockets, so each pass over them does a fixed amount of work per socket, and keys of single
-//! connections are yielded for the most interesting ones only. A connection is the same at two looks if both
-//! ends and the inode are. Sources: `net/ipv4/inet_diag.c`, net/ipv4/tcp.c `tcp_get_info` (Linux 6.18).
+//! connections are yielded for the most interesting ones only. A connection is the same in two samples if both ends and
+//! the inode are. Sources: `net/ipv4/inet_diag.c`, net/ipv4/tcp.c `tcp_get_info` (Linux 6.18).
 
 mod connections;
 mod held;
@@ -23,8 +23,8 @@ const SOURCE: &str = "sock_diag (ss -tinm)";
 const CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// Sockets from which on not all are listed between the two ends of the window: to list one costs 2 us, and what is
-/// asked of all of them is what they did in the window as a whole.
+/// Number of sockets from which on not all are listed between the two ends of the window: listing one costs 2 us, and
+/// their totals need only both ends.
 const MANY: usize = 1000;
 
 /// States of `include/net/tcp_states.h`.
@@ -40,7 +40,7 @@ mod state {
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "tcp-sockets",
-    summary: "what limits each connection, queues that pile up, listeners, ports in use",
+    summary: "what limits each connection, growing queues, listeners, ports in use",
     cost: Cost::Cheap,
     needs: &[Need::Root],
     sources: &[
@@ -90,30 +90,26 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-Of connections, at most 50 are told: by turns the one that moved most bytes, the one that was limited longest by \
-the peer's window or its own send buffer, and the one with the fullest queues; the rest by address. Of listeners \
-the 50 with the longest queues. Counts are of all sockets. \
-\n\n\
+At most 50 connections are reported: in turn the one that moved most bytes, the one limited longest by the peer's \
+window or its own send buffer, and the one with the fullest queues; the rest by address. Of listeners the 50 with the \
+longest queues. Counts are of all sockets. \n\n\
 rwnd_limited is the share of the time with data to send (busy_time) in which the peer's window was closed; it is \
-absent where a connection was busy for less than 10 ms of the window. sndbuf_limited misses a send buffer that \
-is far too small: with SO_SNDBUF 4608 it stayed 0 % at 2 MB/s (Linux 6.18), so look at the send queue beside \
-it. Queues are the median of the samples: one full look of four is a burst. On a host with more than 1000 sockets, those in TIME_WAIT left out, all \
-are listed at both ends of the window only; between them listeners, and the connections with something in a queue at \
-its begin. Both ends of a connection within the \
-host are sockets of their own. tcp.parallel counts connections between the same two addresses to the same port \
-of the server, which is the side that listens, else the side with the lower port. Restarts after idle are seen \
-only when a look lies before and another behind one, so their rate is a lower bound; BBR ignores that switch \
-and lowers its window for reasons of its own, so with BBR they are absent. \
-\n\n\
-Flows are remote ends of connections and of connected UDP sockets, loopback left out; clients of an unconnected \
-UDP socket cannot be counted. Ports in use include TIME_WAIT and count one local address towards one remote \
-address and port. The process is looked for of connections that moved bytes, were limited or have something in a \
-queue: to look through all descriptors of all processes costs more than all else. Processes of other users are told to \
-root only. Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c \
-of Linux 6.18; ss(8).",
+absent if a connection was busy for less than 10 ms of the window. sndbuf_limited misses a send buffer that is far too \
+small: with SO_SNDBUF 4608 it stayed 0 % at 2 MB/s (Linux 6.18), so check the send queue as well. Queues are the \
+median of the samples: a full queue in one sample of four is a burst. On a host with more than 1000 sockets, not \
+counting those in TIME_WAIT, all are listed at both ends of the window only; in between only listeners, and the \
+connections with data in a queue at its start. Both ends of a connection within the host are separate sockets. \
+tcp.parallel counts connections between the same two addresses to the same port of the server, which is the side that \
+listens, else the side with the lower port. Restarts after idle are detected only between two samples, so their rate \
+is a lower bound; BBR ignores that sysctl and lowers its window for other reasons, so with BBR they are absent. \n\n\
+Flows are remote ends of connections and of connected UDP sockets, excluding loopback; clients of an unconnected UDP \
+socket cannot be counted. Ports in use include TIME_WAIT and count one local address towards one remote address and \
+port. The process is looked up only for connections that moved bytes, were limited or have data in a queue: reading \
+all descriptors of all processes costs more than everything else. Processes of other users are visible to root only. \
+Sources: net/ipv4/tcp.c and net/ipv4/inet_diag.c of Linux 6.18; ss(8).",
 };
 
-/// Sockets at one look.
+/// Sockets of one full sample.
 type Look<'a> = (f64, &'a [TcpSocket]);
 
 fn derive(window: &Window<'_>, evidence: &mut Evidence) {
@@ -136,7 +132,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     enter::unless_told(evidence, PROBE.yields, &none, SOURCE);
 }
 
-/// All looks that tell sockets.
+/// All full samples with sockets.
 fn looks<'a>(window: &Window<'a>) -> Result<Vec<Look<'a>>, Absence> {
     let answers = window.answers("tcp")?.into_iter();
     let sockets = |(at, answer): (f64, &'a Answer)| match answer {
@@ -146,13 +142,12 @@ fn looks<'a>(window: &Window<'a>) -> Result<Vec<Look<'a>>, Absence> {
     Ok(answers.filter_map(sockets).collect())
 }
 
-/// Inodes of the sockets whose process is to be found.
+/// Inodes of the sockets whose process is looked up.
 pub(super) fn sought(window: &Window<'_>) -> Vec<u64> {
     looks(window).map_or_else(|_| Vec::new(), |looks| connections::sought(&looks))
 }
 
-/// The connections to look at between the two ends of a window that began with these sockets; nothing where they are
-/// few enough to look at all.
+/// The connections to list between the two ends of a window that began with these sockets; none if they are few enough to list all.
 pub(crate) fn between(first: &[TcpSocket]) -> Option<Vec<TcpSocket>> {
     let in_use = first.iter().filter(|socket| !socket.is_in_time_wait());
     (in_use.count() > MANY).then(|| connections::queued(first))

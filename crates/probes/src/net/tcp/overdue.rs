@@ -1,7 +1,7 @@
-//! Connections that wait for a timer because something was lost: what was sent is not acknowledged long after a round trip.
+//! Connections that wait for a timer because something was lost: data is unacknowledged long after a round trip.
 //!
-//! A lost segment that was alone under way is sent again after 200 ms, by a probe (`tcp_schedule_loss_probe`) that no counter of
-//! timeouts counts. A peer that delays its acknowledgements does so for 40 ms where the round trip is short
+//! A lost segment that was alone in flight is retransmitted after 200 ms, by a probe (`tcp_schedule_loss_probe`) that no counter of
+//! timeouts counts. A delayed acknowledgement of the peer takes 40 ms if the round trip is short
 //! (`tcp_send_delayed_ack`). Source: `net/ipv4/tcp_output.c`, Linux 6.18.
 
 use rungwise_model::evidence::{Absence, Evidence, Origin, Subject};
@@ -15,7 +15,7 @@ use crate::{Window, enter};
 /// Milliseconds after which an acknowledgement is overdue.
 const OVERDUE_MS: u32 = 60;
 
-/// Round trip up to which it is, microseconds.
+/// Maximum round trip for this, microseconds.
 const NEAR_US: u32 = 10_000;
 
 /// Fewest samples that give a mean.
@@ -37,7 +37,7 @@ pub(super) fn add(window: &Window<'_>, evidence: &mut Evidence) {
     let origin = Origin::new(SOURCE, line);
     if samples.len() < FEWEST {
         let why = Absence::because(
-            "too few samples of the sockets: more than 300 are in use, or the window is one moment",
+            "too few samples of the sockets: more than 300 are in use, or the window has one sample",
         );
         return enter::absent(evidence, key, Subject::host(), why, origin);
     }

@@ -1,8 +1,8 @@
-//! Connections that send again and again and make no progress: the peer is gone, or large segments do not arrive.
+//! Connections that retransmit repeatedly without progress: the peer is gone, or large segments do not arrive.
 //!
-//! A connection whose handshake and request came through, and whose peer has never acknowledged one large segment,
-//! meets a link with a smaller MTU whose ICMP messages are lost: a black hole. Where the peer shows no sign of life on any
-//! connection, it may as well be gone. Source: `tcp_retransmit_timer` in `net/ipv4/tcp_timer.c` (Linux 6.18), RFC 4821.
+//! If handshake and request succeeded but the peer has never acknowledged a large segment, the path has a link with a
+//! smaller MTU whose ICMP messages are lost: a path MTU black hole. If the peer shows no sign of life on any
+//! connection, it may simply be gone. Source: `tcp_retransmit_timer` in `net/ipv4/tcp_timer.c` (Linux 6.18), RFC 4821.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use super::{Look, SOURCE, state};
 /// Timeouts in a row from which on a connection is stalled: 1.4 s at least (200, 400 and 800 ms).
 const IN_A_ROW: u8 = 3;
 
-/// The same on large segments to a peer that is there: nothing else explains a second timeout. Clients give up after a second.
+/// The same for large segments to a live peer: nothing else explains a second timeout. Clients give up after a second.
 const IN_A_ROW_LARGE: u8 = 2;
 
 /// Bytes from which on a segment is large: what IPv4 carries everywhere (RFC 879), so no link drops less for its size.
@@ -55,7 +55,7 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
             if before.is_some_and(|before| before.bytes_acked != info.bytes_acked) {
                 continue;
             }
-            // A connection that was made within the window has a peer that is there.
+            // A connection that was opened within the window has a live peer.
             let new = before.is_none() && looks.len() > 1;
             if never_large(socket, info) && (new || alive.contains(&socket.remote.address)) {
                 large.push((socket, info));
@@ -79,7 +79,7 @@ pub(super) fn add(looks: &[Look<'_>], evidence: &mut Evidence) {
     evidence.text(&keys::TCP_STALLED_FULL_WHO, host(), names(&large), origin);
 }
 
-/// The peer sent something and has not acknowledged as much as one large segment, and one waits for that.
+/// The peer sent data, has not acknowledged a single large segment, and one is waiting for its acknowledgement.
 fn never_large(socket: &TcpSocket, info: &TcpInfo) -> bool {
     let segment = segment(socket, info);
     info.bytes_received.is_some_and(|bytes| bytes > 0)
@@ -87,7 +87,7 @@ fn never_large(socket: &TcpSocket, info: &TcpInfo) -> bool {
         && segment >= LARGE
 }
 
-/// Bytes of the first segment that waits: a full one, or all that is there.
+/// Bytes of the first waiting segment: a full one, or all data.
 fn segment(socket: &TcpSocket, info: &TcpInfo) -> u64 {
     u64::from(info.snd_mss.min(socket.wqueue))
 }

@@ -34,7 +34,9 @@ fn ports(
 ) -> Result<(), Absence> {
     let text = window.text(PORT_RANGE)?.trim();
     let range = range(text).ok_or_else(|| {
-        Absence::because(format!("{PORT_RANGE} says '{text}', which is no range"))
+        Absence::because(format!(
+            "{PORT_RANGE} contains '{text}', which is not a range"
+        ))
     })?;
     let mut used: HashMap<(IpAddr, Endpoint), u32> = HashMap::new();
     for socket in sockets {
@@ -53,7 +55,7 @@ fn ports(
     let size = f64::from(range.1 - range.0) + 1.0;
     let (share, to, line) = match busiest {
         Some(((local, remote), count)) => (
-            // A dump is no snapshot: a port that is taken again meanwhile may be there twice.
+            // A dump is not atomic: a port that is reused meanwhile may appear twice.
             (f64::from(count) / size).min(1.0),
             format!("{remote} from {local}"),
             format!("{count} sockets from {local} to {remote}; ip_local_port_range {text}"),

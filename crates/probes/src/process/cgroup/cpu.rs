@@ -1,4 +1,4 @@
-//! CPU: quotas and how often they stopped a group, weights that are not the default.
+//! CPU: quotas and throttling, weights other than the default.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use rungwise_model::keys;
 use super::{Group, groups, none, number, waited};
 use crate::{Window, enter};
 
-/// Groups that are limited, with the controller that does.
+/// Limited groups, with the controller that limits them.
 pub(super) fn derive(
     window: &Window<'_>,
     evidence: &mut Evidence,
@@ -37,7 +37,7 @@ pub(super) fn derive(
     limited
 }
 
-/// The quota in CPUs and the text that says so; nothing where there is none.
+/// The quota in CPUs and its source text; none without a quota.
 fn quota(window: &Window<'_>, group: &Group) -> Option<(f64, String)> {
     let text = |file: &str| window.text(&group.file(file)).ok();
     let (quota, line) = if group.unified {
@@ -73,7 +73,11 @@ fn throttling(window: &Window<'_>, evidence: &mut Evidence, group: &Group) {
             return;
         }
     };
-    let why = || Absence::because(format!("{path} was reset in the window, or lacks it"));
+    let why = || {
+        Absence::because(format!(
+            "{path} was reset in the window, or lacks the counter"
+        ))
+    };
     let (share, line) = match (rates.get("nr_throttled"), rates.get("nr_periods")) {
         (Some(throttled), Some(periods)) => (
             // A period passes only while the group has something to run.
@@ -112,7 +116,7 @@ fn counters(text: &str) -> BTreeMap<&str, f64> {
         .collect()
 }
 
-/// Weights other than the default. What a low one costs shows in `members`, of version 2 in the group's own pressure.
+/// Weights other than the default. The cost of a low one shows in `members`, and with cgroup v2 in the group's own pressure.
 fn weights(
     window: &Window<'_>,
     evidence: &mut Evidence,

@@ -1,4 +1,4 @@
-//! Reads and writes, number of processes, freezer.
+//! I/O limits, number of processes, freezer.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::groups::is_frozen;
 use crate::window::text_of;
 use crate::{Rate, Window, enter};
 
-/// Groups that are limited.
+/// Limited groups.
 pub(super) fn derive(
     window: &Window<'_>,
     evidence: &mut Evidence,
@@ -76,12 +76,12 @@ fn io(window: &Window<'_>, evidence: &mut Evidence, trees: &[Tree]) -> Vec<(Grou
         }
         limited.push((group, if limits[0].unified { "io" } else { "blkio" }));
     }
-    let why = Absence::none("control groups of version 1 do not count it");
+    let why = Absence::none("cgroup v1 does not count it");
     enter::unless_told(evidence, &[&keys::CGROUP_IO_WAIT], &why, "control groups");
     limited
 }
 
-/// So much of one kind of request to one disk.
+/// An amount of one kind of request to one disk.
 #[derive(Clone, Debug)]
 struct Limit {
     /// `8:0`
@@ -100,7 +100,7 @@ enum Counter {
 }
 
 impl Counter {
-    /// As `io.max` calls the limit, as `io.stat` calls the count, and as version 1 calls both.
+    /// Name of the limit in `io.max`, of the count in `io.stat`, and of both in cgroup v1.
     const ALL: [(Self, &'static str, &'static str, &'static str); 4] = [
         (Self::ReadBytes, "rbps", "rbytes", "read_bps"),
         (Self::Reads, "riops", "rios", "read_iops"),
@@ -119,7 +119,7 @@ impl Counter {
 }
 
 impl Limit {
-    /// The limits in a line: `8:0 rbps=max wiops=100` of version 2, `8:0 100` of version 1.
+    /// The limits in a line: `8:0 rbps=max wiops=100` of cgroup v2, `8:0 100` of cgroup v1.
     fn parse(file: &str, line: &str) -> Vec<Self> {
         let unified = file == "io.max";
         let mut words = line.split_ascii_whitespace();
@@ -153,7 +153,7 @@ impl Limit {
     }
 }
 
-/// The limit of which most is used.
+/// The limit with the highest use.
 fn tightest(window: &Window<'_>, evidence: &mut Evidence, group: &Group, limits: &[Limit]) {
     let mut most: Option<(f64, &Limit, Rate, String)> = None;
     let mut why = Absence::because("the group has not used that disk");
@@ -213,7 +213,7 @@ fn disk_of(window: &Window<'_>, number: &str) -> String {
     name.unwrap_or(number).to_owned()
 }
 
-/// How much of the kind there was, and the file that tells.
+/// The amount of this kind, and its source file.
 fn rate(
     window: &Window<'_>,
     group: &Group,

@@ -1,4 +1,4 @@
-//! Who is in a limited group: its processes and those of the groups below it, busiest first.
+//! Members of a limited group: its processes and those of the groups below it, busiest first.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::super::{Ran, run_rates, stat_rates};
 use super::{Group, MEMBERSHIPS};
 use crate::{Window, enter};
 
-/// How many are named.
+/// Number of processes named.
 const MOST: usize = 4;
 
 /// A process of a group.
@@ -91,7 +91,7 @@ fn words(members: &[Member<'_>]) -> String {
     }
 }
 
-/// The wait for a CPU of the member whose first thread, or another that was read, waited most.
+/// The CPU wait of the member whose first thread, or another read thread, waited longest.
 fn wait(window: &Window<'_>, evidence: &mut Evidence, group: &Group, members: &[Member<'_>]) {
     let waits = members.iter().flat_map(|member| {
         let threads = window.matching(&format!("/proc/{}/task/*/schedstat", member.pid));
@@ -113,7 +113,7 @@ fn wait(window: &Window<'_>, evidence: &mut Evidence, group: &Group, members: &[
         let (key, subject) = (&keys::CGROUP_CPU_RAN, group.subject());
         enter::share(evidence, key, subject, (&ran, 1e-9), (&path, "ran ns"));
     } else {
-        let why = Absence::because("no process in it can be seen for the whole window");
+        let why = Absence::because("no process in it is visible for the whole window");
         enter::absent(evidence, key, subject, why, Origin::new(MEMBERSHIPS, ""));
     }
 }

@@ -1,4 +1,4 @@
-//! Memory: limits, how often they were hit, and what that cost the group.
+//! Memory: limits, how often they were hit, and the cost for the group.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{Group, groups, none, waited};
 use crate::window::Window;
 use crate::{Rate, enter};
 
-/// Groups that are limited.
+/// Limited groups.
 pub(super) fn derive(
     window: &Window<'_>,
     evidence: &mut Evidence,
@@ -60,7 +60,7 @@ pub(super) fn derive(
         let keys = (&others[..], &[&keys::CGROUP_OOM_KILLS][..]);
         none(window, evidence, keys, ("no memory limit", &files));
     } else {
-        let why = Absence::none("control groups of version 1 do not count it");
+        let why = Absence::none("cgroup v1 does not count it");
         enter::unless_told(
             evidence,
             &[&keys::CGROUP_MEMORY_WAIT],
@@ -71,7 +71,7 @@ pub(super) fn derive(
     limited
 }
 
-/// Captures of older versions hold the counters and not the limits; whether some limit was hit.
+/// Captures of older versions contain the counters but not the limits; returns whether a limit was hit.
 fn unlimited_hits(window: &Window<'_>, evidence: &mut Evidence, trees: &[Tree]) -> bool {
     let mut any = false;
     for (unified, file) in [(false, "memory.failcnt"), (true, "memory.events")] {
@@ -91,7 +91,7 @@ fn unlimited_hits(window: &Window<'_>, evidence: &mut Evidence, trees: &[Tree]) 
     any
 }
 
-/// The limit in bytes and the text that says so; nothing where there is none.
+/// The limit in bytes and its source text; none without a limit.
 fn limit(window: &Window<'_>, group: &Group) -> Option<(f64, String)> {
     let files: &[&str] = if group.unified {
         &["memory.high", "memory.max"]
@@ -122,9 +122,9 @@ fn used(window: &Window<'_>, evidence: &mut Evidence, group: &Group, limit: f64)
     let last = window.text(&path);
     let line = last.clone().unwrap_or_default().trim();
     let Some(value) = last.as_ref().ok().and_then(|text| share(text)) else {
-        let why = last
-            .err()
-            .unwrap_or_else(|| Absence::because(format!("{path} says '{line}'")));
+        let why = last.err().unwrap_or_else(|| {
+            Absence::because(format!("{path} contains '{line}', which is not a number"))
+        });
         let origin = Origin::new(&path, "");
         return enter::absent(evidence, key, group.subject(), why, origin);
     };
@@ -167,7 +167,7 @@ fn hits(window: &Window<'_>, evidence: &mut Evidence, group: &Group) {
     );
 }
 
-/// How often a limit was hit: `memory.events` of version 2, or the one number of version 1.
+/// How often a limit was hit: `memory.events` of cgroup v2, or the one number of cgroup v1.
 fn count_hits(text: &str) -> BTreeMap<(), f64> {
     let events = flat::parse(text);
     let event = |name| events.get(name).copied();
@@ -210,7 +210,7 @@ fn kills(window: &Window<'_>, evidence: &mut Evidence, group: &Group) {
     );
 }
 
-/// What `memory.stat` tells of a group. In version 1 lines of the groups below are counted in with `total_`.
+/// Values of `memory.stat`. In cgroup v1 the lines with `total_` include the groups below.
 fn stat(window: &Window<'_>, evidence: &mut Evidence, group: &Group) {
     let path = group.file("memory.stat");
     let rates = window.rates(&path, sums);
@@ -238,7 +238,7 @@ fn stat(window: &Window<'_>, evidence: &mut Evidence, group: &Group) {
         }
     }
     let swap = if group.unified {
-        // A gauge that lies in a file of its own; what is swapped out shows in the faults.
+        // A gauge in a file of its own; swapped-out memory shows in the faults.
         Err(Absence::because("memory.swap.current is not read"))
     } else {
         window.text(&path).map(|text| {

@@ -1,4 +1,4 @@
-//! Control groups: what they are limited to, and what the limits do to them.
+//! Control groups: their limits, and the effect of the limits.
 //!
 //! Source: kernel/sched/core.c (`cpu_cfs_stat_show`, `cpu_extra_stat_show`), mm/memcontrol.c, block/blk-throttle.c,
 //! kernel/cgroup/pids.c and freezer.c, Linux 6.18; Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst. Which files
@@ -31,7 +31,7 @@ const OWN: &str = "/proc/self/cgroup";
 /// The probe.
 pub(crate) static PROBE: Probe = Probe {
     id: "sys-fs-cgroup",
-    summary: "control groups that are limited, and what their limits do: CPU, memory, disks, processes, freezer",
+    summary: "limited control groups, and the effect of their limits: CPU, memory, disks, processes, freezer",
     cost: Cost::Cheap,
     needs: &[],
     sources: &[
@@ -76,27 +76,27 @@ pub(crate) static PROBE: Probe = Probe {
     ],
     derive,
     doc: "\
-The trees are taken from `/proc/self/mountinfo`, and from that of the first process where this namespace has none, so any \
-layout is seen: version 1, version 2, both. Each tree is walked once at the begin of the window, up to 1,500 groups and 24 \
-levels; what was cut is said. Of each group the settings are read, and counters only of those that a setting limits: a \
-group without a quota needs no count of its throttling. The groups of all processes are read where some group is limited. A group that is limited after the first look is not seen. The freezers above \
-services are read in every sample: a group that is frozen for 10 ms of each second may still be missed. \
-Where no group is limited, the root stands for all with zero. A group is held back by the limits of the groups above it as \
-well. Throttled time adds up over CPUs, so its share of the window may exceed one. A burst \
-allowance (`cpu.max.burst`) is not read. Memory: how often the limit was hit is `high` and `max` of `memory.events.local` \
-(`memory.events` before Linux 5.3), of version 1 `failcnt`. Pages that were read again soon after they were reclaimed are \
-`workingset_refault`, from Linux 4.20 on. Waits (`*.pressure`) are of version 2 only; that for a CPU is, of version 1, \
-the run delay of the member whose first thread, or another that was read, waited most. Of `blkio.throttle` and `io.max` the share is that of the tightest limit. \
-Inside a container only the container's own group is seen, and named `/`: the root of a host has no quota. What the host \
-calls it, `/proc/self/cgroup` tells unless the container has a namespace of its own for control groups. \
-Sources: kernel/sched/core.c, mm/memcontrol.c, block/blk-throttle.c, kernel/cgroup/pids.c of Linux 6.18; \
-Documentation/admin-guide/cgroup-v1, cgroup-v2.rst.",
+The trees are taken from `/proc/self/mountinfo`, and from that of the first process if this namespace has none, so any \
+layout is covered: cgroup v1, v2, both. Each tree is walked once at the start of the window, up to 1,500 groups and 24 \
+levels; the key reports what was cut. The settings of each group are read, but counters only of limited groups: a \
+group without a quota has no throttling to count. The groups of all processes are read if some group is limited. A \
+group that is limited after the first sample is missed. The freezers above services are read in every sample: a group \
+that is frozen for 10 ms per second may still be missed. If no group is limited, the root has the value zero. The \
+limits of the groups above also apply to a group. Throttled time is summed over CPUs, so its share of the window may \
+exceed one. A burst allowance (`cpu.max.burst`) is not read. Memory: limit hits are `high` and `max` of \
+`memory.events.local` (`memory.events` before Linux 5.3), with cgroup v1 `failcnt`. Pages read again shortly after \
+they were reclaimed are `workingset_refault`, from Linux 4.20 on. Waits (`*.pressure`) exist in cgroup v2 only; with \
+v1, the CPU wait is the run delay of the member whose first thread, or another read thread, waited longest. For \
+`blkio.throttle` and `io.max` the share is that of the tightest limit. Inside a container only the container's own \
+group is visible, as `/`: the root of a host has no quota. `/proc/self/cgroup` contains its name on the host, unless \
+the container has its own cgroup namespace. Sources: kernel/sched/core.c, mm/memcontrol.c, block/blk-throttle.c, \
+kernel/cgroup/pids.c of Linux 6.18; Documentation/admin-guide/cgroup-v1, cgroup-v2.rst.",
 };
 
 /// One group in one tree.
 #[derive(Clone, Debug)]
 struct Group {
-    /// As `/proc/PID/cgroup` calls it; the root is `/`.
+    /// Name in `/proc/PID/cgroup`; the root is `/`.
     name: String,
     folder: String,
     unified: bool,
@@ -136,7 +136,7 @@ fn derive(window: &Window<'_>, evidence: &mut Evidence) {
     of_processes(window, evidence, trees.as_deref());
 }
 
-/// The group of the process lies where no mount shows it: what holds the process back is unknown.
+/// The group of the process is outside all mounts, so its limits are unknown.
 fn out_of_sight(window: &Window<'_>, evidence: &mut Evidence, pid: u32, trees: &[Tree]) {
     let path = MEMBERSHIPS.replace('*', &pid.to_string());
     let Some(group) = window
@@ -153,10 +153,10 @@ fn out_of_sight(window: &Window<'_>, evidence: &mut Evidence, pid: u32, trees: &
         return;
     }
     let why = Absence::because(format!(
-        "no mount here shows the group of the process, {}",
+        "no cgroup mount here contains the group of the process, {}",
         group.path
     ))
-    .remedy("look from the host, or from where its control groups are mounted");
+    .remedy("run rungwise on the host, or where its control groups are mounted");
     let subject = Subject::new(Kind::Cgroup, group.path);
     for key in [
         &keys::CGROUP_QUOTA,
@@ -174,7 +174,7 @@ fn out_of_sight(window: &Window<'_>, evidence: &mut Evidence, pid: u32, trees: &
 fn trees(window: &Window<'_>) -> Result<Vec<Tree>, Absence> {
     let mounts = |path: &str| window.texts(path).ok()?.first().map(|(_, text)| *text);
     let listed = groups::trees(mounts);
-    // A mount that another one covers is listed, and nothing of it is seen. Settings stand in the first sample.
+    // A mount hidden by another one is listed, but invisible. Settings are in the first sample.
     let is_seen = |tree: &Tree| {
         let folder = format!("{}/", tree.point);
         window.moments().iter().any(|moment| shows(moment, &folder))
@@ -217,10 +217,10 @@ fn trees(window: &Window<'_>) -> Result<Vec<Tree>, Absence> {
 
 fn nowhere() -> Absence {
     Absence::because("no control groups are mounted")
-        .remedy("mount -t cgroup2 none /sys/fs/cgroup, or look from the host")
+        .remedy("run mount -t cgroup2 none /sys/fs/cgroup, or run rungwise on the host")
 }
 
-/// In a capture of an older version the root's file is what was asked for.
+/// A capture of an older version requested only the root's file.
 fn not_mounted(window: &Window<'_>) -> Option<Absence> {
     let last = window.moments().last()?;
     let asked = last.files.get("/sys/fs/cgroup/cpu.stat")?;
@@ -228,7 +228,7 @@ fn not_mounted(window: &Window<'_>) -> Option<Absence> {
     (is_missing && shows(last, "/sys/") && !shows(last, "/sys/fs/cgroup/")).then(nowhere)
 }
 
-/// Groups that have `file` at the last look, in the trees of that version that may have the controller.
+/// Groups that have `file` in the last full sample, in the trees of that cgroup version that may have the controller.
 fn groups(
     window: &Window<'_>,
     trees: &[Tree],
@@ -267,7 +267,7 @@ fn groups(
     groups
 }
 
-/// How many groups were looked at for a limit of this kind: their settings stand in the first look.
+/// Number of groups read for a limit of this kind: their settings are in the first sample.
 fn looked_at(window: &Window<'_>, file: &[&str]) -> usize {
     let number = |moment: &crate::Moment| {
         let is_one = |path: &&String| {
@@ -284,7 +284,7 @@ fn looked_at(window: &Window<'_>, file: &[&str]) -> usize {
         .unwrap_or_default()
 }
 
-/// The root stands for all with zero, where no group is limited in this way: `what` says so, `files` are the settings.
+/// The root gets zero if no group is limited in this way: `what` is the reason, `files` are the settings.
 fn none(
     window: &Window<'_>,
     evidence: &mut Evidence,
@@ -294,7 +294,7 @@ fn none(
     let looked_at = looked_at(window, files);
     let source = "control groups";
     if looked_at == 0 && window.texts(groups::OWN_MOUNTS).is_err() {
-        let why = Absence::because("this capture does not hold the limits of control groups")
+        let why = Absence::because("this capture does not contain the limits of control groups")
             .remedy("record it again with `rungwise capture`");
         evidence.absent(keys, &why, source);
         return evidence.absent(zeros, &why, source);
@@ -311,11 +311,13 @@ fn none(
 fn number(window: &Window<'_>, path: &str) -> Result<f64, Absence> {
     let text = window.text(path)?.trim();
     let number = text.parse::<u64>();
-    let number = number.map_err(|_| Absence::because(format!("{path} says '{text}'")))?;
+    let number = number.map_err(|_| {
+        Absence::because(format!("{path} contains '{text}', which is not a number"))
+    })?;
     Ok(number as f64)
 }
 
-/// The share of the window in which some task of the group waited, by its `*.pressure` of version 2.
+/// The share of the window in which some task of the group waited, from its `*.pressure` (cgroup v2).
 fn waited(
     window: &Window<'_>,
     evidence: &mut Evidence,
@@ -342,7 +344,7 @@ fn waited(
     }
 }
 
-/// Says of keys without a limited group that others were not looked at.
+/// Records for keys without a limited group that other groups were not read.
 fn cut(window: &Window<'_>, evidence: &mut Evidence, trees: &[Tree]) {
     let mut cut = BTreeSet::new();
     for moment in window.moments() {
@@ -353,9 +355,9 @@ fn cut(window: &Window<'_>, evidence: &mut Evidence, trees: &[Tree]) {
         }
     }
     for why in cut {
-        // Those that were looked at stay; the host's reading says that there are more.
+        // The groups read stay; the host's reading reports that there are more.
         let subject = Subject::host();
-        let remedy = "name a process: rungwise check --pid PID";
+        let remedy = "run `rungwise check --pid PID`";
         for key in [&keys::CGROUP_QUOTA, &keys::CGROUP_MEMORY_LIMIT] {
             if evidence.reading(key, &subject).is_none() {
                 let why = Absence::because(&why).remedy(remedy);
@@ -365,7 +367,7 @@ fn cut(window: &Window<'_>, evidence: &mut Evidence, trees: &[Tree]) {
     }
 }
 
-/// The group of this tool itself: what a container with the host's names is called there.
+/// The group of rungwise itself: the name of its container on the host.
 fn own(window: &Window<'_>, evidence: &mut Evidence) {
     let text = window.text(OWN);
     let name = text
@@ -382,7 +384,7 @@ fn group_of<'a>(text: &'a str, path: &str) -> Result<Membership<'a>, Absence> {
         .ok_or_else(|| Absence::because(format!("{path} names no group for CPU time")))
 }
 
-/// The groups of the processes that have a told socket open, and of the judged one.
+/// The groups of the processes that have a reported socket open, and of the judged one.
 fn of_processes(window: &Window<'_>, evidence: &mut Evidence, trees: Result<&[Tree], &Absence>) {
     let key = &keys::CGROUP_OF_PROCESS;
     let judged = window.capture().process.as_ref().map(|process| process.pid);

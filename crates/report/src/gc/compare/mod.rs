@@ -1,9 +1,9 @@
-//! Two GC logs side by side, or two groups of them: what a change did, with its uncertainty, and reckoned for the same load.
+//! Two GC logs side by side, or two groups of them: the effect of a change, with its uncertainty, normalized to the same load.
 //!
-//! Of two logs, the interval of a ratio is by batches of each log, since pauses come in waves and are not independent; what
-//! differs from run to run is not in it. Of two groups of four logs or more it is by log, and holds that, too. Where there is
-//! none, it says why: a maximum of one log tells nothing of the next one's. Allocation is the load that a JVM sees: what is
-//! told per GiB allocated does not change with the rate of requests.
+//! For two logs, the interval of a ratio is from batches of each log, since pauses come in bursts and are not independent;
+//! variation from run to run is not included. For two groups of four logs or more it is from one value per log, and includes
+//! that variation. Where there is no interval, a reason is given: the maximum of one log does not predict the next. Allocation
+//! is the load that a JVM sees: figures per GiB allocated do not change with the request rate.
 
 mod page;
 mod sentence;
@@ -25,7 +25,7 @@ use crate::numbers;
 const ALPHA: f64 = 0.05;
 const P99: f64 = 0.99;
 /// Why the longest of one log has no interval.
-const MAXIMUM: &str = "a maximum of one log";
+const MAXIMUM: &str = "a maximum of a single log";
 const GIB: f64 = (1_u64 << 30) as f64;
 /// Of fewer pauses, one in a hundred is none.
 const HUNDRED: usize = 100;
@@ -37,7 +37,7 @@ const OF_A_BATCH: usize = 4;
 pub struct Log<'a> {
     /// Its name.
     pub name: String,
-    /// The run that the log covers the longest time of.
+    /// The run with the longest logged time.
     pub run: &'a Run,
     /// Durations of pauses in milliseconds by kind in the order of the log, of all or of a fair draw of them.
     pub pauses: &'a BTreeMap<&'static str, Vec<f64>>,
@@ -50,12 +50,12 @@ pub struct Side<'a> {
     pub logs: Vec<Log<'a>>,
 }
 
-/// An option that the two sides do not have alike.
+/// An option that differs between the two sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// The flag: `CMSScavengeBeforeRemark`.
     pub name: String,
-    /// Its value before; nothing where it is not given.
+    /// Its value before; none where it is not set.
     pub before: Option<String>,
     /// Its value after.
     pub after: Option<String>,
@@ -296,7 +296,7 @@ impl<'a> Statistic<'a> {
             name: name.into(),
             unit,
             of: Box::new(of),
-            sureness: Sureness::None("one value of each log"),
+            sureness: Sureness::None("one value per log"),
         }
     }
 
@@ -368,10 +368,10 @@ impl<'a> Statistic<'a> {
     /// Why there is no interval.
     fn no_ratio(&self, before: &Side<'_>, after: &Side<'_>) -> &'static str {
         match &self.sureness {
-            _ if before.logs.len().max(after.logs.len()) > 1 => "too few logs of a side",
+            _ if before.logs.len().max(after.logs.len()) > 1 => "too few logs per side",
             Sureness::None(why) => why,
-            Sureness::Mean(_) | Sureness::Ratio(_) => "too little of it in a log",
-            Sureness::P99(_) => "too few longer ones in a log",
+            Sureness::Mean(_) | Sureness::Ratio(_) => "too little data in a log",
+            Sureness::P99(_) => "too few longer pauses in a log",
         }
     }
 }
@@ -443,7 +443,7 @@ fn statistics(kinds: &BTreeSet<&'static str>) -> Vec<Statistic<'static>> {
         all.push(rate(kind));
         all.push(Statistic::new(
             "Pauses",
-            format!("{kind}: within other pauses, per minute"),
+            format!("{kind}: nested, per minute"),
             Unit::PerMinute,
             move |log| Some(log.nested(kind)? * 60.0 / log.seconds()?),
         ));
@@ -453,25 +453,29 @@ fn statistics(kinds: &BTreeSet<&'static str>) -> Vec<Statistic<'static>> {
     all
 }
 
-/// A remark proper is one without the young collection that may come first.
+/// The own time of a remark excludes the young collection that may precede it.
 fn of_remarks() -> Vec<Statistic<'static>> {
     fn of(name: &str, unit: Unit, of: fn(&Remarks) -> Option<f64>) -> Statistic<'static> {
         Statistic::new("Remark", name, unit, move |log| log.remark(of))
     }
     vec![
-        of("proper, median", Unit::Millis, |r| Some(r.time.p50_ms)),
-        of("proper, longest", Unit::Millis, |r| Some(r.longest_own_ms)),
-        of("rescan in the longest proper", Unit::Millis, rescan),
-        of("young generation at the longest proper", Unit::Bytes, |r| {
+        of("own time, median", Unit::Millis, |r| Some(r.time.p50_ms)),
+        of("own time, longest", Unit::Millis, |r| {
+            Some(r.longest_own_ms)
+        }),
+        of("rescan in the longest", Unit::Millis, rescan),
+        of("young generation at the longest", Unit::Bytes, |r| {
             r.longest_young_bytes.map(|bytes| bytes as f64)
         }),
-        of("young collection that comes first", Unit::Millis, |r| {
+        of("preceding young collection", Unit::Millis, |r| {
             Some(r.scavenge?.duration_ms)
         }),
-        of("young generation before it", Unit::Bytes, |r| {
-            r.scavenge?.before_bytes.map(|bytes| bytes as f64)
-        }),
-        of("young generation after it", Unit::Bytes, |r| {
+        of(
+            "young generation before that collection",
+            Unit::Bytes,
+            |r| r.scavenge?.before_bytes.map(|bytes| bytes as f64),
+        ),
+        of("young generation after that collection", Unit::Bytes, |r| {
             r.scavenge?.after_bytes.map(|bytes| bytes as f64)
         }),
     ]
@@ -479,24 +483,21 @@ fn of_remarks() -> Vec<Statistic<'static>> {
 
 fn of_all() -> Vec<Statistic<'static>> {
     vec![
-        Statistic::new("Whole", "time without pauses", Unit::Fraction, |log| {
+        Statistic::new("Overall", "throughput", Unit::Fraction, |log| {
             log.throughput()
         })
-        .unsure("see the time in pauses"),
-        Statistic::new(
-            "Whole",
-            "time in pauses, of each minute",
-            Unit::Millis,
-            |log| Some((1.0 - log.throughput()?) * 60e3),
-        )
+        .unsure("see the pause time"),
+        Statistic::new("Overall", "pause time per minute", Unit::Millis, |log| {
+            Some((1.0 - log.throughput()?) * 60e3)
+        })
         .by_part(|part| Some(part.sum_ms() * 60.0 / part.seconds)),
         Statistic::new(
-            "Whole",
-            "threads waiting for memory, of each minute",
+            "Overall",
+            "allocation stalls per minute",
             Unit::Millis,
             waited,
         ),
-        Statistic::new("Whole", "left after old collections", Unit::Bytes, |log| {
+        Statistic::new("Overall", "live set", Unit::Bytes, |log| {
             Some(log.run.live.as_ref()?.last_bytes as f64)
         }),
         Statistic::new("Per GiB allocated", "pause time", Unit::Millis, |log| {
@@ -538,7 +539,7 @@ fn rescan(remarks: &Remarks) -> Option<f64> {
         .map(|part| part.duration_ms)
 }
 
-/// Everything that both or one of the sides tell and that differs; `options` are those that differ.
+/// Every metric of one or both sides that differs; `options` are those that differ.
 pub fn metrics(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<Metric> {
     let mut all: Vec<Metric> = options
         .iter()
@@ -614,8 +615,8 @@ fn of_the_jvm(before: &Side<'_>, after: &Side<'_>) -> Vec<Metric> {
         ("collector", |jvm| jvm.collector.clone()),
         ("CPUs", |jvm| jvm.cpus.map(numbers::count)),
         ("memory", |jvm| jvm.memory_bytes.map(numbers::bytes)),
-        ("largest heap", |jvm| jvm.max_heap_bytes.map(numbers::bytes)),
-        ("region", |jvm| jvm.region_bytes.map(numbers::bytes)),
+        ("maximum heap", |jvm| jvm.max_heap_bytes.map(numbers::bytes)),
+        ("region size", |jvm| jvm.region_bytes.map(numbers::bytes)),
     ];
     // Logs of a side may differ; all that they tell is named.
     let told = |side: &Side<'_>, fact: Fact| {

@@ -40,12 +40,12 @@ pub fn blocks(report: &CompareReport) -> Vec<Block> {
     if !same {
         let settings = |metric: &&Metric| ["Options", "JVM"].contains(&&*metric.group);
         let (settings, measured): (Vec<_>, Vec<_>) = report.metrics.iter().partition(settings);
-        blocks.push(section("settings", "What was changed"));
+        blocks.push(section("settings", "Changed settings"));
         blocks.push(match &settings[..] {
             [] => Block::Prose(unchanged(before, after).to_owned()),
             some => Block::Table(table(String::new(), some, false)),
         });
-        blocks.push(section("metrics", "What differs"));
+        blocks.push(section("metrics", "Differences"));
         blocks.push(Block::Table(table(
             sureness(before, after),
             &measured,
@@ -65,7 +65,7 @@ fn unchanged(before: &[ComparedLog], after: &[ComparedLog]) -> &'static str {
     if told(before) && told(after) {
         "Both sides have the same options, collector and JVM."
     } else {
-        "The changed options are unknown: a log without its JVM header names no options (-Xlog:gc+init, or the \
+        "The changed options are unknown: a log lacks the JVM header that lists them (-Xlog:gc+init, or the \
          header of JDK 8)."
     }
 }
@@ -73,12 +73,10 @@ fn unchanged(before: &[ComparedLog], after: &[ComparedLog]) -> &'static str {
 fn sureness(before: &[ComparedLog], after: &[ComparedLog]) -> String {
     let how = match (before.len(), after.len()) {
         (1, 1) => {
-            "by batches of each log: what differs from run to run is not in it; several logs of each side tell that. Where there is \
-             none, the row says why: a maximum tells nothing of the next run's"
+            "from batches of each log; it excludes variation from run to run: pass several logs per side to include that. Rows without \
+             an interval give the reason: a maximum does not predict the next run"
         }
-        _ => {
-            "where both sides have four logs or more, each log one value; the range is that of the logs"
-        }
+        _ => "if both sides have four logs or more, one value per log; ranges are over the logs",
     };
     format!("Ratios are after over before with a 95 % interval, {how}.")
 }
@@ -105,7 +103,7 @@ fn table(caption: String, metrics: &[&Metric], measured: bool) -> Table {
         row
     });
     let mut columns = vec![
-        Column::words("Of", "name"),
+        Column::words("Metric", "name"),
         Column::words("Before", "before"),
         Column::words("After", "after"),
     ];
@@ -143,7 +141,7 @@ fn scatters(before: &[ComparedLog], after: &[ComparedLog]) -> Vec<Block> {
     let charts = known.into_iter().map(|(id, title, log, series, data)| {
         Block::Chart(Box::new(Chart {
             id,
-            note: format!("{}, in seconds since its beginning.", log.name),
+            note: format!("{}, in seconds since its start.", log.name),
             data,
             title,
             plot: Plot::Dots(Dots {
@@ -169,7 +167,7 @@ fn scatters(before: &[ComparedLog], after: &[ComparedLog]) -> Vec<Block> {
 fn title(word: &str, log: &ComparedLog) -> String {
     let all = &log.run.pauses.all;
     format!(
-        "{word}: {} pauses, half of them at most {}, the longest {}",
+        "{word}: {} pauses, median {}, longest {}",
         numbers::count(all.count),
         millis(all.p50_ms),
         millis(all.longest_ms)

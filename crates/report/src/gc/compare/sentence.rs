@@ -1,4 +1,4 @@
-//! What it comes to, in one sentence: what was changed, what that did, what it cost, and whether it did what it is for.
+//! The comparison in one sentence: what was changed, its effect, its cost, and whether the option achieved its purpose.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ const COSTS: f64 = 1.1;
 /// Nor is what takes less of the time more than this: a thousandth of it, the least that throughput is told by.
 const LEAST: f64 = 1e-3;
 
-/// The sentence in its clauses, the one that matters most first. `options` are those that differ, where both sides tell
+/// The sentence in its clauses, the most important first. `options` are those that differ, where both sides contain
 /// theirs.
 pub fn clauses(before: &Side<'_>, after: &Side<'_>, options: &[Changed]) -> Vec<String> {
     let options = &as_given(options)[..];
@@ -68,7 +68,7 @@ fn waits(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
     let (a, b) = (before.value(&waited)?, after.value(&waited)?);
     ((b - a).abs() > LEAST * 60e3).then(|| {
         let [a, b] = [a, b].map(millis);
-        format!("threads waited for memory {b} of each minute together, instead of {a}")
+        format!("threads stalled on allocation for {b} per minute in total instead of {a}")
     })
 }
 
@@ -125,7 +125,7 @@ fn by_load(before: &Side<'_>, after: &Side<'_>, kind: &str) -> Option<String> {
             (b / a, "more")
         };
         format!(
-            "for each GiB allocated {kind} pauses take {} instead of {}, {} times {words}",
+            "{kind} pauses take {} per GiB allocated instead of {}, {} times {words}",
             millis(b),
             millis(a),
             numbers::significant(factor)
@@ -170,26 +170,20 @@ fn effect(before: &Side<'_>, after: &Side<'_>, kind: &'static str) -> String {
     let lasted = |side: &Side<'_>| side.value(&|log| median(log.pauses.get(kind)?));
     match (lasted(before), lasted(after)) {
         (Some(a), Some(b)) if millis(a) == millis(b) => {
-            let words = format!(
-                "{kind} pauses last {} by the median on both sides",
-                millis(a)
-            );
+            let words = format!("{kind} pauses have a median of {} on both sides", millis(a));
             words + &certainty(&middle, before, after)
         }
         (Some(a), Some(b)) => {
             let words = format!(
-                "{kind} pauses went from {} to {} by the median, {}",
+                "median of {kind} pauses went from {} to {}, {}",
                 millis(a),
                 millis(b),
                 times(a, b)
             );
             words + &certainty(&middle, before, after)
         }
-        (Some(a), None) => format!(
-            "{kind} pauses, {} by the median before, are gone",
-            millis(a)
-        ),
-        (None, Some(b)) => format!("{kind} pauses are new, {} by the median", millis(b)),
+        (Some(a), None) => format!("{kind} pauses, median {} before, are gone", millis(a)),
+        (None, Some(b)) => format!("{kind} pauses are new, median {}", millis(b)),
         (None, None) => format!("{kind} pauses differ"),
     }
 }
@@ -216,17 +210,17 @@ fn less_often(before: &Side<'_>, after: &Side<'_>, kind: &'static str) -> Option
         (oftener / often, "more often")
     };
     let each = if millis(lasted) == millis(lasts) {
-        format!("each lasts {} by the median on both sides", millis(lasts))
+        format!("their median is {} on both sides", millis(lasts))
     } else {
         format!(
-            "each lasts {} by the median instead of {}{}",
+            "their median is {} instead of {}{}",
             millis(lasts),
             millis(lasted),
             certainty(&middle, before, after)
         )
     };
     Some(format!(
-        "{kind} pauses come {} times a minute instead of {}, {} times {words}{}, and {each}",
+        "{kind} pauses occur {} times per minute instead of {}, {} times {words}{}, and {each}",
         numbers::significant(oftener),
         numbers::significant(often),
         numbers::significant(factor),
@@ -236,7 +230,7 @@ fn less_often(before: &Side<'_>, after: &Side<'_>, kind: &'static str) -> Option
 
 fn certainty(statistic: &Statistic<'_>, before: &Side<'_>, after: &Side<'_>) -> String {
     match statistic.ratio(before, after) {
-        None => ", of too few for an interval".to_owned(),
+        None => ", too few for an interval".to_owned(),
         Some(r) => {
             let range = format!(
                 "(95 %: {} to {})",
@@ -244,7 +238,7 @@ fn certainty(statistic: &Statistic<'_>, before: &Side<'_>, after: &Side<'_>) -> 
                 numbers::factor(r.high)
             );
             if r.low <= 1.0 && r.high >= 1.0 {
-                format!(", which proves no difference {range}")
+                format!(", no significant difference {range}")
             } else {
                 format!(" {range}")
             }
@@ -288,7 +282,7 @@ fn remarks_told(
     if let Some((full, empty)) = looked.filter(|(full, empty)| empty < full) {
         let _ = write!(
             told,
-            ": it had to look through {} of the young generation before and {} after",
+            ": it had to scan {} of the young generation before and {} after",
             numbers::bytes(full),
             numbers::bytes(empty)
         );
@@ -296,13 +290,13 @@ fn remarks_told(
     let Some(scavenge) = b.scavenge else {
         return Some(vec![
             told,
-            "no young collection comes first any more".to_owned(),
+            "no young collection runs first any more".to_owned(),
         ]);
     };
     told += if short < long {
-        ", since a young collection now comes first"
+        ", because a young collection now runs first"
     } else {
-        ", though a young collection now comes first"
+        ", although a young collection now runs first"
     };
     let mut cost = format!(
         "that collection costs {} of the {}",
@@ -313,13 +307,13 @@ fn remarks_told(
         let emptied = if to as f64 > EMPTIED * from as f64 {
             "hardly empties the young generation: from"
         } else {
-            "takes the young generation from"
+            "shrinks the young generation from"
         };
         let _ = write!(told, " and {emptied} {} to {}", kib(from), kib(to));
     }
     let _ = write!(
         cost,
-        ", and the remark proper went from {} to {} by the median",
+        ", and the median of the remark itself went from {} to {}",
         millis(a.time.p50_ms),
         millis(b.time.p50_ms)
     );
@@ -355,10 +349,10 @@ fn cost(before: &Side<'_>, after: &Side<'_>, improved: &str, even: Option<f64>) 
     };
     let told = |(kind, a, b): &(&str, f64, f64)| {
         let [a, b] = [a, b].map(|ms| millis(ms * 60.0));
-        let told = format!("{kind} pauses take {b} of each minute instead of {a}");
+        let told = format!("{kind} pauses take {b} per minute instead of {a}");
         match [before, after].map(|side| count(side, kind)) {
             [a, b] if a.max(b) < FEW => {
-                format!("{told} (of {a} before and {b} after: it may be chance)")
+                format!("{told} ({a} before and {b} after: may be chance)")
             }
             _ => told,
         }
@@ -367,12 +361,12 @@ fn cost(before: &Side<'_>, after: &Side<'_>, improved: &str, even: Option<f64>) 
     let mut costs: Vec<String> = grown.map(told).into_iter().collect();
     costs.extend(more(before, after));
     if !costs.is_empty() {
-        return Some(format!("what it cost: {}", costs.join(", ")));
+        return Some(format!("cost: {}", costs.join(", ")));
     }
     Some(match (grown, most(|_, _| true)) {
         (_, Some(little)) => format!("{}, less than a tenth more", told(little)),
         (_, None) => format!(
-            "no other kind of pause takes {} of each minute more",
+            "no other kind of pause takes {} more per minute",
             millis(LEAST * 60e3)
         ),
     })
@@ -386,13 +380,10 @@ fn more(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
     };
     let promoted = grown(&|log| Some(log.promoted()? / log.allocated()?));
     let cycles = grown(&|log| log.per_gib(log.run.old.cycles as f64));
-    let told = [
-        (promoted, "as much is promoted"),
-        (cycles, "as many old cycles come"),
-    ];
+    let told = [(promoted, "the promotion"), (cycles, "the old cycles")];
     let told = told
         .into_iter()
-        .filter_map(|(factor, words)| Some(format!("{} {words} for each GiB allocated", factor?)));
+        .filter_map(|(factor, words)| Some(format!("{} {words} per GiB allocated", factor?)));
     told.collect()
 }
 
@@ -466,7 +457,7 @@ const PURPOSES: [Purpose; 6] = [
             "MaxRAMPercentage",
             "UseParallelGC",
         ],
-        words: "less time in pauses",
+        words: "less pause time",
         kind: None,
         of: |log| log.per_gib(log.run.pauses.all.total_ms),
     },
@@ -503,12 +494,12 @@ impl Purpose {
     fn done(&self, name: &str, before: &Side<'_>, after: &Side<'_>) -> Option<String> {
         let (a, b) = (before.value(&self.of)?, after.value(&self.of)?);
         let done = if b < a * DONE {
-            "and did it here"
+            "and achieved that here"
         } else {
-            "and did not do it here"
+            "and did not achieve that here"
         };
         let is = if name == FIXED_HEAP { "are" } else { "is" };
-        Some(format!("{name} {is} for {}, {done}", self.words))
+        Some(format!("{name} {is} meant for {}, {done}", self.words))
     }
 }
 
@@ -516,11 +507,11 @@ fn load(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
     let allocated = |side: &Side<'_>| side.value(&|log| log.allocated());
     match (allocated(before), allocated(after)) {
         (Some(a), Some(b)) if (b / a - 1.0).abs() > SAME_LOAD => Some(format!(
-            "the load is not the same: allocation went from {} to {}",
+            "the load differs: allocation went from {} to {}",
             per_second(a),
             per_second(b)
         )),
         (Some(_), Some(_)) => None,
-        _ => Some("whether the load is the same is unknown".to_owned()),
+        _ => Some("load unknown: at least one side lacks the allocation rate".to_owned()),
     }
 }

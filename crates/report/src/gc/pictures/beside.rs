@@ -40,7 +40,7 @@ pub(super) fn concurrent(run: &Run, time: Time) -> Option<Block> {
     Some(Block::Chart(Box::new(Chart {
         id: "gc-concurrent-over-time",
         note: format!(
-            "A lane is filled where the phase ran all of the time, in steps of {step}. Phases lie within cycles."
+            "A full lane means that the phase ran all the time, in steps of {step}. Phases are nested in cycles."
         ),
         data: Table {
             caption: title.clone(),
@@ -53,7 +53,7 @@ pub(super) fn concurrent(run: &Run, time: Time) -> Option<Block> {
             rows: parts.iter().map(row).collect(),
         },
         plot: Plot::Layers(Layers {
-            quantity: "share of the time in which it ran".to_owned(),
+            quantity: "share of time running".to_owned(),
             stacked: false,
             from_s: time.from_s,
             until_s: time.until_s,
@@ -69,7 +69,7 @@ pub(super) fn concurrent(run: &Run, time: Time) -> Option<Block> {
 fn told(phase: &Concurrent) -> String {
     let times = usize::try_from(phase.time.count).unwrap_or(usize::MAX);
     let aborted = if phase.aborted > 0 {
-        format!(", {} given up", numbers::count(phase.aborted))
+        format!(", {} aborted", numbers::count(phase.aborted))
     } else {
         String::new()
     };
@@ -84,7 +84,7 @@ fn title(run: &Run, parts: &[&Portion]) -> String {
     let length = run.old.cycle_length.filter(|_| run.old.cycles > 0);
     match (length, parts.first()) {
         (Some(length), _) => format!(
-            "{} ended, the longest after {}",
+            "{} ended, longest {}",
             numbers::plural(
                 usize::try_from(run.old.cycles).unwrap_or(usize::MAX),
                 "concurrent cycle"
@@ -92,7 +92,7 @@ fn title(run: &Run, parts: &[&Portion]) -> String {
             millis(length.longest_ms)
         ),
         (None, Some(first)) => format!(
-            "Beside the application: {} for {} in all",
+            "Concurrent work: {} for {} in total",
             first.name,
             millis(first.total_ms)
         ),

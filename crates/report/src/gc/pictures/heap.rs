@@ -48,14 +48,14 @@ pub(super) fn whole(run: &Run, time: Time) -> Option<Block> {
     };
     let after = match extremes(&heap.after) {
         Some((low, high)) => format!(
-            "; collections left between {} and {}",
+            "; between {} and {} after collections",
             size(low),
             size(high)
         ),
         None => String::new(),
     };
     let title = format!(
-        "The heap held {}{room} at most{after}",
+        "Peak heap use {}{room}{after}",
         numbers::bytes(heap.peak_bytes)
     );
     Some(chart(
@@ -68,15 +68,15 @@ pub(super) fn whole(run: &Run, time: Time) -> Option<Block> {
     ))
 }
 
-/// What the live set is taken from, as the legend says it.
+/// The source of the live set, as in the legend.
 fn after_what(source: LiveSource) -> &'static str {
     match source {
         LiveSource::Full => "after full collections",
-        LiveSource::Mark => "found by marks",
+        LiveSource::Mark => "found by marking",
         LiveSource::Cycle => "after concurrent cycles",
         LiveSource::Sweep => "old after sweeps",
         LiveSource::Mixed => "after mixed collections",
-        LiveSource::Remark => "after marks",
+        LiveSource::Remark => "after marking",
     }
 }
 
@@ -131,14 +131,14 @@ fn generations_title(young: Option<&Part>, old: Option<&Part>) -> String {
     let mut said = Vec::new();
     if let Some((first, last)) = old.and_then(story) {
         said.push(format!(
-            "the old generation held {} at first and {} at last",
+            "the old generation held {} at the start and {} at the end",
             size(first),
             size(last)
         ));
     }
     if let Some(young) = young.filter(|young| young.peak_bytes > 0) {
         said.push(format!(
-            "the young one {} at most",
+            "the young generation at most {}",
             numbers::bytes(young.peak_bytes)
         ));
     }
@@ -188,9 +188,9 @@ fn chart(
             columns: vec![
                 Column::number("At", "at_s"),
                 Column::words("What", "what"),
-                Column::number("Least", "min_bytes"),
+                Column::number("Minimum", "min_bytes"),
                 Column::number("Mean", "mean_bytes"),
-                Column::number("Most", "max_bytes"),
+                Column::number("Maximum", "max_bytes"),
                 Column::number("Collections", "collections"),
             ],
             rows,
@@ -229,22 +229,22 @@ pub(super) fn allocation(run: &Run, time: Time) -> Option<Block> {
         per_second(allocated.bytes_per_s)
     );
     if let Some(peak) = allocated.peak_bytes_per_s {
-        let _ = write!(title, ", {} at most over ten seconds", per_second(peak));
+        let _ = write!(title, ", at most {} over ten seconds", per_second(peak));
     }
     if let Some(rate) = promoted {
-        let _ = write!(title, "; {} were promoted", per_second(rate.bytes_per_s));
+        let _ = write!(title, "; {} was promoted", per_second(rate.bytes_per_s));
     }
     let step = step(allocated.course.step_s);
     Some(Block::Chart(Box::new(Chart {
         id: "gc-allocation-over-time",
-        note: format!("From one collection to the next, mean of each {step}."),
+        note: format!("Between collections, mean of each {step}."),
         data: Table {
             caption: title.clone(),
             columns: vec![
                 Column::number("At", "at_s"),
                 Column::words("What", "what"),
                 Column::number("Mean", "mean_bytes_per_s"),
-                Column::number("Highest", "max_bytes_per_s"),
+                Column::number("Maximum", "max_bytes_per_s"),
             ],
             rows: rows.collect(),
         },
@@ -265,7 +265,7 @@ pub(super) fn metaspace(run: &Run, time: Time) -> Option<Block> {
     }
     let last = part.last_bytes.unwrap_or(part.peak_bytes);
     let title = format!(
-        "Metaspace held {} at last, {} at most",
+        "Metaspace held {} at the end, at most {}",
         numbers::bytes(last),
         numbers::bytes(part.peak_bytes)
     );
@@ -294,7 +294,7 @@ pub(super) fn ages(run: &Run) -> Option<Block> {
     let survival = |index: usize| ages.survival.get(index).copied().flatten();
     let group = |(index, bytes): (usize, &f64)| {
         let lives_on = survival(index).map_or_else(String::new, |share| {
-            format!(", {} live on", numbers::share(share))
+            format!(", {} survive", numbers::share(share))
         });
         BarGroup {
             title: format!("age {}{lives_on}", index + 1),
@@ -326,7 +326,7 @@ pub(super) fn ages(run: &Run) -> Option<Block> {
             columns: vec![
                 Column::number("Age", "age"),
                 Column::number("Bytes, mean", "mean_bytes"),
-                Column::number("Live on to the next age", "survival"),
+                Column::number("Survival to next age", "survival"),
             ],
             rows,
         },
@@ -345,7 +345,7 @@ fn ages_title(ages: &AgeTable) -> String {
     let all: f64 = ages.mean_bytes.iter().sum();
     match ages.survival.first().copied().flatten() {
         Some(share) => format!(
-            "{} survive a young collection; of what has age 1, {} live on to age 2",
+            "{} survive a young collection; of age 1, {} reach age 2",
             size(all),
             numbers::share(share)
         ),
@@ -360,7 +360,7 @@ fn ages_note(ages: &AgeTable) -> String {
     )];
     if let Some(desired) = ages.desired_bytes {
         said.push(format!(
-            "The JVM wants {} at most in a survivor space; {} of {} tables held more.",
+            "The desired survivor size is at most {}; {} of {} tables exceed it.",
             size(desired),
             numbers::count(ages.overflows),
             numbers::count(ages.with_desired)

@@ -18,7 +18,7 @@ pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
     let first = made.parts.first().filter(|_| sum > 0.0)?;
     let share = |ms: f64| numbers::share(ms / sum);
     let title = format!(
-        "Threads stood still for {} in all, {} of that in: {}",
+        "Pauses stopped threads for {} in total, {} of it in: {}",
         millis(sum),
         share(first.total_ms),
         named(&run.pauses, first)
@@ -52,8 +52,8 @@ pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
                 Column::words("Phase", "title"),
                 Column::number("Sum", "total_ms"),
                 Column::number("Share", "share"),
-                Column::number("Most in a step", "most_ms"),
-                Column::number("That step begins at", "most_at_s"),
+                Column::number("Maximum per step", "most_ms"),
+                Column::number("Start of that step", "most_at_s"),
             ],
             rows: made
                 .parts
@@ -63,7 +63,7 @@ pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
         },
         title,
         plot: Plot::Layers(Layers {
-            quantity: "threads stopped, of each second".to_owned(),
+            quantity: "time stopped per second".to_owned(),
             stacked: true,
             from_s: time.from_s,
             until_s: time.until_s,
@@ -79,7 +79,7 @@ pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
 fn named(pauses: &Pauses, part: &Portion) -> String {
     let pause = |part: &Portion| pauses.by_type.contains_key(&part.name);
     if pause(part) && !pauses.made_of.parts.iter().all(pause) {
-        format!("{}, in no phase", part.name)
+        format!("{}, outside phases", part.name)
     } else {
         part.name.clone()
     }
@@ -154,7 +154,7 @@ pub(super) fn causes(run: &Run) -> Option<Block> {
     });
     Some(Block::Chart(Box::new(Chart {
         id: "gc-causes",
-        note: "As the log names them; pauses without a cause are left out.".to_owned(),
+        note: "Names from the log; pauses without a cause are left out.".to_owned(),
         data: Table {
             caption: title.clone(),
             columns: vec![
@@ -166,7 +166,7 @@ pub(super) fn causes(run: &Run) -> Option<Block> {
             rows: rows.collect(),
         },
         plot: Plot::Bars(Bars {
-            quantity: "pauses in all".to_owned(),
+            quantity: "total pause time".to_owned(),
             unit: Unit::Micros,
             whole: false,
             parts: CAUSED.to_vec(),
@@ -180,9 +180,9 @@ pub(super) fn causes(run: &Run) -> Option<Block> {
 pub(super) fn cpu(run: &Run, time: Time) -> Option<Block> {
     let cpu = run.cpu.as_ref()?;
     let kinds: [(&str, &Course, (bool, usize)); 3] = [
-        ("on the wall", &cpu.real_course, (true, 0)),
-        ("CPU in the JVM", &cpu.user_course, (false, 1)),
-        ("CPU in the kernel", &cpu.sys_course, (false, 2)),
+        ("wall clock", &cpu.real_course, (true, 0)),
+        ("user CPU", &cpu.user_course, (false, 1)),
+        ("system CPU", &cpu.sys_course, (false, 2)),
     ];
     let lines = kinds.iter().map(|(name, course, look)| {
         let mut series = line(name, *look, course, |p| p.mean)?;
@@ -219,7 +219,7 @@ pub(super) fn cpu(run: &Run, time: Time) -> Option<Block> {
                 Column::number("At", "at_s"),
                 Column::words("What", "what"),
                 Column::number("Mean", "mean_ms"),
-                Column::number("Most", "max_ms"),
+                Column::number("Maximum", "max_ms"),
                 Column::number("Pauses", "pauses"),
             ],
             rows: rows.collect(),
@@ -233,7 +233,7 @@ fn cpu_title(cpu: &CpuUse) -> String {
     let busy = cpu.user_ms + cpu.sys_ms;
     let threads = if cpu.real_ms > 0.0 {
         format!(
-            ", {} threads' worth",
+            ", {} busy threads on average",
             numbers::significant(busy / cpu.real_ms)
         )
     } else {
@@ -248,7 +248,7 @@ fn cpu_title(cpu: &CpuUse) -> String {
         String::new()
     };
     format!(
-        "Pauses of {} on the wall took {} of CPU time{threads}{kernel}",
+        "Pauses of {} wall-clock time took {} of CPU time{threads}{kernel}",
         millis(cpu.real_ms),
         millis(busy)
     )

@@ -1,9 +1,9 @@
-//! The pictures of a run: on one time axis pauses and what made them, heap, allocation, concurrent work, stops and CPU time;
-//! then how long pauses are, why they came, what survives, what stops the threads, and what the collector says of itself.
+//! The pictures of a run: on one time axis pauses and their phases, heap, allocation, concurrent work, stops and CPU time;
+//! then the durations and causes of pauses, what survives, what stops the threads, and the statistics of the collector.
 //!
-//! Each is made of what the document holds: courses of a fixed number of steps and tables. So a picture is as large for
-//! a month as for a minute. A picture without anything to show is left out; why is said where it would stand. A terminal
-//! shows those that answer most questions.
+//! Each is made of what the document contains: courses of a fixed number of steps and tables. So a picture is as large for
+//! a month as for a minute. A picture without data is left out, with the reason in its place. A terminal shows those that
+//! answer most questions.
 
 mod beside;
 mod heap;
@@ -50,7 +50,7 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
         not_on_a_terminal(own)
     });
     if blocks.iter().any(|block| matches!(block, Block::Chart(_))) {
-        blocks.insert(0, section("pictures", "In pictures"));
+        blocks.insert(0, section("pictures", "Charts"));
     } else {
         blocks.clear();
     }
@@ -112,7 +112,7 @@ impl Time {
             to_s: share.worst_until_s,
             label: format!("worst {}", numbers::span(length)),
             title: format!(
-                "the worst {}: threads stood still for {} of it",
+                "the worst {}: threads were stopped for {} of it",
                 numbers::span(length),
                 numbers::share(1.0 - share.worst)
             ),
@@ -123,7 +123,7 @@ impl Time {
 
 /// Beneath a picture over time.
 const CLOCK: &str =
-    "Time is the JVM's uptime where the log prints it, else the time since its first stamp.";
+    "Time is the JVM's uptime where the log prints it, else the time since its first timestamp.";
 
 /// One value of each step of a course, joined by a line.
 fn line(

@@ -1,6 +1,6 @@
-//! When pauses came, of what kind they were, and how long they are.
+//! When pauses occurred, their kinds, and their durations.
 //!
-//! The document holds the longest pause of each kind in each step of time, and the longest of the run by name.
+//! The document contains the longest pause of each kind in each step of time, and the longest of the run by name.
 
 use rungwise_model::gc::{Pauses, Run, Spread};
 
@@ -37,8 +37,8 @@ impl Sort {
             Self::Young => "young",
             Self::Mixed => "mixed",
             Self::Start => "start of a concurrent cycle",
-            Self::Cycle => "other of a cycle",
-            Self::Remark => "end of marking",
+            Self::Cycle => "other pause of a cycle",
+            Self::Remark => "remark",
             Self::Whole => "full or degenerated",
         }
     }
@@ -167,7 +167,7 @@ fn table(shown: &[Shown], title: &str) -> Table {
             Column::number("At", "at_s"),
             Column::number("Pause", "pause_ms"),
             Column::words("Kind", "kind"),
-            Column::number("Stands for", "pauses"),
+            Column::number("Pauses", "pauses"),
         ],
         rows: rows
             .map(|pause| {
@@ -184,17 +184,17 @@ fn table(shown: &[Shown], title: &str) -> Table {
 
 fn over_time_title(pauses: &Pauses) -> String {
     let Some(longest) = pauses.longest.first() else {
-        return format!("The longest pause took {}", millis(pauses.all.longest_ms));
+        return format!("Longest pause: {}", millis(pauses.all.longest_ms));
     };
     let at = longest
         .at_s
         .map_or_else(String::new, |at| format!(" at {at:.1}{}s", numbers::THIN));
     let took = millis(longest.duration_ms.unwrap_or(pauses.all.longest_ms));
     let rest = match pauses.longest.get(1).and_then(|next| next.duration_ms) {
-        Some(next) => format!("; the next took {}", millis(next)),
+        Some(next) => format!("; next longest {}", millis(next)),
         None => String::new(),
     };
-    format!("The longest pause, {}, took {took}{at}{rest}", longest.name)
+    format!("Longest pause: {}, {took}{at}{rest}", longest.name)
 }
 
 /// The longest pause of each kind and step in the order of time. One that is among the longest of the run has its name and
@@ -250,7 +250,7 @@ pub(super) fn histogram(run: &Run) -> Option<Block> {
     marks.push(("longest", all.longest_ms));
     Some(Block::Chart(Box::new(Chart {
         id: "gc-pause-histogram",
-        note: "Pauses within other pauses are left out.".to_owned(),
+        note: "Nested pauses are left out.".to_owned(),
         data: Table {
             caption: title.clone(),
             columns: vec![
@@ -262,7 +262,7 @@ pub(super) fn histogram(run: &Run) -> Option<Block> {
         },
         title,
         plot: Plot::Columns(Columns {
-            quantity: "length of the pause".to_owned(),
+            quantity: "pause duration".to_owned(),
             unit: Unit::Micros,
             counted: "pauses",
             bins,
@@ -283,12 +283,12 @@ fn histogram_title(all: &Spread) -> String {
         return format!("The only pause took {longest}");
     }
     let hundredth = if all.count >= HUNDRED {
-        format!(" one in a hundred more than {},", millis(all.p99_ms))
+        format!(" p99 {},", millis(all.p99_ms))
     } else {
         String::new()
     };
     let count = numbers::count(all.count);
-    format!("Half of the {count} pauses took at most {half},{hundredth} the longest {longest}")
+    format!("Median of {count} pauses {half},{hundredth} longest {longest}")
 }
 
 /// Upper ends in milliseconds to columns in microseconds. The document's steps are quarters of a power of two of

@@ -1,4 +1,4 @@
-//! What stopped the threads: safepoints by operation, with the time until all stood still.
+//! What stopped the threads: safepoints by operation, with the time to safepoint.
 
 use rungwise_model::gc::{Operation, Run};
 
@@ -14,12 +14,12 @@ const SHOWN: usize = 12;
 
 const PARTS: [Part; 2] = [
     Part {
-        name: "until all threads stood still",
+        name: "time to safepoint",
         hue: 4,
         fill: '▒',
     },
     Part {
-        name: "stopped for the work",
+        name: "operation",
         hue: 1,
         fill: '█',
     },
@@ -70,15 +70,15 @@ pub(super) fn over_time(run: &Run, time: Time) -> Option<Block> {
     let longest = millis(safepoints.stopped.longest_ms);
     let title = match &safepoints.reaching {
         Some(reaching) => format!(
-            "Threads took {} at most to stop; the longest stop was {longest}",
+            "Longest time to safepoint {}; longest stop {longest}",
             millis(reaching.longest_ms)
         ),
-        None => format!("The longest stop of the threads was {longest}"),
+        None => format!("Longest stop of the threads: {longest}"),
     };
     let step = step(safepoints.course.step_s);
     Some(Block::Chart(Box::new(Chart {
         id: "gc-stops-over-time",
-        note: format!("The longest of each {step}, for collections and for all else."),
+        note: format!("Longest of each {step}, for collections and other operations."),
         data: Table {
             caption: title.clone(),
             columns: vec![
@@ -115,24 +115,24 @@ pub(super) fn operations(run: &Run) -> Option<Block> {
     }
     Some(Block::Chart(Box::new(Chart {
         id: "gc-safepoints",
-        note: "All of the run, by operation. From the call to stop until all threads ran again."
+        note: "Whole run, by operation: from the stop request until all threads ran again."
             .to_owned(),
         data: Table {
             caption: title.clone(),
             columns: vec![
                 Column::words("Operation", "title"),
-                Column::words("For a collection", "collection"),
+                Column::words("Collection", "collection"),
                 Column::number("Safepoints", "safepoints"),
                 Column::number("Stopped", "stopped_ms"),
                 Column::number("Longest", "longest_ms"),
-                Column::number("Until all stood still", "reaching_ms"),
-                Column::number("Longest of these", "reaching_longest_ms"),
+                Column::number("Time to safepoint", "reaching_ms"),
+                Column::number("Longest time to safepoint", "reaching_longest_ms"),
             ],
             rows: operations.iter().map(|(name, of)| row(name, of)).collect(),
         },
         title,
         plot: Plot::Bars(Bars {
-            quantity: "stopped in all".to_owned(),
+            quantity: "total stopped time".to_owned(),
             unit: Unit::Micros,
             whole: false,
             parts: PARTS.to_vec(),

@@ -1,4 +1,4 @@
-//! What ZGC and Shenandoah print of themselves: the table of means and longest times that some logs hold little else of.
+//! The statistics that ZGC and Shenandoah print: the table of mean and longest times, often most of what a log contains.
 
 use rungwise_model::gc::{Run, Statistic};
 
@@ -29,7 +29,7 @@ pub(super) fn own(run: &Run) -> Option<Block> {
     rows.sort_by(|a, b| b.1.longest_ms.total_cmp(&a.1.longest_ms));
     let (first, most) = rows.first().filter(|(_, row)| row.longest_ms > 0.0)?;
     let title = format!(
-        "By the collector's own sums {first} took {} at most, {} on average",
+        "Collector statistics: {first} took at most {}, {} on average",
         millis(most.longest_ms),
         millis(most.mean_ms)
     );
@@ -40,7 +40,7 @@ pub(super) fn own(run: &Run) -> Option<Block> {
     Some(Block::Chart(Box::new(Chart {
         id: "gc-own-sums",
         note: format!(
-            "Since the JVM started, from the last table of the log; phases lie within cycles and within each other.{left}"
+            "Since JVM start, from the last table of the log; phases are nested in cycles and in each other.{left}"
         ),
         data: Table {
             caption: title.clone(),
@@ -55,7 +55,7 @@ pub(super) fn own(run: &Run) -> Option<Block> {
         },
         title,
         plot: Plot::Bars(Bars {
-            quantity: "time of one".to_owned(),
+            quantity: "duration".to_owned(),
             unit: Unit::Micros,
             whole: false,
             parts: PARTS.to_vec(),

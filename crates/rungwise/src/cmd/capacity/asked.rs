@@ -1,4 +1,4 @@
-//! What is asked of a prediction: sizes as people and JVMs write them, and `young=12g,tenuring=15`.
+//! The input of a prediction: sizes as people and JVMs write them, and `young=12g,tenuring=15`.
 
 use rungwise_gclog::predict::{Change, Given};
 use rungwise_jvm::{CommandLine, Origin};
@@ -13,7 +13,7 @@ pub(super) fn size(text: &str) -> Result<f64, String> {
     }
     units::bytes(text)
         .map(|bytes| bytes as f64)
-        .map_err(|error| format!("{error}, or as an option of the JVM takes it: 64k, 512m or 12g"))
+        .map_err(|error| format!("{error}, or in JVM form: 64k, 512m or 12g"))
 }
 
 const KEYS: [&str; 6] = [
@@ -46,7 +46,7 @@ pub(super) fn change(text: &str, rate: Option<f64>) -> anyhow::Result<Change> {
         let positive = || {
             let size =
                 size(value).map_err(|error| anyhow::anyhow!("{key} of --what-if: {error}"))?;
-            anyhow::ensure!(size > 0.0, "{key} of --what-if: a size of nothing");
+            anyhow::ensure!(size > 0.0, "{key} of --what-if: the size is zero");
             Ok(Some(size))
         };
         match key {
@@ -60,7 +60,7 @@ pub(super) fn change(text: &str, rate: Option<f64>) -> anyhow::Result<Change> {
                     .filter(|ratio| (1..=1000).contains(ratio));
                 let Some(ratio): Option<u32> = ratio else {
                     anyhow::bail!(
-                        "survivor-ratio of --what-if: '{value}' is no whole number from 1 on; it is Eden divided by one survivor \
+                        "survivor-ratio of --what-if: '{value}' is not a whole number from 1 on; it is Eden divided by one survivor \
                          space"
                     );
                 };
@@ -70,7 +70,7 @@ pub(super) fn change(text: &str, rate: Option<f64>) -> anyhow::Result<Change> {
                 let age = value.parse().ok().filter(|age| *age <= 15);
                 let Some(age): Option<u32> = age else {
                     anyhow::bail!(
-                        "tenuring of --what-if: '{value}' is no whole number from 0 to 15; an object has four bits for its age"
+                        "tenuring of --what-if: '{value}' is not a whole number from 0 to 15; an object has four bits for its age"
                     );
                 };
                 change.tenuring = Some(age);
@@ -81,7 +81,7 @@ pub(super) fn change(text: &str, rate: Option<f64>) -> anyhow::Result<Change> {
                     strsim::jaro_winkler(a, other).total_cmp(&strsim::jaro_winkler(b, other))
                 });
                 anyhow::bail!(
-                    "'{other}' is no key of --what-if; did you mean {}? There are {}",
+                    "'{other}' is not a key of --what-if; did you mean {}? Keys: {}",
                     near.unwrap_or_default(),
                     KEYS.join(", ")
                 );
@@ -100,15 +100,15 @@ fn factor(value: &str, rate: Option<f64>) -> anyhow::Result<f64> {
         })?;
         let Some(rate) = rate else {
             anyhow::bail!(
-                "rate={value} of --what-if: it is unknown how many requests the log is of; give it with --rate or --requests, or \
-                 ask for a multiple such as rate=x2"
+                "rate={value} of --what-if: the request rate of the log is unknown; pass it with --rate or --requests, or use \
+                 a multiple such as rate=x2"
             );
         };
         Some(wanted / rate)
     };
     let factor = factor.filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
     factor.ok_or_else(|| {
-        anyhow::anyhow!("rate of --what-if: '{value}' is no multiple; write it as x2 or x0.5")
+        anyhow::anyhow!("rate of --what-if: '{value}' is not a multiple; write it as x2 or x0.5")
     })
 }
 
@@ -164,7 +164,7 @@ mod tests {
             ("young=12", "unit is missing"),
             ("young", "key=value"),
             ("rate=800/s", "--rate or --requests"),
-            ("rate=x0", "no multiple"),
+            ("rate=x0", "not a multiple"),
             ("eden=1g,eden=2g", "twice"),
             ("heap=0m", "nothing"),
         ] {

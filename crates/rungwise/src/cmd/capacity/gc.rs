@@ -1,4 +1,4 @@
-//! `rungwise capacity gc`: how often collections come under a load, and what other sizes would do.
+//! `rungwise capacity gc`: predicts the GC frequency of a load, also with other heap sizes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::cmd::runs::store::Keep;
 use crate::cmd::{Global, jvm, output};
 use crate::problem::Problem;
 
-/// How often collections come, from a load or from a GC log, and what other sizes would do.
+/// Predict how often collections occur, from a load or a GC log, also with other heap sizes.
 ///
-/// From a log, every figure has the interval in which it should lie if the load stays as it was; what cannot be told says why.
+/// From a log, every figure has the interval that it should fall into if the load stays the same; an unknown figure has a reason.
 /// Keys of --what-if: young, eden, heap (sizes), survivor-ratio, tenuring, rate (x2, or 800/s with --rate). Exit status: 0 done,
-/// 2 the question contradicts itself or the log, 3 the log tells too little, 4 it is no GC log.
+/// 2 the question contradicts itself or the log, 3 the log contains too little, 4 not a GC log.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// GC logs of one JVM to predict from.
@@ -96,7 +96,7 @@ fn of_load(args: &Args, per_request: f64, rate: f64, eden: f64) -> anyhow::Resul
     })
     .map_err(failed)?;
     Ok(Told {
-        target: "figures as given".to_owned(),
+        target: "given figures".to_owned(),
         load: Load {
             requests_per_s: Some(rate),
             bytes_per_request: Some(Estimate::exact(per_request)),

@@ -1,4 +1,4 @@
-//! `rungwise capacity`: what there will be, one file per question.
+//! `rungwise capacity`: predictions, one file per question.
 
 mod asked;
 mod gc;
@@ -7,7 +7,7 @@ use rungwise_model::Exit;
 
 use super::Global;
 
-/// Predict what a load will meet.
+/// Predict the effects of a load.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

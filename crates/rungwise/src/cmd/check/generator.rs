@@ -1,9 +1,9 @@
-//! `check --load`: what the load generator told of itself, from a file of `rungwise load`, or the table of percentiles that
+//! `check --load`: the report of the load generator, from a file of `rungwise load`, or the table of percentiles that
 //! another tool printed.
 //!
-//! Many documents end in `.json`. One that is not the report of a load says what it is, and how to get one that is. A table
-//! names no unit, and 40 us is as usual a latency as 40 ms is a sickness: where its printer is unknown, the unit is
-//! asked for.
+//! Many documents end in `.json`. For one that is not the report of a load, the error says what it is, and how to get one. A
+//! table has no unit, and a latency of 40 us is normal while 40 ms is a symptom: where the tool is unknown, you have to name
+//! the unit.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -77,9 +77,9 @@ impl Heard {
     pub(super) fn when(&self) -> String {
         match &self.ran {
             Some((started, finished)) => format!(
-                "the load ran from {started} to {finished}; its report says something of this look only if the same load ran then"
+                "the load ran from {started} to {finished}; its report is valid only if the same load ran during this window"
             ),
-            None => "the table of percentiles does not say when its load ran; it says something of this look only if it was then"
+            None => "the table of percentiles does not record when its load ran; it is valid only if that was during this window"
                 .to_owned(),
         }
     }
@@ -94,8 +94,8 @@ impl Heard {
                 && is_of_another_day(&started, &finished, taken)
             {
                 let why = format!(
-                    "the load ran {ran} and the look began at {taken}, so its report says nothing of it; run the load again and look \
-                     meanwhile"
+                    "the load ran {ran} and the window began at {taken}, so its report does not apply; run the load again during the \
+                     window"
                 );
                 return load_report::refuse(capture, why);
             }
@@ -150,7 +150,7 @@ fn percentiles(text: &str, unit: Option<Unit>) -> Result<Heard, String> {
         [planned, sharp] if !planned.uncorrected && sharp.uncorrected => (planned, sharp),
         tables => {
             return Err(format!(
-                "it holds {} tables, and which one belongs to this host is unknown; keep only that one",
+                "it contains {} tables, and which one belongs to this host is unknown; keep only that one",
                 tables.len()
             ));
         }
@@ -158,7 +158,7 @@ fn percentiles(text: &str, unit: Option<Unit>) -> Result<Heard, String> {
     // The unit that was asked for may be that of the other of two loads.
     let Some(unit) = planned.in_ms.then_some(Unit::Ms).or(unit) else {
         return Err(
-            "HdrHistogram prints numbers without a unit, and neither its head says (ms) nor the line above it that wrk2 printed it; \
+            "the unit is unknown: HdrHistogram prints bare numbers, and neither the header says (ms) nor the line above it names wrk2; \
              name the unit with --load-unit ms"
                 .to_owned(),
         );
@@ -194,7 +194,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, String> {
         other => other.to_string(),
     })?;
     if bytes.len() as u64 > LONGEST {
-        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
+        return Err(format!("it is larger than {} MiB", LONGEST >> 20));
     }
     Ok(bytes)
 }
@@ -208,10 +208,10 @@ fn parse(bytes: &[u8]) -> Result<Heard, String> {
         return Err("it is a capture, which is judged itself (rungwise check FILE)".to_owned());
     }
     let document: Value = serde_json::from_slice(bytes)
-        .map_err(|error| format!("it is no JSON document ({error})"))?;
+        .map_err(|error| format!("it is not a JSON document ({error})"))?;
     let schema = document.get("schema").and_then(Value::as_u64);
     match schema {
-        None => return Err("it does not say its schema, as a document of rungwise does".to_owned()),
+        None => return Err("it has no schema version, as documents of rungwise have".to_owned()),
         Some(newer) if newer > u64::from(SCHEMA_VERSION) => {
             return Err(format!(
                 "a newer rungwise wrote it, with schema {newer}, and this one reads schema {SCHEMA_VERSION}"
@@ -228,7 +228,7 @@ fn parse(bytes: &[u8]) -> Result<Heard, String> {
     let report: LoadReport = serde_json::from_value(document)
         .map_err(|error| format!("it is another document, or damaged ({error})"))?;
     match impossible(&report.measurement) {
-        Some(figure) => Err(format!("{figure}, which no load measures")),
+        Some(figure) => Err(format!("{figure}, which no load can measure")),
         None => Ok(Heard {
             report: GeneratorReport::from(&report.measurement),
             ran: Some((report.envelope.started, report.envelope.finished)),
@@ -338,8 +338,8 @@ mod tests {
         let nothing = document(|measurement| measurement.window_s = 0.0);
         for (bytes, why) in [
             (&b" \n"[..], "it is empty"),
-            (b"latency 12 ms", "no JSON document"),
-            (b"{}", "does not say its schema"),
+            (b"latency 12 ms", "not a JSON document"),
+            (b"{}", "no schema version"),
             (br#"{"schema":9}"#, "a newer rungwise"),
             (br#"{"schema":1,"rungs":[]}"#, "the report of a ladder"),
             (br#"{"schema":1,"findings":[]}"#, "the report of a check"),
@@ -390,7 +390,7 @@ mod tests {
         }
         for taken in ["2026-01-01T03:04:06Z", "2026-01-03T03:04:06Z", "today"] {
             let why = told(taken).unwrap_err();
-            assert!(why.reason.contains("says nothing of it"), "{}", why.reason);
+            assert!(why.reason.contains("does not apply"), "{}", why.reason);
             assert!(
                 why.remedy.starts_with("run the load again"),
                 "{}",
@@ -482,7 +482,7 @@ mod tests {
         assert_eq!(report.median_us, Some(400.0));
         assert_eq!(report.latencies_ms.unwrap()[1], (0.2, 50));
         let why = percentiles(&(by_wrk2(70) + &by_wrk2(80)), None).unwrap_err();
-        assert!(why.starts_with("it holds 2 tables"), "{why}");
+        assert!(why.starts_with("it contains 2 tables"), "{why}");
     }
 
     #[test]
@@ -502,7 +502,7 @@ mod tests {
             why.starts_with("cannot take light.txt as a lighter load"),
             "{why}"
         );
-        assert!(full.when().contains("does not say when"));
+        assert!(full.when().contains("does not record when"));
         full.put(&mut capture);
         let evidence = rungwise_probes::evidence(&capture);
         let ratio = evidence.host(&rungwise_model::keys::LATENCY_LOW_LOAD);

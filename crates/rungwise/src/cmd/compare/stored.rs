@@ -1,7 +1,7 @@
 //! `rungwise compare` on two stored documents of one kind: loads, tunes or checks.
 //!
-//! Of two loads, the interval is by the seconds of each: what differs from run to run is not in it, which the notes say. Of two
-//! tunes, each half of a pair is a run, so the interval is by runs. A latency of one run has no interval and decides nothing.
+//! For two loads, the interval comes from the seconds of each and excludes variation from run to run, which the notes say. For
+//! two tunes, each half of a pair is a run, so the interval comes from runs. A latency of one run has no interval and decides nothing.
 
 use rungwise_model::Exit;
 use rungwise_model::check::{CheckReport, Outcome};
@@ -18,7 +18,7 @@ use crate::cmd::output;
 
 /// An interval misses with this probability.
 const ALPHA: f64 = 0.05;
-/// Smaller changes matter to nobody: the minimum effect of a ladder.
+/// Smaller changes do not matter: the minimum effect of a ladder.
 const MARGIN: f64 = 0.02;
 
 /// The comparison of two documents, which must be of one kind.
@@ -30,7 +30,7 @@ pub(super) fn compare(
     let (a, b) = (before.1, after.1);
     anyhow::ensure!(
         a.kind == b.kind,
-        "cannot compare {} with {}: the first is a document of kind {}, the other of kind {}; name two of one kind",
+        "cannot compare {} with {}: the first is a document of kind {}, the other of kind {}; name two of the same kind",
         before.0,
         after.0,
         a.kind,
@@ -142,7 +142,7 @@ fn loads(before: &LoadReport, after: &LoadReport, report: &mut CompareReport) {
     rate.no_ratio = rate
         .ratio
         .is_none()
-        .then(|| "one run each of fewer than 8 s: the difference is not tested".to_owned());
+        .then(|| "one run each, shorter than 8 s: the difference is not tested".to_owned());
     let mut verdict = judged(rate.ratio.as_ref(), false);
     let offered = [a.offered_per_s, b.offered_per_s];
     if offered.iter().any(Option::is_some) {
@@ -154,7 +154,7 @@ fn loads(before: &LoadReport, after: &LoadReport, report: &mut CompareReport) {
         }
     }
     report.notes.push(
-        "One run each: the interval of the rate is by the seconds of each run, and what differs from run to run is not in it. \
+        "One run each: the interval of the rate comes from the seconds of each run and excludes variation from run to run. \
          Latencies are not tested; `rungwise tune` measures in pairs."
             .to_owned(),
     );
@@ -219,7 +219,7 @@ fn tunes(
 ) -> anyhow::Result<()> {
     anyhow::ensure!(
         before.objective == after.objective,
-        "cannot compare {} with {}: one is about {}, the other about {}; name two tunes with one objective",
+        "cannot compare {} with {}: one is about {}, the other about {}; name two tunes with the same objective",
         report.before,
         report.after,
         before.objective,
@@ -254,7 +254,7 @@ fn tunes(
     let verdict = judged(metric.ratio.as_ref(), before.less_is_better());
     report.metrics = vec![metric];
     report.notes.push(
-        "Best against best, by the runs of each; they were not measured in pairs, so a drift of the machine between them is in the difference."
+        "Best vs. best configuration, by the runs of each; they were not measured in pairs, so the difference includes drift of the machine."
             .to_owned(),
     );
     if before.machine.hostname != after.machine.hostname {
@@ -313,7 +313,7 @@ fn checks(before: &CheckReport, after: &CheckReport, report: &mut CompareReport)
         _ => Verdict::Worse,
     });
     report.sentence = format!(
-        "{} to act on that the first check did not have, {gone} of the first gone",
+        "{} to act on that the first check did not have; {gone} of the first resolved",
         numbers::plural(new, "finding")
     );
 }

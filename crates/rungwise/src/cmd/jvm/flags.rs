@@ -27,12 +27,12 @@ const NOT_JUDGED: &str = "jvm-option-not-judged";
 
 /// Judge the options of a JVM, or move them to another JDK.
 ///
-/// What a JDK does with an option is taken from what a JVM of that release said. Exit status: 0 nothing to act on, 1
-/// findings at or above --fail-on, 4 the process is no JVM or the log names no flags.
+/// How a JDK treats an option was recorded from a JVM of that release. Exit status: 0 nothing to act on, 1 findings at
+/// or above --fail-on, 4 the process is not a JVM or the log contains no flags.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The options as one text ("-Xmx4g -XX:+UseG1GC", argument files "@app.args" included), the pid of a JVM, or a GC log,
-    /// packed or not, whose header names them.
+    /// The options as one string ("-Xmx4g -XX:+UseG1GC", argument files "@app.args" included), the pid of a JVM, or a GC log,
+    /// plain or compressed, whose header lists them.
     #[arg(
         long = "for",
         value_name = "OPTIONS|PID|LOG",
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
     let Version { release, update } = args
         .jdk
         .or(told)
-        .with_context(|| format!("the JDK of {} is unknown; give it with --jdk", target.name))?;
+        .with_context(|| format!("the JDK of {} is unknown; pass it with --jdk", target.name))?;
     let case = Case {
         release,
         update,
@@ -233,7 +233,7 @@ pub(crate) fn blocks(report: &JvmFlagsReport) -> Vec<Block> {
         .map(|option| format!("{}: {}", option.written, option.lifetime))
         .collect();
     if !lives.is_empty() {
-        blocks.push(section("lifetimes", "When each came and went"));
+        blocks.push(section("lifetimes", "Lifetimes of options"));
         blocks.push(Block::List(lives));
     }
     blocks
@@ -280,12 +280,12 @@ fn verdict(report: &JvmFlagsReport) -> Verdict {
                 )
             } else {
                 format!(
-                    "{} was not asked; the nearest older release that was, {}, accepts these options",
+                    "{} is not in the tables; the nearest older release in them, {}, accepts these options",
                     release,
                     release.table().release
                 )
             };
-            (("?", "not judged in full", Tone::Doubt), sentence)
+            (("?", "partly judged", Tone::Doubt), sentence)
         }
         (None, _) => {
             let sentence = format!("{release} accepts these options");
@@ -298,7 +298,7 @@ fn verdict(report: &JvmFlagsReport) -> Verdict {
     context.extend(report.jdk.update.zip(table).and_then(|(own, table)| {
         (own < table).then(|| {
             format!(
-                "judged by the options of {}u{table}, this JVM is {}u{own}",
+                "judged with the options of {}u{table}; this JVM is {}u{own}",
                 release.0, release.0
             )
         })
@@ -343,7 +343,9 @@ fn migrated(report: &JvmFlagsReport, migration: &MigrationReport) -> Vec<Block> 
     let (from, to) = (Release(report.jdk.release), Release(migration.to));
     let mut blocks = vec![section("migration", format!("From {from} to {to}"))];
     if migration.steps.is_empty() {
-        blocks.push(Block::Prose(format!("{to} takes every option as it is.")));
+        blocks.push(Block::Prose(format!(
+            "{to} accepts every option unchanged."
+        )));
     } else {
         blocks.push(Block::Code(diff(report, migration)));
         let steps = migration.steps.iter().map(|step| {

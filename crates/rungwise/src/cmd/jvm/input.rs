@@ -226,7 +226,7 @@ impl Text {
             return Err(error);
         };
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Ok(format!("the {packed} stream is cut")),
+            io::ErrorKind::UnexpectedEof => Ok(format!("the {packed} stream is truncated")),
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
                 Ok(format!("the {packed} stream is damaged: {error}"))
             }

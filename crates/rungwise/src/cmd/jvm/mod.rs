@@ -1,4 +1,4 @@
-//! `rungwise jvm`: what there is to say of a JVM, one file per question.
+//! `rungwise jvm`: judges a JVM, one file per question.
 
 pub(super) mod flags;
 pub(super) mod gc;

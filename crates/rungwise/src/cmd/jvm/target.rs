@@ -1,8 +1,8 @@
 //! Where the options of a JVM are taken from: text, a process, or the header of a GC log.
 //!
-//! A process tells its options in `/proc/PID/cmdline`, the argument files that are named there, and the variables of its
+//! The options of a process are in `/proc/PID/cmdline`, the argument files that are named there, and the variables of its
 //! environment that JVMs read; its JDK in the `release` file of the folder that its `libjvm.so` is mapped from; its limits in
-//! its control groups. What cannot be read there, the JVM may tell in its performance data. Nothing attaches to it.
+//! its control groups. What cannot be read there may be in the performance data of the JVM. Nothing attaches to it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub(super) fn open(text: &str, reads_files: bool) -> anyhow::Result<Target> {
         if files::exists(Path::new(word)) {
             return log(Path::new(word));
         }
-        anyhow::bail!("cannot judge '{word}': it is no process, no file and no option");
+        anyhow::bail!("cannot judge '{word}': it is not a process, a file or an option");
     }
     Ok(Target {
         name: "command line".to_owned(),
@@ -79,8 +79,8 @@ fn log(path: &Path) -> anyhow::Result<Target> {
     let told = jvms.find_map(|run| Some((run, run.jvm.flags.as_deref()?)));
     let Some((run, flags)) = told else {
         let error = anyhow::anyhow!(
-            "cannot judge {}: its header names no flags; JDK 8 writes them by itself with -Xloggc, newer ones with \
-             -Xlog:gc+init or -Xlog:arguments; give them as text",
+            "cannot judge {}: its header contains no flags; JDK 8 logs them with -Xloggc, later JDKs with -Xlog:gc+init or \
+             -Xlog:arguments; pass the options as text",
             path.display()
         );
         return Err(Problem::with(Exit::Precondition, error));
@@ -110,7 +110,7 @@ fn process(pid: u32) -> anyhow::Result<Target> {
         .map_err(|error| Problem::with(Exit::Precondition, error))?;
     let maps = read("maps")
         .with_context(|| {
-            format!("cannot see whether process {pid} is a JVM; run as its user or as root")
+            format!("cannot determine whether process {pid} is a JVM; run as its user or as root")
         })
         .map_err(|error| Problem::with(Exit::Precondition, error))?;
     let maps = String::from_utf8_lossy(&maps);
@@ -121,7 +121,7 @@ fn process(pid: u32) -> anyhow::Result<Target> {
     });
     let Some(library) = library else {
         let error = anyhow::anyhow!(
-            "cannot judge process {pid}: it has no libjvm.so mapped, so it is no JVM"
+            "cannot judge process {pid}: it has no libjvm.so mapped, so it is not a JVM"
         );
         return Err(Problem::with(Exit::Precondition, error));
     };
@@ -323,7 +323,7 @@ mod tests {
     fn this_process_is_no_jvm() {
         let error = process(std::process::id()).unwrap_err();
         assert_eq!(crate::problem::exit_of(&error), Exit::Precondition);
-        assert!(error.to_string().contains("no JVM"), "{error}");
+        assert!(error.to_string().contains("not a JVM"), "{error}");
     }
 
     #[test]

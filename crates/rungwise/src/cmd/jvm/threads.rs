@@ -1,4 +1,4 @@
-//! `rungwise jvm threads`: what thread dumps say of a JVM.
+//! `rungwise jvm threads`: analyses thread dumps of a JVM.
 
 use std::path::{Path, PathBuf};
 
@@ -23,10 +23,10 @@ const LOOK: usize = 1 << 20;
 
 /// Analyse thread dumps: deadlocks, contended locks and pools, hot threads.
 ///
-/// Reads what jstack, jcmd PID Thread.print and SIGQUIT print, JDK 5 to 25, the files of `Thread.dump_to_file`, and dumps of the management
-/// beans (JMX, Spring Boot Actuator as text and JSON); packed by gzip or zip, or not, also within the output of an
-/// application. Take three dumps some seconds apart, with -l: they show what does not move and which threads use a CPU. Exit status: 0
-/// nothing to act on, 1 findings at or above --fail-on, 3 nothing found, but a deadlock cannot be excluded, 4 there is no dump.
+/// Reads the output of jstack, jcmd PID Thread.print and SIGQUIT (JDK 5 to 25), files of `Thread.dump_to_file`, and dumps of the management
+/// beans (JMX, Spring Boot Actuator as text and JSON); plain, gzip or zip, also within the output of an
+/// application. Take three dumps some seconds apart, with -l: they show stuck threads and threads that use CPU time. Exit status: 0
+/// nothing to act on, 1 findings at or above --fail-on, 3 nothing found, but a deadlock cannot be excluded, 4 no dump found.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files with dumps, a folder of them, or - for standard input; dumps of one JVM are compared.
@@ -122,7 +122,7 @@ pub(crate) fn of_one_jvm(paths: &[PathBuf]) -> anyhow::Result<Evidence> {
     let jvms = summary.dumps.iter().map(|dump| dump.jvm).max();
     if let Some(jvms) = jvms.filter(|jvms| *jvms > 1) {
         anyhow::bail!(
-            "cannot use {}: these are dumps of {jvms} JVMs; give those of the one that is judged",
+            "cannot use {}: these are dumps of {jvms} JVMs; pass only those of the judged JVM",
             named(paths)
         );
     }
@@ -159,7 +159,7 @@ fn parts(paths: &[PathBuf]) -> anyhow::Result<Vec<Part>> {
         }
         let found = input::parts(path)?;
         if found.is_empty() {
-            let error = anyhow::anyhow!("cannot read {}: there is no file in it", path.display());
+            let error = anyhow::anyhow!("cannot read {}: it contains no files", path.display());
             return Err(Problem::with(Exit::Precondition, error));
         }
         parts.extend(found);
@@ -177,10 +177,10 @@ fn pid(path: &Path) -> Option<String> {
 /// How to take the dumps of a process.
 fn of_process(pid: &str) -> anyhow::Error {
     anyhow::anyhow!(
-        "cannot read thread dumps of process {pid}: rungwise reads dumps and attaches to no JVM. As the user of the JVM, take three and \
-         judge them:\n\n    for i in 1 2 3; do jcmd {pid} Thread.print -l > dump.$i; sleep 5; done\n    rungwise jvm threads dump.1 dump.2 \
-         dump.3\n\nWithout a jcmd (a JRE): kill -QUIT {pid} prints one to the standard output of the JVM. With virtual threads also: jcmd \
-         {pid} Thread.dump_to_file -format=json /tmp/dump.json, and give it together with the others"
+        "cannot read thread dumps of process {pid}: rungwise reads dumps and does not attach to JVMs. As the user of the JVM, take three \
+         and judge them:\n\n    for i in 1 2 3; do jcmd {pid} Thread.print -l > dump.$i; sleep 5; done\n    rungwise jvm threads dump.1 dump.2 \
+         dump.3\n\nWithout jcmd (a JRE): kill -QUIT {pid} prints a dump to the standard output of the JVM. With virtual threads, also run jcmd \
+         {pid} Thread.dump_to_file -format=json /tmp/dump.json, and pass that file with the others"
     )
 }
 
@@ -193,9 +193,7 @@ fn read(part: &Part, parser: &mut Parser, notes: &mut Vec<String>) -> anyhow::Re
             true
         })
         .with_context(|| format!("cannot read {}", part.name))?;
-    notes.extend(
-        broken.map(|why| format!("{}: {why}; what comes after is missing here", part.name)),
-    );
+    notes.extend(broken.map(|why| format!("{}: {why}; the rest is missing", part.name)));
     Ok(())
 }
 
@@ -203,7 +201,7 @@ fn read(part: &Part, parser: &mut Parser, notes: &mut Vec<String>) -> anyhow::Re
 fn no_dump(target: &str, account: &Account) -> anyhow::Error {
     let found = match account.samples.first() {
         None if account.bytes == 0 => "it is empty".to_owned(),
-        None => format!("none of its {} bytes is of a dump", account.bytes),
+        None => format!("none of its {} bytes belongs to a dump", account.bytes),
         Some(sample) => format!(
             "none of its {} lines begins a thread; line {} is {}",
             account.lines,
@@ -212,7 +210,7 @@ fn no_dump(target: &str, account: &Account) -> anyhow::Error {
         ),
     };
     let error = anyhow::anyhow!(
-        "cannot judge {target}: {found}; jcmd PID Thread.print -l writes one, jstack -l PID as well"
+        "cannot judge {target}: {found}; take a dump with jcmd PID Thread.print -l or jstack -l PID"
     );
     Problem::with(Exit::Precondition, error)
 }

@@ -1,6 +1,6 @@
-//! Text in UTF-16, which PowerShell makes of what is redirected into a file: read as UTF-8.
+//! Text in UTF-16, which PowerShell writes when output is redirected into a file: read as UTF-8.
 //!
-//! It is told by the mark at its beginning (The Unicode Standard, 23.8). Where a unit is none, U+FFFD stands.
+//! It is detected by its byte order mark (The Unicode Standard, 23.8). U+FFFD replaces an invalid unit.
 
 use std::io::{self, BufRead, Read};
 

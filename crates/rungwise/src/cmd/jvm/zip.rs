@@ -1,7 +1,7 @@
 //! The members of a ZIP archive, read one after the other: stored or deflated, with the large sizes of ZIP64.
 //!
-//! The directory at the archive's end is read, as PKWARE's APPNOTE 6.3.10 tells: where a member lies and how long it is
-//! stands there for certain, while the headers before the members may leave it open. Nothing is unpacked to disk.
+//! The directory at the archive's end is read (PKWARE's APPNOTE 6.3.10): it always contains the offset and size of a
+//! member, while the headers before the members may lack them. Nothing is unpacked to disk.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -36,7 +36,7 @@ pub(super) fn members<R: Read + Seek>(archive: &mut R) -> io::Result<Vec<Member>
     let end = (0..tail.len().saturating_sub(END - 1))
         .rev()
         .find(|&at| tail[at..].starts_with(b"PK\x05\x06"))
-        .ok_or_else(|| broken("its directory is missing, so it is cut"))?;
+        .ok_or_else(|| broken("its directory is missing, so it is truncated"))?;
     let record = &tail[end..];
     let mut size = number(record, 12, 4)?;
     let mut start = number(record, 16, 4)?;
@@ -65,7 +65,7 @@ pub(super) fn members<R: Read + Seek>(archive: &mut R) -> io::Result<Vec<Member>
         let whole = 46 + name + extra + comment;
         let entry = rest
             .get(..whole)
-            .ok_or_else(|| broken("its directory is cut"))?;
+            .ok_or_else(|| broken("its directory is truncated"))?;
         members.extend(member(
             entry,
             &entry[46..46 + name],
@@ -103,7 +103,7 @@ fn member(entry: &[u8], name: &[u8], extra: &[u8]) -> io::Result<Option<Member>>
         8 => true,
         method => {
             return Err(broken(&format!(
-                "{name} in it is packed by method {method}, and only 'stored' and 'deflated' are read"
+                "{name} in it uses compression method {method}, and only 'stored' and 'deflated' are supported"
             )));
         }
     };
@@ -156,7 +156,7 @@ fn bytes<R: Read + Seek>(archive: &mut R, at: u64, count: u64) -> io::Result<Vec
     if bytes.len() as u64 == count {
         Ok(bytes)
     } else {
-        Err(broken("it ends too early"))
+        Err(broken("it is truncated"))
     }
 }
 
@@ -164,7 +164,7 @@ fn bytes<R: Read + Seek>(archive: &mut R, at: u64, count: u64) -> io::Result<Vec
 fn number(bytes: &[u8], at: usize, count: usize) -> io::Result<u64> {
     let bytes = bytes
         .get(at..at + count)
-        .ok_or_else(|| broken("its directory is cut"))?;
+        .ok_or_else(|| broken("its directory is truncated"))?;
     Ok(bytes
         .iter()
         .rev()

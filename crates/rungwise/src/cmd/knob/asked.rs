@@ -1,6 +1,6 @@
-//! What a check asks for: its findings as wishes, and each wish with the finding behind it.
+//! Recommendations of a check: each wanted value with the finding behind it.
 //!
-//! A plan from a check holds what findings ask for with a value, and nothing else: what needs a choice, what
+//! A plan from a check contains the values that findings recommend, and nothing else: what needs your choice, what
 //! belongs to the service and what cannot be planned here is listed with the reason.
 
 use std::cmp::{Ordering, Reverse};
@@ -27,20 +27,20 @@ use crate::cmd::check::ELSEWHERE;
 use crate::cmd::network::Network;
 use crate::problem::Problem;
 
-/// A finding that a plan answers to.
+/// A finding that a plan addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Asked {
     /// The rule.
     pub(super) rule: String,
-    /// What it speaks of.
+    /// Its subject.
     pub(super) subject: String,
-    /// What it says.
+    /// Its sentence.
     pub(super) sentence: String,
-    /// The knob it asks for.
+    /// The recommended knob.
     pub(super) knob: String,
 }
 
-/// A wish of a finding that is in no plan.
+/// A recommendation that is in no plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct LeftOut {
     knob: String,
@@ -68,7 +68,7 @@ pub(super) fn stored(path: &Path) -> anyhow::Result<Vec<Finding>> {
     );
     anyhow::ensure!(
         !report.target.ends_with(ELSEWHERE),
-        "cannot plan from {}: it judged {}, and a plan made here would turn the network of this namespace; go there and check again: \
+        "cannot plan from {}: it judged {}, and a plan made here would change the network of this namespace; check again in that one: \
          nsenter -n -t PID rungwise check --pid PID --format json -o check.json",
         path.display(),
         report.target
@@ -122,7 +122,7 @@ pub(super) fn plans(findings: &[Finding], least: Outcome, cpus: &[usize]) -> Fro
             // What a finding asks for after a switch of the service may ruin the service without it.
             if let Some(switch) = switch.filter(|_| !is_of_service(turn)) {
                 let why = format!(
-                    "{} asks for it only together with {switch}, a switch of the service, and alone it may do harm; start the service \
+                    "{} recommends it only together with {switch}, a switch of the service; alone it may do harm; start the service \
                      with {switch} and check again",
                     finding.rule
                 );
@@ -176,7 +176,7 @@ fn plan(turn: &Turn, to: &str, cpus: &[usize]) -> Result<Plan, String> {
     let knob = rungwise_knobs::find(&turn.id).map_err(|error| error.to_string())?;
     if is_of_service(turn) {
         return Err(format!(
-            "it is a switch of the service: start it with {to}, or name it in a scenario and let `rungwise tune` prove it"
+            "it is a switch of the service: start the service with {to}, or name it in a scenario and let `rungwise tune` measure it"
         ));
     }
     let context = Context::of_host(&Live, turn.device.as_deref(), cpus);
@@ -195,7 +195,7 @@ pub(super) fn tell_left_out(left_out: &[LeftOut], text: &mut String) {
     }
 }
 
-/// What became of a finding once its knob was turned.
+/// The state of a finding after its knob was changed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Aftermath {
     rule: String,
@@ -204,7 +204,7 @@ pub(super) struct Aftermath {
     symptom: &'static str,
     /// The rule's own number before and after, where it has one.
     numbers: Option<(String, String)>,
-    /// What is to be done about it; from `knob-no-effect` and `bottleneck-moved`.
+    /// What to do about it; from `knob-no-effect` and `bottleneck-moved`.
     notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `rungwise knob export`: what is in force, or what is wished for, in the words of tools that keep it.
+//! `rungwise knob export`: applied or requested settings, for tools that persist them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use rungwise_knobs::{Plan, PlannedEdit, Result, Scope, recovery};
 /// The tools, as the command line names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
-    /// What lies below /proc/sys, at boot.
+    /// Sysctls (/proc/sys), at boot.
     #[value(name = "sysctl.d")]
     SysctlD,
     /// Settings of network devices and disks, when they appear.
@@ -123,7 +123,7 @@ pub(super) fn store(export: &Export, folder: &Path) -> anyhow::Result<()> {
 pub(super) fn told(export: &Export, below: Option<&Path>) -> String {
     if export.files.is_empty() {
         // All forms begin a comment with this sign, so the text may go where the file belongs.
-        return "# nothing that this form has words for\n".to_owned();
+        return "# nothing that this format can express\n".to_owned();
     }
     let files = export.files.iter();
     match below {

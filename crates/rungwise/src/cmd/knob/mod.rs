@@ -1,7 +1,7 @@
 //! `rungwise knob`: shows, plans, applies, verifies and undoes settings of this host.
 //!
 //! What is applied stays until `knob undo`, or with `--for` until the deadline. Either way a journal
-//! in the state directory says how to take it back, and a guard process takes it back at once if this
+//! in the state directory records how to undo it, and a guard process undoes it at once if this
 //! one is killed half-way.
 
 mod asked;
@@ -174,46 +174,46 @@ struct Document<T: Serialize> {
     body: T,
 }
 
-/// Of `knob plan`.
+/// The document of `knob plan`.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 struct Planned {
-    /// Name of the host that was read for it; empty in plans of before it was told.
+    /// Name of the host that was read for it; empty in old plans, which did not record it.
     #[serde(default)]
     host: String,
-    /// What would be carried out.
+    /// The planned changes.
     plans: Vec<Plan>,
-    /// The findings that they answer to, where they come from a check.
+    /// The findings that they address, where they come from a check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     asked: Vec<Asked>,
-    /// What findings ask for and no plan holds.
+    /// Recommendations that no plan contains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<asked::LeftOut>,
 }
 
-/// Of `knob apply`.
+/// The document of `knob apply`.
 #[derive(Serialize, JsonSchema)]
 struct Applied {
-    /// What was carried out.
+    /// The applied plans.
     plans: Vec<Plan>,
     /// Settings that changed.
     changes: usize,
-    /// How to take them back; absent where nothing changed.
+    /// The journal that undoes them; absent where nothing changed.
     journal: Option<PathBuf>,
-    /// When that happens by itself, s; absent without a deadline.
+    /// Seconds until they are undone automatically; absent without a deadline.
     undone_after_s: Option<f64>,
-    /// What findings ask for and was not applied.
+    /// Recommendations that were not applied.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<asked::LeftOut>,
     /// Whether the symptoms went away; only for a plan from a check.
     aftermath: Vec<Aftermath>,
 }
 
-/// Of `knob verify`.
+/// The document of `knob verify`.
 #[derive(Default, Serialize, JsonSchema)]
 struct Verified {
-    /// What does not hold.
+    /// Settings whose current value differs.
     drift: Vec<Drift>,
-    /// What is unknown, and why.
+    /// Settings whose current value is unknown, with the reason.
     not_verified: Vec<String>,
 }
 
@@ -293,7 +293,7 @@ impl Work<'_> {
     ) -> anyhow::Result<Exit> {
         let (plans, elsewhere) = if wishes.wishes.is_empty() {
             self.global.say(
-                "exported is what rungwise changed and did not undo; a wish that held already is in no journal, so name it: \
+                "export covers what rungwise changed and did not undo; a value that was already set is in no journal, so name it: \
                  rungwise knob export --as FORM KNOB=VALUE",
             );
             export::in_force(&self.state_dir()?).map_err(problem)?
@@ -395,10 +395,10 @@ impl Work<'_> {
             let _ = match deadline {
                 Some(deadline) => writeln!(
                     text,
-                    "in force for {}, then undone by process {pid}; sooner with: rungwise knob undo",
+                    "in force for {}, then undone by process {pid}; undo earlier with: rungwise knob undo",
                     units::written(deadline)
                 ),
-                None => writeln!(text, "in force; put it back with: rungwise knob undo"),
+                None => writeln!(text, "in force; undo with: rungwise knob undo"),
             };
             Some(journal)
         };
@@ -417,7 +417,7 @@ impl Work<'_> {
         if changes == 0 {
             return told;
         }
-        told.context("the changes are in force; put them back with `rungwise knob undo`")
+        told.context("the changes are in force; undo them with `rungwise knob undo`")
     }
 
     /// What became of the symptoms. That a second look fails is no reason to take a change back.
@@ -482,7 +482,7 @@ impl Work<'_> {
                 if unseen > 0 {
                     known = false;
                     let who = match plan.service().next() {
-                        Some(_) => "known to the service alone",
+                        Some(_) => "only the service can report it",
                         None => "cannot be verified automatically",
                     };
                     verified.not_verified.push(format!("{}: {who}", plan.knob));
@@ -531,7 +531,7 @@ impl Work<'_> {
             paths.retain(|path| *path == wanted);
             anyhow::ensure!(
                 !paths.is_empty(),
-                "cannot undo {}: it is no open journal of {}; leave --journal out to undo them all",
+                "cannot undo {}: it is not an open journal of {}; omit --journal to undo them all",
                 wanted.display(),
                 state.display()
             );
@@ -586,9 +586,7 @@ impl Work<'_> {
 pub(crate) fn own(dir: &Path, global: &Global) -> anyhow::Result<InstanceLock> {
     let lock = InstanceLock::acquire(dir).map_err(host_problem)?;
     let tell = || {
-        global.say(
-            "waiting for the guard of a killed rungwise, which puts back what that one changed",
-        );
+        global.say("waiting for the guard of a killed rungwise, which is undoing its changes");
     };
     guard::wait_for_all(dir, tell).map_err(problem)?;
     Ok(lock)
@@ -602,7 +600,7 @@ fn put_back(session: Session, guard: Guard, error: anyhow::Error) -> anyhow::Err
         Ok(undo) if undo.complete() => error,
         Ok(undo) => Problem::with(
             Exit::Rollback,
-            error.context(format!("could not put back {}", undo.left_in_words())),
+            error.context(format!("could not restore {}", undo.left_in_words())),
         ),
         Err(second) => Problem::with(Exit::Rollback, error.context(second)),
     }
@@ -643,14 +641,14 @@ fn plans(wishes: &[String], device: &Device, origin: Origin) -> anyhow::Result<P
         } else {
             if let Ok(knob) = rungwise_knobs::find(wish) {
                 anyhow::bail!(
-                    "cannot plan {wish}: it is named without a value; write {wish}=VALUE, where VALUE is {}",
+                    "cannot plan {wish}: it has no value; write {wish}=VALUE, where VALUE is {}",
                     knob.values
                 );
             }
             let stored: Planned = Kind::Plan.read(Path::new(wish))?;
             anyhow::ensure!(
                 origin == Origin::Anywhere || [here.as_str(), ""].contains(&&*stored.host),
-                "cannot apply {wish}: it was planned on host '{}', and this is '{here}'; plan it here, or take it there",
+                "cannot apply {wish}: it was planned on host '{}', and this is '{here}'; plan it here, or apply it there",
                 stored.host
             );
             all.asked.extend(stored.asked);
@@ -676,7 +674,7 @@ fn up_to_date(plans: &[Plan], places: &Places) -> anyhow::Result<()> {
     for plan in plans {
         let drift = plan.drift(places).map_err(problem)?;
         if let Some(first) = drift.first() {
-            anyhow::bail!("the plan is out of date: {first}; make it again");
+            anyhow::bail!("the plan is out of date: {first}; create it again");
         }
     }
     Ok(())

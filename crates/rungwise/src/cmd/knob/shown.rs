@@ -1,4 +1,4 @@
-//! `knob list` and `knob show`: how knobs stand here, and which a finding asks for; and how all documents of the verb are printed.
+//! `knob list` and `knob show`: current values of knobs, and which a finding recommends; and how all documents of the verb are printed.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,42 +15,42 @@ use super::{Device, Document, LOOK, Work, asked, cpus, problem};
 use crate::cmd::{Format, output};
 use crate::problem::words;
 
-/// How a knob stands here; of `knob show`.
+/// The current state of a knob; the document of `knob show`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct KnobState {
     id: &'static str,
     scope: Scope,
     risk: rungwise_knobs::Risk,
     summary: &'static str,
-    /// The wishes that it understands, for people.
+    /// The values that it accepts, for people.
     values: &'static str,
-    /// Why rungwise does not turn it; absent where it does.
+    /// Why rungwise does not change it; absent where it does.
     shown_only: Option<&'static str>,
-    /// In the words of a wish.
+    /// The current value, as a request would name it.
     current: Option<String>,
-    /// Why the current value is unknown; absent where it is.
+    /// Why the current value is unknown; absent where it is known.
     unknown: Option<String>,
-    /// What that rests on.
+    /// The readings behind it.
     readings: Vec<Reading>,
 }
 
-/// Of `knob list`.
+/// The document of `knob list`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct KnobList {
     /// All of them, by id.
     knobs: Vec<KnobState>,
 }
 
-/// Of `knob list --why`.
+/// The document of `knob list --why`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reasons {
-    /// What findings ask for, the severest first.
+    /// Knobs that findings recommend, the severest first.
     knobs: Vec<Reason>,
     /// All other knobs.
     not_asked_for: Vec<KnobState>,
 }
 
-/// A knob that a finding asks for.
+/// A knob that a finding recommends.
 #[derive(Serialize, JsonSchema)]
 struct Reason {
     id: String,
@@ -147,7 +147,7 @@ impl Work<'_> {
         let now = state.current.as_ref().or(state.unknown.as_ref());
         let _ = writeln!(
             text,
-            "\n## Here and now\n\n{}\n",
+            "\n## Current value\n\n{}\n",
             now.map_or("", String::as_str)
         );
         for Reading { source, value } in &state.readings {
@@ -217,7 +217,7 @@ fn lines(knobs: &[KnobState]) -> String {
             knob.risk.name(),
             knob.summary,
             if knob.shown_only.is_some() {
-                " (shown only)"
+                " (read-only)"
             } else {
                 ""
             },

@@ -1,7 +1,7 @@
 //! Documents that were stored: plans of `knob plan`, findings of `check`.
 //!
-//! Whoever names one may have named another file, one of another rungwise, or none. What is wrong with it is told
-//! before anything in it is believed.
+//! The named file may be another document, one of another rungwise, or none. It is checked before anything in it is
+//! used, and the error says what is wrong.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ impl Kind {
         }
     }
 
-    /// How a person gets one.
+    /// How to get one.
     fn remedy(self) -> &'static str {
         match self {
             Self::Plan => "make one with `rungwise knob plan ID=VALUE -o PLAN.json`",
@@ -66,7 +66,7 @@ impl Kind {
             return Err("it is empty".to_owned());
         }
         let head: Head = serde_json::from_slice(bytes)
-            .map_err(|error| format!("it is no JSON document of rungwise ({error})"))?;
+            .map_err(|error| format!("it is not a JSON document of rungwise ({error})"))?;
         match head.schema {
             Some(SCHEMA_VERSION) => {}
             Some(other) => {
@@ -79,7 +79,7 @@ impl Kind {
                     "{age} rungwise wrote it, with schema {other}, and this one reads schema {SCHEMA_VERSION}"
                 ));
             }
-            None => return Err("it does not say its schema".to_owned()),
+            None => return Err("it has no schema version".to_owned()),
         }
         let wanted = match self {
             Self::Plan => &head.plans,
@@ -93,7 +93,7 @@ impl Kind {
             });
         }
         if self == Self::Check && (head.jvm.is_some() || head.jdk.is_some()) {
-            let why = "it judges a JVM, whose options are no knobs of a host: change them where the JVM is started";
+            let why = "it judges a JVM, whose options are not host knobs: change them where the JVM is started";
             return Err(why.to_owned());
         }
         serde_json::from_slice(bytes).map_err(|error| format!("it is damaged ({error})"))
@@ -109,7 +109,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, String> {
         other => other.to_string(),
     })?;
     if bytes.len() as u64 > LONGEST {
-        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
+        return Err(format!("it is larger than {} MiB", LONGEST >> 20));
     }
     Ok(bytes)
 }
@@ -138,10 +138,10 @@ mod tests {
         for (kind, text, why) in [
             (Kind::Plan, "", "empty"),
             (Kind::Check, " \n", "empty"),
-            (Kind::Plan, "net.rp_filter = 2", "no JSON document"),
-            (Kind::Plan, "[]", "no JSON document"),
-            (Kind::Plan, "{", "no JSON document"),
-            (Kind::Plan, "{}", "does not say its schema"),
+            (Kind::Plan, "net.rp_filter = 2", "not a JSON document"),
+            (Kind::Plan, "[]", "not a JSON document"),
+            (Kind::Plan, "{", "not a JSON document"),
+            (Kind::Plan, "{}", "no schema version"),
             (
                 Kind::Plan,
                 r#"{"schema":0,"plans":[]}"#,
@@ -180,7 +180,7 @@ mod tests {
             said
         };
         assert!(said("/").contains("it is a folder"));
-        assert!(said("/dev/zero").contains("longer than 64 MiB"));
+        assert!(said("/dev/zero").contains("larger than 64 MiB"));
         assert!(said("/nonexistent").contains("No such file"));
         assert!(said("/dev/null").contains("it is empty"));
     }

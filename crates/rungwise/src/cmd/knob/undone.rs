@@ -1,4 +1,4 @@
-//! What became of each journal, as JSON and in words.
+//! The outcome of each journal, as JSON and as text.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use rungwise_knobs::recovery::Recovery;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Of `knob undo`.
+/// The document of `knob undo`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Undone {
-    /// What became of each journal, the newest first.
+    /// The outcome of each journal, the newest first.
     pub(super) journals: Vec<UndoneJournal>,
 }
 
@@ -79,11 +79,11 @@ impl UndoneJournal {
         if self.rebooted {
             let _ = writeln!(
                 text,
-                "{journal}: the machine has started again since, nothing was in force"
+                "{journal}: the machine has rebooted since; nothing was in force"
             );
         }
         for still in &self.still {
-            let _ = writeln!(text, "{still} all the same, which is not our doing");
+            let _ = writeln!(text, "{still} nevertheless, but not because of rungwise");
         }
         for damage in &self.damage {
             let _ = writeln!(
@@ -96,7 +96,7 @@ impl UndoneJournal {
         } else if !self.closed {
             let _ = writeln!(
                 text,
-                "not everything is as before; the journal stays: {journal}; \
+                "not everything was restored; the journal stays: {journal}; \
                  to accept that: rungwise knob undo --abandon"
             );
         }

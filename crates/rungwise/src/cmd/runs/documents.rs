@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::cmd::documents::Document;
 
-/// Whether a run is whole.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// Every file is as it was written.
+    /// Every file is unmodified.
     Complete,
     /// A file is missing, altered or added.
     Altered,
-    /// It has no checksums: a process writes it still, or was killed.
+    /// It has no checksums: a process is still writing it, or was killed.
     Unfinished,
 }
 
@@ -28,17 +28,17 @@ pub(crate) struct Run {
     pub(super) id: String,
     /// Kind of its document: `tune`, `load`, `check`, `jvm-gc`.
     pub(super) verb: String,
-    /// Of its page; empty where it is unfinished.
+    /// Title of its page; empty where it is unfinished.
     pub(super) title: String,
     /// Start, RFC 3339 in UTC; empty where it is not recorded.
     pub(super) started: String,
-    /// What came of it in one word; null where it is not recorded.
+    /// Its result in one word; null where it is not recorded.
     pub(super) verdict: Option<String>,
     /// The folder.
     pub(super) path: String,
-    /// Every file is as its checksum says and none was added; null where there are no checksums.
+    /// Every file matches its checksum and none was added; null where there are no checksums.
     pub(super) verified: Option<bool>,
-    /// The same in one word.
+    /// Its state in one word.
     pub(super) state: State,
     /// Each file that is missing, altered or added.
     pub(super) problems: Vec<String>,
@@ -53,11 +53,11 @@ pub(crate) struct Run {
 pub(crate) struct RunsList {
     #[serde(flatten)]
     pub(super) envelope: Envelope,
-    /// The folder that was looked through.
+    /// The folder of the runs.
     pub(super) folder: String,
     /// Newest first.
     pub(super) runs: Vec<Run>,
-    /// Folders beside them that are no runs.
+    /// Other folders beside them.
     #[serde(default)]
     pub(super) others: Vec<String>,
 }
@@ -67,11 +67,11 @@ pub(crate) struct RunsList {
 pub(crate) struct RunsPrune {
     #[serde(flatten)]
     pub(super) envelope: Envelope,
-    /// The folder that was looked through.
+    /// The folder of the runs.
     pub(super) folder: String,
-    /// Nothing was removed; `removed` would be.
+    /// Dry run: nothing was removed, and `removed` lists what would be.
     pub(super) dry_run: bool,
-    /// Ids of what was removed, newest first.
+    /// Ids of the removed runs, newest first.
     pub(super) removed: Vec<String>,
     /// Ids of complete runs that were kept.
     pub(super) kept: Vec<String>,
@@ -106,7 +106,7 @@ impl Document for RunsList {
 
     fn blocks(&self) -> Vec<Block> {
         if self.runs.is_empty() {
-            return vec![Block::Prose(format!("{} holds no run.", self.folder))];
+            return vec![Block::Prose(format!("{} contains no runs.", self.folder))];
         }
         let rows = self.runs.iter().map(|run| {
             vec![
@@ -182,7 +182,7 @@ impl Document for RunsPrune {
         }
         blocks.extend(self.left.iter().map(|(name, why)| Block::Notice {
             tone: Tone::Doubt,
-            text: format!("{name} was left: {why}"),
+            text: format!("{name} was not removed: {why}"),
         }));
         blocks
     }

@@ -1,7 +1,7 @@
-//! `rungwise runs`: the runs that were kept, whether they are as they were written, and the removal of old ones.
+//! `rungwise runs`: lists and verifies kept runs, and removes old ones.
 //!
-//! Only folders that are complete runs of ours, and as they were written, are ever removed: nothing that a person added goes
-//! with them, and no run that a process still writes, since the checksums come last.
+//! Only folders of complete and unmodified runs are ever removed: never a file that you added, and never a run that a
+//! process is still writing, since the checksums come last.
 
 mod documents;
 pub(crate) mod store;
@@ -43,7 +43,7 @@ enum What {
     /// Exit status: 0 all are unmodified, 1 a file is missing, altered or added, 3 only unfinished runs, which have
     /// no checksums.
     Verify {
-        /// Folder or id of the run; all runs below --runs without it.
+        /// Folder or id of the run; without it, all runs below --runs.
         run: Option<PathBuf>,
     },
     /// Remove old runs: only complete and unmodified ones, never another folder.
@@ -127,7 +127,7 @@ fn show(
             for path in named {
                 runs.push(read(path).ok_or_else(|| {
                     anyhow::anyhow!(
-                        "cannot show {}: it is no run folder, which has a {} or a design.json; name a run of `rungwise runs list`",
+                        "cannot show {}: it is not a run folder: it has neither {} nor design.json; name a run from `rungwise runs list`",
                         path.display(),
                         store::MANIFEST
                     )
@@ -156,7 +156,7 @@ pub(crate) fn resolve(run: &Path, runs: &Path) -> anyhow::Result<PathBuf> {
     let is_id = run.components().count() == 1 && run.is_relative();
     anyhow::ensure!(
         is_id && files::is_folder(&by_id),
-        "cannot find the run {}: there is no such folder, and {} holds no run of that id; `rungwise runs list` names them",
+        "cannot find the run {}: there is no such folder, and {} contains no run with that id; list them with `rungwise runs list`",
         run.display(),
         runs.display()
     );
@@ -325,7 +325,7 @@ fn prune(
         match run.state {
             State::Complete => {}
             State::Unfinished => {
-                let why = "it is unfinished: a process may still write it, or `rungwise tune --resume` go on with it";
+                let why = "it is unfinished: a process may still be writing it, or `rungwise tune --resume` may continue it";
                 report.left.push((run.id, why.to_owned()));
                 continue;
             }
@@ -358,7 +358,7 @@ fn prune(
         }
     }
     for name in others {
-        let why = "it is no run of rungwise".to_owned();
+        let why = "it is not a rungwise run".to_owned();
         report.left.push((name, why));
     }
     if !dry_run && files::exists(&global.runs) {

@@ -75,7 +75,7 @@ pub(crate) fn keep<T: Document>(
         // The document is printed all the same, and names no run.
         document.envelope_mut().run = None;
         return Err(error.context(
-            "cannot keep the run; name a folder that can be written with --runs, or measure without keeping",
+            "cannot keep the run; pass a writable folder with --runs, or do not keep it",
         ));
     }
     Ok(path)

@@ -1,6 +1,6 @@
 //! Checksums of a run folder, in the format of sha256sum(1): written when a session ends, compared before the next one.
 //!
-//! A session that goes on takes them away first: what a killed one leaves has none, and is read as far as it is whole.
+//! A session that continues removes them first: what a killed one leaves has none, and is read as far as it is complete.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -31,7 +31,7 @@ pub(crate) fn verify(run: &Path) -> anyhow::Result<()> {
     let (wrong, _) = differences(run)?;
     anyhow::ensure!(
         wrong.is_empty(),
-        "cannot resume {}: {}; put it back, start a new run, or remove {SUMS} to go on with what can still be read",
+        "cannot resume {}: {}; restore it, start a new run, or remove {SUMS} to continue with what is readable",
         run.display(),
         wrong.join(", ")
     );
@@ -56,25 +56,25 @@ pub(super) fn differences(run: &Path) -> anyhow::Result<(Vec<String>, Vec<String
 /// What is wrong with the file of a line, if something is.
 fn differs(run: &Path, line: &str) -> Option<String> {
     let Some((expected, name)) = line.split_once("  ") else {
-        return Some(format!("{SUMS} holds '{line}', which is no checksum"));
+        return Some(format!("{SUMS} contains '{line}', which is not a checksum"));
     };
     // A line may have been added to it: no file outside of the folder is read, and none that never ends.
     if name.contains('/') || name == ".." {
         return Some(format!(
-            "{SUMS} names '{name}', which is no file of the run"
+            "{SUMS} names '{name}', which is not a file of the run"
         ));
     }
     let path = run.join(name);
     if !files::exists(&path) {
-        return Some(format!("{name} is gone"));
+        return Some(format!("{name} is missing"));
     }
     if !files::is_plain(&path) {
-        return Some(format!("{name} is no plain file any more"));
+        return Some(format!("{name} is no longer a regular file"));
     }
     match sum_of(&path) {
         Ok(found) if found == expected => None,
         Ok(_) => Some(format!(
-            "{name} is not what {SUMS} says, it was changed or cut"
+            "{name} does not match {SUMS}: it was changed or truncated"
         )),
         Err(error) => Some(format!("{name} cannot be read ({error})")),
     }

@@ -40,7 +40,7 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
     let each = blueprint.warmup_s() + blueprint.measured_s();
     writeln!(
         text,
-        "pairs    decisions after {looks}; {each:.2} s a run, two runs a pair, {compared} comparisons: {:.0} s of load if all of them take {most} pairs; discarded pairs, restarts of the service and waiting for quiet come on top",
+        "pairs    decisions after {looks}; {each:.2} s a run, two runs a pair, {compared} comparisons: {:.0} s of load if all of them take {most} pairs; discarded pairs, service restarts and waiting for a quiet machine come on top",
         2.0 * each * f64::from(most) * compared as f64
     )?;
     if !design.baseline.is_empty() {
@@ -56,7 +56,7 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
     if let Some(auto) = &design.auto {
         writeln!(
             text,
-            "rungs    found in looks of {:.1} s under load, before the first rung and after each: at most {}, and {} retries as a bundle",
+            "rungs    found in captures of {:.1} s under load, before the first rung and after each: at most {}, and {} retries as a bundle",
             auto.look_s,
             auto.max_rungs,
             Auto::BUNDLES
@@ -64,7 +64,7 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
         let switches: Vec<&str> = auto.switches.keys().map(String::as_str).collect();
         writeln!(
             text,
-            "         what the rules recommend for the machine, and of these switches: {}",
+            "         candidates: what the rules recommend for the machine, and these switches: {}",
             if switches.is_empty() {
                 "none".to_owned()
             } else {
@@ -75,7 +75,7 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
     for (index, step) in design.steps.iter().enumerate() {
         let part = match &step.part {
             Part::Step => String::new(),
-            Part::Branch => " [judged, not carried on]".to_owned(),
+            Part::Branch => " [judged, not kept for later rungs]".to_owned(),
             Part::Limit => " [limit, measured only]".to_owned(),
             Part::Observe { note } => format!(" [not run: {note}]"),
         };
@@ -96,7 +96,7 @@ fn render(text: &mut String, design: &Design, blueprint: &Blueprint) -> std::fmt
         if !step.bundle_with.is_empty() {
             writeln!(
                 text,
-                "         tried together with {} where that was not kept alone",
+                "         tried together with {} if that was not kept alone",
                 step.bundle_with.join(", ")
             )?;
         }

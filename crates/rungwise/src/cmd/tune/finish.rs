@@ -1,4 +1,4 @@
-//! The end of a run: the document, the report, the run folder.
+//! The end of a run: the document, the report and the run folder.
 
 use std::path::Path;
 
@@ -82,7 +82,7 @@ impl Ending<'_> {
             self.blueprint.service_line(&start)
         ));
         method.push(format!(
-            "service with everything kept: {}",
+            "service with all kept changes: {}",
             self.blueprint.service_line(&kept)
         ));
         method.extend(self.blueprint.caveat());
@@ -100,7 +100,7 @@ impl Ending<'_> {
             verdict: self.climbed.verdict.unwrap_or(Verdict::Inconclusive),
             sentence: if cut {
                 format!(
-                    "The ladder was not climbed to its end; so far: {} finished, {} kept.",
+                    "The ladder was not finished; so far: {} finished, {} kept.",
                     numbers::plural(self.climbed.rungs.len(), "row"),
                     numbers::plural(self.climbed.kept.len(), "change")
                 )
@@ -131,10 +131,9 @@ fn judging(design: &Design) -> Vec<String> {
         .iter()
         .map(|guard| match guard {
             Guard::Loss { at_most } => format!("loss at most {}", percent(*at_most)),
-            Guard::Errors { at_most } => format!(
-                "loss and answers that are errors at most {}",
-                percent(*at_most)
-            ),
+            Guard::Errors { at_most } => {
+                format!("loss and error replies at most {}", percent(*at_most))
+            }
             Guard::P99 { at_most_us } => format!("p99 at most {at_most_us:.0} us"),
             Guard::Other { name, at_most } => format!("{name} at most {at_most}"),
         })
@@ -175,7 +174,7 @@ fn judging(design: &Design) -> Vec<String> {
             }
         ),
         format!(
-            "a pair does not count where either half saw more than {} foreign CPU; the next one then waits for less than {}, as the first of a comparison does, {} s at most; at most {} discarded pairs per rung",
+            "a pair is discarded if either half saw more than {} foreign CPU; the next pair, like the first of a comparison, waits for less than {}, {} s at most; at most {} discarded pairs per rung",
             percent(judging.discard_above),
             percent(judging.quiet),
             judging.quiet_wait_s,

@@ -252,7 +252,7 @@ fn a_network_namespace_is_judged_as_what_it_is() {
     must_be_root();
     let bench = Bench::new();
     let text = told(check(&bench, &["unshare", "--net"]).arg("--no-stacks"));
-    expect_lack(&text, "irq-rate-high", "matched", "look from the host");
+    expect_lack(&text, "irq-rate-high", "matched", "on the host of its devices");
     expect_lack(&text, "fib-double", "--no-stacks", "remove it");
 }
 

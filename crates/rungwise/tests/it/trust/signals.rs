@@ -20,7 +20,7 @@ fn looking(bench: &Bench, arguments: &[&str]) -> Child {
     // One line, without taking the pipe away: what follows it is little.
     let mut said = BufReader::with_capacity(1, child.stderr.take().unwrap());
     said.read_line(&mut line).unwrap();
-    assert!(line.contains("looking at this host"), "{line}");
+    assert!(line.contains("sampling this host"), "{line}");
     child.stderr = Some(said.into_inner());
     let deadline = Instant::now() + Duration::from_secs(20);
     while !samples(&child) && Instant::now() < deadline {

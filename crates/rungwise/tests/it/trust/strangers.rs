@@ -109,14 +109,14 @@ fn what_is_broken_cut_or_of_another_type_is_refused_in_one_line() {
         &bench,
         "elf",
         &std::fs::read("/proc/self/exe").unwrap()[..4096],
-        &["it is no capture, no GC log and no thread dump"],
+        &["it is not a capture, a GC log or a thread dump"],
     );
     refused(&bench, "half.gz", &gzip[..gzip.len() / 2], &["cut short"]);
     refused(
         &bench,
         "half.json",
         &whole.as_bytes()[..whole.len() / 2],
-        &["no JSON"],
+        &["not a JSON"],
     );
     let mut flipped = gzip.clone();
     let middle = flipped.len() / 2;
@@ -343,7 +343,7 @@ fn a_capture_is_told_with_the_time_it_was_taken_and_not_with_todays() {
     let mut document = small();
     for (taken, told) in [
         (json!("2001-02-03T04:05:06Z"), "2001-02-03 04:05:06 UTC"),
-        (Value::Null, "at a time not recorded"),
+        (Value::Null, "time not recorded"),
     ] {
         document["capture"]["taken"] = taken;
         std::fs::write(&file, document.to_string()).unwrap();

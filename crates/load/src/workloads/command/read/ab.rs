@@ -15,7 +15,7 @@ pub(super) static READER: Reader = Reader {
 
 fn read(output: &str) -> Result<Figures, String> {
     let rate = text::number_after(output, "Requests per second:")
-        .ok_or("it has no line 'Requests per second:', which ab prints at its end")?;
+        .ok_or("no line 'Requests per second:', which ab prints at the end")?;
     let all = text::number_after(output, "Complete requests:").unwrap_or(0.0);
     // `(Connect: 0, Receive: 0, Length: 100, Exceptions: 0)`. An answer of another length counts as failed there, so pages that vary
     // want -l; an error page has another length as a rule, and is counted once.

@@ -5,7 +5,7 @@ use super::{Figures, Reader, text};
 pub(super) static READER: Reader = Reader {
     id: "dnsperf",
     summary: "dnsperf 2.10 to 2.14",
-    caveat: "a closed loop of -q queries; mean and largest latency alone, no quantiles, and those of lost queries are not in them",
+    caveat: "a closed loop of -q queries; only mean and maximum latency, no quantiles; lost queries are not included",
     gives: &["rate", "errors", "mean", "max"],
     looks_like: |text| text.contains("Queries per second:") && text.contains("Queries sent:"),
     read,
@@ -13,7 +13,7 @@ pub(super) static READER: Reader = Reader {
 
 fn read(output: &str) -> Result<Figures, String> {
     let rate = text::number_after(output, "Queries per second:")
-        .ok_or("it has no line 'Queries per second:', which dnsperf prints at its end")?;
+        .ok_or("no line 'Queries per second:', which dnsperf prints at the end")?;
     let sent = text::number_after(output, "Queries sent:").unwrap_or(0.0);
     let completed = text::number_after(output, "Queries completed:").unwrap_or(0.0);
     // `Response codes:       NOERROR 900 (90.00%), SERVFAIL 100 (10.00%)`: the others are answers to no question.

@@ -4,8 +4,8 @@ use super::{Figures, Reader, quantile, text};
 
 pub(super) static READER: Reader = Reader {
     id: "hdr",
-    summary: "HdrHistogram's text, 'Value Percentile TotalCount 1/(1-Percentile)', in milliseconds; it has latencies and no rate",
-    caveat: "whether waiting is in it depends on who recorded it",
+    summary: "HdrHistogram's text, 'Value Percentile TotalCount 1/(1-Percentile)', in milliseconds; latencies only, no rate",
+    caveat: "whether it includes waiting depends on the program that recorded it",
     gives: &[
         "mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max",
     ],
@@ -23,7 +23,7 @@ fn read(output: &str) -> Result<Figures, String> {
     let mut lines = output.lines();
     lines
         .find(|line| is_header(line))
-        .ok_or("it has no line 'Value Percentile TotalCount 1/(1-Percentile)'")?;
+        .ok_or("no line 'Value Percentile TotalCount 1/(1-Percentile)'")?;
     let mut points: Vec<(f64, f64)> = Vec::new();
     let mut figures = Figures::default();
     for line in lines {
@@ -51,7 +51,7 @@ fn read(output: &str) -> Result<Figures, String> {
         }
     }
     if points.is_empty() {
-        return Err("it has no line of the distribution".to_owned());
+        return Err("no line of the distribution".to_owned());
     }
     // The value at a quantile is that of the first line that reaches it.
     for percent in [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99] {

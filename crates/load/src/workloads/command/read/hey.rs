@@ -15,7 +15,7 @@ pub(super) static READER: Reader = Reader {
 
 fn read(output: &str) -> Result<Figures, String> {
     let rate = text::number_after(output, "Requests/sec:")
-        .ok_or("it has no line 'Requests/sec:', which hey prints in its summary")?;
+        .ok_or("no line 'Requests/sec:', which hey prints in its summary")?;
     let mut figures = Figures {
         rate_per_s: Some(rate),
         seconds: text::number_after(output, "Total:"),

@@ -4,7 +4,7 @@ use super::{CLOSED_LOOP, Figures, Reader, text};
 
 pub(super) static READER: Reader = Reader {
     id: "jtl",
-    summary: "JMeter 2.13 to 5.6: -l {output}, as CSV with names of columns or as XML",
+    summary: "JMeter 2.13 to 5.6: -l {output}, as CSV with a header line or as XML",
     caveat: CLOSED_LOOP,
     gives: &[
         "rate", "errors", "mean", "p50", "p90", "p95", "p99", "p99.9", "max",
@@ -33,7 +33,7 @@ fn read(output: &str) -> Result<Figures, String> {
         xml(output)
     }?;
     if samples.is_empty() {
-        return Err("it has no sample".to_owned());
+        return Err("no samples".to_owned());
     }
     let mut figures = Figures::default();
     let good = samples.iter().filter(|sample| sample.is_good).count() as f64;
@@ -64,7 +64,7 @@ fn csv(output: &str) -> Result<Vec<Sampled>, String> {
         let place = names.iter().position(|known| known == name);
         place.ok_or_else(|| {
             format!(
-                "its first line names no column '{name}'; set jmeter.save.saveservice.{name}=true"
+                "the header line has no column '{name}'; set jmeter.save.saveservice.{name}=true"
             )
         })
     };
@@ -104,7 +104,7 @@ fn xml(output: &str) -> Result<Vec<Sampled>, String> {
             Ok(_) => continue,
             // A run that was killed leaves no end.
             Err(_) if !samples.is_empty() => return Ok(samples),
-            Err(error) => return Err(format!("it is not XML: {error}")),
+            Err(error) => return Err(format!("not XML: {error}")),
         };
         if !is_sample(element.name().as_ref()) {
             continue;

@@ -9,8 +9,8 @@ use super::{Figures, Reader, quantile};
 pub(super) static READER: Reader = Reader {
     id: "k6",
     summary: "k6 0.4x to 1.x: --summary-export={output}, handleSummary, or --out json={output}",
-    caveat: "with virtual users alone (no arrival-rate executor) a closed loop, whose latencies omit waiting; iterations that an arrival-rate \
-        executor drops are in no latency",
+    caveat: "without an arrival-rate executor a closed loop, whose latencies omit waiting; iterations that an arrival-rate executor drops \
+        are not in the latencies",
     gives: &[
         "rate", "errors", "mean", "p50", "p90", "p95", "p99", "p99.9", "max",
     ],
@@ -34,7 +34,7 @@ fn read(output: &str) -> Result<Figures, String> {
 
 fn summary(output: &str) -> Result<Figures, String> {
     let document: Value =
-        serde_json::from_str(output).map_err(|error| format!("it is not JSON: {error}"))?;
+        serde_json::from_str(output).map_err(|error| format!("not JSON: {error}"))?;
     let metrics = &document["metrics"];
     // handleSummary has its numbers one level deeper.
     let of = |metric: &str| {
@@ -47,7 +47,7 @@ fn summary(output: &str) -> Result<Figures, String> {
     };
     let requests = ["http_reqs", "iterations"].map(of);
     let rate = requests.iter().find_map(|metric| metric["rate"].as_f64());
-    let rate = rate.ok_or("it has no rate at /metrics/http_reqs nor at /metrics/iterations")?;
+    let rate = rate.ok_or("no rate at /metrics/http_reqs or /metrics/iterations")?;
     let count = requests.iter().find_map(|metric| metric["count"].as_f64());
     // `value` in --summary-export, `rate` in handleSummary.
     let failed = of("http_req_failed");
@@ -114,7 +114,9 @@ fn points(output: &str) -> Result<Figures, String> {
     if let (Some(first), Some(last)) = (times.first(), times.last()) {
         let mut span = (*last - *first) as f64 / 1e6;
         if span > 43_200.0 {
-            return Err("its points span midnight, so their times of day do not order".to_owned());
+            return Err(
+                "its points span midnight, so their times of day cannot be ordered".to_owned(),
+            );
         }
         span = span.max(1e-6);
         figures.seconds = Some(span);

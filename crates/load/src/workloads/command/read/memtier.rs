@@ -15,11 +15,11 @@ pub(super) static READER: Reader = Reader {
 
 fn read(output: &str) -> Result<Figures, String> {
     let document: Value =
-        serde_json::from_str(output).map_err(|error| format!("it is not JSON: {error}"))?;
+        serde_json::from_str(output).map_err(|error| format!("not JSON: {error}"))?;
     let totals = &document["ALL STATS"]["Totals"];
     let rate = totals["Ops/sec"]
         .as_f64()
-        .ok_or("it has no number at /ALL STATS/Totals/Ops~1sec")?;
+        .ok_or("no number at /ALL STATS/Totals/Ops~1sec")?;
     let mut figures = Figures {
         rate_per_s: Some(rate),
         seconds: document["ALL STATS"]["Runtime"]["Total duration"]

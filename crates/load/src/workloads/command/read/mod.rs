@@ -1,7 +1,7 @@
 //! What load programs print, read as figures of one shape. One file per program, sorted by id.
 //!
-//! A reader takes what the program wrote as it is and gives the figures that are in it; what is not there stays absent. It never
-//! panics, and says in one sentence why a text is not what it reads.
+//! A reader takes the program's output and returns the figures in it; missing figures stay absent. It never panics, and says in one
+//! sentence why it cannot read a text.
 
 mod ab;
 mod dnsperf;
@@ -23,7 +23,7 @@ use serde_json::Value;
 /// The figures of one run of a load program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Requests per second that were answered as they should be.
+    /// Requests per second that were answered correctly.
     pub rate_per_s: Option<f64>,
     /// Requests that failed or were answered with an error, as a share of all.
     pub errors: Option<f64>,
@@ -40,9 +40,9 @@ pub struct Reader {
     pub id: &'static str,
     /// Which program, which of its formats, and the version that it was tried with.
     pub summary: &'static str,
-    /// What its figures cannot mean; empty where they mean what they say.
+    /// A limit of its figures; empty where there is none.
     pub caveat: &'static str,
-    /// Names of the figures that it can find; what the program was not asked for is absent all the same.
+    /// Names of the figures that it can find; some need options of the program.
     pub gives: &'static [&'static str],
     /// Whether a text is that program's.
     pub looks_like: fn(&str) -> bool,
@@ -66,8 +66,8 @@ pub static READERS: &[&Reader] = &[
 ];
 
 /// A closed loop sends its next request when an answer has come.
-const CLOSED_LOOP: &str = "a closed loop: while an answer is late, no request is sent, so the time that later requests would have waited is \
-    not in its latencies (coordinated omission)";
+const CLOSED_LOOP: &str = "a closed loop: no request is sent while an answer is late, so latencies omit the time that later requests \
+    would have waited (coordinated omission)";
 
 impl Reader {
     /// The reader of this name.
@@ -75,7 +75,7 @@ impl Reader {
         READERS.iter().copied().find(|reader| reader.id == id)
     }
 
-    /// The reader of this text, where one knows it.
+    /// The reader that recognises this text.
     pub fn of(text: &str) -> Option<&'static Self> {
         READERS
             .iter()

@@ -17,11 +17,11 @@ pub(super) static READER: Reader = Reader {
 
 fn read(output: &str) -> Result<Figures, String> {
     let document: Value =
-        serde_json::from_str(output).map_err(|error| format!("it is not JSON: {error}"))?;
+        serde_json::from_str(output).map_err(|error| format!("not JSON: {error}"))?;
     let summary = &document["summary"];
     let rate = summary["requestsPerSec"]
         .as_f64()
-        .ok_or("it has no number at /summary/requestsPerSec")?;
+        .ok_or("no number at /summary/requestsPerSec")?;
     let mut figures = Figures {
         seconds: summary["total"].as_f64(),
         ..Figures::default()

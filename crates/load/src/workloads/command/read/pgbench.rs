@@ -5,7 +5,7 @@ use super::{Figures, Reader, text};
 pub(super) static READER: Reader = Reader {
     id: "pgbench",
     summary: "pgbench of PostgreSQL 9.6 to 17",
-    caveat: "without --rate a closed loop; mean latency alone, no quantiles",
+    caveat: "without --rate a closed loop; only mean latency, no quantiles",
     gives: &["rate", "errors", "mean"],
     looks_like: |text| text.contains("tps = ") && text.contains("transaction type:"),
     read,
@@ -14,7 +14,7 @@ pub(super) static READER: Reader = Reader {
 fn read(output: &str) -> Result<Figures, String> {
     // Before PostgreSQL 14 a second line counts the time of connecting as well.
     let rate = text::number_after(output, "tps =")
-        .ok_or("it has no line 'tps = ', which pgbench prints at its end")?;
+        .ok_or("no line 'tps = ', which pgbench prints at the end")?;
     let mut figures = Figures {
         rate_per_s: Some(rate),
         seconds: text::number_after(output, "duration:"),

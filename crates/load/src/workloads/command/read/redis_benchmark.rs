@@ -24,16 +24,15 @@ fn cells(line: &str) -> Vec<&str> {
 }
 
 fn read(output: &str) -> Result<Figures, String> {
-    let (names, lines) = header(output).ok_or(
-        "it has no line '\"test\",\"rps\",...'; run redis-benchmark with --csv, and at least version 6.2",
-    )?;
+    let (names, lines) = header(output)
+        .ok_or("no line '\"test\",\"rps\",...'; run redis-benchmark 6.2 or newer with --csv")?;
     let column = |name: &str| names.iter().position(|known| *known == name);
     let rows: Vec<Vec<&str>> = lines
         .filter(|line| line.starts_with('"'))
         .map(cells)
         .collect();
     if rows.is_empty() {
-        return Err("it names its columns and has no test below them".to_owned());
+        return Err("a header line but no test below it".to_owned());
     }
     let value = |row: &Vec<&str>, name: &str| -> Option<f64> {
         row.get(column(name)?)?

@@ -1,4 +1,4 @@
-//! Numbers in lines that people read.
+//! Numbers in lines of text.
 
 use super::{Figures, quantile};
 

@@ -5,7 +5,7 @@ use super::{Figures, Reader, quantile, text};
 pub(super) static READER: Reader = Reader {
     id: "wrk",
     summary: "wrk 4.1 and wrk2, run with --latency",
-    caveat: "wrk is a closed loop, whose latencies omit the time that requests would have waited (coordinated omission); wrk2 -R counts it",
+    caveat: "wrk is a closed loop; its latencies omit the time that requests would have waited (coordinated omission); wrk2 -R counts it",
     gives: &[
         "rate", "errors", "mean", "p50", "p75", "p90", "p99", "p99.9", "max",
     ],
@@ -15,7 +15,7 @@ pub(super) static READER: Reader = Reader {
 
 fn read(output: &str) -> Result<Figures, String> {
     let rate = text::number_after(output, "Requests/sec:")
-        .ok_or("it has no line 'Requests/sec:', which wrk prints at its end")?;
+        .ok_or("no line 'Requests/sec:', which wrk prints at the end")?;
     let mut figures = Figures::default();
     // `  12345 requests in 2.00s, 9.99MB read`
     let totals = output

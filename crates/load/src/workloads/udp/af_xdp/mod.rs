@@ -1,11 +1,11 @@
 //! Requests and replies by the queues of a device, past the network stack (`AF_XDP`).
 //!
 //! Thread i of n sends by queue i and has the queues i, i + n, ... to receive from. Each of its flows has a source
-//! port that a UDP socket holds: so nobody else gets the port, the kernel sends no ICMP for it, and a reply that comes
+//! port that a UDP socket holds: so no other process gets the port, the kernel sends no ICMP for it, and a reply that comes
 //! in another way (on a queue of another thread, in fragments, over another device) is delivered to that socket and is
 //! counted like any other. The program on the device takes nothing but what the target sends to these ports. With several
 //! threads a flow whose replies come that other way tries another port, until they come by a queue of its own thread.
-//! `Documentation/networking/af_xdp.rst` of Linux 6.18 tells of the sockets.
+//! `Documentation/networking/af_xdp.rst` of Linux 6.18 describes the sockets.
 
 mod netlink;
 mod path;
@@ -108,7 +108,7 @@ pub(super) fn open(
     let redirect = Redirect::attach(&way.device, at.mode, &filter, each as u16, &takers).map_err(refuse(
         "attach the program that takes the replies",
         "run as root or grant CAP_BPF and CAP_NET_ADMIN, use the generic mode where the driver has no XDP (on veth, native \
-         needs as many receive queues as the peer has transmit queues), and check that no other XDP program sits there",
+         needs as many receive queues as the peer has transmit queues), and check that no other XDP program is attached",
     ))?;
     let shares = share_out(workload, &way, first_port, sockets, xsks);
     Ok(Ground {
@@ -137,14 +137,14 @@ fn find_way(workload: &Workload, at: &XdpDevice, probe: &OwnedFd) -> Result<Way,
     if route.device != device.index() || !route.leaves {
         return because(
             "reach the target through the device",
-            "the route leads elsewhere",
+            "the route uses another device",
             "name the device that `ip route get` shows, and a target on another host or in another namespace",
         );
     }
     let (Some(source), Some(next)) = (route.source, route.next) else {
         return because(
             "find a route",
-            "it names no source address or a router of another address family",
+            "it has no source address, or a router of another address family",
             "load without AF_XDP, or name the source address",
         );
     };
@@ -159,7 +159,7 @@ fn find_way(workload: &Workload, at: &XdpDevice, probe: &OwnedFd) -> Result<Way,
     let Some(theirs) = theirs else {
         return because(
             "find the Ethernet address of the next hop",
-            "it does not answer",
+            "no answer",
             "check that the target or its router is up (ip neigh)",
         );
     };
@@ -188,7 +188,7 @@ fn check_fit(
     let queues = way.queues.receive.min(way.queues.transmit) as usize;
     if workload.threads > queues {
         return contradiction(format!(
-            "{} threads want a queue of {} each, which has {queues}; use fewer --threads, or give it more queues",
+            "{} threads need a queue of {} each, but it has {queues}; use fewer --threads, or give it more queues",
             workload.threads, at.device
         ));
     }
@@ -201,8 +201,8 @@ fn check_fit(
     let most = largest_payload(workload.target, mtu);
     if longest_request > most {
         return contradiction(format!(
-            "a request has {longest_request} bytes, a frame of {} carries {most}, and AF_XDP sends no fragments; \
-             use a smaller size or load without it",
+            "a request has {longest_request} bytes, but a frame of {} carries at most {most}, and AF_XDP sends no fragments; use a \
+             smaller size or load without AF_XDP",
             at.device
         ));
     }

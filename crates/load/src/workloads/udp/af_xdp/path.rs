@@ -1,7 +1,7 @@
-//! The way to the target: by which device, from which address, to which Ethernet address.
+//! The path to the target: by which device, from which address, to which Ethernet address.
 //!
-//! Frames bypass the kernel's routing, so it is asked once beforehand (`RTM_GETROUTE`). A neighbour that it does not
-//! know yet it is told to find (`NTF_USE`), which sends the neighbour a question and the target nothing. Sources:
+//! Frames bypass the kernel's routing, so it is asked once beforehand (`RTM_GETROUTE`). If it does not know a neighbour yet, `NTF_USE`
+//! makes it find out, which sends a query to the neighbour and nothing to the target. Sources:
 //! `rtnetlink(7)`, `net/core/neighbour.c` of Linux 6.18.
 
 use std::io;
@@ -38,7 +38,7 @@ pub(super) struct Route {
     /// Whether it leaves this host to one receiver: neither to ourselves nor to a group.
     pub(super) leaves: bool,
     pub(super) source: Option<IpAddr>,
-    /// Whose Ethernet address is wanted: a router or the target; nothing if the router is of another family.
+    /// Whose Ethernet address is wanted: a router or the target; none if the router is of another family.
     pub(super) next: Option<IpAddr>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn route(
     })
 }
 
-/// The Ethernet address of a neighbour, found if it is unknown; nothing if it does not tell.
+/// The Ethernet address of a neighbour, resolved if it is unknown; nothing if it does not answer.
 #[expect(clippy::disallowed_methods, reason = "load owns its clock")]
 pub(super) fn neighbour(netlink: &Netlink, device: u32, ip: IpAddr) -> io::Result<Option<[u8; 6]>> {
     let deadline = Instant::now() + PATIENCE;

@@ -225,7 +225,7 @@ fn alike<'a>(logs: &'a [(&str, Settings)], name: &str) -> Result<Option<&'a Stri
     };
     let told = |value: Option<&String>| value.map_or_else(|| "not set".to_owned(), String::clone);
     Err(format!(
-        "{name} is not alike within a side ({} in {first}, {} in {other}), so that no difference is put down to it",
+        "{name} differs within a side ({} in {first}, {} in {other}), so no difference is attributed to it",
         told(value),
         told(its),
     ))
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(
             mixed,
             [
-                "MaxHeapSize is not alike within a side (4g in 0.log, 6g in 1.log), so that no difference is put down to it"
+                "MaxHeapSize differs within a side (4g in 0.log, 6g in 1.log), so no difference is attributed to it"
             ]
         );
     }

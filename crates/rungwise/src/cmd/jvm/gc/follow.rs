@@ -1,6 +1,6 @@
 //! `rungwise jvm gc --follow`: a log while it is written. Collections and findings as they come, the report at the end.
 //!
-//! A collection is printed when the log has told its end, with what is known by then. Findings and the standing are those of
+//! A collection is printed when the log contains its end, with what is known by then. Findings and status are those of
 //! the summary so far, so that the last of them agree with the report. On a quiet log nothing runs at all.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -151,7 +151,7 @@ impl Source {
         }
         if files::is_folder(path) {
             anyhow::bail!(
-                "cannot follow {}: it is a folder; name the log in it that is written to",
+                "cannot follow {}: it is a folder; name the log file that is being written",
                 path.display()
             );
         }
@@ -200,7 +200,7 @@ impl Source {
         let begins = reading.files.last().is_some_and(|file| file.bytes == 0);
         if begins && input::is_packed(piece) {
             anyhow::bail!(
-                "cannot follow {}: it is packed or in UTF-16, and only plain text can be read while it is written",
+                "cannot follow {}: it is compressed or UTF-16, and only plain text can be followed",
                 self.name()
             );
         }

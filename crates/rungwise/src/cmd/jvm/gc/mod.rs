@@ -1,4 +1,4 @@
-//! `rungwise jvm gc`: what GC logs say of a JVM, in one pass and in memory that does not grow with them.
+//! `rungwise jvm gc`: analyses GC logs in one pass, in memory that does not grow with them.
 
 pub(crate) mod compare;
 mod follow;
@@ -27,12 +27,12 @@ use set::{Ordered, Signs};
 
 /// Analyse GC logs: findings, pauses, memory.
 ///
-/// Logs of JDK 5 to 25, every collector, whatever it was told to print; packed by gzip or zip, or not. Exit status: 0
-/// nothing to act on, 1 findings at or above --fail-on or a pause beyond --slo, 3 the log holds no pause and no rule could
-/// be decided, 4 it is no GC log.
+/// Logs of JDK 5 to 25, every collector, any log settings; plain, gzip or zip. Exit status: 0 nothing to act on, 1
+/// findings at or above --fail-on or a pause beyond --slo, 3 the log contains no pauses and no rule could be decided, 4 not
+/// a GC log.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Log files, a folder of them, or - for standard input; several are read in order of time.
+    /// Log files, a folder of them, or - for standard input; several are read in chronological order.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Longest acceptable pause, such as 200ms.
@@ -61,7 +61,7 @@ pub(crate) fn request_rate(text: &str) -> Result<f64, String> {
     if rate > 0.0 {
         Ok(rate)
     } else {
-        Err("a load of nothing; give a rate such as 500/s".to_owned())
+        Err("the rate is zero; pass a rate such as 500/s".to_owned())
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
         [file] if args.follow => follow::run(file, args, global),
         _ if args.follow => {
             anyhow::bail!(
-                "--follow reads one log; run it once for each, or give the files without it"
+                "--follow reads one log; run it once per log, or pass the files without --follow"
             )
         }
         files => show(files, args.asked(), args.fail_on, args.keep, global),
@@ -338,7 +338,7 @@ impl Reading {
     fn broken(&mut self, why: String) {
         if let Some(file) = self.files.last_mut() {
             self.notes.push(format!(
-                "{}: {why} behind {} bytes of text; what comes after is missing here",
+                "{}: {why} after {} bytes of text; the rest is missing",
                 file.name, file.bytes
             ));
             file.broken = Some(why);
@@ -366,22 +366,22 @@ impl Reading {
         notes.extend(told_apart(&summary));
         notes.extend(account.by_turns.map(|line| {
             format!(
-                "two JVMs write into this log by turns, as their uptimes tell by line {line}, and nothing tells whose a line is: \
-                 the figures mix both; let each JVM write a file of its own (-Xlog:gc*:file=gc-%p.log, JDK 8 \
-                 -Xloggc:gc-%p.log), or its process into each line (-Xlog:gc*:file=gc.log:time,uptime,pid,tid,level,tags)"
+                "two JVMs write into this log alternately, as their uptimes show by line {line}, and the lines do not identify the JVM: \
+                 the figures mix both; give each JVM its own file (-Xlog:gc*:file=gc-%p.log, JDK 8 \
+                 -Xloggc:gc-%p.log), or log the pid in each line (-Xlog:gc*:file=gc.log:time,uptime,pid,tid,level,tags)"
             )
         }));
         if account.left_out.lines > 0 {
             notes.push(format!(
-                "more JVMs write into this log by turns than are told apart at a time, so {} lines of JVMs that had to be let go are left \
-                 out; give each JVM's lines as a file of its own",
+                "too many JVMs write into this log at once to separate them, so {} lines are left out; pass the lines of each JVM as a \
+                 separate file",
                 account.left_out.lines
             ));
         }
         if account.dropped_messages > 0 {
             notes.push(format!(
-                "the JVM dropped {} messages because the buffer of its asynchronous log was full: collections may be among them, and \
-                 what is counted here is less than there was; -XX:AsyncLogBufferSize makes it larger, and without -Xlog:async nothing is dropped",
+                "the JVM dropped {} messages because the buffer of its asynchronous log was full: collections may be among them, so the \
+                 counts here are too low; enlarge it with -XX:AsyncLogBufferSize, or remove -Xlog:async",
                 account.dropped_messages
             ));
         }
@@ -415,8 +415,8 @@ fn told_apart(summary: &Summary) -> Option<String> {
     };
     names.truncate(NAMED);
     Some(format!(
-        "several JVMs write into this log, and its lines tell whose they are: {}{more}; each is a run of its own, and no \
-         statistic mixes them",
+        "several JVMs write into this log, and its lines identify them: {}{more}; each is a separate run, and no statistic \
+         mixes them",
         names.join("; ")
     ))
 }
@@ -428,7 +428,7 @@ fn chosen(paths: &[PathBuf]) -> anyhow::Result<(Ordered<Part>, Vec<String>)> {
     for path in paths {
         let found = input::parts(path)?;
         if found.is_empty() {
-            let error = anyhow::anyhow!("cannot read {}: there is no file in it", path.display());
+            let error = anyhow::anyhow!("cannot read {}: it contains no files", path.display());
             return Err(Problem::with(Exit::Precondition, error));
         }
         parts.extend(found);
@@ -442,8 +442,8 @@ fn chosen(paths: &[PathBuf]) -> anyhow::Result<(Ordered<Part>, Vec<String>)> {
     for part in parts {
         if !part.rests() {
             anyhow::bail!(
-                "cannot read {} beside other files: it can be read once only, so its place among them is unknown; give it \
-                 alone",
+                "cannot read {} together with other files: it can be read only once, so its position among them is unknown; pass \
+                 it alone",
                 part.name
             );
         }
@@ -467,7 +467,7 @@ fn chosen(paths: &[PathBuf]) -> anyhow::Result<(Ordered<Part>, Vec<String>)> {
         return Err(Problem::with(Exit::Precondition, error));
     }
     if !others.is_empty() {
-        notes.push(format!("no GC log, so left out: {}", others.join(", ")));
+        notes.push(format!("not GC logs, so skipped: {}", others.join(", ")));
     }
     let (known, copies) = set::without_copies(known)?;
     notes.extend(copies);
@@ -499,8 +499,8 @@ fn no_log(files: &[LogFile], account: &Account, epsilon: bool) -> anyhow::Error 
         ),
     };
     let error = anyhow::anyhow!(
-        "cannot judge {}: {found}; a JVM writes one with -Xlog:gc*:file=gc.log, JDK 8 with -Xloggc:gc.log \
-         -XX:+PrintGCDetails",
+        "cannot judge {}: {found}; start the JVM with -Xlog:gc*:file=gc.log (JDK 8: -Xloggc:gc.log \
+         -XX:+PrintGCDetails)",
         names.join(", ")
     );
     Problem::with(Exit::Precondition, error)
@@ -557,7 +557,9 @@ impl Log {
     pub(crate) fn only_one_taken(&self) -> Option<String> {
         let runs = self.summary.runs.len() as u64 + self.summary.runs_left_out;
         (runs > 1).then(|| {
-            format!("it holds {runs} runs of JVMs and only one is taken, the one that it covers the longest time of")
+            format!(
+                "it contains {runs} JVM runs, and only the one with the longest logged time is used"
+            )
         })
     }
 

@@ -74,14 +74,14 @@ pub(super) fn without_copies(parts: Begun) -> anyhow::Result<(Begun, Vec<String>
             continue;
         };
         if twin.0.name == part.0.name {
-            notes.push(format!("{} is named twice and read once", twin.0.name));
+            notes.push(format!("{} is named twice; it is read once", twin.0.name));
             continue;
         }
         if length(&part.0)? > length(&twin.0)? {
             std::mem::swap(twin, &mut part);
         }
         notes.push(format!(
-            "{} holds what {} holds, so it is left out",
+            "{} has the same content as {}, so it is skipped",
             part.0.name, twin.0.name
         ));
     }
@@ -241,16 +241,16 @@ pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Ordered<T>, Option<Stri
             let beginnings = young.count();
             if beginnings > 1 {
                 let note = format!(
-                    "{beginnings} of the {count} files begin with the start of a JVM and have no dates, so nothing tells which \
-                     files belong together: they are read in the order given; let the JVM print dates \
+                    "{beginnings} of the {count} files begin with the start of a JVM and have no dates, so it is unknown which \
+                     files belong together: they are read in the order given; make the JVM log dates \
                      (-XX:+PrintGCDateStamps, or the decoration 'time')"
                 );
                 return (as_given(parts), Some(note));
             }
             if contradictory {
                 let note = format!(
-                    "the {count} files are of several JVMs and not all have dates, so they are read in the order given; each JVM is \
-                     a run of its own"
+                    "the {count} files are from several JVMs and not all have dates, so they are read in the order given; each JVM is \
+                     a separate run"
                 );
                 return (as_given(parts), Some(note));
             }
@@ -270,7 +270,7 @@ pub(super) fn ordered<T>(parts: Vec<(T, Beginning)>) -> (Ordered<T>, Option<Stri
     keyed.sort_by_key(|(key, _)| *key);
     let note = match jvms {
         Some(jvms) if jvms > 1 => Some(format!(
-            "the {count} files are of {jvms} JVMs; each JVM is a run of its own, and the statistics of runs are not mixed"
+            "the {count} files are from {jvms} JVMs; each JVM is a separate run, and the statistics of runs are not mixed"
         )),
         _ => None,
     };
