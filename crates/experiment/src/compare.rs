@@ -422,6 +422,20 @@ fn measure(
     stage: &mut dyn Stage,
 ) -> Result<PairRecord, Error> {
     let mut again = None;
+    if comparison.fresh {
+        stage.restart()?;
+    }
+    let swapped = first == Half::B;
+    match stage.run_in_turns([comparison.a, comparison.b], swapped, seed) {
+        Ok(Some([a, b])) => return Ok(PairRecord::of(a, b, first, true, None)),
+        Ok(None) => {}
+        // Half by half it is seen which of them fails.
+        Err(StageError::ServiceFailed(why)) => {
+            let _ = stage.restart();
+            again = Some(why).filter(|_| comparison.changes() && !spared);
+        }
+        Err(other) => return Err(Error::Stage(other)),
+    }
     let mut half = |which: Half| {
         let variant = match which {
             Half::A => comparison.a,
@@ -432,7 +446,7 @@ fn measure(
         } else {
             Ok(())
         };
-        let may_fail = which == Half::B && comparison.changes() && !spared;
+        let may_fail = which == Half::B && comparison.changes() && !spared && again.is_none();
         let ran = match restarted.and_then(|()| stage.run(variant, seed)) {
             Err(StageError::ServiceFailed(why)) if may_fail => {
                 again = Some(why);
@@ -456,17 +470,7 @@ fn measure(
         let b = half(Half::B)?;
         (half(Half::A)?, b)
     };
-    Ok(PairRecord {
-        pair: Pair {
-            a: a.run,
-            b: b.run,
-            first,
-            discarded: None,
-            again,
-        },
-        latency_a: a.latency,
-        latency_b: b.latency,
-    })
+    Ok(PairRecord::of(a, b, first, false, again))
 }
 
 /// More requests than this share answered with errors, and where no guard rail judges them the run is of something else

@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use rungwise_host::files;
-use rungwise_model::tune::Pair;
+use rungwise_model::tune::{Half, Pair};
 use rungwise_probes::{Capture, bundle};
 use rungwise_stats::histogram::{self, Entry, Histogram};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::design::{Design, Step};
+use crate::stage::Sample;
 
 /// A measured pair with the full latency distribution of both halves.
 #[derive(Clone, Debug)]
@@ -24,6 +25,30 @@ pub struct PairRecord {
     pub latency_a: Histogram,
     /// Latency of the half with it.
     pub latency_b: Histogram,
+}
+
+impl PairRecord {
+    /// Of two runs that were just measured.
+    pub(crate) fn of(
+        a: Sample,
+        b: Sample,
+        first: Half,
+        in_turns: bool,
+        again: Option<String>,
+    ) -> Self {
+        Self {
+            pair: Pair {
+                a: a.run,
+                b: b.run,
+                first,
+                in_turns,
+                discarded: None,
+                again,
+            },
+            latency_a: a.latency,
+            latency_b: b.latency,
+        }
+    }
 }
 
 /// Keeps pairs, in memory or on disk.

@@ -72,6 +72,8 @@ pub struct Scenario {
     pub warmup: Duration,
     /// Measured length of every run.
     pub measure: Duration,
+    /// Variants take turns of a few milliseconds where they can.
+    pub turns: bool,
     /// The state in which the ladder starts.
     pub start: Start,
     /// The changes to try, in order; none where they are found.

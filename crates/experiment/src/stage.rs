@@ -135,6 +135,19 @@ pub trait Stage {
     /// Runs `variant` once: set up, warm up, measure.
     fn run(&mut self, variant: &Variant, seed: u64) -> Result<Sample, StageError>;
 
+    /// Runs both variants at once, each with a service of its own, and has the load change between them every few
+    /// milliseconds, so that both meet the same machine; `None` where what differs between them does not allow it.
+    /// `swapped`: their services change places.
+    fn run_in_turns(
+        &mut self,
+        variants: [&Variant; 2],
+        swapped: bool,
+        seed: u64,
+    ) -> Result<Option<[Sample; 2]>, StageError> {
+        let _ = (variants, swapped, seed);
+        Ok(None)
+    }
+
     /// Ends the service where it is ours, so that the next run starts it afresh; an error where it had ended by itself.
     fn restart(&mut self) -> Result<(), StageError>;
 

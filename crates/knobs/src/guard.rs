@@ -21,7 +21,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
@@ -61,12 +61,12 @@ pub struct Guard {
 
 impl Guard {
     /// Starts this program again as the guard of `journal`, and waits until it is watching. With a deadline, kept
-    /// changes are undone after that time. When the tool ends, the processes in the network namespace `lab` are ended
+    /// changes are undone after that time. When the tool ends, the processes in the network namespaces `labs` are ended
     /// first.
     pub fn spawn(
         journal: &Path,
         deadline: Option<Duration>,
-        lab: Option<BorrowedFd<'_>>,
+        labs: &[BorrowedFd<'_>],
     ) -> Result<Self> {
         let program = environment::current_exe().map_err(|error| Error::Guard {
             why: error.to_string(),
@@ -80,7 +80,7 @@ impl Guard {
             words.push("--deadline-ms".into());
             words.push(deadline.as_millis().to_string().into());
         }
-        if let Some(lab) = lab {
+        for lab in labs {
             // Opened by the guard before it answers, so the number stays ours until then.
             let link = format!("/proc/{}/fd/{}", std::process::id(), lab.as_raw_fd());
             words.extend(["--lab".into(), link.into()]);
@@ -212,7 +212,7 @@ pub fn watch(
     journal: &Path,
     places: &Places,
     deadline: Option<Duration>,
-    lab: Option<&Path>,
+    labs: &[PathBuf],
     mut input: File,
     mut output: File,
 ) -> Result<Option<Recovery>> {
@@ -224,8 +224,8 @@ pub fn watch(
     // want of an answer, the tool: nothing has been changed yet.
     rustix::process::setsid().map_err(|error| why(&error))?;
     let watched = Watched::open(journal)?.ok_or_else(|| why(&"its journal is not there"))?;
-    let lab = lab.map(Pinned::open).transpose();
-    let lab = lab.map_err(|error| why(&error))?;
+    let labs: Result<Vec<Pinned>, _> = labs.iter().map(|lab| Pinned::open(lab)).collect();
+    let labs = labs.map_err(|error| why(&error))?;
     // Installed and not looked at: the guard ends when its work does.
     let _signals = signals::Interrupt::install().map_err(|error| why(&error))?;
     output.write_all(&[READY]).map_err(|error| why(&error))?;
@@ -252,7 +252,9 @@ pub fn watch(
     }
     // What will not die is no reason to leave the machine changed.
     let _ = service.map(|service| service.end(GONE_WITHIN));
-    let _ = lab.map(|lab| lab.end(GONE_WITHIN));
+    for lab in labs {
+        let _ = lab.end(GONE_WITHIN);
+    }
     let recovery = recovery::recover_watched(watched, journal, places, Leftovers::Report, true);
     drop(duty);
     recovery

@@ -169,8 +169,11 @@ pub struct Pair {
     pub a: Run,
     /// The variant with it.
     pub b: Run,
-    /// Which half ran first.
+    /// Which half ran first; of halves that took turns, whose service was in the first place.
     pub first: Half,
+    /// The halves ran at once, and the load switched between them every few milliseconds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_turns: bool,
     /// Why this pair was discarded; absent if it was not.
     pub discarded: Option<String>,
     /// How the service failed in half B, if it did and the half was repeated.

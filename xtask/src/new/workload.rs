@@ -208,6 +208,7 @@ mod tests {
             thread_start: &|_| Ok(()),
             window: &|_: Edge| {},
             interrupted: &AtomicBool::new(false),
+            turns: None,
         };
         let completed = load.run(&length, &hooks, &mut |_| {}).unwrap();
         let measured = completed.measurement;

@@ -42,7 +42,7 @@ pub enum Loader {
 #[derive(Clone, Debug)]
 pub struct Own {
     /// As the scenario has it.
-    parameters: Parameters,
+    pub(super) parameters: Parameters,
     target: SocketAddr,
     cpus: Vec<usize>,
     /// The generator's device.
@@ -94,6 +94,8 @@ pub struct Blueprint {
     pub(crate) ready: Ready,
     /// CPUs that may be used.
     pub cpus: Vec<usize>,
+    /// Variants take turns where they can.
+    pub(crate) turns: bool,
 }
 
 /// Why a scenario cannot be built here, one sentence.
@@ -163,6 +165,7 @@ impl Blueprint {
             loader,
             words,
             cpus: means.cpus.clone(),
+            turns: scenario.turns,
         })
     }
 

@@ -1,5 +1,6 @@
 //! The knobs of the machine around the service, brought to a variant's values and back.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rungwise_host::live::Live;
@@ -10,7 +11,7 @@ use rungwise_knobs::{Applied, Context, Error, Place, Scope, Session};
 use rungwise_model::Exit;
 use serde::Serialize;
 
-use super::topology::Topology;
+use super::topology::{self, Topology};
 use crate::stage::{Setting, StageError, Variant};
 
 /// The session of the journal and what is in force, oldest first.
@@ -36,21 +37,28 @@ pub struct Found {
 }
 
 struct InForce {
+    /// Which of the places it holds in.
+    at: usize,
     setting: Setting,
     value: String,
     applied: Applied,
 }
 
 impl Knobs {
-    /// Opens a journal for the places of `topology`, and has a guard watch it.
+    /// Opens a journal for the places of all `topologies`, and has a guard watch it.
     pub(super) fn open(
-        topology: &Topology,
+        topologies: &[&Topology],
         state_dir: &Path,
         cpus: &[usize],
     ) -> Result<Self, StageError> {
-        let session = Session::begin(state_dir, topology.places(), "tune").map_err(of_knobs)?;
-        let lab = topology.server_namespace().map(Namespace::netns_fd);
-        let guard = Guard::spawn(session.journal(), None, lab).map_err(of_knobs)?;
+        let places = topology::places(topologies);
+        let session = Session::begin(state_dir, places, "tune").map_err(of_knobs)?;
+        let labs: Vec<_> = topologies
+            .iter()
+            .filter_map(|topology| topology.server_namespace())
+            .map(Namespace::netns_fd)
+            .collect();
+        let guard = Guard::spawn(session.journal(), None, &labs).map_err(of_knobs)?;
         Ok(Self {
             session,
             guard: Some(guard),
@@ -60,15 +68,19 @@ impl Knobs {
         })
     }
 
-    /// Makes exactly the machine settings of `variant` hold. What is not wanted any more goes back, and what
+    /// Makes exactly the machine settings of each variant hold in its place. What is not wanted any more goes back, and what
     /// was set after it too, in reverse order: settings may rest on each other (threaded NAPI on GRO) or share
     /// a file (the flow table of both ends). Service switches are not ours.
     pub(super) fn bring_to(
         &mut self,
-        topology: &Topology,
-        variant: &Variant,
+        variants: &[(&Topology, &Variant)],
     ) -> Result<(), StageError> {
-        let wanted = |known: &InForce| variant.settings.get(&known.setting) == Some(&known.value);
+        let wanted = |known: &InForce| {
+            let here = variants.get(known.at);
+            here.is_some_and(|(_, variant)| {
+                variant.settings.get(&known.setting) == Some(&known.value)
+            })
+        };
         let stays = self
             .applied
             .iter()
@@ -84,8 +96,17 @@ impl Knobs {
                 )));
             }
         }
-        for (setting, value) in &variant.settings {
-            if self.applied.iter().any(|known| known.setting == *setting) {
+        let all = variants.iter().enumerate();
+        let all = all.flat_map(|(at, (topology, variant))| {
+            let settings = variant.settings.iter();
+            settings.map(move |(setting, value)| (at, setting, value, *topology))
+        });
+        for (at, setting, value, topology) in all {
+            if self
+                .applied
+                .iter()
+                .any(|known| known.at == at && known.setting == *setting)
+            {
                 continue;
             }
             // A name of the author's own is a switch: a scenario that declares none of this name is refused.
@@ -114,12 +135,14 @@ impl Knobs {
                 | Error::Rollback { .. } => of_knobs(error),
                 other => unavailable(other),
             })?;
+            // Those of the other places are the same again.
+            let first = if at == 0 { &*applied.changes } else { &[] };
             for Change {
                 place,
                 target,
                 before,
                 ..
-            } in &applied.changes
+            } in first
             {
                 let known = |found: &Found| (&found.place, &found.target) == (place, target);
                 if !self.found.iter().any(known) {
@@ -132,12 +155,22 @@ impl Knobs {
                 }
             }
             self.applied.push(InForce {
+                at,
                 setting: setting.clone(),
                 value: value.clone(),
                 applied,
             });
         }
         Ok(())
+    }
+
+    /// Whether one of these settings, as it is in force, has changed something beyond the namespaces of the lab.
+    pub(super) fn reach_the_host(&self, settings: &BTreeSet<&Setting>) -> bool {
+        self.applied.iter().any(|known| {
+            let changes = &known.applied.changes;
+            settings.contains(&known.setting)
+                && changes.iter().any(|change| change.place == Place::Host)
+        })
     }
 
     /// Has the guard end this service, too, when this process is killed.
@@ -197,7 +230,7 @@ mod tests {
         let before = table().unwrap();
         let topology = Topology::build(&Wanted::Namespaces { queues: 1 }).unwrap();
         let state = tempfile::tempdir().unwrap();
-        let session = Session::begin(state.path(), topology.places(), "test").unwrap();
+        let session = Session::begin(state.path(), topology::places(&[&topology]), "test").unwrap();
         let mut knobs = Knobs {
             session,
             // The program that could be its guard is not this test.
@@ -213,10 +246,10 @@ mod tests {
         // Both ends' tables, and behind them the one table of the machine.
         let both =
             Variant::default().with(&[flows(Side::Server, "512"), flows(Side::Client, "1024")]);
-        knobs.bring_to(&topology, &both).unwrap();
+        knobs.bring_to(&[(&topology, &both)]).unwrap();
         assert_eq!(table().unwrap(), "1024");
         let one = Variant::default().with(&[flows(Side::Client, "1024")]);
-        knobs.bring_to(&topology, &one).unwrap();
+        knobs.bring_to(&[(&topology, &one)]).unwrap();
         assert_eq!(table().unwrap(), "1024");
         knobs.close().unwrap();
         assert_eq!(table().unwrap(), before);

@@ -55,6 +55,7 @@ pub(super) fn under_load(
                     thread_start: entry,
                     window: &on_edge,
                     interrupted,
+                    turns: None,
                 },
                 &mut |_| {},
             )

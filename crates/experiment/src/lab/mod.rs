@@ -10,6 +10,7 @@ mod look;
 mod program;
 mod service;
 mod topology;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +23,7 @@ use rungwise_host::clock;
 use rungwise_host::cpu::{self, CpuSource, EdgeMeter, Owner, Reach};
 use rungwise_host::scratch::Scratch;
 use rungwise_load::Error as LoadError;
-use rungwise_load::engine::{Edge, Hooks, Stop, Surroundings, certify};
+use rungwise_load::engine::{Completed, Edge, Hooks, Stop, Surroundings, certify};
 use rungwise_load::parameters::{Length, Load};
 use rungwise_model::load::GeneratorReport;
 use rungwise_model::machine::CpuWindow;
@@ -37,6 +38,7 @@ pub use self::look::{Looker, Sight};
 pub use self::program::Program;
 use self::service::Running;
 pub use self::topology::{Topology, Wanted};
+use self::turns::Second;
 use crate::metric;
 use crate::scenario::Places;
 use crate::stage::{Sample, Stage, StageError, Variant};
@@ -45,6 +47,7 @@ use crate::stage::{Sample, Stage, StageError, Variant};
 pub struct Lab {
     // Dropped in this order: the service ends before the namespace it lives in.
     running: Running,
+    second: Option<Second>,
     knobs: Knobs,
     topology: Topology,
     loader: Loader,
@@ -80,7 +83,18 @@ impl Lab {
             ..blueprint.places.clone()
         };
         let topology = Topology::build(&blueprint.topology)?;
-        let knobs = Knobs::open(&topology, state_dir, &blueprint.cpus)?;
+        let second = Second::build(
+            blueprint,
+            Places {
+                scratch: scratch.join("second").to_string_lossy().into_owned(),
+                ..blueprint.places.clone()
+            },
+        )?;
+        let all: Vec<&Topology> = [&topology]
+            .into_iter()
+            .chain(second.as_ref().map(|second| &second.topology))
+            .collect();
+        let knobs = Knobs::open(&all, state_dir, &blueprint.cpus)?;
         let running = Running::new(
             blueprint.service.clone(),
             places.clone(),
@@ -88,6 +102,7 @@ impl Lab {
         );
         Ok(Self {
             running,
+            second,
             knobs,
             topology,
             loader: blueprint.loader.clone(),
@@ -127,6 +142,7 @@ impl Lab {
     /// Stops the service, undoes every edit and closes the journal. Settings that could not be restored are the error.
     pub fn close(mut self) -> Result<(), String> {
         self.running.stop();
+        self.leave_second();
         self.knobs.close()
     }
 
@@ -137,10 +153,20 @@ impl Lab {
 
     /// Processes whose CPU time is not foreign: this process (the client), the service and all that it starts.
     fn cpu_sources(&self) -> Vec<CpuSource> {
+        let second = self.second.as_ref();
+        let second = second.and_then(|second| second.topology.namespace_cpu());
         self.service_cpu()
             .into_iter()
+            .chain(second)
             .chain([CpuSource::own(Owner::Client)])
             .collect()
+    }
+
+    /// Ends the service of the second place: what runs next has the machine to itself.
+    fn leave_second(&mut self) {
+        if let Some(second) = &mut self.second {
+            second.running.stop();
+        }
     }
 
     fn check_interrupt(&self) -> Result<(), StageError> {
@@ -152,7 +178,8 @@ impl Lab {
 
     fn set_up(&mut self, variant: &Variant) -> Result<(), StageError> {
         self.check_interrupt()?;
-        let set = self.knobs.bring_to(&self.topology, variant);
+        self.leave_second();
+        let set = self.knobs.bring_to(&[(&self.topology, variant)]);
         set.and_then(|()| {
             let started = |pid| self.knobs.answer_for(pid);
             self.running.ensure(&self.topology, variant, started)
@@ -211,6 +238,7 @@ impl Lab {
                 thread_start: &*thread_start,
                 window: &on_edge,
                 interrupted: &self.interrupted,
+                turns: None,
             },
             &mut |_| {},
         );
@@ -218,15 +246,25 @@ impl Lab {
         // A dead service explains whatever the client saw.
         let alive = self.running.still_alive();
         alive.map_err(|error| self.blamed(error))?;
-        let mut completed = ended.map_err(|error| self.blamed(self.unmeasured(error)))?;
+        let completed = ended.map_err(|error| self.blamed(self.unmeasured(error)))?;
         self.answered = true;
-        let cpu = closed(meter)?;
+        Ok(self.sample(at_s, completed, closed(meter)?, &sources))
+    }
+
+    /// What a run of the generator gave, of which `cpu` is the CPU time and `sources` are whose.
+    fn sample(
+        &self,
+        at_s: f64,
+        mut completed: Completed,
+        cpu: CpuWindow,
+        sources: &[CpuSource],
+    ) -> Sample {
         certify(
             &mut completed,
             &Surroundings {
                 // Judged by the pair's gate, whose limit is the scenario's; a pair that it refuses may still count by cost.
                 foreign_cpu: None,
-                ..self.surroundings(&cpu, &sources)
+                ..self.surroundings(&cpu, sources)
             },
         );
         let measured = &completed.measurement;
@@ -243,7 +281,7 @@ impl Lab {
         } else {
             Err(measured.client.reasons.clone())
         };
-        Ok(Sample {
+        Sample {
             run: Run {
                 at_s,
                 rate_per_s: measured.achieved_per_s,
@@ -259,7 +297,7 @@ impl Lab {
                 certified,
             },
             latency: completed.corrected,
-        })
+        }
     }
 
     /// One run by a program.
@@ -418,9 +456,19 @@ impl Stage for Lab {
         }
     }
 
+    fn run_in_turns(
+        &mut self,
+        variants: [&Variant; 2],
+        swapped: bool,
+        seed: u64,
+    ) -> Result<Option<[Sample; 2]>, StageError> {
+        self.both(variants, swapped, seed)
+    }
+
     fn restart(&mut self) -> Result<(), StageError> {
         let alive = self.running.still_alive();
         self.running.restart();
+        self.leave_second();
         alive
     }
 

@@ -136,10 +136,24 @@ impl Wanted {
 
 impl Topology {
     pub(super) fn build(wanted: &Wanted) -> rungwise_host::Result<Self> {
+        Self::named(wanted, ["server", "client"])
+    }
+
+    /// The same once more beside it; `None` where there can be but one.
+    pub(super) fn second(wanted: &Wanted) -> rungwise_host::Result<Option<Self>> {
+        match wanted {
+            Wanted::Namespaces { .. } => {
+                Self::named(wanted, ["second server", "second client"]).map(Some)
+            }
+            Wanted::Loopback { .. } | Wanted::Host { .. } => Ok(None),
+        }
+    }
+
+    fn named(wanted: &Wanted, [server, client]: [&str; 2]) -> rungwise_host::Result<Self> {
         match wanted {
             Wanted::Namespaces { queues } => {
-                let server = Namespace::create("server")?;
-                let client = Namespace::create("client")?;
+                let server = Namespace::create(server)?;
+                let client = Namespace::create(client)?;
                 let end = |device: &str, v4, v6| End {
                     device: device.to_owned(),
                     addresses: vec![(v4, 24), (v6, 64)],
@@ -201,17 +215,6 @@ impl Topology {
                 Err("the client runs on this host too; set it on the server side".to_owned())
             }
         }
-    }
-
-    /// Every place that edits may reach; the host too, since some knobs of a device have a part there.
-    pub(super) fn places(&self) -> Places {
-        [Side::Server, Side::Client]
-            .into_iter()
-            .filter_map(|side| self.end(side).ok())
-            .filter(|end| end.place != Place::Host)
-            .fold(Places::host(Arc::new(Live)), |places, end| {
-                places.with(end.place, end.host)
-            })
     }
 
     /// The place of the service, as probes see it.
@@ -305,4 +308,16 @@ impl Topology {
             )],
         }
     }
+}
+
+/// Every place that edits may reach; the host too, since some knobs of a device have a part there.
+pub(super) fn places(topologies: &[&Topology]) -> Places {
+    let ends = topologies
+        .iter()
+        .flat_map(|topology| [Side::Server, Side::Client].map(|side| topology.end(side)));
+    ends.flatten()
+        .filter(|end| end.place != Place::Host)
+        .fold(Places::host(Arc::new(Live)), |places, end| {
+            places.with(end.place, end.host)
+        })
 }

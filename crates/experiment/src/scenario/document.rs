@@ -166,6 +166,8 @@ pub(super) struct ExperimentTable {
     pub warmup: Option<At<String>>,
     /// Measured length of every run. Default 300ms.
     pub measure: Option<At<String>>,
+    /// Run both variants at once and switch the load between them every 20 ms, where the change allows it. Default true.
+    pub turns: Option<bool>,
     /// Decision points: numbers of pairs at which a rung may be decided. Default 8, 16, 24.
     pub looks: Option<At<Vec<At<u32>>>>,
     /// Chance of any wrong decision over the whole ladder. Default 1%.

@@ -86,6 +86,7 @@ pub(super) fn resolve(
         workload,
         warmup,
         measure,
+        turns: document.experiment.turns.unwrap_or(true),
         start,
         rungs,
         auto,

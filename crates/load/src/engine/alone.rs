@@ -154,6 +154,10 @@ impl<E: Exchange> OneAtATime<'_, E> {
             if !self.ledger.sending {
                 return None;
             }
+            if let Some(wake) = self.ledger.rest(now) {
+                sleep_until(wake.min(self.ledger.next_tick()));
+                continue;
+            }
             let due = if self.ledger.schedule.is_none() {
                 (self.ledger.claim(1, now) > 0).then_some(now)
             } else {

@@ -14,6 +14,7 @@ use rungwise_model::load::{ClientHealth, Latency, Measurement, Second};
 
 use super::ledger::Progress;
 use super::tally::{Part, whole_seconds};
+use super::turns::Leaves;
 use super::{
     Arrival, Completed, Driver as _, Edge, Hooks, Kind, Ledger, Plan, SATURATED, Stop, Tally,
     Window, thread as os,
@@ -177,6 +178,8 @@ pub(super) fn run<K: Kind>(
     hooks: &Hooks,
     each_second: &mut dyn FnMut(&Second),
 ) -> Result<Completed, Error> {
+    // Whatever ends this run, the load beside it must not wait for it.
+    let _leaves = hooks.turns.map(Leaves);
     kind.check()?;
     let plan = &kind.plan();
     os::reserve_files((plan.threads * kind.files()) as u64 + OTHER_FILES)?;
@@ -342,13 +345,23 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn follow(&mut self, gate: &Gate) -> Result<Edges, Error> {
         self.gather()?;
-        let start = now_ns();
+        let start = match self.hooks.turns {
+            None => now_ns(),
+            Some(seat) => {
+                let start = seat.meet(self.hooks.interrupted);
+                start.ok_or(Error::Interrupted { after_s: 0.0 })?
+            }
+        };
         let begin = start + self.plan.warmup.as_nanos() as u64;
         let end = match self.plan.stop {
             Stop::After(length) => begin + length.as_nanos() as u64,
             Stop::Count(_) => u64::MAX,
         };
-        let window = Window { begin, end };
+        let window = Window {
+            begin,
+            end,
+            turns: self.hooks.turns.map(|seat| seat.slices(start)),
+        };
         gate.set(State::Open { start, window });
         self.wait(start, begin)?;
         let began = self.read_clocks();
@@ -414,7 +427,7 @@ impl Watch<'_> {
     fn check_interrupted(&self, start: u64) -> Result<(), Error> {
         if self.hooks.interrupted.load(Ordering::Relaxed) {
             return Err(Error::Interrupted {
-                after_s: (now_ns() - start) as f64 / SECOND as f64,
+                after_s: now_ns().saturating_sub(start) as f64 / SECOND as f64,
             });
         }
         Ok(())
@@ -423,7 +436,7 @@ impl Watch<'_> {
     /// Stops a run without any reply.
     fn check_silence(&self, start: u64) -> Result<(), Error> {
         let sum = |part: fn(&Progress) -> &AtomicU64| self.shared.sum(part);
-        let elapsed = now_ns() - start;
+        let elapsed = now_ns().saturating_sub(start);
         if elapsed < SILENCE_NS || sum(|p| &p.received) > 0 {
             return Ok(());
         }
@@ -524,7 +537,11 @@ fn complete(
     };
     // Nothing can be asked and answered within the resolution of the clock.
     let window_ns = end.saturating_sub(begin).max(1);
-    let window_s = window_ns as f64 / SECOND as f64;
+    let (own_ns, counted_ns) = match edges.window.turns {
+        None => (window_ns, window_ns),
+        Some(turns) => turns.share_of(edges.window),
+    };
+    let window_s = counted_ns.max(1) as f64 / SECOND as f64;
     if tally.all_received == 0 {
         return Err(Error::NoReplies {
             target: plan.target,
@@ -540,7 +557,9 @@ fn complete(
     let threads = plan.threads as f64;
     let cpu_ns = edges.ended.cpu_ns.saturating_sub(edges.began.cpu_ns) as f64;
     let delay_ns = edges.ended.delay_ns.saturating_sub(edges.began.delay_ns) as f64;
-    let watched_ns = edges.ended.at.saturating_sub(edges.began.at).max(1) as f64;
+    // A load that takes turns can be busy in its own alone.
+    let watched_ns = edges.ended.at.saturating_sub(edges.began.at).max(1) as f64
+        * (own_ns as f64 / window_ns as f64);
     // Threads run before the coordinator wakes to read their clocks: of a window that is over by then, nothing is seen.
     let missed_ns = edges.began.at.saturating_sub(begin) as f64;
     let resolved = tally.arrived > 0 && cpu_ns > 0.0 && missed_ns <= MISSED * window_ns as f64;
@@ -568,7 +587,7 @@ fn complete(
             uncorrected: tally.uncorrected.quantiles(),
         },
         client: ClientHealth {
-            cpu_us_per_tx: resolved.then(|| cpu_ns / 1e3 / tally.arrived as f64),
+            cpu_us_per_tx: resolved.then(|| cpu_ns / 1e3 / tally.worked as f64),
             busy: Some(busy),
             saturated: busy >= SATURATED,
             late_sends: (tally.late_sends + unsent) as f64 / due,
@@ -583,7 +602,7 @@ fn complete(
         corrected: tally.corrected.clone(),
         uncorrected: tally.uncorrected.clone(),
         client_cpu_s: cpu_ns / SECOND as f64,
-        arrived: tally.arrived,
+        arrived: tally.worked,
         wrong: tally.wrong,
     })
 }

@@ -71,6 +71,8 @@ pub(crate) struct Round {
     pub(crate) counted: bool,
     /// It is the window.
     arriving: bool,
+    /// It is between the edges of the window.
+    within: bool,
     runs: Runs,
     good: u64,
 }
@@ -88,7 +90,11 @@ impl<'a> Ledger<'a> {
             thread,
             shared,
             notes,
-            window: Window { begin: 0, end: 0 },
+            window: Window {
+                begin: 0,
+                end: 0,
+                turns: None,
+            },
             schedule: None,
             tally: Tally::new(errors),
             part: Part::new(0),
@@ -152,7 +158,11 @@ impl<'a> Ledger<'a> {
         } else {
             u64::MAX
         };
-        self.next_tick = edge.min(now + self.tick);
+        let turn = self
+            .window
+            .turns
+            .map_or(u64::MAX, |turns| turns.turn_ends(now));
+        self.next_tick = edge.min(turn).min(now + self.tick);
         self.publish();
         if self.shared.stopped() {
             return Tick {
@@ -247,6 +257,12 @@ impl<'a> Ledger<'a> {
         self.shared.claim(wanted)
     }
 
+    /// When the thread may send again, where another load has its turn at `now`.
+    #[inline]
+    pub(crate) fn rest(&self, now: u64) -> Option<u64> {
+        self.window.turns.and_then(|turns| turns.rest(now))
+    }
+
     /// Counts `requests` due at `due` that leave at `sent`, where that is late; `starved`: they waited for a reply to others.
     #[inline]
     pub(crate) fn note_lateness(&mut self, due: u64, sent: u64, requests: usize, starved: bool) {
@@ -281,6 +297,7 @@ impl<'a> Ledger<'a> {
             now,
             counted: now >= self.window.begin,
             arriving: self.window.has(now),
+            within: self.window.spans(now),
             runs: Runs::default(),
             good: 0,
         }
@@ -319,6 +336,9 @@ impl<'a> Ledger<'a> {
     pub(crate) fn end_round(&mut self, mut round: Round) {
         round.runs.flush(&mut self.tally);
         self.tally.all_received += round.good;
+        if round.within {
+            self.tally.worked += round.good;
+        }
         if round.arriving {
             self.tally.arrived += round.good;
             self.part.received += round.good;

@@ -12,6 +12,7 @@ mod ledger;
 mod schedule;
 mod tally;
 mod thread;
+mod turns;
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +27,9 @@ pub(crate) use ledger::{Ledger, Round, tick};
 pub(crate) use schedule::Schedule;
 pub(crate) use tally::Tally;
 pub(crate) use thread::check;
+pub use turns::{SETTLE, Seat, TURN, Turns};
 
+use self::turns::Slices;
 use crate::Error;
 use crate::parameters::Contradiction;
 
@@ -96,6 +99,8 @@ pub struct Hooks<'a> {
     pub window: &'a (dyn Fn(Edge) + Sync),
     /// Raised by the caller to end the run; checked every 20 ms.
     pub interrupted: &'a AtomicBool,
+    /// The place beside another load with which this one takes turns, in a closed loop of a fixed length.
+    pub turns: Option<Seat<'a>>,
 }
 
 /// A finished run.
@@ -109,7 +114,8 @@ pub struct Completed {
     pub uncorrected: Histogram,
     /// CPU seconds of the generator's threads within the window.
     pub client_cpu_s: f64,
-    /// Replies in time that came within the window, whenever they were asked for: what its CPU time was spent on.
+    /// Replies in time that came within the window, whenever they were asked for, and whether they count or not: what its CPU
+    /// time was spent on.
     pub arrived: u64,
     /// Requests of the window that were answered in time with an error instead of an answer.
     pub wrong: u64,
@@ -121,11 +127,19 @@ pub(crate) struct Window {
     pub(crate) begin: u64,
     /// `u64::MAX` where a count ends the window.
     pub(crate) end: u64,
+    /// What belongs to the window, where the load takes turns with another.
+    pub(crate) turns: Option<Slices>,
 }
 
 impl Window {
     #[inline]
     pub(crate) fn has(&self, instant: u64) -> bool {
+        self.spans(instant) && self.turns.is_none_or(|turns| turns.count(instant))
+    }
+
+    /// Between its edges, in whose turn ever.
+    #[inline]
+    pub(crate) fn spans(&self, instant: u64) -> bool {
         self.begin <= instant && instant < self.end
     }
 }

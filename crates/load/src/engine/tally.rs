@@ -49,6 +49,8 @@ pub(crate) struct Tally {
     pub(crate) lost: u64,
     /// Replies in time that came within the window, whenever they were asked for.
     pub(crate) arrived: u64,
+    /// The same with those that do not count because a turn had just begun or ended.
+    pub(crate) worked: u64,
     /// Sends more than a millisecond after the intended start.
     pub(crate) late_sends: u64,
     /// Those of them that waited for a free slot, and not for the generator.
@@ -106,6 +108,7 @@ impl Tally {
         self.wrong += other.wrong;
         self.lost += other.lost;
         self.arrived += other.arrived;
+        self.worked += other.worked;
         self.late_sends += other.late_sends;
         self.starved_sends += other.starved_sends;
         self.all_received += other.all_received;

@@ -84,6 +84,7 @@ fn drive(pair: &Pair, workload: &Workload) -> Result<Completed, Error> {
             thread_start: &|_| enter(),
             window: &|_: Edge| {},
             interrupted: &AtomicBool::new(false),
+            turns: None,
         },
     )
 }

@@ -85,6 +85,7 @@ fn nothing_is_allocated_on_the_way(
             },
             window: &|_: Edge| {},
             interrupted: &AtomicBool::new(false),
+            turns: None,
         };
         let workload = Workload {
             arrival,

@@ -101,6 +101,7 @@ fn drive(target: SocketAddr, arrival: Arrival, stop: Stop) -> Result<Completed, 
         thread_start: &|_| Ok(()),
         window: &|_: Edge| {},
         interrupted: &AtomicBool::new(false),
+        turns: None,
     };
     alone::run(&workload, &hooks, &mut |_| {})
 }

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rungwise_load::engine::Turns;
 use rungwise_load::udp::{Edge, Hooks, Stop, Workload, run, run_watched};
 
 use crate::server::{Server, drive, errors, reply, workload};
@@ -117,6 +118,7 @@ fn a_window_has_its_length_its_seconds_and_its_edges_and_the_warm_up_is_not_in_i
             },
             window: &|edge| edges.lock().unwrap().push(edge),
             interrupted: &AtomicBool::new(false),
+            turns: None,
         },
         &mut |second| live.push(*second),
     )
@@ -161,6 +163,7 @@ fn raising_the_flag_ends_the_run() {
             }
         },
         interrupted: &flag,
+        turns: None,
     };
     let error = run(&workload, &hooks).unwrap_err();
     assert!(
@@ -184,4 +187,82 @@ fn a_client_that_lost_its_replies_waits_no_longer_than_the_timeout_for_them() {
         (200, 184, 16)
     );
     assert_eq!(errors(&completed, "late"), 0);
+}
+
+#[test]
+fn loads_that_take_turns_send_by_turns_and_count_each_reply_once() {
+    let servers = [Server::echo(), Server::echo()];
+    // On one thread each of one socket, and on several of several: the generator waits for replies in two ways.
+    for (threads, sockets) in [(1, 1), (2, 3)] {
+        let turns = Turns::new(5);
+        let seats = turns.seats();
+        let ended = std::thread::scope(|scope| {
+            let loads = [0, 1].map(|which| {
+                let workload = Workload {
+                    threads,
+                    sockets,
+                    warmup: Duration::from_millis(40),
+                    stop: Stop::After(Duration::from_millis(600)),
+                    ..workload(servers[which].address, 1)
+                };
+                let seat = seats[which];
+                scope.spawn(move || {
+                    let hooks = Hooks {
+                        thread_start: &|_| Ok(()),
+                        window: &|_: Edge| {},
+                        interrupted: &AtomicBool::new(false),
+                        turns: Some(seat),
+                    };
+                    run(&workload, &hooks)
+                })
+            });
+            loads.map(|load| load.join().unwrap().unwrap())
+        });
+        for completed in &ended {
+            let measured = &completed.measurement;
+            assert!(measured.sent > 100, "{measured:?}");
+            assert_eq!((measured.received, measured.lost), (measured.sent, 0));
+            // Half of the window, less what each change of turns leaves uncounted.
+            assert!(
+                (0.2..0.3).contains(&measured.window_s),
+                "{}",
+                measured.window_s
+            );
+            assert!(completed.arrived > measured.received);
+        }
+        let [one, other] = ended.map(|completed| completed.measurement.window_s);
+        assert!((one / other - 1.0).abs() < 0.2, "{one} against {other}");
+    }
+}
+
+#[test]
+fn a_load_whose_partner_cannot_start_ends() {
+    let server = Server::echo();
+    let turns = Turns::new(1);
+    let seats = turns.seats();
+    let hooks = |seat, broken: bool| {
+        let workload = Workload {
+            threads: if broken { 0 } else { 1 },
+            stop: Stop::After(Duration::from_millis(100)),
+            ..workload(server.address, 1)
+        };
+        let hooks = Hooks {
+            thread_start: &|_| Ok(()),
+            window: &|_: Edge| {},
+            interrupted: &AtomicBool::new(false),
+            turns: Some(seat),
+        };
+        run(&workload, &hooks)
+    };
+    let [broken, sound] = std::thread::scope(|scope| {
+        let hooks = &hooks;
+        let loads = [(seats[0], true), (seats[1], false)]
+            .map(|(seat, broken)| scope.spawn(move || hooks(seat, broken)));
+        loads.map(|load| load.join().unwrap())
+    });
+    assert!(broken.is_err());
+    assert!(matches!(
+        sound,
+        Err(rungwise_load::Error::Interrupted { .. })
+    ));
 }

@@ -103,6 +103,7 @@ fn a_closed_port_behind_a_device_is_told_with_what_was_sent() {
             thread_start: &|_| enter(),
             window: &|_| {},
             interrupted: &AtomicBool::new(false),
+            turns: None,
         },
     )
     .unwrap_err();
@@ -143,6 +144,7 @@ fn a_batch_that_a_filter_cuts_short_is_not_sent_and_not_refused() {
         thread_start: &|_| enter(),
         window: &|_| {},
         interrupted: &AtomicBool::new(false),
+        turns: None,
     };
     let completed = run(&workload, &hooks).unwrap();
     assert_eq!(errors(&completed, "refused"), 0, "{completed:?}");
@@ -283,6 +285,7 @@ fn a_thread_that_panics_at_its_start_ends_the_run() {
         },
         window: &|_: Edge| {},
         interrupted: &AtomicBool::new(false),
+        turns: None,
     };
     let long = Workload {
         stop: Stop::After(Duration::from_hours(1)),

@@ -227,6 +227,7 @@ fn a_rate_that_nobody_keeps_ends_with_its_window_and_with_an_interrupt() {
                 thread_start: &|_| Ok(()),
                 window: &|_| {},
                 interrupted: &interrupted,
+                turns: None,
             },
         )
     });

@@ -106,6 +106,7 @@ pub(crate) fn drive(workload: &Workload) -> Result<Completed, Error> {
             thread_start: &|_| Ok(()),
             window: &|_: Edge| {},
             interrupted: &AtomicBool::new(false),
+            turns: None,
         },
     )
 }

@@ -38,7 +38,7 @@ keys! { THREADS;
     THREADS_TOP_OWNER = "threads.top_owner", Text, Dumps, "Owner of that lock and what it does";
     THREADS_TOP_WAITERS = "threads.top_waiters", Count, Dumps, "Most threads that wait for one lock";
     THREADS_UNRECORDED = "threads.unrecorded", Count, Dumps, "Threads that wait for a lock whose owner no form of dump records: readers, a StampedLock, locks of virtual threads";
-    THREADS_UNRECORDED_HELD = "threads.unrecorded_held", Count, Dumps, "Locks of virtual threads whose owner is unknown for which the same threads wait in three dumps or more, over 3 s or more";
+    THREADS_UNRECORDED_HELD = "threads.unrecorded_held", Count, Dumps, "Locks of virtual threads with unknown owner that the same threads wait for in three dumps or more, over 3 s or more";
     THREADS_UNRECORDED_LOCKS = "threads.unrecorded_locks", Count, Dumps, "Distinct locks of unknown owner";
     THREADS_UNSEEN = "threads.unseen", Text, Dumps, "Why the dumps do not show what virtual threads wait for";
     THREADS_UNSTARTED = "threads.unstarted", Count, Dumps, "Virtual threads that no carrier has run yet";

@@ -357,7 +357,7 @@ mod tests {
     fn a_kernel_that_keeps_no_wait_by_cpu_says_so_with_what_helps() {
         let mut evidence = Evidence::over(10.0);
         let why = Absence::because("this kernel has no /proc/schedstat (CONFIG_SCHEDSTATS)")
-            .remedy("name a process to read its threads: --pid PID");
+            .remedy("pass a process to read its threads: --pid PID");
         evidence.absent(&[&keys::CPU_RUN_DELAY], &why, "/proc/schedstat");
         let said = longest(&evidence);
         assert!(said.contains("CONFIG_SCHEDSTATS"), "{said}");

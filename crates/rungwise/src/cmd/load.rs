@@ -140,6 +140,7 @@ fn measure(
                 Edge::Ended => meter.close(),
             },
             interrupted: &interrupt.flag(),
+            turns: None,
         },
         &mut each_second,
     );

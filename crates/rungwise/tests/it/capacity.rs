@@ -59,7 +59,7 @@ fn half_a_megabyte_five_hundred_times_a_second_fills_fifteen_gigabytes_a_minute(
     let with = |more: &[&str]| bench.run(&[&load[..], more].concat());
     with(&["--heap", "16GB", "--live", "6GB", "--survivors", "50MB"])
         .expect(0)
-        .says(&["old collection interval", "at the soonest"]);
+        .says(&["old collection interval", "lower bound"]);
     with(&["--heap", "8GB", "--live", "4GB"])
         .expect(2)
         .says(&["do not fit into a heap"]);
@@ -196,17 +196,17 @@ fn what_a_log_does_not_tell_is_no_mistake_of_who_asks() {
     let ask = |name: &str| bench.run(&["capacity", "gc", "--from", &log(name)]);
     ask("corpus/own_jdk25-genzgc.log.gz")
         .expect(3)
-        .says(&["generational ZGC", "nothing is predicted"]);
+        .says(&["generational ZGC", "allow no prediction"]);
     ask("corpus/seed-cms-remark-before.log")
         .expect(3)
-        .says(&["a prediction takes 5"]);
+        .says(&["a prediction needs 5"]);
     ask("corpus/damaged_not-a-gc-log.log")
         .expect(4)
         .says(&["line 1 is 'hello'"]);
     // Of collections for other reasons than a full Eden the model knows nothing.
     ask("corpus/own_jdk8-cms-scavenge-before-remark.log")
         .expect(0)
-        .says(&["the model does not hold for this log", "50 % of Eden"]);
+        .says(&["the model does not fit this log", "50 % of Eden"]);
     ask("corpus/jifa_8CMSParser.log")
         .expect(0)
         .says(&["full collections empty it"]);

@@ -71,6 +71,22 @@ fn the_built_in_ladder_is_climbed_rung_by_rung() {
             assert!(half["rate_per_s"].as_f64().unwrap() > 0.0, "{half:#}");
         }
     }
+    // A switch of the service and a setting of its namespace change nothing outside of them, so their variants take turns.
+    for id in [
+        "start",
+        "sock.reuseport",
+        "net.rps_cpus",
+        "net.iptables_unload",
+    ] {
+        let ends_so = |row: &&Value| row["id"].as_str().unwrap().ends_with(id);
+        let rows = report["rungs"].as_array().unwrap().iter().filter(ends_so);
+        let pairs = rows.flat_map(|row| row["pairs"].as_array().unwrap());
+        let pairs: Vec<&Value> = pairs.collect();
+        assert!(!pairs.is_empty(), "{id}");
+        for pair in pairs {
+            assert_eq!(pair["in_turns"], true, "{id}: {pair:#}");
+        }
+    }
     // Nothing that its switches and knobs need is missing.
     for row in report["rungs"].as_array().unwrap() {
         assert_ne!(row["outcome"], "skipped", "{row:#}");
@@ -100,6 +116,21 @@ set = { "sock.incoming_cpu" = "on" }
     before.assert_unchanged();
     for id in ["sock.busy_poll", "sock.incoming_cpu"] {
         assert!(halves(row(&report, id)).count() > 0);
+    }
+}
+
+#[test]
+fn pairs_run_half_by_half_where_the_scenario_says_so() {
+    let bench = Bench::new();
+    let scenario = bench.write(
+        "halves.toml",
+        &SMALL.replace("[experiment]", "[experiment]\nturns = false"),
+    );
+    let (_, report) = climbed(&bench, &scenario);
+    for row in report["rungs"].as_array().unwrap() {
+        for pair in row["pairs"].as_array().unwrap() {
+            assert!(pair["in_turns"].is_null(), "{pair:#}");
+        }
     }
 }
 

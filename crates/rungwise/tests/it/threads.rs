@@ -153,7 +153,7 @@ fn what_is_not_told_is_said() {
         ),
         (
             "own_jdk21-vt-print.txt",
-            "shows only those that are mounted",
+            "shows only mounted ones",
             3,
         ),
     ] {

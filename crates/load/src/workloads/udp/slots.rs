@@ -62,6 +62,12 @@ impl Slots {
         self.free.len()
     }
 
+    /// Whether no request is under way.
+    #[inline]
+    pub(super) fn all_free(&self) -> bool {
+        self.free.len() == self.all.len()
+    }
+
     /// Takes a free place for a request and returns its ticket.
     #[inline]
     pub(super) fn take(&mut self, intended: u64, sent: u64, tag: u32) -> Option<u64> {

@@ -403,7 +403,7 @@ impl Told<'_, '_> {
         let (_, socket) = self
             .course
             .last()
-            .expect("a chosen connection was there at the last look");
+            .expect("a chosen connection is in the last full sample");
         socket
     }
 

@@ -124,7 +124,7 @@ enum What {
         #[arg(long)]
         deadline_ms: Option<u64>,
         #[arg(long)]
-        lab: Option<PathBuf>,
+        lab: Vec<PathBuf>,
     },
 }
 
@@ -270,11 +270,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> anyhow::Result<Exit> {
             journal,
             deadline_ms,
             lab,
-        } => watch(
-            journal,
-            deadline_ms.map(Duration::from_millis),
-            lab.as_deref(),
-        ),
+        } => watch(journal, deadline_ms.map(Duration::from_millis), lab),
     }
 }
 
@@ -362,7 +358,7 @@ impl Work<'_> {
             .then(|| asked::look(evidence_for, &interrupt, self.global))
             .transpose()?;
         let mut session = Session::begin(&state, places, "knob apply").map_err(problem)?;
-        let mut guard = Guard::spawn(session.journal(), deadline, None).map_err(problem)?;
+        let mut guard = Guard::spawn(session.journal(), deadline, &[]).map_err(problem)?;
         let applied = plans
             .iter()
             .try_for_each(|plan| session.apply(plan).map(drop));
@@ -607,12 +603,12 @@ fn put_back(session: Session, guard: Guard, error: anyhow::Error) -> anyhow::Err
 }
 
 /// The guard's life. Nobody reads its words; what it could not put back stays in the journal.
-fn watch(journal: &Path, deadline: Option<Duration>, lab: Option<&Path>) -> anyhow::Result<Exit> {
+fn watch(journal: &Path, deadline: Option<Duration>, labs: &[PathBuf]) -> anyhow::Result<Exit> {
     let input = std::io::stdin().as_fd().try_clone_to_owned()?;
     let output = std::io::stdout().as_fd().try_clone_to_owned()?;
     let (input, output) = (input.into(), output.into());
     let recovery =
-        guard::watch(journal, &places(), deadline, lab, input, output).map_err(problem)?;
+        guard::watch(journal, &places(), deadline, labs, input, output).map_err(problem)?;
     match recovery {
         Some(recovery) if !recovery.closed => Ok(Exit::Rollback),
         _ => Ok(Exit::Done),

@@ -10,7 +10,8 @@ use rungwise_experiment::record::RunFolder;
 use rungwise_experiment::stage::Setting;
 use rungwise_host::live::Live;
 use rungwise_host::machine;
-use rungwise_model::tune::{TuneReport, Verdict};
+use rungwise_load::engine::{SETTLE, TURN};
+use rungwise_model::tune::{Rung, TuneReport, Verdict};
 use rungwise_model::{Envelope, Exit};
 use rungwise_report::numbers;
 
@@ -74,6 +75,7 @@ impl Ending<'_> {
     fn report(self, exit: Exit) -> TuneReport {
         let mut method = self.method;
         method.extend(judging(self.design));
+        method.extend(turns(&self.climbed.rungs));
         method.push(format!("traffic: {}", self.blueprint));
         let kept = self.climbed.final_variant.settings.clone();
         let start = self.design.baseline.iter().cloned().collect();
@@ -120,6 +122,25 @@ impl Ending<'_> {
             run_dir: self.path.display().to_string(),
         }
     }
+}
+
+/// In how many rungs the variants took turns.
+fn turns(rungs: &[Rung]) -> Option<String> {
+    let of = |in_turns: bool| {
+        let measured = |rung: &&Rung| rung.pairs.iter().any(|pair| pair.in_turns == in_turns);
+        rungs.iter().filter(measured).count()
+    };
+    let (in_turns, in_halves) = (of(true), of(false));
+    (in_turns > 0).then(|| {
+        format!(
+            "{}: both variants ran at once, each with a service and a network of its own, and the load switched between them every {} ms; \
+             the first {} ms after a switch are not counted; {}: the halves of a pair ran one after the other",
+            numbers::plural(in_turns, "row"),
+            TURN.as_millis(),
+            SETTLE.as_millis(),
+            numbers::plural(in_halves, "row")
+        )
+    })
 }
 
 /// The design in words.

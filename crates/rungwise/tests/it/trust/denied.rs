@@ -199,7 +199,7 @@ fn without_perf_rules_of_stacks_are_undecided_and_say_why() {
             ),
             _ => (
                 "cannot sample kernel stacks: Operation not supported (os error 95)",
-                "this kernel, or a sandbox or hypervisor around it, does not offer the event",
+                "this kernel, or a sandbox or hypervisor around it, does not provide the event",
             ),
         };
         expect_lack(&text, "udp-socket-lock", reason, remedy);
@@ -252,7 +252,12 @@ fn a_network_namespace_is_judged_as_what_it_is() {
     must_be_root();
     let bench = Bench::new();
     let text = told(check(&bench, &["unshare", "--net"]).arg("--no-stacks"));
-    expect_lack(&text, "irq-rate-high", "matched", "on the host of its devices");
+    expect_lack(
+        &text,
+        "irq-rate-high",
+        "matched",
+        "on the host of its devices",
+    );
     expect_lack(&text, "fib-double", "--no-stacks", "remove it");
 }
 
